@@ -1,0 +1,84 @@
+//! The one body type of requests and responses inside the gateway.
+//!
+//! It never buffers: a stream is polled only as fast as its reader reads.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+/// Why a body could not be read to its end.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A message body.
+#[derive(Default)]
+pub enum Body {
+    /// No bytes.
+    #[default]
+    Empty,
+    /// All bytes at hand.
+    Whole(Bytes),
+    /// Bytes that arrive while they are forwarded.
+    Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BodyError>>>),
+}
+
+// === impl Body ===
+
+impl Body {
+    /// A streamed body.
+    pub fn stream<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + 'static,
+        B::Error: Into<BodyError>,
+    {
+        use http_body_util::BodyExt;
+        Body::Stream(Box::pin(body.map_err(Into::into)))
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(bytes: T) -> Self {
+        let bytes = bytes.into();
+        if bytes.is_empty() {
+            Body::Empty
+        } else {
+            Body::Whole(bytes)
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Body::Empty => Poll::Ready(None),
+            Body::Whole(_) => match std::mem::take(&mut *self) {
+                Body::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                _ => Poll::Ready(None),
+            },
+            Body::Stream(stream) => stream.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Empty => true,
+            Body::Whole(_) => false,
+            Body::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Empty => SizeHint::with_exact(0),
+            Body::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Stream(stream) => stream.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the rules decided about a request. Plain values: nothing here acts.
+
+/// What a rule does with the requests that it stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// Refuse, and say so.
+    #[default]
+    Block,
+    /// Answer as if all were well; the origin never sees the request.
+    Shadow,
+    /// Forward, and record that the rule would have acted.
+    Log,
+    /// Forward, and skip the rules that follow.
+    Allow,
+}
+
+/// A rule's place in its rule set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleIndex(pub u16);
+
+/// What becomes of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// Forwarded or stopped.
+    pub verdict: Verdict,
+    /// The rule that the log names: the one that stopped the request or let it pass, else the
+    /// first that only recorded it.
+    pub rule: Option<(RuleIndex, Action)>,
+    /// The first rule that the response phase leaves out; `None`: it sees all rules.
+    pub settle_before: Option<RuleIndex>,
+    /// The rules that counted this request, in rule order, as a client may be told.
+    pub quotas: Vec<Quota>,
+    /// What each matching rule did, for the metrics and the log.
+    pub marks: Vec<Mark>,
+}
+
+/// Forwarded or stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// The origin gets the request.
+    #[default]
+    Forward,
+    /// The gateway answers 429 or the rule's response.
+    Block {
+        /// The rule whose answer it is.
+        rule: RuleIndex,
+        /// Whole seconds until a retry is admitted; `None`: no wait would help.
+        retry_after: Option<u64>,
+    },
+    /// The gateway answers like the origin would.
+    Shadow {
+        /// The rule whose answer it is.
+        rule: RuleIndex,
+    },
+}
+
+/// A rule's quota as one client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// The rule.
+    pub rule: RuleIndex,
+    /// What is left, in whole units.
+    pub remaining: u64,
+    /// Seconds, rounded up: until a retry is admitted if this rule refused, else until the quota
+    /// is full again.
+    pub reset: u64,
+}
+
+/// What one rule did with one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The rule.
+    pub rule: RuleIndex,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What can happen between a rule and a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The counting expression matched.
+    Counted,
+    /// The mitigation expression matched.
+    Matched,
+    /// The action was taken.
+    Mitigated,
+    /// The action would have been taken; the rule is a dry run.
+    WouldMitigate,
+}
+
+// === impl Action ===
+
+impl Action {
+    /// Whether the pass through the rules ends here.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Action::Block | Action::Shadow | Action::Allow => true,
+            Action::Log => false,
+        }
+    }
+
+    /// The name in gateway.toml, logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::Block => "block",
+            Action::Shadow => "shadow",
+            Action::Log => "log",
+            Action::Allow => "allow",
+        }
+    }
+}

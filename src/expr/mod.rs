@@ -1,0 +1,109 @@
+//! The rule language: lex → parse → check → compile, with spans all the way.
+//!
+//! Pure. A compiled expression borrows the facts it reads and allocates nothing that the facts do
+//! not. Which fields exist is not known here: a [`Scheme`] says so, and [`Facts`] answers for one
+//! request.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::ops::{ControlFlow, Range};
+
+/// The type of a field or a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A string of bytes; header values need not be UTF-8.
+    Bytes,
+    /// An integer.
+    Int,
+    /// An address.
+    Ip,
+    /// True or false.
+    Bool,
+    /// Names to lists of strings: headers, cookies, query arguments.
+    Map,
+    /// A list of strings: header names, all values.
+    Array,
+}
+
+/// When a field can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// As soon as the request head is there.
+    Request,
+    /// Only once there is a response: in `count` and `cost` alone.
+    Response,
+}
+
+/// A field's number in its scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldId(pub u16);
+
+/// What the language knows about a field.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldSpec {
+    /// The field's number.
+    pub id: FieldId,
+    /// Its type.
+    pub ty: Type,
+    /// When it can be read.
+    pub phase: Phase,
+    /// Names under it ignore case (`headers["X"]`).
+    pub names_ignore_case: bool,
+}
+
+/// The fields that expressions may name.
+pub trait Scheme {
+    /// The field called `name`, aliases included.
+    fn field(&self, name: &str) -> Option<FieldSpec>;
+    /// All names, for suggestions.
+    fn names(&self) -> Vec<&'static str>;
+    /// Why a known name cannot be used here, with the nearest thing that works: fields that only
+    /// Cloudflare can fill, fields that do not work yet.
+    fn refusal(&self, name: &str) -> Option<String>;
+}
+
+/// The facts of one request, by field number. Asking for the wrong type gives `None`.
+pub trait Facts {
+    /// A string field.
+    fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>>;
+    /// An integer field.
+    fn int(&self, field: FieldId) -> Option<i64>;
+    /// An address field.
+    fn ip(&self, field: FieldId) -> Option<IpAddr>;
+    /// A boolean field.
+    fn bool(&self, field: FieldId) -> Option<bool>;
+    /// The `index`th value of a map's `name` or, with no name, of an array or of all a map's
+    /// values; negative counts from the end.
+    fn element(&self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'_, [u8]>>;
+    /// Visits the same values in order until `visit` breaks.
+    fn each(
+        &self,
+        field: FieldId,
+        name: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    );
+}
+
+/// A scalar that an expression gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A string.
+    Bytes(Cow<'a, [u8]>),
+    /// An integer.
+    Int(i64),
+    /// An address.
+    Ip(IpAddr),
+    /// A boolean.
+    Bool(bool),
+}
+
+/// A mistake in an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Byte offsets into the expression.
+    pub span: Range<usize>,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What would be right.
+    pub help: Option<String>,
+}

@@ -1,0 +1,46 @@
+//! What rules see of a request: borrowed, computed on first use, never changed.
+//!
+//! [`fields`] is the one table of fields; [`head`] refuses requests that do not have exactly one
+//! meaning.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What is known about a connection before its first request.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The TCP peer.
+    pub peer: SocketAddr,
+    /// The listener's address as configured, for metrics.
+    pub listener: Arc<str>,
+    /// What the handshake showed; `None`: plain.
+    pub tls: Option<TlsFacts>,
+}
+
+/// What a TLS handshake showed.
+#[derive(Clone, Debug, Default)]
+pub struct TlsFacts {
+    /// `TLSv1.3`, `TLSv1.2`.
+    pub version: &'static str,
+    /// The IANA name of the cipher suite, `TLS_AES_128_GCM_SHA256`.
+    pub cipher: &'static str,
+    /// The server name that the client asked for, as sent.
+    pub sni: Option<Box<str>>,
+    /// The agreed protocol, `h2` or `http/1.1`.
+    pub alpn: Option<&'static str>,
+    /// What the client's hello showed.
+    pub hello: HelloFacts,
+}
+
+/// What a ClientHello showed. Computed once at accept; the hello itself is not kept.
+#[derive(Clone, Debug, Default)]
+pub struct HelloFacts {
+    /// The MD5 of the JA3 string, 32 hexadecimal digits.
+    pub ja3: Box<str>,
+    /// The JA3 string.
+    pub ja3_raw: Box<str>,
+    /// The JA4 fingerprint.
+    pub ja4: Box<str>,
+    /// Bytes of the ClientHello message, its four-byte header included.
+    pub length: usize,
+}

@@ -1,0 +1,2 @@
+//! plan, decide, settle.
+pub mod plan;

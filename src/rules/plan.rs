@@ -1,0 +1,118 @@
+//! The plan of a request: which counters to touch, how, in rule order. A store carries it out.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::clock::Timestamp;
+use crate::decision::{Action, RuleIndex};
+use crate::limit::{Limiter, Reading};
+
+/// What a store must do for one request, in one go.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The steps, in rule order.
+    pub steps: SmallVec<[Step; 4]>,
+    /// The bytes of all keys; each step points at its own.
+    pub keys: SmallVec<[u8; 128]>,
+}
+
+/// Who a rule's counters belong to, across reloads. Two rules share counters only if these are
+/// equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RuleId {
+    /// A digest of everything that makes a rule the same rule (contract, section 5).
+    pub identity: u64,
+    /// A small number that the store gave to that identity, for its books.
+    pub slot: u16,
+}
+
+/// One rule's part of a plan.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The rule, in this configuration.
+    pub rule: RuleIndex,
+    /// The rule, across configurations.
+    pub id: RuleId,
+    /// Where the key's bytes are in [`Plan::keys`].
+    pub key: Range<u32>,
+    /// The limit.
+    pub limiter: Limiter,
+    /// What the request costs.
+    pub cost: u64,
+    /// What to do with the counter if the key is not banned.
+    pub op: Op,
+    /// How long passing the limit bans the key; zero: it never does.
+    pub ban: Duration,
+    /// The request matches `mitigate`, so a refusal or a ban concerns it.
+    pub acts: bool,
+    /// Acting on this request ends the pass: later steps are not carried out, except that those
+    /// marked [`Step::peek_after_end`] are looked at.
+    pub ends_pass: bool,
+    /// A later step that is looked at after the pass has ended, because its wait may be longer.
+    pub peek_after_end: bool,
+}
+
+/// What to do with a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Charge if it fits.
+    Admit,
+    /// Charge in any case.
+    Charge,
+    /// Look only.
+    Peek,
+    /// Leave the counter alone: only a ban matters.
+    Pass,
+}
+
+/// What a store found for one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The step's place in [`Plan::steps`].
+    pub step: u16,
+    /// Where the key stands now.
+    pub standing: Standing,
+    /// What the limiter said; `None` where only a ban was looked at.
+    pub reading: Option<Reading>,
+}
+
+/// Where a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Below its limit.
+    Within,
+    /// Over its limit.
+    Over,
+    /// Banned until then.
+    Banned {
+        /// When the ban ends.
+        until: Timestamp,
+        /// This very step began it.
+        started: bool,
+    },
+}
+
+/// What a store found for a plan: at most one finding a step, in order.
+pub type Findings = SmallVec<[Finding; 4]>;
+
+// === impl Plan ===
+
+impl Plan {
+    /// The key bytes of `step`.
+    pub fn key(&self, step: &Step) -> &[u8] {
+        self.keys
+            .get(step.key.start as usize..step.key.end as usize)
+            .unwrap_or_default()
+    }
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Whether `action`, taken, ends the pass.
+    pub fn ends(action: Action, dry_run: bool) -> bool {
+        action.is_terminal() && !dry_run
+    }
+}
