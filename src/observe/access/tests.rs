@@ -1,0 +1,161 @@
+//! Access lines, read back by a parser that is not ours.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+use std::fs::File;
+use std::io::{Read, pipe};
+use std::os::fd::OwnedFd;
+
+fn record() -> Record<'static> {
+    Record {
+        ts: Timestamp::from_millis(1_767_323_045_678),
+        id: "01J",
+        client_ip: "203.0.113.7".parse().unwrap(),
+        peer_ip: "2001:db8::1".parse().unwrap(),
+        asn: None,
+        country: None,
+        ja3: None,
+        ja4: None,
+        tls: None,
+        proto: "HTTP/1.1",
+        method: "GET",
+        host: None,
+        path: b"/",
+        query: None,
+        route: None,
+        status: 200,
+        bytes_in: 0,
+        bytes_out: 5,
+        duration: Duration::from_micros(1_002),
+        upstream: None,
+        upstream_duration: None,
+        rule: None,
+        action: None,
+        user_agent: None,
+        referer: None,
+        key_fields: &[],
+    }
+}
+
+fn line(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn every_field_of_the_contract_is_there_in_its_order() {
+    let text = line(|out| record().json(out));
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"ts":"2026-01-02T03:04:05.678Z","id":"01J","client_ip":"203.0.113.7","#,
+            r#""peer_ip":"2001:db8::1","asn":null,"country":null,"ja3":null,"ja4":null,"#,
+            r#""tls":null,"proto":"HTTP/1.1","method":"GET","host":null,"path":"/","#,
+            r#""query":null,"route":null,"status":200,"bytes_in":0,"bytes_out":5,"#,
+            r#""duration_ms":1.002,"upstream":null,"upstream_ms":null,"rule":null,"#,
+            r#""action":null,"user_agent":null,"referer":null,"key_fields":{}}"#
+        )
+    );
+}
+
+#[test]
+fn key_fields_keep_their_types_and_missing_is_not_empty() {
+    let name = "http.request.headers[\"x-key\"]";
+    let fields = [
+        (name, Some(Value::Bytes(b"h:5f2a".as_slice().into()))),
+        ("ip.src.asnum", Some(Value::Int(-1))),
+        ("ip.src", Some(Value::Ip("::1".parse().unwrap()))),
+        ("ssl", Some(Value::Bool(true))),
+        ("http.referer", None),
+        ("http.user_agent", Some(Value::Bytes(b"".as_slice().into()))),
+    ];
+    let record = Record {
+        key_fields: &fields,
+        asn: Some(u32::MAX),
+        upstream_duration: Some(Duration::from_secs(3)),
+        ..record()
+    };
+    let back: serde_json::Value = serde_json::from_str(&line(|out| record.json(out))).unwrap();
+    let wanted = json!({
+        name: "h:5f2a", "ip.src.asnum": -1, "ip.src": "::1", "ssl": true,
+        "http.referer": null, "http.user_agent": "",
+    });
+    assert_eq!(back["key_fields"], wanted);
+    assert_eq!(back["asn"], json!(u32::MAX));
+    assert_eq!(back["upstream_ms"], json!(3000.0));
+}
+
+#[test]
+fn a_text_line_reads_well() {
+    let record = Record {
+        host: Some(b"example.com"),
+        path: b"/login",
+        query: Some(b"a=1"),
+        status: 429,
+        rule: Some("login"),
+        action: Some("block"),
+        user_agent: Some(b"curl/8 \x1b[2J"),
+        ..record()
+    };
+    assert_eq!(
+        line(|out| record.text(out)),
+        "2026-01-02T03:04:05.678Z 203.0.113.7 \"GET example.com/login?a=1 HTTP/1.1\" 429 5B \
+         1.002ms rule=login action=block agent=\"curl/8 \\u{001b}[2J\" id=01J"
+    );
+}
+
+#[test]
+fn text_is_for_terminals_only() {
+    let (mut reader, writer) = pipe().unwrap();
+    let sink = Sink::stream(File::from(OwnedFd::from(writer)), None).unwrap();
+    let log = AccessLog::new(sink, Format::Text);
+    let mut scratch = b"of the request before".to_vec();
+    log.write(&mut scratch, &record());
+    log.write(&mut scratch, &record());
+    drop(log);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    let ids: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].clone())
+        .collect();
+    assert_eq!(ids, ["01J", "01J"]);
+}
+
+#[test]
+fn long_durations_stay_numbers() {
+    let record = Record {
+        duration: Duration::MAX,
+        ..record()
+    };
+    let back: serde_json::Value = serde_json::from_str(&line(|out| record.json(out))).unwrap();
+    assert!(back["duration_ms"].as_f64().unwrap() > 1e21);
+}
+
+proptest! {
+    #[test]
+    fn hostile_bytes_stay_inside_their_field(
+        path in any::<Vec<u8>>(), host in any::<Option<Vec<u8>>>(),
+        agent in any::<Vec<u8>>(), name in any::<String>(), method in any::<String>(),
+    ) {
+        let fields = [(name.as_str(), Some(Value::Bytes(agent.as_slice().into())))];
+        let record = Record {
+            path: &path, query: Some(&path), host: host.as_deref(), method: &method,
+            user_agent: Some(&agent), referer: Some(&agent), key_fields: &fields, ..record()
+        };
+        let json = line(|out| record.json(out));
+        let back: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let object = back.as_object().unwrap();
+        prop_assert_eq!(object.len(), 26);
+        prop_assert_eq!(&object["method"], &serde_json::json!(method));
+        prop_assert_eq!(object["host"].is_null(), host.is_none());
+        prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));
+        if let Ok(path) = std::str::from_utf8(&path) {
+            prop_assert_eq!(&object["path"], &serde_json::json!(path));
+        }
+        let text = line(|out| record.text(out));
+        prop_assert!(!json.chars().chain(text.chars()).any(char::is_control));
+    }
+}

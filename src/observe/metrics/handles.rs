@@ -1,0 +1,217 @@
+//! What the rest of the gateway holds: counters that were looked up beforehand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::histogram::Histogram;
+use super::value::Count;
+
+/// The methods with a series of their own, in the order of [`ListenerMetrics`]' table.
+pub(super) const METHODS: [&str; 10] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "OTHER",
+];
+/// The classes of a status, in the order of the table.
+pub(super) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Requests by method, then by class of status.
+pub(super) type Table = [[Count; CLASSES.len()]; METHODS.len()];
+
+/// A rule's counters.
+#[derive(Clone, Debug)]
+pub struct RuleMetrics {
+    /// Requests that `count` matched.
+    pub matched_count: Count,
+    /// Requests that `mitigate` matched.
+    pub matched_mitigate: Count,
+    /// Requests that were acted on.
+    pub mitigated: Count,
+    /// Requests that would have been, were it not a dry run.
+    pub would_mitigate: Count,
+    /// Keys in the store. For the moment of a scrape.
+    pub keys: Gauge,
+}
+
+/// A listener's counters.
+#[derive(Clone, Debug)]
+pub struct ListenerMetrics {
+    /// Open connections.
+    pub connections: Gauge,
+    pub(super) requests: Arc<Table>,
+    pub(super) duration: Histogram,
+}
+
+/// The counters of one server of an upstream. A request ends in one of the results.
+#[derive(Clone, Debug)]
+pub struct UpstreamMetrics {
+    /// Requests on their way.
+    pub in_flight: Gauge,
+    /// A response came.
+    pub ok: Count,
+    /// No connection could be made.
+    pub connect_error: Count,
+    /// The connection broke, or what came was no response.
+    pub error: Count,
+    /// The server took too long.
+    pub timeout: Count,
+    /// The client left before the response.
+    pub aborted: Count,
+}
+
+/// TLS handshakes by how they ended.
+#[derive(Clone, Debug)]
+pub struct Handshakes {
+    /// A full handshake.
+    pub full: Count,
+    /// An earlier session went on.
+    pub resumed: Count,
+    /// It failed or took too long.
+    pub failed: Count,
+}
+
+/// Configuration reloads.
+#[derive(Clone, Debug)]
+pub struct Reloads {
+    pub(super) success: Count,
+    pub(super) failure: Count,
+    pub(super) last: Gauge,
+}
+
+/// How a client broke the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// A head that cannot be parsed.
+    Malformed,
+    /// Where the body ends is not beyond doubt.
+    Framing,
+    /// A transfer coding other than `chunked`.
+    TransferCoding,
+    /// No host, several, a broken one, or not the authority's.
+    Host,
+    /// A target that is not in origin form, or a path that hides another.
+    Target,
+    /// CONNECT, or another method that a gateway refuses.
+    Method,
+    /// A head over the limits.
+    HeadTooLarge,
+    /// A body over the limit.
+    BodyTooLarge,
+    /// Fields in trailers that must not be there.
+    Trailers,
+    /// HTTP/2 frames against the rules, floods of them included.
+    Http2,
+    /// A host that this connection's certificate does not cover.
+    Misdirected,
+    /// A head, body or read that took too long.
+    Timeout,
+}
+
+/// Counters for each [`ProtocolError`].
+#[derive(Clone, Debug)]
+pub struct ProtocolErrors(pub(super) [Count; ProtocolError::ALL.len()]);
+
+// === impl ListenerMetrics ===
+
+impl ListenerMetrics {
+    /// Counts a request that is over.
+    pub fn request(&self, method: &Method, status: u16, duration: Duration) {
+        let row = self.requests.get(method_index(method));
+        if let Some(count) = row.and_then(|row| row.get(class_index(status))) {
+            count.inc();
+        }
+        self.duration.observe(duration);
+    }
+}
+
+fn method_index(method: &Method) -> usize {
+    match *method {
+        Method::GET => 0,
+        Method::HEAD => 1,
+        Method::POST => 2,
+        Method::PUT => 3,
+        Method::DELETE => 4,
+        Method::OPTIONS => 5,
+        Method::PATCH => 6,
+        Method::TRACE => 7,
+        Method::CONNECT => 8,
+        _ => 9,
+    }
+}
+
+/// A status outside 100 to 599 is treated as a 5xx (RFC 9110, section 15).
+fn class_index(status: u16) -> usize {
+    match status {
+        100..200 => 0,
+        200..300 => 1,
+        300..400 => 2,
+        400..500 => 3,
+        _ => 4,
+    }
+}
+
+// === impl Reloads ===
+
+impl Reloads {
+    /// A new configuration is in force.
+    pub fn succeeded(&self) {
+        self.success.inc();
+        self.last.set(1);
+    }
+
+    /// A configuration was refused; the one before stays.
+    pub fn failed(&self) {
+        self.failure.inc();
+        self.last.set(0);
+    }
+}
+
+// === impl ProtocolError ===
+
+impl ProtocolError {
+    /// All kinds, in the order they are declared.
+    pub const ALL: [ProtocolError; 12] = [
+        ProtocolError::Malformed,
+        ProtocolError::Framing,
+        ProtocolError::TransferCoding,
+        ProtocolError::Host,
+        ProtocolError::Target,
+        ProtocolError::Method,
+        ProtocolError::HeadTooLarge,
+        ProtocolError::BodyTooLarge,
+        ProtocolError::Trailers,
+        ProtocolError::Http2,
+        ProtocolError::Misdirected,
+        ProtocolError::Timeout,
+    ];
+
+    /// The label's value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ProtocolError::Malformed => "malformed",
+            ProtocolError::Framing => "framing",
+            ProtocolError::TransferCoding => "transfer_coding",
+            ProtocolError::Host => "host",
+            ProtocolError::Target => "target",
+            ProtocolError::Method => "method",
+            ProtocolError::HeadTooLarge => "head_too_large",
+            ProtocolError::BodyTooLarge => "body_too_large",
+            ProtocolError::Trailers => "trailers",
+            ProtocolError::Http2 => "http2",
+            ProtocolError::Misdirected => "misdirected",
+            ProtocolError::Timeout => "timeout",
+        }
+    }
+}
+
+// === impl ProtocolErrors ===
+
+impl ProtocolErrors {
+    /// Counts one of `kind`.
+    pub fn count(&self, kind: ProtocolError) {
+        if let Some(count) = self.0.get(kind as usize) {
+            count.inc();
+        }
+    }
+}

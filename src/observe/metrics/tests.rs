@@ -1,0 +1,241 @@
+//! The metrics text, read by a small checker of the exposition format.
+
+use super::*;
+use http::Method;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Reads Prometheus text: each series with its value. Panics on a line that the format does not
+/// have, on a sample without its type, on a name or series that comes twice.
+fn parsed(text: &str) -> HashMap<String, f64> {
+    let (mut series, mut types) = (HashMap::new(), HashMap::new());
+    let mut family = String::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap();
+            assert!(!help.is_empty(), "{line}");
+            family = name.into();
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert_eq!(name, family, "TYPE follows its HELP");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            assert!(types.insert(name.to_owned(), kind.to_owned()).is_none());
+        } else {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(belongs(bare(name), &family, &types[&family]), "{line}");
+            let value = value.parse().unwrap();
+            assert!(series.insert(name.to_owned(), value).is_none(), "{line}");
+        }
+    }
+    series
+}
+
+/// The name of a series, its labels checked.
+fn bare(series: &str) -> &str {
+    let Some((name, labels)) = series.split_once('{') else {
+        return series;
+    };
+    let labels = labels.strip_suffix("\"}").unwrap();
+    for label in labels.split("\",") {
+        let (key, value) = label.split_once("=\"").unwrap();
+        assert!(key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+        assert!(!value.replace("\\\"", "").contains('"'), "{series}");
+    }
+    name
+}
+
+fn belongs(name: &str, family: &str, kind: &str) -> bool {
+    let lockgate = name.starts_with("lockgate_") && !name.contains("_total_total");
+    let suffix = name.strip_prefix(family);
+    lockgate
+        && match kind {
+            "histogram" => matches!(suffix, Some("_sum" | "_count" | "_bucket")),
+            _ => suffix == Some(""),
+        }
+}
+
+fn value(metrics: &Metrics, name: &str) -> Option<f64> {
+    let mut all = parsed(&metrics.encode()).into_iter();
+    all.find(|(series, _)| series == &format!("lockgate_{name}"))
+        .map(|(_, value)| value)
+}
+
+fn count_of(metrics: &Metrics, part: &str) -> usize {
+    let all = parsed(&metrics.encode());
+    all.keys().filter(|series| series.contains(part)).count()
+}
+
+#[test]
+fn all_is_there_from_the_start_at_zero() {
+    let metrics = Metrics::new();
+    metrics.rule("login", "block");
+    metrics.listener("[::]:8443");
+    metrics.upstream("app", "127.0.0.1:9000");
+    for name in [
+        r#"rule_matched_total{rule="login",phase="count"}"#,
+        r#"rule_matched_total{rule="login",phase="mitigate"}"#,
+        r#"rule_mitigated_total{rule="login",action="block"}"#,
+        r#"rule_would_mitigate_total{rule="login"}"#,
+        r#"store_keys{rule="login"}"#,
+        r#"store_evictions_total{kind="counter"}"#,
+        r#"store_evictions_total{kind="ban"}"#,
+        r#"connections{listener="[::]:8443"}"#,
+        r#"requests_total{listener="[::]:8443",method="OTHER",status_class="5xx"}"#,
+        r#"request_duration_seconds_bucket{le="+Inf"}"#,
+        "request_duration_seconds_sum",
+        "request_duration_seconds_count",
+        r#"tls_handshakes_total{result="full"}"#,
+        r#"tls_handshakes_total{result="resumed"}"#,
+        r#"tls_handshakes_total{result="failed"}"#,
+        r#"upstream_requests_total{upstream="app",server="127.0.0.1:9000",result="ok"}"#,
+        r#"upstream_requests_total{upstream="app",server="127.0.0.1:9000",result="timeout"}"#,
+        r#"upstream_in_flight{upstream="app",server="127.0.0.1:9000"}"#,
+        r#"config_reloads_total{result="success"}"#,
+        r#"config_reloads_total{result="failure"}"#,
+        r#"protocol_errors_total{kind="framing"}"#,
+        "log_lines_dropped_total",
+    ] {
+        assert_eq!(value(&metrics, name), Some(0.0), "{name}");
+    }
+    assert_eq!(value(&metrics, "config_last_reload_success"), Some(1.0));
+}
+
+#[test]
+fn requests_are_counted_by_method_and_class() {
+    let metrics = Metrics::new();
+    let listener = metrics.listener("a");
+    let odd = Method::from_bytes(b"PROPFIND").unwrap();
+    for (method, status) in [
+        (&Method::GET, 200),
+        (&Method::GET, 299),
+        (&Method::PATCH, 101),
+        (&odd, 404),
+        (&Method::GET, 999),
+    ] {
+        listener.request(method, status, Duration::from_millis(3));
+    }
+    let of = |method: &str, class: &str| {
+        let labels = format!("listener=\"a\",method=\"{method}\",status_class=\"{class}\"");
+        value(&metrics, &format!("requests_total{{{labels}}}"))
+    };
+    assert_eq!(of("GET", "2xx"), Some(2.0));
+    assert_eq!(of("PATCH", "1xx"), Some(1.0));
+    assert_eq!(of("OTHER", "4xx"), Some(1.0));
+    assert_eq!(of("GET", "5xx"), Some(1.0));
+    assert_eq!(value(&metrics, "request_duration_seconds_count"), Some(5.0));
+    let sum = value(&metrics, "request_duration_seconds_sum").unwrap();
+    assert!((sum - 0.015).abs() < 1e-9);
+    let below = r#"request_duration_seconds_bucket{le="0.0025"}"#;
+    let above = r#"request_duration_seconds_bucket{le="0.005"}"#;
+    assert_eq!(value(&metrics, below), Some(0.0));
+    assert_eq!(value(&metrics, above), Some(5.0));
+}
+
+#[test]
+fn every_method_has_its_own_row() {
+    let metrics = Metrics::new();
+    let listener = metrics.listener("a");
+    for method in handles::METHODS {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        listener.request(&method, 200, Duration::ZERO);
+    }
+    for method in handles::METHODS {
+        let series =
+            format!("requests_total{{listener=\"a\",method=\"{method}\",status_class=\"2xx\"}}");
+        assert_eq!(value(&metrics, &series), Some(1.0), "{method}");
+    }
+}
+
+#[test]
+fn a_rule_that_stays_keeps_its_values_and_one_that_goes_leaves_nothing() {
+    let metrics = Metrics::new();
+    let stays = metrics.rule("stays", "block");
+    stays.matched_count.inc();
+    stays.mitigated.add(2);
+    stays.keys.set(7);
+    metrics.rule("goes", "shadow").would_mitigate.inc();
+
+    let again = metrics.rule("stays", "shadow");
+    metrics.keep_rules(&["stays"]);
+    again.matched_count.inc();
+    again.mitigated.inc();
+
+    let of = |name: &str| value(&metrics, name);
+    let matched = r#"rule_matched_total{rule="stays",phase="count"}"#;
+    assert_eq!(of(matched), Some(2.0));
+    assert_eq!(of(r#"store_keys{rule="stays"}"#), Some(7.0));
+    assert_eq!(
+        of(r#"rule_mitigated_total{rule="stays",action="block"}"#),
+        Some(2.0)
+    );
+    assert_eq!(
+        of(r#"rule_mitigated_total{rule="stays",action="shadow"}"#),
+        Some(1.0)
+    );
+    assert_eq!(count_of(&metrics, "\"goes\""), 0);
+
+    metrics.keep_rules(&[]);
+    assert_eq!(count_of(&metrics, "rule="), 0);
+    metrics.rule("stays", "block");
+    assert_eq!(of(matched), Some(0.0));
+}
+
+#[test]
+fn listeners_and_servers_come_and_go() {
+    let metrics = Metrics::new();
+    metrics.listener("a").connections.inc();
+    metrics.listener("b");
+    let server = metrics.upstream("app", "one");
+    server.aborted.inc();
+    server.in_flight.inc();
+    metrics.upstream("app", "two");
+    metrics.keep_listeners(&["a"]);
+    metrics.keep_upstreams(&[("app", "one"), ("other", "two")]);
+    assert_eq!(count_of(&metrics, "listener=\"b\""), 0);
+    assert_eq!(count_of(&metrics, "server=\"two\""), 0);
+    assert_eq!(count_of(&metrics, "server=\"one\""), 6);
+    assert_eq!(value(&metrics, r#"connections{listener="a"}"#), Some(1.0));
+    let aborted = r#"upstream_requests_total{upstream="app",server="one",result="aborted"}"#;
+    assert_eq!(value(&metrics, aborted), Some(1.0));
+}
+
+#[test]
+fn reloads_say_how_the_last_one_went() {
+    let metrics = Metrics::new();
+    let last = || value(&metrics, "config_last_reload_success");
+    metrics.reloads.failed();
+    assert_eq!(last(), Some(0.0));
+    metrics.reloads.succeeded();
+    assert_eq!(last(), Some(1.0));
+    let failures = r#"config_reloads_total{result="failure"}"#;
+    assert_eq!(value(&metrics, failures), Some(1.0));
+}
+
+#[test]
+fn every_protocol_error_has_a_series_of_its_own() {
+    let metrics = Metrics::new();
+    for (at, kind) in ProtocolError::ALL.into_iter().enumerate() {
+        assert_eq!(kind as usize, at);
+        metrics.protocol_errors.count(kind);
+        let series = format!("protocol_errors_total{{kind=\"{}\"}}", kind.name());
+        assert_eq!(value(&metrics, &series), Some(1.0));
+    }
+}
+
+#[test]
+fn totals_from_elsewhere_are_taken_over() {
+    let metrics = Metrics::new();
+    metrics.set_evictions(3, 4);
+    metrics.set_log_lines_dropped(5);
+    let bans = r#"store_evictions_total{kind="ban"}"#;
+    assert_eq!(value(&metrics, bans), Some(4.0));
+    assert_eq!(value(&metrics, "log_lines_dropped_total"), Some(5.0));
+}
+
+#[test]
+fn a_strange_server_name_cannot_break_the_text() {
+    let metrics = Metrics::new();
+    metrics.upstream("app", "unix:/run/a\"b\\c\nd");
+    assert_eq!(count_of(&metrics, r#"server="unix:/run/a\"b\\c\nd""#), 6);
+}

@@ -1,0 +1,121 @@
+//! Secrets of clients in logs: a short keyed hash stands in for the value, so that two lines of
+//! one client can be told together and nobody can go back to the value.
+
+use std::fmt;
+use std::hash::Hasher;
+
+use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher24;
+
+use super::escape::hex;
+
+/// Headers whose values never appear in clear, whatever the configuration says.
+const ALWAYS: [&str; 4] = [
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "set-cookie",
+];
+
+/// Knows which headers are secret, and hashes their values.
+pub struct Redactor {
+    key: [u8; 16],
+    names: Vec<Box<str>>,
+}
+
+/// A value's keyed hash, shown as `h:5f2a…`: 16 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hashed([u8; 18]);
+
+// === impl Redactor ===
+
+impl Redactor {
+    /// A redactor for the headers `names` and those that are always secret. Hashes agree between
+    /// two redactors only if their `secret` is the same.
+    pub fn new<N: AsRef<str>>(secret: &[u8], names: &[N]) -> Self {
+        let digest = Sha256::new()
+            .chain_update(b"lockgate redact\0")
+            .chain_update(secret)
+            .finalize();
+        let mut key = [0; 16];
+        key.iter_mut().zip(digest).for_each(|(k, d)| *k = d);
+        let names = names.iter().map(|n| n.as_ref().into()).collect();
+        Self { key, names }
+    }
+
+    /// Whether values of the header `name` are secret; case does not matter.
+    pub fn is_redacted(&self, name: &str) -> bool {
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        ALWAYS.iter().any(|known| is(known)) || self.names.iter().any(|known| is(known))
+    }
+
+    /// What stands in for `value`.
+    pub fn hash(&self, value: &[u8]) -> Hashed {
+        let mut hasher = SipHasher24::new_with_key(&self.key);
+        hasher.write(value);
+        let hash = hasher.finish();
+        let mut out = *b"h:0000000000000000";
+        for (place, shift) in out.iter_mut().skip(2).zip((0..64).step_by(4).rev()) {
+            *place = hex((hash >> shift) as u32);
+        }
+        Hashed(out)
+    }
+}
+
+impl fmt::Debug for Redactor {
+    /// The key stays out of sight.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Hashed ===
+
+impl Hashed {
+    /// The 18 characters.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_secret_without_being_asked() {
+        let redactor = Redactor::new(b"k", &["X-Api-Key"]);
+        for name in ["Authorization", "COOKIE", "set-cookie", "x-api-key"] {
+            assert!(redactor.is_redacted(name), "{name}");
+        }
+        assert!(!redactor.is_redacted("user-agent"));
+    }
+
+    #[test]
+    fn the_hash_depends_on_the_key_and_the_value_alone() {
+        let none: [&str; 0] = [];
+        let (a, b) = (Redactor::new(b"one", &none), Redactor::new(b"two", &none));
+        let again = Redactor::new(b"one", &["x"]);
+        assert_eq!(a.hash(b"sid=1"), again.hash(b"sid=1"));
+        assert_ne!(a.hash(b"sid=1"), b.hash(b"sid=1"));
+        assert_ne!(a.hash(b"sid=1"), a.hash(b"sid=2"));
+        let shown = a.hash(b"sid=1").to_string();
+        let digits = shown.strip_prefix("h:").unwrap();
+        assert_eq!(digits.len(), 16);
+        assert!(digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    }
+}

@@ -1,0 +1,167 @@
+//! Sinks on real files and real pipes.
+
+use super::*;
+use crate::clock::Clock;
+use std::io::{PipeReader, Read, pipe};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn piped(log: Option<Log>) -> (Sink, PipeReader) {
+    let (reader, writer) = pipe().unwrap();
+    let file = File::from(OwnedFd::from(writer));
+    (Sink::stream(file, log).unwrap(), reader)
+}
+
+/// A directory of this test's own.
+fn place(name: &str) -> PathBuf {
+    let place = std::env::temp_dir().join(format!("lockgate-sink-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir(&place).unwrap();
+    place
+}
+
+#[test]
+fn lines_arrive_in_order_and_the_end_of_the_sink_ends_the_stream() {
+    let (sink, mut reader) = piped(None);
+    let clone = sink.clone();
+    for i in 0..1000 {
+        sink.line(format!("line {i}").as_bytes());
+    }
+    clone.line(b"last");
+    drop((sink, clone));
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1001);
+    assert_eq!(lines[7], "line 7");
+    assert_eq!(lines[1000], "last");
+}
+
+#[test]
+fn a_reader_that_stops_costs_lines_and_no_time_and_all_goes_on_when_it_reads_again() {
+    let (sink, mut reader) = piped(None);
+    let line = [b'x'; 1023];
+    let sent = 3 * CAPACITY / 1024;
+    for _ in 0..sent {
+        sink.line(&line);
+    }
+    assert!(!sink.flush(Duration::from_millis(1)), "nobody reads");
+    let lost = sink.dropped() as usize;
+    assert!(lost >= CAPACITY / 1024, "lost {lost} of {sent}");
+
+    let reading = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    assert!(sink.flush(LONG));
+    sink.line(b"and on");
+    assert!(sink.flush(LONG));
+    assert_eq!(sink.dropped() as usize, lost);
+    drop(sink);
+    let bytes = reading.join().unwrap();
+    assert!(bytes.ends_with(b"x\nand on\n"));
+    let arrived = bytes.split(|b| *b == b'\n').filter(|l| l.len() == 1023);
+    assert_eq!(arrived.count() + lost, sent);
+}
+
+#[test]
+fn a_reader_that_left_is_reported_once_and_losses_are_counted() {
+    let (stderr, mut told) = piped(None);
+    let log = Log::to(stderr, Clock::System);
+    let (sink, reader) = piped(Some(log.clone()));
+    drop(reader);
+    for _ in 0..3 {
+        sink.line(b"lost");
+        assert!(sink.flush(LONG));
+    }
+    assert_eq!(sink.dropped(), 3);
+    drop(sink);
+    assert!(log.flush(LONG));
+    drop(log);
+    let mut text = String::new();
+    told.read_to_string(&mut text).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("ERROR log_write_failed target=stream error="));
+}
+
+#[test]
+fn a_full_disk_costs_lines_only() {
+    let sink = Sink::stream(File::options().write(true).open("/dev/full").unwrap(), None).unwrap();
+    sink.line(b"one");
+    sink.line(b"two");
+    assert!(sink.flush(LONG));
+    assert_eq!(sink.dropped(), 2);
+}
+
+#[test]
+fn a_line_cut_by_an_error_does_not_spoil_the_next() {
+    let path = place("torn").join("access.log");
+    let mut writer = Writer {
+        shared: Arc::default(),
+        file: append(&path).unwrap(),
+        path: None,
+        log: None,
+        batch: Vec::new(),
+        torn: false,
+        reported: false,
+    };
+    let full = io::Error::from(io::ErrorKind::StorageFull);
+    writer.file.write_all(b"whole\ncu").unwrap();
+    writer.lose(b"whole\ncut\nlost\n", 7, &full);
+    writer.batch = b"next\n".to_vec();
+    writer.write_batch();
+    assert_eq!(std::fs::read(&path).unwrap(), b"whole\ncu\nnext\n");
+    assert_eq!(writer.shared.dropped.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_file_is_appended_to_and_not_for_everyone() {
+    let path = place("append").join("access.log");
+    for line in ["one", "two"] {
+        let sink = Sink::file(&path, None).unwrap();
+        sink.line(line.as_bytes());
+        assert!(sink.flush(LONG));
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o137, 0, "{mode:o}");
+}
+
+#[test]
+fn reopening_follows_a_rotation() {
+    let place = place("reopen");
+    let (path, old) = (place.join("access.log"), place.join("access.log.1"));
+    let sink = Sink::file(&path, None).unwrap();
+    sink.line(b"before");
+    assert!(sink.flush(LONG));
+    std::fs::rename(&path, &old).unwrap();
+    sink.line(b"still before");
+    sink.reopen();
+    assert!(sink.flush(LONG));
+    sink.line(b"after");
+    assert!(sink.flush(LONG));
+    assert_eq!(std::fs::read(&old).unwrap(), b"before\nstill before\n");
+    assert_eq!(std::fs::read(&path).unwrap(), b"after\n");
+}
+
+#[test]
+fn a_reopening_that_fails_keeps_the_file() {
+    let place = place("keep");
+    let (path, moved) = (place.join("logs/access.log"), place.join("moved"));
+    std::fs::create_dir(place.join("logs")).unwrap();
+    let sink = Sink::file(&path, None).unwrap();
+    std::fs::rename(place.join("logs"), &moved).unwrap();
+    sink.reopen();
+    assert!(sink.flush(LONG));
+    sink.line(b"kept");
+    assert!(sink.flush(LONG));
+    assert_eq!(std::fs::read(moved.join("access.log")).unwrap(), b"kept\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_an_error_at_once() {
+    assert!(Sink::file(Path::new("/nowhere/at/all/access.log"), None).is_err());
+}
