@@ -1,1 +1,172 @@
-//! Being built.
+//! The admin port: is the gateway alive, is it ready, what are its metrics.
+//!
+//! It has its own address, its own bound on connections and its own deadlines, so that it answers
+//! when the gateway is full. It changes nothing.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Connections at once; more are closed unheard.
+const MAX_CONNECTIONS: usize = 64;
+/// For a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// For a connection as a whole: a client that does not read cannot hold its place.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after an accept that failed, so that a lack of descriptors does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the admin port shows.
+pub struct AdminState {
+    /// The token that `/metrics` asks for; `None`: no token.
+    pub token: Option<String>,
+    /// Whether the gateway takes requests: false before the start and while draining.
+    pub ready: AtomicBool,
+    /// Makes the metrics text.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+/// Serves until it is dropped, and with it the connections that it has.
+pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = listener.accept().await;
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, _)) if connections.len() < MAX_CONNECTIONS => {
+                connections.spawn(connection(stream, state.clone()));
+            }
+            Ok(_) => {}
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// One request, then the connection ends: an idle client holds no place.
+async fn connection(stream: TcpStream, state: Arc<AdminState>) {
+    let service = service_fn(move |request| {
+        let answer = answer(&request, &state);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that breaks off or breaks the protocol is its own affair.
+    let _ = timeout(CONNECTION_TIMEOUT, serving).await;
+}
+
+fn answer<B>(request: &Request<B>, state: &AdminState) -> Answer {
+    let handler = match request.uri().path() {
+        "/healthz" => health,
+        "/readyz" => ready,
+        "/metrics" => metrics,
+        _ => return error(StatusCode::NOT_FOUND, "no such page"),
+    };
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let refusal = error(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+        return with(refusal, ALLOW, "GET, HEAD");
+    }
+    handler(state, request.headers().get(AUTHORIZATION))
+}
+
+fn health(_: &AdminState, _: Option<&HeaderValue>) -> Answer {
+    status(StatusCode::OK, "ok")
+}
+
+fn ready(state: &AdminState, _: Option<&HeaderValue>) -> Answer {
+    if state.ready.load(Ordering::Acquire) {
+        status(StatusCode::OK, "ready")
+    } else {
+        status(StatusCode::SERVICE_UNAVAILABLE, "not ready")
+    }
+}
+
+fn metrics(state: &AdminState, credentials: Option<&HeaderValue>) -> Answer {
+    if !state.admits(credentials) {
+        let refusal = error(StatusCode::UNAUTHORIZED, "a token is needed");
+        return with(refusal, WWW_AUTHENTICATE, "Bearer");
+    }
+    let text = (state.metrics)();
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    made(StatusCode::OK, kind, text)
+}
+
+// === impl AdminState ===
+
+impl AdminState {
+    fn admits(&self, credentials: Option<&HeaderValue>) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
+        credentials
+            .and_then(|value| bearer(value.as_bytes()))
+            .is_some_and(|given| !token.is_empty() && same(given, token.as_bytes()))
+    }
+}
+
+/// The token of a `Bearer` credential (RFC 6750, section 2.1); the scheme ignores case.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"Bearer ")
+        .then(|| token.trim_ascii())
+}
+
+/// Compares in a time that tells nothing of where the two differ: digests are compared, all of
+/// them, and who does not know the token cannot steer its digest.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let (a, b) = (Sha256::digest(a), Sha256::digest(b));
+    let differences = a.iter().zip(&b).fold(0, |seen, (x, y)| seen | (x ^ y));
+    std::hint::black_box(differences) == 0
+}
+
+fn status(code: StatusCode, text: &str) -> Answer {
+    made(
+        code,
+        "application/json",
+        json!({ "status": text }).to_string(),
+    )
+}
+
+fn error(code: StatusCode, text: &str) -> Answer {
+    made(
+        code,
+        "application/json",
+        json!({ "error": text }).to_string(),
+    )
+}
+
+fn made(code: StatusCode, kind: &'static str, body: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = code;
+    let answer = with(answer, CONTENT_TYPE, kind);
+    with(answer, CACHE_CONTROL, "no-store")
+}
+
+fn with(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
+    answer
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
+    answer
+}
+
+#[cfg(test)]
+mod tests;
