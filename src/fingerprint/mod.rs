@@ -1,7 +1,7 @@
 //! ClientHello bytes → JA3 and JA4. Pure: no I/O, no clock; nothing of the hello is kept.
 //!
-//! [`hello`] reads the bytes, [`ja3`] and [`ja4`] make the two fingerprints. No input makes it
-//! panic, and no output grows with the input beyond [`MAX_RAW`].
+//! [`ClientHello`] reads the bytes, [`ja3`](fn@ja3) and [`ja4`](fn@ja4) make the two fingerprints. No
+//! input makes it panic, and no output grows with the input beyond [`MAX_RAW`].
 
 mod cursor;
 mod hello;
