@@ -61,7 +61,7 @@ fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
         }
         None => {
             out.error(name.span.clone(), unknown)
-                .help(format!("the {what}s here are {}", names.join(", ")));
+                .help(format!("{what}s of this file: {}", names.join(", ")));
         }
     }
 }

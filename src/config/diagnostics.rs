@@ -99,9 +99,7 @@ impl Diagnostics {
             help: Vec::new(),
             related: Vec::new(),
         });
-        let last = self.list.len() - 1;
-        #[expect(clippy::indexing_slicing, reason = "pushed on the line above")]
-        &mut self.list[last]
+        self.list.last_mut().expect("one was just pushed")
     }
 }
 

@@ -100,7 +100,9 @@ impl<'a, 'd> Section<'a, 'd> {
     ) -> Option<Vec<Spanned<T>>> {
         let raw = self.ask(key)?;
         let Some(array) = raw.get_ref().as_array() else {
-            self.wrong(raw.span(), kind("an array", raw.get_ref()));
+            let wrong = kind("an array", raw.get_ref());
+            let help = format!("put it in brackets: `{key} = [ … ]`");
+            self.wrong(raw.span(), wrong.help(help));
             return None;
         };
         let items = array.iter();
@@ -114,6 +116,11 @@ impl<'a, 'd> Section<'a, 'd> {
         read: impl FnOnce(&mut Section<'_, '_>) -> T,
     ) -> Option<T> {
         let raw = self.ask(key)?;
+        if raw.get_ref().is_array() {
+            let wrong = kind("a table", raw.get_ref());
+            self.wrong(raw.span(), wrong.help(format!("write `[{key}]`")));
+            return None;
+        }
         self.open(raw, read)
     }
 

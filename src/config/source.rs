@@ -62,8 +62,10 @@ impl Source {
 
     /// The nearest range that lies within the text and cuts no character.
     pub fn clamp(&self, span: Range<usize>) -> Range<usize> {
-        let start = self.text.floor_char_boundary(span.start);
-        let end = self.text.ceil_char_boundary(span.end);
+        let len = self.text.len();
+        let whole = |at: &usize| self.text.is_char_boundary(*at);
+        let start = (0..=span.start.min(len)).rev().find(whole).unwrap_or(0);
+        let end = (span.end.min(len)..=len).find(whole).unwrap_or(len);
         start..end.max(start)
     }
 
@@ -73,7 +75,7 @@ impl Source {
     }
 
     fn before(&self, offset: usize) -> &str {
-        let end = self.text.floor_char_boundary(offset);
+        let end = self.clamp(offset..offset).start;
         self.text.get(..end).unwrap_or_default()
     }
 

@@ -42,10 +42,21 @@ fn listener(s: &mut Section<'_, '_>) -> Option<Listener> {
 
 fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
     let span = s.span();
+    let before = s.out.count();
     let Some(protocols) = s.array("protocols", choice(PROTOCOLS, &[])) else {
         let defaults = defaults::PROTOCOLS.into_iter();
         return defaults.map(|p| Spanned::new(p, span.clone())).collect();
     };
+    if protocols.is_empty() && s.out.count() == before {
+        let span = s.key_span("protocols").unwrap_or(span);
+        s.out
+            .error(span, "a listener needs a protocol")
+            .help("for example `protocols = [\"h2\", \"http/1.1\"]`");
+    }
+    each_once(s, protocols)
+}
+
+fn each_once(s: &mut Section<'_, '_>, protocols: Vec<Spanned<Protocol>>) -> Vec<Spanned<Protocol>> {
     let mut seen: Vec<Spanned<Protocol>> = Vec::new();
     for protocol in protocols {
         match seen.iter().find(|p| p.value == protocol.value) {

@@ -44,12 +44,22 @@ fn syntax(source: &Source, errors: &[toml::de::Error], diagnostics: &mut Diagnos
             continue;
         }
         last_line = line;
-        let message = match error.message() {
-            "duplicate key" => format!("`{}` is given twice", source.slice(span.clone())),
-            message => message.to_owned(),
+        let written = source.slice(span.clone());
+        match error.message() {
+            "duplicate key" => diagnostics.error(span, format!("`{written}` is given twice")),
+            message if is_bare_word(message, written) => diagnostics
+                .error(span, format!("`{written}` needs quotes"))
+                .help(format!("write \"{written}\"")),
+            message => diagnostics.error(span, message),
         };
-        diagnostics.error(span, message);
     }
+}
+
+/// The parser takes `info` for a broken `inf` and `text` for a broken `true`.
+fn is_bare_word(message: &str, written: &str) -> bool {
+    let about_value = ["invalid float", "invalid boolean", "string values must be"];
+    about_value.iter().any(|start| message.starts_with(start))
+        && written.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 fn file(root: &mut Section<'_, '_>) -> File {

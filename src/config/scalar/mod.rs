@@ -266,7 +266,11 @@ pub(super) fn size_between(low: u64, high: u64) -> impl Fn(&DeValue<'_>) -> Pars
 /// A whole number of any size that TOML can write.
 fn whole(value: &DeValue<'_>) -> Parsed<i128> {
     let Some(integer) = value.as_integer() else {
-        return Err(kind("an integer", value));
+        let wrong = kind("an integer", value);
+        return Err(match value.as_str() {
+            Some(_) => wrong.help("write the number without quotes"),
+            None => wrong,
+        });
     };
     i128::from_str_radix(integer.as_str(), integer.radix())
         .map_err(|_| Wrong::new("this number is too large"))

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::super::suggest::nearest;
 use super::{Parsed, Wrong, kind, whole};
 
 /// Milliseconds of each unit.
@@ -22,6 +21,17 @@ const SIZES: [(&str, u64); 4] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
+];
+
+/// Other ways to write a unit, for suggestions.
+const WORDS: [(&[&str], &str); 7] = [
+    (&["sec", "secs", "second", "seconds"], "s"),
+    (&["min", "mins", "minute", "minutes"], "m"),
+    (&["hr", "hour", "hours"], "h"),
+    (&["day", "days"], "d"),
+    (&["k", "kb", "ki"], "KiB"),
+    (&["mb", "mi"], "MiB"),
+    (&["g", "gb", "gi"], "GiB"),
 ];
 
 const DURATION_HELP: &str = "a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\", \"1d\"";
@@ -62,7 +72,7 @@ pub(in crate::config) fn size(value: &DeValue<'_>) -> Parsed<u64> {
 pub(super) fn show(duration: Duration) -> String {
     let millis = duration.as_millis();
     let mut units = DURATIONS.iter().rev();
-    let fits = units.find(|(_, scale)| millis > 0 && millis % u128::from(*scale) == 0);
+    let fits = units.find(|(_, scale)| millis > 0 && millis.is_multiple_of(u128::from(*scale)));
     match fits {
         Some((unit, scale)) => format!("{}{unit}", millis / u128::from(*scale)),
         None => "0s".to_owned(),
@@ -77,24 +87,29 @@ fn scaled(written: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 fn refuse(written: &str, what: &str, units: &[(&str, u64)]) -> Wrong {
     let (digits, unit) = split(written);
-    let names = units.iter().map(|(name, _)| *name);
-    let known = names.clone().any(|name| name == unit);
-    if digits.is_empty() || digits.len() == written.len() && digits.parse::<u64>().is_err() {
-        return Wrong::new(format!("`{written}` is not {what}"));
+    let is_not = format!("`{written}` is not {what}");
+    if digits.is_empty() {
+        return Wrong::new(is_not);
     }
     if unit.is_empty() {
         return Wrong::new(format!("`{written}` has no unit"));
     }
-    if known {
+    if units.iter().any(|(name, _)| *name == unit) {
         return Wrong::new(format!("`{written}` is too large"));
     }
-    let alike = |name: &&str| name.eq_ignore_ascii_case(unit);
-    match names.clone().find(alike).or_else(|| nearest(unit, names)) {
-        Some(name) => Wrong::new(format!(
-            "`{written}` is not {what}; did you mean `{digits}{name}`?"
-        )),
-        None => Wrong::new(format!("`{written}` is not {what}")),
+    match meant(unit, units) {
+        Some(name) => Wrong::new(format!("{is_not}; did you mean `{digits}{name}`?")),
+        None => Wrong::new(is_not),
     }
+}
+
+/// The unit behind another way to write it.
+fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
+    let lower = unit.trim().to_ascii_lowercase();
+    let word = WORDS.iter().find(|(words, _)| words.contains(&&*lower));
+    let lower = word.map_or(&*lower, |(_, name)| name);
+    let mut names = units.iter().map(|(name, _)| *name);
+    names.find(|name| name.eq_ignore_ascii_case(lower))
 }
 
 fn split(written: &str) -> (&str, &str) {

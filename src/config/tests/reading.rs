@@ -132,3 +132,22 @@ fn diagnostics_can_be_read_as_data() {
     assert!(list.iter().all(|d| d.severity == Severity::Error));
     assert_eq!(source.position(list[1].span.start).line, 3);
 }
+
+#[test]
+fn a_mistake_in_an_expression_is_marked_inside_it() {
+    let text = format!("# ü\n{LISTENER}[[rules]]\nname = 'a'\ncount = \"ä eq \\\"x\\\" or pth\"\n");
+    let source = Source::new("t.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let file = read(&source, &mut diagnostics).unwrap();
+    let count = file.rules[0].count.as_ref().unwrap();
+    let at = count.value.find("pth").unwrap();
+    diagnostics.error(count.inner(&source, at..at + 3), "unknown field `pth`");
+    let expected = [
+        "t.toml:6:24: error: unknown field `pth`",
+        "  |",
+        "6 | count = \"ä eq \\\"x\\\" or pth\"",
+        "  |                        ^^^",
+        "",
+    ];
+    assert_eq!(diagnostics.render(&source, false), expected.join("\n"));
+}
