@@ -1,9 +1,12 @@
 //! A request head with exactly one meaning.
 //!
 //! Stands behind hyper, which has parsed the bytes, and refuses whatever two readers could take in
-//! two ways: framing, host, target, path. It never repairs a head and knows nothing of routes. What
-//! hyper settles by itself before this module sees it: a `Content-Length` beside
-//! `Transfer-Encoding`, equal `Content-Length` lines, a fragment in the target.
+//! two ways: framing, host, target, path. It never repairs a head and knows nothing of routes.
+//!
+//! In HTTP/1 hyper settles some things before this module can see them: it drops a
+//! `Content-Length` beside `Transfer-Encoding`, merges equal `Content-Length` lines, cuts a
+//! fragment off the target, takes lines that end in LF alone, and answers 400 to a
+//! `Transfer-Encoding` that does not end in `chunked`.
 
 use std::borrow::Cow;
 
