@@ -1,0 +1,85 @@
+//! Sockets, the bound on connections, the choice of protocol.
+
+use super::*;
+
+#[test]
+fn every_core_listens_on_the_same_port() {
+    let first = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let second = bind(first.local_addr().unwrap()).unwrap();
+    assert_eq!(first.local_addr().unwrap(), second.local_addr().unwrap());
+}
+
+#[test]
+fn the_unspecified_ipv6_address_takes_both_families() {
+    run(async {
+        let listener = TcpListener::from_std(bind("[::]:0".parse().unwrap()).unwrap()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "::1"] {
+            let (client, accepted) =
+                tokio::join!(TcpStream::connect((host, port)), listener.accept());
+            client.unwrap();
+            accepted.unwrap();
+        }
+    });
+}
+
+#[test]
+fn past_the_bound_clients_wait_until_a_place_is_free() {
+    run(async {
+        let site = Site::with_gate(limits(), Gate::new(1)).await;
+        let mut first = site.connect().await;
+        first.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        first.until("hello").await;
+        let mut second = site.connect().await;
+        second.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!((site.seen.get(), site.gate.open()), (1, 1));
+        drop(first);
+        second.until("hello").await;
+    });
+}
+
+#[test]
+fn a_request_that_comes_a_byte_at_a_time_is_served() {
+    run(async {
+        let site = Site::open(limits()).await;
+        for request in [
+            "PRI / HTTP/1.1\r\nhost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\n\r\n",
+        ] {
+            let mut client = site.connect().await;
+            for byte in request.bytes() {
+                client.send([byte]).await;
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            client.until("hello").await;
+        }
+    });
+}
+
+#[test]
+fn a_preface_that_comes_a_byte_at_a_time_is_http2() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        for byte in http2::PREFACE {
+            client.send([*byte]).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let (kind, _) = http2::frame(&mut client).await.unwrap();
+        assert_eq!(kind, http2::SETTINGS);
+    });
+}
+
+#[test]
+fn half_a_preface_and_an_end_is_no_http2() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        client.send("PRI * HT").await;
+        client.0.shutdown().await.unwrap();
+        client.rest().await;
+        assert!(site.end().await.is_err());
+        site.until(|site| site.gate.open() == 0).await;
+    });
+}
