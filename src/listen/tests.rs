@@ -40,6 +40,8 @@ struct Site {
     release: Rc<Notify>,
     /// Requests that reached the application.
     seen: Rc<Cell<usize>>,
+    /// MiB of `/stream` that were made.
+    made: Rc<Cell<usize>>,
     ends: Rc<std::cell::RefCell<Vec<Result<(), Error>>>>,
 }
 
@@ -80,6 +82,7 @@ impl Site {
             drain,
             release: Rc::default(),
             seen: Rc::default(),
+            made: Rc::default(),
             ends: Rc::default(),
         };
         let listener = TcpListener::from_std(listener).unwrap();
@@ -117,7 +120,7 @@ impl Site {
             "/held" => self.release.notified().await,
             "/panic" => panic!("a handler's own"),
             "/echo" => return Response::new(Body::stream(body)),
-            "/stream" => return Response::new(Body::stream(Flood(64))),
+            "/stream" => return Response::new(Body::stream(self.flood())),
             "/kib" => return Response::new(Body::from(vec![b'k'; 1024])),
             "/big" => return Response::new(Body::from(vec![b'b'; 3 << 20])),
             "/size" => {
@@ -129,15 +132,17 @@ impl Site {
                 return Response::new(Body::from(format!("{drained:?}")));
             }
             "/ignore" => drop(body),
-            "/keep" => {
-                let answer = Response::new(Body::from("kept"));
-                drop(body);
-                return answer;
-            }
             "/upgrade" => return self.upgrade(),
             _ => {}
         }
         Response::new(Body::from("hello"))
+    }
+
+    fn flood(&self) -> Flood {
+        Flood {
+            left: 64,
+            made: self.made.clone(),
+        }
     }
 
     fn upgrade(&self) -> Response<Body> {
@@ -170,8 +175,11 @@ impl Site {
     }
 }
 
-/// A body of so many MiB.
-struct Flood(usize);
+/// A body of so many MiB, made as they are asked for.
+struct Flood {
+    left: usize,
+    made: Rc<Cell<usize>>,
+}
 
 impl http_body::Body for Flood {
     type Data = Bytes;
@@ -182,8 +190,9 @@ impl http_body::Body for Flood {
         _: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
         static MIB: [u8; 1 << 20] = [b'f'; 1 << 20];
-        std::task::Poll::Ready(self.0.checked_sub(1).map(|left| {
-            self.0 = left;
+        std::task::Poll::Ready(self.left.checked_sub(1).map(|left| {
+            self.left = left;
+            self.made.set(self.made.get() + 1);
             Ok(http_body::Frame::data(Bytes::from_static(&MIB)))
         }))
     }

@@ -83,3 +83,41 @@ fn half_a_preface_and_an_end_is_no_http2() {
         site.until(|site| site.gate.open() == 0).await;
     });
 }
+
+/// Takes all descriptors of the process, so it runs in one of its own.
+#[test]
+fn out_of_descriptors_it_waits_and_goes_on() {
+    const CHILD: &str = "LOCKGATE_TEST_FEW_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_some() {
+        return run(starve());
+    }
+    let name = "listen::tests::accepting::out_of_descriptors_it_waits_and_goes_on";
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 48 && exec \"$0\" --exact \"$1\""])
+        .arg(std::env::current_exe().unwrap())
+        .arg(name)
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}
+
+async fn starve() {
+    let site = Site::open(limits()).await;
+    let mut clients = Vec::new();
+    while site.gate.failures() == 0 {
+        match TcpStream::connect(site.address).await {
+            Ok(client) => clients.push(client),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    clients.clear();
+    site.until(|site| site.gate.open() == 0).await;
+    let mut client = site.connect().await;
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    client.until("hello").await;
+}

@@ -54,7 +54,7 @@ fn no_connection_is_accepted_any_more() {
 fn http2_is_told_to_go_away_and_its_streams_finish() {
     run(async {
         let site = Site::open(limits()).await;
-        let mut client = http2::ask(&site, "/held").await;
+        let mut client = http2::ask(&site, "/held", http2::NO_SETTINGS).await;
         site.until(|site| site.seen.get() == 1).await;
         site.trigger.start();
         told_to_go(&mut client).await;

@@ -8,6 +8,9 @@ use super::*;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) const NO_SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+/// The widest windows there are, for streams and for the connection: only the socket stops.
+const WIDE_OPEN: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff\
+    \0\0\x04\x08\0\0\0\0\0\x7f\xff\0\0";
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
 pub(super) const GOAWAY: u8 = 7;
@@ -154,28 +157,31 @@ fn a_client_that_leaves_ends_what_it_asked_for() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_a_bounded_amount() {
+fn a_client_that_does_not_read_holds_up_the_body_and_nobody_else() {
     run(async {
         let site = Site::open(limits()).await;
-        let mut stalled = ask(&site, "/stream").await;
+        let mut stalled = ask(&site, "/stream", WIDE_OPEN).await;
         site.until(|site| site.seen.get() == 1).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        // Others are served meanwhile, by the buffer that all share.
+        // Others are served meanwhile, through the buffer that all share.
         let client = connect(&site).await;
-        assert_eq!(get(&client, "/kib").await.unwrap().len(), 1024);
+        for _ in 0..200 {
+            assert_eq!(get(&client, "/kib").await.unwrap().len(), 1024);
+        }
+        assert!(site.made.get() < 32, "{} MiB made", site.made.get());
         let mut bytes = 0;
-        while bytes < 60_000 {
+        while bytes < 64 << 20 {
             let (kind, body) = frame(&mut stalled).await.unwrap();
             bytes += if kind == 0 { body.len() } else { 0 };
         }
+        assert_eq!(bytes, 64 << 20);
     });
 }
 
-/// Asks for `path` with the windows of the standard, and reads nothing.
-pub(super) async fn ask(site: &Site, path: &str) -> Client {
+/// Asks for `path` after the given settings, and reads nothing.
+pub(super) async fn ask(site: &Site, path: &str, settings: &[u8]) -> Client {
     let mut client = site.connect().await;
     client.send(PREFACE).await;
-    client.send(NO_SETTINGS).await;
+    client.send(settings).await;
     // HEADERS, END_STREAM and END_HEADERS: GET, http, `:path`, `:authority a`.
     let block = format!("\u{4}{}{path}\u{1}\u{1}a", path.len() as u8 as char);
     let head = [0, 0, block.len() as u8 + 2, 1, 5, 0, 0, 0, 1, 0x82, 0x86];
