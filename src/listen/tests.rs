@@ -28,6 +28,9 @@ use crate::body::Body;
 /// Ends a wait that would last for ever; nothing is measured with it.
 const LONG: Duration = Duration::from_secs(20);
 
+/// More than the kernel holds for a connection.
+const HUGE: usize = 16 << 20;
+
 /// A way in with a small application behind it.
 #[derive(Clone)]
 struct Site {
@@ -122,6 +125,7 @@ impl Site {
             "/echo" => return Response::new(Body::stream(body)),
             "/stream" => return Response::new(Body::stream(self.flood())),
             "/kib" => return Response::new(Body::from(vec![b'k'; 1024])),
+            "/huge" => return Response::new(Body::from(vec![b'h'; HUGE])),
             "/big" => return Response::new(Body::from(vec![b'b'; 3 << 20])),
             "/size" => {
                 let size = body.collect().await.unwrap().to_bytes().len();
@@ -217,12 +221,21 @@ impl Client {
         text
     }
 
-    /// Reads to the end of the connection.
+    /// Reads to the end of the connection; a reset is an end too.
     async fn rest(&mut self) -> String {
+        self.read_out().await.0
+    }
+
+    /// Reads to the end of the connection, which must not be a reset.
+    async fn rest_in_peace(&mut self) -> String {
+        let (text, end) = self.read_out().await;
+        end.unwrap();
+        text
+    }
+
+    async fn read_out(&mut self) -> (String, std::io::Result<usize>) {
         let mut bytes = Vec::new();
-        let read = timeout(LONG, self.0.read_to_end(&mut bytes)).await.unwrap();
-        // A reset is an end too, and what came before it is still read.
-        drop(read);
-        String::from_utf8_lossy(&bytes).into_owned()
+        let end = timeout(LONG, self.0.read_to_end(&mut bytes)).await.unwrap();
+        (String::from_utf8_lossy(&bytes).into_owned(), end)
     }
 }

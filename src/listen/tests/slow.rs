@@ -125,15 +125,18 @@ fn the_rest_of_an_answer_that_is_read_slowly_is_not_idle() {
     run(async {
         let site = Site::open(within(300, 300)).await;
         let mut client = site.connect().await;
-        client.send("GET /big HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        socket2::SockRef::from(&client.0)
+            .set_recv_buffer_size(64 * 1024)
+            .unwrap();
+        client.send("GET /huge HTTP/1.1\r\nhost: a\r\n\r\n").await;
         client.until("\r\n\r\n").await;
-        let mut left = 3 << 20;
-        let mut part = vec![0; 128 * 1024];
+        let mut left = HUGE;
+        let mut part = vec![0; 256 * 1024];
         while left > 0 {
             let n = client.0.read(&mut part).await.unwrap();
             assert!(n > 0, "cut with {left} bytes to go");
             left -= n;
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            tokio::time::sleep(Duration::from_millis(n as u64 / 8_000)).await;
         }
     });
 }
