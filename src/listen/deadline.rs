@@ -26,6 +26,10 @@ const TICK: Duration = Duration::from_millis(250);
 /// How long a closed connection is read on, so that its last answer is not lost to a reset.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// How old a handshake may get once the drain has started: a client that connected ahead of need
+/// and says nothing must not hold it up.
+const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
+
 /// The connections of a core, with the time as of the last sweep.
 pub struct Deadlines {
     now: Cell<Instant>,
@@ -274,6 +278,9 @@ impl Entry {
             Phase::Busy(_) => false,
             Phase::Idle(_) => late(self.idle_timeout),
             Phase::Linger => late(LINGER.min(self.header_timeout)),
+            Phase::Handshake if self.core.draining.get() => {
+                late(LAST_HANDSHAKE.min(self.header_timeout))
+            }
             Phase::Handshake | Phase::Fresh(_) | Phase::Head | Phase::Closing => {
                 late(self.header_timeout)
             }

@@ -72,6 +72,27 @@ fn a_preface_that_comes_a_byte_at_a_time_is_http2() {
 }
 
 #[test]
+fn half_a_preface_is_waited_for_without_spinning() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut client = Client(TcpStream::connect(address).await.unwrap());
+        let (stream, _) = listener.accept().await.unwrap();
+        client.send("PRI").await;
+        let mut polls = 0;
+        let mut sniffing = std::pin::pin!(sniff(&stream));
+        let counted = std::future::poll_fn(|cx| {
+            polls += 1;
+            sniffing.as_mut().poll(cx)
+        });
+        let quiet = timeout(Duration::from_millis(300), counted).await;
+        assert!(quiet.is_err() && polls < 20, "{polls} polls");
+        client.send(" * HTTP/2.0").await;
+        assert_eq!(sniffing.await.unwrap(), Protocol::Http2);
+    });
+}
+
+#[test]
 fn half_a_preface_and_an_end_is_no_http2() {
     run(async {
         let site = Site::open(limits()).await;

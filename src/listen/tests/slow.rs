@@ -123,7 +123,7 @@ fn a_request_in_flight_is_neither_slow_nor_idle() {
 #[test]
 fn the_rest_of_an_answer_that_is_read_slowly_is_not_idle() {
     run(async {
-        let site = Site::open(within(300, 300)).await;
+        let site = Site::open(within(500, 500)).await;
         let mut client = site.connect().await;
         socket2::SockRef::from(&client.0)
             .set_recv_buffer_size(64 * 1024)
