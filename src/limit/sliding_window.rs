@@ -12,6 +12,8 @@ use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 /// A weighted count, exactly.

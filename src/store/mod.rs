@@ -11,6 +11,8 @@ pub mod memory;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod tests;
 
 /// The counters and bans of one gateway. They outlive a configuration.

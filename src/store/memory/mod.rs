@@ -29,7 +29,11 @@ mod table;
 mod visit;
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod threads;
 
 /// How many bytes of a banned key are kept for listings, so that long keys cannot fill the memory.
 pub const SHOWN: usize = 256;

@@ -1,29 +1,22 @@
-//! What only the store in this process promises: its bounds, and that threads share it.
-
-use std::collections::HashMap;
-use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
-
-use proptest::prelude::*;
+//! What only the store in this process promises: its bounds, and what gives way at them.
 
 use super::bucket::{Bucket, Entry};
 use super::*;
-use crate::limit::{Algorithm, Limiter, State};
 use crate::store::Store;
-use crate::store::conformance::{Rule, at, banned, plan};
+use crate::store::fixture::{Rule, at, banned, plan};
 
-fn memory(store: &Store) -> &Memory {
+pub(super) fn memory(store: &Store) -> &Memory {
     let Store::Memory(memory) = store;
     memory
 }
 
 /// One step alone, without awaiting.
-fn ask(store: &Store, rule: &Rule, op: Op, key: &str, secs: u64) -> Standing {
+pub(super) fn ask(store: &Store, rule: &Rule, op: Op, key: &str, secs: u64) -> Standing {
     let plan = plan([(key, rule.step(op, 1))]);
     memory(store).apply(&plan, at(secs))[0].standing
 }
 
-fn tracked(store: &Store, secs: u64) -> usize {
+pub(super) fn tracked(store: &Store, secs: u64) -> usize {
     store.keys(at(secs)).iter().map(|(_, count)| count).sum()
 }
 
@@ -350,151 +343,4 @@ fn slots_go_round_and_the_last_is_shared() {
     assert_eq!(slots.register(1_000_000, "new").slot, 0);
     assert_eq!(slots.register(1_000_001, "new").slot, 1);
     assert_eq!(slots.register(1_000_002, "new").slot, 9);
-}
-
-#[test]
-fn threads_admit_no_more_than_the_limit() {
-    const LIMIT: u64 = 500;
-    let store = Store::memory(10_000);
-    let rule = Rule::throttle(&store, "r", LIMIT);
-    let admitted: Vec<_> = (0..17).map(|_| AtomicUsize::new(0)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                // Every other request is for one key, the others for sixteen more.
-                for n in 0..2_400 {
-                    let key = if n % 2 == 0 { 0 } else { 1 + n / 2 % 16 };
-                    let found = ask(&store, &rule, Op::Admit, &key.to_string(), 1);
-                    if found == Standing::Within {
-                        admitted[key].fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    for count in admitted {
-        assert_eq!(count.into_inner() as u64, LIMIT);
-    }
-}
-
-#[test]
-fn threads_start_one_ban_and_charge_nothing_beside_it() {
-    let store = Store::memory(10_000);
-    for round in 0..50 {
-        let rule = Rule::ban(&store, &format!("r{round}"), 40, 30);
-        let [within, started, banned] = [0; 3].map(AtomicUsize::new);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..25 {
-                        let count = match ask(&store, &rule, Op::Charge, "k", 0) {
-                            Standing::Within => &within,
-                            Standing::Banned { started: true, .. } => &started,
-                            _ => &banned,
-                        };
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                });
-            }
-        });
-        let counts = [within, started, banned].map(AtomicUsize::into_inner);
-        assert_eq!(counts, [40, 1, 59]);
-        assert_eq!(tracked(&store, 0), 0);
-    }
-}
-
-#[test]
-fn threads_at_the_bound_of_bans_keep_it() {
-    let store = Store::memory(8_192);
-    std::thread::scope(|scope| {
-        for part in 0..4 {
-            let store = &store;
-            scope.spawn(move || {
-                for key in 0..1_500 {
-                    let rule = Rule::ban(store, "ban", 0, 60 + key % 50);
-                    let key = format!("{part}/{key}");
-                    let found = ask(store, &rule, Op::Admit, &key, 0);
-                    assert!(matches!(found, Standing::Banned { started: true, .. }));
-                }
-            });
-        }
-    });
-    assert_eq!(store.bans(at(0)).len(), 2_048);
-    assert_eq!(store.evictions().bans, 6_000 - 2_048);
-    assert_eq!(store.bans(at(110)).len(), 0);
-}
-
-/// A table that forgets nothing.
-#[derive(Default)]
-struct Model {
-    states: HashMap<u8, State>,
-    bans: HashMap<u8, Timestamp>,
-}
-
-impl Model {
-    fn ask(&mut self, limiter: &Limiter, ban: Duration, key: u8, op: Op, now: Timestamp) -> Found {
-        if let Some(until) = self.bans.get(&key).copied().filter(|until| *until > now) {
-            let started = false;
-            return (Standing::Banned { until, started }, None);
-        }
-        let state = self.states.entry(key).or_default();
-        let reading = match op {
-            Op::Admit => limiter.admit(state, now, 1),
-            Op::Charge => limiter.charge(state, now, 1),
-            Op::Peek => limiter.peek(state, now, 1),
-            Op::Pass => return (Standing::Within, None),
-        };
-        match reading.fits || (op == Op::Peek && !ban.is_zero()) {
-            true => (Standing::Within, Some(reading)),
-            false if ban.is_zero() => (Standing::Over, Some(reading)),
-            false => {
-                *state = State::default();
-                let (until, started) = (now.plus(ban), true);
-                self.bans.insert(key, until);
-                let reading = Reading {
-                    remaining: 0,
-                    reset_after: ban,
-                    retry_after: Some(ban),
-                    ..reading
-                };
-                (Standing::Banned { until, started }, Some(reading))
-            }
-        }
-    }
-}
-
-fn ops() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        4 => Just(Op::Admit),
-        2 => Just(Op::Charge),
-        1 => Just(Op::Peek),
-        1 => Just(Op::Pass),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn a_table_with_room_gives_the_verdicts_of_a_plain_map(
-        limit in 0..6u64,
-        period in prop_oneof![Just(1u64), Just(250), Just(1_000), Just(60_000)],
-        ban in prop_oneof![Just(0u64), 1..5_000u64],
-        requests in prop::collection::vec((0..40u8, ops(), 0..400u64), 1..300),
-    ) {
-        let store = Store::memory(200);
-        let rule = Rule::throttle(&store, "r", limit);
-        let period = Duration::from_millis(period);
-        let limiter = Limiter { algorithm: Algorithm::SlidingWindow, limit, period };
-        let ban = Duration::from_millis(ban);
-        let mut model = Model::default();
-        let mut now = at(0);
-        for (key, op, wait) in requests {
-            now = now.plus(Duration::from_millis(wait));
-            let step = Step { limiter, ban, ..rule.step(op, 1) };
-            let name = format!("key {key}");
-            let found = memory(&store).apply(&plan([(&*name, step)]), now)[0];
-            let expected = model.ask(&limiter, ban, key, op, now);
-            prop_assert_eq!((found.standing, found.reading), expected);
-        }
-        prop_assert_eq!(store.evictions(), Evictions::default());
-    }
 }

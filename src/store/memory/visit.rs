@@ -26,18 +26,28 @@ pub(super) struct Visit<'a> {
 // === impl Visit ===
 
 impl Visit<'_> {
-    /// Carries the step out. Room for a ban is made between two attempts, because the ban that
-    /// ends first is often in another shard.
+    /// Carries the step out.
     pub(super) fn run(&self) -> Found {
-        let mut reserved = false;
+        let found = self.attempt(&mut false);
+        found.unwrap_or_else(|| self.run_with_room())
+    }
+
+    /// Carries the step out after room for a ban was made. That is done while no lock is held,
+    /// because the ban that ends first is often in another shard.
+    #[cold]
+    fn run_with_room(&self) -> Found {
         loop {
-            if let Some(found) = self.attempt(&mut reserved) {
-                self.memory.ban_room.give(usize::from(reserved));
-                return found;
-            }
-            reserved = self.memory.free_ban(self.now);
+            let mut reserved = self.memory.free_ban(self.now);
             if !reserved {
+                // All places are in the hands of other threads, for a moment.
                 std::thread::yield_now();
+            }
+            let found = self.attempt(&mut reserved);
+            if reserved {
+                self.memory.ban_room.give(1);
+            }
+            if let Some(found) = found {
+                return found;
             }
         }
     }
@@ -104,6 +114,7 @@ impl Visit<'_> {
         }
     }
 
+    #[cold]
     fn ban(
         &self,
         shard: &Shard,
@@ -147,10 +158,16 @@ impl Visit<'_> {
         if let Some(spot) = spot {
             held.table.put(spot, entry);
         } else if !reading.reset_after.is_zero() {
-            let room = &self.memory.counter_room;
-            let evicted = held.table.insert(self.hash, entry, second(self.now), room);
-            let evictions = &self.memory.counters_evicted;
-            evictions.fetch_add(u64::from(evicted), Ordering::Relaxed);
+            self.insert(held, entry);
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&self, held: &mut Held, entry: Entry) {
+        let room = &self.memory.counter_room;
+        if held.table.insert(self.hash, entry, second(self.now), room) {
+            let evicted = &self.memory.counters_evicted;
+            evicted.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
