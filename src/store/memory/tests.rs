@@ -240,6 +240,29 @@ fn at_the_bound_the_ban_that_ends_first_makes_room() {
 }
 
 #[test]
+fn bans_that_ended_do_not_hide_which_ends_first() {
+    // Which shards the keys are in is chance: enough rounds see every case.
+    for _ in 0..12 {
+        let store = Store::memory(4_096);
+        let ban = |key: &str, now, secs| {
+            let rule = Rule::ban(&store, "ban", 0, secs);
+            ask(&store, &rule, Op::Admit, key, now)
+        };
+        for key in 1..1_024 {
+            ban(&format!("long {key}"), 0, 1_000 + key);
+        }
+        ban("short", 0, 10);
+        let rule = Rule::ban(&store, "ban", 0, 10);
+        assert_eq!(ask(&store, &rule, Op::Pass, "short", 10), Standing::Within);
+        ban("into its place", 10, 5_000);
+        assert_eq!(store.evictions().bans, 0);
+        ban("one too many", 10, 5_000);
+        assert_eq!(store.evictions().bans, 1);
+        assert_eq!(store.bans(at(10))[0].until, at(1_002));
+    }
+}
+
+#[test]
 fn ended_bans_make_room_and_count_as_nothing() {
     let store = Store::memory(16);
     let rule = Rule::ban(&store, "ban", 0, 10);
