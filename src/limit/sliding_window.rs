@@ -40,6 +40,8 @@ struct Window {
     elapsed: u64,
     /// How long until it begins: not zero only after the clock went back.
     ahead: u64,
+    /// The previous window's part of the estimate, rounded up.
+    faded: u64,
 }
 
 /// Charges `cost` if it fits.
@@ -104,32 +106,40 @@ impl Window {
             current: 0,
             elapsed: now.as_nanos() % period,
             ahead: 0,
+            faded: 0,
         };
         let [index, previous, current] = *state;
         if previous == 0 && current == 0 {
             return fresh;
         }
         match fresh.index.wrapping_sub(index) as i32 {
-            0 => Window {
-                previous,
-                current,
-                ..fresh
-            },
-            1 => Window {
-                previous: current,
-                ..fresh
-            },
+            0 => fresh.holding(previous, current),
+            1 => fresh.holding(current, 0),
             2.. => fresh,
-            _ => Window {
-                index,
-                previous,
-                current,
-                elapsed: 0,
-                ahead: u64::from(index.wrapping_sub(fresh.index))
-                    .saturating_mul(period)
-                    .saturating_sub(fresh.elapsed),
-                ..fresh
-            },
+            _ => fresh.back_from(index).holding(previous, current),
+        }
+    }
+
+    fn holding(self, previous: u32, current: u32) -> Self {
+        Window {
+            previous,
+            current,
+            faded: faded(previous, self.period - self.elapsed, self.period),
+            ..self
+        }
+    }
+
+    /// The first moment of the window `index`, which is yet to come.
+    #[cold]
+    fn back_from(self, index: u32) -> Self {
+        let windows = u64::from(index.wrapping_sub(self.index));
+        Window {
+            index,
+            elapsed: 0,
+            ahead: windows
+                .saturating_mul(self.period)
+                .saturating_sub(self.elapsed),
+            ..self
         }
     }
 
@@ -148,17 +158,7 @@ impl Window {
 
     /// The estimate, rounded up.
     fn used(&self) -> u64 {
-        u64::from(self.current) + self.faded()
-    }
-
-    /// The previous window's part of the estimate, rounded up.
-    fn faded(&self) -> u64 {
-        let left = self.period - self.elapsed;
-        match u64::from(self.previous).checked_mul(left) {
-            Some(0) => 0,
-            Some(product) => product.div_ceil(self.period),
-            None => wide_div_ceil(self.previous, left, self.period),
-        }
+        u64::from(self.current) + self.faded
     }
 
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
@@ -186,6 +186,7 @@ impl Window {
     }
 
     /// The least wait after which `cost` fits, if nothing more comes.
+    #[cold]
     fn retry_after(&self, limit: u64, cost: u64) -> Option<Duration> {
         let room = limit.checked_sub(cost)?;
         let wait = match room.checked_sub(u64::from(self.current)) {
@@ -200,6 +201,18 @@ impl Window {
     }
 }
 
+/// `count × left / period`, rounded up; at most `count`, since `left` is at most `period`.
+fn faded(count: u32, left: u64, period: u64) -> u64 {
+    match u64::from(count).checked_mul(left) {
+        Some(0) => 0,
+        Some(product) => product.div_ceil(period),
+        None => {
+            let product = u128::from(count) * u128::from(left);
+            u64::try_from(product.div_ceil(u128::from(period))).unwrap_or(u64::from(count))
+        }
+    }
+}
+
 /// How far into a window `count` of the window before weighs no more than `room`: the least
 /// `elapsed` with `count × (period − elapsed) ≤ room × period`.
 fn faded_to(count: u32, room: u64, period: u64) -> u64 {
@@ -208,12 +221,6 @@ fn faded_to(count: u32, room: u64, period: u64) -> u64 {
     }
     let weight = u128::from(room) * u128::from(period) / u128::from(count);
     period - u64::try_from(weight).unwrap_or(period)
-}
-
-fn wide_div_ceil(count: u32, left: u64, period: u64) -> u64 {
-    let product = u128::from(count) * u128::from(left);
-    // `left` is at most `period`, so the quotient is at most `count`.
-    u64::try_from(product.div_ceil(u128::from(period))).unwrap_or(u64::from(count))
 }
 
 fn nanos(period: Duration) -> u64 {
