@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::check::{self, Reads};
-use super::compile::{self, Check, Get};
+use super::compile::{self, Check, Context, Get};
 use super::lists::Lists;
 use super::term::{Bytes, Int, Ip, Term, Test};
 use super::{Error, Facts, FieldId, Scheme, Value, parse};
@@ -65,7 +65,7 @@ impl Predicate {
     /// Whether the expression holds for `facts`.
     #[inline]
     pub fn test(&self, facts: &dyn Facts) -> bool {
-        (self.check)(facts, &[])
+        (self.check)(&Context::new(facts))
     }
 
     /// The fields it reads, sorted, each once.
@@ -102,7 +102,7 @@ impl Scalar {
     /// The value for `facts`; `None` where one that it needs is missing.
     #[inline]
     pub fn eval<'a>(&self, facts: &'a dyn Facts) -> Option<Value<'a>> {
-        (self.get)(facts, &[])
+        (self.get)(&Context::new(facts))
     }
 
     /// The field, when the expression is one and nothing else.

@@ -10,7 +10,17 @@ const SCAN: usize = 8;
 
 /// A set of integers.
 #[derive(Clone, Debug)]
-pub struct IntSet(Ranges<i64>);
+pub struct IntSet(Ints);
+
+#[derive(Clone, Debug)]
+enum Ints {
+    /// All within 64 of the least: status codes, neighbouring networks.
+    Near {
+        least: i64,
+        bits: u64,
+    },
+    Far(Ranges<i64>),
+}
 
 /// A set of addresses. IPv4-mapped IPv6 addresses are IPv4.
 #[derive(Clone, Debug)]
@@ -38,13 +48,33 @@ struct Ranges<T>(Arc<[(T, T)]>);
 impl IntSet {
     /// The integers of all inclusive `ranges`.
     pub fn new(ranges: impl IntoIterator<Item = (i64, i64)>) -> IntSet {
-        IntSet(Ranges::new(ranges.into_iter().collect()))
+        let ranges = Ranges::new(ranges.into_iter().collect());
+        IntSet(match ranges.bounds() {
+            Some((least, most)) if most.abs_diff(least) < 64 => {
+                let inside = (0..64).filter(|bit| {
+                    least
+                        .checked_add(*bit)
+                        .is_some_and(|value| ranges.contains(value))
+                });
+                Ints::Near {
+                    least,
+                    bits: inside.fold(0, |bits, bit| bits | 1 << bit),
+                }
+            }
+            _ => Ints::Far(ranges),
+        })
     }
 
     /// Whether `value` is in the set.
     #[inline]
     pub fn contains(&self, value: i64) -> bool {
-        self.0.contains(value)
+        match &self.0 {
+            Ints::Near { least, bits } => {
+                let above = value.wrapping_sub(*least).cast_unsigned();
+                above < 64 && bits >> above & 1 == 1
+            }
+            Ints::Far(ranges) => ranges.contains(value),
+        }
     }
 }
 
@@ -98,6 +128,19 @@ impl StringSet {
         }
     }
 
+    /// The length of every value, when they are few and of one length; else 0.
+    pub(super) fn one_length(&self) -> usize {
+        let mut lengths = self
+            .few()
+            .unwrap_or_default()
+            .iter()
+            .map(|value| value.len());
+        match lengths.next() {
+            Some(first) if lengths.all(|length| length == first) => first,
+            _ => 0,
+        }
+    }
+
     /// The values, when they are few.
     pub(super) fn few(&self) -> Option<&[Box<[u8]>]> {
         match &self.0 {
@@ -121,6 +164,10 @@ impl<T: Copy + Ord> Ranges<T> {
             }
         }
         Ranges(merged.into())
+    }
+
+    fn bounds(&self) -> Option<(T, T)> {
+        Some((self.0.first()?.0, self.0.last()?.1))
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use super::super::Value;
 use super::super::find::Finder;
 use super::super::term::{Bytes, BytesTest, Term};
 use super::super::transform::Transform;
-use super::{Check, GetBytes, value};
+use super::{Check, GetBytes, literal, value};
 
 /// Compiles a test of a string.
 pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
@@ -16,12 +16,12 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
         return check;
     }
     match test {
-        BytesTest::Eq(right) => on(term, move |left| *left == *right),
+        BytesTest::Eq(right) => literal::equal(term, right),
         BytesTest::Ne(right) => on(term, move |left| *left != *right),
         BytesTest::Order(order, right) => on(term, move |left| order.holds(left, &*right)),
-        BytesTest::Starts(prefix) => on(term, move |left| left.starts_with(&prefix)),
+        BytesTest::Starts(prefix) => literal::prefix(term, prefix),
         BytesTest::Ends(suffix) => on(term, move |left| left.ends_with(&suffix)),
-        BytesTest::In(set) => on(term, move |left| set.contains(left)),
+        BytesTest::In(set) => literal::member(term, set),
         BytesTest::Matches(regex) => on(term, move |left| regex.is_match(left)),
         BytesTest::Wildcard(pattern) => on(term, move |left| pattern.matches(left)),
         BytesTest::Contains(needle) => contains(term, needle, false),
@@ -32,16 +32,18 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
 pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
     match term {
         Bytes::Field(field) => {
-            Box::new(move |facts, _| facts.bytes(field).is_some_and(|value| test(&value)))
+            Box::new(move |context| context.facts.bytes(field).is_some_and(|value| test(&value)))
         }
-        Bytes::Element(source, index) => Box::new(move |facts, _| {
-            let value = facts.element(source.field, source.name.as_deref(), index);
+        Bytes::Element(source, index) => Box::new(move |context| {
+            let value = context
+                .facts
+                .element(source.field, source.name.as_deref(), index);
             value.is_some_and(|value| test(&value))
         }),
-        Bytes::Item => Box::new(move |_, item| test(item)),
+        Bytes::Item => Box::new(move |context| test(context.item)),
         term => {
             let get = get(term);
-            Box::new(move |facts, item| get(facts, item).is_some_and(|value| test(&value)))
+            Box::new(move |context| get(context).is_some_and(|value| test(&value)))
         }
     }
 }
@@ -49,15 +51,17 @@ pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'stat
 /// Compiles a string.
 pub(super) fn get(term: Bytes) -> GetBytes {
     match term {
-        Bytes::Field(field) => Box::new(move |facts, _| facts.bytes(field)),
-        Bytes::Element(source, index) => {
-            Box::new(move |facts, _| facts.element(source.field, source.name.as_deref(), index))
-        }
-        Bytes::Item => Box::new(|_, item| Some(Cow::Borrowed(item))),
-        Bytes::Literal(text) => Box::new(move |_, _| Some(Cow::Owned(text.to_vec()))),
+        Bytes::Field(field) => Box::new(move |context| context.facts.bytes(field)),
+        Bytes::Element(source, index) => Box::new(move |context| {
+            context
+                .facts
+                .element(source.field, source.name.as_deref(), index)
+        }),
+        Bytes::Item => Box::new(|context| Some(Cow::Borrowed(context.item))),
+        Bytes::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
         Bytes::Changed(change, inner) => {
             let get = get(*inner);
-            Box::new(move |facts, item| get(facts, item).map(|value| change.apply(value)))
+            Box::new(move |context| get(context).map(|value| change.apply(value)))
         }
         Bytes::Text(term) => text(*term),
         Bytes::Concat(terms) => concat(terms),
@@ -128,8 +132,8 @@ fn text(term: Term) -> GetBytes {
         return get(term);
     }
     let get = value(term);
-    Box::new(move |facts, item| {
-        get(facts, item).map(|value| match value {
+    Box::new(move |context| {
+        get(context).map(|value| match value {
             Value::Bytes(bytes) => bytes,
             Value::Int(int) => Cow::Owned(int.to_string().into_bytes()),
             Value::Ip(ip) => Cow::Owned(ip.to_string().into_bytes()),
@@ -140,10 +144,10 @@ fn text(term: Term) -> GetBytes {
 
 fn concat(terms: Vec<Term>) -> GetBytes {
     let parts: Vec<GetBytes> = terms.into_iter().map(text).collect();
-    Box::new(move |facts, item| {
+    Box::new(move |context| {
         let mut whole = Vec::new();
         for part in &parts {
-            whole.extend_from_slice(&part(facts, item)?);
+            whole.extend_from_slice(&part(context)?);
         }
         Some(Cow::Owned(whole))
     })

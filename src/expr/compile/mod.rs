@@ -1,10 +1,11 @@
 //! The checked tree to closures. One comparison of a field with a literal is one closure; nothing
 //! is looked up, decoded or allocated when it runs.
 //!
-//! Every closure takes the facts and the item that `any` or `all` is looking at; outside of them
-//! the item is empty and nobody reads it.
+//! Every closure takes one pointer: to the facts and the item that `any` or `all` is looking at.
+//! Outside of them the item is empty and nobody reads it.
 
 mod bytes;
+mod literal;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,16 +14,34 @@ use std::ops::ControlFlow;
 use super::term::{Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
-pub(super) type Check = Box<dyn for<'a> Fn(&'a dyn Facts, &'a [u8]) -> bool + Send + Sync>;
-pub(super) type Get =
-    Box<dyn for<'a> Fn(&'a dyn Facts, &'a [u8]) -> Option<Value<'a>> + Send + Sync>;
-type GetBytes = Box<dyn for<'a> Fn(&'a dyn Facts, &'a [u8]) -> Option<Cow<'a, [u8]>> + Send + Sync>;
+pub(super) type Check = Box<dyn for<'a> Fn(&Context<'a>) -> bool + Send + Sync>;
+pub(super) type Get = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Value<'a>> + Send + Sync>;
+type GetBytes = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Cow<'a, [u8]>> + Send + Sync>;
+
+/// What a closure looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    facts: &'a dyn Facts,
+    item: &'a [u8],
+}
+
+// === impl Context ===
+
+impl<'a> Context<'a> {
+    /// The facts, and no item.
+    #[inline]
+    pub(super) fn new(facts: &'a dyn Facts) -> Context<'a> {
+        Context { facts, item: &[] }
+    }
+}
 
 /// Compiles a test.
 pub(super) fn test(test: Test) -> Check {
     match test {
-        Test::Const(value) => Box::new(move |_, _| value),
-        Test::Field(field, value) => Box::new(move |facts, _| facts.bool(field) == Some(value)),
+        Test::Const(value) => Box::new(move |_| value),
+        Test::Field(field, value) => {
+            Box::new(move |context| context.facts.bool(field) == Some(value))
+        }
         Test::Not(inner) => not(*inner),
         Test::And(parts) => and(parts),
         Test::Xor(parts) => xor(parts),
@@ -40,57 +59,60 @@ pub(super) fn value(term: Term) -> Get {
     match term {
         Term::Bytes(term) => {
             let get = bytes::get(term);
-            Box::new(move |facts, item| get(facts, item).map(Value::Bytes))
+            Box::new(move |context| get(context).map(Value::Bytes))
         }
-        Term::Int(Int::Field(field)) => Box::new(move |facts, _| facts.int(field).map(Value::Int)),
-        Term::Int(Int::Literal(int)) => Box::new(move |_, _| Some(Value::Int(int))),
+        Term::Int(Int::Field(field)) => {
+            Box::new(move |context| context.facts.int(field).map(Value::Int))
+        }
+        Term::Int(Int::Literal(int)) => Box::new(move |_| Some(Value::Int(int))),
         Term::Int(Int::Len(term)) => {
             let get = bytes::get(*term);
-            Box::new(move |facts, item| get(facts, item).map(|value| Value::Int(len(&value))))
+            Box::new(move |context| get(context).map(|value| Value::Int(len(&value))))
         }
         Term::Int(Int::Count(source)) => {
-            Box::new(move |facts, _| count(facts, &source).map(Value::Int))
+            Box::new(move |context| count(context, &source).map(Value::Int))
         }
         Term::Ip(term) => {
             let (field, v4, v6) = network(&term);
-            Box::new(move |facts, _| facts.ip(field).map(|ip| Value::Ip(mask(ip, v4, v6))))
+            Box::new(move |context| {
+                context
+                    .facts
+                    .ip(field)
+                    .map(|ip| Value::Ip(mask(ip, v4, v6)))
+            })
         }
         Term::Bool(Test::Field(field, true)) => {
-            Box::new(move |facts, _| facts.bool(field).map(Value::Bool))
+            Box::new(move |context| context.facts.bool(field).map(Value::Bool))
         }
         Term::Bool(inner) | Term::Many(_, inner) => {
             let inner = test(inner);
-            Box::new(move |facts, item| Some(Value::Bool(inner(facts, item))))
+            Box::new(move |context| Some(Value::Bool(inner(context))))
         }
     }
 }
 
 fn not(inner: Test) -> Check {
     let inner = test(inner);
-    Box::new(move |facts, item| !inner(facts, item))
+    Box::new(move |context| !inner(context))
 }
 
 fn and(parts: Vec<Test>) -> Check {
     match pair(parts.into_iter().map(test).collect()) {
-        Ok((a, b)) => Box::new(move |facts, item| a(facts, item) && b(facts, item)),
-        Err(parts) => Box::new(move |facts, item| parts.iter().all(|part| part(facts, item))),
+        Ok((a, b)) => Box::new(move |context| a(context) && b(context)),
+        Err(parts) => Box::new(move |context| parts.iter().all(|part| part(context))),
     }
 }
 
 fn or(parts: Vec<Test>) -> Check {
     match pair(parts.into_iter().map(test).collect()) {
-        Ok((a, b)) => Box::new(move |facts, item| a(facts, item) || b(facts, item)),
-        Err(parts) => Box::new(move |facts, item| parts.iter().any(|part| part(facts, item))),
+        Ok((a, b)) => Box::new(move |context| a(context) || b(context)),
+        Err(parts) => Box::new(move |context| parts.iter().any(|part| part(context))),
     }
 }
 
 fn xor(parts: Vec<Test>) -> Check {
     let parts: Vec<Check> = parts.into_iter().map(test).collect();
-    Box::new(move |facts, item| {
-        parts
-            .iter()
-            .fold(false, |odd, part| odd ^ part(facts, item))
-    })
+    Box::new(move |context| parts.iter().fold(false, |odd, part| odd ^ part(context)))
 }
 
 /// Most rules join two tests; they need no loop.
@@ -102,33 +124,43 @@ fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
 
 fn any(source: Source, inner: Test) -> Check {
     let inner = test(inner);
-    Box::new(move |facts, _| {
+    Box::new(move |context| {
         let mut found = false;
-        facts.each(source.field, source.name.as_deref(), &mut |item| {
-            found = inner(facts, item);
-            if found {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
+        context
+            .facts
+            .each(source.field, source.name.as_deref(), &mut |item| {
+                found = inner(&Context {
+                    facts: context.facts,
+                    item,
+                });
+                if found {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
         found
     })
 }
 
 fn all(source: Source, inner: Test) -> Check {
     let inner = test(inner);
-    Box::new(move |facts, _| {
+    Box::new(move |context| {
         // A named entry that is not there is a missing value; a list without values is not.
         let mut holds = source.name.is_none();
-        facts.each(source.field, source.name.as_deref(), &mut |item| {
-            holds = inner(facts, item);
-            if holds {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        });
+        context
+            .facts
+            .each(source.field, source.name.as_deref(), &mut |item| {
+                holds = inner(&Context {
+                    facts: context.facts,
+                    item,
+                });
+                if holds {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
         holds
     })
 }
@@ -145,10 +177,10 @@ fn int_test(term: Int, test: IntTest) -> Check {
 
 fn on_int(term: Int, test: impl Fn(i64) -> bool + Send + Sync + 'static) -> Check {
     match term {
-        Int::Field(field) => Box::new(move |facts, _| facts.int(field).is_some_and(&test)),
-        Int::Literal(int) => Box::new(move |_, _| test(int)),
+        Int::Field(field) => Box::new(move |context| context.facts.int(field).is_some_and(&test)),
+        Int::Literal(int) => Box::new(move |_| test(int)),
         Int::Len(term) => bytes::on(*term, move |value| test(len(value))),
-        Int::Count(source) => Box::new(move |facts, _| count(facts, &source).is_some_and(&test)),
+        Int::Count(source) => Box::new(move |context| count(context, &source).is_some_and(&test)),
     }
 }
 
@@ -162,10 +194,20 @@ fn ip_test(term: Ip, test: IpTest) -> Check {
 
 fn on_ip(term: Ip, test: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Check {
     if let Ip::Field(field) = term {
-        return Box::new(move |facts, _| facts.ip(field).is_some_and(|ip| test(ip.to_canonical())));
+        return Box::new(move |context| {
+            context
+                .facts
+                .ip(field)
+                .is_some_and(|ip| test(ip.to_canonical()))
+        });
     }
     let (field, v4, v6) = network(&term);
-    Box::new(move |facts, _| facts.ip(field).is_some_and(|ip| test(mask(ip, v4, v6))))
+    Box::new(move |context| {
+        context
+            .facts
+            .ip(field)
+            .is_some_and(|ip| test(mask(ip, v4, v6)))
+    })
 }
 
 /// The field under a term and the prefixes that its masks leave.
@@ -193,12 +235,14 @@ fn mask(ip: IpAddr, v4: u8, v6: u8) -> IpAddr {
 }
 
 /// How many values a list has; a named entry without any is missing.
-fn count(facts: &dyn Facts, source: &Source) -> Option<i64> {
+fn count(context: &Context, source: &Source) -> Option<i64> {
     let mut count = 0;
-    facts.each(source.field, source.name.as_deref(), &mut |_| {
-        count += 1;
-        ControlFlow::Continue(())
-    });
+    context
+        .facts
+        .each(source.field, source.name.as_deref(), &mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
     (count > 0 || source.name.is_none()).then_some(count)
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::{Facts, FieldId, List, Value, functions, predicate, scalar};
+use super::super::{Facts, FieldId, IntSet, List, Value, functions, predicate, scalar};
 use super::{Sample, id, request, with_env};
 
 fn eval<'a>(source: &str, facts: &'a dyn Facts) -> Option<Value<'a>> {
@@ -207,4 +207,48 @@ fn url_decode_undoes_what_it_is_told_to() {
             "{source} of {given}"
         );
     }
+}
+
+#[test]
+fn literals_of_every_length_are_compared_whole() {
+    let text = "abcdefghijklmnopqrstuvwxyz";
+    with_env(|env| {
+        for length in 0..20 {
+            let literal = &text[..length];
+            let test = |source: String, given: &str| {
+                let sample = Sample::default().bytes("http.host", given.as_bytes());
+                predicate(&source, env).unwrap().test(&sample)
+            };
+            let other = "z".repeat(length);
+            for given in [
+                &text[..length],
+                &text[..length + 1],
+                &text[..length.saturating_sub(1)],
+                &other,
+            ] {
+                let equal = given == literal;
+                assert_eq!(test(format!("http.host eq \"{literal}\""), given), equal);
+                assert_eq!(
+                    test(format!("http.host in {{\"{literal}\"}}"), given),
+                    equal
+                );
+                let starts = given.starts_with(literal);
+                assert_eq!(
+                    test(format!("starts_with(http.host, \"{literal}\")"), given),
+                    starts
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn integer_sets_hold_at_the_ends_of_their_type() {
+    let set = IntSet::new([(i64::MAX - 10, i64::MAX)]);
+    assert!(set.contains(i64::MAX) && set.contains(i64::MAX - 10));
+    assert!(!set.contains(i64::MAX - 11) && !set.contains(i64::MIN) && !set.contains(i64::MIN + 5));
+    let set = IntSet::new([(i64::MIN, i64::MIN), (i64::MAX, i64::MAX)]);
+    assert!(set.contains(i64::MIN) && set.contains(i64::MAX) && !set.contains(0));
+    let set = IntSet::new([(0, 0), (63, 63)]);
+    assert!(set.contains(63) && !set.contains(64) && !set.contains(-1) && !set.contains(62));
 }
