@@ -110,6 +110,14 @@ impl Default for Prefixes {
 }
 
 impl Prefixes {
+    /// How many bits of `ip` count.
+    pub const fn length(&self, ip: IpAddr) -> u8 {
+        match ip {
+            IpAddr::V4(_) => self.v4,
+            IpAddr::V6(_) => self.v6,
+        }
+    }
+
     /// The network of `ip`, as its first address. An IPv4-mapped address is the IPv4 one.
     pub fn network(&self, ip: IpAddr) -> IpAddr {
         match ip.to_canonical() {

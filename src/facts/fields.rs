@@ -52,9 +52,14 @@ pub fn all() -> &'static [Field] {
     TABLE
 }
 
+/// The field with this number.
+pub fn by_id(id: FieldId) -> Option<&'static Field> {
+    TABLE.get(usize::from(id.0))
+}
+
 /// How the field with this number is read.
 pub(super) fn getter(id: FieldId) -> Option<Getter> {
-    TABLE.get(usize::from(id.0)).map(|field| field.getter)
+    by_id(id).map(|field| field.getter)
 }
 
 // === impl Field ===

@@ -30,11 +30,16 @@ pub fn method<'a>(view: View<'a, '_>) -> Bytes<'a> {
 }
 
 pub fn version<'a>(view: View<'a, '_>) -> Bytes<'a> {
-    text(match view.request.head.version {
+    text(version_name(view.request.head.version))
+}
+
+/// How rules and logs write a version.
+pub fn version_name(version: Version) -> &'static str {
+    match version {
         Version::HTTP_2 => "HTTP/2",
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
-    })
+    }
 }
 
 pub fn full_uri<'a>(view: View<'a, '_>) -> Bytes<'a> {

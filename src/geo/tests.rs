@@ -1,3 +1,5 @@
+//! Databases, overrides and what is not known.
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 

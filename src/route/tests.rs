@@ -1,3 +1,5 @@
+//! Routes: hosts, paths, redirects.
+
 use http::Request;
 use proptest::prelude::*;
 

@@ -3,16 +3,18 @@
 //!
 //! The stream that comes out is the library's own, with nothing wrapped around it.
 
-use rustls::ServerConnection;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
+use rustls::{HandshakeKind, ServerConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::StartHandshake;
-use tokio_rustls::server::TlsStream;
 
 use super::{HandshakeError, Protocol, Terminator};
 use crate::facts::{HelloFacts, TlsFacts};
 use crate::fingerprint::{self, Fingerprint};
+
+/// A connection behind TLS.
+pub type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 /// The most bytes that a client may send before its hello is complete. Hellos with post-quantum
 /// keys are under 2 KiB.
@@ -26,7 +28,7 @@ const ROOM: usize = 2048;
 pub async fn accept(
     mut tcp: TcpStream,
     terminator: &Terminator,
-) -> Result<(TlsStream<TcpStream>, TlsFacts), HandshakeError> {
+) -> Result<(TlsStream, TlsFacts), HandshakeError> {
     let (accepted, fingerprint) = match hello(&mut tcp).await {
         Ok(hello) => hello,
         Err(refusal) => return Err(refusal.tell(&mut tcp).await),
@@ -35,6 +37,11 @@ pub async fn accept(
     let stream = start.into_stream(terminator.config.clone()).await?;
     let facts = facts(stream.get_ref().1, fingerprint);
     Ok((stream, facts))
+}
+
+/// Whether the client went on with an earlier session.
+pub fn is_resumed(stream: &TlsStream) -> bool {
+    stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed)
 }
 
 /// A hello that is not taken, and the alert record that says so.

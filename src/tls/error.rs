@@ -60,6 +60,16 @@ pub enum HandshakeError {
 // === impl Error ===
 
 impl Error {
+    /// Whether the private key is to blame and not the certificate.
+    pub fn is_key(&self) -> bool {
+        matches!(
+            self,
+            Error::KeyPem(_) | Error::NoKey | Error::BadKey(_) | Error::KeyMismatch
+        )
+    }
+}
+
+impl Error {
     /// The reason why a chain and a key do not go together.
     pub(super) fn of_pair(error: rustls::Error) -> Self {
         match error {

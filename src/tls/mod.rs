@@ -20,7 +20,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
 use rustls::version::{TLS12, TLS13};
 
-pub use accept::{MAX_HELLO, accept};
+pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
 pub use certificate::Certificate;
 pub use error::{Error, HandshakeError};
 pub use names::Name;

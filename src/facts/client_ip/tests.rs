@@ -1,3 +1,5 @@
+//! Who the client is, behind proxies and without.
+
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue};

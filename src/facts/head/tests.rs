@@ -1,3 +1,5 @@
+//! Heads with one meaning, and those without.
+
 use std::borrow::Cow;
 
 use http::request::Parts;

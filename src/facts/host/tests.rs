@@ -1,3 +1,5 @@
+//! Hosts in all their spellings.
+
 use std::borrow::Cow;
 
 use proptest::prelude::*;

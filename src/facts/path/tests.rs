@@ -1,3 +1,5 @@
+//! Paths in all their spellings.
+
 use std::borrow::Cow;
 
 use proptest::prelude::*;

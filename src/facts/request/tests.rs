@@ -1,3 +1,5 @@
+//! What rules see of a request.
+
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::ops::ControlFlow;

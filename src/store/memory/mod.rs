@@ -182,6 +182,7 @@ impl Memory {
             return (Standing::Within, None);
         }
         let op = match step.op {
+            Op::Always => return (Standing::Over, None),
             Op::Admit | Op::Charge if look => Op::Peek,
             op => op,
         };

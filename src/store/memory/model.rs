@@ -30,6 +30,7 @@ impl Model {
             Op::Charge => limiter.charge(state, now, 1),
             Op::Peek => limiter.peek(state, now, 1),
             Op::Pass => return (Standing::Within, None),
+            Op::Always => return (Standing::Over, None),
         };
         match reading.fits || (op == Op::Peek && !ban.is_zero()) {
             true => (Standing::Within, Some(reading)),

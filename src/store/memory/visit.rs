@@ -94,7 +94,7 @@ impl Visit<'_> {
         match self.op {
             Op::Admit => limiter.admit(state, self.now, cost),
             Op::Charge => limiter.charge(state, self.now, cost),
-            Op::Peek | Op::Pass => limiter.peek(state, self.now, cost),
+            Op::Peek | Op::Pass | Op::Always => limiter.peek(state, self.now, cost),
         }
     }
 
