@@ -58,6 +58,9 @@ impl Forward<'_, '_> {
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
+        if self.is_misdirected() {
+            return self.fault(Fault::Misdirected, incoming).await;
+        }
         if self.is_too_large() {
             return self.fault(Fault::BodyTooLarge, incoming).await;
         }
@@ -78,6 +81,16 @@ impl Forward<'_, '_> {
                 self.upstream(upstream, metrics, incoming, upgrade).await
             }
         }
+    }
+
+    fn is_misdirected(&self) -> bool {
+        let Some(tls) = &self.facts.connection.tls else {
+            return false;
+        };
+        let listeners = self.snapshot.listeners.iter();
+        let mut own = listeners.filter(|l| l.label == self.facts.connection.listener);
+        let terminator = own.next().and_then(|listener| listener.tls.as_ref());
+        terminator.is_some_and(|t| t.misdirects(tls.sni.as_deref(), &self.facts.head.host))
     }
 
     fn is_too_large(&self) -> bool {

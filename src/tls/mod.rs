@@ -32,6 +32,7 @@ const MAX_SESSIONS: usize = 8192;
 #[derive(Clone, Debug)]
 pub struct Terminator {
     config: Arc<ServerConfig>,
+    resolver: Arc<resolve::ByName>,
 }
 
 /// What a [`Terminator`] is made of.
@@ -88,12 +89,12 @@ pub fn warm_up() -> Result<(), Error> {
 impl Terminator {
     /// Puts the settings and the process's tickets together.
     pub fn new(settings: Settings, tickets: &Tickets) -> Result<Self, Error> {
-        let resolver = resolve::ByName::new(&settings.certificates)?;
+        let resolver = Arc::new(resolve::ByName::new(&settings.certificates)?);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(settings.min_version.versions())
             .map_err(Error::Tls)?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(resolver));
+            .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols.iter().map(Protocol::wire).collect();
         config.ticketer = tickets.ticketer.clone();
         config.session_storage = tickets.sessions.clone();
@@ -101,7 +102,14 @@ impl Terminator {
         config.max_early_data_size = 0;
         Ok(Self {
             config: Arc::new(config),
+            resolver,
         })
+    }
+
+    /// Whether a request for `host` belongs on a connection with another certificate than the one
+    /// that `sni` chose (RFC 9110, section 15.5.20).
+    pub fn misdirects(&self, sni: Option<&str>, host: &str) -> bool {
+        self.resolver.misdirects(sni, host)
     }
 }
 

@@ -37,6 +37,21 @@ impl ByName {
         Ok(all)
     }
 
+    /// Whether `host` has a certificate of its own and `sni` chose another. A client that connects
+    /// anew with the host as its server name is never misdirected.
+    pub(super) fn misdirects(&self, sni: Option<&str>, host: &str) -> bool {
+        if sni == Some(host) {
+            return false;
+        }
+        let Some(wanted) = self.find(host) else {
+            return false;
+        };
+        let chosen = sni
+            .and_then(|name| self.find(name))
+            .unwrap_or(&self.default);
+        !Arc::ptr_eq(wanted, chosen)
+    }
+
     fn add(&mut self, name: &Name, key: &Arc<CertifiedKey>) {
         // A server name is never an address (RFC 6066, section 3).
         let Name::Dns(name) = name else { return };
