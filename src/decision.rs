@@ -24,8 +24,8 @@ pub struct Decision {
     /// Forwarded or stopped.
     pub verdict: Verdict,
     /// The rule that the log names: the one that stopped the request or let it pass, else the
-    /// first that only recorded it.
-    pub rule: Option<(RuleIndex, Action)>,
+    /// first that only recorded it or would have acted.
+    pub credit: Option<Credit>,
     /// The first rule that the response phase leaves out; `None`: it sees all rules.
     pub settle_before: Option<RuleIndex>,
     /// The rules that counted this request, in rule order, as a client may be told.
@@ -34,6 +34,17 @@ pub struct Decision {
     pub tentative: Vec<Quota>,
     /// What each matching rule did, for the metrics and the log.
     pub marks: Vec<Mark>,
+}
+
+/// The rule that the log names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// The rule.
+    pub rule: RuleIndex,
+    /// What it does.
+    pub action: Action,
+    /// It would have done so, were it not a dry run.
+    pub dry_run: bool,
 }
 
 /// Forwarded or stopped.
@@ -88,6 +99,21 @@ pub enum Event {
     Mitigated,
     /// The action would have been taken; the rule is a dry run.
     WouldMitigate,
+}
+
+// === impl Credit ===
+
+impl Credit {
+    /// What the log says that the rule did.
+    pub const fn name(&self) -> &'static str {
+        match (self.dry_run, self.action) {
+            (false, action) => action.name(),
+            (true, Action::Block) => "would_block",
+            (true, Action::Shadow) => "would_shadow",
+            (true, Action::Log) => "would_log",
+            (true, Action::Allow) => "would_allow",
+        }
+    }
 }
 
 // === impl Action ===

@@ -241,6 +241,7 @@ impl Loaded {
         let mut cx = config::Context {
             source,
             lasting,
+            check_only: false,
             previous,
             diagnostics,
         };
@@ -274,7 +275,7 @@ impl Lasting {
 
 impl Live {
     fn replace(&self, snapshot: Snapshot) {
-        let identities: Vec<u64> = snapshot.rules.iter().map(|(_, r)| r.id.identity).collect();
+        let identities = snapshot.rules.identities();
         self.keep_series(&snapshot);
         let rules = snapshot.rules.len();
         self.current.store(Arc::new(snapshot));
@@ -296,7 +297,12 @@ impl Live {
     /// Notes that `config` was refused: the configuration before stays.
     fn refuse(&self, config: &Path, refused: &Refused) {
         // What the refused file has registered goes again.
-        self.keep_series(&self.current.load());
+        let current = self.current.load();
+        self.keep_series(&current);
+        let lasting = &self.lasting;
+        lasting
+            .store
+            .retire(&current.rules.identities(), lasting.clock.now());
         self.lasting.metrics.reloads.failed();
         let log = &self.lasting.log;
         log.error("reload refused", &[("file", &config.display())]);

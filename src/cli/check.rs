@@ -27,6 +27,7 @@ pub fn check(path: &Path, format: Format) -> ExitCode {
         let mut cx = Context {
             source: &source,
             lasting: &lasting,
+            check_only: true,
             previous: None,
             diagnostics: &mut diagnostics,
         };

@@ -21,9 +21,9 @@ pub fn of(
 ) -> Vec<u8> {
     let tls = facts.connection.tls.as_ref();
     let header = |name| facts.headers.get(name).map(http::HeaderValue::as_bytes);
-    let rule = decision.rule.and_then(|(index, action)| {
-        let name: &str = &snapshot.rules.get(index)?.name;
-        Some((name, action.name()))
+    let rule = decision.credit.and_then(|credit| {
+        let name: &str = &snapshot.rules.get(credit.rule)?.name;
+        Some((name, credit.name()))
     });
     let country = facts.country().map(|code| String::from_utf8_lossy(code));
     let key_fields: SmallVec<[_; 4]> = snapshot

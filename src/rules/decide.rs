@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
-use crate::decision::{Action, Decision, Event, Mark, Quota, RuleIndex, Verdict};
+use crate::decision::{Action, Credit, Decision, Event, Mark, Quota, RuleIndex, Verdict};
 
 // === impl RuleSet ===
 
@@ -63,10 +63,16 @@ impl Decision {
             rule: step.rule,
             event,
         });
+        let credit = Credit {
+            rule: step.rule,
+            action: rule.action,
+            dry_run: rule.dry_run,
+        };
         if rule.dry_run {
+            self.credit.get_or_insert(credit);
             return false;
         }
-        self.act(step.rule, rule.action, finding, now)
+        self.act(credit, finding, now)
     }
 
     fn mark(&mut self, step: &Step) {
@@ -99,10 +105,11 @@ impl Decision {
         }
     }
 
-    fn act(&mut self, rule: RuleIndex, action: Action, finding: &Finding, now: Timestamp) -> bool {
-        match action {
+    fn act(&mut self, credit: Credit, finding: &Finding, now: Timestamp) -> bool {
+        let rule = credit.rule;
+        match credit.action {
             Action::Log => {
-                self.rule.get_or_insert((rule, action));
+                self.credit.get_or_insert(credit);
                 return false;
             }
             Action::Allow => self.settle_before = Some(rule),
@@ -112,7 +119,7 @@ impl Decision {
                 self.verdict = Verdict::Block { rule, retry_after };
             }
         }
-        self.rule = Some((rule, action));
+        self.credit = Some(credit);
         true
     }
 

@@ -118,6 +118,11 @@ impl RuleSet {
         self.rules.get(usize::from(index.0))
     }
 
+    /// Whose counters these rules use.
+    pub fn identities(&self) -> Vec<u64> {
+        self.rules.iter().map(|rule| rule.id.identity).collect()
+    }
+
     /// How many rules there are.
     pub fn len(&self) -> usize {
         self.rules.len()

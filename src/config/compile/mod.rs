@@ -30,6 +30,8 @@ pub struct Context<'a> {
     pub source: &'a Source,
     /// What outlives the snapshot.
     pub lasting: &'a Lasting,
+    /// Nothing is to be opened for writing: the file is only checked.
+    pub check_only: bool,
     /// The snapshot that is to be replaced.
     pub previous: Option<&'a Snapshot>,
     /// What was found wrong.

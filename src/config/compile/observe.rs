@@ -1,5 +1,7 @@
 //! The access log, and the settings that a reload cannot change.
 
+use std::path::Path;
+
 use super::Context;
 use crate::config::file::{Access, File, Log, LogFormat};
 use crate::observe::{AccessLog, Format, Sink};
@@ -14,6 +16,11 @@ pub fn access(log: &Log, cx: &mut Context<'_>) -> Option<Option<AccessLog>> {
     let previous = cx.previous.and_then(|snapshot| snapshot.access.as_ref());
     let opened = match &log.access.value {
         Access::Off => return Some(None),
+        Access::File(path) if cx.check_only => {
+            must_be_creatable(&cx.resolve(path), log, cx);
+            return Some(None);
+        }
+        Access::Stdout if cx.check_only => return Some(None),
         Access::Stdout => match previous.filter(|log| log.sink().path().is_none()) {
             Some(log) => Ok(log.sink().clone()),
             None => Sink::stdout(Some(cx.lasting.log.clone())),
@@ -36,6 +43,19 @@ pub fn access(log: &Log, cx: &mut Context<'_>) -> Option<Option<AccessLog>> {
             cx.diagnostics.error(log.access.span.clone(), message);
             None
         }
+    }
+}
+
+fn must_be_creatable(path: &Path, log: &Log, cx: &mut Context<'_>) {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if !folder.unwrap_or(Path::new(".")).is_dir() {
+        let message = format!(
+            "cannot open the access log: no folder for `{}`",
+            path.display()
+        );
+        cx.diagnostics.error(log.access.span.clone(), message);
     }
 }
 
