@@ -1,6 +1,6 @@
 //! gateway.toml: read as written, with every mistake found in one go.
 //!
-//! [`read`] turns text into [`file::File`], where each value keeps its place in the file. What the
+//! [`read()`] turns text into [`file::File`], where each value keeps its place in the file. What the
 //! values mean to the gateway is not known here, and nothing is opened but the file itself.
 
 use std::path::Path;

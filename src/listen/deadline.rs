@@ -195,7 +195,7 @@ impl Slots {
 // === impl Watch ===
 
 impl Watch {
-    /// Runs what comes before HTTP (a handshake, a PROXY header, [`super::sniff`]) within
+    /// Runs what comes before HTTP (a handshake, a PROXY header, [`super::sniff()`]) within
     /// `header_timeout`, counted from the accept.
     pub async fn guard<F: Future>(&self, before: F) -> Result<F::Output, Slow> {
         let mut before = pin!(before);

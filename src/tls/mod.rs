@@ -2,7 +2,7 @@
 //! ClientHello and the handshake showed.
 //!
 //! It reads no files and keeps no deadline: certificates come as bytes, and the caller puts a
-//! timeout around [`accept`], which may be dropped at any point. A [`Terminator`] never changes;
+//! timeout around [`accept()`], which may be dropped at any point. A [`Terminator`] never changes;
 //! a reload makes a new one with the same [`Tickets`].
 
 mod accept;
