@@ -30,6 +30,8 @@ pub struct Decision {
     pub settle_before: Option<RuleIndex>,
     /// The rules that counted this request, in rule order, as a client may be told.
     pub quotas: Vec<Quota>,
+    /// The rules that may yet count the response, as they stood when the request came.
+    pub tentative: Vec<Quota>,
     /// What each matching rule did, for the metrics and the log.
     pub marks: Vec<Mark>,
 }

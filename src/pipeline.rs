@@ -1,1 +1,119 @@
-//! Being built.
+//! The life of a connection and of a request: the order of everything, and nothing else.
+//!
+//! Each stage is called here and gives a value back. No stage calls the next.
+
+mod ban;
+mod body;
+mod core;
+mod enter;
+mod forward;
+mod line;
+mod record;
+mod stop;
+mod tunnel;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use http::Request;
+use hyper::body::Incoming;
+use tokio::net::TcpStream;
+
+pub use self::core::Core;
+use self::forward::Forward;
+use self::record::{Recorded, Visit};
+use crate::action::Asked;
+use crate::decision::Verdict;
+use crate::facts::{Connection, Head, RequestFacts};
+use crate::listen::Permit;
+
+/// accept → ClientHello → handshake → requests, until the connection ends.
+pub async fn connection(
+    core: Rc<Core>,
+    listener: usize,
+    tcp: TcpStream,
+    peer: SocketAddr,
+    permit: Permit,
+) {
+    let snapshot = core.snapshot();
+    let Some(entrance) = snapshot.listeners.get(listener) else {
+        return;
+    };
+    let _open = entrance.metrics.open();
+    let limits = snapshot.limits;
+    let watch = core.deadlines.watch(&limits, permit);
+    let Some((stream, connection)) = enter::enter(&core, entrance, tcp, peer, &watch).await else {
+        return;
+    };
+    // An idle connection must not keep an old configuration alive.
+    drop(snapshot);
+    let connection = Rc::new(connection);
+    let handler = {
+        let core = core.clone();
+        move |incoming| request(core.clone(), connection.clone(), listener, incoming)
+    };
+    let ended = stream.serve(&limits, watch, handler).await;
+    core.connection_ended(&ended);
+}
+
+/// head → facts → plan → apply → decide → stop or forward → settle → observe.
+async fn request(
+    core: Rc<Core>,
+    connection: Rc<Connection>,
+    listener: usize,
+    request: Request<Incoming>,
+) -> http::Response<Recorded> {
+    let snapshot = core.snapshot();
+    let visit = Visit::begin(&core, &snapshot, listener);
+    let id = core.request_id();
+    let (mut parts, incoming) = request.into_parts();
+    let upgrade = parts.extensions.remove();
+    let asked = Asked::of(&parts, &id, visit.now);
+
+    let head = match Head::read(&parts, connection.tls.is_some()) {
+        Ok(head) => head,
+        Err(malformed) => return visit.malformed(&asked, &connection, malformed),
+    };
+    let peer = connection.peer.ip();
+    let client = snapshot.client_ip.resolve(peer, &parts.headers);
+    let route = snapshot.routes.find(&head.host, &head.path);
+    let geo = &snapshot.geo;
+    let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
+    facts.route = route.map(|(template, _)| template);
+    facts.id = &id;
+
+    let store = &core.live.lasting.store;
+    let plan = snapshot.rules.plan(&facts);
+    let findings = store.apply(&plan, visit.now).await;
+    let mut decision = snapshot.rules.decide(&plan, &findings, visit.now);
+    ban::tell(&core, &snapshot, &plan, &findings);
+
+    let mut sent = match decision.verdict {
+        Verdict::Block { rule, retry_after } => {
+            stop::block(&snapshot, &asked, incoming, rule, retry_after).await
+        }
+        Verdict::Shadow { rule } => stop::shadow(&snapshot, &asked, incoming, rule).await,
+        Verdict::Forward => {
+            let forward = Forward {
+                core: &core,
+                snapshot: &snapshot,
+                facts: &facts,
+                asked: &asked,
+                meter: &visit.meter,
+            };
+            let target = route.map(|(_, target)| target);
+            forward.to(target, incoming, upgrade).await
+        }
+    };
+
+    if sent.settles {
+        let response = sent.facts(&visit, &core);
+        let counted = facts.with_response(&response);
+        let plan = snapshot.rules.settle(&counted, decision.settle_before);
+        snapshot.rules.settled(&mut decision, &plan);
+        let findings = store.apply(&plan, core.live.lasting.clock.now()).await;
+        ban::tell(&core, &snapshot, &plan, &findings);
+    }
+    sent.tell(&snapshot, &decision);
+    visit.end(&facts, &decision, sent)
+}

@@ -1,1 +1,156 @@
-//! Being built.
+//! One configuration, ready to serve, and what outlives it.
+//!
+//! A [`Snapshot`] never changes. A request uses one from its first fact to its last count; a
+//! reload puts another in its place. [`Lasting`] is what a reload must not lose.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::action::{Canned, QuotaNames, Reply};
+use crate::clock::Clock;
+use crate::expr::{FieldId, Type};
+use crate::facts::client_ip::ClientIp;
+use crate::geo::Geo;
+use crate::listen::Limits;
+use crate::observe::{
+    AccessLog, ListenerMetrics, Log, Metrics, Redactor, RuleMetrics, UpstreamMetrics,
+};
+use crate::route::{Redirect, Table};
+use crate::rules::RuleSet;
+use crate::store::Store;
+use crate::tls::{Terminator, Tickets};
+use crate::upstream::{Registry, Server, Upstream};
+
+/// One configuration, ready to serve.
+pub struct Snapshot {
+    /// Where clients connect.
+    pub listeners: Vec<Listener>,
+    /// Bounds of a connection and a request.
+    pub limits: Limits,
+    /// The largest request body; `None`: any.
+    pub max_body: Option<u64>,
+    /// How long a stopping gateway waits for its clients.
+    pub drain_timeout: Duration,
+    /// How a client's address is found.
+    pub client_ip: ClientIp,
+    /// Where requests go.
+    pub routes: Table<Target>,
+    /// What is counted and stopped.
+    pub rules: RuleSet,
+    /// What each rule answers with and counts into, by rule index.
+    pub rule_kits: Vec<RuleKit>,
+    /// The rate-limit headers' fixed parts.
+    pub quota_names: QuotaNames,
+    /// Autonomous systems and countries.
+    pub geo: Geo,
+    /// What rules read and the access log would not show otherwise.
+    pub key_fields: Vec<KeyField>,
+    /// The access log; `None`: it is off.
+    pub access: Option<AccessLog>,
+    /// Which values are secret, and what stands in for them.
+    pub redactor: Redactor,
+    /// What the admin port asks for; `None`: nothing.
+    pub admin_token: Option<String>,
+    /// What this snapshot forwards to: upstream and server.
+    pub servers: Vec<(Arc<str>, Arc<Server>)>,
+    /// The settings that only a restart can change.
+    pub fixed: Fixed,
+}
+
+/// Where clients connect.
+pub struct Listener {
+    /// The address to bind.
+    pub address: SocketAddr,
+    /// The address as configured.
+    pub label: Arc<str>,
+    /// HTTP/2 is spoken.
+    pub h2: bool,
+    /// HTTP/1.1 is spoken.
+    pub h1: bool,
+    /// `None`: plain.
+    pub tls: Option<Terminator>,
+    /// Its counters.
+    pub metrics: ListenerMetrics,
+}
+
+/// Where a route leads.
+pub enum Target {
+    /// To an origin.
+    Upstream {
+        /// The origin.
+        upstream: Arc<Upstream>,
+        /// Counters, by server.
+        metrics: Arc<[UpstreamMetrics]>,
+    },
+    /// A fixed answer.
+    Reply(Reply),
+    /// Another address.
+    Redirect(Redirect),
+}
+
+/// What belongs to a rule beside its logic.
+pub struct RuleKit {
+    /// Its configured answer.
+    pub response: Option<Arc<Canned>>,
+    /// Its counters.
+    pub metrics: RuleMetrics,
+}
+
+/// Something a rule reads that the access log shows under `key_fields`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyField {
+    /// The name in the log, as a rule would write it.
+    pub label: String,
+    /// The field.
+    pub field: FieldId,
+    /// Its type.
+    pub ty: Type,
+    /// The entry of a map.
+    pub entry: Option<Box<[u8]>>,
+    /// The value is a secret: the log shows a hash.
+    pub secret: bool,
+}
+
+/// Settings that only a restart can change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// Threads that serve.
+    pub workers: usize,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// Counters at once.
+    pub max_keys: usize,
+    /// The listening addresses, with whether they speak TLS.
+    pub listeners: Vec<(SocketAddr, bool)>,
+    /// The admin port.
+    pub admin: Option<SocketAddr>,
+}
+
+/// What outlives a snapshot.
+pub struct Lasting {
+    /// Where time comes from.
+    pub clock: Clock,
+    /// Counters and bans.
+    pub store: Store,
+    /// Metrics.
+    pub metrics: Metrics,
+    /// The origin servers' shared state.
+    pub servers: Registry,
+    /// TLS resumption.
+    pub tickets: Tickets,
+    /// Keys the hashes that stand in for secrets.
+    pub secret: [u8; 32],
+    /// The gateway's own log.
+    pub log: Log,
+}
+
+/// The current snapshot and what outlives it.
+pub struct Live {
+    /// The current snapshot.
+    pub current: Arc<ArcSwap<Snapshot>>,
+    /// What outlives it.
+    pub lasting: Lasting,
+}

@@ -1,1 +1,90 @@
-//! Being built.
+//! Answers of the gateway's own. The only place that makes status codes; it never reads a body and
+//! never talks to an origin.
+
+mod fault;
+mod format;
+mod quota;
+mod refusal;
+mod site;
+pub mod template;
+#[cfg(test)]
+mod tests;
+
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
+
+pub use self::fault::Fault;
+pub use self::quota::{QuotaNames, tell_quotas};
+pub use self::refusal::{Refused, block, shadow};
+pub use self::site::{Redirect, Reply};
+pub use self::template::{Canned, Template};
+use crate::body::Body;
+use crate::clock::Timestamp;
+
+/// What an answer depends on in the request.
+pub struct Asked<'a> {
+    /// The method: HEAD gets no body.
+    pub method: &'a Method,
+    /// The target.
+    pub uri: &'a Uri,
+    /// The version.
+    pub version: Version,
+    /// The request's headers: `accept`, `content-type`.
+    pub headers: &'a HeaderMap,
+    /// The request's id.
+    pub id: &'a str,
+    /// When it came.
+    pub now: Timestamp,
+}
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    /// What was asked by the request with these parts.
+    pub fn of(parts: &'a Parts, id: &'a str, now: Timestamp) -> Self {
+        Self {
+            method: &parts.method,
+            uri: &parts.uri,
+            version: parts.version,
+            headers: &parts.headers,
+            id,
+            now,
+        }
+    }
+}
+
+impl Asked<'_> {
+    fn accept(&self) -> &[u8] {
+        self.headers.get(ACCEPT).map_or(b"", HeaderValue::as_bytes)
+    }
+
+    /// Whether the client speaks gRPC, which carries its status elsewhere.
+    fn is_grpc(&self) -> bool {
+        self.headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+    }
+
+    /// An answer with this body; HEAD gets its length alone.
+    fn answer(
+        &self,
+        status: StatusCode,
+        content_type: &HeaderValue,
+        body: String,
+    ) -> Response<Body> {
+        let mut response = Response::new(Body::Empty);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED {
+            if !content_type.is_empty() {
+                headers.insert(CONTENT_TYPE, content_type.clone());
+            }
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            if self.method != Method::HEAD {
+                *response.body_mut() = Body::from(body);
+            }
+        }
+        response
+    }
+}

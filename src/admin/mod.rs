@@ -4,10 +4,12 @@
 //! when the gateway is full. It changes nothing.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -18,8 +20,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+
+use crate::gateway::Gateway;
 
 /// Connections at once; more are closed unheard.
 const MAX_CONNECTIONS: usize = 64;
@@ -32,8 +36,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the admin port shows.
 pub struct AdminState {
-    /// The token that `/metrics` asks for; `None`: no token.
-    pub token: Option<String>,
+    /// The token that `/metrics` asks for at the moment; `None`: no token.
+    pub token: Box<dyn Fn() -> Option<String> + Send + Sync>,
     /// Whether the gateway takes requests: false before the start and while draining.
     pub ready: AtomicBool,
     /// Makes the metrics text.
@@ -41,6 +45,37 @@ pub struct AdminState {
 }
 
 type Answer = Response<Full<Bytes>>;
+
+/// A running admin port; it ends when this is dropped.
+pub struct Admin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    state: Arc<AdminState>,
+    task: JoinHandle<()>,
+}
+
+/// Opens the admin port of a gateway, if its configuration has one.
+pub fn start(gateway: &Gateway) -> anyhow::Result<Option<Admin>> {
+    let live = gateway.live().clone();
+    let Some(address) = live.current.load().fixed.admin else {
+        return Ok(None);
+    };
+    let listener = std::net::TcpListener::bind(address)
+        .with_context(|| format!("cannot open the admin port on {address}"))?;
+    listener.set_nonblocking(true)?;
+    let scraped = live.clone();
+    let state = Arc::new(AdminState {
+        token: Box::new(move || live.current.load().admin_token.clone()),
+        ready: AtomicBool::new(true),
+        metrics: Box::new(move || scraped.scrape()),
+    });
+    let listener = TcpListener::from_std(listener)?;
+    Ok(Some(Admin {
+        address: listener.local_addr()?,
+        state: state.clone(),
+        task: tokio::spawn(serve(listener, state)),
+    }))
+}
 
 /// Serves until it is dropped, and with it the connections that it has.
 pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
@@ -109,11 +144,26 @@ fn metrics(state: &AdminState, credentials: Option<&HeaderValue>) -> Answer {
     made(StatusCode::OK, kind, text)
 }
 
+// === impl Admin ===
+
+impl Admin {
+    /// Says that the gateway takes no more requests.
+    pub fn not_ready(&self) {
+        self.state.ready.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 // === impl AdminState ===
 
 impl AdminState {
     fn admits(&self, credentials: Option<&HeaderValue>) -> bool {
-        let Some(token) = &self.token else {
+        let Some(token) = (self.token)() else {
             return true;
         };
         credentials

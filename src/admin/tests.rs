@@ -11,9 +11,9 @@ struct Port {
     _serving: tokio::task::JoinSet<()>,
 }
 
-async fn port(token: Option<&str>) -> Port {
+async fn port(token: Option<&'static str>) -> Port {
     let state = Arc::new(AdminState {
-        token: token.map(str::to_owned),
+        token: Box::new(move || token.map(str::to_owned)),
         ready: AtomicBool::new(false),
         metrics: Box::new(|| "lockgate_up 1\n".into()),
     });

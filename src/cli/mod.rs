@@ -1,1 +1,67 @@
-//! Being built.
+//! The command line: one file a command.
+
+mod check;
+mod fields;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An edge gateway that counts one thing and stops another.
+#[derive(Debug, Parser)]
+#[command(name = "lockgate", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway in the foreground (the default).
+    Run(ConfigFile),
+    /// Load everything a run would load and say what is wrong.
+    Check {
+        #[command(flatten)]
+        config: ConfigFile,
+        /// How to print what was found.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// List the fields and functions of the rule language.
+    Fields,
+}
+
+#[derive(Args, Debug)]
+struct ConfigFile {
+    /// The configuration file.
+    #[arg(long, env = "LOCKGATE_CONFIG", default_value = "gateway.toml")]
+    config: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    #[default]
+    Human,
+    Json,
+}
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command {
+        None => run::run(&cli.config.config),
+        Some(Command::Run(config)) => run::run(&config.config),
+        Some(Command::Check { config, format }) => check::check(&config.config, format),
+        Some(Command::Fields) => fields::fields(),
+    }
+}
+
+/// Prints `text`; a reader that went away (`lockgate fields | head`) is not an error.
+fn print(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}

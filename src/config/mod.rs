@@ -1,1 +1,57 @@
-//! Being built.
+//! gateway.toml: read as written, with every mistake found in one go.
+//!
+//! [`read`] turns text into [`file::File`], where each value keeps its place in the file. What the
+//! values mean to the gateway is not known here, and nothing is opened but the file itself.
+
+use std::path::Path;
+
+use crate::observe::{Format, Level};
+
+mod compile;
+pub mod defaults;
+pub mod file;
+
+mod check;
+mod diagnostics;
+mod read;
+mod render;
+mod scalar;
+mod section;
+mod source;
+mod spanned;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+pub use compile::{Context, compile, fixed};
+pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
+pub use read::read;
+pub use source::{Position, Source};
+pub use spanned::{Spanned, Text};
+pub use suggest::nearest;
+
+/// How the gateway's own log is to be kept.
+pub fn log(file: &file::File) -> (Level, Format) {
+    let level = match file.log.level.value {
+        file::Level::Error => Level::Error,
+        file::Level::Warn => Level::Warn,
+        file::Level::Info => Level::Info,
+        file::Level::Debug | file::Level::Trace => Level::Debug,
+    };
+    let format = match file.log.format.value {
+        file::LogFormat::Text => Format::Text,
+        file::LogFormat::Json => Format::Json,
+    };
+    (level, format)
+}
+
+/// Reads the file at `path`. The source is there in any case, so that what went wrong can be shown.
+pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> (Source, Option<file::File>) {
+    match Source::load(path, diagnostics) {
+        Ok(source) => {
+            let file = read(&source, diagnostics);
+            (source, file)
+        }
+        Err(source) => (source, None),
+    }
+}

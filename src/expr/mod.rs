@@ -4,9 +4,35 @@
 //! not. Which fields exist is not known here: a [`Scheme`] says so, and [`Facts`] answers for one
 //! request.
 
+mod ast;
+mod atom;
+mod check;
+mod compile;
+mod find;
+mod function;
+mod lex;
+mod lists;
+mod parse;
+mod predicate;
+mod set;
+mod suggest;
+mod term;
+mod text;
+mod token;
+mod transform;
+mod wildcard;
+
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Range};
+
+pub use function::{FunctionSpec, functions};
+pub use lists::{List, Lists};
+pub use predicate::{Env, Predicate, Scalar, predicate, scalar};
+pub use set::{IntSet, IpSet, StringSet};
 
 /// The type of a field or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

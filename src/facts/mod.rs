@@ -1,10 +1,29 @@
 //! What rules see of a request: borrowed, computed on first use, never changed.
 //!
 //! [`fields`] is the one table of fields; [`head`] refuses requests that do not have exactly one
-//! meaning.
+//! meaning. Nothing here reads a socket, a clock or a file.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+pub mod client_ip;
+pub mod cookies;
+pub mod fields;
+mod get;
+pub mod head;
+pub mod host;
+pub mod networks;
+pub mod path;
+pub mod query;
+pub mod request;
+mod twins;
+
+pub use client_ip::{ClientIp, HeaderKind, Prefixes};
+pub use fields::{Field, Fields};
+pub use get::version_name;
+pub use head::{BodyLength, Head, Malformed, Upgrade};
+pub use networks::Networks;
+pub use request::{GeoSource, NoGeo, RequestFacts, ResponseFacts, View};
 
 /// What is known about a connection before its first request.
 #[derive(Clone, Debug)]

@@ -7,6 +7,12 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 
+pub mod sliding_window;
+
+/// The largest limit that can be told from a larger one: counts are kept in 32 bits. A larger
+/// limit is held to this one.
+pub const MAX_LIMIT: u64 = u32::MAX as u64;
+
 /// What is kept of one key: three words whose meaning belongs to the algorithm. All zero: nothing
 /// was counted.
 pub type State = [u32; 3];
@@ -43,4 +49,52 @@ pub struct Reading {
     /// Until this cost would fit, if nothing more comes; zero if it fits now, `None` if it never
     /// can.
     pub retry_after: Option<Duration>,
+}
+
+// === impl Limiter ===
+
+impl Limiter {
+    /// Charges `cost` if it fits.
+    pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
+        match self.algorithm {
+            Algorithm::SlidingWindow => sliding_window::admit(self, state, now, cost),
+        }
+    }
+
+    /// Charges `cost`, past the limit too.
+    pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
+        match self.algorithm {
+            Algorithm::SlidingWindow => sliding_window::charge(self, state, now, cost),
+        }
+    }
+
+    /// Says what [`Limiter::admit`] would say, and takes nothing.
+    pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> Reading {
+        match self.algorithm {
+            Algorithm::SlidingWindow => sliding_window::peek(self, state, now, cost),
+        }
+    }
+
+    /// From when on `state` means nothing and can be dropped, if nothing more comes.
+    pub fn expires(&self, state: &State, now: Timestamp) -> Timestamp {
+        now.plus(self.peek(state, now, 0).reset_after)
+    }
+
+    /// How near the limit `state` is: 0 is empty, 255 is at the limit or past it.
+    pub fn fill(&self, state: &State, now: Timestamp) -> u8 {
+        self.level(self.peek(state, now, 0).remaining)
+    }
+
+    /// [`Limiter::fill`], from what a reading said was left.
+    pub fn level(&self, remaining: u64) -> u8 {
+        let limit = self.capped();
+        let used = limit.saturating_sub(remaining);
+        (used * 255)
+            .checked_div(limit)
+            .map_or(u8::MAX, |level| u8::try_from(level).unwrap_or(u8::MAX))
+    }
+
+    fn capped(&self) -> u64 {
+        self.limit.min(MAX_LIMIT)
+    }
 }

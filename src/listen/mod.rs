@@ -1,1 +1,129 @@
-//! Being built.
+//! The way in: sockets, connection bounds, deadlines, the HTTP server and its drain.
+//!
+//! One single-threaded runtime a core, each with its own listener, its own [`Deadlines`] and its
+//! own [`Drain`]; only the [`Gate`] is shared. A connection goes
+//! `bind → accept_loop → Deadlines::watch → (handshake under Watch::guard, or sniff) → serve`.
+//! This module never makes a TLS handshake and never decides what a request gets.
+
+mod accept;
+mod batch;
+mod body;
+mod deadline;
+mod drain;
+mod io;
+mod serve;
+mod sniff;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use accept::{Gate, Permit, accept_loop};
+pub use body::{Drained, drain_body};
+pub use deadline::{Deadlines, Watch};
+pub use drain::{Drain, DrainTrigger};
+pub use serve::serve;
+pub use sniff::sniff;
+pub use socket::bind;
+
+/// What a connection may take, in time and in size.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For a handshake, for the first byte of a connection, and for each whole request head.
+    pub header_timeout: Duration,
+    /// For a connection between two requests.
+    pub idle_timeout: Duration,
+    /// Bytes of a request head.
+    pub max_header_bytes: usize,
+    /// Fields of an HTTP/1 request head.
+    pub max_headers: usize,
+    /// Requests in flight on an HTTP/2 connection.
+    pub h2_max_concurrent_streams: u32,
+}
+
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1.
+    Http1,
+    /// HTTP/2, from its preface on.
+    Http2,
+}
+
+/// What a connection was doing when its time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slow {
+    /// The handshake, or whatever else ran under [`Watch::guard`].
+    Handshake,
+    /// A request head, or the first byte of one.
+    Head,
+    /// Ending, after it was told to.
+    Closing,
+}
+
+/// Why a connection ended before its time.
+#[derive(Debug)]
+pub enum Error {
+    /// It was too slow.
+    Slow(Slow),
+    /// It broke HTTP, or its socket failed under HTTP.
+    Http(hyper::Error),
+    /// Its socket failed.
+    Io(std::io::Error),
+}
+
+// === impl Error ===
+
+impl Error {
+    /// Whether the client was too slow.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Error::Slow(_))
+    }
+
+    /// Whether the client sent what is not HTTP.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Error::Http(e) if e.is_parse())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Slow(slow) => slow.fmt(f),
+            Error::Http(e) => e.fmt(f),
+            Error::Io(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Slow(_) => None,
+            Error::Http(e) => Some(e),
+            Error::Io(e) => Some(e),
+        }
+    }
+}
+
+impl From<Slow> for Error {
+    fn from(slow: Slow) -> Self {
+        Error::Slow(slow)
+    }
+}
+
+// === impl Slow ===
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Slow::Handshake => "the handshake took too long",
+            Slow::Head => "the request head took too long",
+            Slow::Closing => "the connection took too long to close",
+        })
+    }
+}
+
+impl std::error::Error for Slow {}

@@ -1,24 +1,26 @@
 //! The access log: one line for each request, JSON or, for a person at a terminal, text.
 //!
-//! A line is made in a buffer of the caller's, so a core that logs allocates nothing. Which values
-//! are secret is the caller's to know: see [`Redactor`](super::Redactor).
+//! A line is begun when the answer begins, while the facts are at hand, and ended when the answer
+//! has ended. Which values are secret is the caller's to know: see [`Redactor`](super::Redactor).
 
 use std::fmt::Display;
 use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::date::Rfc3339;
 use super::escape;
 use super::log::Format;
 use super::sink::Sink;
-use crate::clock::Timestamp;
+use crate::clock::{Rfc3339, Timestamp};
 use crate::expr::Value;
+
+/// Room for a line of usual length.
+const USUAL_LENGTH: usize = 1024;
 
 /// A field that a rule read, by the name the rule used; `None`: it was missing.
 pub type KeyField<'a> = (&'a str, Option<Value<'a>>);
 
-/// What is known of a request when it is over.
+/// What is known of a request when its answer begins.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// When the request came.
@@ -53,12 +55,6 @@ pub struct Record<'a> {
     pub route: Option<&'a str>,
     /// The status that the client got.
     pub status: u16,
-    /// Bytes of the request's body.
-    pub bytes_in: u64,
-    /// Bytes of the response's body.
-    pub bytes_out: u64,
-    /// From the head's last byte in to the response's last byte out.
-    pub duration: Duration,
     /// The upstream that answered.
     pub upstream: Option<&'a str>,
     /// How long the upstream took to its response head.
@@ -73,6 +69,17 @@ pub struct Record<'a> {
     pub referer: Option<&'a [u8]>,
     /// Whatever the rules' keys and expressions read.
     pub key_fields: &'a [KeyField<'a>],
+}
+
+/// What is known of a request only when it is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Closing {
+    /// Bytes of the request's body.
+    pub bytes_in: u64,
+    /// Bytes of the response's body.
+    pub bytes_out: u64,
+    /// From the head's last byte in to the response's last byte out.
+    pub duration: Duration,
 }
 
 /// The access log. Clones share the target.
@@ -101,14 +108,23 @@ impl AccessLog {
         Self { sink, format }
     }
 
-    /// Writes a line. `scratch` is emptied and used to make it.
-    pub fn write(&self, scratch: &mut Vec<u8>, record: &Record<'_>) {
-        scratch.clear();
+    /// Begins a line with what is known when the answer begins.
+    pub fn start(&self, record: &Record<'_>) -> Vec<u8> {
+        let mut line = Vec::with_capacity(USUAL_LENGTH);
         match self.format {
-            Format::Json => record.json(scratch),
-            Format::Text => record.text(scratch),
+            Format::Json => record.json(&mut line),
+            Format::Text => record.text(&mut line),
         }
-        self.sink.line(scratch);
+        line
+    }
+
+    /// Ends the line that [`AccessLog::start`] began, and writes it.
+    pub fn finish(&self, line: &mut Vec<u8>, closing: &Closing) {
+        match self.format {
+            Format::Json => closing.json(line),
+            Format::Text => closing.text(line),
+        }
+        self.sink.line(line);
     }
 
     /// Where the lines go.
@@ -120,7 +136,8 @@ impl AccessLog {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Appends the record as one JSON object. Every field is there; what is not known is `null`.
+    /// Appends the record as a JSON object that is not closed yet. Every field is there; what is
+    /// not known is `null`.
     pub fn json(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         o.plain("ts", &Rfc3339(self.ts).to_bytes());
@@ -139,9 +156,6 @@ impl Record<'_> {
         o.bytes("query", self.query);
         o.text("route", self.route);
         o.number("status", Some(self.status.into()));
-        o.number("bytes_in", Some(self.bytes_in));
-        o.number("bytes_out", Some(self.bytes_out));
-        o.millis("duration_ms", Some(self.duration));
         o.text("upstream", self.upstream);
         o.millis("upstream_ms", self.upstream_duration);
         o.text("rule", self.rule);
@@ -149,10 +163,9 @@ impl Record<'_> {
         o.bytes("user_agent", self.user_agent);
         o.bytes("referer", self.referer);
         o.fields("key_fields", self.key_fields);
-        o.close();
     }
 
-    /// Appends the record as one line for people.
+    /// Appends the record as the beginning of a line for people.
     pub fn text(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&Rfc3339(self.ts).to_bytes());
         show(out, format_args!(" {} \"", self.client_ip));
@@ -166,9 +179,7 @@ impl Record<'_> {
         }
         out.push(b' ');
         escape::text(out, self.proto.as_bytes());
-        show(out, format_args!("\" {} {}B ", self.status, self.bytes_out));
-        millis(out, self.duration);
-        out.extend_from_slice(b"ms");
+        show(out, format_args!("\" {}", self.status));
         self.pairs(out);
     }
 
@@ -188,6 +199,29 @@ impl Record<'_> {
             out.push(b'=');
             escape::word(out, value);
         }
+    }
+}
+
+// === impl Closing ===
+
+impl Closing {
+    /// Closes the JSON object of a record.
+    pub fn json(&self, out: &mut Vec<u8>) {
+        let mut o = Object {
+            out,
+            separator: b',',
+        };
+        o.number("bytes_in", Some(self.bytes_in));
+        o.number("bytes_out", Some(self.bytes_out));
+        o.millis("duration_ms", Some(self.duration));
+        o.close();
+    }
+
+    /// Ends the line of a record.
+    pub fn text(&self, out: &mut Vec<u8>) {
+        show(out, format_args!(" {}B ", self.bytes_out));
+        millis(out, self.duration);
+        out.extend_from_slice(b"ms");
     }
 }
 

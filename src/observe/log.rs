@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
-use super::date::Rfc3339;
 use super::escape;
 use super::sink::Sink;
-use crate::clock::Clock;
+use crate::clock::{Clock, Rfc3339};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,6 @@
 //! decides anything.
 
 pub mod access;
-pub mod date;
 mod escape;
 pub mod log;
 pub mod metrics;
@@ -14,6 +13,6 @@ pub mod sink;
 
 pub use access::{AccessLog, Record};
 pub use log::{Format, Level, Log};
-pub use metrics::Metrics;
+pub use metrics::{Count, ListenerMetrics, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics};
 pub use redact::Redactor;
 pub use sink::Sink;

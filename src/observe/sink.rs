@@ -35,6 +35,7 @@ pub struct Sink(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     terminal: bool,
+    path: Option<PathBuf>,
 }
 
 /// What callers and writer share.
@@ -116,6 +117,7 @@ impl Sink {
     fn open(file: File, path: Option<PathBuf>, log: Option<Log>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let terminal = file.is_terminal();
+        let reopens = path.clone();
         let writer = Writer {
             shared: shared.clone(),
             file,
@@ -128,7 +130,11 @@ impl Sink {
         thread::Builder::new()
             .name("log".into())
             .spawn(|| writer.run())?;
-        Ok(Self(Arc::new(Handle { shared, terminal })))
+        Ok(Self(Arc::new(Handle {
+            shared,
+            terminal,
+            path: reopens,
+        })))
     }
 
     /// Queues one line, given without its line feed and without one inside. Never waits.
@@ -159,6 +165,11 @@ impl Sink {
     /// Lines lost so far.
     pub fn dropped(&self) -> u64 {
         self.0.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// The file that it writes; `None`: a stream.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
     }
 
     /// Whether a person may be reading.

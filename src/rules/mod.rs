@@ -1,2 +1,130 @@
-//! plan, decide, settle.
+//! What the rules say about a request: plan → (a store) → decide, and settle once the answer is
+//! known.
+//!
+//! Pure. It never waits, counts or answers: it says which counters to touch and reads what a store
+//! found. Live traffic and every tool go through the same functions.
+
+mod decide;
+pub mod key;
 pub mod plan;
+mod planner;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::key::{Key, KeyPart, Missing};
+pub use self::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
+use crate::decision::{Action, RuleIndex};
+use crate::expr::Predicate;
+use crate::limit::Limiter;
+
+/// A rule, ready to run.
+pub struct Rule {
+    /// The name in logs, metrics and headers.
+    pub name: Arc<str>,
+    /// Whose counters it uses, across reloads.
+    pub id: RuleId,
+    /// What it counts and what it stops.
+    pub scope: Scope,
+    /// Whom it counts.
+    pub key: Key,
+    /// How many are allowed; `None`: the action on every request that matches.
+    pub limiter: Option<Limiter>,
+    /// How long passing the limit bans a key; zero: only what is over the limit is acted on.
+    pub ban: Duration,
+    /// What is done.
+    pub action: Action,
+    /// Decide, log and count, but do not act.
+    pub dry_run: bool,
+    /// What a client is told.
+    pub headers: HeaderStyle,
+}
+
+/// What a rule counts and what it stops.
+pub enum Scope {
+    /// One expression for both.
+    Same(Predicate),
+    /// Two expressions, never and-ed.
+    Separate {
+        /// What is counted.
+        count: Predicate,
+        /// What is stopped.
+        mitigate: Predicate,
+    },
+}
+
+/// Which rate-limit headers a client is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderStyle {
+    /// `RateLimit-Policy` and `RateLimit`.
+    #[default]
+    Standard,
+    /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`.
+    Legacy,
+    /// All of them.
+    Both,
+    /// None.
+    None,
+}
+
+/// The rules of one configuration, in file order.
+#[derive(Default)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// Whether what it counts is known only once there is a response.
+    pub fn counts_response(&self) -> bool {
+        match &self.scope {
+            Scope::Same(_) => false,
+            Scope::Separate { count, .. } => count.reads_response(),
+        }
+    }
+
+    /// Whether a client may learn of this rule from headers.
+    pub fn tells(&self) -> bool {
+        self.headers != HeaderStyle::None && self.action == Action::Block && !self.dry_run
+    }
+
+    /// The expressions, as `(count, mitigate)`.
+    pub fn predicates(&self) -> (&Predicate, &Predicate) {
+        match &self.scope {
+            Scope::Same(both) => (both, both),
+            Scope::Separate { count, mitigate } => (count, mitigate),
+        }
+    }
+}
+
+// === impl RuleSet ===
+
+impl RuleSet {
+    /// A rule set in file order.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+
+    /// The rules, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleIndex, &Rule)> {
+        (0u16..).map(RuleIndex).zip(&self.rules)
+    }
+
+    /// The rule at `index`.
+    pub fn get(&self, index: RuleIndex) -> Option<&Rule> {
+        self.rules.get(usize::from(index.0))
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::clock::Timestamp;
-use crate::decision::{Action, RuleIndex};
+use crate::decision::RuleIndex;
 use crate::limit::{Limiter, Reading};
 
 /// What a store must do for one request, in one go.
@@ -65,6 +65,8 @@ pub enum Op {
     Peek,
     /// Leave the counter alone: only a ban matters.
     Pass,
+    /// No counter and no key: the rule acts on whatever matches.
+    Always,
 }
 
 /// What a store found for one step.
@@ -105,14 +107,5 @@ impl Plan {
         self.keys
             .get(step.key.start as usize..step.key.end as usize)
             .unwrap_or_default()
-    }
-}
-
-// === impl Step ===
-
-impl Step {
-    /// Whether `action`, taken, ends the pass.
-    pub fn ends(action: Action, dry_run: bool) -> bool {
-        action.is_terminal() && !dry_run
     }
 }

@@ -1,1 +1,101 @@
-//! Being built.
+//! Where counters and bans are kept: carries out a [`Plan`] in one go.
+//!
+//! A store knows nothing of requests, expressions or actions, and reads no clock. Every kind of
+//! store gives the same answers: `conformance.rs` is the one suite for all.
+
+use crate::clock::Timestamp;
+use crate::rules::plan::{Findings, Plan, RuleId};
+
+pub mod memory;
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
+/// The counters and bans of one gateway. They outlive a configuration.
+#[derive(Debug)]
+pub enum Store {
+    /// In this process.
+    Memory(memory::Memory),
+}
+
+/// What had to make room for something newer, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evictions {
+    /// Counters that still meant something.
+    pub counters: u64,
+    /// Bans that had not ended.
+    pub bans: u64,
+}
+
+/// A ban that is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BanEntry {
+    /// The rule.
+    pub id: RuleId,
+    /// The key's bytes as the plan had them, cut at [`memory::SHOWN`] bytes.
+    pub key: Box<[u8]>,
+    /// When it ends.
+    pub until: Timestamp,
+}
+
+// === impl Store ===
+
+impl Store {
+    /// A store in this process that tracks at most `max_keys` keys, and bans a quarter as many.
+    pub fn memory(max_keys: usize) -> Self {
+        Store::Memory(memory::Memory::new(max_keys))
+    }
+
+    /// Carries out `plan`: its steps in order, until one ends the pass; after that, those that
+    /// are only looked at.
+    pub async fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
+        match self {
+            Store::Memory(memory) => memory.apply(plan, now),
+        }
+    }
+
+    /// The id under which a rule's counters are kept. The same identity always gets the same one,
+    /// until it is retired.
+    pub fn register(&self, identity: u64, name: &str) -> RuleId {
+        match self {
+            Store::Memory(memory) => memory.register(identity, name),
+        }
+    }
+
+    /// Drops the counters and bans of all identities that are not in `keep`. Returns the names of
+    /// their rules with how many bans that were in force at `now` have ended by it.
+    ///
+    /// A request that still holds the old configuration may count for them afterwards; that
+    /// expires like any other count.
+    pub fn retire(&self, keep: &[u64], now: Timestamp) -> Vec<(String, usize)> {
+        match self {
+            Store::Memory(memory) => memory.retire(keep, now),
+        }
+    }
+
+    /// How many keys are counted for each registered slot, in slot order. Looks at everything:
+    /// for a scrape, not for a request.
+    pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
+        match self {
+            Store::Memory(memory) => memory.keys(now),
+        }
+    }
+
+    /// What had to make room.
+    pub fn evictions(&self) -> Evictions {
+        match self {
+            Store::Memory(memory) => memory.evictions(),
+        }
+    }
+
+    /// The bans in force at `now`, those that end first before the others.
+    pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
+        match self {
+            Store::Memory(memory) => memory.bans(now),
+        }
+    }
+}

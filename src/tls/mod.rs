@@ -1,1 +1,157 @@
-//! Being built.
+//! Terminates TLS: chooses the certificate by server name, resumes sessions, and says what the
+//! ClientHello and the handshake showed.
+//!
+//! It reads no files and keeps no deadline: certificates come as bytes, and the caller puts a
+//! timeout around [`accept`], which may be dropped at any point. A [`Terminator`] never changes;
+//! a reload makes a new one with the same [`Tickets`].
+
+mod accept;
+mod certificate;
+mod error;
+mod names;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::version::{TLS12, TLS13};
+
+pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
+pub use certificate::Certificate;
+pub use error::{Error, HandshakeError};
+pub use names::Name;
+
+/// Sessions of TLS 1.2 clients without tickets that are kept, the oldest dropped first.
+const MAX_SESSIONS: usize = 8192;
+
+/// The server side of TLS for one listener. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Terminator {
+    config: Arc<ServerConfig>,
+}
+
+/// What a [`Terminator`] is made of.
+#[derive(Debug)]
+pub struct Settings {
+    /// Chosen by the server name; the first is the default. At least one.
+    pub certificates: Vec<Certificate>,
+    /// The lowest version that is accepted.
+    pub min_version: MinVersion,
+    /// What ALPN offers, in order of preference; empty: no ALPN.
+    pub protocols: Vec<Protocol>,
+}
+
+/// The lowest TLS version that is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinVersion {
+    /// TLS 1.2 and 1.3.
+    #[default]
+    Tls12,
+    /// TLS 1.3 only.
+    Tls13,
+}
+
+/// A protocol that ALPN can agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2.
+    H2,
+    /// HTTP/1.1.
+    Http1,
+}
+
+/// The keys and sessions that resumption needs. Made once a process and kept across reloads, so
+/// that clients can resume sessions from before one.
+#[derive(Clone, Debug)]
+pub struct Tickets {
+    ticketer: Arc<dyn ProducesTickets>,
+    sessions: Arc<dyn StoresServerSessions>,
+}
+
+/// Makes the cryptography library gather its entropy now instead of during the first handshake.
+/// Takes some 30 ms, once a process.
+pub fn warm_up() -> Result<(), Error> {
+    let provider = aws_lc_rs::default_provider();
+    let mut bytes = [0; 32];
+    provider
+        .secure_random
+        .fill(&mut bytes)
+        .map_err(|_| Error::NoRandomness)
+}
+
+// === impl Terminator ===
+
+impl Terminator {
+    /// Puts the settings and the process's tickets together.
+    pub fn new(settings: Settings, tickets: &Tickets) -> Result<Self, Error> {
+        let resolver = resolve::ByName::new(&settings.certificates)?;
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(settings.min_version.versions())
+            .map_err(Error::Tls)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(resolver));
+        config.alpn_protocols = settings.protocols.iter().map(Protocol::wire).collect();
+        config.ticketer = tickets.ticketer.clone();
+        config.session_storage = tickets.sessions.clone();
+        // A replayed request would be counted and forwarded twice (RFC 8446, section 8).
+        config.max_early_data_size = 0;
+        Ok(Self {
+            config: Arc::new(config),
+        })
+    }
+}
+
+// === impl MinVersion ===
+
+impl MinVersion {
+    fn versions(self) -> &'static [&'static rustls::SupportedProtocolVersion] {
+        static BOTH: [&rustls::SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+        static NEWEST: [&rustls::SupportedProtocolVersion; 1] = [&TLS13];
+        match self {
+            Self::Tls12 => &BOTH,
+            Self::Tls13 => &NEWEST,
+        }
+    }
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    /// The name that ALPN uses, `h2` or `http/1.1`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::H2 => "h2",
+            Self::Http1 => "http/1.1",
+        }
+    }
+
+    fn wire(&self) -> Vec<u8> {
+        self.name().into()
+    }
+
+    fn from_wire(name: &[u8]) -> Option<Self> {
+        [Self::H2, Self::Http1]
+            .into_iter()
+            .find(|protocol| protocol.name().as_bytes() == name)
+    }
+}
+
+// === impl Tickets ===
+
+impl Tickets {
+    /// New random keys; sessions of earlier ones cannot be resumed.
+    pub fn new() -> Result<Self, Error> {
+        Ok(Self {
+            ticketer: aws_lc_rs::Ticketer::new().map_err(Error::Tls)?,
+            sessions: ServerSessionMemoryCache::new(MAX_SESSIONS),
+        })
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}

@@ -1,1 +1,100 @@
-//! Being built.
+//! The way out: upstreams over HTTP/1.1, with one keep-alive pool a core.
+//!
+//! A caller prepares a head with [`headers::outbound_headers`] and hands the request to
+//! [`Pool::forward`]; an [`Answer`] or an [`Error`] comes back. Nothing here knows rules, routes
+//! or configuration files, nothing buffers a body, and nothing on the path of a request takes a
+//! lock. What speaks HTTP to an origin stands in `exchange.rs` alone, so that another codec can
+//! take its place.
+
+mod balance;
+mod download;
+mod error;
+mod exchange;
+pub mod headers;
+mod pool;
+mod response;
+mod server;
+mod shelf;
+mod tunnel;
+mod upload;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use http::{Request, Response};
+
+use crate::body::Body;
+
+pub use error::Error;
+pub use pool::Pool;
+pub use server::{Registry, Server};
+pub use tunnel::Tunnel;
+
+/// A named group of servers that do the same work. Immutable, shared by all cores.
+#[derive(Debug)]
+pub struct Upstream {
+    /// The name, for logs and metrics.
+    pub name: Arc<str>,
+    /// Where requests can go.
+    pub servers: Vec<Arc<Server>>,
+    /// How a server is chosen.
+    pub balance: Balance,
+    /// How long one connection may take to open.
+    pub connect_timeout: Duration,
+    /// How long an origin may take to begin its answer; it runs again whenever more of the
+    /// request's body was sent, and stands still while the client is the slow one.
+    pub response_timeout: Duration,
+    /// How many idle connections a core keeps to each server.
+    pub max_idle_per_server: usize,
+    turn: AtomicUsize,
+}
+
+/// How a server is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// Each in turn.
+    RoundRobin,
+    /// Two at random, the one with fewer requests in flight.
+    #[default]
+    P2c,
+}
+
+/// A request on its way to an origin.
+pub struct Outbound {
+    /// The request. Its headers went through [`headers::outbound_headers`]; of its target only
+    /// path and query are used; its extensions are dropped.
+    pub request: Request<Body>,
+    /// Whether it is a validated WebSocket handshake, so that a 101 may come back.
+    pub upgrade: bool,
+}
+
+/// What an origin answered.
+pub struct Answer {
+    /// The answer, hop-by-hop fields removed. Its body is an error if the origin's is cut short.
+    pub response: Response<Body>,
+    /// Who answered.
+    pub server: Arc<Server>,
+    /// After a 101: the bytes to and from the origin.
+    pub upgraded: Option<Tunnel>,
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    /// An upstream with the default settings, which the caller may change.
+    pub fn new(name: impl Into<Arc<str>>, servers: Vec<Arc<Server>>) -> Self {
+        Self {
+            name: name.into(),
+            servers,
+            balance: Balance::default(),
+            connect_timeout: Duration::from_secs(2),
+            response_timeout: Duration::from_secs(30),
+            max_idle_per_server: 256,
+            turn: AtomicUsize::new(0),
+        }
+    }
+}

@@ -43,6 +43,10 @@ pub struct ListenerMetrics {
     pub(super) duration: Histogram,
 }
 
+/// An open connection in the metrics, until it is dropped.
+#[derive(Debug)]
+pub struct OpenConnection(Gauge);
+
 /// The counters of one server of an upstream. A request ends in one of the results.
 #[derive(Clone, Debug)]
 pub struct UpstreamMetrics {
@@ -115,6 +119,12 @@ pub struct ProtocolErrors(pub(super) [Count; ProtocolError::ALL.len()]);
 // === impl ListenerMetrics ===
 
 impl ListenerMetrics {
+    /// Counts a connection for as long as the value lives.
+    pub fn open(&self) -> OpenConnection {
+        self.connections.inc();
+        OpenConnection(self.connections.clone())
+    }
+
     /// Counts a request that is over.
     pub fn request(&self, method: &Method, status: u16, duration: Duration) {
         let row = self.requests.get(method_index(method));
@@ -122,6 +132,14 @@ impl ListenerMetrics {
             count.inc();
         }
         self.duration.observe(duration);
+    }
+}
+
+// === impl OpenConnection ===
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::clock::Timestamp;
+use super::Timestamp;
 
 /// Shows a timestamp as `2026-01-02T03:04:05.678Z`.
 #[derive(Clone, Copy, Debug)]

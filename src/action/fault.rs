@@ -1,0 +1,62 @@
+//! Answers for requests that cannot be served: malformed, too large, nowhere to go.
+
+use http::{Response, StatusCode};
+
+use super::Asked;
+use super::format::Form;
+use crate::body::Body;
+
+/// Why the gateway answers by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request has no meaning, or two.
+    Malformed,
+    /// No route matches.
+    NoRoute,
+    /// The body is larger than allowed.
+    BodyTooLarge,
+    /// A transfer coding that nobody here knows.
+    UnknownCoding,
+    /// The connection's certificate is not for this host.
+    Misdirected,
+    /// The origin cannot be reached or does not speak HTTP.
+    BadGateway,
+    /// No server to send it to, or the gateway is going away.
+    Unavailable,
+    /// The origin is too slow.
+    GatewayTimeout,
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// The status code.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Fault::Malformed => StatusCode::BAD_REQUEST,
+            Fault::NoRoute => StatusCode::NOT_FOUND,
+            Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
+            Fault::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Fault::BadGateway => StatusCode::BAD_GATEWAY,
+            Fault::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The answer.
+    pub fn answer(self, asked: &Asked<'_>) -> Response<Body> {
+        let status = self.status();
+        let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));
+        let form = Form::negotiate(asked.accept());
+        let body = match form {
+            Form::Problem => format!("{{\"title\":\"{title}\",\"status\":{code}}}\n"),
+            Form::Html => format!(
+                "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+                 <title>{code} {title}</title></head><body><h1>{title}</h1></body></html>\n"
+            ),
+            Form::Text => format!("{code} {title}\n"),
+        };
+        asked.answer(status, &form.content_type(), body)
+    }
+}

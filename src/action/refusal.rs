@@ -1,0 +1,105 @@
+//! What a stopped request gets: 429, the rule's own response, or an answer that tells nothing.
+
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, Response, StatusCode};
+
+use super::format::Form;
+use super::{Asked, Canned};
+use crate::body::Body;
+
+/// RFC 9457 problem type for a used-up quota.
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+/// The rule that refused, as its answer shows it.
+pub struct Refused<'a> {
+    /// The rule's name.
+    pub rule: &'a str,
+    /// Its configured response.
+    pub response: Option<&'a Canned>,
+    /// Whole seconds to wait; `None`: no wait helps.
+    pub retry_after: Option<u64>,
+}
+
+/// The answer of `action = "block"`.
+pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
+    if asked.is_grpc() {
+        return grpc(refused);
+    }
+    let mut response = match refused.response {
+        Some(canned) => canned.answer(asked, refused),
+        None => too_many(asked, refused),
+    };
+    if let Some(seconds) = refused.retry_after {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The answer of `action = "shadow"`: nothing in it names a rule or a limit.
+pub fn shadow(asked: &Asked<'_>, response: Option<&Canned>) -> Response<Body> {
+    let nobody = Refused {
+        rule: "",
+        response: None,
+        retry_after: None,
+    };
+    match response {
+        _ if asked.is_grpc() => grpc(&nobody),
+        Some(canned) => canned.answer(asked, &nobody),
+        None => plain_success(asked),
+    }
+}
+
+fn too_many(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
+    let form = Form::negotiate(asked.accept());
+    let wait = match refused.retry_after {
+        Some(1) => "Try again in 1 second.".to_owned(),
+        Some(seconds) => format!("Try again in {seconds} seconds."),
+        None => "This request is not allowed.".to_owned(),
+    };
+    let body = match form {
+        Form::Problem => format!(
+            "{{\"type\":\"{QUOTA_EXCEEDED}\",\"title\":\"Too Many Requests\",\"status\":429,\
+             \"detail\":\"{wait}\",\"violated-policies\":[\"{}\"]}}\n",
+            refused.rule
+        ),
+        Form::Html => format!(
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <title>Too many requests</title></head>\
+             <body><h1>Too many requests</h1><p>{wait}</p></body></html>\n"
+        ),
+        Form::Text => format!("Too many requests. {wait}\n"),
+    };
+    asked.answer(StatusCode::TOO_MANY_REQUESTS, &form.content_type(), body)
+}
+
+fn plain_success(asked: &Asked<'_>) -> Response<Body> {
+    let (content_type, body) = match Form::negotiate(asked.accept()) {
+        Form::Html => (
+            "text/html; charset=utf-8",
+            "<!doctype html><html><head><title></title></head><body></body></html>\n",
+        ),
+        Form::Text => ("text/plain; charset=utf-8", "ok\n"),
+        Form::Problem => ("application/json", "{\"ok\":true}\n"),
+    };
+    let content_type = HeaderValue::from_static(content_type);
+    asked.answer(StatusCode::OK, &content_type, body.to_owned())
+}
+
+/// gRPC reads its status from trailers; an answer without a body carries them in the head.
+fn grpc(refused: &Refused<'_>) -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    let headers = response.headers_mut();
+    headers.insert(
+        http::header::CONTENT_TYPE,
+        HeaderValue::from_static("application/grpc"),
+    );
+    headers.insert("grpc-status", HeaderValue::from_static("8"));
+    headers.insert("grpc-message", HeaderValue::from_static("quota exceeded"));
+    if let Some(seconds) = refused.retry_after {
+        let pushback = HeaderValue::from(seconds.saturating_mul(1000));
+        headers.insert("grpc-retry-pushback-ms", pushback);
+    }
+    response
+}

@@ -1,0 +1,200 @@
+//! `[responses]`: configured answers whose body may hold `{{…}}` values, escaped for their content
+//! type.
+
+use std::fmt::Write as _;
+
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
+use super::format::{html_escape, json_escape};
+use super::{Asked, Refused};
+use crate::body::Body;
+use crate::clock::Rfc3339;
+
+/// A configured answer.
+#[derive(Clone, Debug)]
+pub struct Canned {
+    /// The status code.
+    pub status: StatusCode,
+    /// The `content-type`.
+    pub content_type: HeaderValue,
+    /// Further headers.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub body: Template,
+}
+
+/// A body with values to fill in.
+#[derive(Clone, Debug, Default)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(String),
+    Value(Value),
+}
+
+/// What `{{…}}` can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Uuid,
+    Now,
+    RequestId,
+    Rule,
+    RetryAfter,
+    Hex(u8),
+    Int(i64, i64),
+}
+
+/// A mistake in a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    /// Byte offsets into the template.
+    pub span: std::ops::Range<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+// === impl Canned ===
+
+impl Canned {
+    /// The answer.
+    pub fn answer(&self, asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
+        let body = self
+            .body
+            .fill(asked, refused, escape_for(&self.content_type));
+        let mut response = asked.answer(self.status, &self.content_type, body);
+        for (name, value) in &self.headers {
+            response.headers_mut().append(name, value.clone());
+        }
+        response
+    }
+}
+
+// === impl Template ===
+
+impl Template {
+    /// Reads a template; `{{` starts a value.
+    pub fn parse(source: &str) -> Result<Self, TemplateError> {
+        let mut pieces = Vec::new();
+        let mut rest = source;
+        let mut offset = 0;
+        while let Some((text, after)) = rest.split_once("{{") {
+            let start = offset + text.len();
+            let Some((name, tail)) = after.split_once("}}") else {
+                return Err(TemplateError {
+                    span: start..start + 2,
+                    message: "`{{` without `}}`".to_owned(),
+                });
+            };
+            let end = start + name.len() + 4;
+            let value = Value::parse(name).ok_or_else(|| TemplateError {
+                span: start..end,
+                message: format!("unknown template value `{}`", name.trim()),
+            })?;
+            pieces.push(Piece::Text(text.to_owned()));
+            pieces.push(Piece::Value(value));
+            rest = tail;
+            offset = end;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        Ok(Self(pieces))
+    }
+
+    /// Whether it would name the rule or a wait, which a shadow answer must not.
+    pub fn tells(&self) -> bool {
+        self.0
+            .iter()
+            .any(|piece| matches!(piece, Piece::Value(Value::Rule | Value::RetryAfter)))
+    }
+
+    fn fill(&self, asked: &Asked<'_>, refused: &Refused<'_>, escape: fn(&str) -> String) -> String {
+        let mut out = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Value(value) => out.push_str(&escape(&value.make(asked, refused))),
+            }
+        }
+        out
+    }
+}
+
+// === impl Value ===
+
+impl Value {
+    fn parse(name: &str) -> Option<Self> {
+        let mut words = name.split_whitespace();
+        let value = match words.next()? {
+            "uuid" => Value::Uuid,
+            "now" => Value::Now,
+            "request.id" => Value::RequestId,
+            "rule" => Value::Rule,
+            "retry_after" => Value::RetryAfter,
+            "hex" => Value::Hex(words.next()?.parse().ok()?),
+            "int" => {
+                let (low, high) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+                (low <= high).then_some(Value::Int(low, high))?
+            }
+            _ => return None,
+        };
+        words.next().is_none().then_some(value)
+    }
+
+    fn make(self, asked: &Asked<'_>, refused: &Refused<'_>) -> String {
+        match self {
+            Value::Uuid => uuid(random()),
+            Value::Now => Rfc3339(asked.now).to_string(),
+            Value::RequestId => asked.id.to_owned(),
+            Value::Rule => refused.rule.to_owned(),
+            Value::RetryAfter => refused.retry_after.unwrap_or(0).to_string(),
+            Value::Hex(digits) => hex(usize::from(digits)),
+            Value::Int(low, high) => between(low, high).to_string(),
+        }
+    }
+}
+
+fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
+    let media = content_type.as_bytes();
+    if media.starts_with(b"text/html") || media.windows(3).any(|w| w == b"xml") {
+        html_escape
+    } else if media.windows(4).any(|w| w == b"json") {
+        json_escape
+    } else {
+        str::to_owned
+    }
+}
+
+/// Random bytes; zeros if the machine has none, which is better than no answer.
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    let _ = getrandom::fill(&mut bytes);
+    u128::from_le_bytes(bytes)
+}
+
+/// A version 4 UUID (RFC 9562, 5.4).
+fn uuid(random: u128) -> String {
+    let bits = (random & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let digits = format!("{bits:032x}");
+    let mut out = String::with_capacity(36);
+    for (place, digit) in digits.chars().enumerate() {
+        if matches!(place, 8 | 12 | 16 | 20) {
+            out.push('-');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn hex(digits: usize) -> String {
+    let mut out = String::with_capacity(digits + 32);
+    while out.len() < digits {
+        let _ = write!(out, "{:032x}", random());
+    }
+    out.truncate(digits);
+    out
+}
+
+fn between(low: i64, high: i64) -> i64 {
+    let span = (i128::from(high) - i128::from(low) + 1) as u128;
+    (i128::from(low) + (random() % span) as i128) as i64
+}

@@ -1,0 +1,69 @@
+//! `lockgate check`: loads everything a run would load and says what is wrong.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{Format, print};
+use crate::clock::Clock;
+use crate::config::{self, Context, Diagnostics, Source};
+use crate::observe::Log;
+use crate::snapshot::Lasting;
+
+/// 0 if the file can be used, 1 if not.
+pub fn check(path: &Path, format: Format) -> ExitCode {
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = config::load(path, &mut diagnostics);
+    if let Some(file) = file {
+        let lasting = match Lasting::new(Clock::System, Log::off(), 1024) {
+            Ok(lasting) => lasting,
+            Err(error) => {
+                eprintln!("lockgate: {error:#}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let mut cx = Context {
+            source: &source,
+            lasting: &lasting,
+            previous: None,
+            diagnostics: &mut diagnostics,
+        };
+        config::compile(&file, &mut cx);
+    }
+    match format {
+        Format::Human => human(&diagnostics, &source),
+        Format::Json => print(&format!("{:#}\n", report(&diagnostics, &source))),
+    }
+    match diagnostics.has_errors() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+fn human(diagnostics: &Diagnostics, source: &Source) {
+    let color = std::io::stdout().is_terminal();
+    print(&diagnostics.render(source, color));
+    if !diagnostics.has_errors() {
+        print(&format!("{}: ok\n", source.path));
+    }
+}
+
+fn report(diagnostics: &Diagnostics, source: &Source) -> Value {
+    let list = diagnostics.sorted().into_iter().map(|diagnostic| {
+        let at = source.position(diagnostic.span.start);
+        json!({
+            "severity": diagnostic.severity.name(),
+            "file": source.path,
+            "line": at.line,
+            "column": at.column,
+            "message": diagnostic.message,
+            "help": diagnostic.help,
+        })
+    });
+    json!({
+        "ok": !diagnostics.has_errors(),
+        "diagnostics": list.collect::<Vec<_>>(),
+    })
+}

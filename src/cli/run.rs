@@ -1,0 +1,81 @@
+//! `lockgate run`: the gateway in the foreground, until a signal ends it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+
+use crate::admin::{self, Admin};
+use crate::clock::Clock;
+use crate::gateway::{Gateway, Refused};
+use crate::observe::Log;
+use crate::signals::{Request, Signals};
+
+/// How long the last log lines may take.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Runs until SIGTERM or SIGINT: 0. 1 if it could not start, or was told twice to stop.
+pub fn run(config: &Path) -> ExitCode {
+    match run_to_end(config) {
+        Ok(code) => code,
+        Err(error) => {
+            match error.downcast_ref::<Refused>() {
+                Some(refused) => eprint!("{refused}"),
+                None => eprintln!("lockgate: {error:#}"),
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build()?;
+    let log = Log::stderr(Clock::System)?;
+    let code = runtime.block_on(async {
+        // Before the first thread starts: a signal during the start must not kill it.
+        let mut signals = Signals::listen()?;
+        let gateway = Gateway::start(config, Clock::System, log.clone())?;
+        let admin = admin::start(&gateway)?;
+        tell_addresses(&gateway, admin.as_ref(), &log);
+        while signals.next().await == Request::Reload {
+            // A refusal is in the log, and nothing has changed.
+            let _ = gateway.reload();
+        }
+        Ok(stop(gateway, admin, signals, &log).await)
+    });
+    log.flush(FLUSH);
+    // A thread that was told twice to stop may still hold a connection.
+    runtime.shutdown_background();
+    code
+}
+
+fn tell_addresses(gateway: &Gateway, admin: Option<&Admin>, log: &Log) {
+    for address in gateway.addresses() {
+        log.info("listening", &[("address", address)]);
+    }
+    if let Some(admin) = admin {
+        log.info("admin port", &[("address", &admin.address)]);
+    }
+}
+
+/// Finishes what is under way; a second signal ends it at once.
+async fn stop(gateway: Gateway, admin: Option<Admin>, mut signals: Signals, log: &Log) -> ExitCode {
+    log.info("stopping", &[]);
+    if let Some(admin) = &admin {
+        admin.not_ready();
+    }
+    let stopping = spawn_blocking(move || gateway.stop());
+    let again = async { while signals.next().await != Request::Stop {} };
+    tokio::select! {
+        _ = stopping => {
+            log.info("stopped", &[]);
+            ExitCode::SUCCESS
+        }
+        () = again => {
+            log.warn("stopped at once", &[]);
+            ExitCode::FAILURE
+        }
+    }
+}

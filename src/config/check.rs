@@ -1,0 +1,89 @@
+//! What one value says about another in the same file: names that must be there, names and
+//! addresses that must be there only once.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::file::{File, Target};
+use super::suggest::nearest;
+use super::{Diagnostics, Spanned, Text};
+
+/// Checks a whole file.
+pub(super) fn file(file: &File, out: &mut Diagnostics) {
+    unique("rule", file.rules.iter().map(|rule| &rule.name), out);
+    unique("upstream", file.upstreams.iter().map(|up| &up.name), out);
+    upstreams_exist(file, out);
+    responses_exist(file, out);
+    addresses_are_free(file, out);
+}
+
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a Text>, out: &mut Diagnostics) {
+    let mut seen = BTreeMap::new();
+    for name in names.filter(|name| !name.value.is_empty()) {
+        let first = seen.entry(&name.value).or_insert(&name.span);
+        if *first != &name.span {
+            let message = format!("two {what}s are called `{}`", name.value);
+            out.error(name.span.clone(), message)
+                .related((*first).clone(), "the first one");
+        }
+    }
+}
+
+fn upstreams_exist(file: &File, out: &mut Diagnostics) {
+    let names: Vec<_> = file.upstreams.iter().map(|up| &*up.name.value).collect();
+    for route in &file.routes {
+        if let Some(Target::Upstream(name)) = &route.target {
+            exists("upstream", name, &names, out);
+        }
+    }
+}
+
+fn responses_exist(file: &File, out: &mut Diagnostics) {
+    let names: Vec<_> = file.responses.iter().map(|r| &*r.name.value).collect();
+    for name in file.rules.iter().filter_map(|rule| rule.response.as_ref()) {
+        exists("response", name, &names, out);
+    }
+}
+
+fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
+    if names.contains(&&*name.value) {
+        return;
+    }
+    let unknown = format!("unknown {what} `{}`", name.value);
+    match nearest(&name.value, names.iter().copied()) {
+        Some(near) => {
+            let message = format!("{unknown}; did you mean `{near}`?");
+            out.error(name.span.clone(), message);
+        }
+        None if names.is_empty() => {
+            out.error(name.span.clone(), unknown)
+                .help(format!("this file has no {what}"));
+        }
+        None => {
+            out.error(name.span.clone(), unknown)
+                .help(format!("{what}s of this file: {}", names.join(", ")));
+        }
+    }
+}
+
+fn addresses_are_free(file: &File, out: &mut Diagnostics) {
+    let listeners = file.listeners.iter().map(|listener| &listener.address);
+    let admin = file.admin.iter().map(|admin| &admin.address);
+    let mut taken: Vec<&Spanned<SocketAddr>> = Vec::new();
+    for address in listeners.chain(admin) {
+        let clash = taken.iter().find(|t| overlap(t.value, address.value));
+        if let Some(first) = clash {
+            let message = format!("{} is taken already", address.value);
+            out.error(address.span.clone(), message)
+                .related(first.span.clone(), "by this address");
+        }
+        taken.push(address);
+    }
+}
+
+/// Whether two sockets cannot both listen. Port 0 is a new port each time; `[::]` is both families.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let all =
+        |x: SocketAddr, y: SocketAddr| x.ip().is_unspecified() && (x.is_ipv6() || y.is_ipv4());
+    a.port() == b.port() && a.port() != 0 && (a.ip() == b.ip() || all(a, b) || all(b, a))
+}

@@ -1,0 +1,98 @@
+//! `[[listeners]]`: certificates read and matched with their keys.
+
+use std::sync::Arc;
+
+use super::Context;
+use crate::config::file::{self, Protocol, TlsVersion};
+use crate::snapshot::Listener;
+use crate::tls::{self, Certificate, MinVersion, Settings, Terminator};
+
+/// Names of the development certificate.
+const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Builds the listeners; those with a mistake are left out and reported.
+pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<Listener> {
+    written
+        .iter()
+        .filter_map(|listener| build(listener, cx))
+        .collect()
+}
+
+fn build(written: &file::Listener, cx: &mut Context<'_>) -> Option<Listener> {
+    let speaks = |protocol| written.protocols.iter().any(|p| p.value == protocol);
+    let tls = match &written.tls {
+        Some(tls) => Some(terminator(written, tls, cx)?),
+        None => None,
+    };
+    let label: Arc<str> = written.address.value.to_string().into();
+    Some(Listener {
+        address: written.address.value,
+        h2: speaks(Protocol::H2),
+        h1: speaks(Protocol::Http11),
+        tls,
+        metrics: cx.lasting.metrics.listener(&label),
+        label,
+    })
+}
+
+fn terminator(
+    listener: &file::Listener,
+    written: &file::Tls,
+    cx: &mut Context<'_>,
+) -> Option<Terminator> {
+    let certificates = match written.certificates.as_slice() {
+        [] => vec![development(written, cx)?],
+        some => {
+            let read: Vec<_> = some.iter().map(|c| certificate(c, cx)).collect();
+            read.into_iter().collect::<Option<Vec<_>>>()?
+        }
+    };
+    let protocols = listener
+        .protocols
+        .iter()
+        .map(|protocol| match protocol.value {
+            Protocol::H2 => tls::Protocol::H2,
+            Protocol::Http11 => tls::Protocol::Http1,
+        });
+    let settings = Settings {
+        certificates,
+        min_version: match written.min_version.value {
+            TlsVersion::Tls12 => MinVersion::Tls12,
+            TlsVersion::Tls13 => MinVersion::Tls13,
+        },
+        protocols: protocols.collect(),
+    };
+    Terminator::new(settings, &cx.lasting.tickets)
+        .map_err(|error| {
+            cx.diagnostics
+                .error(written.span.clone(), error.to_string());
+        })
+        .ok()
+}
+
+fn certificate(written: &file::Certificate, cx: &mut Context<'_>) -> Option<Certificate> {
+    let cert = cx.read(&written.cert.value, &written.cert.span);
+    let key = cx.read(&written.key.value, &written.key.span);
+    Certificate::from_pem(&cert?, &key?)
+        .map_err(|error| {
+            let at = if error.is_key() {
+                &written.key
+            } else {
+                &written.cert
+            };
+            let message = format!("cannot use `{}`: {error}", at.value.display());
+            cx.diagnostics.error(at.span.clone(), message);
+        })
+        .ok()
+}
+
+fn development(written: &file::Tls, cx: &mut Context<'_>) -> Option<Certificate> {
+    let message = "no certificates: a self-signed one for development is made at start";
+    cx.diagnostics.warning(written.span.clone(), message);
+    Certificate::self_signed(&DEVELOPMENT)
+        .map_err(|error| {
+            cx.diagnostics
+                .error(written.span.clone(), error.to_string());
+        })
+        .ok()
+}

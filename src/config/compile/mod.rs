@@ -1,0 +1,203 @@
+//! As written → as meant: a [`Snapshot`] from a [`File`], every mistake found at once.
+//!
+//! This is where other files are opened: certificates, lists, databases. A relative path is
+//! relative to the configuration file.
+
+mod identity;
+mod key_fields;
+mod listeners;
+mod lists;
+mod observe;
+mod routes;
+mod rules;
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::file::File;
+use super::{Diagnostics, Source, Spanned};
+use crate::action::QuotaNames;
+use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
+use crate::geo::{Geo, Override};
+use crate::listen::Limits;
+use crate::observe::Redactor;
+use crate::snapshot::{Fixed, Lasting, Snapshot};
+
+/// What compiling needs beside the file.
+pub struct Context<'a> {
+    /// The file's text.
+    pub source: &'a Source,
+    /// What outlives the snapshot.
+    pub lasting: &'a Lasting,
+    /// The snapshot that is to be replaced.
+    pub previous: Option<&'a Snapshot>,
+    /// What was found wrong.
+    pub diagnostics: &'a mut Diagnostics,
+}
+
+/// Builds a snapshot; `None` after errors.
+pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
+    let lists = lists::lists(&file.lists, cx);
+    let redactor = redactor(file, cx);
+    let prefixes = prefixes(file);
+    let rules = rules::rules(file, &lists, &redactor, prefixes, cx);
+    let upstreams = routes::upstreams(&file.upstreams, cx);
+    let routes = routes::routes(&file.routes, &upstreams, cx);
+    let listeners = listeners::listeners(&file.listeners, cx);
+    let geo = geo(file, cx);
+    let admin_token = admin_token(file, cx);
+    let fixed = fixed(file);
+    observe::must_not_change(file, &fixed, cx);
+    if cx.diagnostics.has_errors() {
+        return None;
+    }
+    // Last, because it may create the log file.
+    let access = observe::access(&file.log, cx)?;
+    let key_fields = key_fields::of(&rules.set, &redactor);
+    Some(Snapshot {
+        listeners,
+        limits: limits(file),
+        max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
+        drain_timeout: file.server.drain_timeout.value,
+        client_ip: client_ip(file),
+        routes,
+        quota_names: QuotaNames::of(&rules.set),
+        rules: rules.set,
+        rule_kits: rules.kits,
+        geo: geo?,
+        key_fields,
+        access,
+        redactor,
+        admin_token,
+        servers: upstreams.into_servers(),
+        fixed,
+    })
+}
+
+// === impl Context ===
+
+impl Context<'_> {
+    /// `path` as the configuration file means it.
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let folder = Path::new(&self.source.path).parent();
+        folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
+    }
+
+    /// The bytes of a file that the configuration names.
+    fn read(&mut self, path: &Path, span: &Range<usize>) -> Option<Vec<u8>> {
+        let resolved = self.resolve(path);
+        match std::fs::read(&resolved) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                let message = format!("cannot read `{}`: {error}", resolved.display());
+                self.diagnostics.error(span.clone(), message);
+                None
+            }
+        }
+    }
+}
+
+fn redactor(file: &File, cx: &Context<'_>) -> Redactor {
+    let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
+    Redactor::new(&cx.lasting.secret, &names)
+}
+
+fn prefixes(file: &File) -> Prefixes {
+    Prefixes {
+        v4: file.client_ip.ipv4_prefix.value,
+        v6: file.client_ip.ipv6_prefix.value,
+    }
+}
+
+fn client_ip(file: &File) -> ClientIp {
+    let trusted = file.client_ip.trusted_proxies.iter().map(|net| net.value);
+    ClientIp::new(
+        trusted,
+        HeaderKind::named(file.client_ip.header.value.clone()),
+    )
+}
+
+fn limits(file: &File) -> Limits {
+    let limits = &file.limits;
+    Limits {
+        header_timeout: limits.header_timeout.value,
+        idle_timeout: limits.idle_timeout.value,
+        max_header_bytes: usize::try_from(limits.max_header_bytes.value).unwrap_or(usize::MAX),
+        max_headers: limits.max_headers.value as usize,
+        h2_max_concurrent_streams: limits.h2_max_concurrent_streams.value,
+    }
+}
+
+fn geo(file: &File, cx: &mut Context<'_>) -> Option<Geo> {
+    let overrides = file.geo.overrides.iter().map(|line| {
+        let country = line
+            .country
+            .as_ref()
+            .and_then(|c| c.value.as_bytes().try_into().ok());
+        let meant = Override {
+            asn: line.asn.as_ref().map(|asn| asn.value),
+            country,
+            continent: None,
+        };
+        (line.network.value, meant)
+    });
+    let overrides: Vec<_> = overrides.collect();
+    let resolve = |path: &Option<Spanned<PathBuf>>| {
+        let path = path.as_ref()?;
+        Some((cx.resolve(&path.value), path.span.clone()))
+    };
+    let (asn, country) = (
+        resolve(&file.geo.asn_database),
+        resolve(&file.geo.country_database),
+    );
+    // Each by itself, so that both can be reported.
+    let mut whole = true;
+    for (path, span, is_asn) in [(&asn, true), (&country, false)]
+        .into_iter()
+        .filter_map(|(found, is_asn)| found.as_ref().map(|(p, s)| (p.as_path(), s, is_asn)))
+    {
+        let (asn, country) = if is_asn {
+            (Some(path), None)
+        } else {
+            (None, Some(path))
+        };
+        if let Err(error) = Geo::open(asn, country, Vec::new()) {
+            cx.diagnostics.error(span.clone(), error.to_string());
+            whole = false;
+        }
+    }
+    let path = |found: &'_ Option<(PathBuf, Range<usize>)>| found.as_ref().map(|(p, _)| p.clone());
+    let (asn, country) = (path(&asn), path(&country));
+    whole.then(|| Geo::open(asn.as_deref(), country.as_deref(), overrides).ok())?
+}
+
+fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
+    let path = file.admin.as_ref()?.token_file.as_ref()?;
+    let bytes = cx.read(&path.value, &path.span)?;
+    let token = String::from_utf8_lossy(&bytes).trim().to_owned();
+    if token.is_empty() {
+        let message = format!("`{}` is empty", path.value.display());
+        cx.diagnostics.error(path.span.clone(), message);
+    }
+    Some(token)
+}
+
+/// What only a restart can change.
+pub fn fixed(file: &File) -> Fixed {
+    let listeners: Vec<(SocketAddr, bool)> = file
+        .listeners
+        .iter()
+        .map(|listener| (listener.address.value, listener.tls.is_some()))
+        .collect();
+    Fixed {
+        workers: match file.server.workers.value {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            some => some as usize,
+        },
+        max_connections: file.server.max_connections.value as usize,
+        max_keys: file.store.max_keys.value as usize,
+        listeners,
+        admin: file.admin.as_ref().map(|admin| admin.address.value),
+    }
+}

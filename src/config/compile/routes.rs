@@ -1,0 +1,113 @@
+//! `[[upstreams]]` and `[[routes]]`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::Context;
+use crate::action::Reply;
+use crate::config::file;
+use crate::observe::UpstreamMetrics;
+use crate::route::{Pattern, Redirect, Table, Which};
+use crate::snapshot::Target;
+use crate::upstream::{Balance, Server, Upstream};
+
+/// The upstreams by name.
+#[derive(Default)]
+pub struct Upstreams(HashMap<String, (Arc<Upstream>, Arc<[UpstreamMetrics]>)>);
+
+// === impl Upstreams ===
+
+impl Upstreams {
+    /// All their servers, with the upstream's name.
+    pub fn into_servers(self) -> Vec<(Arc<str>, Arc<Server>)> {
+        let mut servers = Vec::new();
+        for (upstream, _) in self.0.into_values() {
+            let own = upstream.servers.iter().cloned();
+            servers.extend(own.map(|server| (upstream.name.clone(), server)));
+        }
+        servers
+    }
+}
+
+/// Builds the upstreams. A server that was there before keeps what is known of it.
+pub fn upstreams(written: &[file::Upstream], cx: &mut Context<'_>) -> Upstreams {
+    let mut built = HashMap::new();
+    for one in written {
+        let name = &one.name.value;
+        let server =
+            |address: &crate::config::Spanned<_>| cx.lasting.servers.server(name, address.value);
+        let servers: Vec<Arc<Server>> = one.servers.iter().map(server).collect();
+        let metrics = servers
+            .iter()
+            .map(|server| cx.lasting.metrics.upstream(name, server.label()))
+            .collect();
+        let mut upstream = Upstream::new(name.as_str(), servers);
+        upstream.balance = match one.balance.value {
+            file::Balance::P2c => Balance::P2c,
+            file::Balance::RoundRobin => Balance::RoundRobin,
+        };
+        upstream.connect_timeout = one.connect_timeout.value;
+        upstream.response_timeout = one.response_timeout.value;
+        upstream.max_idle_per_server = one.max_idle_per_server.value as usize;
+        built.insert(name.clone(), (Arc::new(upstream), metrics));
+    }
+    Upstreams(built)
+}
+
+/// Builds the routes, in file order.
+pub fn routes(
+    written: &[file::Route],
+    upstreams: &Upstreams,
+    cx: &mut Context<'_>,
+) -> Table<Target> {
+    let mut built = Vec::new();
+    for route in written {
+        let pattern = pattern(route, cx);
+        let target = target(route, upstreams, cx);
+        if let (Some(pattern), Some(target)) = (pattern, target) {
+            built.push((pattern, target));
+        }
+    }
+    Table::new(built)
+}
+
+fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
+    let hosts: Vec<String> = route.hosts.iter().map(|host| host.value.clone()).collect();
+    let path = route.path.as_ref().map(|path| path.value.as_str());
+    Pattern::parse(&hosts, path)
+        .map_err(|error| {
+            let span = match error.which {
+                Which::Host(place) => route.hosts.get(place).map(|host| host.span.clone()),
+                _ => route.path.as_ref().map(|path| path.span.clone()),
+            };
+            let span = span.unwrap_or_else(|| route.span.clone());
+            cx.diagnostics.error(span, error.message);
+        })
+        .ok()
+}
+
+fn target(route: &file::Route, upstreams: &Upstreams, cx: &mut Context<'_>) -> Option<Target> {
+    match route.target.as_ref()? {
+        file::Target::Upstream(name) => {
+            // An unknown name was reported when the file was read.
+            let (upstream, metrics) = upstreams.0.get(&name.value)?;
+            Some(Target::Upstream {
+                upstream: upstream.clone(),
+                metrics: metrics.clone(),
+            })
+        }
+        file::Target::Respond(respond) => Some(Target::Reply(Reply {
+            status: StatusCode::from_u16(respond.status.value).ok()?,
+            content_type: respond.content_type.value.clone(),
+            body: respond.body.value.clone(),
+        })),
+        file::Target::Redirect(text) => Redirect::parse(&text.value)
+            .map(Target::Redirect)
+            .map_err(|error| {
+                cx.diagnostics.error(text.span.clone(), error.message);
+            })
+            .ok(),
+    }
+}

@@ -1,0 +1,266 @@
+//! `[[rules]]` and `[responses]`: expressions compiled, keys built, counters found again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::{Context, identity};
+use crate::action::{Canned, Template};
+use crate::config::Text;
+use crate::config::file::{self, CountHeaders, File, Response};
+use crate::decision::Action;
+use crate::expr::{self, Env, Lists, Predicate, Scheme};
+use crate::facts::client_ip::Prefixes;
+use crate::facts::fields::Fields;
+use crate::limit::Limiter;
+use crate::observe::Redactor;
+use crate::rules::{HeaderStyle, Key, KeyPart, Missing, Rule, RuleSet, Scope};
+use crate::snapshot::RuleKit;
+
+/// The rules and what belongs to each.
+pub struct Rules {
+    /// The logic.
+    pub set: RuleSet,
+    /// Answers and counters, by rule index.
+    pub kits: Vec<RuleKit>,
+}
+
+/// What all rules of a file share.
+struct Shared<'a> {
+    lists: &'a Lists,
+    redactor: &'a Redactor,
+    prefixes: Prefixes,
+    responses: HashMap<&'a str, &'a Response>,
+}
+
+/// Compiles the rules that are enabled. Those that are not are checked all the same.
+pub fn rules(
+    file: &File,
+    lists: &Lists,
+    redactor: &Redactor,
+    prefixes: Prefixes,
+    cx: &mut Context<'_>,
+) -> Rules {
+    let responses = file.responses.iter();
+    let shared = Shared {
+        lists,
+        redactor,
+        prefixes,
+        responses: responses.map(|r| (r.name.value.as_str(), r)).collect(),
+    };
+    for response in &file.responses {
+        template(&response.body, cx);
+    }
+    let mut set = Vec::new();
+    let mut kits = Vec::new();
+    for written in &file.rules {
+        let Some((rule, kit)) = shared.rule(written, cx) else {
+            continue;
+        };
+        if written.enabled.value {
+            set.push(rule);
+            kits.push(kit);
+        }
+    }
+    if set.len() > usize::from(u16::MAX) {
+        let span = file.rules.first().map_or(0..0, |rule| rule.span.clone());
+        cx.diagnostics.error(span, "more than 65,535 rules");
+    }
+    Rules {
+        set: RuleSet::new(set),
+        kits,
+    }
+}
+
+// === impl Shared ===
+
+impl Shared<'_> {
+    fn rule(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<(Rule, RuleKit)> {
+        let scope = self.scope(written, cx);
+        let key = self.key(written, cx);
+        let response = written
+            .response
+            .as_ref()
+            .map(|name| self.response(name, written, cx));
+        let (scope, key) = (scope?, key?);
+        let identity = identity::identity(written, self.prefixes);
+        let name = &written.name.value;
+        let rule = Rule {
+            name: name.as_str().into(),
+            id: cx.lasting.store.register(identity, name),
+            scope,
+            key,
+            limiter: limiter(written),
+            ban: written.duration.value,
+            action: written.action.value,
+            dry_run: written.dry_run.value,
+            headers: header_style(written),
+        };
+        let kit = RuleKit {
+            response: response.flatten(),
+            metrics: cx.lasting.metrics.rule(name, written.action.value.name()),
+        };
+        Some((rule, kit))
+    }
+
+    fn scope(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Scope> {
+        let count = written
+            .count
+            .as_ref()
+            .map(|text| self.predicate(text, true, cx));
+        let mitigate = written
+            .mitigate
+            .as_ref()
+            .map(|text| self.predicate(text, false, cx));
+        match (count, mitigate) {
+            (Some(count), Some(mitigate)) => Some(Scope::Separate {
+                count: count?,
+                mitigate: mitigate?,
+            }),
+            (None, Some(both)) => Some(Scope::Same(both?)),
+            (Some(both), None) => {
+                let both = both?;
+                if both.reads_response() {
+                    let span = written.count.as_ref()?.span.clone();
+                    cx.diagnostics
+                        .error(
+                            span,
+                            "`count` reads the response, so it cannot say what to stop",
+                        )
+                        .help("add `mitigate = '…'`: the requests that are stopped");
+                    return None;
+                }
+                Some(Scope::Same(both))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn predicate(
+        &self,
+        text: &Text,
+        allow_response: bool,
+        cx: &mut Context<'_>,
+    ) -> Option<Predicate> {
+        let env = self.env(allow_response);
+        expr::predicate(&text.value, &env)
+            .map_err(|errors| report(text, errors, cx))
+            .ok()
+    }
+
+    fn env(&self, allow_response: bool) -> Env<'_> {
+        Env {
+            scheme: &Fields,
+            lists: self.lists,
+            allow_response,
+        }
+    }
+
+    fn key(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Key> {
+        let parts: Vec<_> = written
+            .key
+            .iter()
+            .filter_map(|text| self.key_part(text, cx).transpose())
+            .collect();
+        let parts: Option<Vec<KeyPart>> = parts.into_iter().map(Result::ok).collect();
+        Some(Key {
+            parts: parts?,
+            missing: match written.missing.value {
+                file::Missing::Group => Missing::Group,
+                file::Missing::Skip => Missing::Skip,
+            },
+        })
+    }
+
+    /// `Ok(None)`: a part that means nothing here.
+    fn key_part(&self, text: &Text, cx: &mut Context<'_>) -> Result<Option<KeyPart>, ()> {
+        if text.value.trim() == "cf.colo.id" {
+            let message =
+                "`cf.colo.id` means nothing outside Cloudflare; it is left out of the key";
+            cx.diagnostics.warning(text.span.clone(), message);
+            return Ok(None);
+        }
+        let scalar = expr::scalar(&text.value, &self.env(false))
+            .map_err(|errors| report(text, errors, cx))?;
+        let is = |name| Fields.field(name).map(|f| f.id) == scalar.bare_field();
+        let is_address = scalar.bare_field().is_some() && (is("ip.src") || is("ip.peer"));
+        let secret =
+            super::key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
+        Ok(Some(KeyPart {
+            prefixes: is_address.then_some(self.prefixes),
+            scalar,
+            secret,
+        }))
+    }
+
+    fn response(
+        &self,
+        name: &Text,
+        written: &file::Rule,
+        cx: &mut Context<'_>,
+    ) -> Option<Arc<Canned>> {
+        // An unknown name was reported when the file was read.
+        let response = self.responses.get(name.value.as_str())?;
+        let body = Template::parse(&response.body.value).ok()?;
+        let action = written.action.value;
+        if action == Action::Shadow && body.tells() {
+            cx.diagnostics
+                .error(
+                    name.span.clone(),
+                    "a shadow answer must not name the rule or a wait",
+                )
+                .related(response.body.span.clone(), "used here")
+                .help("remove `{{rule}}` and `{{retry_after}}` from the response");
+        }
+        let status = response.status.as_ref().map(|s| s.value);
+        let default = if action == Action::Block { 429 } else { 200 };
+        Some(Arc::new(Canned {
+            status: StatusCode::from_u16(status.unwrap_or(default)).ok()?,
+            content_type: response.content_type.value.clone(),
+            headers: response
+                .headers
+                .iter()
+                .map(|h| (h.name.value.clone(), h.value.value.clone()))
+                .collect(),
+            body,
+        }))
+    }
+}
+
+fn template(body: &Text, cx: &mut Context<'_>) {
+    if let Err(error) = Template::parse(&body.value) {
+        let span = body.inner(cx.source, error.span);
+        cx.diagnostics.error(span, error.message).help(
+            "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
+             `{{rule}}` `{{retry_after}}`",
+        );
+    }
+}
+
+fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
+    for error in errors {
+        let span = text.inner(cx.source, error.span);
+        let diagnostic = cx.diagnostics.error(span, error.message);
+        if let Some(help) = error.help {
+            diagnostic.help(help);
+        }
+    }
+}
+
+fn limiter(written: &file::Rule) -> Option<Limiter> {
+    Some(Limiter {
+        algorithm: written.algorithm.value,
+        limit: u64::from(written.limit.as_ref()?.value),
+        period: written.period.as_ref()?.value,
+    })
+}
+
+fn header_style(written: &file::Rule) -> HeaderStyle {
+    match written.headers.value {
+        CountHeaders::Standard => HeaderStyle::Standard,
+        CountHeaders::Legacy => HeaderStyle::Legacy,
+        CountHeaders::Both => HeaderStyle::Both,
+        CountHeaders::None => HeaderStyle::None,
+    }
+}

@@ -1,0 +1,135 @@
+//! What is wrong with a file: a list of mistakes, each with its place and what would be right.
+
+use std::ops::Range;
+
+use super::{Source, render};
+
+/// The mistakes of one file. Nothing is printed here.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether the file can be used all the same.
+    pub severity: Severity,
+    /// Where, in bytes of the file.
+    pub span: Range<usize>,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What would be right, a line each.
+    pub help: Vec<String>,
+    /// Other places that matter.
+    pub related: Vec<Related>,
+}
+
+/// Another place that a mistake has to do with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// Where, in bytes of the file.
+    pub span: Range<usize>,
+    /// Why it matters.
+    pub label: String,
+}
+
+/// How bad a mistake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Legal, but suspicious.
+    Warning,
+    /// The file cannot be used.
+    Error,
+}
+
+// === impl Diagnostics ===
+
+impl Diagnostics {
+    /// None so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an error; help can be added to what comes back.
+    pub fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        self.add(Severity::Error, span, message.into())
+    }
+
+    /// Adds a warning; help can be added to what comes back.
+    pub fn warning(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        self.add(Severity::Warning, span, message.into())
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether the file cannot be used.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// All of them in the order of the file.
+    pub fn sorted(&self) -> Vec<&Diagnostic> {
+        let mut list: Vec<_> = self.list.iter().collect();
+        list.sort_by_key(|d| (d.span.start, d.span.end));
+        list
+    }
+
+    /// The text for people: each begins with `FILE:LINE:COLUMN: error: MESSAGE`, then comes the
+    /// line with the place marked, then help.
+    pub fn render(&self, source: &Source, color: bool) -> String {
+        let parts = self.sorted().into_iter();
+        let parts: Vec<_> = parts.map(|d| render::one(d, source, color)).collect();
+        parts.join("\n")
+    }
+
+    fn add(&mut self, severity: Severity, span: Range<usize>, message: String) -> &mut Diagnostic {
+        self.list.push(Diagnostic {
+            severity,
+            span,
+            message,
+            help: Vec::new(),
+            related: Vec::new(),
+        });
+        self.list.last_mut().expect("one was just pushed")
+    }
+}
+
+// === impl Diagnostic ===
+
+impl Diagnostic {
+    /// Adds a line about what would be right.
+    pub fn help(&mut self, line: impl Into<String>) -> &mut Self {
+        self.help.push(line.into());
+        self
+    }
+
+    /// Adds another place that matters.
+    pub fn related(&mut self, span: Range<usize>, label: impl Into<String>) -> &mut Self {
+        self.related.push(Related {
+            span,
+            label: label.into(),
+        });
+        self
+    }
+}
+
+// === impl Severity ===
+
+impl Severity {
+    /// The word in front of the message.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `[[listeners]]`.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::config::Spanned;
+
+/// One of `[[listeners]]`.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// The header of the section.
+    pub span: Range<usize>,
+    /// Where to listen; `[::]` is both families.
+    pub address: Spanned<SocketAddr>,
+    /// What is spoken, in ALPN order, each once. Default h2, then HTTP/1.1.
+    pub protocols: Vec<Spanned<Protocol>>,
+    /// TLS; `None`: plain HTTP.
+    pub tls: Option<Tls>,
+}
+
+/// `[listeners.tls]`.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The header of the section.
+    pub span: Range<usize>,
+    /// Certificates, the first of which is the default; empty: a self-signed one for development.
+    pub certificates: Vec<Certificate>,
+    /// The oldest version that is spoken. Default 1.2.
+    pub min_version: Spanned<TlsVersion>,
+}
+
+/// A certificate and its key, PEM files.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The chain.
+    pub cert: Spanned<PathBuf>,
+    /// The private key.
+    pub key: Spanned<PathBuf>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2.
+    H2,
+    /// HTTP/1.1.
+    Http11,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}

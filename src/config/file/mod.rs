@@ -1,0 +1,53 @@
+//! gateway.toml as written: a struct a section, plain data, each value with its place. Keys that
+//! were left out hold their default, at the place of their section. No behaviour.
+
+mod client_ip;
+mod listener;
+mod observe;
+mod response;
+mod route;
+mod rule;
+mod server;
+mod store;
+mod upstream;
+
+pub use client_ip::{ClientIp, Geo, Override};
+pub use listener::{Certificate, Listener, Protocol, Tls, TlsVersion};
+pub use observe::{Access, Admin, Level, Log, LogFormat};
+pub use response::{Header, Response};
+pub use route::{Respond, Route, Target};
+pub use rule::{CountHeaders, Missing, Rule};
+pub use server::{Limits, Server};
+pub use store::{Item, Items, List, Store, StoreKind};
+pub use upstream::{Balance, Upstream};
+
+/// A whole file.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// `[server]`.
+    pub server: Server,
+    /// `[[listeners]]`, at least one in a file without errors.
+    pub listeners: Vec<Listener>,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[client_ip]`.
+    pub client_ip: ClientIp,
+    /// `[geo]`.
+    pub geo: Geo,
+    /// `[admin]`; `None`: no admin port.
+    pub admin: Option<Admin>,
+    /// `[log]`.
+    pub log: Log,
+    /// `[store]`.
+    pub store: Store,
+    /// `[lists]`, in file order.
+    pub lists: Vec<List>,
+    /// `[[upstreams]]`.
+    pub upstreams: Vec<Upstream>,
+    /// `[[routes]]`, in file order: the first match wins.
+    pub routes: Vec<Route>,
+    /// `[[rules]]`, in file order.
+    pub rules: Vec<Rule>,
+    /// `[responses]`, in file order.
+    pub responses: Vec<Response>,
+}

@@ -1,0 +1,33 @@
+//! `[server]` and `[limits]`.
+
+use std::time::Duration;
+
+use crate::config::Spanned;
+
+/// `[server]`.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Threads that serve; 0 is one per core. Default 0.
+    pub workers: Spanned<u32>,
+    /// How long open requests may take after a signal to stop. Default 30 s.
+    pub drain_timeout: Spanned<Duration>,
+    /// Connections at once, over all listeners. Default 100,000.
+    pub max_connections: Spanned<u32>,
+}
+
+/// `[limits]`: per connection and per request.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// For the whole request head, from its first byte, and for the handshake. Default 10 s.
+    pub header_timeout: Spanned<Duration>,
+    /// How long a connection may stay without a request. Default 75 s.
+    pub idle_timeout: Spanned<Duration>,
+    /// Bytes of a request head. Default 32 KiB.
+    pub max_header_bytes: Spanned<u64>,
+    /// Header lines of a request. Default 100.
+    pub max_headers: Spanned<u32>,
+    /// Bytes of a request body; 0 is unlimited. Default 0.
+    pub max_body_bytes: Spanned<u64>,
+    /// Streams at once on an HTTP/2 connection. Default 128.
+    pub h2_max_concurrent_streams: Spanned<u32>,
+}

@@ -1,0 +1,69 @@
+//! Reads `[client_ip]` and `[geo]`.
+
+use http::HeaderName;
+
+use crate::config::defaults;
+use crate::config::file::{ClientIp, Geo, Override};
+use crate::config::scalar::{country, header_name, integer, network, parse_network, path};
+use crate::config::section::{Raw, Section};
+use crate::config::{Spanned, Text};
+
+pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
+    ClientIp {
+        trusted_proxies: s.array("trusted_proxies", network).unwrap_or_default(),
+        header: s.or(
+            "header",
+            header_name,
+            HeaderName::from_static(defaults::CLIENT_IP_HEADER),
+        ),
+        ipv4_prefix: s.or("ipv4_prefix", integer(0..=32), defaults::IPV4_PREFIX),
+        ipv6_prefix: s.or("ipv6_prefix", integer(0..=128), defaults::IPV6_PREFIX),
+    }
+}
+
+pub(super) fn geo(s: &mut Section<'_, '_>) -> Geo {
+    Geo {
+        asn_database: s.optional("asn_database", path),
+        country_database: s.optional("country_database", path),
+        overrides: s.table("overrides", overrides).unwrap_or_default(),
+    }
+}
+
+fn overrides(s: &mut Section<'_, '_>) -> Vec<Override> {
+    let mut list: Vec<Override> = Vec::new();
+    for (key, raw) in s.entries() {
+        let Some(new) = one_override(s, &key, raw) else {
+            continue;
+        };
+        let same = |old: &&Override| old.network.value == new.network.value;
+        if let Some(old) = list.iter().find(same) {
+            s.out
+                .error(key.span, format!("{} is given twice", new.network.value))
+                .related(old.network.span.clone(), "here already");
+            continue;
+        }
+        list.push(new);
+    }
+    list
+}
+
+fn one_override(s: &mut Section<'_, '_>, key: &Text, raw: &Raw<'_>) -> Option<Override> {
+    let network = parse_network(&key.value).map_err(|wrong| s.wrong(key.span.clone(), wrong));
+    let (asn, country) = s.open(raw, asn_and_country)?;
+    Some(Override {
+        network: Spanned::new(network.ok()?, key.span.clone()),
+        asn,
+        country,
+    })
+}
+
+fn asn_and_country(s: &mut Section<'_, '_>) -> (Option<Spanned<u32>>, Option<Spanned<String>>) {
+    let asn = s.optional("asn", integer(0..=u32::MAX));
+    let country = s.optional("country", country);
+    if !s.has("asn") && !s.has("country") {
+        s.out
+            .error(s.span(), "an override needs `asn` or `country`")
+            .help("for example `{ asn = 64500, country = \"ZZ\" }`");
+    }
+    (asn, country)
+}

@@ -1,0 +1,84 @@
+//! Reads `[responses]`.
+
+use http::{HeaderValue, header};
+
+use super::checked_name;
+use crate::config::defaults;
+use crate::config::file::{Header, Response};
+use crate::config::scalar::{Wrong, header_value, parse_header_name, status, text};
+use crate::config::section::{Raw, Section};
+use crate::config::{Spanned, Text};
+
+pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
+    let mut responses = Vec::new();
+    for (name, raw) in s.entries() {
+        let name = checked_name(s, name);
+        responses.extend(s.open(raw, |s| response(s, name)));
+    }
+    responses
+}
+
+fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
+    s.later(&["imitate"]);
+    Response {
+        name,
+        status: s.optional("status", status),
+        content_type: s.or(
+            "content_type",
+            header_value,
+            HeaderValue::from_static(defaults::CONTENT_TYPE),
+        ),
+        body: s.or("body", text, ""),
+        headers: s.table("headers", headers).unwrap_or_default(),
+    }
+}
+
+fn headers(s: &mut Section<'_, '_>) -> Vec<Header> {
+    let mut headers: Vec<Header> = Vec::new();
+    for (name, raw) in s.entries() {
+        let Some(new) = one_header(s, &name, raw) else {
+            continue;
+        };
+        let same = |old: &&Header| old.name.value == new.name.value;
+        if let Some(old) = headers.iter().find(same) {
+            s.out
+                .error(name.span, format!("`{}` is given twice", new.name.value))
+                .related(old.name.span.clone(), "here already");
+            continue;
+        }
+        headers.push(new);
+    }
+    headers
+}
+
+fn one_header(s: &mut Section<'_, '_>, name: &Text, raw: &Raw<'_>) -> Option<Header> {
+    let value = s.parse(raw, header_value);
+    match parse_header_name(&name.value).and_then(allowed) {
+        Ok(parsed) => Some(Header {
+            name: Spanned::new(parsed, name.span.clone()),
+            value: value?,
+        }),
+        Err(wrong) => {
+            s.wrong(name.span.clone(), wrong);
+            None
+        }
+    }
+}
+
+/// What frames a message is the gateway's own (RFC 9110, section 7.6.1; RFC 9112, section 6).
+fn allowed(name: header::HeaderName) -> Result<header::HeaderName, Wrong> {
+    let own = [
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+        header::TRAILER,
+        header::UPGRADE,
+    ];
+    if name == header::CONTENT_TYPE {
+        return Err(Wrong::new("`content-type` is set by `content_type`"));
+    }
+    if own.contains(&name) || name == "keep-alive" {
+        return Err(Wrong::new(format!("`{name}` is set by the gateway itself")).help("remove it"));
+    }
+    Ok(name)
+}

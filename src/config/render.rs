@@ -1,0 +1,88 @@
+//! A mistake as text, in the manner of rustc: where and what, the line with the place marked, help.
+
+use annotate_snippets::renderer::{DEFAULT_ERROR_STYLE, DEFAULT_WARNING_STYLE};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::{Diagnostic, Severity, Source};
+
+/// One mistake, ending in a newline.
+pub(super) fn one(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
+    let mut text = headline(diagnostic, source, color);
+    text.push('\n');
+    let body = body(diagnostic, source, color);
+    if !body.is_empty() {
+        text.push_str(&body);
+        text.push('\n');
+    }
+    text
+}
+
+/// `FILE:LINE:COLUMN: error: MESSAGE`. Editors and scripts read this line.
+fn headline(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
+    let at = source.position(diagnostic.span.start);
+    let severity = diagnostic.severity.name();
+    let severity = match (color, diagnostic.severity) {
+        (false, _) => severity.to_owned(),
+        (true, Severity::Error) => {
+            format!("{DEFAULT_ERROR_STYLE}{severity}{DEFAULT_ERROR_STYLE:#}")
+        }
+        (true, Severity::Warning) => {
+            format!("{DEFAULT_WARNING_STYLE}{severity}{DEFAULT_WARNING_STYLE:#}")
+        }
+    };
+    let message = one_line(&diagnostic.message);
+    format!(
+        "{}:{}:{}: {severity}: {message}",
+        source.path, at.line, at.column
+    )
+}
+
+/// The marked line and the help below it.
+fn body(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_level(level);
+    if !source.text.is_empty() {
+        group = group.element(snippet(diagnostic, source));
+    }
+    for line in &diagnostic.help {
+        group = group.element(Level::HELP.message(one_line(line)));
+    }
+    if group.is_empty() {
+        return String::new();
+    }
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    renderer.render(&[group])
+}
+
+fn snippet<'a>(
+    diagnostic: &'a Diagnostic,
+    source: &'a Source,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let primary = AnnotationKind::Primary.span(source.clamp(diagnostic.span.clone()));
+    let related = diagnostic.related.iter().map(|related| {
+        AnnotationKind::Context
+            .span(source.clamp(related.span.clone()))
+            .label(one_line(&related.label))
+    });
+    Snippet::source(&source.text)
+        .annotation(primary)
+        .annotations(related)
+}
+
+/// Messages quote what the user wrote, which may hold newlines and escape sequences.
+fn one_line(text: &str) -> String {
+    let clean = |c: char| match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(clean).collect()
+}

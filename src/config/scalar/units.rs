@@ -1,0 +1,118 @@
+//! Durations (`"500ms"`) and sizes (`"64KiB"`): a whole number and a unit.
+
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use super::{Parsed, Wrong, kind, whole};
+
+/// Milliseconds of each unit.
+const DURATIONS: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
+
+/// Bytes of each unit.
+const SIZES: [(&str, u64); 4] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
+/// Other ways to write a unit, for suggestions.
+const WORDS: [(&[&str], &str); 7] = [
+    (&["sec", "secs", "second", "seconds"], "s"),
+    (&["min", "mins", "minute", "minutes"], "m"),
+    (&["hr", "hour", "hours"], "h"),
+    (&["day", "days"], "d"),
+    (&["k", "kb", "ki"], "KiB"),
+    (&["mb", "mi"], "MiB"),
+    (&["g", "gb", "gi"], "GiB"),
+];
+
+const DURATION_HELP: &str = "a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\", \"1d\"";
+const SIZE_HELP: &str = "a whole number and a unit: \"100B\", \"64KiB\", \"1MiB\", \"1GiB\"";
+
+/// A duration in the form `"10s"`.
+pub(in crate::config) fn duration(value: &DeValue<'_>) -> Parsed<Duration> {
+    let Some(written) = value.as_str() else {
+        return Err(kind("a duration", value).help(DURATION_HELP));
+    };
+    scaled(written, &DURATIONS)
+        .map(Duration::from_millis)
+        .ok_or_else(|| refuse(written, "a duration", &DURATIONS).help(DURATION_HELP))
+}
+
+/// A duration, or whole seconds as Cloudflare writes them.
+pub(in crate::config) fn duration_or_seconds(value: &DeValue<'_>) -> Parsed<Duration> {
+    if !value.is_integer() {
+        return duration(value);
+    }
+    u64::try_from(whole(value)?)
+        .map(Duration::from_secs)
+        .map_err(|_| Wrong::new("a duration cannot be negative or endless").help(DURATION_HELP))
+}
+
+/// A size in bytes in the form `"64KiB"`; zero needs no unit.
+pub(in crate::config) fn size(value: &DeValue<'_>) -> Parsed<u64> {
+    let Some(written) = value.as_str() else {
+        return Err(kind("a size", value).help(SIZE_HELP));
+    };
+    if written == "0" {
+        return Ok(0);
+    }
+    scaled(written, &SIZES).ok_or_else(|| refuse(written, "a size", &SIZES).help(SIZE_HELP))
+}
+
+/// A duration as a user would write it.
+pub(super) fn show(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    let mut units = DURATIONS.iter().rev();
+    let fits = units.find(|(_, scale)| millis > 0 && millis.is_multiple_of(u128::from(*scale)));
+    match fits {
+        Some((unit, scale)) => format!("{}{unit}", millis / u128::from(*scale)),
+        None => "0s".to_owned(),
+    }
+}
+
+fn scaled(written: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (digits, unit) = split(written);
+    let (_, scale) = units.iter().find(|(name, _)| *name == unit)?;
+    digits.parse::<u64>().ok()?.checked_mul(*scale)
+}
+
+fn refuse(written: &str, what: &str, units: &[(&str, u64)]) -> Wrong {
+    let (digits, unit) = split(written);
+    let is_not = format!("`{written}` is not {what}");
+    if digits.is_empty() {
+        return Wrong::new(is_not);
+    }
+    if unit.is_empty() {
+        return Wrong::new(format!("`{written}` has no unit"));
+    }
+    if units.iter().any(|(name, _)| *name == unit) {
+        return Wrong::new(format!("`{written}` is too large"));
+    }
+    match meant(unit, units) {
+        Some(name) => Wrong::new(format!("{is_not}; did you mean `{digits}{name}`?")),
+        None => Wrong::new(is_not),
+    }
+}
+
+/// The unit behind another way to write it.
+fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
+    let lower = unit.trim().to_ascii_lowercase();
+    let word = WORDS.iter().find(|(words, _)| words.contains(&&*lower));
+    let lower = word.map_or(&*lower, |(_, name)| name);
+    let mut names = units.iter().map(|(name, _)| *name);
+    names.find(|name| name.eq_ignore_ascii_case(lower))
+}
+
+fn split(written: &str) -> (&str, &str) {
+    let end = written.bytes().take_while(u8::is_ascii_digit).count();
+    written.split_at_checked(end).unwrap_or((written, ""))
+}

@@ -1,0 +1,97 @@
+//! The text of a configuration file, and where in it a byte is.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::Diagnostics;
+
+/// A configuration file as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The path as the user named it.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// A place in a text, as editors count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+// === impl Source ===
+
+impl Source {
+    /// A source from text that is already there.
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
+
+    /// Reads a file. What could not be read is reported, and comes back as far as it was read.
+    pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> Result<Self, Self> {
+        let name = path.display().to_string();
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                diagnostics.error(0..0, format!("cannot read: {error}"));
+                return Err(Self::new(name, ""));
+            }
+        };
+        String::from_utf8(bytes)
+            .map(|text| Self::new(name.clone(), text))
+            .map_err(|error| Self::broken(name, &error, diagnostics))
+    }
+
+    /// Where the byte at `offset` is. An offset past the end is the end.
+    pub fn position(&self, offset: usize) -> Position {
+        let before = self.before(offset);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.get(line_start..).unwrap_or_default();
+        Position {
+            line: before.matches('\n').count() + 1,
+            column: line.trim_start_matches(BYTE_ORDER_MARK).chars().count() + 1,
+        }
+    }
+
+    /// The nearest range that lies within the text and cuts no character.
+    pub fn clamp(&self, span: Range<usize>) -> Range<usize> {
+        let len = self.text.len();
+        let whole = |at: &usize| self.text.is_char_boundary(*at);
+        let start = (0..=span.start.min(len)).rev().find(whole).unwrap_or(0);
+        let end = (span.end.min(len)..=len).find(whole).unwrap_or(len);
+        start..end.max(start)
+    }
+
+    /// The text at `span`.
+    pub fn slice(&self, span: Range<usize>) -> &str {
+        self.text.get(self.clamp(span)).unwrap_or_default()
+    }
+
+    fn before(&self, offset: usize) -> &str {
+        let end = self.clamp(offset..offset).start;
+        self.text.get(..end).unwrap_or_default()
+    }
+
+    fn broken(
+        name: String,
+        error: &std::string::FromUtf8Error,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let at = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes());
+        diagnostics
+            .error(at..at + '\u{fffd}'.len_utf8(), "cannot read: not UTF-8")
+            .help("save the file as UTF-8");
+        Self::new(name, text)
+    }
+}
+
+/// Some editors begin a file with it; no editor counts it as a column.
+const BYTE_ORDER_MARK: char = '\u{feff}';

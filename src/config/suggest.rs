@@ -1,0 +1,49 @@
+//! The name that was probably meant.
+
+/// The name nearest to `written`, if one is near enough to be a slip of the pen.
+pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if written.len() > LONGEST {
+        return None;
+    }
+    let lower = written.to_lowercase();
+    let near = |name: &&'a str| distance(&lower, name) <= slips(&lower);
+    names
+        .into_iter()
+        .filter(near)
+        .min_by_key(|name| distance(&lower, name))
+}
+
+/// `; did you mean `x`?`, or nothing: the end of a message about an unknown name.
+pub(super) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(written, names) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::new(),
+    }
+}
+
+/// Names in a message: `` `a`, `b` or `c` ``.
+pub(super) fn either(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn distance(lower: &str, name: &str) -> usize {
+    strsim::damerau_levenshtein(lower, &name.to_lowercase())
+}
+
+/// Nothing longer is a name, and comparing takes the square of the length.
+const LONGEST: usize = 256;
+
+/// How many slips a name of this length may hold. `x` is not a misspelling of `y`.
+fn slips(written: &str) -> usize {
+    match written.chars().count() {
+        0..=1 => 0,
+        2..=4 => 1,
+        5..=8 => 2,
+        len => len / 3,
+    }
+}

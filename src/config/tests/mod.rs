@@ -1,0 +1,6 @@
+//! Tests of reading: golden files for what a user sees, properties for any text.
+
+mod golden;
+mod inner;
+mod property;
+mod reading;

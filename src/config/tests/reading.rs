@@ -1,0 +1,153 @@
+//! What is read from a file, beside its mistakes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config::file::{File, Items, Target};
+use crate::config::{Diagnostics, Severity, Source, load, read};
+use crate::decision::Action;
+
+fn read_ok(text: &str) -> File {
+    let source = Source::new("t.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let file = read(&source, &mut diagnostics);
+    assert!(
+        diagnostics.is_empty(),
+        "{}",
+        diagnostics.render(&source, false)
+    );
+    file.unwrap()
+}
+
+const LISTENER: &str = "[[listeners]]\naddress = '127.0.0.1:0'\n";
+
+#[test]
+fn a_listener_is_enough_and_the_rest_has_defaults() {
+    let file = read_ok(LISTENER);
+    assert_eq!(file.server.drain_timeout.value, Duration::from_secs(30));
+    assert_eq!(file.limits.max_header_bytes.value, 32 << 10);
+    assert_eq!(file.client_ip.ipv6_prefix.value, 64);
+    assert_eq!(file.log.redact.len(), 4);
+    assert!(file.admin.is_none() && file.rules.is_empty());
+}
+
+#[test]
+fn the_example_of_the_contract_is_read() {
+    let text = include_str!("../../../tests/data/config/ok_full.toml");
+    let file = read_ok(text);
+    assert_eq!(file.upstreams[0].servers.len(), 2);
+    assert!(matches!(file.routes[0].target, Some(Target::Upstream(_))));
+    assert!(matches!(file.routes[1].target, Some(Target::Respond(_))));
+    assert!(matches!(file.routes[2].target, Some(Target::Redirect(_))));
+    assert!(matches!(&file.lists[0].items, Items::Inline(items) if items.len() == 2));
+    assert!(matches!(file.lists[1].items, Items::File(_)));
+    let rule = &file.rules[0];
+    assert_eq!(rule.action.value, Action::Shadow);
+    assert_eq!(rule.limit.as_ref().unwrap().value, 5);
+    assert_eq!(rule.duration.value, Duration::from_secs(600));
+}
+
+#[test]
+fn cloudflare_names_become_ours() {
+    let file = read_ok(&format!(
+        "{LISTENER}[[rules]]\nname = 'a'\nexpression = 'ssl'\ncounting_expression = 'not ssl'\n\
+         characteristics = ['ip.src']\nrequests_per_period = 10\nperiod = 60\n\
+         mitigation_timeout = 600\n"
+    ));
+    let rule = &file.rules[0];
+    assert_eq!(rule.mitigate.as_ref().unwrap().value, "ssl");
+    assert_eq!(rule.count.as_ref().unwrap().value, "not ssl");
+    assert_eq!(rule.key[0].value, "ip.src");
+    assert_eq!(rule.period.as_ref().unwrap().value, Duration::from_secs(60));
+    assert_eq!(rule.duration.value, Duration::from_secs(600));
+}
+
+#[test]
+fn a_limit_of_zero_is_no_limit() {
+    let file = read_ok(&format!(
+        "{LISTENER}[[rules]]\nname = 'a'\ncount = 'ssl'\nlimit = 0\n"
+    ));
+    assert!(file.rules[0].limit.is_none());
+}
+
+#[test]
+fn a_file_with_errors_is_still_there_to_go_on_with() {
+    let source = Source::new(
+        "t.toml",
+        "[[rules]]\nname = 'a'\ncount = 'ssl'\nlimit = 'x'\n",
+    );
+    let mut diagnostics = Diagnostics::new();
+    let file = read(&source, &mut diagnostics).unwrap();
+    assert!(diagnostics.has_errors());
+    assert_eq!(file.rules[0].count.as_ref().unwrap().value, "ssl");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_so() {
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = load(Path::new("no/such/gateway.toml"), &mut diagnostics);
+    assert!(file.is_none());
+    let text = diagnostics.render(&source, false);
+    let start = "no/such/gateway.toml:1:1: error: cannot read: ";
+    assert!(text.starts_with(start), "{text}");
+    assert_eq!(text.lines().count(), 1);
+}
+
+#[test]
+fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
+    let path = std::env::temp_dir().join(format!("lockgate-config-{}.toml", std::process::id()));
+    std::fs::write(&path, b"# \xc3\xa4\nx = \"\xff\"\n").unwrap();
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = load(&path, &mut diagnostics);
+    std::fs::remove_file(&path).unwrap();
+    assert!(file.is_none());
+    let text = diagnostics.render(&source, false);
+    assert!(
+        text.contains(":2:6: error: cannot read: not UTF-8\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn colour_changes_only_the_looks() {
+    let source = Source::new("t.toml", "lsteners = 1\n");
+    let mut diagnostics = Diagnostics::new();
+    read(&source, &mut diagnostics);
+    let text = diagnostics.render(&source, true);
+    assert!(text.contains("\u{1b}["));
+    assert!(text.contains("did you mean `listeners`?"));
+}
+
+#[test]
+fn diagnostics_can_be_read_as_data() {
+    let source = Source::new("t.toml", "# ü\n[[listeners]]\nadress = '127.0.0.1:0'\n");
+    let mut diagnostics = Diagnostics::new();
+    read(&source, &mut diagnostics);
+    let list = diagnostics.sorted();
+    assert_eq!(list[0].message, "`address` is missing");
+    assert_eq!(
+        list[1].message,
+        "unknown key `adress`; did you mean `address`?"
+    );
+    assert!(list.iter().all(|d| d.severity == Severity::Error));
+    assert_eq!(source.position(list[1].span.start).line, 3);
+}
+
+#[test]
+fn a_mistake_in_an_expression_is_marked_inside_it() {
+    let text = format!("# ü\n{LISTENER}[[rules]]\nname = 'a'\ncount = \"ä eq \\\"x\\\" or pth\"\n");
+    let source = Source::new("t.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let file = read(&source, &mut diagnostics).unwrap();
+    let count = file.rules[0].count.as_ref().unwrap();
+    let at = count.value.find("pth").unwrap();
+    diagnostics.error(count.inner(&source, at..at + 3), "unknown field `pth`");
+    let expected = [
+        "t.toml:6:24: error: unknown field `pth`",
+        "  |",
+        "6 | count = \"ä eq \\\"x\\\" or pth\"",
+        "  |                        ^^^",
+        "",
+    ];
+    assert_eq!(diagnostics.render(&source, false), expected.join("\n"));
+}

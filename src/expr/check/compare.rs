@@ -1,0 +1,354 @@
+//! Comparisons: the operator and the right side against the type of the left side.
+
+use regex::bytes::RegexBuilder;
+
+use super::super::ast::{Literal, LiteralKind, Op, Operand, Right};
+use super::super::lists::List;
+use super::super::set::{IntSet, IpSet, StringSet};
+use super::super::suggest::nearest;
+use super::super::term::{Bytes, BytesTest, Int, IntTest, IpTest, Order, Term, Test};
+use super::super::token::Atom;
+use super::super::transform::Transform;
+use super::super::wildcard::Wildcard;
+use super::literal::{int, int_range, ip, ip_range, regex_fault, text, truth};
+use super::{Checker, Shape, Span, bool};
+
+/// What a compiled regex may take, in bytes.
+const MAX_REGEX: usize = 1 << 20;
+
+/// A comparison whose left side is known.
+struct Comparison<'a> {
+    /// The left side as it stands there.
+    left: &'a str,
+    op: Op,
+    op_span: &'a Span,
+    right: &'a Right,
+}
+
+// === impl Checker ===
+
+impl Checker<'_> {
+    pub(super) fn compare(
+        &mut self,
+        left: &Operand,
+        op: Op,
+        op_span: &Span,
+        right: &Right,
+    ) -> Option<Shape> {
+        let shape = self.operand(left)?;
+        let c = Comparison {
+            left: self.text(&left.span),
+            op,
+            op_span,
+            right,
+        };
+        match shape {
+            Shape::Each(source, term) => Some(Shape::Each(
+                source,
+                Term::Bool(self.relate(term, &c, &left.span)?),
+            )),
+            Shape::List(source, term) if !matches!(term, Term::Bytes(Bytes::Item)) => Some(
+                Shape::Each(source, Term::Bool(self.relate(term, &c, &left.span)?)),
+            ),
+            Shape::One(term) => Some(bool(self.relate(term, &c, &left.span)?)),
+            shape => self.not_single(shape, &left.span),
+        }
+    }
+
+    fn relate(&mut self, term: Term, c: &Comparison, span: &Span) -> Option<Test> {
+        match term {
+            Term::Bytes(Bytes::Literal(_)) | Term::Int(Int::Literal(_)) => self.fail_with(
+                span,
+                "the left side must read a field",
+                "write the field first",
+            ),
+            Term::Bytes(bytes) => {
+                let test = self.bytes_test(&bytes, c)?;
+                Some(Test::Bytes(bytes, test))
+            }
+            Term::Int(int) => {
+                let test = self.int_test(&int, c)?;
+                Some(Test::Int(int, test))
+            }
+            Term::Ip(ip) => Some(Test::Ip(ip, self.ip_test(c)?)),
+            Term::Bool(test) => self.bool_test(test, c),
+            Term::Many(..) => self.fail(span, "this tests many values"),
+        }
+    }
+
+    fn bytes_test(&mut self, left: &Bytes, c: &Comparison) -> Option<BytesTest> {
+        if c.op == Op::In {
+            return match c.right {
+                Right::Set(items) => {
+                    let items = self.all(items, c, "a string", text)?;
+                    Some(BytesTest::In(StringSet::new(items)))
+                }
+                _ => match self.list(c)? {
+                    List::Strings(set) => Some(BytesTest::In(set)),
+                    List::Empty => Some(BytesTest::In(StringSet::new([]))),
+                    other => self.wrong_list(c, &other, "a string"),
+                },
+            };
+        }
+        if c.op == Op::BitAnd {
+            return self.wrong_op(c, "works on integers", "a string");
+        }
+        let literal = value(c.right)?;
+        let text = self.one(literal, c, "a string", text)?;
+        self.possible(left, c, &text, literal)?;
+        Some(match c.op {
+            Op::Eq => BytesTest::Eq(text),
+            Op::Ne => BytesTest::Ne(text),
+            Op::Contains => BytesTest::Contains(text),
+            Op::Matches => return self.regex(&text, literal),
+            Op::Wildcard => return self.wildcard(&text, literal, true),
+            Op::StrictWildcard => return self.wildcard(&text, literal, false),
+            op => BytesTest::Order(order(op)?, text),
+        })
+    }
+
+    /// `lower(x) eq "ABC"` can never be true: surely a mistake.
+    fn possible(
+        &mut self,
+        left: &Bytes,
+        c: &Comparison,
+        text: &[u8],
+        literal: &Literal,
+    ) -> Option<()> {
+        let (wrong, case) = match left {
+            Bytes::Changed(Transform::Lower, _) => {
+                (text.iter().any(u8::is_ascii_uppercase), "upper")
+            }
+            Bytes::Changed(Transform::Upper, _) => {
+                (text.iter().any(u8::is_ascii_lowercase), "lower")
+            }
+            _ => return Some(()),
+        };
+        if !wrong || !matches!(c.op, Op::Eq | Op::Ne | Op::Contains | Op::StrictWildcard) {
+            return Some(());
+        }
+        let message = format!(
+            "`{}` has no {case}-case letters, but this value has",
+            c.left
+        );
+        self.fail(&literal.span, message)
+    }
+
+    fn regex(&mut self, pattern: &[u8], literal: &Literal) -> Option<BytesTest> {
+        let Ok(pattern) = std::str::from_utf8(pattern) else {
+            return self.fail(&literal.span, "a regex must be UTF-8");
+        };
+        match RegexBuilder::new(pattern).size_limit(MAX_REGEX).build() {
+            Ok(regex) => Some(BytesTest::Matches(regex)),
+            Err(regex::Error::CompiledTooBig(_)) => self.fail(
+                &literal.span,
+                "this regex is too big: compiled, it passes 1 MiB",
+            ),
+            Err(error) => {
+                let (span, reason) = regex_fault(&error.to_string(), pattern, literal);
+                self.fail(&span, format!("bad regex: {reason}"))
+            }
+        }
+    }
+
+    fn wildcard(
+        &mut self,
+        pattern: &[u8],
+        literal: &Literal,
+        ignore_case: bool,
+    ) -> Option<BytesTest> {
+        match Wildcard::new(pattern, ignore_case) {
+            Ok(wildcard) => Some(BytesTest::Wildcard(wildcard)),
+            Err(reason) => self.fail(&literal.span, reason),
+        }
+    }
+
+    fn int_test(&mut self, left: &Int, c: &Comparison) -> Option<IntTest> {
+        match c.op {
+            Op::In => self.int_set(c),
+            Op::Contains | Op::Matches | Op::Wildcard | Op::StrictWildcard => {
+                self.wrong_op(c, "works on strings", "an integer")
+            }
+            op => {
+                let literal = value(c.right)?;
+                let int = self.one(literal, c, "an integer", int)?;
+                if int < 0 && !matches!(left, Int::Field(_)) && op != Op::BitAnd {
+                    return self.fail(&literal.span, "a length is never negative");
+                }
+                Some(match op {
+                    Op::Eq => IntTest::Eq(int),
+                    Op::Ne => IntTest::Ne(int),
+                    Op::BitAnd => IntTest::Bits(int),
+                    op => IntTest::Order(order(op)?, int),
+                })
+            }
+        }
+    }
+
+    fn int_set(&mut self, c: &Comparison) -> Option<IntTest> {
+        match c.right {
+            Right::Set(items) => {
+                let items = self.all(items, c, "an integer", int_range)?;
+                Some(IntTest::In(IntSet::new(items)))
+            }
+            _ => match self.list(c)? {
+                List::Ints(set) => Some(IntTest::In(set)),
+                List::Empty => Some(IntTest::In(IntSet::new([]))),
+                other => self.wrong_list(c, &other, "an integer"),
+            },
+        }
+    }
+
+    fn ip_test(&mut self, c: &Comparison) -> Option<IpTest> {
+        match (c.op, c.right) {
+            (Op::In, Right::Set(items)) => {
+                let items = self.all(items, c, "an address", ip_range)?;
+                Some(IpTest::In(IpSet::new(items)))
+            }
+            (Op::In, _) => match self.list(c)? {
+                List::Ips(set) => Some(IpTest::In(set)),
+                List::Empty => Some(IpTest::In(IpSet::new([]))),
+                other => self.wrong_list(c, &other, "an address"),
+            },
+            (Op::Eq | Op::Ne, Right::Value(literal)) => {
+                let ip = self.one(literal, c, "an address", ip)?;
+                Some(if c.op == Op::Eq {
+                    IpTest::Eq(ip)
+                } else {
+                    IpTest::Ne(ip)
+                })
+            }
+            (Op::Lt | Op::Le | Op::Gt | Op::Ge, _) => {
+                let help = "write `in {192.0.2.1..192.0.2.9}`";
+                self.fail_with(c.op_span, "addresses have no order here", help)
+            }
+            (Op::BitAnd, _) => self.wrong_op(c, "works on integers", "an address"),
+            _ => self.wrong_op(c, "works on strings", "an address"),
+        }
+    }
+
+    fn bool_test(&mut self, test: Test, c: &Comparison) -> Option<Test> {
+        let wanted = match (c.op, c.right) {
+            (Op::Eq | Op::Ne, Right::Value(literal)) => {
+                self.one(literal, c, "a boolean", truth)? == (c.op == Op::Eq)
+            }
+            _ => {
+                let message = format!("`{}` is a boolean and needs no comparison", c.left);
+                let help = format!("write `{0}` or `not {0}`", c.left);
+                return self.fail_with(c.op_span, message, help);
+            }
+        };
+        match test {
+            Test::Field(field, _) => Some(Test::Field(field, wanted)),
+            test if wanted => Some(test),
+            // `not` and `eq false` differ where a value is missing; only one of them is clear.
+            _ => self.fail_with(
+                c.op_span,
+                "a test is turned round with `not`",
+                format!("write `not {}`", c.left),
+            ),
+        }
+    }
+
+    fn one<T>(
+        &mut self,
+        literal: &Literal,
+        c: &Comparison,
+        wants: &str,
+        read: fn(&LiteralKind) -> Option<T>,
+    ) -> Option<T> {
+        if let Some(value) = read(&literal.kind) {
+            return Some(value);
+        }
+        let text = self.text(&literal.span);
+        match literal.kind {
+            LiteralKind::Atom(Atom::IntRange(..) | Atom::IpRange(..) | Atom::Net(_)) => {
+                let message = format!("`{text}` is more than one value");
+                self.fail_with(&literal.span, message, format!("write `in {{{text}}}`"))
+            }
+            _ => self.wrong_literal(literal, c, wants),
+        }
+    }
+
+    fn all<T>(
+        &mut self,
+        literals: &[Literal],
+        c: &Comparison,
+        wants: &str,
+        read: fn(&LiteralKind) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let items: Vec<Option<T>> = (literals.iter())
+            .map(|literal| read(&literal.kind).or_else(|| self.wrong_literal(literal, c, wants)))
+            .collect();
+        items.into_iter().collect()
+    }
+
+    fn wrong_literal<T>(&mut self, literal: &Literal, c: &Comparison, wants: &str) -> Option<T> {
+        let kind = match literal.kind {
+            LiteralKind::Text { .. } => "a string",
+            LiteralKind::Bool(_) => "a boolean",
+            LiteralKind::Atom(Atom::Int(_) | Atom::IntRange(..)) => "an integer",
+            LiteralKind::Atom(_) => "an address",
+        };
+        let text = self.text(&literal.span);
+        let message = format!("`{}` is {wants}; `{text}` is {kind}", c.left);
+        match wants {
+            "a string" => self.fail_with(&literal.span, message, format!("write `\"{text}\"`")),
+            _ if kind == "a string" => {
+                self.fail_with(&literal.span, message, "write it without the quotes")
+            }
+            _ => self.fail(&literal.span, message),
+        }
+    }
+
+    fn list(&mut self, c: &Comparison) -> Option<List> {
+        let Right::List { name, span } = c.right else {
+            return None;
+        };
+        if let Some(list) = self.env.lists.get(name) {
+            return Some(list.clone());
+        }
+        match nearest(name, self.env.lists.names()).map(str::to_owned) {
+            Some(near) => self.fail(
+                span,
+                format!("unknown list `${name}`; did you mean `${near}`?"),
+            ),
+            None => self.fail(span, format!("unknown list `${name}`")),
+        }
+    }
+
+    fn wrong_list<T>(&mut self, c: &Comparison, list: &List, wants: &str) -> Option<T> {
+        let Right::List { name, span } = c.right else {
+            return None;
+        };
+        let message = format!(
+            "`{}` is {wants}; `${name}` is a list of {}",
+            c.left,
+            list.kind()
+        );
+        self.fail(span, message)
+    }
+
+    fn wrong_op<T>(&mut self, c: &Comparison, works: &str, is: &str) -> Option<T> {
+        let op = self.text(c.op_span);
+        self.fail(c.op_span, format!("`{op}` {works}; `{}` is {is}", c.left))
+    }
+}
+
+/// The parser puts a single value after every operator but `in`.
+fn value(right: &Right) -> Option<&Literal> {
+    match right {
+        Right::Value(literal) => Some(literal),
+        _ => None,
+    }
+}
+
+fn order(op: Op) -> Option<Order> {
+    match op {
+        Op::Lt => Some(Order::Lt),
+        Op::Le => Some(Order::Le),
+        Op::Gt => Some(Order::Gt),
+        Op::Ge => Some(Order::Ge),
+        _ => None,
+    }
+}

@@ -1,0 +1,154 @@
+//! Strings: getters, and tests that know where their string comes from.
+
+use std::borrow::Cow;
+
+use super::super::Value;
+use super::super::find::Finder;
+use super::super::term::{Bytes, BytesTest, Term};
+use super::super::transform::Transform;
+use super::{Check, GetBytes, literal, value};
+
+/// Compiles a test of a string.
+pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
+    if let Bytes::Changed(case @ (Transform::Lower | Transform::Upper), inner) = &term
+        && let Some(check) = folded(case, inner, &test)
+    {
+        return check;
+    }
+    match test {
+        BytesTest::Eq(right) => literal::equal(term, right),
+        BytesTest::Ne(right) => on(term, move |left| *left != *right),
+        BytesTest::Order(order, right) => on(term, move |left| order.holds(left, &*right)),
+        BytesTest::Starts(prefix) => literal::prefix(term, prefix),
+        BytesTest::Ends(suffix) => on(term, move |left| left.ends_with(&suffix)),
+        BytesTest::In(set) => literal::member(term, set),
+        BytesTest::Matches(regex) => on(term, move |left| regex.is_match(left)),
+        BytesTest::Wildcard(pattern) => on(term, move |left| pattern.matches(left)),
+        BytesTest::Contains(needle) => contains(term, needle, false),
+    }
+}
+
+/// Runs `test` on the string that `term` gives, without a closure between for the plain ones.
+pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
+    match term {
+        Bytes::Field(field) => {
+            Box::new(move |context| context.facts.bytes(field).is_some_and(|value| test(&value)))
+        }
+        Bytes::Element(source, index) => Box::new(move |context| {
+            let value = context
+                .facts
+                .element(source.field, source.name.as_deref(), index);
+            value.is_some_and(|value| test(&value))
+        }),
+        Bytes::Item => Box::new(move |context| test(context.item)),
+        term => {
+            let get = get(term);
+            Box::new(move |context| get(context).is_some_and(|value| test(&value)))
+        }
+    }
+}
+
+/// Compiles a string.
+pub(super) fn get(term: Bytes) -> GetBytes {
+    match term {
+        Bytes::Field(field) => Box::new(move |context| context.facts.bytes(field)),
+        Bytes::Element(source, index) => Box::new(move |context| {
+            context
+                .facts
+                .element(source.field, source.name.as_deref(), index)
+        }),
+        Bytes::Item => Box::new(|context| Some(Cow::Borrowed(context.item))),
+        Bytes::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
+        Bytes::Changed(change, inner) => {
+            let get = get(*inner);
+            Box::new(move |context| get(context).map(|value| change.apply(value)))
+        }
+        Bytes::Text(term) => text(*term),
+        Bytes::Concat(terms) => concat(terms),
+    }
+}
+
+/// `lower(x) eq "y"` and its like without the lowered copy. `None` where that would not be the
+/// same: a literal that the changed string can never equal, or a test that looks at more.
+fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
+    let kept = |text: &[u8]| match case {
+        Transform::Lower => !text.iter().any(u8::is_ascii_uppercase),
+        _ => !text.iter().any(u8::is_ascii_lowercase),
+    };
+    let inner = || inner.clone();
+    match test.clone() {
+        BytesTest::Eq(right) if kept(&right) => {
+            Some(on(inner(), move |left| left.eq_ignore_ascii_case(&right)))
+        }
+        BytesTest::Ne(right) if kept(&right) => {
+            Some(on(inner(), move |left| !left.eq_ignore_ascii_case(&right)))
+        }
+        BytesTest::Starts(prefix) if kept(&prefix) => Some(on(inner(), move |left| {
+            left.get(..prefix.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(&prefix))
+        })),
+        BytesTest::Ends(suffix) if kept(&suffix) => Some(on(inner(), move |left| {
+            let tail = left
+                .len()
+                .checked_sub(suffix.len())
+                .and_then(|at| left.get(at..));
+            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(&suffix))
+        })),
+        BytesTest::Contains(needle) if kept(&needle) => Some(contains(inner(), needle, true)),
+        BytesTest::Wildcard(pattern) if pattern.ignores_case() => {
+            Some(on(inner(), move |left| pattern.matches(left)))
+        }
+        BytesTest::In(set) => {
+            let values: Vec<_> = set
+                .few()?
+                .iter()
+                .filter(|value| kept(value))
+                .cloned()
+                .collect();
+            let same = move |left: &[u8]| values.iter().any(|one| left.eq_ignore_ascii_case(one));
+            Some(on(inner(), same))
+        }
+        _ => None,
+    }
+}
+
+fn contains(term: Bytes, needle: Box<[u8]>, ignore_case: bool) -> Check {
+    match Finder::new(&needle, ignore_case) {
+        Some(finder) => on(term, move |text| finder.is_in(text)),
+        // Beyond what the search can prepare; an expression is too short to get here.
+        None => on(term, move |text| {
+            text.windows(needle.len().max(1))
+                .any(|part| match ignore_case {
+                    true => part.eq_ignore_ascii_case(&needle),
+                    false => *part == *needle,
+                })
+        }),
+    }
+}
+
+/// Any value as text.
+fn text(term: Term) -> GetBytes {
+    if let Term::Bytes(term) = term {
+        return get(term);
+    }
+    let get = value(term);
+    Box::new(move |context| {
+        get(context).map(|value| match value {
+            Value::Bytes(bytes) => bytes,
+            Value::Int(int) => Cow::Owned(int.to_string().into_bytes()),
+            Value::Ip(ip) => Cow::Owned(ip.to_string().into_bytes()),
+            Value::Bool(value) => Cow::Borrowed(if value { b"true".as_slice() } else { b"false" }),
+        })
+    })
+}
+
+fn concat(terms: Vec<Term>) -> GetBytes {
+    let parts: Vec<GetBytes> = terms.into_iter().map(text).collect();
+    Box::new(move |context| {
+        let mut whole = Vec::new();
+        for part in &parts {
+            whole.extend_from_slice(&part(context)?);
+        }
+        Some(Cow::Owned(whole))
+    })
+}

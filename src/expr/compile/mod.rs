@@ -1,0 +1,251 @@
+//! The checked tree to closures. One comparison of a field with a literal is one closure; nothing
+//! is looked up, decoded or allocated when it runs.
+//!
+//! Every closure takes one pointer: to the facts and the item that `any` or `all` is looking at.
+//! Outside of them the item is empty and nobody reads it.
+
+mod bytes;
+mod literal;
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::ControlFlow;
+
+use super::term::{Int, IntTest, Ip, IpTest, Source, Term, Test};
+use super::{Facts, FieldId, Value};
+
+pub(super) type Check = Box<dyn for<'a> Fn(&Context<'a>) -> bool + Send + Sync>;
+pub(super) type Get = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Value<'a>> + Send + Sync>;
+type GetBytes = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Cow<'a, [u8]>> + Send + Sync>;
+
+/// What a closure looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    facts: &'a dyn Facts,
+    item: &'a [u8],
+}
+
+// === impl Context ===
+
+impl<'a> Context<'a> {
+    /// The facts, and no item.
+    #[inline]
+    pub(super) fn new(facts: &'a dyn Facts) -> Context<'a> {
+        Context { facts, item: &[] }
+    }
+}
+
+/// Compiles a test.
+pub(super) fn test(test: Test) -> Check {
+    match test {
+        Test::Const(value) => Box::new(move |_| value),
+        Test::Field(field, value) => {
+            Box::new(move |context| context.facts.bool(field) == Some(value))
+        }
+        Test::Not(inner) => not(*inner),
+        Test::And(parts) => and(parts),
+        Test::Xor(parts) => xor(parts),
+        Test::Or(parts) => or(parts),
+        Test::Bytes(term, test) => bytes::test(term, test),
+        Test::Int(term, test) => int_test(term, test),
+        Test::Ip(term, test) => ip_test(term, test),
+        Test::Any(source, inner) => any(source, *inner),
+        Test::All(source, inner) => all(source, *inner),
+    }
+}
+
+/// Compiles a value.
+pub(super) fn value(term: Term) -> Get {
+    match term {
+        Term::Bytes(term) => {
+            let get = bytes::get(term);
+            Box::new(move |context| get(context).map(Value::Bytes))
+        }
+        Term::Int(Int::Field(field)) => {
+            Box::new(move |context| context.facts.int(field).map(Value::Int))
+        }
+        Term::Int(Int::Literal(int)) => Box::new(move |_| Some(Value::Int(int))),
+        Term::Int(Int::Len(term)) => {
+            let get = bytes::get(*term);
+            Box::new(move |context| get(context).map(|value| Value::Int(len(&value))))
+        }
+        Term::Int(Int::Count(source)) => {
+            Box::new(move |context| count(context, &source).map(Value::Int))
+        }
+        Term::Ip(term) => {
+            let (field, v4, v6) = network(&term);
+            Box::new(move |context| {
+                context
+                    .facts
+                    .ip(field)
+                    .map(|ip| Value::Ip(mask(ip, v4, v6)))
+            })
+        }
+        Term::Bool(Test::Field(field, true)) => {
+            Box::new(move |context| context.facts.bool(field).map(Value::Bool))
+        }
+        Term::Bool(inner) | Term::Many(_, inner) => {
+            let inner = test(inner);
+            Box::new(move |context| Some(Value::Bool(inner(context))))
+        }
+    }
+}
+
+fn not(inner: Test) -> Check {
+    let inner = test(inner);
+    Box::new(move |context| !inner(context))
+}
+
+fn and(parts: Vec<Test>) -> Check {
+    match pair(parts.into_iter().map(test).collect()) {
+        Ok((a, b)) => Box::new(move |context| a(context) && b(context)),
+        Err(parts) => Box::new(move |context| parts.iter().all(|part| part(context))),
+    }
+}
+
+fn or(parts: Vec<Test>) -> Check {
+    match pair(parts.into_iter().map(test).collect()) {
+        Ok((a, b)) => Box::new(move |context| a(context) || b(context)),
+        Err(parts) => Box::new(move |context| parts.iter().any(|part| part(context))),
+    }
+}
+
+fn xor(parts: Vec<Test>) -> Check {
+    let parts: Vec<Check> = parts.into_iter().map(test).collect();
+    Box::new(move |context| parts.iter().fold(false, |odd, part| odd ^ part(context)))
+}
+
+/// Most rules join two tests; they need no loop.
+fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
+    <[Check; 2]>::try_from(parts)
+        .map(|[a, b]| (a, b))
+        .map_err(Vec::into_boxed_slice)
+}
+
+fn any(source: Source, inner: Test) -> Check {
+    let inner = test(inner);
+    Box::new(move |context| {
+        let mut found = false;
+        context
+            .facts
+            .each(source.field, source.name.as_deref(), &mut |item| {
+                found = inner(&Context {
+                    facts: context.facts,
+                    item,
+                });
+                if found {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+        found
+    })
+}
+
+fn all(source: Source, inner: Test) -> Check {
+    let inner = test(inner);
+    Box::new(move |context| {
+        // A named entry that is not there is a missing value; a list without values is not.
+        let mut holds = source.name.is_none();
+        context
+            .facts
+            .each(source.field, source.name.as_deref(), &mut |item| {
+                holds = inner(&Context {
+                    facts: context.facts,
+                    item,
+                });
+                if holds {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+        holds
+    })
+}
+
+fn int_test(term: Int, test: IntTest) -> Check {
+    match test {
+        IntTest::Eq(right) => on_int(term, move |left| left == right),
+        IntTest::Ne(right) => on_int(term, move |left| left != right),
+        IntTest::Order(order, right) => on_int(term, move |left| order.holds(&left, &right)),
+        IntTest::In(set) => on_int(term, move |left| set.contains(left)),
+        IntTest::Bits(bits) => on_int(term, move |left| left & bits != 0),
+    }
+}
+
+fn on_int(term: Int, test: impl Fn(i64) -> bool + Send + Sync + 'static) -> Check {
+    match term {
+        Int::Field(field) => Box::new(move |context| context.facts.int(field).is_some_and(&test)),
+        Int::Literal(int) => Box::new(move |_| test(int)),
+        Int::Len(term) => bytes::on(*term, move |value| test(len(value))),
+        Int::Count(source) => Box::new(move |context| count(context, &source).is_some_and(&test)),
+    }
+}
+
+fn ip_test(term: Ip, test: IpTest) -> Check {
+    match test {
+        IpTest::Eq(right) => on_ip(term, move |left| left == right),
+        IpTest::Ne(right) => on_ip(term, move |left| left != right),
+        IpTest::In(set) => on_ip(term, move |left| set.contains(left)),
+    }
+}
+
+fn on_ip(term: Ip, test: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Check {
+    if let Ip::Field(field) = term {
+        return Box::new(move |context| {
+            context
+                .facts
+                .ip(field)
+                .is_some_and(|ip| test(ip.to_canonical()))
+        });
+    }
+    let (field, v4, v6) = network(&term);
+    Box::new(move |context| {
+        context
+            .facts
+            .ip(field)
+            .is_some_and(|ip| test(mask(ip, v4, v6)))
+    })
+}
+
+/// The field under a term and the prefixes that its masks leave.
+fn network(term: &Ip) -> (FieldId, u8, u8) {
+    match term {
+        Ip::Field(field) => (*field, 32, 128),
+        Ip::Network(inner, v4, v6) => {
+            let (field, inner_v4, inner_v6) = network(inner);
+            (field, inner_v4.min(*v4), inner_v6.min(*v6))
+        }
+    }
+}
+
+fn mask(ip: IpAddr, v4: u8, v6: u8) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(v4)).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask))
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(v6)).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
+        }
+    }
+}
+
+/// How many values a list has; a named entry without any is missing.
+fn count(context: &Context, source: &Source) -> Option<i64> {
+    let mut count = 0;
+    context
+        .facts
+        .each(source.field, source.name.as_deref(), &mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+    (count > 0 || source.name.is_none()).then_some(count)
+}
+
+fn len(value: &[u8]) -> i64 {
+    i64::try_from(value.len()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,35 @@
+//! Substring search in linear time, with or without ASCII case, prepared once.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// A prepared needle.
+#[derive(Clone, Debug)]
+pub(super) struct Finder(Regex);
+
+// === impl Finder ===
+
+impl Finder {
+    /// Prepares `needle`; `None` if it is beyond all bounds.
+    // The regex crate turns a pure literal into a vectorised two-way search.
+    pub(super) fn new(needle: &[u8], ignore_case: bool) -> Option<Finder> {
+        let pattern: String = needle.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        let mut builder = RegexBuilder::new(&pattern);
+        builder
+            .unicode(false)
+            .case_insensitive(ignore_case)
+            .build()
+            .ok()
+            .map(Finder)
+    }
+
+    /// Whether the needle is anywhere in `text`.
+    #[inline]
+    pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// What follows the first needle in `text`.
+    pub(super) fn after<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
+        self.0.find(text).and_then(|found| text.get(found.end()..))
+    }
+}

@@ -1,0 +1,179 @@
+//! Source text to tokens. Knows no field and no grammar; finds every bad character in one go.
+
+use super::Error;
+use super::atom::atom;
+use super::token::{Kind, Span, Token};
+
+/// Longer signs stand before their prefixes.
+const SIGNS: [&str; 19] = [
+    "==", "!=", "<=", ">=", "&&", "^^", "||", "(", ")", "{", "}", "[", "]", ",", "*", "<", ">",
+    "~", "!",
+];
+
+struct Lexer<'a> {
+    source: &'a str,
+    at: usize,
+    tokens: Vec<Token>,
+    errors: Vec<Error>,
+}
+
+/// Splits `source` into tokens, or says everything that cannot be one.
+pub(super) fn lex(source: &str) -> Result<Vec<Token>, Vec<Error>> {
+    let mut lexer = Lexer {
+        source,
+        at: 0,
+        tokens: Vec::new(),
+        errors: Vec::new(),
+    };
+    while lexer.step() {}
+    match lexer.errors.is_empty() {
+        true => Ok(lexer.tokens),
+        false => Err(lexer.errors),
+    }
+}
+
+// === impl Lexer ===
+
+impl<'a> Lexer<'a> {
+    fn step(&mut self) -> bool {
+        let trimmed = self.rest().trim_start_matches([' ', '\t', '\r', '\n']);
+        self.at = self.source.len() - trimmed.len();
+        let Some(first) = trimmed.chars().next() else {
+            return false;
+        };
+        match first {
+            '"' => self.quoted(),
+            'r' if hashes(trimmed).is_some() => self.raw(hashes(trimmed).unwrap_or(0)),
+            '$' => self.list(),
+            c if is_word(c) => self.word(),
+            c => self.sign(c),
+        }
+        true
+    }
+
+    fn rest(&self) -> &'a str {
+        self.source.get(self.at..).unwrap_or("")
+    }
+
+    fn push(&mut self, kind: Kind, len: usize) {
+        let span = self.at..self.at + len;
+        self.at = span.end;
+        self.tokens.push(Token { kind, span });
+    }
+
+    fn fail(&mut self, len: usize, message: String, help: Option<&str>) {
+        let span = self.at..self.at + len;
+        self.at = span.end;
+        self.errors.push(Error {
+            span,
+            message,
+            help: help.map(str::to_owned),
+        });
+    }
+
+    fn quoted(&mut self) {
+        let mut escaped = false;
+        let end = self.rest().char_indices().skip(1).find(|&(_, c)| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        });
+        match end {
+            Some((end, _)) => self.text(1, end, end + 1, false),
+            None => self.unterminated("\""),
+        }
+    }
+
+    fn raw(&mut self, hashes: usize) {
+        let close = format!("\"{}", "#".repeat(hashes));
+        let open = hashes + 2;
+        match self.rest().get(open..).and_then(|body| body.find(&close)) {
+            Some(len) => self.text(open, open + len, open + len + close.len(), true),
+            None => self.unterminated(&close),
+        }
+    }
+
+    fn text(&mut self, from: usize, to: usize, len: usize, raw: bool) {
+        let body: Span = self.at + from..self.at + to;
+        self.push(Kind::Text { body, raw }, len);
+    }
+
+    fn unterminated(&mut self, close: &str) {
+        let help = format!("close it with `{close}`");
+        self.fail(
+            self.rest().len(),
+            "this string is never closed".into(),
+            Some(&help),
+        );
+    }
+
+    fn list(&mut self) {
+        let name = self.rest().get(1..).unwrap_or("");
+        let len = name.find(|c: char| !is_list(c)).unwrap_or(name.len());
+        match name.get(..len) {
+            Some(name) if len > 0 => self.push(Kind::List(name.into()), len + 1),
+            _ => self.fail(
+                1,
+                "`$` needs the name of a list".into(),
+                Some("write `$office`"),
+            ),
+        }
+    }
+
+    fn word(&mut self) {
+        let rest = self.rest();
+        let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+        let word = rest.get(..len).unwrap_or("");
+        if !word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || word.contains(':') {
+            match atom(word) {
+                Ok(atom) => self.push(Kind::Atom(atom), len),
+                Err((message, help)) => self.fail(len, message, help),
+            }
+        } else if word.contains(['-', '/']) {
+            let help = Some("strings stand in double quotes");
+            self.fail(len, format!("`{word}` is not a name"), help);
+        } else {
+            self.push(Kind::Name(word.into()), len);
+        }
+    }
+
+    fn sign(&mut self, first: char) {
+        if let Some(sign) = SIGNS.iter().find(|sign| self.rest().starts_with(**sign)) {
+            return self.push(Kind::Sign(sign), sign.len());
+        }
+        let message = format!("`{}` is not an operator", first.escape_debug());
+        match first {
+            '&' => self.push(Kind::Sign("&"), 1),
+            '=' => self.fail(1, message, Some("write `eq` or `==`")),
+            '|' => self.fail(1, message, Some("write `or` or `||`")),
+            '^' => self.fail(1, message, Some("write `xor` or `^^`")),
+            '\'' => self.single_quoted(),
+            c => self.fail(c.len_utf8(), message, None),
+        }
+    }
+
+    fn single_quoted(&mut self) {
+        let close = self.rest().char_indices().skip(1).find(|&(_, c)| c == '\'');
+        let len = close.map_or(1, |(end, _)| end + 1);
+        self.fail(
+            len,
+            "strings stand in double quotes".into(),
+            Some("write `\"…\"`"),
+        );
+    }
+}
+
+/// The number of `#` in the opening of a raw string, if `text` opens one.
+fn hashes(text: &str) -> Option<usize> {
+    let after = text.strip_prefix('r')?;
+    let body = after.trim_start_matches('#');
+    body.starts_with('"').then(|| after.len() - body.len())
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-')
+}
+
+fn is_list(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}

@@ -1,0 +1,382 @@
+//! Tokens to a tree. Knows the grammar and its precedence, no field and no type.
+//!
+//! ```text
+//! or      = xor { ("or" | "||") xor }
+//! xor     = and { ("xor" | "^^") and }
+//! and     = not { ("and" | "&&") not }
+//! not     = ("not" | "!") not | "(" or ")" | operand [ operator right ]
+//! operand = ( field | function "(" or { "," or } ")" | literal ) { "[" index "]" }
+//! ```
+//!
+//! Depth is counted, so that hostile input cannot exhaust the stack; long chains are flat.
+
+mod operand;
+
+use super::Error;
+use super::ast::{Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right};
+use super::lex::lex;
+use super::suggest::nearest;
+use super::text::{Reader, decode};
+use super::token::{Kind, Span, Token};
+
+/// The longest expression, in characters.
+const MAX_CHARS: usize = 4096;
+/// The deepest nesting of parentheses, calls and `not`.
+const MAX_DEPTH: usize = 64;
+/// Words that can name no field.
+const RESERVED: [&str; 7] = ["and", "or", "xor", "not", "strict", "true", "false"];
+
+type Parsed<T> = Result<T, Error>;
+
+/// Parses a whole expression as a test.
+pub(super) fn predicate(source: &str) -> Result<Node, Vec<Error>> {
+    whole(source, |parser| parser.or())
+}
+
+/// Parses a whole expression as a value.
+pub(super) fn value(source: &str) -> Result<Operand, Vec<Error>> {
+    whole(source, |parser| parser.operand())
+}
+
+fn whole<T>(source: &str, rule: fn(&mut Parser) -> Parsed<T>) -> Result<T, Vec<Error>> {
+    if let Some((end, _)) = source.char_indices().nth(MAX_CHARS) {
+        let message = format!("the expression is longer than {MAX_CHARS} characters");
+        return Err(vec![error(
+            end..source.len(),
+            message,
+            Some("split the rule, or use a list"),
+        )]);
+    }
+    let tokens = lex(source)?;
+    let mut parser = Parser {
+        source,
+        tokens: &tokens,
+        at: 0,
+        depth: 0,
+    };
+    rule(&mut parser)
+        .and_then(|tree| parser.end().map(|()| tree))
+        .map_err(|error| vec![error])
+}
+
+struct Parser<'a> {
+    source: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+    depth: usize,
+}
+
+// === impl Parser ===
+
+impl<'a> Parser<'a> {
+    fn or(&mut self) -> Parsed<Node> {
+        self.join(Logic::Or, ["or", "||"], Self::xor)
+    }
+
+    fn xor(&mut self) -> Parsed<Node> {
+        self.join(Logic::Xor, ["xor", "^^"], Self::and)
+    }
+
+    fn and(&mut self) -> Parsed<Node> {
+        self.join(Logic::And, ["and", "&&"], Self::not)
+    }
+
+    fn join(
+        &mut self,
+        logic: Logic,
+        words: [&str; 2],
+        part: fn(&mut Self) -> Parsed<Node>,
+    ) -> Parsed<Node> {
+        let first = part(self)?;
+        if !words.iter().any(|word| self.peeks(word)) {
+            return Ok(first);
+        }
+        let start = first.span.start;
+        let mut parts = vec![first];
+        while words.iter().any(|word| self.take(word)) {
+            parts.push(part(self)?);
+        }
+        Ok(Node {
+            span: start..self.last_end(),
+            kind: NodeKind::Join(logic, parts),
+        })
+    }
+
+    fn not(&mut self) -> Parsed<Node> {
+        let start = self.here();
+        if self.take("not") || self.take("!") {
+            let inner = self.deeper(start.clone(), Self::not)?;
+            let span = start.start..inner.span.end;
+            return Ok(Node {
+                span,
+                kind: NodeKind::Not(Box::new(inner)),
+            });
+        }
+        if self.take("(") {
+            let inner = self.deeper(start.clone(), Self::or)?;
+            self.close(")", start)?;
+            return Ok(inner);
+        }
+        self.comparison()
+    }
+
+    fn comparison(&mut self) -> Parsed<Node> {
+        let left = self.operand()?;
+        let start = left.span.start;
+        let kind = match self.operator()? {
+            None => NodeKind::Alone(left),
+            Some((op, op_span)) => {
+                let right = self.right(op)?;
+                NodeKind::Compare {
+                    left,
+                    op,
+                    op_span,
+                    right,
+                }
+            }
+        };
+        Ok(Node {
+            span: start..self.last_end(),
+            kind,
+        })
+    }
+
+    fn operator(&mut self) -> Parsed<Option<(Op, Span)>> {
+        let span = self.here();
+        if self.take("strict") {
+            return match self.take("wildcard") {
+                true => Ok(Some((Op::StrictWildcard, span.start..self.last_end()))),
+                false => Err(error(span, "`strict` stands only before `wildcard`", None)),
+            };
+        }
+        let word = match self.peek() {
+            Some(Kind::Name(word)) => &**word,
+            Some(Kind::Sign(sign)) => sign,
+            _ => return Ok(None),
+        };
+        match Op::spelt(word) {
+            Some(op) => {
+                self.at += 1;
+                Ok(Some((op, span)))
+            }
+            None if matches!(self.peek(), Some(Kind::Sign(_))) || is_reserved(word) => Ok(None),
+            None => Err(unknown_operator(span, word)),
+        }
+    }
+
+    fn right(&mut self, op: Op) -> Parsed<Right> {
+        let span = self.here();
+        if let Some(Kind::List(name)) = self.peek() {
+            self.at += 1;
+            return match op {
+                Op::In => Ok(Right::List {
+                    name: name.clone(),
+                    span,
+                }),
+                _ => Err(error(span, "a list is compared with `in`", None)),
+            };
+        }
+        if self.take("{") {
+            let set = self.set(span.clone())?;
+            return match op {
+                Op::In => Ok(Right::Set(set)),
+                _ => Err(error(
+                    span.start..self.last_end(),
+                    "a set is compared with `in`",
+                    None,
+                )),
+            };
+        }
+        if op == Op::In {
+            let help = Some("write `in {1 2 5..9}` or `in $office`");
+            return Err(error(self.found(), "`in` needs a set or a list", help));
+        }
+        let reader = match op {
+            Op::Matches => Reader::Regex,
+            Op::Wildcard | Op::StrictWildcard => Reader::Wildcard,
+            _ => Reader::Plain,
+        };
+        self.literal(reader)?
+            .map(Right::Value)
+            .ok_or_else(|| self.no_value())
+    }
+
+    fn no_value(&self) -> Error {
+        let message = match self.peek() {
+            Some(Kind::Name(name)) if !is_reserved(name) => {
+                format!("the right side must be a value, not the name `{name}`")
+            }
+            _ => "a value is missing after the operator".into(),
+        };
+        error(
+            self.found(),
+            message,
+            Some("strings stand in double quotes"),
+        )
+    }
+
+    fn set(&mut self, open: Span) -> Parsed<Vec<Literal>> {
+        let mut items = Vec::new();
+        while !self.take("}") {
+            if self.peeks(",") {
+                let help = Some("write `{1 2 3}`");
+                return Err(error(
+                    self.here(),
+                    "the parts of a set have spaces between them",
+                    help,
+                ));
+            }
+            match self.literal(Reader::Plain)? {
+                Some(item) => items.push(item),
+                None if self.peek().is_none() => {
+                    return Err(error(
+                        open,
+                        "this set is never closed",
+                        Some("close it with `}`"),
+                    ));
+                }
+                None => return Err(error(self.here(), "a set has only values in it", None)),
+            }
+        }
+        match items.is_empty() {
+            true => Err(error(
+                open.start..self.last_end(),
+                "this set is empty",
+                None,
+            )),
+            false => Ok(items),
+        }
+    }
+
+    fn literal(&mut self, reader: Reader) -> Parsed<Option<Literal>> {
+        let span = self.here();
+        let kind = match self.peek() {
+            Some(Kind::Atom(atom)) => LiteralKind::Atom(*atom),
+            Some(Kind::Name(name)) if &**name == "true" => LiteralKind::Bool(true),
+            Some(Kind::Name(name)) if &**name == "false" => LiteralKind::Bool(false),
+            Some(Kind::Text { body, raw }) => {
+                let text = self.source.get(body.clone()).unwrap_or("");
+                let bytes = match raw {
+                    true => text.as_bytes().into(),
+                    false => decode(self.source, body.clone(), reader)?,
+                };
+                LiteralKind::Text {
+                    bytes,
+                    body: body.clone(),
+                }
+            }
+            _ => return Ok(None),
+        };
+        self.at += 1;
+        Ok(Some(Literal { span, kind }))
+    }
+
+    fn end(&self) -> Parsed<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(Kind::Sign(")")) => {
+                Err(error(self.here(), "this parenthesis closes nothing", None))
+            }
+            Some(_) => Err(error(
+                self.here(),
+                "the expression should end here",
+                Some("join tests with `and`, `xor` or `or`"),
+            )),
+        }
+    }
+
+    fn deeper<T>(&mut self, span: Span, rule: fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            let message = format!("more than {MAX_DEPTH} levels deep");
+            return Err(error(span, message, None));
+        }
+        self.depth += 1;
+        let parsed = rule(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn close(&mut self, sign: &'static str, open: Span) -> Parsed<()> {
+        if self.take(sign) {
+            return Ok(());
+        }
+        if self.peek().is_none() {
+            let what = if sign == ")" {
+                "parenthesis"
+            } else {
+                "bracket"
+            };
+            let help = format!("close it with `{sign}`");
+            return Err(error(
+                open,
+                format!("this {what} is never closed"),
+                Some(&help),
+            ));
+        }
+        Err(error(self.here(), format!("expected `{sign}` here"), None))
+    }
+
+    fn peek(&self) -> Option<&'a Kind> {
+        self.tokens.get(self.at).map(|token| &token.kind)
+    }
+
+    fn peeks(&self, word: &str) -> bool {
+        match self.peek() {
+            Some(Kind::Name(name)) => &**name == word,
+            Some(Kind::Sign(sign)) => *sign == word,
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        let found = self.peeks(word);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The span of the next token; empty at the end.
+    fn here(&self) -> Span {
+        let end = self.source.len();
+        self.tokens
+            .get(self.at)
+            .map_or(end..end, |token| token.span.clone())
+    }
+
+    /// The span to blame when something is missing: the next token, or else the last one.
+    fn found(&self) -> Span {
+        let token = self.tokens.get(self.at).or(self.tokens.last());
+        token.map_or(0..self.source.len(), |token| token.span.clone())
+    }
+
+    fn last_end(&self) -> usize {
+        let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        before.map_or(0, |token| token.span.end)
+    }
+}
+
+fn unknown_operator(span: Span, word: &str) -> Error {
+    let words = Op::SPELLINGS
+        .iter()
+        .map(|(word, _)| *word)
+        .chain(["and", "or", "xor"]);
+    match nearest(&word.to_ascii_lowercase(), words) {
+        Some(near) => error(
+            span,
+            format!("unknown operator `{word}`; did you mean `{near}`?"),
+            None,
+        ),
+        None => error(span, format!("unknown operator `{word}`"), None),
+    }
+}
+
+fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word) || Op::spelt(word).is_some()
+}
+
+fn error(span: Span, message: impl Into<String>, help: Option<&str>) -> Error {
+    Error {
+        span,
+        message: message.into(),
+        help: help.map(str::to_owned),
+    }
+}

@@ -1,0 +1,149 @@
+//! Compiled expressions and how to get them.
+
+use std::fmt;
+
+use super::check::{self, Reads};
+use super::compile::{self, Check, Context, Get};
+use super::lists::Lists;
+use super::term::{Bytes, Int, Ip, Term, Test};
+use super::{Error, Facts, FieldId, Scheme, Value, parse};
+
+/// What an expression may name.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The fields.
+    pub scheme: &'a dyn Scheme,
+    /// The lists.
+    pub lists: &'a Lists,
+    /// Fields of the response may be read: in `count` and `cost`.
+    pub allow_response: bool,
+}
+
+/// A compiled test.
+pub struct Predicate {
+    check: Check,
+    reads: Reads,
+    source: Box<str>,
+}
+
+/// A compiled value, such as a part of a key.
+pub struct Scalar {
+    get: Get,
+    bare: Option<FieldId>,
+    reads: Reads,
+    source: Box<str>,
+}
+
+/// Compiles a test, or says everything that is wrong with it.
+pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
+    let node = parse::predicate(source)?;
+    let (test, reads) = check::test(source, &node, env)?;
+    Ok(Predicate {
+        check: compile::test(test),
+        reads,
+        source: source.into(),
+    })
+}
+
+/// Compiles a value, or says everything that is wrong with it. `headers["x"]` without an index
+/// is its first value.
+pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
+    let operand = parse::value(source)?;
+    let (term, reads) = check::value(source, &operand, env)?;
+    let bare = bare(&term);
+    Ok(Scalar {
+        get: compile::value(term),
+        bare,
+        reads,
+        source: source.into(),
+    })
+}
+
+// === impl Predicate ===
+
+impl Predicate {
+    /// Whether the expression holds for `facts`.
+    #[inline]
+    pub fn test(&self, facts: &dyn Facts) -> bool {
+        (self.check)(&Context::new(facts))
+    }
+
+    /// The fields it reads, sorted, each once.
+    pub fn reads(&self) -> &[FieldId] {
+        &self.reads.fields
+    }
+
+    /// The entries of maps that it names, as in `headers["x"]`; lower-case where names ignore
+    /// case.
+    pub fn reads_entries(&self) -> &[(FieldId, Box<str>)] {
+        &self.reads.entries
+    }
+
+    /// Whether it reads a field of the response.
+    pub fn reads_response(&self) -> bool {
+        self.reads.response
+    }
+
+    /// The expression as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+impl fmt::Debug for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Predicate").field(&self.source).finish()
+    }
+}
+
+// === impl Scalar ===
+
+impl Scalar {
+    /// The value for `facts`; `None` where one that it needs is missing.
+    #[inline]
+    pub fn eval<'a>(&self, facts: &'a dyn Facts) -> Option<Value<'a>> {
+        (self.get)(&Context::new(facts))
+    }
+
+    /// The field, when the expression is one and nothing else.
+    pub fn bare_field(&self) -> Option<FieldId> {
+        self.bare
+    }
+
+    /// The fields it reads, sorted, each once.
+    pub fn reads(&self) -> &[FieldId] {
+        &self.reads.fields
+    }
+
+    /// The entries of maps that it names, as in `headers["x"]`; lower-case where names ignore
+    /// case.
+    pub fn reads_entries(&self) -> &[(FieldId, Box<str>)] {
+        &self.reads.entries
+    }
+
+    /// Whether it reads a field of the response.
+    pub fn reads_response(&self) -> bool {
+        self.reads.response
+    }
+
+    /// The expression as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+impl fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Scalar").field(&self.source).finish()
+    }
+}
+
+fn bare(term: &Term) -> Option<FieldId> {
+    match term {
+        Term::Bytes(Bytes::Field(field))
+        | Term::Int(Int::Field(field))
+        | Term::Ip(Ip::Field(field))
+        | Term::Bool(Test::Field(field, _)) => Some(*field),
+        _ => None,
+    }
+}

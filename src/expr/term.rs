@@ -1,0 +1,182 @@
+//! The checked tree: names are numbers, types fit, literals are prepared. The compiler turns it
+//! into closures without asking anything again.
+
+use std::net::IpAddr;
+
+use regex::bytes::Regex;
+
+use super::set::{IntSet, IpSet, StringSet};
+use super::transform::Transform;
+use super::wildcard::Wildcard;
+use super::{FieldId, Type};
+
+/// Something with a value.
+#[derive(Clone, Debug)]
+pub(super) enum Term {
+    Bytes(Bytes),
+    Int(Int),
+    Ip(Ip),
+    Bool(Test),
+    /// A test of each value of a list: the argument of `any` and `all`.
+    Many(Source, Test),
+}
+
+/// Where a list of strings comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub field: FieldId,
+    pub name: Option<Box<[u8]>>,
+}
+
+/// Something with a string value.
+#[derive(Clone, Debug)]
+pub(super) enum Bytes {
+    Field(FieldId),
+    Element(Source, i32),
+    /// The value that `any` or `all` is looking at.
+    Item,
+    Literal(Box<[u8]>),
+    Changed(Transform, Box<Bytes>),
+    Text(Box<Term>),
+    Concat(Vec<Term>),
+}
+
+/// Something with an integer value.
+#[derive(Clone, Debug)]
+pub(super) enum Int {
+    Field(FieldId),
+    Literal(i64),
+    Len(Box<Bytes>),
+    /// How many values a list has.
+    Count(Source),
+}
+
+/// Something with an address for a value.
+#[derive(Clone, Debug)]
+pub(super) enum Ip {
+    Field(FieldId),
+    /// The network address, by the prefix of each family.
+    Network(Box<Ip>, u8, u8),
+}
+
+/// Something true or false. A missing value makes a comparison false.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    Const(bool),
+    Field(FieldId, bool),
+    Not(Box<Test>),
+    And(Vec<Test>),
+    Xor(Vec<Test>),
+    Or(Vec<Test>),
+    Bytes(Bytes, BytesTest),
+    Int(Int, IntTest),
+    Ip(Ip, IpTest),
+    Any(Source, Box<Test>),
+    All(Source, Box<Test>),
+}
+
+/// The orders.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum BytesTest {
+    Eq(Box<[u8]>),
+    Ne(Box<[u8]>),
+    Order(Order, Box<[u8]>),
+    Contains(Box<[u8]>),
+    Starts(Box<[u8]>),
+    Ends(Box<[u8]>),
+    In(StringSet),
+    Matches(Regex),
+    Wildcard(Wildcard),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum IntTest {
+    Eq(i64),
+    Ne(i64),
+    Order(Order, i64),
+    In(IntSet),
+    /// Any of these bits is set.
+    Bits(i64),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum IpTest {
+    Eq(IpAddr),
+    Ne(IpAddr),
+    In(IpSet),
+}
+
+// === impl Term ===
+
+impl Term {
+    /// The type, for messages.
+    pub(super) fn ty(&self) -> Type {
+        match self {
+            Term::Bytes(_) => Type::Bytes,
+            Term::Int(_) => Type::Int,
+            Term::Ip(_) => Type::Ip,
+            Term::Bool(_) | Term::Many(..) => Type::Bool,
+        }
+    }
+
+    /// The same term with `leaf` in the place of the item.
+    pub(super) fn fill(self, leaf: &Bytes) -> Term {
+        match self {
+            Term::Bytes(bytes) => Term::Bytes(bytes.fill(leaf)),
+            Term::Int(Int::Len(bytes)) => Term::Int(Int::Len(Box::new(bytes.fill(leaf)))),
+            Term::Bool(Test::Bytes(bytes, test)) => Term::Bool(Test::Bytes(bytes.fill(leaf), test)),
+            other => other,
+        }
+    }
+}
+
+// === impl Bytes ===
+
+impl Bytes {
+    fn fill(self, leaf: &Bytes) -> Bytes {
+        match self {
+            Bytes::Item => leaf.clone(),
+            Bytes::Changed(change, inner) => Bytes::Changed(change, Box::new(inner.fill(leaf))),
+            Bytes::Text(term) => Bytes::Text(Box::new(term.fill(leaf))),
+            Bytes::Concat(terms) => {
+                Bytes::Concat(terms.into_iter().map(|term| term.fill(leaf)).collect())
+            }
+            other => other,
+        }
+    }
+}
+
+// === impl Order ===
+
+impl Order {
+    /// Whether `left` stands in this order to `right`.
+    #[inline]
+    pub(super) fn holds<T: Ord + ?Sized>(self, left: &T, right: &T) -> bool {
+        match self {
+            Order::Lt => left < right,
+            Order::Le => left <= right,
+            Order::Gt => left > right,
+            Order::Ge => left >= right,
+        }
+    }
+}
+
+/// A type in words.
+pub(super) fn words(ty: Type) -> &'static str {
+    match ty {
+        Type::Bytes => "a string",
+        Type::Int => "an integer",
+        Type::Ip => "an address",
+        Type::Bool => "a boolean",
+        Type::Map => "a map",
+        Type::Array => "a list",
+    }
+}

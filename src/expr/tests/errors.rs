@@ -1,0 +1,187 @@
+//! Mistakes: the source, the text under the marker, the message.
+
+use super::super::{Env, Error, predicate, scalar};
+use super::{Small, lists, with_env};
+
+#[rustfmt::skip]
+const PREDICATES: &[(&str, &str, &str)] = &[
+    // Names.
+    (r#"http.request.uri.pth eq "/""#, "http.request.uri.pth", "unknown field `http.request.uri.pth`; did you mean `http.request.uri.path`?"),
+    (r#"country eq "CN""#, "country", "unknown field `country`; did you mean `ip.src.country`?"),
+    (r#"zzz eq "/""#, "zzz", "unknown field `zzz`"),
+    ("cf.threat_score gt 5", "cf.threat_score", "`cf.threat_score` is known only to Cloudflare; use `ip.src.asnum`"),
+    (r#"lowr(http.host) eq "x""#, "lowr", "unknown function `lowr`; did you mean `lower`?"),
+    (r#"frobnicate(http.host) eq "x""#, "frobnicate", "unknown function `frobnicate`"),
+    (r#"lower eq "x""#, "lower", "`lower` is a function; write `lower(…)`"),
+    (r#"http.host(1) eq "x""#, "http.host", "`http.host` is a field, not a function"),
+    (r#"split(http.host, ".", 2) eq "x""#, "split", "`split` does not work yet"),
+    (r#"jwt_claim(http.host, "sub") eq "x""#, "jwt_claim", "`jwt_claim` does not work yet"),
+    ("ip.src in $offce", "$offce", "unknown list `$offce`; did you mean `$office`?"),
+    ("ip.src in $zzzzzzzzzz", "$zzzzzzzzzz", "unknown list `$zzzzzzzzzz`"),
+    // Types.
+    (r#"ip.src.asnum eq "1""#, "\"1\"", "`ip.src.asnum` is an integer; `\"1\"` is a string"),
+    ("http.host eq 1", "1", "`http.host` is a string; `1` is an integer"),
+    ("http.host in {\"a\" 5}", "5", "`http.host` is a string; `5` is an integer"),
+    ("ip.src in {1.2.3.4 7}", "7", "`ip.src` is an address; `7` is an integer"),
+    ("ip.src.asnum in {1 ::1}", "::1", "`ip.src.asnum` is an integer; `::1` is an address"),
+    ("ip.src eq 10.0.0.0/8", "10.0.0.0/8", "`10.0.0.0/8` is more than one value"),
+    ("ip.src.asnum eq 1..5", "1..5", "`1..5` is more than one value"),
+    ("ip.src lt 10.0.0.1", "lt", "addresses have no order here"),
+    (r#"ip.src contains "10.""#, "contains", "`contains` works on strings; `ip.src` is an address"),
+    (r#"ip.src.asnum ~ "1""#, "~", "`~` works on strings; `ip.src.asnum` is an integer"),
+    (r#"http.host & 1"#, "&", "`&` works on integers; `http.host` is a string"),
+    ("ip.src.asnum in $office", "$office", "`ip.src.asnum` is an integer; `$office` is a list of addresses"),
+    ("http.host in $networks", "$networks", "`http.host` is a string; `$networks` is a list of integers"),
+    ("http.host", "http.host", "`http.host` is a string, not a test"),
+    ("ssl and ip.src.asnum", "ip.src.asnum", "`ip.src.asnum` is an integer, not a test"),
+    ("ssl eq 1", "1", "`ssl` is a boolean; `1` is an integer"),
+    ("ssl gt true", "gt", "`ssl` is a boolean and needs no comparison"),
+    (r#"starts_with(http.host, "x") eq false"#, "eq", "a test is turned round with `not`"),
+    (r#""x" eq "x""#, "\"x\"", "the left side must read a field"),
+    ("1.2.3.4 eq 1.2.3.4", "1.2.3.4", "`1.2.3.4` stands only on the right side"),
+    ("http.host eq http.referer", "http.referer", "the right side must be a value, not the name `http.referer`"),
+    // Impossible comparisons.
+    (r#"lower(http.host) eq "ABC""#, "\"ABC\"", "`lower(http.host)` has no upper-case letters, but this value has"),
+    (r#"upper(http.host) contains "abc""#, "\"abc\"", "`upper(http.host)` has no lower-case letters, but this value has"),
+    ("len(http.host) lt -1", "-1", "a length is never negative"),
+    // Calls.
+    ("lower() eq \"x\"", "lower()", "`lower` takes 1 argument, not 0"),
+    (r#"starts_with(http.host)"#, "starts_with(http.host)", "`starts_with` takes 2 arguments, not 1"),
+    ("substring(http.host) eq \"x\"", "substring(http.host)", "`substring` takes 2 or 3 arguments, not 1"),
+    ("concat() eq \"x\"", "concat()", "`concat` takes 1 argument or more, not 0"),
+    ("lower(ip.src) eq \"x\"", "ip.src", "`lower` takes a string here; `ip.src` is an address"),
+    ("starts_with(http.host, http.referer)", "http.referer", "`starts_with` takes a string in quotes here; `http.referer` is not written out"),
+    ("cidr(ip.src, 33, 64) eq 1.2.3.4", "33", "a prefix is from 0 to 32 bits long"),
+    ("cidr(http.host, 24, 64) eq 1.2.3.4", "http.host", "`cidr` takes an address here; `http.host` is a string"),
+    (r#"url_decode(http.host, "z") eq "x""#, "\"z\"", "the options of `url_decode` are `r` and `u`"),
+    ("any(ssl)", "ssl", "`any` needs a test of many values, with `[*]`"),
+    (r#"any(http.host eq "x")"#, r#"http.host eq "x""#, "`any` needs a test of many values, with `[*]`"),
+    (r#"any(http.request.headers["x"][*])"#, r#"http.request.headers["x"][*]"#, "`http.request.headers[\"x\"][*]` is not a test"),
+    (r#"concat(http.host, http.request.headers["x"][*]) eq "x""#, r#"http.request.headers["x"][*]"#, "`[*]` stands only in the first argument"),
+    // Maps and lists.
+    (r#"http.request.headers["x"] eq "y""#, r#"http.request.headers["x"]"#, "`http.request.headers[\"x\"]` is a list"),
+    (r#"lower(http.request.headers["x"]) eq "y""#, r#"http.request.headers["x"]"#, "`http.request.headers[\"x\"]` is a list"),
+    (r#"http.request.headers["x"][*] eq "y""#, r#"http.request.headers["x"][*] eq "y""#, "this tests many values"),
+    (r#"http.request.headers eq "y""#, "http.request.headers", "`http.request.headers` is a map"),
+    (r#"http.request.headers[0] eq "y""#, "[0]", "`http.request.headers` is a map"),
+    (r#"http.request.headers.names["x"] eq "y""#, "[\"x\"]", "`http.request.headers.names` is a list and has no names"),
+    (r#"http.host[0] eq "y""#, "[0]", "`http.host` is a string and has no parts"),
+    (r#"http.request.headers[1..2] eq "y""#, "]", "this cannot be an index"),
+    // Literals.
+    (r#"http.host eq "abc"#, "\"abc", "this string is never closed"),
+    (r##"http.host eq r#"abc""##, "r#\"abc\"", "this string is never closed"),
+    (r#"http.host eq "a\nb""#, "\\n", "unknown escape `\\n`"),
+    (r#"http.host eq "a\xg1""#, "\\x", "unknown escape `\\x`"),
+    (r#"http.host eq "\777""#, "\\777", "unknown escape `\\777`"),
+    ("http.host eq 'x'", "'x'", "strings stand in double quotes"),
+    ("http.host eq a-b", "a-b", "`a-b` is not a name"),
+    ("ip.src in {10.0.0.0/33}", "10.0.0.0/33", "`10.0.0.0/33` is not an address block"),
+    ("ip.src eq 10.0.0", "10.0.0", "`10.0.0` is not an address"),
+    ("ip.src in {10.0.0.9..10.0.0.1}", "10.0.0.9..10.0.0.1", "the range `10.0.0.9..10.0.0.1` is empty"),
+    ("ip.src in {10.0.0.9..::1}", "10.0.0.9..::1", "the range `10.0.0.9..::1` mixes IPv4 and IPv6"),
+    ("ip.src.asnum in {5..1}", "5..1", "the range `5..1` is empty"),
+    ("ip.src.asnum eq 12x", "12x", "`12x` is not an integer"),
+    ("ip.src.asnum eq 010", "010", "`010` starts with a zero"),
+    ("ip.src.asnum eq 99999999999999999999", "99999999999999999999", "`99999999999999999999` is too big"),
+    (r#"http.host matches "a(b""#, "(", "bad regex: unclosed group"),
+    (r#"http.host matches "é[z-a]""#, "z-a", "bad regex: invalid character class range, the start must be <= the end"),
+    (r#"http.host matches "a{1000}{1000}""#, "\"a{1000}{1000}\"", "this regex is too big: compiled, it passes 1 MiB"),
+    (r##"http.host wildcard r"a\b""##, "r\"a\\b\"", "a backslash stands only before `*` or `\\` in a wildcard"),
+    // Grammar.
+    ("", "", "the expression is empty"),
+    ("   ", "   ", "the expression is empty"),
+    ("(ssl", "(", "this parenthesis is never closed"),
+    ("ssl)", ")", "this parenthesis closes nothing"),
+    ("lower(http.host", "(", "this parenthesis is never closed"),
+    ("http.request.headers[\"x\"", "[", "this bracket is never closed"),
+    ("ip.src.asnum in {1 2", "{", "this set is never closed"),
+    ("ip.src.asnum in {}", "{}", "this set is empty"),
+    ("ip.src.asnum in {1, 2}", ",", "the parts of a set have spaces between them"),
+    ("ip.src.asnum in {1 ssl}", "ssl", "a set has only values in it"),
+    ("ip.src.asnum in 5", "5", "`in` needs a set or a list"),
+    ("ip.src.asnum eq {5}", "{5}", "a set is compared with `in`"),
+    ("ip.src eq $office", "$office", "a list is compared with `in`"),
+    ("ssl and", "and", "a field or a function is missing after this"),
+    ("and ssl", "and", "a field or a function is missing before `and`"),
+    ("http.host eq", "eq", "a value is missing after the operator"),
+    ("http.host eq and ssl", "and", "a value is missing after the operator"),
+    ("http.host EQ \"x\"", "EQ", "unknown operator `EQ`; did you mean `eq`?"),
+    ("http.host equals \"x\"", "equals", "unknown operator `equals`"),
+    ("http.host strict eq \"x\"", "strict", "`strict` stands only before `wildcard`"),
+    ("http.host = \"x\"", "=", "`=` is not an operator"),
+    ("ssl | ssl", "|", "`|` is not an operator"),
+    ("ssl \"x\"", "\"x\"", "the expression should end here"),
+    ("(ssl) eq true", "eq", "the expression should end here"),
+    ("ssl % ssl", "%", "`%` is not an operator"),
+    ("$office", "$office", "a set or a list stands after `in`"),
+    ("ip.src in $", "$", "`$` needs the name of a list"),
+];
+
+#[rustfmt::skip]
+const SCALARS: &[(&str, &str, &str)] = &[
+    ("http.request.headers", "http.request.headers", "`http.request.headers` is a map"),
+    ("http.request.headers.names", "http.request.headers.names", "`http.request.headers.names` is a list"),
+    (r#"http.request.headers["x"][*]"#, r#"http.request.headers["x"][*]"#, "`http.request.headers[\"x\"][*]` has many values"),
+    (r#""x""#, "\"x\"", "this reads no field, so it is the same for everyone"),
+    (r#"http.host eq "x""#, "eq", "the expression should end here"),
+    ("ip.scr", "ip.scr", "unknown field `ip.scr`; did you mean `ip.src`?"),
+];
+
+fn shown<'a>(source: &'a str, error: &'a Error) -> (&'a str, &'a str) {
+    (source.get(error.span.clone()).unwrap(), &error.message)
+}
+
+#[test]
+fn mistakes_are_marked_and_named() {
+    with_env(|env| {
+        for (source, text, message) in PREDICATES {
+            let errors = predicate(source, env).unwrap_err();
+            assert_eq!(shown(source, &errors[0]), (*text, *message), "{source}");
+            assert_eq!(errors.len(), 1, "{source}: {errors:?}");
+        }
+        for (source, text, message) in SCALARS {
+            let errors = scalar(source, env).unwrap_err();
+            assert_eq!(shown(source, &errors[0]), (*text, *message), "{source}");
+        }
+    });
+}
+
+#[test]
+fn a_response_field_is_refused_where_there_is_no_response() {
+    let lists = lists();
+    let env = Env {
+        scheme: &Small,
+        lists: &lists,
+        allow_response: false,
+    };
+    let source = "ssl and http.response.code eq 401";
+    let errors = predicate(source, &env).unwrap_err();
+    let message = "`http.response.code` is known only after the answer; use it in `count`";
+    assert_eq!(shown(source, &errors[0]), ("http.response.code", message));
+    assert_eq!(
+        scalar("http.response.code", &env).unwrap_err()[0].message,
+        message
+    );
+}
+
+#[test]
+fn all_mistakes_come_in_one_go() {
+    let source = r#"(htp.host eq "x" or ip.src eq 5) and len(ip.src) gt 1 and ip.src in {1 "x"}"#;
+    let errors = with_env(|env| predicate(source, env)).unwrap_err();
+    let marked: Vec<&str> = errors.iter().map(|error| shown(source, error).0).collect();
+    assert_eq!(marked, ["htp.host", "5", "ip.src", "1", "\"x\""]);
+    let lexed = with_env(|env| predicate("ssl # 10.0.0 %", env)).unwrap_err();
+    assert_eq!(lexed.len(), 3);
+}
+
+#[test]
+fn a_list_without_an_index_is_helped() {
+    let source = r#"http.request.headers["x"] eq "y""#;
+    let errors = with_env(|env| predicate(source, env)).unwrap_err();
+    let help = errors[0].help.as_deref().unwrap();
+    assert!(help.contains(r#"http.request.headers["x"][0]"#), "{help}");
+    assert!(
+        help.contains(r#"any(http.request.headers["x"][*] …)"#),
+        "{help}"
+    );
+}

@@ -1,0 +1,241 @@
+//! Generated input: nothing panics, and the closures agree with the naive walk.
+
+use proptest::prelude::*;
+
+use super::super::set::{IntSet, IpSet};
+use super::super::{parse, predicate, scalar};
+use super::{Sample, naive, with_env};
+
+/// Pieces that make garbage look like the language.
+const PIECES: &[&str] = &[
+    "http.host",
+    "ip.src",
+    "ssl",
+    "http.request.headers",
+    "[\"x\"]",
+    "[*]",
+    "[0]",
+    "(",
+    ")",
+    "{",
+    "}",
+    "\"",
+    "\\",
+    "r#\"",
+    "\"#",
+    "eq",
+    " and ",
+    " or ",
+    "not ",
+    "!",
+    "in ",
+    "1..5",
+    "10.0.0.0/8",
+    "::1",
+    "$office",
+    "any(",
+    "lower(",
+    ",",
+    " ",
+    "matches ",
+    "wildcard ",
+    "\"a*\"",
+    "é",
+    "\u{0}",
+    "-",
+    "0x",
+    "strict ",
+    "&",
+    "true",
+    "len(",
+];
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("http.request.method"),
+        Just("http.host"),
+        Just("http.referer"),
+        Just("lower(http.host)"),
+        Just("upper(http.host)"),
+        Just("lower(upper(http.request.method))"),
+        Just("http.request.headers[\"A\"][0]"),
+        Just("http.request.headers[\"a\"][-1]"),
+        Just("http.request.cookies[\"A\"][0]"),
+        Just("http.request.headers.names[1]"),
+        Just("lower(http.request.headers[\"a\"][*])[0]"),
+    ]
+    .prop_map(str::to_owned)
+}
+
+fn many() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("http.request.headers[\"a\"][*]"),
+        Just("http.request.headers[*][*]"),
+        Just("http.request.headers.names[*]"),
+        Just("http.request.cookies[\"b\"][*]"),
+        Just("lower(http.request.headers[\"a\"][*])[*]"),
+        Just("upper(http.request.headers.names[*])[*]"),
+    ]
+    .prop_map(str::to_owned)
+}
+
+/// Compares `left`, a string; literals without letters keep `lower` and `upper` possible.
+fn of_text(left: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    (left, "[.1]{0,2}", "[ab.1]{0,2}", "[AB*.]{0,4}", 0..12).prop_map(
+        |(left, plain, free, wild, pick)| match pick {
+            0 => format!("{left} eq \"{plain}\""),
+            1 => format!("{left} ne \"{plain}\""),
+            2 => format!("{left} contains \"{plain}\""),
+            3 => format!("{left} lt \"{free}\""),
+            4 => format!("{left} ge \"{free}\""),
+            5 => format!("{left} in {{\"{plain}\" \"{free}\" \"ab\" \"AB\"}}"),
+            6 => format!("{left} wildcard \"{wild}\""),
+            7 => format!("{left} wildcard \"\\*{free}*\""),
+            8 => format!("{left} matches \"^{free}[ab]?\""),
+            9 => format!("starts_with({left}, \"{free}\")"),
+            10 => format!("ends_with({left}, \"{free}\")"),
+            _ => format!("len({left}) gt 1"),
+        },
+    )
+}
+
+fn other() -> impl Strategy<Value = String> {
+    let int = prop_oneof![Just("ip.src.asnum"), Just("http.response.code")];
+    let int = (int, -2i64..4, 0i64..3, 0..6).prop_map(|(left, low, width, pick)| match pick {
+        0 => format!("{left} eq {low}"),
+        1 => format!("{left} ne {low}"),
+        2 => format!("{left} le {low}"),
+        3 => format!("{left} in {{{low}..{} 3}}", low + width),
+        4 => format!("{left} & {low}"),
+        _ => format!("{left} in $networks"),
+    });
+    let ip = (
+        prop_oneof![Just("ip.src"), Just("ip.peer")],
+        0u8..4,
+        28u8..=32,
+        0..5,
+    );
+    let ip = ip.prop_map(|(left, host, prefix, pick)| match pick {
+        0 => format!("{left} eq 10.0.0.{host}"),
+        1 => format!("{left} ne 10.0.0.{host}"),
+        2 => format!("{left} in {{10.0.0.{host}/{prefix} ::{host}/127}}"),
+        3 => format!("{left} in {{::1 10.0.0.{host}..10.0.0.3}}"),
+        _ => format!("{left} in $office"),
+    });
+    let flag = prop_oneof![
+        Just("ssl"),
+        Just("ssl eq false"),
+        Just("ssl ne false"),
+        Just("true")
+    ];
+    prop_oneof![int, ip, flag.prop_map(str::to_owned)]
+}
+
+fn expression() -> impl Strategy<Value = String> {
+    let each = of_text(many()).prop_flat_map(|test| {
+        prop_oneof![Just(format!("any({test})")), Just(format!("all({test})"))]
+    });
+    let leaf = prop_oneof![of_text(text()), each, other()];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let joined = |word: &'static str, inner: BoxedStrategy<String>| {
+            prop::collection::vec(inner, 2..4).prop_map(move |parts| parts.join(word))
+        };
+        prop_oneof![
+            joined(" and ", inner.clone().boxed()),
+            joined(" or ", inner.clone().boxed()),
+            joined(" xor ", inner.clone().boxed()),
+            inner.clone().prop_map(|inner| format!("not {inner}")),
+            inner.prop_map(|inner| format!("({inner})")),
+        ]
+    })
+}
+
+prop_compose! {
+    fn facts()(
+        method in prop::option::of("[abAB.1*]{0,4}"),
+        host in prop::option::of("[abAB.1*]{0,4}"),
+        headers in prop::collection::vec(("[ab]", "[abAB.1*]{0,3}"), 0..4),
+        cookies in prop::collection::vec(("[abAB]", "[abAB.1*]{0,3}"), 0..3),
+        asnum in prop::option::of(-2i64..5),
+        code in prop::option::of(-2i64..5),
+        src in prop::option::of(0u8..5),
+        peer in prop::option::of(0u8..5),
+        ssl in prop::option::of(any::<bool>()),
+    ) -> Sample {
+        let mut sample = Sample::default();
+        for (field, values) in [("http.request.headers", &headers), ("http.request.cookies", &cookies)] {
+            let pairs: Vec<(&str, &str)> = values.iter().map(|(name, value)| (&**name, &**value)).collect();
+            sample = sample.list(field, &pairs);
+        }
+        let names: Vec<(&str, &str)> = headers.iter().map(|(name, _)| ("", &**name)).collect();
+        sample = sample.list("http.request.headers.names", &names);
+        if let Some(value) = method { sample = sample.bytes("http.request.method", value.as_bytes()) }
+        if let Some(value) = host { sample = sample.bytes("http.host", value.as_bytes()) }
+        if let Some(value) = asnum { sample = sample.int("ip.src.asnum", value) }
+        if let Some(value) = code { sample = sample.int("http.response.code", value) }
+        if let Some(host) = src { sample = sample.ip("ip.src", &format!("10.0.0.{host}")) }
+        if let Some(host) = peer { sample = sample.ip("ip.peer", &format!("::{host}")) }
+        if let Some(value) = ssl { sample = sample.bool("ssl", value) }
+        sample
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_survived(source in any::<String>()) {
+        with_env(|env| {
+            let _ = predicate(&source, env);
+            let _ = scalar(&source, env);
+        });
+    }
+
+    #[test]
+    fn any_likely_text_is_survived_and_blamed_within_itself(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40),
+    ) {
+        let source = pieces.concat();
+        let sample = super::request();
+        with_env(|env| {
+            match predicate(&source, env) {
+                Ok(compiled) => { compiled.test(&sample); }
+                Err(errors) => {
+                    assert!(!errors.is_empty());
+                    assert!(errors.iter().all(|error| source.get(error.span.clone()).is_some()), "{errors:?}");
+                }
+            }
+            if let Ok(compiled) = scalar(&source, env) { compiled.eval(&sample); }
+        });
+    }
+
+    #[test]
+    fn closures_agree_with_the_naive_walk(
+        source in expression(),
+        samples in prop::collection::vec(facts(), 8),
+    ) {
+        with_env(|env| {
+            if source.len() > 4096 { return }
+            let compiled = predicate(&source, env).unwrap_or_else(|errors| panic!("{source}: {errors:?}"));
+            let node = parse::predicate(&source).unwrap();
+            for sample in &samples {
+                assert_eq!(compiled.test(sample), naive::holds(&node, sample), "{source}\n{sample:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn sets_hold_what_their_ranges_hold(
+        ranges in prop::collection::vec((0u32..300, 0u32..20), 0..30),
+        probe in 0u32..330,
+    ) {
+        let ranges: Vec<(u32, u32)> = ranges.into_iter().map(|(low, width)| (low, low + width)).collect();
+        let expected = ranges.iter().any(|(low, high)| (low..=high).contains(&&probe));
+        let ints = IntSet::new(ranges.iter().map(|&(low, high)| (low.into(), high.into())));
+        prop_assert_eq!(ints.contains(probe.into()), expected);
+        let v4 = |bits: u32| std::net::IpAddr::from(std::net::Ipv4Addr::from_bits(bits));
+        let ips = IpSet::new(ranges.iter().map(|&(low, high)| (v4(low), v4(high))));
+        prop_assert_eq!(ips.contains(v4(probe)), expected);
+        let v6 = |bits: u32| std::net::IpAddr::from(std::net::Ipv6Addr::from_bits(u128::from(bits) << 64));
+        let ips = IpSet::new(ranges.iter().map(|&(low, high)| (v6(low), v6(high))));
+        prop_assert_eq!(ips.contains(v6(probe)), expected);
+    }
+}

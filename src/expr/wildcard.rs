@@ -1,0 +1,98 @@
+//! `wildcard` patterns: the whole value, `*` for any sequence, `\*` for a star, `\\` for a
+//! backslash. Linear: each literal part is searched once, leftmost first.
+
+use super::find::Finder;
+
+/// A prepared pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Wildcard {
+    /// Before the first star; the whole pattern if there is none.
+    head: Box<[u8]>,
+    /// From the first star on.
+    rest: Option<Rest>,
+    ignore_case: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Rest {
+    /// Between two stars each.
+    middle: Box<[Finder]>,
+    /// After the last star.
+    tail: Box<[u8]>,
+}
+
+// === impl Wildcard ===
+
+impl Wildcard {
+    /// Prepares `pattern`; the error is the reason why it cannot be one.
+    pub(super) fn new(pattern: &[u8], ignore_case: bool) -> Result<Wildcard, &'static str> {
+        let mut parts = split(pattern)?.into_iter();
+        let head = parts.next().unwrap_or_default().into();
+        let tail = parts.next_back();
+        let middle = parts.filter(|part| !part.is_empty());
+        let middle = middle.map(|part| Finder::new(&part, ignore_case));
+        let middle = middle
+            .collect::<Option<_>>()
+            .ok_or("the pattern is too big")?;
+        let rest = tail.map(|tail| Rest {
+            middle,
+            tail: tail.into(),
+        });
+        Ok(Wildcard {
+            head,
+            rest,
+            ignore_case,
+        })
+    }
+
+    /// Whether upper and lower case are the same to it.
+    pub(super) fn ignores_case(&self) -> bool {
+        self.ignore_case
+    }
+
+    /// Whether the whole of `text` matches.
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
+        match &self.rest {
+            None => self.same(text, &self.head),
+            Some(rest) => self.matches_around(text, rest).is_some(),
+        }
+    }
+
+    /// Takes off both ends, then each middle part at its first place; what is left is free.
+    fn matches_around<'t>(&self, text: &'t [u8], rest: &Rest) -> Option<&'t [u8]> {
+        let (head, text) = text.split_at_checked(self.head.len())?;
+        let (middle, tail) = text.split_at_checked(text.len().checked_sub(rest.tail.len())?)?;
+        if !self.same(head, &self.head) || !self.same(tail, &rest.tail) {
+            return None;
+        }
+        rest.middle
+            .iter()
+            .try_fold(middle, |text, part| part.after(text))
+    }
+
+    fn same(&self, text: &[u8], part: &[u8]) -> bool {
+        match self.ignore_case {
+            true => text.eq_ignore_ascii_case(part),
+            false => text == part,
+        }
+    }
+}
+
+/// The literal parts between the stars, escapes undone.
+fn split(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+    let mut parts = Vec::new();
+    let mut part = Vec::new();
+    let mut bytes = pattern.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'*' => parts.push(std::mem::take(&mut part)),
+            b'\\' => match bytes.next() {
+                Some(next @ (b'*' | b'\\')) => part.push(next),
+                _ => return Err("a backslash stands only before `*` or `\\` in a wildcard"),
+            },
+            byte => part.push(byte),
+        }
+    }
+    parts.push(part);
+    Ok(parts)
+}

@@ -1,0 +1,168 @@
+//! Who the client is: the peer, or whoever trusted proxies say.
+//!
+//! Nothing that an untrusted peer sends is believed. A forwarding header is read from its end, as
+//! far as trusted proxies wrote it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::FORWARDED;
+use http::{HeaderMap, HeaderName};
+use ipnet::IpNet;
+
+use super::Networks;
+
+mod forwarded;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// How the client's address is found.
+#[derive(Clone, Debug)]
+pub struct ClientIp {
+    trusted: Networks,
+    header: HeaderKind,
+}
+
+/// Where trusted proxies write the client's address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HeaderKind {
+    /// `X-Forwarded-For`, a list.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239), a list.
+    Forwarded,
+    /// A header that holds one address.
+    Single(HeaderName),
+}
+
+/// How an address becomes a counter key: its network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefixes {
+    /// Bits of an IPv4 address that count; 32 and more: all.
+    pub v4: u8,
+    /// Bits of an IPv6 address that count; 128 and more: all.
+    pub v6: u8,
+}
+
+// === impl ClientIp ===
+
+impl ClientIp {
+    /// Believes `header` from peers in `trusted`.
+    pub fn new(trusted: impl IntoIterator<Item = IpNet>, header: HeaderKind) -> Self {
+        let trusted = Networks::new(trusted);
+        Self { trusted, header }
+    }
+
+    /// Whether `ip` is a trusted proxy.
+    pub fn trusts(&self, ip: IpAddr) -> bool {
+        self.trusted.contains(ip)
+    }
+
+    /// The client behind `peer`.
+    pub fn resolve(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let peer = peer.to_canonical();
+        if self.trusted.is_empty() || !self.trusts(peer) {
+            return peer;
+        }
+        match &self.header {
+            HeaderKind::XForwardedFor => {
+                self.walk(peer, lines(headers, &X_FORWARDED_FOR).flat_map(hops))
+            }
+            HeaderKind::Forwarded => {
+                self.walk(peer, lines(headers, &FORWARDED).flat_map(forwarded::hops))
+            }
+            HeaderKind::Single(name) => single(headers, name).unwrap_or(peer),
+        }
+    }
+
+    /// The first hop from the end that is not trusted; else the last that is an address.
+    fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+        let mut client = peer;
+        for hop in hops {
+            let Some(hop) = hop else { break };
+            client = hop;
+            if !self.trusts(hop) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+// === impl HeaderKind ===
+
+impl HeaderKind {
+    /// The kind of the header called `name`.
+    pub fn named(name: HeaderName) -> Self {
+        match name {
+            name if name == X_FORWARDED_FOR => Self::XForwardedFor,
+            FORWARDED => Self::Forwarded,
+            name => Self::Single(name),
+        }
+    }
+}
+
+// === impl Prefixes ===
+
+impl Default for Prefixes {
+    fn default() -> Self {
+        Self { v4: 32, v6: 64 }
+    }
+}
+
+impl Prefixes {
+    /// How many bits of `ip` count.
+    pub const fn length(&self, ip: IpAddr) -> u8 {
+        match ip {
+            IpAddr::V4(_) => self.v4,
+            IpAddr::V6(_) => self.v6,
+        }
+    }
+
+    /// The network of `ip`, as its first address. An IPv4-mapped address is the IPv4 one.
+    pub fn network(&self, ip: IpAddr) -> IpAddr {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                let host = u32::MAX.checked_shr(self.v4.into()).unwrap_or(0);
+                IpAddr::V4((ip.to_bits() & !host).into())
+            }
+            IpAddr::V6(ip) => {
+                let host = u128::MAX.checked_shr(self.v6.into()).unwrap_or(0);
+                IpAddr::V6((ip.to_bits() & !host).into())
+            }
+        }
+    }
+}
+
+/// The lines of a header from the last to the first.
+fn lines<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'h [u8]> + use<'h> {
+    let lines = headers.get_all(name).iter().rev();
+    lines.map(|line| line.as_bytes())
+}
+
+/// The addresses of a list from the last to the first; `None`: not an address.
+fn hops(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
+    line.rsplit(|byte| *byte == b',').map(address)
+}
+
+fn single(headers: &HeaderMap, name: &HeaderName) -> Option<IpAddr> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    // Two of them: nobody knows which one the proxy wrote.
+    values.next().is_none().then(|| address(value.as_bytes()))?
+}
+
+/// An address with or without a port, IPv6 with or without brackets.
+fn address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?.trim_matches([' ', '\t']);
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    let with_port = || text.parse().ok().map(|socket: SocketAddr| socket.ip());
+    let bare = text.parse().ok();
+    let ip = bare.or_else(bracketed).or_else(with_port);
+    ip.map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests;

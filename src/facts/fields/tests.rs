@@ -1,0 +1,149 @@
+//! The field table is whole and its names are right.
+
+use std::collections::HashSet;
+
+use super::{Fields, all};
+use crate::expr::{Phase, Scheme, Type};
+
+#[test]
+fn names_are_unique() {
+    let names = Fields.names();
+    let distinct: HashSet<_> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len());
+}
+
+#[test]
+fn every_name_finds_its_row_and_no_usable_name_is_refused_first() {
+    for (at, field) in all().iter().enumerate() {
+        for name in field.aliases.iter().chain([&field.name]) {
+            let spec = Fields.field(name).unwrap();
+            assert_eq!(usize::from(spec.id.0), at, "{name}");
+            assert_eq!((spec.ty, spec.phase), (field.ty(), field.phase), "{name}");
+        }
+        assert!(
+            !field.doc.is_empty() && !field.doc.ends_with('.'),
+            "{}",
+            field.name
+        );
+    }
+}
+
+/// The contract of the rule language: every field with its type and phase.
+#[test]
+fn the_fields_of_the_language() {
+    let groups = [
+        (
+            Type::Bytes,
+            Phase::Request,
+            "http.request.method http.request.version http.request.full_uri http.request.uri http.request.uri.path http.request.uri.path.extension http.request.uri.query http.host http.referer http.user_agent http.cookie http.x_forwarded_for raw.http.request.uri.path raw.http.request.uri.query http.request.route http.request.id ip.src.country ip.src.continent ip.geoip.country ip.geoip.continent tls.version tls.cipher tls.sni tls.alpn tls.ja3 tls.ja3_raw tls.ja4 cf.tls_version cf.tls_cipher cf.bot_management.ja3_hash cf.bot_management.ja4",
+        ),
+        (
+            Type::Int,
+            Phase::Request,
+            "http.request.timestamp.sec http.request.body.size ip.src.asnum ip.geoip.asnum tls.client_hello_length",
+        ),
+        (Type::Ip, Phase::Request, "ip.src ip.peer"),
+        (Type::Bool, Phase::Request, "ssl"),
+        (
+            Type::Map,
+            Phase::Request,
+            "http.request.uri.args http.request.headers http.request.cookies",
+        ),
+        (
+            Type::Array,
+            Phase::Request,
+            "http.request.uri.args.names http.request.uri.args.values http.request.headers.names http.request.headers.values",
+        ),
+        (
+            Type::Int,
+            Phase::Response,
+            "http.response.code http.response.duration_ms http.response.body.size",
+        ),
+        (
+            Type::Bytes,
+            Phase::Response,
+            "http.response.content_type.media_type upstream.name upstream.error",
+        ),
+        (Type::Map, Phase::Response, "http.response.headers"),
+    ];
+    for (ty, phase, names) in groups {
+        for name in names.split(' ') {
+            let spec = Fields.field(name).unwrap_or_else(|| panic!("no {name}"));
+            assert_eq!((spec.ty, spec.phase), (ty, phase), "{name}");
+        }
+    }
+}
+
+#[test]
+fn only_header_names_ignore_case() {
+    let ignoring = |name| Fields.field(name).unwrap().names_ignore_case;
+    assert!(ignoring("http.request.headers") && ignoring("http.response.headers"));
+    assert!(!ignoring("http.request.cookies") && !ignoring("http.request.uri.args"));
+}
+
+#[test]
+fn fields_that_only_cloudflare_fills_are_refused_with_the_nearest() {
+    for name in [
+        "cf.bot_management.score",
+        "cf.threat_score",
+        "cf.waf.score",
+        "cf.waf.score.sqli",
+        "cf.edge.server_port",
+        "cf.colo.id",
+        "cf.client.bot",
+        "cf.something.new",
+    ] {
+        assert!(Fields.field(name).is_none(), "{name}");
+        let why = Fields.refusal(name).unwrap_or_else(|| panic!("{name}"));
+        assert!(
+            why.starts_with(&format!("only Cloudflare can fill `{name}`; nearest: ")),
+            "{why}"
+        );
+    }
+    assert!(
+        Fields
+            .refusal("ip.src.city")
+            .unwrap()
+            .contains("`ip.src.country`")
+    );
+    assert!(
+        Fields
+            .refusal("http.request.body.raw")
+            .unwrap()
+            .contains("body.size")
+    );
+}
+
+#[test]
+fn a_mistyped_name_is_not_a_refusal() {
+    for name in [
+        "http.request.uri.pth",
+        "ip.sr",
+        "tls.ja5",
+        "ip.src.contry",
+        "http.request.body.sze",
+        "cf",
+        "",
+        "http.request.body",
+    ] {
+        assert_eq!(Fields.refusal(name), None, "{name}");
+    }
+}
+
+/// What `refusal` names as nearest must exist.
+#[test]
+fn the_nearest_fields_exist() {
+    for name in Fields.names() {
+        assert!(Fields.field(name).is_some());
+    }
+    for (_, _, nearest) in super::refused::rows() {
+        for quoted in nearest.split('`').skip(1).step_by(2) {
+            let field = quoted.split([' ', '[']).next().unwrap();
+            let known = Fields.field(field).is_some();
+            assert!(
+                known || ["matches", "lockgate"].contains(&field),
+                "{quoted}"
+            );
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! A request head with exactly one meaning.
+//!
+//! Stands behind hyper, which has parsed the bytes, and refuses whatever two readers could take in
+//! two ways: framing, host, target, path. It never repairs a head and knows nothing of routes.
+//!
+//! In HTTP/1 hyper settles some things before this module can see them: it drops a
+//! `Content-Length` beside `Transfer-Encoding`, merges equal `Content-Length` lines, cuts a
+//! fragment off the target, takes lines that end in LF alone, and answers 400 to a
+//! `Transfer-Encoding` that does not end in `chunked`.
+
+use std::borrow::Cow;
+
+use http::request::Parts;
+use http::{HeaderMap, Method, Version};
+
+use super::{host, path};
+use fields::Fields;
+
+mod fields;
+
+/// What a valid request head says.
+#[derive(Clone, Debug)]
+pub struct Head<'r> {
+    /// The method.
+    pub method: &'r Method,
+    /// The version.
+    pub version: Version,
+    /// Came over TLS.
+    pub secure: bool,
+    /// The host's name in normal form, without a port; empty if HTTP/1.0 named none.
+    pub host: Cow<'r, str>,
+    /// The port that the client named, unless it is the default one.
+    pub port: Option<u16>,
+    /// The path in normal form, or `*`.
+    pub path: Cow<'r, str>,
+    /// The path as it came.
+    pub raw_path: &'r str,
+    /// The query as it came, without `?`.
+    pub query: Option<&'r str>,
+    /// How long the body says it is.
+    pub body: BodyLength,
+    /// The protocol that the client wants to change to, of those that the gateway lets through.
+    pub upgrade: Option<Upgrade>,
+    /// The client waits for `100 Continue`.
+    pub expects_continue: bool,
+    /// The client reads trailers (`TE: trailers`).
+    pub accepts_trailers: bool,
+    target: &'r str,
+}
+
+/// How long a request body says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// There is none.
+    None,
+    /// `Content-Length`.
+    Declared(u64),
+    /// Chunked, or an HTTP/2 stream without `content-length`.
+    Unknown,
+}
+
+/// A protocol that a connection may change to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// RFC 6455.
+    WebSocket,
+}
+
+/// Why a request head is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Not HTTP/1.0, HTTP/1.1 or HTTP/2.
+    Version,
+    /// CONNECT, which is for proxies.
+    Connect,
+    /// Neither an origin-form target nor one that can be made into it.
+    Target,
+    /// None, several or a bad `Host`.
+    Host,
+    /// `Host` is not the authority of the target.
+    Authority,
+    /// Several or a bad `Content-Length`.
+    ContentLength,
+    /// A `Transfer-Encoding` that is not exactly `chunked`.
+    TransferEncoding,
+    /// A transfer coding that the gateway does not know.
+    UnknownCoding,
+    /// Both `Content-Length` and `Transfer-Encoding`.
+    Framing,
+    /// A control character in a field.
+    FieldValue,
+    /// A field that some origins take for one the gateway vouches for (`x_forwarded_for`).
+    Twin,
+    /// A field about the connection in HTTP/2.
+    ConnectionField,
+    /// A path without a normal form.
+    Path(path::Bad),
+    /// A control character in the query.
+    Query,
+}
+
+// === impl Head ===
+
+impl<'r> Head<'r> {
+    /// Reads the head of a request that came over TLS or not.
+    pub fn read(parts: &'r Parts, over_tls: bool) -> Result<Self, Malformed> {
+        let fields = Fields::read(&parts.headers, parts.version)?;
+        let target = target(parts)?;
+        let host = host(parts, fields.host, if over_tls { 443 } else { 80 })?;
+        let (raw_path, query) = split_query(target);
+        let body = fields.body(parts.version);
+        Ok(Head {
+            method: &parts.method,
+            version: parts.version,
+            secure: over_tls,
+            host: host.name,
+            port: host.port,
+            path: normal_path(&parts.method, raw_path)?,
+            raw_path,
+            query: check_query(query)?,
+            body,
+            upgrade: upgrade(parts, &fields, body),
+            expects_continue: fields.expects_continue,
+            accepts_trailers: fields.accepts_trailers,
+            target,
+        })
+    }
+
+    /// The head of a request that is known to have no body: an HTTP/2 stream that has ended.
+    pub fn without_body(mut self) -> Self {
+        self.body = BodyLength::None;
+        self
+    }
+
+    /// Whether a body may follow.
+    pub fn has_body(&self) -> bool {
+        !matches!(self.body, BodyLength::None | BodyLength::Declared(0))
+    }
+
+    /// The declared size of the body; `None`: not declared.
+    pub fn body_size(&self) -> Option<u64> {
+        match self.body {
+            BodyLength::None => Some(0),
+            BodyLength::Declared(size) => Some(size),
+            BodyLength::Unknown => None,
+        }
+    }
+
+    /// The host with its port, unless that is the default one.
+    pub fn authority(&self) -> Cow<'_, str> {
+        match self.port {
+            None => Cow::Borrowed(&self.host),
+            Some(port) => Cow::Owned(format!("{}:{port}", self.host)),
+        }
+    }
+
+    /// The normal path and the query.
+    pub fn uri(&self) -> Cow<'_, str> {
+        match (&self.path, self.query) {
+            (Cow::Borrowed(_), _) => Cow::Borrowed(self.target),
+            (Cow::Owned(path), None) => Cow::Borrowed(path),
+            (Cow::Owned(path), Some(query)) => Cow::Owned(format!("{path}?{query}")),
+        }
+    }
+
+    /// The path and query as they came, in origin form.
+    pub fn raw_uri(&self) -> &'r str {
+        self.target
+    }
+}
+
+// === impl Malformed ===
+
+impl Malformed {
+    /// The label in metrics.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Malformed::Version => "version",
+            Malformed::Connect => "connect",
+            Malformed::Target => "target",
+            Malformed::Host => "host",
+            Malformed::Authority => "authority",
+            Malformed::ContentLength => "content_length",
+            Malformed::TransferEncoding => "transfer_encoding",
+            Malformed::UnknownCoding => "unknown_coding",
+            Malformed::Framing => "framing",
+            Malformed::FieldValue => "field_value",
+            Malformed::Twin => "field_name",
+            Malformed::ConnectionField => "connection_field",
+            Malformed::Path(_) => "path",
+            Malformed::Query => "query",
+        }
+    }
+
+    /// The status that answers it.
+    pub const fn status(self) -> u16 {
+        match self {
+            Malformed::UnknownCoding => 501,
+            _ => 400,
+        }
+    }
+}
+
+/// The target in origin form, or `*`.
+fn target(parts: &Parts) -> Result<&str, Malformed> {
+    if parts.method == Method::CONNECT {
+        return Err(Malformed::Connect);
+    }
+    let uri = &parts.uri;
+    let known = matches!(uri.scheme_str(), None | Some("http" | "https"));
+    // An authority without a scheme is the authority form, which is for CONNECT alone.
+    let absolute = uri.authority().is_some() == uri.scheme().is_some();
+    if !known || !absolute {
+        return Err(Malformed::Target);
+    }
+    match uri.path_and_query().map(|target| target.as_str()) {
+        Some("*") if parts.method != Method::OPTIONS => Err(Malformed::Target),
+        Some("") | None if uri.authority().is_some() => Ok("/"),
+        // `http://host?query`: legal, but with no origin form of its own bytes.
+        Some(target) if target.starts_with('?') => Err(Malformed::Target),
+        Some(target) => Ok(target),
+        None => Err(Malformed::Target),
+    }
+}
+
+/// RFC 9112, section 3.2 and RFC 9113, section 8.3.1.
+fn host<'r>(
+    parts: &'r Parts,
+    field: Option<&'r str>,
+    default_port: u16,
+) -> Result<host::Host<'r>, Malformed> {
+    let read = |text| host::parse(text, default_port).ok_or(Malformed::Host);
+    let authority = parts
+        .uri
+        .authority()
+        .map(|a| read(a.as_str()))
+        .transpose()?;
+    let field = field.map(read).transpose()?;
+    match (authority, field) {
+        (Some(authority), Some(field)) if authority == field => Ok(authority),
+        (Some(_), Some(_)) => Err(Malformed::Authority),
+        (Some(_), None) if parts.version == Version::HTTP_11 => Err(Malformed::Host),
+        (Some(host), None) | (None, Some(host)) => Ok(host),
+        (None, None) if parts.version == Version::HTTP_10 => Ok(host::Host {
+            name: Cow::Borrowed(""),
+            port: None,
+        }),
+        (None, None) => Err(Malformed::Host),
+    }
+}
+
+fn split_query(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    }
+}
+
+fn normal_path<'r>(method: &Method, path: &'r str) -> Result<Cow<'r, str>, Malformed> {
+    match path {
+        "*" if method == Method::OPTIONS => Ok(Cow::Borrowed(path)),
+        _ => path::normalise(path).map_err(Malformed::Path),
+    }
+}
+
+fn check_query(query: Option<&str>) -> Result<Option<&str>, Malformed> {
+    let control = |query: &str| query.bytes().any(|b| b <= b' ' || b == 0x7f);
+    match query {
+        Some(query) if control(query) => Err(Malformed::Query),
+        _ => Ok(query),
+    }
+}
+
+/// A tunnel starts only where nothing but the tunnel can follow the head.
+fn upgrade(parts: &Parts, fields: &Fields<'_>, body: BodyLength) -> Option<Upgrade> {
+    let asked = fields.connection_upgrade && is_websocket(&parts.headers);
+    let alone = matches!(body, BodyLength::None | BodyLength::Declared(0));
+    let may = parts.version == Version::HTTP_11 && parts.method == Method::GET;
+    (asked && alone && may).then_some(Upgrade::WebSocket)
+}
+
+fn is_websocket(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(http::header::UPGRADE).iter();
+    let first = values.next().map(|value| value.as_bytes());
+    first.is_some_and(|value| value.eq_ignore_ascii_case(b"websocket")) && values.next().is_none()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! One pass over the header fields: what they say about framing, host and connection.
+
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Version};
+
+use super::{BodyLength, Malformed};
+use crate::facts::twins;
+
+/// What the fields of a request say about how to read it.
+#[derive(Default)]
+pub struct Fields<'r> {
+    /// The only `Host`.
+    pub host: Option<&'r str>,
+    /// `Connection` holds `upgrade`.
+    pub connection_upgrade: bool,
+    /// `Expect: 100-continue`.
+    pub expects_continue: bool,
+    /// `TE` holds `trailers`.
+    pub accepts_trailers: bool,
+    length: Option<u64>,
+    chunked: bool,
+}
+
+// === impl Fields ===
+
+impl<'r> Fields<'r> {
+    /// Reads all fields; the first bad one is the error.
+    pub fn read(headers: &'r HeaderMap, version: Version) -> Result<Self, Malformed> {
+        if !matches!(
+            version,
+            Version::HTTP_10 | Version::HTTP_11 | Version::HTTP_2
+        ) {
+            return Err(Malformed::Version);
+        }
+        let mut fields = Fields::default();
+        for (name, value) in headers {
+            check_value(value)?;
+            if version == Version::HTTP_2 {
+                check_connection_field(name, value)?;
+            }
+            fields.take(name, value, version)?;
+        }
+        match fields.chunked && fields.length.is_some() {
+            true => Err(Malformed::Framing),
+            false => Ok(fields),
+        }
+    }
+
+    /// How long the body says it is.
+    pub fn body(&self, version: Version) -> BodyLength {
+        match self.length {
+            Some(length) => BodyLength::Declared(length),
+            None if self.chunked || version == Version::HTTP_2 => BodyLength::Unknown,
+            None => BodyLength::None,
+        }
+    }
+
+    fn take(
+        &mut self,
+        name: &HeaderName,
+        value: &'r HeaderValue,
+        version: Version,
+    ) -> Result<(), Malformed> {
+        match *name {
+            header::HOST => self.take_host(value)?,
+            header::CONTENT_LENGTH => self.take_length(value)?,
+            header::TRANSFER_ENCODING => self.take_coding(value, version)?,
+            header::CONNECTION => self.connection_upgrade |= has_token(value, b"upgrade"),
+            header::TE => self.accepts_trailers |= has_token(value, b"trailers"),
+            header::EXPECT => {
+                self.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+            }
+            _ if twins::is_twin(name.as_str()) => return Err(Malformed::Twin),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_host(&mut self, value: &'r HeaderValue) -> Result<(), Malformed> {
+        let host = value.to_str().map_err(|_| Malformed::Host)?;
+        match self.host.replace(host) {
+            None => Ok(()),
+            Some(_) => Err(Malformed::Host),
+        }
+    }
+
+    fn take_length(&mut self, value: &HeaderValue) -> Result<(), Malformed> {
+        let length = digits(value.as_bytes()).ok_or(Malformed::ContentLength)?;
+        match self.length.replace(length) {
+            None => Ok(()),
+            Some(_) => Err(Malformed::ContentLength),
+        }
+    }
+
+    /// RFC 9112, section 6.1: HTTP/1.0 has no transfer codings, and a list of them has as many
+    /// readings as readers.
+    fn take_coding(&mut self, value: &HeaderValue, version: Version) -> Result<(), Malformed> {
+        if version != Version::HTTP_11 || self.chunked {
+            return Err(Malformed::TransferEncoding);
+        }
+        check_coding(value.as_bytes())?;
+        self.chunked = true;
+        Ok(())
+    }
+}
+
+/// Exactly `chunked`. Another coding, alone or in front of it, is an unknown one; what is not even
+/// a list of codings that ends there has no meaning.
+fn check_coding(value: &[u8]) -> Result<(), Malformed> {
+    let mut codings = value.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let last = codings.next().unwrap_or_default();
+    let others = codings.try_fold(0, |count, coding| is_unknown(coding).then_some(count + 1));
+    match others {
+        Some(0) if is_chunked(last) => Ok(()),
+        Some(0) if is_unknown(last) => Err(Malformed::UnknownCoding),
+        Some(_) if is_chunked(last) => Err(Malformed::UnknownCoding),
+        _ => Err(Malformed::TransferEncoding),
+    }
+}
+
+fn is_chunked(coding: &[u8]) -> bool {
+    coding.eq_ignore_ascii_case(b"chunked")
+}
+
+fn is_unknown(coding: &[u8]) -> bool {
+    is_token(coding) && !is_chunked(coding)
+}
+
+/// RFC 9113, section 8.2.2.
+fn check_connection_field(name: &HeaderName, value: &HeaderValue) -> Result<(), Malformed> {
+    let bad = match *name {
+        header::CONNECTION | header::TRANSFER_ENCODING | header::UPGRADE => true,
+        header::TE => value.as_bytes() != b"trailers",
+        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+    };
+    match bad {
+        true => Err(Malformed::ConnectionField),
+        false => Ok(()),
+    }
+}
+
+fn check_value(value: &HeaderValue) -> Result<(), Malformed> {
+    match has_control(value.as_bytes()) {
+        true => Err(Malformed::FieldValue),
+        false => Ok(()),
+    }
+}
+
+/// Whether there is a control character but the tab. Looks at every byte, without branches, so
+/// that the compiler can take many at a time.
+fn has_control(value: &[u8]) -> bool {
+    let control = |byte: u8| (byte < b' ') & (byte != b'\t') | (byte == 0x7f);
+    value
+        .iter()
+        .fold(false, |found, byte| found | control(*byte))
+}
+
+fn digits(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0u64, |number, byte| {
+        let digit = char::from(*byte).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+fn has_token(value: &HeaderValue, token: &[u8]) -> bool {
+    let mut tokens = value.as_bytes().split(|byte| *byte == b',');
+    tokens.any(|part| part.trim_ascii().eq_ignore_ascii_case(token))
+}
+
+/// RFC 9110, section 5.6.2.
+fn is_token(text: &[u8]) -> bool {
+    let may = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
+    !text.is_empty() && text.iter().all(may)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_control;
+
+    // No safe constructor makes a value with one, but hyper trusts its parser and checks nothing
+    // in a release build.
+    #[test]
+    fn every_control_character_is_seen() {
+        for byte in 0..=u8::MAX {
+            let control = (byte < 0x20 && byte != b'\t') || byte == 0x7f;
+            for at in [0, 7, 40] {
+                let mut value = *b"a value that is longer than one register holds";
+                value[at] = byte;
+                assert_eq!(has_control(&value), control, "{byte:#x}");
+            }
+        }
+    }
+}

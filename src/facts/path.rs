@@ -1,0 +1,174 @@
+//! The one normal form of a path, so that `//login`, `/./login` and `/%6cogin` are all `/login`.
+//!
+//! Escapes of unreserved characters are decoded and the others written in upper case, bytes that
+//! a path cannot hold are escaped, empty segments are dropped, then dot segments are resolved
+//! (RFC 3986, sections 5.2.4 and 6.2.2). `%2F` stays: it is not a separator. Whatever an origin
+//! could read as another path is refused, never repaired. Queries are not touched here.
+
+use std::borrow::Cow;
+
+/// Why a path has no normal form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// It does not start with `/`.
+    Relative,
+    /// A `%` without two hexadecimal digits.
+    Escape,
+    /// `%00`.
+    Nul,
+    /// A control character or a space.
+    Control,
+    /// A `\`, which some origins take for `/`.
+    Backslash,
+    /// A `?` or `#`, which ends a path.
+    Delimiter,
+    /// A segment that an origin could take for `.` or `..`: `..%2f`, `%2e%2e%5c`, `..;a`.
+    HiddenDots,
+}
+
+/// The normal form of `path`; borrowed if it already is.
+pub fn normalise(path: &str) -> Result<Cow<'_, str>, Bad> {
+    if is_plain(path.as_bytes()) {
+        return Ok(Cow::Borrowed(path));
+    }
+    let built = build(path)?;
+    Ok(if built == path {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(built)
+    })
+}
+
+/// Whether a quick look shows that `path` is normal. `false` says nothing.
+fn is_plain(path: &[u8]) -> bool {
+    let mut last = 0;
+    for &byte in path {
+        let starts_odd = last == b'/' && (byte == b'/' || byte == b'.');
+        if starts_odd || !may_stand(byte) && byte != b'/' {
+            return false;
+        }
+        last = byte;
+    }
+    path.first() == Some(&b'/')
+}
+
+fn build(path: &str) -> Result<String, Bad> {
+    let segments = path.strip_prefix('/').ok_or(Bad::Relative)?;
+    let mut out = String::with_capacity(path.len());
+    let mut directory = false;
+    for segment in segments.split('/') {
+        let start = out.len();
+        out.push('/');
+        push_segment(&mut out, segment)?;
+        let kind = kind(out.get(start + 1..).unwrap_or_default())?;
+        directory = kind != Kind::Name;
+        if directory {
+            out.truncate(start);
+        }
+        if kind == Kind::Up {
+            out.truncate(out.rfind('/').unwrap_or(0));
+        }
+    }
+    if directory {
+        out.push('/');
+    }
+    Ok(out)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Name,
+    Stay,
+    Up,
+}
+
+fn kind(segment: &str) -> Result<Kind, Bad> {
+    match segment {
+        "" | "." => Ok(Kind::Stay),
+        ".." => Ok(Kind::Up),
+        name if hides_dots(name) => Err(Bad::HiddenDots),
+        _ => Ok(Kind::Name),
+    }
+}
+
+/// Whether an origin that decodes `%2F` or `%5C`, or that cuts path parameters off, would see a
+/// dot segment.
+fn hides_dots(segment: &str) -> bool {
+    segment
+        .split("%2F")
+        .flat_map(|part| part.split("%5C"))
+        .any(|part| matches!(without_parameters(part), "." | ".."))
+}
+
+fn without_parameters(part: &str) -> &str {
+    let part = part.split_once(';').map_or(part, |(name, _)| name);
+    part.split_once("%3B").map_or(part, |(name, _)| name)
+}
+
+fn push_segment(out: &mut String, segment: &str) -> Result<(), Bad> {
+    let mut bytes = segment.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => push_decoded(out, decode(bytes.next(), bytes.next())?)?,
+            b'\\' => return Err(Bad::Backslash),
+            b'?' | b'#' => return Err(Bad::Delimiter),
+            0..=b' ' | 0x7f => return Err(Bad::Control),
+            _ if may_stand(byte) => out.push(char::from(byte)),
+            _ => push_escape(out, byte),
+        }
+    }
+    Ok(())
+}
+
+fn push_decoded(out: &mut String, byte: u8) -> Result<(), Bad> {
+    match byte {
+        0 => return Err(Bad::Nul),
+        _ if is_unreserved(byte) => out.push(char::from(byte)),
+        _ => push_escape(out, byte),
+    }
+    Ok(())
+}
+
+fn push_escape(out: &mut String, byte: u8) {
+    out.push('%');
+    for digit in [byte >> 4, byte & 15] {
+        let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
+        out.push(digit.to_ascii_uppercase());
+    }
+}
+
+fn decode(high: Option<u8>, low: Option<u8>) -> Result<u8, Bad> {
+    let digit = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16));
+    match (digit(high), digit(low)) {
+        (Some(high), Some(low)) => u8::try_from(high * 16 + low).map_err(|_| Bad::Escape),
+        _ => Err(Bad::Escape),
+    }
+}
+
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// Whether a byte stands for itself in a segment: `pchar` of RFC 3986 without escapes, and the
+/// brackets, which are reserved and so not equal to their escapes.
+fn may_stand(byte: u8) -> bool {
+    STANDS.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+static STANDS: [bool; 256] = stands();
+
+#[allow(clippy::indexing_slicing)] // in a constant: a wrong index does not compile
+const fn stands() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < 0x80 {
+        table[byte as usize] = is_unreserved(byte)
+            || matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
+            || matches!(byte, b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']');
+        byte += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

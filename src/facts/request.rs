@@ -1,0 +1,273 @@
+//! The facts of one request: what a compiled expression asks, by field number.
+//!
+//! Everything is borrowed; cookies, arguments and places are worked out when first asked for and
+//! kept. Nothing here changes a request.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+use http::HeaderMap;
+
+use super::cookies::{self, Cookie};
+use super::fields::{self, Getter};
+use super::query::{self, Argument};
+use super::{Connection, Head};
+use crate::clock::Timestamp;
+use crate::expr::{Facts, FieldId};
+
+/// Where addresses are looked up. `None`: not known, or no database.
+pub trait GeoSource {
+    /// The number of the autonomous system.
+    fn asn(&self, ip: IpAddr) -> Option<u32>;
+    /// The ISO 3166-1 code of the country, in capitals.
+    fn country(&self, ip: IpAddr) -> Option<[u8; 2]>;
+    /// The two-letter code of the continent, in capitals.
+    fn continent(&self, ip: IpAddr) -> Option<[u8; 2]>;
+}
+
+/// No database: nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoGeo;
+
+/// The facts of a request.
+pub struct RequestFacts<'r> {
+    /// The head.
+    pub head: &'r Head<'r>,
+    /// All header fields.
+    pub headers: &'r HeaderMap,
+    /// The connection that it came on.
+    pub connection: &'r Connection,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The template of the matched route.
+    pub route: Option<&'r str>,
+    /// The request's own identifier.
+    pub id: &'r str,
+    /// When it came.
+    pub now: Timestamp,
+    /// Where addresses are looked up.
+    pub geo: &'r dyn GeoSource,
+    cookies: OnceCell<Vec<Cookie<'r>>>,
+    arguments: OnceCell<Vec<Argument<'r>>>,
+    asn: OnceCell<Option<u32>>,
+    country: OnceCell<Option<[u8; 2]>>,
+    continent: OnceCell<Option<[u8; 2]>>,
+}
+
+/// What the response phase knows beside the request.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseFacts<'r> {
+    /// The status.
+    pub status: u16,
+    /// All header fields.
+    pub headers: &'r HeaderMap,
+    /// From the request's head to the response's.
+    pub duration_ms: u64,
+    /// Bytes of the body, where known.
+    pub body_size: Option<u64>,
+    /// The upstream that answered or failed.
+    pub upstream: Option<&'r str>,
+    /// How it failed.
+    pub upstream_error: Option<&'r str>,
+}
+
+/// A request's facts, with the response's once there is one.
+#[derive(Clone, Copy)]
+pub struct View<'a, 'r> {
+    /// The request.
+    pub request: &'a RequestFacts<'r>,
+    /// The response; `None` in the request phase.
+    pub response: Option<&'a ResponseFacts<'a>>,
+}
+
+// === impl RequestFacts ===
+
+impl<'r> RequestFacts<'r> {
+    /// The facts of the request with this head. The route and `id` can be set later.
+    pub fn new(
+        head: &'r Head<'r>,
+        headers: &'r HeaderMap,
+        connection: &'r Connection,
+        client: IpAddr,
+        now: Timestamp,
+        geo: &'r dyn GeoSource,
+    ) -> Self {
+        Self {
+            head,
+            headers,
+            connection,
+            client,
+            route: None,
+            id: "",
+            now,
+            geo,
+            cookies: OnceCell::new(),
+            arguments: OnceCell::new(),
+            asn: OnceCell::new(),
+            country: OnceCell::new(),
+            continent: OnceCell::new(),
+        }
+    }
+
+    /// The same facts for the response phase.
+    pub fn with_response<'a>(&'a self, response: &'a ResponseFacts<'a>) -> View<'a, 'r> {
+        View {
+            request: self,
+            response: Some(response),
+        }
+    }
+
+    /// The cookies, in order.
+    pub fn cookies(&self) -> &[Cookie<'r>] {
+        self.cookies.get_or_init(|| cookies::parse(self.headers))
+    }
+
+    /// The query arguments, in order.
+    pub fn arguments(&self) -> &[Argument<'r>] {
+        let parse = || query::parse(self.head.query.unwrap_or_default());
+        self.arguments.get_or_init(parse)
+    }
+
+    /// The client's autonomous system.
+    pub fn asn(&self) -> Option<u32> {
+        *self.asn.get_or_init(|| self.geo.asn(self.client))
+    }
+
+    /// The client's country.
+    pub fn country(&self) -> Option<&[u8; 2]> {
+        let look_up = || self.geo.country(self.client);
+        self.country.get_or_init(look_up).as_ref()
+    }
+
+    /// The client's continent.
+    pub fn continent(&self) -> Option<&[u8; 2]> {
+        let look_up = || self.geo.continent(self.client);
+        self.continent.get_or_init(look_up).as_ref()
+    }
+
+    fn view(&self) -> View<'_, 'r> {
+        View {
+            request: self,
+            response: None,
+        }
+    }
+}
+
+impl Facts for RequestFacts<'_> {
+    fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>> {
+        self.view().get_bytes(field)
+    }
+
+    fn int(&self, field: FieldId) -> Option<i64> {
+        self.view().int(field)
+    }
+
+    fn ip(&self, field: FieldId) -> Option<IpAddr> {
+        self.view().ip(field)
+    }
+
+    fn bool(&self, field: FieldId) -> Option<bool> {
+        self.view().bool(field)
+    }
+
+    fn element(&self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'_, [u8]>> {
+        self.view().get_element(field, name, index)
+    }
+
+    fn each(
+        &self,
+        field: FieldId,
+        name: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) {
+        self.view().each(field, name, visit);
+    }
+}
+
+// === impl View ===
+
+impl<'a> View<'a, '_> {
+    fn get_bytes(self, field: FieldId) -> Option<Cow<'a, [u8]>> {
+        match fields::getter(field)? {
+            Getter::Bytes(get) => get(self),
+            _ => None,
+        }
+    }
+
+    fn get_element(self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'a, [u8]>> {
+        match fields::getter(field)? {
+            Getter::Map(source) => source.value(self, name, index),
+            Getter::Names(source) if name.is_none() => source.name(self, index),
+            Getter::Values(source) if name.is_none() => source.value(self, None, index),
+            _ => None,
+        }
+    }
+}
+
+impl Facts for View<'_, '_> {
+    fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>> {
+        self.get_bytes(field)
+    }
+
+    fn int(&self, field: FieldId) -> Option<i64> {
+        match fields::getter(field)? {
+            Getter::Int(get) => get(*self),
+            _ => None,
+        }
+    }
+
+    fn ip(&self, field: FieldId) -> Option<IpAddr> {
+        match fields::getter(field)? {
+            Getter::Ip(get) => get(*self),
+            _ => None,
+        }
+    }
+
+    fn bool(&self, field: FieldId) -> Option<bool> {
+        match fields::getter(field)? {
+            Getter::Bool(get) => get(*self),
+            _ => None,
+        }
+    }
+
+    fn element(&self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'_, [u8]>> {
+        self.get_element(field, name, index)
+    }
+
+    fn each(
+        &self,
+        field: FieldId,
+        name: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) {
+        match fields::getter(field) {
+            Some(Getter::Map(source)) => source.each_value(*self, name, visit),
+            Some(Getter::Names(source)) if name.is_none() => source.each_name(*self, visit),
+            Some(Getter::Values(source)) if name.is_none() => {
+                source.each_value(*self, None, visit);
+            }
+            _ => {}
+        }
+    }
+}
+
+// === impl NoGeo ===
+
+impl GeoSource for NoGeo {
+    fn asn(&self, _: IpAddr) -> Option<u32> {
+        None
+    }
+
+    fn country(&self, _: IpAddr) -> Option<[u8; 2]> {
+        None
+    }
+
+    fn continent(&self, _: IpAddr) -> Option<[u8; 2]> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Finds the ClientHello in TLS records and gives a view of its parts (RFC 8446, section 4.1.2).
+//!
+//! The outer structure must add up. An extension whose body does not is taken as empty: whether
+//! such a hello is served is for the TLS library to say.
+
+use std::borrow::Cow;
+
+use super::Error;
+use super::cursor::Cursor;
+
+/// A view of a ClientHello message. GREASE values (RFC 8701) are never shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientHello<'a> {
+    version: u16,
+    ciphers: &'a [u8],
+    extensions: &'a [u8],
+    has_server_name: bool,
+    server_name: Option<&'a str>,
+    groups: &'a [u8],
+    point_formats: &'a [u8],
+    signature_algorithms: &'a [u8],
+    first_protocol: &'a [u8],
+    supported_versions: Option<&'a [u8]>,
+}
+
+/// Extension numbers that the fingerprints look into (IANA, TLS ExtensionType Values).
+pub(super) mod extension {
+    pub(in super::super) const SERVER_NAME: u16 = 0;
+    pub(in super::super) const GROUPS: u16 = 10;
+    pub(in super::super) const POINT_FORMATS: u16 = 11;
+    pub(in super::super) const SIGNATURE_ALGORITHMS: u16 = 13;
+    pub(in super::super) const ALPN: u16 = 16;
+    pub(in super::super) const SUPPORTED_VERSIONS: u16 = 43;
+}
+
+/// The handshake message (type, 24-bit length, body) that starts these TLS records, put together
+/// again where it spans several of them. Bytes after the message are ignored.
+pub fn client_hello(records: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    let mut input = Cursor::new(records);
+    let first = fragment(&mut input)?;
+    if let Some(length) = complete(first)? {
+        return first
+            .get(..length)
+            .map(Cow::Borrowed)
+            .ok_or(Error::Incomplete);
+    }
+    let mut joined = first.to_vec();
+    loop {
+        joined.extend_from_slice(fragment(&mut input)?);
+        if let Some(length) = complete(&joined)? {
+            joined.truncate(length);
+            return Ok(Cow::Owned(joined));
+        }
+    }
+}
+
+// === impl ClientHello ===
+
+impl<'a> ClientHello<'a> {
+    /// Reads a handshake message as [`client_hello`] returns it.
+    pub fn parse(message: &'a [u8]) -> Result<Self, Error> {
+        let length = complete(message)?.ok_or(Error::Incomplete)?;
+        let body = message.get(4..length).ok_or(Error::Incomplete)?;
+        Self::body(body).ok_or(Error::Malformed)
+    }
+
+    fn body(bytes: &'a [u8]) -> Option<Self> {
+        let mut input = Cursor::new(bytes);
+        let mut hello = Self {
+            version: input.u16()?,
+            ..Self::default()
+        };
+        let _random = input.take(32)?;
+        let _session = input.vec8()?;
+        hello.ciphers = input.vec16()?;
+        let _compression = input.vec8()?;
+        // Before TLS 1.2 a hello may end here (RFC 5246, section 7.4.1.2).
+        if !input.is_empty() {
+            hello.extensions = input.vec16()?;
+        }
+        hello.look_into_extensions()?;
+        input.is_empty().then_some(hello)
+    }
+
+    fn look_into_extensions(&mut self) -> Option<()> {
+        let mut input = Cursor::new(self.extensions);
+        while !input.is_empty() {
+            let number = input.u16()?;
+            let mut body = Cursor::new(input.vec16()?);
+            match number {
+                extension::SERVER_NAME => {
+                    self.has_server_name = true;
+                    self.server_name = host_name(body);
+                }
+                extension::GROUPS => self.groups = body.vec16().unwrap_or_default(),
+                extension::POINT_FORMATS => self.point_formats = body.vec8().unwrap_or_default(),
+                extension::SIGNATURE_ALGORITHMS => {
+                    self.signature_algorithms = body.vec16().unwrap_or_default();
+                }
+                extension::ALPN => self.first_protocol = first_protocol(body).unwrap_or_default(),
+                extension::SUPPORTED_VERSIONS => {
+                    self.supported_versions = Some(body.vec8().unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// The version field of the message itself; 1.3 clients say 1.2 here.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The highest version of the `supported_versions` extension, 0 where it names none;
+    /// the message's own version where the extension is absent.
+    pub fn highest_version(&self) -> u16 {
+        self.supported_versions
+            .map_or(self.version, |list| numbers(list).max().unwrap_or_default())
+    }
+
+    /// Cipher suites, in the client's order.
+    pub fn ciphers(&self) -> impl Iterator<Item = u16> + 'a {
+        numbers(self.ciphers)
+    }
+
+    /// Extension numbers, in the client's order.
+    pub fn extensions(&self) -> impl Iterator<Item = u16> + 'a {
+        let mut input = Cursor::new(self.extensions);
+        std::iter::from_fn(move || {
+            let number = input.u16()?;
+            input.vec16()?;
+            Some(number)
+        })
+        .filter(|&number| !is_grease(number))
+    }
+
+    /// Supported groups (elliptic curves), in the client's order.
+    pub fn groups(&self) -> impl Iterator<Item = u16> + 'a {
+        numbers(self.groups)
+    }
+
+    /// Elliptic curve point formats, in the client's order.
+    pub fn point_formats(&self) -> impl Iterator<Item = u8> + 'a {
+        self.point_formats.iter().copied()
+    }
+
+    /// Signature algorithms, in the client's order.
+    pub fn signature_algorithms(&self) -> impl Iterator<Item = u16> + 'a {
+        numbers(self.signature_algorithms)
+    }
+
+    /// The first protocol that ALPN offers; empty where there is none.
+    pub fn first_protocol(&self) -> &'a [u8] {
+        self.first_protocol
+    }
+
+    /// Whether there is a server name extension, whatever it holds.
+    pub fn has_server_name(&self) -> bool {
+        self.has_server_name
+    }
+
+    /// The host name that the client asked for, as sent.
+    pub fn server_name(&self) -> Option<&'a str> {
+        self.server_name
+    }
+}
+
+/// The payload of the next TLS record (RFC 8446, section 5.1).
+fn fragment<'a>(input: &mut Cursor<'a>) -> Result<&'a [u8], Error> {
+    const HANDSHAKE: u8 = 22;
+    if input.u8().ok_or(Error::Incomplete)? != HANDSHAKE {
+        return Err(Error::NotHandshake);
+    }
+    let _version = input.u16().ok_or(Error::Incomplete)?;
+    input.vec16().ok_or(Error::Incomplete)
+}
+
+/// The length of the ClientHello that `bytes` start with, once all of it is there.
+fn complete(bytes: &[u8]) -> Result<Option<usize>, Error> {
+    const CLIENT_HELLO: u8 = 1;
+    let mut input = Cursor::new(bytes);
+    match input.u8() {
+        None => return Ok(None),
+        Some(CLIENT_HELLO) => {}
+        Some(_) => return Err(Error::NotClientHello),
+    }
+    let length = input.u24().map(|body| body.saturating_add(4));
+    Ok(length.filter(|&length| length <= bytes.len()))
+}
+
+/// The first host name of a server name list (RFC 6066, section 3).
+fn host_name(mut body: Cursor<'_>) -> Option<&str> {
+    const HOST_NAME: u8 = 0;
+    let mut list = Cursor::new(body.vec16()?);
+    loop {
+        let kind = list.u8()?;
+        let name = list.vec16()?;
+        if kind == HOST_NAME {
+            return std::str::from_utf8(name).ok();
+        }
+    }
+}
+
+/// The first entry of a protocol list (RFC 7301, section 3.1).
+fn first_protocol<'a>(mut body: Cursor<'a>) -> Option<&'a [u8]> {
+    Cursor::new(body.vec16()?).vec8()
+}
+
+fn numbers(list: &[u8]) -> impl Iterator<Item = u16> {
+    let (pairs, _) = list.as_chunks();
+    pairs
+        .iter()
+        .map(|&pair| u16::from_be_bytes(pair))
+        .filter(|&number| !is_grease(number))
+}
+
+/// The sixteen reserved values 0x0A0A, 0x1A1A … 0xFAFA (RFC 8701, section 2).
+fn is_grease(number: u16) -> bool {
+    number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
+}

@@ -1,0 +1,191 @@
+//! Databases, overrides and what is not known.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use proptest::prelude::*;
+
+use super::{Fault, Geo, Override};
+use crate::facts::GeoSource;
+
+const ASN: &str = "GeoLite2-ASN-Test.mmdb";
+const COUNTRY: &str = "GeoLite2-Country-Test.mmdb";
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/geo")
+        .join(name)
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn geo(overrides: &[(&str, Override)]) -> Geo {
+    let overrides = overrides
+        .iter()
+        .map(|(net, said)| (net.parse::<IpNet>().unwrap(), *said));
+    Geo::open(Some(&data(ASN)), Some(&data(COUNTRY)), overrides.collect()).unwrap()
+}
+
+fn said(asn: Option<u32>, country: Option<&[u8; 2]>) -> Override {
+    Override {
+        asn,
+        country: country.copied(),
+        continent: None,
+    }
+}
+
+#[test]
+fn autonomous_systems() {
+    let geo = geo(&[]);
+    for (address, asn) in [
+        ("1.0.0.0", Some(15169)),
+        ("1.0.0.255", Some(15169)),
+        ("1.128.0.1", Some(1221)),
+        ("12.81.92.1", Some(7018)),
+        ("1.0.1.0", None),
+        ("::ffff:1.128.0.1", Some(1221)),
+        ("127.0.0.1", None),
+        ("::1", None),
+    ] {
+        assert_eq!(geo.asn(ip(address)), asn, "{address}");
+    }
+}
+
+#[test]
+fn countries_and_continents() {
+    let geo = geo(&[]);
+    assert_eq!(geo.country(ip("2.125.160.216")), Some(*b"GB"));
+    assert_eq!(geo.continent(ip("2.125.160.216")), Some(*b"EU"));
+    assert_eq!(geo.country(ip("::ffff:2.125.160.216")), Some(*b"GB"));
+    assert_eq!(geo.country(ip("2001:218::1")), Some(*b"JP"));
+    assert_eq!(geo.continent(ip("2001:218::1")), Some(*b"AS"));
+    assert_eq!(geo.country(ip("127.0.0.1")), None);
+}
+
+#[test]
+fn without_databases_nothing_is_known() {
+    let geo = Geo::open(None, None, Vec::new()).unwrap();
+    assert_eq!(geo.asn(ip("1.0.0.1")), None);
+    assert_eq!(geo.country(ip("2.125.160.216")), None);
+    assert_eq!(geo.continent(ip("2.125.160.216")), None);
+}
+
+#[test]
+fn the_most_specific_override_wins() {
+    let geo = geo(&[
+        ("1.0.0.0/8", said(Some(1), Some(b"AA"))),
+        ("1.0.0.0/24", said(Some(3), None)),
+        ("1.0.0.0/16", said(Some(2), Some(b"BB"))),
+        ("2001:db8::/32", said(Some(64500), Some(b"ZZ"))),
+        ("::ffff:203.0.113.0/120", said(Some(64501), None)),
+    ]);
+    assert_eq!(geo.asn(ip("1.0.0.1")), Some(3));
+    assert_eq!(geo.country(ip("1.0.0.1")), Some(*b"BB"));
+    assert_eq!(geo.asn(ip("::ffff:1.0.1.1")), Some(2));
+    assert_eq!(geo.asn(ip("1.9.0.1")), Some(1));
+    assert_eq!(geo.asn(ip("12.81.92.1")), Some(7018));
+    assert_eq!(geo.country(ip("2001:db8::1")), Some(*b"ZZ"));
+    assert_eq!(geo.asn(ip("203.0.113.9")), Some(64501));
+}
+
+#[test]
+fn an_override_leaves_out_what_the_database_says() {
+    let geo = geo(&[("2.125.160.0/24", said(Some(5), None))]);
+    assert_eq!(geo.asn(ip("2.125.160.216")), Some(5));
+    assert_eq!(geo.country(ip("2.125.160.216")), Some(*b"GB"));
+}
+
+#[test]
+fn the_wrong_kind_of_database_is_refused() {
+    let error = Geo::open(Some(&data(COUNTRY)), None, Vec::new()).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error.fault, Fault::Foreign { .. }));
+    assert!(
+        text.ends_with(
+            "holds no autonomous system numbers; it is a database of type `GeoLite2-Country`"
+        ),
+        "{text}"
+    );
+    let error = Geo::open(None, Some(&data(ASN)), Vec::new()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.ends_with("holds no countries; it is a database of type `GeoLite2-ASN`"),
+        "{text}"
+    );
+}
+
+#[test]
+fn damaged_databases_are_refused() {
+    for name in [
+        "MaxMind-DB-test-broken-pointers-24.mmdb",
+        "MaxMind-DB-test-broken-search-tree-24.mmdb",
+        "README.md",
+    ] {
+        for (asn, country) in [(Some(data(name)), None), (None, Some(data(name)))] {
+            let error = Geo::open(asn.as_deref(), country.as_deref(), Vec::new()).unwrap_err();
+            assert!(matches!(error.fault, Fault::Damaged(_)), "{error}");
+            assert_eq!(error.path, data(name));
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Geo::open(Some(Path::new("/nowhere/asn.mmdb")), None, Vec::new()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("/nowhere/asn.mmdb: cannot be read: "),
+        "{error}"
+    );
+}
+
+/// A damaged copy of a good database, in a file that is gone with its guard.
+struct Damaged(PathBuf);
+
+impl Damaged {
+    fn new(bytes: &[u8]) -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lockgate-geo-{}-{number}.mmdb", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Damaged {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damage_makes_it_panic(
+        cut in any::<prop::sample::Index>(),
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        truncate in any::<bool>(),
+    ) {
+        let mut bytes = std::fs::read(data(ASN)).unwrap();
+        for (at, value) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if truncate {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let file = Damaged::new(&bytes);
+        if let Ok(geo) = Geo::open(Some(&file.0), None, Vec::new()) {
+            for address in ["1.0.0.1", "1.128.0.1", "2001:db8::1", "255.255.255.255", "::"] {
+                let _ = geo.asn(ip(address));
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `sliding_window`: two counters, the older one weighted by how much of it still lies in the
+//! window that ends now.
+//!
+//! The estimate is `previous × (period − elapsed) / period + current`. Windows are aligned to the
+//! Unix epoch, so every gateway has the same ones. All arithmetic is exact: `limit`, `current` and
+//! `cost` are whole, so a cost fits exactly if the weighted part *rounded up* leaves room for it.
+//! Nothing here is ever rounded in anyone's favour, and nothing uses floating point but a display.
+
+use std::time::Duration;
+
+use super::{Limiter, Reading, State};
+use crate::clock::Timestamp;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+/// A weighted count, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// The units, times [`Estimate::denominator`].
+    pub numerator: u128,
+    /// The period in nanoseconds, never zero.
+    pub denominator: u64,
+}
+
+/// The two counters as they stand at one moment.
+#[derive(Clone, Copy)]
+struct Window {
+    /// Its length in nanoseconds, never zero.
+    period: u64,
+    /// The low bits of its number since the epoch.
+    index: u32,
+    /// What was counted in the one before.
+    previous: u32,
+    /// What was counted in this one.
+    current: u32,
+    /// How much of it has passed, always less than `period`.
+    elapsed: u64,
+    /// How long until it begins: not zero only after the clock went back.
+    ahead: u64,
+    /// The previous window's part of the estimate, rounded up.
+    faded: u64,
+}
+
+/// Charges `cost` if it fits.
+pub fn admit(limiter: &Limiter, state: &mut State, now: Timestamp, cost: u64) -> Reading {
+    let mut window = Window::at(limiter, state, now);
+    let fits = window.fits(limiter, cost);
+    if fits {
+        window.add(cost);
+        *state = window.state();
+    }
+    window.reading(limiter, fits, cost)
+}
+
+/// Charges `cost`, past the limit too.
+pub fn charge(limiter: &Limiter, state: &mut State, now: Timestamp, cost: u64) -> Reading {
+    let mut window = Window::at(limiter, state, now);
+    let fits = window.fits(limiter, cost);
+    window.add(cost);
+    *state = window.state();
+    window.reading(limiter, fits, cost)
+}
+
+/// Says what [`admit`] would say, and takes nothing.
+pub fn peek(limiter: &Limiter, state: &State, now: Timestamp, cost: u64) -> Reading {
+    let window = Window::at(limiter, state, now);
+    window.reading(limiter, window.fits(limiter, cost), cost)
+}
+
+/// The weighted count at `now`.
+pub fn estimate(limiter: &Limiter, state: &State, now: Timestamp) -> Estimate {
+    let window = Window::at(limiter, state, now);
+    let left = window.period - window.elapsed;
+    Estimate {
+        numerator: u128::from(window.previous) * u128::from(left)
+            + u128::from(window.current) * u128::from(window.period),
+        denominator: window.period,
+    }
+}
+
+// === impl Estimate ===
+
+impl Estimate {
+    /// The units, for display.
+    pub fn as_f64(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    /// The window of `now`, with what `state` says about it. When the clock went back behind the
+    /// state's window, that window's first moment is taken instead: nothing is forgotten, and
+    /// nothing is counted twice when the clock has caught up.
+    fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
+        let period = nanos(limiter.period);
+        let number = now.as_nanos() / period;
+        let fresh = Window {
+            period,
+            index: number as u32,
+            previous: 0,
+            current: 0,
+            elapsed: now.as_nanos() % period,
+            ahead: 0,
+            faded: 0,
+        };
+        let [index, previous, current] = *state;
+        if previous == 0 && current == 0 {
+            return fresh;
+        }
+        match fresh.index.wrapping_sub(index) as i32 {
+            0 => fresh.holding(previous, current),
+            1 => fresh.holding(current, 0),
+            2.. => fresh,
+            _ => fresh.back_from(index).holding(previous, current),
+        }
+    }
+
+    fn holding(self, previous: u32, current: u32) -> Self {
+        Window {
+            previous,
+            current,
+            faded: faded(previous, self.period - self.elapsed, self.period),
+            ..self
+        }
+    }
+
+    /// The first moment of the window `index`, which is yet to come.
+    #[cold]
+    fn back_from(self, index: u32) -> Self {
+        let windows = u64::from(index.wrapping_sub(self.index));
+        Window {
+            index,
+            elapsed: 0,
+            ahead: windows
+                .saturating_mul(self.period)
+                .saturating_sub(self.elapsed),
+            ..self
+        }
+    }
+
+    fn state(&self) -> State {
+        [self.index, self.previous, self.current]
+    }
+
+    fn add(&mut self, cost: u64) {
+        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
+        self.current = self.current.saturating_add(cost);
+    }
+
+    fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
+        self.used().saturating_add(cost) <= limiter.capped()
+    }
+
+    /// The estimate, rounded up.
+    fn used(&self) -> u64 {
+        u64::from(self.current) + self.faded
+    }
+
+    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
+        Reading {
+            fits,
+            remaining: limiter.capped().saturating_sub(self.used()),
+            reset_after: self.reset_after(),
+            retry_after: if fits {
+                Some(Duration::ZERO)
+            } else {
+                self.retry_after(limiter.capped(), cost)
+            },
+        }
+    }
+
+    fn reset_after(&self) -> Duration {
+        let rest = self.ahead.saturating_add(self.period - self.elapsed);
+        if self.current > 0 {
+            Duration::from_nanos(rest.saturating_add(self.period))
+        } else if self.previous > 0 {
+            Duration::from_nanos(rest)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// The least wait after which `cost` fits, if nothing more comes.
+    #[cold]
+    fn retry_after(&self, limit: u64, cost: u64) -> Option<Duration> {
+        let room = limit.checked_sub(cost)?;
+        let wait = match room.checked_sub(u64::from(self.current)) {
+            Some(room) => faded_to(self.previous, room, self.period).saturating_sub(self.elapsed),
+            None => (self.period - self.elapsed).saturating_add(faded_to(
+                self.current,
+                room,
+                self.period,
+            )),
+        };
+        Some(Duration::from_nanos(self.ahead.saturating_add(wait)))
+    }
+}
+
+/// `count × left / period`, rounded up; at most `count`, since `left` is at most `period`.
+fn faded(count: u32, left: u64, period: u64) -> u64 {
+    match u64::from(count).checked_mul(left) {
+        Some(0) => 0,
+        Some(product) => product.div_ceil(period),
+        None => {
+            let product = u128::from(count) * u128::from(left);
+            u64::try_from(product.div_ceil(u128::from(period))).unwrap_or(u64::from(count))
+        }
+    }
+}
+
+/// How far into a window `count` of the window before weighs no more than `room`: the least
+/// `elapsed` with `count × (period − elapsed) ≤ room × period`.
+fn faded_to(count: u32, room: u64, period: u64) -> u64 {
+    if u64::from(count) <= room {
+        return 0;
+    }
+    let weight = u128::from(room) * u128::from(period) / u128::from(count);
+    period - u64::try_from(weight).unwrap_or(period)
+}
+
+fn nanos(period: Duration) -> u64 {
+    u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)
+}

@@ -1,0 +1,184 @@
+//! Accepting connections, up to a bound for the whole process.
+//!
+//! It hands each connection on at once and never reads from one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+use super::drain::{Drain, Presence};
+
+/// How long to wait when the machine has no file descriptor or memory for a connection.
+const STARVED: Duration = Duration::from_millis(100);
+
+/// How often a core looks again at a full gate. Another core may free the place, so that no
+/// waker of this one would be called.
+const FULL: Duration = Duration::from_millis(20);
+
+/// The bound on open connections, one for the process. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Bound>);
+
+#[derive(Debug)]
+struct Bound {
+    open: AtomicUsize,
+    limit: AtomicUsize,
+    failures: AtomicU64,
+}
+
+/// The place of one connection, in the gate and in its core's count; dropping it frees both.
+#[derive(Debug)]
+pub struct Permit {
+    gate: Gate,
+    _presence: Presence,
+}
+
+/// Accepts until the drain starts. While the gate is full the listener is left alone, so that
+/// clients wait in the kernel's queue.
+pub async fn accept_loop(
+    listener: TcpListener,
+    gate: Gate,
+    drain: Drain,
+    on_connection: impl Fn(TcpStream, SocketAddr, Permit),
+) {
+    tokio::select! {
+        biased;
+        () = drain.started() => {}
+        () = accept_all(&listener, &gate, &drain, on_connection) => {}
+    }
+}
+
+// === impl Gate ===
+
+impl Gate {
+    /// A gate for at most `limit` connections.
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(Bound {
+            open: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit),
+            failures: AtomicU64::new(0),
+        }))
+    }
+
+    /// Changes the bound. Connections over a lowered bound stay.
+    pub fn set_limit(&self, limit: usize) {
+        self.0.limit.store(limit, Ordering::Release);
+    }
+
+    /// How many connections are open in the process.
+    pub fn open(&self) -> usize {
+        self.0.open.load(Ordering::Acquire)
+    }
+
+    /// How often the machine had no resources for a connection.
+    pub fn failures(&self) -> u64 {
+        self.0.failures.load(Ordering::Relaxed)
+    }
+
+    /// A place for one connection of the core of `drain`, if one is free.
+    pub fn try_enter(&self, drain: &Drain) -> Option<Permit> {
+        let limit = self.0.limit.load(Ordering::Acquire);
+        self.0
+            .open
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
+                (open < limit).then_some(open.saturating_add(1))
+            })
+            .ok()?;
+        Some(Permit {
+            gate: self.clone(),
+            _presence: drain.enter(),
+        })
+    }
+
+    async fn enter(&self, drain: &Drain) -> Permit {
+        loop {
+            if let Some(permit) = self.try_enter(drain) {
+                return permit;
+            }
+            sleep(FULL).await;
+        }
+    }
+
+    /// Waits for room without taking it: a core that holds a place while no client comes would
+    /// take it from the others.
+    async fn room(&self) {
+        while self.open() >= self.0.limit.load(Ordering::Acquire) {
+            sleep(FULL).await;
+        }
+    }
+}
+
+// === impl Permit ===
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.gate.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    gate: &Gate,
+    drain: &Drain,
+    on_connection: impl Fn(TcpStream, SocketAddr, Permit),
+) {
+    loop {
+        gate.room().await;
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let permit = gate.enter(drain).await;
+                // It fails only on a socket that is gone, which the first read will show.
+                let _ = stream.set_nodelay(true);
+                on_connection(stream, peer, permit);
+            }
+            Err(e) if is_clients(&e) => {}
+            Err(_) => {
+                gate.0.failures.fetch_add(1, Ordering::Relaxed);
+                sleep(STARVED).await;
+            }
+        }
+    }
+}
+
+/// Whether the error is of one connection and the next may be accepted at once. All others are
+/// waited out: out of descriptors or memory, the same error comes again and again.
+fn is_clients(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn only_errors_of_one_client_are_passed_over_at_once() {
+        let errno = |n| is_clients(&io::Error::from_raw_os_error(n));
+        // ECONNABORTED, EINTR; then EMFILE, ENFILE, ENOMEM, ENOBUFS.
+        assert!(errno(103) && errno(4));
+        assert!(!errno(24) && !errno(23) && !errno(12) && !errno(105));
+    }
+
+    #[test]
+    fn a_gate_counts_what_is_open() {
+        let gate = Gate::new(1);
+        let drain = super::super::DrainTrigger::new().core();
+        let permit = gate.try_enter(&drain).unwrap();
+        assert!(gate.try_enter(&drain).is_none());
+        assert_eq!((gate.open(), drain.open()), (1, 1));
+        gate.set_limit(2);
+        assert!(gate.try_enter(&drain).is_some());
+        drop(permit);
+        assert_eq!((gate.open(), drain.open()), (0, 0));
+    }
+}

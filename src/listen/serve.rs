@@ -1,0 +1,255 @@
+//! One connection's HTTP: hyper with our bounds, driven under a deadline until it ends, is cut
+//! or is drained. It never answers by itself, but where hyper refuses what is not HTTP.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::batch::Batched;
+use super::deadline::{InFlight, Turn, Watch};
+use super::io::Watched;
+use super::{Error, Limits, Protocol};
+
+/// The least that hyper accepts for its HTTP/1 buffers.
+const H1_LEAST_BUFFER: usize = 8192;
+
+/// What a client may send ahead on one stream, and on the whole connection.
+const H2_STREAM_WINDOW: u32 = 256 * 1024;
+const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// What a stream may hold of an answer that its client is slow to take.
+const H2_SEND_BUFFER: usize = 256 * 1024;
+
+/// Streams that a client reset before we saw them (CVE-2023-44487), and streams that we reset
+/// because of its errors (CVE-2025-8671), before the connection is ended.
+const H2_MAX_PENDING_RESETS: usize = 32;
+const H2_MAX_ERROR_RESETS: usize = 256;
+
+/// Bytes read and dropped after the last answer, so that it is not lost to a reset.
+const LINGER_BYTES: usize = 1024 * 1024;
+
+/// Serves a connection until it ends. `handler` is called once a request; the stream becomes a
+/// tunnel where its answer is an upgrade that the client asked for.
+///
+/// A panic of the handler unwinds through here (HTTP/1) or ends the task of its stream (HTTP/2):
+/// run each connection in a task of its own.
+pub async fn serve<S, H, F, B>(
+    stream: S,
+    protocol: Protocol,
+    limits: &Limits,
+    watch: Watch,
+    handler: H,
+) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Request<Incoming>) -> F + Unpin + 'static,
+    F: Future<Output = Response<B>> + 'static,
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let stream = Watched::new(stream, watch.signal());
+    watch.start(protocol);
+    match protocol {
+        Protocol::Http1 => serve_http1(stream, limits, watch, handler).await,
+        Protocol::Http2 => serve_http2(stream, limits, watch, handler).await,
+    }
+}
+
+/// An answer's body, which tells the deadline of its end.
+struct Tracked<B> {
+    body: B,
+    _in_flight: InFlight,
+}
+
+/// Runs what hyper spawns on this core.
+#[derive(Clone, Copy, Debug)]
+struct Local;
+
+// === impl Tracked ===
+
+impl<B: Body + Unpin> Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+// === impl Local ===
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}
+
+async fn serve_http1<S, H, F, B>(
+    stream: Watched<S>,
+    limits: &Limits,
+    watch: Watch,
+    handler: H,
+) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Request<Incoming>) -> F + Unpin + 'static,
+    F: Future<Output = Response<B>> + 'static,
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let watch = Rc::new(watch);
+    let service = service_fn({
+        let watch = watch.clone();
+        move |request| answer(&watch, Protocol::Http1, &handler, request)
+    });
+    let mut http = http1(limits)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let ended = poll_fn(|cx| {
+        match watch.turn(cx) {
+            Turn::Go => {}
+            Turn::Finish => Pin::new(&mut http).graceful_shutdown(),
+            Turn::Cut(slow) => return Poll::Ready(Err(slow.into())),
+        }
+        Pin::new(&mut http).poll(cx).map_err(Error::Http)
+    })
+    .await;
+    let malformed = ended.as_ref().is_err_and(Error::is_malformed);
+    match http.into_parts() {
+        Some(parts) if malformed || ended.is_ok() => {
+            linger(parts.io.into_inner(), &watch, malformed).await;
+        }
+        _ => {}
+    }
+    ended
+}
+
+async fn serve_http2<S, H, F, B>(
+    stream: Watched<S>,
+    limits: &Limits,
+    watch: Watch,
+    handler: H,
+) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    H: Fn(Request<Incoming>) -> F + 'static,
+    F: Future<Output = Response<B>> + 'static,
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let watch = Rc::new(watch);
+    let service = service_fn({
+        let watch = watch.clone();
+        move |request| answer(&watch, Protocol::Http2, &handler, request)
+    });
+    let stream = Batched::new(stream);
+    let mut http = pin!(http2(limits).serve_connection(TokioIo::new(stream.clone()), service));
+    poll_fn(|cx| {
+        match watch.turn(cx) {
+            Turn::Go => {}
+            Turn::Finish => http.as_mut().graceful_shutdown(),
+            Turn::Cut(slow) => return Poll::Ready(Err(slow.into())),
+        }
+        // Nothing is left to send when it is done: hyper shuts the stream down first.
+        if let Poll::Ready(ended) = http.as_mut().poll(cx) {
+            return Poll::Ready(ended.map_err(Error::Http));
+        }
+        match stream.poll_send(cx) {
+            Poll::Ready(Err(e)) => Poll::Ready(Err(Error::Io(e))),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}
+
+fn http1(limits: &Limits) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.keep_alive(true)
+        .half_close(false)
+        // The deadline is ours; hyper's would cost a timer a request.
+        .header_read_timeout(None)
+        .ignore_invalid_headers(false)
+        .max_headers(limits.max_headers)
+        .max_header_size(limits.max_header_bytes)
+        .max_buf_size(limits.max_header_bytes.max(H1_LEAST_BUFFER));
+    http
+}
+
+fn http2(limits: &Limits) -> http2::Builder<Local> {
+    let mut http = http2::Builder::new(Local);
+    http.max_concurrent_streams(limits.h2_max_concurrent_streams)
+        .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
+        .max_pending_accept_reset_streams(H2_MAX_PENDING_RESETS)
+        .max_local_error_reset_streams(H2_MAX_ERROR_RESETS)
+        .initial_stream_window_size(H2_STREAM_WINDOW)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW)
+        .max_send_buf_size(H2_SEND_BUFFER);
+    http
+}
+
+/// A request's answer as hyper wants it, counted until it has ended.
+fn answer<H, F, B>(
+    watch: &Watch,
+    protocol: Protocol,
+    handler: &H,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<Tracked<B>>, Infallible>> + use<H, F, B>
+where
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+{
+    let in_flight = watch.request(protocol, !request.body().is_end_stream());
+    let answer = handler(request);
+    async move {
+        let track = |body| Tracked {
+            body,
+            _in_flight: in_flight,
+        };
+        Ok(answer.await.map(track))
+    }
+}
+
+/// Reads on after the last byte was written, for as long as the client sends what it began: a
+/// socket closed with unread bytes is reset, and the reset can overtake the answer.
+async fn linger<S: AsyncRead + Unpin>(mut stream: S, watch: &Watch, malformed: bool) {
+    if !(watch.linger() || malformed) {
+        return;
+    }
+    let mut read = pin!(async {
+        let mut waste = vec![0; 16 * 1024];
+        let mut left = LINGER_BYTES;
+        while let Ok(n @ 1..) = stream.read(&mut waste).await {
+            left = left.saturating_sub(n);
+            if left == 0 {
+                return;
+            }
+        }
+    });
+    poll_fn(|cx| match watch.turn(cx) {
+        Turn::Cut(_) => Poll::Ready(()),
+        Turn::Go | Turn::Finish => read.as_mut().poll(cx),
+    })
+    .await;
+}

@@ -1,0 +1,29 @@
+//! Listening sockets. Knows addresses and options, never a connection.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that the kernel may hold for us; it cuts this to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// A listening socket for one core: every core binds the same address and the kernel spreads
+/// connections over them. `[::]` takes IPv4 too. For port 0, bind once and give the others the
+/// port of `local_addr`.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,241 @@
+//! The way in, on real sockets.
+
+mod accepting;
+mod batching;
+mod bodies;
+mod draining;
+mod http1;
+mod http2;
+mod slow;
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::*;
+use crate::body::Body;
+
+/// Ends a wait that would last for ever; nothing is measured with it.
+const LONG: Duration = Duration::from_secs(20);
+
+/// More than the kernel holds for a connection.
+const HUGE: usize = 16 << 20;
+
+/// A way in with a small application behind it.
+#[derive(Clone)]
+struct Site {
+    address: SocketAddr,
+    gate: Gate,
+    trigger: DrainTrigger,
+    drain: Drain,
+    deadlines: Rc<Deadlines>,
+    /// Answers of `/held` come when this is notified.
+    release: Rc<Notify>,
+    /// Requests that reached the application.
+    seen: Rc<Cell<usize>>,
+    /// MiB of `/stream` that were made.
+    made: Rc<Cell<usize>>,
+    ends: Rc<std::cell::RefCell<Vec<Result<(), Error>>>>,
+}
+
+/// Runs a test on a runtime like that of a core.
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::LocalRuntime::new()
+        .unwrap()
+        .block_on(async { timeout(3 * LONG, test).await.unwrap() });
+}
+
+/// Deadlines that no test waits for.
+fn limits() -> Limits {
+    Limits {
+        header_timeout: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
+        max_header_bytes: 16 * 1024,
+        max_headers: 20,
+        h2_max_concurrent_streams: 128,
+    }
+}
+
+// === impl Site ===
+
+impl Site {
+    async fn open(limits: Limits) -> Self {
+        Self::with_gate(limits, Gate::new(1000)).await
+    }
+
+    async fn with_gate(limits: Limits, gate: Gate) -> Self {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let trigger = DrainTrigger::new();
+        let drain = trigger.core();
+        let site = Self {
+            address: listener.local_addr().unwrap(),
+            gate,
+            trigger,
+            deadlines: Deadlines::spawn(drain.clone()),
+            drain,
+            release: Rc::default(),
+            seen: Rc::default(),
+            made: Rc::default(),
+            ends: Rc::default(),
+        };
+        let listener = TcpListener::from_std(listener).unwrap();
+        let (me, gate, drain) = (site.clone(), site.gate.clone(), site.drain.clone());
+        tokio::task::spawn_local(accept_loop(
+            listener,
+            gate,
+            drain,
+            move |stream, _, permit| {
+                let watch = me.deadlines.watch(&limits, permit);
+                tokio::task::spawn_local(me.clone().connection(stream, limits, watch));
+            },
+        ));
+        site
+    }
+
+    async fn connection(self, stream: TcpStream, limits: Limits, watch: Watch) {
+        let ended = match watch.guard(sniff(&stream)).await {
+            Ok(Ok(protocol)) => {
+                let me = self.clone();
+                let app = move |request| me.clone().answer(request);
+                serve(stream, protocol, &limits, watch, app).await
+            }
+            Ok(Err(e)) => Err(Error::Io(e)),
+            Err(slow) => Err(slow.into()),
+        };
+        self.ends.borrow_mut().push(ended);
+    }
+
+    async fn answer(self, request: Request<Incoming>) -> Response<Body> {
+        self.seen.set(self.seen.get() + 1);
+        let path = request.uri().path().to_owned();
+        let body = request.into_body();
+        match path.as_str() {
+            "/held" => self.release.notified().await,
+            "/panic" => panic!("a handler's own"),
+            "/echo" => return Response::new(Body::stream(body)),
+            "/stream" => return Response::new(Body::stream(self.flood())),
+            "/kib" => return Response::new(Body::from(vec![b'k'; 1024])),
+            "/huge" => return Response::new(Body::from(vec![b'h'; HUGE])),
+            "/big" => return Response::new(Body::from(vec![b'b'; 3 << 20])),
+            "/size" => {
+                let size = body.collect().await.unwrap().to_bytes().len();
+                return Response::new(Body::from(size.to_string()));
+            }
+            "/drain" => {
+                let drained = drain_body(body, 1024, Duration::from_millis(300)).await;
+                return Response::new(Body::from(format!("{drained:?}")));
+            }
+            "/ignore" => drop(body),
+            "/upgrade" => return self.upgrade(),
+            _ => {}
+        }
+        Response::new(Body::from("hello"))
+    }
+
+    fn flood(&self) -> Flood {
+        Flood {
+            left: 64,
+            made: self.made.clone(),
+        }
+    }
+
+    fn upgrade(&self) -> Response<Body> {
+        Response::builder()
+            .status(StatusCode::SWITCHING_PROTOCOLS)
+            .header("connection", "upgrade")
+            .header("upgrade", "echo")
+            .body(Body::Empty)
+            .unwrap()
+    }
+
+    async fn connect(&self) -> Client {
+        Client(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// Waits until the first connection has ended, and takes how it did.
+    async fn end(&self) -> Result<(), Error> {
+        loop {
+            if let Some(end) = self.ends.borrow_mut().pop() {
+                return end;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn until(&self, done: impl Fn(&Self) -> bool) {
+        while !done(self) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// A body of so many MiB, made as they are asked for.
+struct Flood {
+    left: usize,
+    made: Rc<Cell<usize>>,
+}
+
+impl http_body::Body for Flood {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        static MIB: [u8; 1 << 20] = [b'f'; 1 << 20];
+        std::task::Poll::Ready(self.left.checked_sub(1).map(|left| {
+            self.left = left;
+            self.made.set(self.made.get() + 1);
+            Ok(http_body::Frame::data(Bytes::from_static(&MIB)))
+        }))
+    }
+}
+
+/// A client that sends what it is told to, byte for byte.
+struct Client(TcpStream);
+
+impl Client {
+    async fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.0.write_all(bytes.as_ref()).await.unwrap();
+        self
+    }
+
+    /// Reads until `end` has come, or panics with what came instead.
+    async fn until(&mut self, end: &str) -> String {
+        let mut text = String::new();
+        while !text.ends_with(end) {
+            let byte = timeout(LONG, self.0.read_u8()).await.unwrap();
+            text.push(byte.unwrap_or_else(|e| panic!("{e} after {text:?}")).into());
+        }
+        text
+    }
+
+    /// Reads to the end of the connection; a reset is an end too.
+    async fn rest(&mut self) -> String {
+        self.read_out().await.0
+    }
+
+    /// Reads to the end of the connection, which must not be a reset.
+    async fn rest_in_peace(&mut self) -> String {
+        let (text, end) = self.read_out().await;
+        end.unwrap();
+        text
+    }
+
+    async fn read_out(&mut self) -> (String, std::io::Result<usize>) {
+        let mut bytes = Vec::new();
+        let end = timeout(LONG, self.0.read_to_end(&mut bytes)).await.unwrap();
+        (String::from_utf8_lossy(&bytes).into_owned(), end)
+    }
+}

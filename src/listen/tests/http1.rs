@@ -1,0 +1,171 @@
+//! HTTP/1 as clients meet it.
+
+use super::*;
+
+const GET: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+#[test]
+fn a_connection_is_used_again() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        for _ in 0..3 {
+            let answer = client.send(GET).await.until("hello").await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+            assert!(answer.contains("\r\ndate: "), "{answer}");
+        }
+        assert_eq!(site.gate.open(), 1);
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        let last = "GET /last HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        client.send(format!("{}{last}", GET.repeat(40))).await;
+        assert_eq!(client.rest().await.matches("hello").count(), 41);
+        assert_eq!(site.seen.get(), 41);
+    });
+}
+
+#[test]
+fn what_is_not_http_gets_400_and_a_close() {
+    for garbage in [
+        "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n",
+        "GET / HTTP/1.1\r\nbad header\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: a\r\nna me: x\r\n\r\n",
+        "GET / HTTP/9.9\r\nhost: a\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: -1\r\n\r\n",
+    ] {
+        run(async {
+            let site = Site::open(limits()).await;
+            let mut client = site.connect().await;
+            client.send(format!("{garbage}{}", GET.repeat(2000))).await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{garbage:?}: {answer}");
+            assert_eq!(answer.matches("HTTP/1.1").count(), 1);
+            drop(client);
+            assert!(site.end().await.unwrap_err().is_malformed());
+            assert_eq!(site.seen.get(), 0);
+        });
+    }
+}
+
+#[test]
+fn a_head_too_large_gets_431_and_a_close() {
+    let many = "x: y\r\n".repeat(50);
+    let long = format!("x: {}\r\n", "y".repeat(20 * 1024));
+    for fields in [many, long] {
+        run(async {
+            let site = Site::open(limits()).await;
+            let mut client = site.connect().await;
+            client
+                .send(format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n"))
+                .await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+            assert_eq!(site.seen.get(), 0);
+        });
+    }
+}
+
+#[test]
+fn the_smallest_head_limit_is_kept() {
+    run(async {
+        let tight = Limits {
+            max_header_bytes: 100,
+            ..limits()
+        };
+        let site = Site::open(tight).await;
+        let mut client = site.connect().await;
+        client.send(GET).await.until("hello").await;
+        client
+            .send(format!(
+                "GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n",
+                "y".repeat(100)
+            ))
+            .await;
+        let answer = client.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    });
+}
+
+#[test]
+fn a_long_body_is_streamed_both_ways() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        client
+            .send("GET /stream HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            .await;
+        client.until("\r\n\r\n").await;
+        assert!(client.rest().await.matches('f').count() == 64 << 20);
+
+        let mut client = site.connect().await;
+        let head = format!(
+            "POST /size HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n",
+            64 << 20
+        );
+        client.send(head).await;
+        for _ in 0..64 {
+            client.send(vec![b'u'; 1 << 20]).await;
+        }
+        client.until("67108864").await;
+    });
+}
+
+#[test]
+fn a_panic_costs_its_connection_and_nothing_else() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut other = site.connect().await;
+        other.send(GET).await.until("hello").await;
+        let mut client = site.connect().await;
+        client.send("GET /panic HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        assert_eq!(client.rest().await, "");
+        site.until(|site| site.gate.open() == 1).await;
+        assert_eq!((site.deadlines.len(), site.drain.open()), (1, 1));
+        other.send(GET).await.until("hello").await;
+        site.connect().await.send(GET).await.until("hello").await;
+    });
+}
+
+#[test]
+fn a_tunnel_keeps_its_place_until_it_ends() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let permit = site.gate.try_enter(&site.drain).unwrap();
+        let watch = site.deadlines.watch(&limits(), permit);
+        let me = site.clone();
+        let app = move |mut request: Request<Incoming>| {
+            let upgrade = hyper::upgrade::on(&mut request);
+            tokio::task::spawn_local(async move {
+                let mut tunnel = hyper_util::rt::TokioIo::new(upgrade.await.unwrap());
+                let word = tunnel.read_u8().await.unwrap();
+                tunnel.write_u8(word + 1).await.unwrap();
+            });
+            me.clone().answer(request)
+        };
+        let ask =
+            "GET /upgrade HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+        client.write_all(ask.as_bytes()).await.unwrap();
+        serve(stream, Protocol::Http1, &limits(), watch, app)
+            .await
+            .unwrap();
+        assert_eq!((site.gate.open(), site.deadlines.len()), (1, 0));
+        let mut client = Client(client);
+        let answer = client.until("\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+        assert_eq!(client.send("x").await.rest().await, "y");
+        site.drain.ended().await;
+        assert_eq!(site.gate.open(), 0);
+    });
+}

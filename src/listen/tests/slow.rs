@@ -1,0 +1,193 @@
+//! Deadlines.
+
+use super::*;
+
+/// Limits that a test waits for: `header` and `idle` in milliseconds.
+fn within(header: u64, idle: u64) -> Limits {
+    Limits {
+        header_timeout: Duration::from_millis(header),
+        idle_timeout: Duration::from_millis(idle),
+        ..limits()
+    }
+}
+
+fn is_slow(end: Result<(), Error>, slow: Slow) -> bool {
+    matches!(end, Err(Error::Slow(s)) if s == slow)
+}
+
+#[test]
+fn a_connection_that_sends_nothing_is_closed() {
+    run(async {
+        let site = Site::open(within(300, 60_000)).await;
+        let mut client = site.connect().await;
+        assert_eq!(client.rest().await, "");
+        assert!(is_slow(site.end().await, Slow::Handshake));
+        assert_eq!((site.gate.open(), site.deadlines.len()), (0, 0));
+    });
+}
+
+#[test]
+fn a_server_without_sniffing_closes_a_silent_connection_too() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        run(async {
+            let site = Site::open(within(300, 60_000)).await;
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap())
+                .await
+                .unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let permit = site.gate.try_enter(&site.drain).unwrap();
+            let limits = within(300, 60_000);
+            let watch = site.deadlines.watch(&limits, permit);
+            let me = site.clone();
+            let app = move |request| me.clone().answer(request);
+            let end = serve(stream, protocol, &limits, watch, app).await;
+            assert!(is_slow(end, Slow::Head));
+            drop(client);
+        });
+    }
+}
+
+#[test]
+fn a_head_that_dribbles_is_cut_however_busily_it_does() {
+    run(async {
+        let site = Site::open(within(300, 60_000)).await;
+        let mut client = site.connect().await;
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n").await;
+        while client.0.write_all(b"x: y\r\n").await.is_ok() && site.ends.borrow().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(is_slow(site.end().await, Slow::Head));
+        assert_eq!(site.seen.get(), 0);
+    });
+}
+
+#[test]
+fn the_head_of_a_second_request_has_a_deadline_too() {
+    run(async {
+        let site = Site::open(within(300, 60_000)).await;
+        let mut client = site.connect().await;
+        client
+            .send("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .until("hello")
+            .await;
+        client.send("GET / HT").await;
+        assert_eq!(client.rest().await, "");
+        assert!(is_slow(site.end().await, Slow::Head));
+    });
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_peace() {
+    run(async {
+        let site = Site::open(within(60_000, 300)).await;
+        let mut client = site.connect().await;
+        client
+            .send("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .until("hello")
+            .await;
+        assert_eq!(client.rest().await, "");
+        site.end().await.unwrap();
+        assert_eq!((site.gate.open(), site.deadlines.len()), (0, 0));
+    });
+}
+
+#[test]
+fn half_a_request_behind_a_whole_one_is_not_kept_for_ever() {
+    run(async {
+        let site = Site::open(within(300, 300)).await;
+        let mut client = site.connect().await;
+        client
+            .send("GET / HTTP/1.1\r\nhost: a\r\n\r\nGET /ha")
+            .await
+            .until("hello")
+            .await;
+        assert_eq!(client.rest().await, "");
+    });
+}
+
+#[test]
+fn a_request_in_flight_is_neither_slow_nor_idle() {
+    run(async {
+        let site = Site::open(within(300, 300)).await;
+        let mut client = site.connect().await;
+        client.send("GET /held HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        site.release.notify_one();
+        client.until("hello").await;
+    });
+}
+
+#[test]
+fn the_rest_of_an_answer_that_is_read_slowly_is_not_idle() {
+    run(async {
+        let site = Site::open(within(500, 500)).await;
+        let mut client = site.connect().await;
+        socket2::SockRef::from(&client.0)
+            .set_recv_buffer_size(64 * 1024)
+            .unwrap();
+        client.send("GET /huge HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        client.until("\r\n\r\n").await;
+        let mut left = HUGE;
+        let mut part = vec![0; 256 * 1024];
+        while left > 0 {
+            let n = client.0.read(&mut part).await.unwrap();
+            assert!(n > 0, "cut with {left} bytes to go");
+            left -= n;
+            tokio::time::sleep(Duration::from_millis(n as u64 / 8_000)).await;
+        }
+    });
+}
+
+#[test]
+fn an_idle_http2_connection_is_told_and_closed_whatever_pings_it_sends() {
+    run(async {
+        let site = Site::open(within(300, 600)).await;
+        let mut client = site.connect().await;
+        client.send(http2::PREFACE).await;
+        client.send(http2::NO_SETTINGS).await;
+        let (mut reader, mut writer) = client.0.into_split();
+        let pinger = tokio::task::spawn_local(async move {
+            // PING, eight bytes. It never acknowledges one.
+            while writer
+                .write_all(b"\0\0\x08\x06\0\0\0\0\0pingpong")
+                .await
+                .is_ok()
+            {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let mut bytes = Vec::new();
+        let _ = timeout(LONG, reader.read_to_end(&mut bytes)).await.unwrap();
+        assert!(http2::kinds(&bytes).contains(&http2::GOAWAY));
+        pinger.abort();
+        site.until(|site| site.gate.open() == 0).await;
+    });
+}
+
+#[test]
+fn an_http2_request_must_follow_the_preface_in_time() {
+    run(async {
+        let site = Site::open(within(300, 300)).await;
+        let mut client = site.connect().await;
+        client.send(http2::PREFACE).await;
+        client.send(http2::NO_SETTINGS).await;
+        // HEADERS without END_HEADERS, then a CONTINUATION a moment, none of which ends it.
+        let (mut reader, mut writer) = client.0.into_split();
+        writer
+            .write_all(b"\0\0\x01\x01\0\0\0\0\x01\x82")
+            .await
+            .unwrap();
+        let dribble = tokio::task::spawn_local(async move {
+            while writer.write_all(b"\0\0\0\x09\0\0\0\0\x01").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        let mut bytes = Vec::new();
+        let _ = timeout(LONG, reader.read_to_end(&mut bytes)).await.unwrap();
+        dribble.abort();
+        assert_eq!(site.seen.get(), 0);
+    });
+}

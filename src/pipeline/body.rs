@@ -1,0 +1,101 @@
+//! Request bodies on their way: counted, bounded, streamed; and what happens to those that nobody
+//! wants.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::EXPECT;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::body::{Body, BodyError};
+use crate::listen::{Drained, drain_body};
+
+/// How much of an unwanted body is read so that a connection can be kept.
+const UNWANTED: u64 = 64 << 10;
+/// How long that may take.
+const UNWANTED_WAIT: Duration = Duration::from_secs(1);
+/// How much of a shadowed request's body is read where `max_body_bytes` sets no bound.
+const SHADOWED: u64 = 16 << 20;
+/// How long that may take.
+const SHADOWED_WAIT: Duration = Duration::from_secs(30);
+
+/// What is known of a request body while it is read and after.
+#[derive(Default)]
+pub struct Meter {
+    /// Bytes that arrived.
+    pub bytes: Cell<u64>,
+    /// It grew past its bound.
+    pub too_large: Cell<bool>,
+}
+
+/// A request body that is counted and bounded while it streams.
+struct Metered {
+    incoming: Incoming,
+    meter: Rc<Meter>,
+    max: u64,
+}
+
+/// The body of a request to an origin.
+pub fn streamed(incoming: Incoming, max: Option<u64>, meter: &Rc<Meter>) -> Body {
+    if incoming.is_end_stream() {
+        return Body::Empty;
+    }
+    Body::stream(Metered {
+        incoming,
+        meter: meter.clone(),
+        max: max.unwrap_or(u64::MAX),
+    })
+}
+
+/// Reads the body of a request that was refused, within a bound; `false`: the connection must
+/// close.
+pub async fn discard(incoming: Incoming, headers: &HeaderMap) -> bool {
+    // To read is to ask for a body that the client has not sent yet (RFC 9110, 10.1.1).
+    if headers.contains_key(EXPECT) {
+        return incoming.is_end_stream();
+    }
+    drain_body(incoming, UNWANTED, UNWANTED_WAIT).await == Drained::Whole
+}
+
+/// Reads the body of a shadowed request as an origin would; `false`: the connection must close.
+pub async fn swallow(incoming: Incoming, max: Option<u64>) -> bool {
+    drain_body(incoming, max.unwrap_or(SHADOWED), SHADOWED_WAIT).await == Drained::Whole
+}
+
+// === impl Metered ===
+
+impl http_body::Body for Metered {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        let Some(Ok(data)) = frame.as_ref().map(|f| f.as_ref().map(Frame::data_ref)) else {
+            return Poll::Ready(frame.map(|f| f.map_err(Into::into)));
+        };
+        let bytes = self.meter.bytes.get() + data.map_or(0, |data| data.len() as u64);
+        self.meter.bytes.set(bytes);
+        if bytes > self.max {
+            self.meter.too_large.set(true);
+            return Poll::Ready(Some(Err("the body is larger than allowed".into())));
+        }
+        Poll::Ready(frame.map(|f| f.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}

@@ -1,0 +1,137 @@
+//! One core's own things: its view of the configuration, its origin connections, its deadlines.
+//! Nothing in it is shared with another core but [`Live`].
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Cache};
+
+use crate::facts::Malformed;
+use crate::listen::{self, Deadlines, Drain};
+use crate::observe::ProtocolError;
+use crate::snapshot::{Live, Snapshot};
+use crate::tls::HandshakeError;
+use crate::upstream::{self, Pool};
+
+/// One core.
+pub struct Core {
+    /// What all cores share.
+    pub live: Arc<Live>,
+    /// Connections to origins.
+    pub pool: Pool,
+    /// The one timer of all client connections.
+    pub deadlines: Rc<Deadlines>,
+    /// Whether the gateway is stopping.
+    pub drain: Drain,
+    snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
+    ids: Ids,
+}
+
+/// Makes request ids: a random half that is drawn once and a half that is stepped through in an
+/// order that looks random.
+struct Ids {
+    first: u64,
+    second: Cell<u64>,
+}
+
+// === impl Core ===
+
+impl Core {
+    /// A core of the gateway `live`.
+    pub fn new(live: Arc<Live>, drain: Drain, pool: Pool, deadlines: Rc<Deadlines>) -> Self {
+        let snapshot = RefCell::new(Cache::new(live.current.clone()));
+        Self {
+            pool,
+            deadlines,
+            drain,
+            snapshot,
+            ids: Ids::new(),
+            live,
+        }
+    }
+
+    /// The current configuration.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.borrow_mut().load().clone()
+    }
+
+    /// Counts a client that broke the protocol.
+    pub fn protocol_error(&self, kind: ProtocolError) {
+        self.live.lasting.metrics.protocol_errors.count(kind);
+    }
+
+    /// Counts a request that has no meaning, or two.
+    pub fn malformed(&self, malformed: Malformed) {
+        self.protocol_error(match malformed {
+            Malformed::Host | Malformed::Authority => ProtocolError::Host,
+            Malformed::ContentLength | Malformed::Framing => ProtocolError::Framing,
+            Malformed::TransferEncoding | Malformed::UnknownCoding => ProtocolError::TransferCoding,
+            Malformed::Target | Malformed::Path(_) | Malformed::Query => ProtocolError::Target,
+            Malformed::Connect => ProtocolError::Method,
+            Malformed::Version
+            | Malformed::FieldValue
+            | Malformed::Twin
+            | Malformed::ConnectionField => ProtocolError::Malformed,
+        });
+    }
+
+    /// Says at the debug level why a client did not get through its handshake.
+    pub fn handshake_failed(&self, error: &HandshakeError) {
+        let fields: [(&str, &dyn Display); 2] = [("kind", &error.kind()), ("error", error)];
+        self.live.lasting.log.debug("handshake failed", &fields);
+    }
+
+    /// Counts how a connection ended, where it ended badly.
+    pub fn connection_ended(&self, ended: &Result<(), listen::Error>) {
+        match ended {
+            Err(error) if error.is_timeout() => self.protocol_error(ProtocolError::Timeout),
+            Err(error) if error.is_malformed() => self.protocol_error(ProtocolError::Malformed),
+            _ => {}
+        }
+    }
+
+    /// Says that an origin gave no answer.
+    pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
+        let server = error.server().map_or("-", |server| server.label());
+        let fields: [(&str, &dyn Display); 4] = [
+            ("upstream", &upstream),
+            ("server", &server),
+            ("reason", &error.reason()),
+            ("error", error),
+        ];
+        self.live.lasting.log.warn("upstream failed", &fields);
+    }
+
+    /// An id that no other request has: 32 hexadecimal digits.
+    pub fn request_id(&self) -> String {
+        self.ids.next()
+    }
+}
+
+// === impl Ids ===
+
+impl Ids {
+    fn new() -> Self {
+        let draw = || getrandom::u64().unwrap_or_default();
+        Self {
+            first: draw(),
+            second: Cell::new(draw()),
+        }
+    }
+
+    fn next(&self) -> String {
+        // An odd step visits all 2^64 values before it repeats one.
+        let step = self.second.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.second.set(step);
+        let mut id = String::with_capacity(32);
+        for half in [self.first, step] {
+            for shift in (0..64).step_by(4).rev() {
+                let digit = (half >> shift) as u32 & 0xf;
+                id.push(char::from_digit(digit, 16).unwrap_or('0'));
+            }
+        }
+        id
+    }
+}

@@ -1,0 +1,124 @@
+//! From a TCP connection to one that can carry requests: the handshake, or a look at the first
+//! bytes.
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::net::TcpStream;
+
+use super::{Core, Recorded};
+use crate::facts::{Connection, TlsFacts};
+use crate::listen::{self, Limits, Protocol, Watch};
+use crate::observe::ProtocolError;
+use crate::snapshot::Listener;
+use crate::tls::{self, Terminator, TlsStream};
+
+/// A connection that can carry requests.
+pub enum Stream {
+    /// Without TLS.
+    Plain(TcpStream, Protocol),
+    /// Behind TLS.
+    Tls(Box<TlsStream>, Protocol),
+}
+
+/// Brings a connection to where requests begin; `None`: it ended before.
+pub async fn enter(
+    core: &Core,
+    listener: &Listener,
+    tcp: TcpStream,
+    peer: SocketAddr,
+    watch: &Watch,
+) -> Option<(Stream, Connection)> {
+    let mut connection = Connection {
+        peer,
+        listener: listener.label.clone(),
+        tls: None,
+    };
+    let Some(terminator) = &listener.tls else {
+        let protocol = sniff(core, listener, &tcp, watch).await?;
+        return Some((Stream::Plain(tcp, protocol), connection));
+    };
+    let (stream, tls) = handshake(core, tcp, terminator, watch).await?;
+    let protocol = match tls.alpn {
+        Some("h2") => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    connection.tls = Some(tls);
+    Some((Stream::Tls(Box::new(stream), protocol), connection))
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Serves requests until the connection ends.
+    pub async fn serve<H, F>(
+        self,
+        limits: &Limits,
+        watch: Watch,
+        handler: H,
+    ) -> Result<(), listen::Error>
+    where
+        H: Fn(Request<Incoming>) -> F + Unpin + 'static,
+        F: Future<Output = Response<Recorded>> + 'static,
+    {
+        match self {
+            Stream::Plain(tcp, protocol) => {
+                listen::serve(tcp, protocol, limits, watch, handler).await
+            }
+            Stream::Tls(tls, protocol) => {
+                listen::serve(*tls, protocol, limits, watch, handler).await
+            }
+        }
+    }
+}
+
+async fn sniff(
+    core: &Core,
+    listener: &Listener,
+    tcp: &TcpStream,
+    watch: &Watch,
+) -> Option<Protocol> {
+    match (listener.h1, listener.h2) {
+        (true, false) => return Some(Protocol::Http1),
+        (false, true) => return Some(Protocol::Http2),
+        _ => {}
+    }
+    match watch.guard(listen::sniff(tcp)).await {
+        Ok(Ok(protocol)) => Some(protocol),
+        Ok(Err(_)) => None,
+        Err(_) => {
+            core.protocol_error(ProtocolError::Timeout);
+            None
+        }
+    }
+}
+
+async fn handshake(
+    core: &Core,
+    tcp: TcpStream,
+    terminator: &Terminator,
+    watch: &Watch,
+) -> Option<(TlsStream, TlsFacts)> {
+    let handshakes = &core.live.lasting.metrics.handshakes;
+    match watch.guard(tls::accept(tcp, terminator)).await {
+        Ok(Ok((stream, facts))) => {
+            match tls::is_resumed(&stream) {
+                true => handshakes.resumed.inc(),
+                false => handshakes.full.inc(),
+            }
+            Some((stream, facts))
+        }
+        Ok(Err(error)) => {
+            handshakes.failed.inc();
+            core.handshake_failed(&error);
+            None
+        }
+        Err(_) => {
+            handshakes.failed.inc();
+            core.protocol_error(ProtocolError::Timeout);
+            None
+        }
+    }
+}

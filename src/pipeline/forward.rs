@@ -1,0 +1,244 @@
+//! Requests that no rule stopped: to an origin, or to an answer of the route's own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+
+use super::body::{self, Meter};
+use super::{Core, Visit, tunnel};
+use crate::action::{self, Asked, Fault, Redirect};
+use crate::body::Body;
+use crate::decision::Decision;
+use crate::facts::{RequestFacts, ResponseFacts};
+use crate::observe::{Count, UpstreamMetrics};
+use crate::snapshot::{Snapshot, Target};
+use crate::upstream::headers::{Forwarding, outbound_headers, outbound_target};
+use crate::upstream::{Answer, Error, Outbound, Server, Upstream};
+
+/// What forwarding needs to know of a request.
+pub struct Forward<'a, 'r> {
+    /// The core.
+    pub core: &'a Rc<Core>,
+    /// The configuration.
+    pub snapshot: &'a Snapshot,
+    /// What is known of the request.
+    pub facts: &'a RequestFacts<'r>,
+    /// The same, for an answer of the gateway's own.
+    pub asked: &'a Asked<'a>,
+    /// Where the body is counted.
+    pub meter: &'a Rc<Meter>,
+}
+
+/// An answer, with what the rules and the log want to know about it.
+pub struct Sent {
+    /// The answer.
+    pub response: Response<Body>,
+    /// Whether rules may count it.
+    pub settles: bool,
+    /// The upstream that was asked.
+    pub upstream: Option<Arc<str>>,
+    /// How long the upstream took to its head.
+    pub took: Option<Duration>,
+    /// Why the upstream gave no answer.
+    pub error: Option<&'static str>,
+}
+
+// === impl Forward ===
+
+impl Forward<'_, '_> {
+    /// Sends the request where its route leads.
+    pub async fn to(
+        self,
+        target: Option<&Target>,
+        incoming: Incoming,
+        upgrade: Option<OnUpgrade>,
+    ) -> Sent {
+        if self.is_too_large() {
+            return self.fault(Fault::BodyTooLarge, incoming).await;
+        }
+        match target {
+            None => self.fault(Fault::NoRoute, incoming).await,
+            Some(Target::Reply(reply)) => {
+                let whole = body::discard(incoming, self.asked.headers).await;
+                let mut sent = Sent::own(reply.answer(self.asked)).closing(!whole, self.asked);
+                sent.settles = true;
+                sent
+            }
+            Some(Target::Redirect(template)) => {
+                let whole = body::discard(incoming, self.asked.headers).await;
+                let location = Redirect(template.expand(self.facts.head));
+                Sent::own(location.answer(self.asked)).closing(!whole, self.asked)
+            }
+            Some(Target::Upstream { upstream, metrics }) => {
+                self.upstream(upstream, metrics, incoming, upgrade).await
+            }
+        }
+    }
+
+    fn is_too_large(&self) -> bool {
+        let declared = self.facts.head.body_size().unwrap_or(0);
+        self.snapshot.max_body.is_some_and(|max| declared > max)
+    }
+
+    async fn fault(&self, fault: Fault, incoming: Incoming) -> Sent {
+        let whole = body::discard(incoming, self.asked.headers).await;
+        Sent::own(fault.answer(self.asked)).closing(!whole, self.asked)
+    }
+
+    async fn upstream(
+        &self,
+        upstream: &Arc<Upstream>,
+        metrics: &[UpstreamMetrics],
+        incoming: Incoming,
+        upgrade: Option<OnUpgrade>,
+    ) -> Sent {
+        let clock = &self.core.live.lasting.clock;
+        let began = clock.instant();
+        let body = body::streamed(incoming, self.snapshot.max_body, self.meter);
+        let Some(request) = self.outbound(body) else {
+            return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);
+        };
+        let outbound = Outbound {
+            request,
+            upgrade: self.facts.head.upgrade.is_some(),
+        };
+        let answered = self.core.pool.forward(upstream, outbound).await;
+        let counted = Counted { upstream, metrics };
+        let mut sent = match answered {
+            Ok(answer) => self.answered(answer, &counted, upgrade),
+            Err(error) => self.failed(&error, &counted),
+        };
+        sent.upstream = Some(upstream.name.clone());
+        sent.took = Some(clock.instant() - began);
+        sent
+    }
+
+    /// The request as the origin gets it: re-serialised, with one meaning.
+    fn outbound(&self, body: Body) -> Option<Request<Body>> {
+        let authority = self.facts.head.authority();
+        let forwarding = Forwarding {
+            peer: self.facts.connection.peer.ip().to_canonical(),
+            client: self.facts.client,
+            trusted_peer: self
+                .snapshot
+                .client_ip
+                .trusts(self.facts.connection.peer.ip()),
+            host: &authority,
+            https: self.facts.connection.tls.is_some(),
+            request_id: self.asked.id,
+        };
+        let mut headers = self.asked.headers.clone();
+        let upgrade = self.facts.head.upgrade.is_some();
+        outbound_headers(&mut headers, self.facts.head.version, &forwarding, upgrade);
+        let mut request = Request::new(body);
+        *request.method_mut() = self.facts.head.method.clone();
+        *request.uri_mut() = outbound_target(&self.facts.head.uri())?;
+        *request.headers_mut() = headers;
+        Some(request)
+    }
+
+    fn answered(&self, answer: Answer, counted: &Counted<'_>, upgrade: Option<OnUpgrade>) -> Sent {
+        counted.count(&answer.server, |metrics| &metrics.ok);
+        if let (Some(origin), Some(client)) = (answer.upgraded, upgrade) {
+            tunnel::spawn(client, origin);
+        }
+        let mut sent = Sent::own(answer.response);
+        sent.settles = true;
+        sent
+    }
+
+    fn failed(&self, error: &Error, counted: &Counted<'_>) -> Sent {
+        if self.meter.too_large.get() {
+            return Sent::own(Fault::BodyTooLarge.answer(self.asked)).closing(true, self.asked);
+        }
+        if error.is_request_body() {
+            return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);
+        }
+        if let Some(server) = error.server() {
+            counted.count(server, |metrics| match error {
+                error if error.is_timeout() => &metrics.timeout,
+                error if error.is_unreachable() => &metrics.connect_error,
+                _ => &metrics.error,
+            });
+        }
+        self.core.upstream_failed(&counted.upstream.name, error);
+        let fault = match error.status().as_u16() {
+            504 => Fault::GatewayTimeout,
+            503 => Fault::Unavailable,
+            _ => Fault::BadGateway,
+        };
+        // What is left of the body was not read.
+        let mut sent =
+            Sent::own(fault.answer(self.asked)).closing(self.facts.head.has_body(), self.asked);
+        sent.settles = true;
+        sent.error = Some(error.reason());
+        sent
+    }
+}
+
+/// An upstream with its counters.
+struct Counted<'a> {
+    upstream: &'a Upstream,
+    metrics: &'a [UpstreamMetrics],
+}
+
+// === impl Counted ===
+
+impl Counted<'_> {
+    fn count(&self, server: &Arc<Server>, result: impl Fn(&UpstreamMetrics) -> &Count) {
+        let mut servers = self.upstream.servers.iter().zip(self.metrics);
+        if let Some((_, metrics)) = servers.find(|(known, _)| Arc::ptr_eq(known, server)) {
+            result(metrics).inc();
+        }
+    }
+}
+
+// === impl Sent ===
+
+impl Sent {
+    /// An answer that no rule counts.
+    pub fn own(response: Response<Body>) -> Self {
+        Self {
+            response,
+            settles: false,
+            upstream: None,
+            took: None,
+            error: None,
+        }
+    }
+
+    /// Ends an HTTP/1 connection after this answer if it must end.
+    pub fn closing(mut self, must: bool, asked: &Asked<'_>) -> Self {
+        if must && asked.version != Version::HTTP_2 {
+            let headers = self.response.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self
+    }
+
+    /// The answer as rules see it.
+    pub fn facts(&self, visit: &Visit, core: &Core) -> ResponseFacts<'_> {
+        let duration = core.live.lasting.clock.instant() - visit.began;
+        ResponseFacts {
+            status: self.response.status().as_u16(),
+            headers: self.response.headers(),
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            body_size: http_body::Body::size_hint(self.response.body()).exact(),
+            upstream: self.upstream.as_deref(),
+            upstream_error: self.error,
+        }
+    }
+
+    /// Tells the client of its quotas.
+    pub fn tell(&mut self, snapshot: &Snapshot, decision: &Decision) {
+        if !decision.quotas.is_empty() {
+            let headers = self.response.headers_mut();
+            action::tell_quotas(&snapshot.quota_names, &decision.quotas, headers);
+        }
+    }
+}

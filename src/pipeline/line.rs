@@ -1,0 +1,120 @@
+//! The access log's line of a request, as far as it is known when the answer begins.
+
+use smallvec::SmallVec;
+
+use super::forward::Sent;
+use super::record::Visit;
+use crate::action::Asked;
+use crate::decision::Decision;
+use crate::expr::{Facts, Type, Value};
+use crate::facts::{Connection, RequestFacts, version_name};
+use crate::observe::access::{AccessLog, Record};
+use crate::snapshot::{KeyField, Snapshot};
+
+/// The line of a request that was served.
+pub fn of(
+    access: &AccessLog,
+    snapshot: &Snapshot,
+    facts: &RequestFacts<'_>,
+    decision: &Decision,
+    sent: &Sent,
+) -> Vec<u8> {
+    let tls = facts.connection.tls.as_ref();
+    let header = |name| facts.headers.get(name).map(http::HeaderValue::as_bytes);
+    let rule = decision.rule.and_then(|(index, action)| {
+        let name: &str = &snapshot.rules.get(index)?.name;
+        Some((name, action.name()))
+    });
+    let country = facts.country().map(|code| String::from_utf8_lossy(code));
+    let key_fields: SmallVec<[_; 4]> = snapshot
+        .key_fields
+        .iter()
+        .map(|field| (field.label.as_str(), value(field, facts, snapshot)))
+        .collect();
+    access.start(&Record {
+        ts: facts.now,
+        id: facts.id,
+        client_ip: facts.client,
+        peer_ip: facts.connection.peer.ip().to_canonical(),
+        asn: facts.asn(),
+        country: country.as_deref(),
+        ja3: tls.map(|tls| &*tls.hello.ja3),
+        ja4: tls.map(|tls| &*tls.hello.ja4),
+        tls: tls.map(|tls| tls.version),
+        proto: version_name(facts.head.version),
+        method: facts.head.method.as_str(),
+        host: Some(facts.head.host.as_bytes()),
+        path: facts.head.path.as_bytes(),
+        query: facts.head.query.map(str::as_bytes),
+        route: facts.route,
+        status: sent.response.status().as_u16(),
+        upstream: sent.upstream.as_deref(),
+        upstream_duration: sent.took,
+        rule: rule.map(|(name, _)| name),
+        action: rule.map(|(_, action)| action),
+        user_agent: header(http::header::USER_AGENT),
+        referer: header(http::header::REFERER),
+        key_fields: &key_fields,
+    })
+}
+
+/// The line of a request that was refused before it had a meaning.
+pub fn of_malformed(
+    access: &AccessLog,
+    visit: &Visit,
+    asked: &Asked<'_>,
+    connection: &Connection,
+    status: u16,
+) -> Vec<u8> {
+    let tls = connection.tls.as_ref();
+    let peer = connection.peer.ip().to_canonical();
+    let header = |name| asked.headers.get(name).map(http::HeaderValue::as_bytes);
+    access.start(&Record {
+        ts: visit.now,
+        id: asked.id,
+        client_ip: peer,
+        peer_ip: peer,
+        asn: None,
+        country: None,
+        ja3: tls.map(|tls| &*tls.hello.ja3),
+        ja4: tls.map(|tls| &*tls.hello.ja4),
+        tls: tls.map(|tls| tls.version),
+        proto: version_name(asked.version),
+        method: asked.method.as_str(),
+        host: header(http::header::HOST),
+        path: asked.uri.path().as_bytes(),
+        query: asked.uri.query().map(str::as_bytes),
+        route: None,
+        status,
+        upstream: None,
+        upstream_duration: None,
+        rule: None,
+        action: None,
+        user_agent: header(http::header::USER_AGENT),
+        referer: header(http::header::REFERER),
+        key_fields: &[],
+    })
+}
+
+/// What a rule read, or a hash of it where it is a secret.
+fn value<'a>(
+    field: &KeyField,
+    facts: &'a RequestFacts<'_>,
+    snapshot: &Snapshot,
+) -> Option<Value<'a>> {
+    let id = field.field;
+    let value = match (&field.entry, field.ty) {
+        (Some(entry), _) => Value::Bytes(facts.element(id, Some(entry), 0)?),
+        (None, Type::Bytes) => Value::Bytes(facts.bytes(id)?),
+        (None, Type::Int) => Value::Int(facts.int(id)?),
+        (None, Type::Ip) => Value::Ip(facts.ip(id)?),
+        (None, Type::Bool) => Value::Bool(facts.bool(id)?),
+        (None, Type::Map | Type::Array) => return None,
+    };
+    Some(match value {
+        Value::Bytes(bytes) if field.secret => {
+            Value::Bytes(snapshot.redactor.hash(&bytes).as_bytes().to_vec().into())
+        }
+        other => other,
+    })
+}

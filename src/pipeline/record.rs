@@ -1,0 +1,195 @@
+//! What is written down about a request: metrics at once, the log line once its answer has ended.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::Method;
+use http_body::{Frame, SizeHint};
+
+use super::Core;
+use super::body::Meter;
+use super::forward::Sent;
+use super::line;
+use crate::action::{Asked, Fault};
+use crate::body::{Body, BodyError};
+use crate::clock::Timestamp;
+use crate::decision::{Decision, Event};
+use crate::facts::{Connection, Malformed, RequestFacts};
+use crate::observe::access::Closing;
+use crate::snapshot::Snapshot;
+
+/// A request under way.
+pub struct Visit {
+    /// When it came.
+    pub now: Timestamp,
+    /// When its head had arrived.
+    pub began: Instant,
+    /// Its body.
+    pub meter: Rc<Meter>,
+    core: Rc<Core>,
+    snapshot: Arc<Snapshot>,
+    listener: usize,
+}
+
+/// A response body that writes its request down when it ends, however it ends.
+pub struct Recorded {
+    inner: Body,
+    sent: u64,
+    entry: Entry,
+}
+
+/// What is kept of a request until its answer has ended.
+struct Entry {
+    core: Rc<Core>,
+    snapshot: Arc<Snapshot>,
+    listener: usize,
+    method: Method,
+    status: u16,
+    began: Instant,
+    meter: Rc<Meter>,
+    /// The log line up to what is not known yet; empty: no line.
+    line: Vec<u8>,
+}
+
+// === impl Visit ===
+
+impl Visit {
+    /// A request that has just arrived.
+    pub fn begin(core: &Rc<Core>, snapshot: &Arc<Snapshot>, listener: usize) -> Self {
+        let clock = &core.live.lasting.clock;
+        Self {
+            now: clock.now(),
+            began: clock.instant(),
+            meter: Rc::default(),
+            core: core.clone(),
+            snapshot: snapshot.clone(),
+            listener,
+        }
+    }
+
+    /// Refuses a request that has no meaning, or two; its connection closes.
+    pub fn malformed(
+        self,
+        asked: &Asked<'_>,
+        connection: &Connection,
+        malformed: Malformed,
+    ) -> http::Response<Recorded> {
+        self.core.malformed(malformed);
+        let fault = match malformed.status() {
+            501 => Fault::UnknownCoding,
+            _ => Fault::Malformed,
+        };
+        let sent = Sent::own(fault.answer(asked)).closing(true, asked);
+        let status = fault.status().as_u16();
+        let line = match &self.snapshot.access {
+            Some(access) => line::of_malformed(access, &self, asked, connection, status),
+            None => Vec::new(),
+        };
+        self.record(asked.method.clone(), line, sent)
+    }
+
+    /// The answer, to be written down when it has ended.
+    pub fn end(
+        self,
+        facts: &RequestFacts<'_>,
+        decision: &Decision,
+        sent: Sent,
+    ) -> http::Response<Recorded> {
+        self.count(decision);
+        let line = match &self.snapshot.access {
+            Some(access) => line::of(access, &self.snapshot, facts, decision, &sent),
+            None => Vec::new(),
+        };
+        self.record(facts.head.method.clone(), line, sent)
+    }
+
+    fn count(&self, decision: &Decision) {
+        for mark in &decision.marks {
+            let Some(kit) = self.snapshot.rule_kits.get(usize::from(mark.rule.0)) else {
+                continue;
+            };
+            match mark.event {
+                Event::Counted => kit.metrics.matched_count.inc(),
+                Event::Matched => kit.metrics.matched_mitigate.inc(),
+                Event::Mitigated => kit.metrics.mitigated.inc(),
+                Event::WouldMitigate => kit.metrics.would_mitigate.inc(),
+            }
+        }
+    }
+
+    fn record(self, method: Method, line: Vec<u8>, sent: Sent) -> http::Response<Recorded> {
+        let entry = Entry {
+            core: self.core,
+            snapshot: self.snapshot,
+            listener: self.listener,
+            method,
+            status: sent.response.status().as_u16(),
+            began: self.began,
+            meter: self.meter,
+            line,
+        };
+        sent.response.map(|inner| Recorded {
+            inner,
+            sent: 0,
+            entry,
+        })
+    }
+}
+
+// === impl Recorded ===
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.entry.write(self.sent);
+    }
+}
+
+impl http_body::Body for Recorded {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn write(&mut self, bytes_out: u64) {
+        let duration = self.core.live.lasting.clock.instant() - self.began;
+        if let Some(listener) = self.snapshot.listeners.get(self.listener) {
+            listener
+                .metrics
+                .request(&self.method, self.status, duration);
+        }
+        let Some(access) = &self.snapshot.access else {
+            return;
+        };
+        let closing = Closing {
+            bytes_in: self.meter.bytes.get(),
+            bytes_out,
+            duration,
+        };
+        access.finish(&mut self.line, &closing);
+    }
+}

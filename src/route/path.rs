@@ -1,0 +1,134 @@
+//! Path templates.
+
+use crate::facts::path;
+
+/// Which paths a route takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathPattern {
+    /// Any path, `*` of `OPTIONS *` too.
+    Any,
+    /// This path.
+    Exact(Box<str>),
+    /// This path and all below; without its last `/`.
+    Prefix(Box<str>),
+    /// Segments, some of which may be anything; open: more may follow.
+    Template {
+        /// The segments in order.
+        segments: Box<[Segment]>,
+        /// Whether all below is taken too.
+        open: bool,
+    },
+}
+
+/// A segment of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Exactly this text.
+    Literal(Box<str>),
+    /// `{name}`: anything but nothing.
+    Variable,
+}
+
+// === impl PathPattern ===
+
+impl PathPattern {
+    /// Reads a template; the error is one sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (path, open) = match text.strip_suffix("/*") {
+            Some(path) => (path, true),
+            None => (text, false),
+        };
+        check(text, path)?;
+        if !path.contains(['{', '}']) {
+            let path = Box::from(path);
+            return Ok(if open {
+                Self::Prefix(path)
+            } else {
+                Self::Exact(path)
+            });
+        }
+        let segments = path.split('/').skip(1).map(segment);
+        let segments = segments.collect::<Result<Box<[_]>, _>>()?;
+        check_names(path)?;
+        Ok(Self::Template { segments, open })
+    }
+
+    /// Whether `path`, in normal form, is meant.
+    pub fn matches(&self, path: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => path == &**exact,
+            Self::Prefix(prefix) => {
+                let rest = path.strip_prefix(&**prefix);
+                rest.is_some_and(|rest| rest.starts_with('/') || (rest.is_empty()))
+            }
+            Self::Template { segments, open } => fits(segments, *open, path),
+        }
+    }
+}
+
+fn fits(segments: &[Segment], open: bool, path: &str) -> bool {
+    let Some(path) = path.strip_prefix('/') else {
+        return false;
+    };
+    let mut found = path.split('/');
+    let all = segments
+        .iter()
+        .all(|segment| match (segment, found.next()) {
+            (Segment::Literal(literal), Some(text)) => text == &**literal,
+            (Segment::Variable, Some(text)) => !text.is_empty(),
+            (_, None) => false,
+        });
+    all && (open || found.next().is_none())
+}
+
+fn segment(text: &str) -> Result<Segment, String> {
+    let name = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+    match name {
+        Some(name) if is_name(name) => Ok(Segment::Variable),
+        None if !text.contains(['{', '}']) => Ok(Segment::Literal(text.into())),
+        _ => Err(format!(
+            "`{text}` is not a placeholder; one is a whole segment, as in `/orders/{{id}}`"
+        )),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let may = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && name.bytes().all(may)
+}
+
+fn check_names(path: &str) -> Result<(), String> {
+    let mut seen = Vec::new();
+    for name in path.split('/').filter(|segment| segment.starts_with('{')) {
+        if seen.contains(&name) {
+            return Err(format!("`{name}` stands twice in the path"));
+        }
+        seen.push(name);
+    }
+    Ok(())
+}
+
+/// Only a template in normal form can ever match.
+fn check(text: &str, path: &str) -> Result<(), String> {
+    if !text.starts_with('/') {
+        return Err(format!("`{text}` is not a path; it starts with `/`"));
+    }
+    if path.contains('*') {
+        return Err(format!(
+            "`*` in `{text}` stands only at the end, after a `/`, as in `/api/*`"
+        ));
+    }
+    let plain = path.replace(['{', '}'], "");
+    match path::normalise(&plain) {
+        Ok(normal) if *normal == *plain => Ok(()),
+        Err(path::Bad::Relative) if plain.is_empty() => Ok(()),
+        Ok(normal) if !path.contains('{') => Err(format!(
+            "`{path}` can never match; its normal form is `{normal}`"
+        )),
+        Ok(_) => Err(format!(
+            "`{path}` can never match; it is not in normal form"
+        )),
+        Err(_) => Err(format!("`{path}` can never match; such a path is refused")),
+    }
+}

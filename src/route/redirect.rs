@@ -1,0 +1,119 @@
+//! Where a redirect leads: a template over the request's host, path and query.
+//!
+//! What a client sent can only become visible ASCII here, so no header can be split.
+
+use http::HeaderValue;
+
+use super::{Error, Which};
+use crate::facts::Head;
+
+/// A redirect's location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(Box<str>),
+    Host,
+    Uri,
+    Path,
+    Query,
+}
+
+// === impl Redirect ===
+
+impl Redirect {
+    /// Reads `https://{host}{uri}`: `{host}` is the host without its port, `{uri}` the path with
+    /// the query, `{path}` and `{query}` one of them.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        check(text)?;
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            push_text(&mut parts, before)?;
+            let (name, after) = after.split_once('}').ok_or_else(|| unclosed(text))?;
+            parts.push(placeholder(name)?);
+            rest = after;
+        }
+        push_text(&mut parts, rest)?;
+        Ok(Self { parts })
+    }
+
+    /// The location for a request.
+    pub fn expand(&self, head: &Head<'_>) -> HeaderValue {
+        let mut location = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => location.push_str(text),
+                Part::Host => push(&mut location, &head.host),
+                Part::Uri => push(&mut location, absolute(&head.uri())),
+                Part::Path => push(&mut location, absolute(&head.path)),
+                Part::Query => push(&mut location, head.query.unwrap_or_default()),
+            }
+        }
+        // Visible ASCII is always a valid value.
+        HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("/"))
+    }
+}
+
+fn check(text: &str) -> Result<(), Error> {
+    let starts = ["http://", "https://", "/", "{uri}", "{path}"];
+    if text.starts_with("//") || !starts.iter().any(|start| text.starts_with(start)) {
+        return Err(wrong(format!(
+            "`{text}` is not a location; it starts with `https://`, `http://` or `/`"
+        )));
+    }
+    match text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(()),
+        false => Err(wrong(format!(
+            "`{}` is not a location; it holds visible ASCII characters alone",
+            text.escape_debug()
+        ))),
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &str) -> Result<(), Error> {
+    if text.contains('}') {
+        return Err(wrong(format!("`}}` after `{text}` closes nothing")));
+    }
+    if !text.is_empty() {
+        parts.push(Part::Text(text.into()));
+    }
+    Ok(())
+}
+
+fn placeholder(name: &str) -> Result<Part, Error> {
+    match name {
+        "host" => Ok(Part::Host),
+        "uri" => Ok(Part::Uri),
+        "path" => Ok(Part::Path),
+        "query" => Ok(Part::Query),
+        _ => Err(wrong(format!(
+            "unknown placeholder `{{{name}}}`; there are `{{host}}`, `{{uri}}`, `{{path}}` and `{{query}}`"
+        ))),
+    }
+}
+
+fn unclosed(text: &str) -> Error {
+    wrong(format!("a `{{` in `{text}` is not closed"))
+}
+
+fn wrong(message: String) -> Error {
+    Which::Redirect.wrong(message)
+}
+
+/// `OPTIONS *` has no path of its own.
+fn absolute(target: &str) -> &str {
+    if target == "*" { "/" } else { target }
+}
+
+fn push(location: &mut String, value: &str) {
+    for byte in value.bytes() {
+        match byte.is_ascii_graphic() {
+            true => location.push(char::from(byte)),
+            false => location.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Routes: hosts, paths, redirects.
+
+use http::Request;
+use proptest::prelude::*;
+
+use super::{Pattern, Redirect, Table, Which};
+use crate::facts::Head;
+
+fn pattern(hosts: &[&str], path: Option<&str>) -> Pattern {
+    let hosts: Vec<String> = hosts.iter().map(|h| h.to_string()).collect();
+    Pattern::parse(&hosts, path).unwrap_or_else(|e| panic!("{}", e.message))
+}
+
+fn host_fits(host_pattern: &str, host: &str) -> bool {
+    pattern(&[host_pattern], None).matches(host, "/")
+}
+
+fn path_fits(template: &str, path: &str) -> bool {
+    pattern(&[], Some(template)).matches("a", path)
+}
+
+fn mistake(hosts: &[&str], path: Option<&str>) -> (Which, String) {
+    let hosts: Vec<String> = hosts.iter().map(|h| h.to_string()).collect();
+    let error = Pattern::parse(&hosts, path).unwrap_err();
+    (error.which, error.message)
+}
+
+#[test]
+fn exact_hosts() {
+    assert!(host_fits("example.com", "example.com"));
+    assert!(host_fits("EXAMPLE.com.", "example.com"));
+    assert!(host_fits("example.com", "example.com:8443"));
+    assert!(host_fits("example.com:8443", "example.com:8443"));
+    assert!(host_fits("[::1]", "[::1]:80"));
+    assert!(host_fits("[::1]", "[::1]"));
+    assert!(!host_fits("example.com:8443", "example.com"));
+    assert!(!host_fits("example.com:8443", "example.com:84430"));
+    assert!(!host_fits("example.com", "example.com.evil.net"));
+    assert!(!host_fits("example.com", "an-example.com"));
+    assert!(!host_fits("example.com", "www.example.com"));
+    assert!(!host_fits("example.com", ""));
+}
+
+#[test]
+fn hosts_below_a_domain() {
+    assert!(host_fits("*.example.com", "a.example.com"));
+    assert!(host_fits("*.example.com", "a.b.example.com"));
+    assert!(host_fits("*.Example.com", "a.example.com:8443"));
+    assert!(host_fits("*.example.com:8443", "a.example.com:8443"));
+    assert!(!host_fits("*.example.com:8443", "a.example.com"));
+    assert!(!host_fits("*.example.com", "example.com"));
+    assert!(!host_fits("*.example.com", ".example.com"));
+    assert!(!host_fits("*.example.com", "anexample.com"));
+    assert!(!host_fits("*.example.com", "[::1]"));
+    assert!(host_fits("*", "anything") && host_fits("*", ""));
+}
+
+#[test]
+fn path_templates() {
+    for (template, path, expected) in [
+        ("/login", "/login", true),
+        ("/login", "/login/", false),
+        ("/login", "/LOGIN", false),
+        ("/login", "/login2", false),
+        ("/", "/", true),
+        ("/", "/a", false),
+        ("/api/*", "/api", true),
+        ("/api/*", "/api/", true),
+        ("/api/*", "/api/a/b", true),
+        ("/api/*", "/apis", false),
+        ("/api/*", "/", false),
+        ("/*", "/", true),
+        ("/*", "/a/b", true),
+        ("/orders/{id}", "/orders/7", true),
+        ("/orders/{id}", "/orders/a%2Fb", true),
+        ("/orders/{id}", "/orders/", false),
+        ("/orders/{id}", "/orders", false),
+        ("/orders/{id}", "/orders/7/", false),
+        ("/orders/{id}", "/orders/7/items", false),
+        ("/orders/{id}/items", "/orders/7/items", true),
+        ("/orders/{id}/items", "/orders/7/other", false),
+        ("/{a}/{b}", "/x/y", true),
+        ("/{a}/{b}", "/x", false),
+        ("/orders/{id}/*", "/orders/7", true),
+        ("/orders/{id}/*", "/orders/7/", true),
+        ("/orders/{id}/*", "/orders/7/items/3", true),
+        ("/orders/{id}/*", "/orders", false),
+        ("/@scope%2Fname", "/@scope%2Fname", true),
+    ] {
+        assert_eq!(path_fits(template, path), expected, "{template} {path}");
+    }
+}
+
+#[test]
+fn no_path_and_no_host_take_anything() {
+    let any = pattern(&[], None);
+    assert!(any.matches("", "*") && any.matches("a.b", "/x"));
+    assert_eq!(any.template(), "/*");
+    assert!(!path_fits("/*", "*"));
+}
+
+#[test]
+fn the_first_match_wins() {
+    let table = Table::new([
+        (pattern(&["a.com"], Some("/orders/{id}")), 1),
+        (pattern(&["a.com", "b.com"], None), 2),
+        (pattern(&[], Some("/orders/*")), 3),
+    ]);
+    assert_eq!(table.find("a.com", "/orders/7"), Some(("/orders/{id}", &1)));
+    assert_eq!(table.find("a.com", "/x"), Some(("/*", &2)));
+    assert_eq!(table.find("b.com", "/orders/7"), Some(("/*", &2)));
+    assert_eq!(table.find("c.com", "/orders"), Some(("/orders/*", &3)));
+    assert_eq!(table.find("c.com", "/x"), None);
+    assert_eq!(Table::<u8>::default().find("a", "/"), None);
+    assert_eq!(table.iter().count(), 3);
+}
+
+#[test]
+fn mistakes_name_their_place() {
+    for (host, says) in [
+        ("https://a.com", "scheme"),
+        ("a.com/x", "path"),
+        ("a.*.com", "first labels"),
+        ("*a.com", "first labels"),
+        ("b\u{fc}cher.example", "ASCII"),
+        ("", "is not a host"),
+        ("*.", "is not a host"),
+        ("*.[::1]", "is not a host"),
+        ("127.1", "is not a host"),
+    ] {
+        let (which, message) = mistake(&["ok.com", host], None);
+        assert_eq!(which, Which::Host(1), "{host}");
+        assert!(message.contains(says), "{host}: {message}");
+    }
+    for (path, says) in [
+        ("", "starts with `/`"),
+        ("api", "starts with `/`"),
+        ("*", "starts with `/`"),
+        ("/a*", "only at the end"),
+        ("/*/a", "only at the end"),
+        ("//a", "its normal form is `/a`"),
+        ("/%6cogin", "its normal form is `/login`"),
+        ("/a/../b", "its normal form is `/b`"),
+        ("/{id", "is not a placeholder"),
+        ("/id}", "is not a placeholder"),
+        ("/x{id}", "is not a placeholder"),
+        ("/{}", "is not a placeholder"),
+        ("/{a b}", "can never match"),
+        ("/{a-b}", "is not a placeholder"),
+        ("/{a}/{a}", "twice"),
+        ("/{a}//b", "normal form"),
+        ("/a?b", "can never match"),
+    ] {
+        let (which, message) = mistake(&[], Some(path));
+        assert_eq!(which, Which::Path, "{path}");
+        assert!(message.contains(says), "{path}: {message}");
+    }
+}
+
+/// The location for a request to `host` and `target`.
+fn location(template: &str, host: &str, target: &str) -> String {
+    let method = if target == "*" { "OPTIONS" } else { "GET" };
+    let request = Request::builder()
+        .method(method)
+        .uri(target)
+        .header("host", host);
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    let head = Head::read(&parts, false).unwrap();
+    let location = Redirect::parse(template).unwrap().expand(&head);
+    location.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn redirects_are_filled_in() {
+    let full = "https://{host}{uri}";
+    assert_eq!(
+        location(full, "A.com:8080", "/x?y=1"),
+        "https://a.com/x?y=1"
+    );
+    assert_eq!(
+        location(full, "a.com", "//evil.net/%2e"),
+        "https://a.com/evil.net/"
+    );
+    assert_eq!(location(full, "a.com", "*"), "https://a.com/");
+    assert_eq!(location(full, "[::1]:80", "/"), "https://[::1]/");
+    assert_eq!(
+        location("/new{path}?from={query}", "a.com", "/x?y"),
+        "/new/x?from=y"
+    );
+    assert_eq!(location("{uri}", "a.com", "//evil.net"), "/evil.net");
+    assert_eq!(location("https://b.com/", "a.com", "/x"), "https://b.com/");
+    assert_eq!(
+        location(full, "a.com", "/?q=\u{e9}"),
+        "https://a.com/?q=%C3%A9"
+    );
+}
+
+#[test]
+fn bad_redirects_are_refused() {
+    for (template, says) in [
+        ("https://{hst}/", "unknown placeholder `{hst}`"),
+        ("https://{host", "not closed"),
+        ("https://a}/", "closes nothing"),
+        ("", "starts with"),
+        ("//evil.net", "starts with"),
+        ("{host}/x", "starts with"),
+        ("javascript:alert(1)", "starts with"),
+        ("https://a b/", "visible ASCII"),
+        ("https://a/\r\nx: y", "visible ASCII"),
+    ] {
+        let error = Redirect::parse(template).unwrap_err();
+        assert_eq!(error.which, Which::Redirect);
+        assert!(
+            error.message.contains(says),
+            "{template}: {}",
+            error.message
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_template_makes_it_panic(host in "\\PC{0,12}", path in "[/a*{}.%2]{0,12}", url in "\\PC{0,12}") {
+        let _ = Redirect::parse(&url);
+        if let Ok(pattern) = Pattern::parse(&[host], Some(&path)) {
+            pattern.matches("a.example:80", "/a/b");
+        }
+    }
+}

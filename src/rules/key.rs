@@ -1,0 +1,213 @@
+//! The key of a rule: whom it counts, as bytes that no two different clients share.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use sha2::{Digest, Sha256};
+use smallvec::SmallVec;
+
+use crate::expr::{Facts, Scalar, Value};
+use crate::facts::client_ip::Prefixes;
+
+/// A string longer than this enters a key as its beginning and a digest, so that nobody can fill
+/// the ban table's memory with one long header.
+const LONGEST: usize = 256;
+/// How much of a long string stays readable.
+const READABLE: usize = 64;
+
+/// Whom a rule counts. No parts: everybody together.
+#[derive(Default)]
+pub struct Key {
+    /// The parts, in order.
+    pub parts: Vec<KeyPart>,
+    /// What an absent part means.
+    pub missing: Missing,
+}
+
+/// One part of a key.
+pub struct KeyPart {
+    /// What it reads.
+    pub scalar: Scalar,
+    /// An address is counted as its network.
+    pub prefixes: Option<Prefixes>,
+    /// The value is a secret: people see a hash of it.
+    pub secret: bool,
+}
+
+/// What an absent key part means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// All requests without it share one counter.
+    #[default]
+    Group,
+    /// A request without it is neither counted nor acted on.
+    Skip,
+}
+
+/// What stands before each part, so that different keys have different bytes.
+mod tag {
+    pub const MISSING: u8 = 0;
+    pub const BYTES: u8 = 1;
+    pub const INT: u8 = 2;
+    pub const V4: u8 = 3;
+    pub const V6: u8 = 4;
+    pub const BOOL: u8 = 5;
+    pub const LONG: u8 = 6;
+}
+
+// === impl Key ===
+
+impl Key {
+    /// Appends the key's bytes to `out`; `false`: a part is absent and the request is skipped.
+    pub fn write(&self, facts: &dyn Facts, out: &mut SmallVec<[u8; 128]>) -> bool {
+        for part in &self.parts {
+            match part.scalar.eval(facts) {
+                Some(value) => part.write(value, out),
+                None if self.missing == Missing::Skip => return false,
+                None => out.push(tag::MISSING),
+            }
+        }
+        true
+    }
+
+    /// The key for people, from its bytes. Secrets go through `hash`.
+    pub fn describe(&self, bytes: &[u8], hash: &dyn Fn(&[u8]) -> String) -> String {
+        let mut rest = bytes;
+        let mut text = String::new();
+        for part in &self.parts {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            if part.describe(&mut rest, hash, &mut text).is_none() {
+                text.push('?');
+                break;
+            }
+        }
+        text
+    }
+}
+
+// === impl KeyPart ===
+
+impl KeyPart {
+    fn write(&self, value: Value<'_>, out: &mut SmallVec<[u8; 128]>) {
+        match value {
+            Value::Bytes(bytes) => write_bytes(&bytes, out),
+            Value::Int(int) => {
+                out.push(tag::INT);
+                out.extend_from_slice(&int.to_le_bytes());
+            }
+            Value::Ip(ip) => write_ip(self.prefixes.map_or(ip, |p| p.network(ip)), out),
+            Value::Bool(truth) => out.extend_from_slice(&[tag::BOOL, u8::from(truth)]),
+        }
+    }
+
+    /// Takes this part's bytes off `rest` and shows them.
+    fn describe(
+        &self,
+        rest: &mut &[u8],
+        hash: &dyn Fn(&[u8]) -> String,
+        text: &mut String,
+    ) -> Option<()> {
+        match take::<1>(rest)? {
+            [tag::MISSING] => text.push('-'),
+            [tag::BYTES] => {
+                let length = u32::from_le_bytes(take(rest)?);
+                show(split(rest, length as usize)?, self.secret, hash, text);
+            }
+            [tag::LONG] => {
+                let kept = split(rest, READABLE)?;
+                let digest = split(rest, 32)?;
+                if self.secret {
+                    text.push_str(&hash(digest));
+                } else {
+                    show(kept, false, hash, text);
+                    text.push('…');
+                }
+            }
+            [tag::INT] => {
+                let _ = write!(text, "{}", i64::from_le_bytes(take(rest)?));
+            }
+            [tag::V4] => {
+                let ip = IpAddr::V4(Ipv4Addr::from(take::<4>(rest)?));
+                self.show_ip(ip, text);
+            }
+            [tag::V6] => {
+                let ip = IpAddr::V6(Ipv6Addr::from(take::<16>(rest)?));
+                self.show_ip(ip, text);
+            }
+            [tag::BOOL] => text.push_str(if take::<1>(rest)? == [1] {
+                "true"
+            } else {
+                "false"
+            }),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn show_ip(&self, ip: IpAddr, text: &mut String) {
+        let _ = match self.prefixes {
+            Some(prefixes) if prefixes.length(ip) < bits(ip) => {
+                write!(text, "{ip}/{}", prefixes.length(ip))
+            }
+            _ => write!(text, "{ip}"),
+        };
+    }
+}
+
+fn write_bytes(bytes: &[u8], out: &mut SmallVec<[u8; 128]>) {
+    match bytes.get(..READABLE) {
+        Some(start) if bytes.len() > LONGEST => {
+            out.push(tag::LONG);
+            out.extend_from_slice(start);
+            out.extend_from_slice(&Sha256::digest(bytes));
+        }
+        _ => {
+            out.push(tag::BYTES);
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+fn write_ip(ip: IpAddr, out: &mut SmallVec<[u8; 128]>) {
+    match ip {
+        IpAddr::V4(v4) => {
+            out.push(tag::V4);
+            out.extend_from_slice(&v4.octets());
+        }
+        IpAddr::V6(v6) => {
+            out.push(tag::V6);
+            out.extend_from_slice(&v6.octets());
+        }
+    }
+}
+
+fn show(bytes: &[u8], secret: bool, hash: &dyn Fn(&[u8]) -> String, text: &mut String) {
+    if secret {
+        text.push_str(&hash(bytes));
+    } else {
+        let _ = write!(text, "{:?}", String::from_utf8_lossy(bytes));
+    }
+}
+
+/// How long an address is.
+const fn bits(ip: IpAddr) -> u8 {
+    match ip {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
+    Some(*head)
+}
+
+fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (head, tail) = rest.split_at_checked(length)?;
+    *rest = tail;
+    Some(head)
+}

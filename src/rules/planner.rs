@@ -1,0 +1,138 @@
+//! Facts → plan: which counters a request touches, and how, in rule order.
+
+use super::{Op, Plan, Rule, RuleSet, Scope, Step};
+use crate::decision::{Action, RuleIndex};
+use crate::expr::Facts;
+use crate::limit::{Algorithm, Limiter};
+
+/// What a rule has to do with one request.
+#[derive(Clone, Copy)]
+struct Match {
+    /// `None`: known only at the response.
+    counts: Option<bool>,
+    mitigates: bool,
+}
+
+// === impl RuleSet ===
+
+impl RuleSet {
+    /// What a store must do for this request before it is decided.
+    pub fn plan(&self, facts: &dyn Facts) -> Plan {
+        let mut plan = Plan::default();
+        for (index, rule) in self.iter() {
+            let Some(op) = rule.op(rule.matches(facts)) else {
+                continue;
+            };
+            if plan.push(index, rule, op, facts) && op.0 == Op::Always && rule.ends_pass() {
+                break;
+            }
+        }
+        plan
+    }
+
+    /// What a store must count now that the response is known. `before`: the first rule that the
+    /// request did not reach.
+    pub fn settle(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> Plan {
+        let mut plan = Plan::default();
+        for (index, rule) in self.iter() {
+            if before.is_some_and(|end| index >= end) {
+                break;
+            }
+            if rule.counts_response() && rule.predicates().0.test(facts) {
+                plan.push(index, rule, (Op::Charge, false), facts);
+            }
+        }
+        plan
+    }
+
+    /// Whether any rule wants to see responses.
+    pub fn counts_responses(&self) -> bool {
+        self.iter().any(|(_, rule)| rule.counts_response())
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    fn matches(&self, facts: &dyn Facts) -> Match {
+        match &self.scope {
+            Scope::Same(both) => {
+                let matched = both.test(facts);
+                Match {
+                    counts: Some(matched),
+                    mitigates: matched,
+                }
+            }
+            Scope::Separate { count, mitigate } => Match {
+                counts: (!count.reads_response()).then(|| count.test(facts)),
+                mitigates: mitigate.test(facts),
+            },
+        }
+    }
+
+    /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
+    /// has nothing to do with it.
+    fn op(&self, matched: Match) -> Option<(Op, bool)> {
+        let acts = matched.mitigates;
+        if self.limiter.is_none() {
+            return acts.then_some((Op::Always, true));
+        }
+        match (matched.counts, acts) {
+            (Some(false), false) => None,
+            (Some(true), true) => Some((Op::Admit, true)),
+            (Some(true), false) => Some((Op::Charge, false)),
+            // Not counted now: a throttled key is acted on while one more unit would be refused, a
+            // banned one while the ban lasts.
+            (Some(false), true) if self.ban.is_zero() => Some((Op::Peek, true)),
+            (Some(false), true) => Some((Op::Pass, true)),
+            // Its headers show what was known when the request came.
+            (None, _) if self.tells() => Some((Op::Peek, acts)),
+            (None, true) if self.ban.is_zero() => Some((Op::Peek, true)),
+            (None, true) => Some((Op::Pass, true)),
+            (None, false) => None,
+        }
+    }
+
+    fn ends_pass(&self) -> bool {
+        self.action.is_terminal() && !self.dry_run
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Adds a step; `false`: the key has an absent part and the rule skips such requests.
+    fn push(
+        &mut self,
+        index: RuleIndex,
+        rule: &Rule,
+        (op, acts): (Op, bool),
+        facts: &dyn Facts,
+    ) -> bool {
+        let start = self.keys.len();
+        if op != Op::Always && !rule.key.write(facts, &mut self.keys) {
+            self.keys.truncate(start);
+            return false;
+        }
+        self.steps.push(Step {
+            rule: index,
+            id: rule.id,
+            key: start as u32..self.keys.len() as u32,
+            limiter: rule.limiter.unwrap_or(NO_LIMIT),
+            cost: 1,
+            op,
+            ban: rule.ban,
+            acts,
+            ends_pass: rule.ends_pass(),
+            peek_after_end: acts && rule.action == Action::Block && rule.ends_pass(),
+        });
+        true
+    }
+}
+
+/// Stands in a step that has no counter.
+const NO_LIMIT: Limiter = Limiter {
+    algorithm: Algorithm::SlidingWindow,
+    limit: 0,
+    period: std::time::Duration::ZERO,
+};

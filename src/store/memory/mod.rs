@@ -1,0 +1,247 @@
+//! The store in this process: a bounded two-choice table and a side table of bans, in shards.
+//!
+//! The table is allocated once. It never grows, never stops the world and expires in place. A key
+//! lives in one shard, counter and ban under one lock, so each step is atomic; no two locks are
+//! ever held at once. Nothing here awaits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use self::bans::Bans;
+use self::bucket::PLACES;
+use self::hash::{KeyHash, KeyHasher};
+use self::room::Room;
+use self::slots::{SHARED, Slots};
+use self::table::Table;
+use self::visit::Visit;
+use super::{BanEntry, Evictions};
+use crate::clock::Timestamp;
+use crate::limit::Reading;
+use crate::rules::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
+
+mod bans;
+mod bucket;
+mod hash;
+mod room;
+mod slots;
+mod table;
+mod visit;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod threads;
+
+/// How many bytes of a banned key are kept for listings, so that long keys cannot fill the memory.
+pub const SHOWN: usize = 256;
+
+/// Counters and bans in this process.
+#[derive(Debug)]
+pub struct Memory {
+    hasher: KeyHasher,
+    shards: Box<[Shard]>,
+    counter_room: Room,
+    ban_room: Room,
+    slots: Mutex<Slots>,
+    counters_evicted: AtomicU64,
+    bans_evicted: AtomicU64,
+}
+
+/// A part of the keys, on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Shard {
+    /// When the first ban here ends, in nanoseconds; `u64::MAX`: there is none.
+    first_end: AtomicU64,
+    held: Mutex<Held>,
+}
+
+/// What a shard's lock guards.
+#[derive(Debug)]
+struct Held {
+    table: Table,
+    bans: Bans,
+}
+
+/// What a step found.
+type Found = (Standing, Option<Reading>);
+
+// === impl Memory ===
+
+impl Memory {
+    /// A store for `max_keys` keys, at least one, and a quarter as many bans.
+    pub fn new(max_keys: usize) -> Self {
+        let max_keys = max_keys.max(1);
+        // One place in five stays free, so that two full buckets are rare before `max_keys` is
+        // reached.
+        let buckets = (max_keys + max_keys / 4).div_ceil(PLACES);
+        let shards = (max_keys / 1024).next_power_of_two().min(256);
+        Self {
+            hasher: KeyHasher::random(),
+            shards: (0..shards)
+                .map(|_| Shard::new(buckets.div_ceil(shards)))
+                .collect(),
+            counter_room: Room::of(max_keys),
+            ban_room: Room::of((max_keys / 4).max(1)),
+            slots: Mutex::default(),
+            counters_evicted: AtomicU64::new(0),
+            bans_evicted: AtomicU64::new(0),
+        }
+    }
+
+    /// See [`super::Store::apply`].
+    pub fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
+        let mut findings = Findings::new();
+        let mut ended = false;
+        for (index, step) in (0..).zip(&plan.steps) {
+            if ended && !step.peek_after_end {
+                continue;
+            }
+            let (standing, reading) = self.carry_out(step, plan.key(step), now, ended);
+            ended |= step.acts && step.ends_pass && standing != Standing::Within;
+            findings.push(Finding {
+                step: index,
+                standing,
+                reading,
+            });
+        }
+        findings
+    }
+
+    /// See [`super::Store::register`].
+    pub fn register(&self, identity: u64, name: &str) -> RuleId {
+        self.slots.lock().register(identity, name)
+    }
+
+    /// See [`super::Store::retire`].
+    pub fn retire(&self, keep: &[u64], now: Timestamp) -> Vec<(String, usize)> {
+        let gone = self.slots.lock().retire(keep);
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        // `gone` is in slot order.
+        let find = |slot| gone.binary_search_by_key(&slot, |rule| rule.id.slot);
+        let mut ended: Vec<_> = gone.iter().map(|rule| (rule.id, 0)).collect();
+        for shard in &self.shards {
+            let mut held = shard.held.lock();
+            let unwanted = |slot| slot != SHARED && find(slot).is_ok();
+            held.table.clear_slots(unwanted, &self.counter_room);
+            let unwanted = |id| gone.iter().any(|rule| rule.id == id);
+            let bans = held.bans.remove(|ban| unwanted(ban.id));
+            shard.publish(&held.bans);
+            drop(held);
+            self.ban_room.give(bans.len());
+            for ban in bans.iter().filter(|ban| ban.until > now) {
+                let rule = ended.iter_mut().find(|(id, _)| *id == ban.id);
+                rule.into_iter().for_each(|(_, count)| *count += 1);
+            }
+        }
+        let counts = ended.into_iter().map(|(_, count)| count);
+        gone.into_iter().map(|rule| rule.name).zip(counts).collect()
+    }
+
+    /// See [`super::Store::keys`].
+    pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
+        let slots = self.slots.lock().in_use();
+        let mut counts = vec![0; slots.last().map_or(0, |last| usize::from(*last) + 1)];
+        for shard in &self.shards {
+            for slot in shard.held.lock().table.live_slots(second(now)) {
+                if let Some(count) = counts.get_mut(usize::from(slot)) {
+                    *count += 1;
+                }
+            }
+        }
+        let count = |slot: u16| counts.get(usize::from(slot)).copied().unwrap_or_default();
+        slots.into_iter().map(|slot| (slot, count(slot))).collect()
+    }
+
+    /// See [`super::Store::evictions`].
+    pub fn evictions(&self) -> Evictions {
+        Evictions {
+            counters: self.counters_evicted.load(Ordering::Relaxed),
+            bans: self.bans_evicted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// See [`super::Store::bans`].
+    pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
+        let mut bans = Vec::new();
+        for shard in &self.shards {
+            bans.extend(shard.held.lock().bans.live(now).cloned());
+        }
+        bans.sort_by_key(|ban| ban.until);
+        bans
+    }
+
+    /// One step; if `look`, nothing is changed by it.
+    fn carry_out(&self, step: &Step, key: &[u8], now: Timestamp, look: bool) -> Found {
+        if step.op == Op::Pass && self.ban_room.is_empty() {
+            return (Standing::Within, None);
+        }
+        let op = match step.op {
+            Op::Always => return (Standing::Over, None),
+            Op::Admit | Op::Charge if look => Op::Peek,
+            op => op,
+        };
+        Visit {
+            memory: self,
+            step,
+            op,
+            key,
+            hash: self.hasher.hash(step.id.identity, key),
+            now,
+        }
+        .run()
+    }
+
+    fn shard(&self, key: KeyHash) -> &Shard {
+        let index = key.shard(self.shards.len() - 1);
+        let shard = self.shards.get(index);
+        shard.expect("the number of shards is a power of two, and the index is masked by it")
+    }
+
+    /// Ends the ban that ends first and leaves its place taken, for the caller. There may be none
+    /// when others are about to use all places.
+    fn free_ban(&self, now: Timestamp) -> bool {
+        let first = |shard: &&Shard| shard.first_end.load(Ordering::Relaxed);
+        let Some(shard) = self.shards.iter().min_by_key(first) else {
+            return false;
+        };
+        let mut held = shard.held.lock();
+        let Some(ban) = held.bans.remove_first() else {
+            return false;
+        };
+        shard.publish(&held.bans);
+        if ban.until > now {
+            self.bans_evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+// === impl Shard ===
+
+impl Shard {
+    fn new(buckets: usize) -> Self {
+        let table = Table::new(buckets);
+        let bans = Bans::default();
+        Self {
+            first_end: AtomicU64::new(u64::MAX),
+            held: Mutex::new(Held { table, bans }),
+        }
+    }
+
+    /// Tells other shards when the first ban here ends. The caller holds the lock.
+    fn publish(&self, bans: &Bans) {
+        let end = bans.first_end().map_or(u64::MAX, Timestamp::as_nanos);
+        self.first_end.store(end, Ordering::Relaxed);
+    }
+}
+
+/// The second that `now` lies in.
+fn second(now: Timestamp) -> u32 {
+    u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
+}

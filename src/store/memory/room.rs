@@ -1,0 +1,46 @@
+//! How many of something may exist, shared by all shards, so that the bound is exact and no shard
+//! is full before the others.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A bounded number of places.
+#[derive(Debug)]
+pub(super) struct Room {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+// === impl Room ===
+
+impl Room {
+    pub(super) fn of(max: usize) -> Self {
+        Self {
+            taken: AtomicUsize::new(0),
+            max,
+        }
+    }
+
+    /// Takes a place, if there is one.
+    pub(super) fn take(&self) -> bool {
+        let more = |taken| (taken < self.max).then_some(taken + 1);
+        // Only the number matters: what is in the places is ordered by the shards' locks.
+        self.taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
+    }
+
+    /// Takes a place past the bound too.
+    pub(super) fn squeeze(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives places back that were taken.
+    pub(super) fn give(&self, places: usize) {
+        self.taken.fetch_sub(places, Ordering::Relaxed);
+    }
+
+    /// Nothing is taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) == 0
+    }
+}

@@ -1,0 +1,369 @@
+//! What only the store in this process promises: its bounds, and what gives way at them.
+
+use super::bucket::{Bucket, Entry};
+use super::*;
+use crate::store::Store;
+use crate::store::fixture::{Rule, at, banned, plan};
+
+pub(super) fn memory(store: &Store) -> &Memory {
+    let Store::Memory(memory) = store;
+    memory
+}
+
+/// One step alone, without awaiting.
+pub(super) fn ask(store: &Store, rule: &Rule, op: Op, key: &str, secs: u64) -> Standing {
+    let plan = plan([(key, rule.step(op, 1))]);
+    memory(store).apply(&plan, at(secs))[0].standing
+}
+
+pub(super) fn tracked(store: &Store, secs: u64) -> usize {
+    store.keys(at(secs)).iter().map(|(_, count)| count).sum()
+}
+
+fn bytes(store: &Store) -> usize {
+    let shards = memory(store).shards.iter();
+    shards.map(|shard| shard.held.lock().table.bytes()).sum()
+}
+
+#[test]
+fn a_bucket_is_four_cache_lines() {
+    assert_eq!(size_of::<Bucket>(), 256);
+    assert_eq!(align_of::<Bucket>(), 64);
+}
+
+#[test]
+fn a_key_takes_at_most_forty_bytes() {
+    for max_keys in [1_000, 12_345, 100_000, 1_000_000] {
+        let store = Store::memory(max_keys);
+        let shards = size_of_val(&*memory(&store).shards);
+        let total = bytes(&store) + shards;
+        assert!(total <= 40 * max_keys, "{total} for {max_keys}");
+    }
+}
+
+#[test]
+fn a_store_for_nothing_still_counts_one_key() {
+    let store = Store::memory(0);
+    let rule = Rule::throttle(&store, "r", 1);
+    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), Standing::Within);
+    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), Standing::Over);
+    assert_eq!(ask(&store, &rule, Op::Admit, "b", 0), Standing::Within);
+    assert_eq!(tracked(&store, 0), 1);
+}
+
+#[test]
+fn keys_are_counted_by_slot_while_they_mean_something() {
+    let store = Store::memory(1_000);
+    let quiet = Rule::throttle(&store, "quiet", 5);
+    let busy = Rule::throttle(&store, "busy", 5);
+    for key in ["a", "b", "c", "a"] {
+        ask(&store, &busy, Op::Admit, key, 10);
+    }
+    ask(&store, &busy, Op::Peek, "d", 10);
+    let counts = |count| vec![(quiet.id.slot, 0), (busy.id.slot, count)];
+    assert_eq!(store.keys(at(10)), counts(3));
+    assert_eq!(store.keys(at(119)), counts(3));
+    assert_eq!(store.keys(at(120)), counts(0));
+}
+
+#[test]
+fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
+    const KEYS: usize = 100_000;
+    let store = Store::memory(KEYS);
+    let ban = Rule::ban(&store, "ban", 0, 3_600);
+    let flood = Rule::throttle(&store, "flood", 10);
+    let before = bytes(&store);
+    for key in 0..1_000 {
+        ask(&store, &ban, Op::Admit, &format!("banned {key}"), 0);
+    }
+    std::thread::scope(|scope| {
+        for part in 0..2 {
+            let (store, flood) = (&store, &flood);
+            scope.spawn(move || {
+                for key in 0..1_000_000 {
+                    let key = format!("{part}/{key}");
+                    let found = ask(store, flood, Op::Admit, &key, 1);
+                    assert_eq!(found, Standing::Within);
+                }
+            });
+        }
+    });
+    assert_eq!(bytes(&store), before);
+    let tracked = tracked(&store, 1);
+    assert!(tracked <= KEYS && tracked > KEYS * 95 / 100, "{tracked}");
+    let evictions = store.evictions();
+    assert_eq!(evictions.counters, 2_000_000 - tracked as u64);
+    assert_eq!(evictions.bans, 0);
+    for key in 0..1_000 {
+        let found = ask(&store, &ban, Op::Pass, &format!("banned {key}"), 3_599);
+        assert_eq!(found, banned(3_600, false));
+    }
+}
+
+#[test]
+fn what_fits_is_not_evicted() {
+    for max_keys in [10, 100, 1_000, 50_000] {
+        let store = Store::memory(max_keys);
+        let rule = Rule::throttle(&store, "r", 10);
+        for key in 0..max_keys {
+            ask(&store, &rule, Op::Admit, &key.to_string(), 0);
+        }
+        // Two full buckets before the table is full are rare, not impossible.
+        let evicted = store.evictions().counters as usize;
+        assert!(evicted <= max_keys / 1_000 + 1, "{evicted} of {max_keys}");
+        assert_eq!(tracked(&store, 0), max_keys - evicted);
+    }
+}
+
+#[test]
+fn expired_entries_make_room_first() {
+    let store = Store::memory(8);
+    let rule = Rule::throttle(&store, "r", 10);
+    for key in 0..4 {
+        ask(&store, &rule, Op::Admit, &format!("old {key}"), 0);
+    }
+    for key in 0..4 {
+        ask(&store, &rule, Op::Admit, &format!("new {key}"), 60);
+    }
+    // The old ones end at 120, the new ones at 180.
+    for key in 0..4 {
+        ask(&store, &rule, Op::Admit, &format!("newest {key}"), 120);
+    }
+    assert_eq!(store.evictions().counters, 0);
+    assert_eq!(tracked(&store, 120), 8);
+    ask(&store, &rule, Op::Admit, "one more", 120);
+    assert_eq!(store.evictions().counters, 1);
+    assert_eq!(tracked(&store, 120), 8);
+}
+
+#[test]
+fn the_key_furthest_below_its_limit_makes_room() {
+    let store = Store::memory(8);
+    let rule = Rule::throttle(&store, "r", 20);
+    let keys: Vec<_> = (1..=8).map(|count| format!("key {count}")).collect();
+    for (count, key) in (1..=8).zip(&keys) {
+        for _ in 0..count {
+            ask(&store, &rule, Op::Charge, key, 0);
+        }
+    }
+    let newcomer = |name: &str| {
+        for _ in 0..9 {
+            ask(&store, &rule, Op::Charge, name, 0);
+        }
+    };
+    let remaining = |key: &str| {
+        let plan = plan([(key, rule.step(Op::Peek, 1))]);
+        let finding = memory(&store).apply(&plan, at(0))[0];
+        finding.reading.unwrap().remaining
+    };
+    for (gone, key) in keys.iter().enumerate() {
+        newcomer(&format!("newcomer {gone}"));
+        assert_eq!(remaining(key), 20);
+        for (count, kept) in (1..=8).zip(&keys).skip(gone + 1) {
+            assert_eq!(remaining(kept), 20 - count);
+        }
+    }
+    assert_eq!(store.evictions().counters, 8);
+}
+
+#[test]
+fn a_newcomer_goes_to_the_emptier_bucket() {
+    let room = Room::of(usize::MAX);
+    let mut table = Table::new(2);
+    let entry = |tag| Entry {
+        tag,
+        expires: 10,
+        ..Entry::default()
+    };
+    for tag in 1..=10 {
+        assert!(!table.insert(KeyHash { place: 0, tag }, entry(tag), 0, &room));
+        let buckets = (1..=tag).filter(|tag| {
+            let spot = table
+                .find(KeyHash {
+                    place: 0,
+                    tag: *tag,
+                })
+                .unwrap();
+            format!("{spot:?}").contains("bucket: 0")
+        });
+        assert_eq!(buckets.count() as u64, tag.div_ceil(2));
+    }
+}
+
+#[test]
+fn the_bound_gives_way_rather_than_leave_a_key_uncounted() {
+    let room = Room::of(0);
+    let mut table = Table::new(1);
+    let key = KeyHash { place: 0, tag: 5 };
+    let entry = Entry {
+        tag: 5,
+        expires: 10,
+        ..Entry::default()
+    };
+    assert!(!table.insert(key, entry, 0, &room));
+    assert!(table.find(key).is_some());
+    assert!(!room.is_empty());
+}
+
+#[test]
+fn at_the_bound_the_ban_that_ends_first_makes_room() {
+    // Four shards, so that the first to end is mostly in another one.
+    let store = Store::memory(4_096);
+    assert_eq!(memory(&store).shards.len(), 4);
+    let bound = 1_024;
+    let key = |n: u64| format!("key {n}");
+    for n in 0..bound + 100 {
+        // Ends go down and up again.
+        let rule = Rule::ban(&store, "ban", 0, 10_000 + (n * 7_919) % 5_000);
+        let found = ask(&store, &rule, Op::Admit, &key(n), 0);
+        assert!(matches!(found, Standing::Banned { started: true, .. }));
+        assert!(matches!(
+            ask(&store, &rule, Op::Pass, &key(n), 0),
+            Standing::Banned { started: false, .. }
+        ));
+    }
+    let bans = store.bans(at(0));
+    assert_eq!(bans.len() as u64, bound);
+    assert_eq!(store.evictions().bans, 100);
+
+    // Each of the hundred was the first to end of those that were there.
+    let mut ends: Vec<u64> = (0..bound).map(|n| (n * 7_919) % 5_000).collect();
+    for n in bound..bound + 100 {
+        ends.sort_unstable();
+        ends.remove(0);
+        ends.push((n * 7_919) % 5_000);
+    }
+    ends.sort_unstable();
+    let kept: Vec<_> = bans.iter().map(|ban| ban.until).collect();
+    let expected: Vec<_> = ends.iter().map(|end| at(10_000 + end)).collect();
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn bans_that_ended_do_not_hide_which_ends_first() {
+    // Which shards the keys are in is chance: enough rounds see every case.
+    for _ in 0..12 {
+        let store = Store::memory(4_096);
+        let ban = |key: &str, now, secs| {
+            let rule = Rule::ban(&store, "ban", 0, secs);
+            ask(&store, &rule, Op::Admit, key, now)
+        };
+        for key in 1..1_024 {
+            ban(&format!("long {key}"), 0, 1_000 + key);
+        }
+        ban("short", 0, 10);
+        let rule = Rule::ban(&store, "ban", 0, 10);
+        assert_eq!(ask(&store, &rule, Op::Pass, "short", 10), Standing::Within);
+        ban("into its place", 10, 5_000);
+        assert_eq!(store.evictions().bans, 0);
+        ban("one too many", 10, 5_000);
+        assert_eq!(store.evictions().bans, 1);
+        assert_eq!(store.bans(at(10))[0].until, at(1_002));
+    }
+}
+
+#[test]
+fn ended_bans_make_room_and_count_as_nothing() {
+    let store = Store::memory(16);
+    let rule = Rule::ban(&store, "ban", 0, 10);
+    for round in 0..20 {
+        for key in 0..4 {
+            let found = ask(
+                &store,
+                &rule,
+                Op::Admit,
+                &format!("{round}/{key}"),
+                round * 10,
+            );
+            assert_eq!(found, banned(round * 10 + 10, true));
+        }
+        assert_eq!(store.bans(at(round * 10)).len(), 4);
+    }
+    assert_eq!(store.evictions(), Evictions::default());
+}
+
+#[test]
+fn a_ban_gives_its_counters_place_back() {
+    let store = Store::memory(8);
+    let rule = Rule::ban(&store, "ban", 1, 10);
+    for key in ["a", "b"] {
+        ask(&store, &rule, Op::Admit, key, 0);
+        ask(&store, &rule, Op::Admit, key, 0);
+    }
+    let throttle = Rule::throttle(&store, "throttle", 1);
+    for key in 0..8 {
+        ask(&store, &throttle, Op::Admit, &key.to_string(), 0);
+    }
+    assert_eq!(tracked(&store, 0), 8);
+    assert_eq!(store.evictions().counters, 0);
+}
+
+#[test]
+fn long_keys_are_cut_in_listings_but_not_confused() {
+    let store = Store::memory(100);
+    let rule = Rule::ban(&store, "ban", 0, 10);
+    let long = "x".repeat(SHOWN + 1);
+    ask(&store, &rule, Op::Admit, &long, 0);
+    assert_eq!(&*store.bans(at(0))[0].key, &long.as_bytes()[..SHOWN]);
+    let other = "x".repeat(SHOWN + 2);
+    assert_eq!(ask(&store, &rule, Op::Pass, &other, 0), Standing::Within);
+    assert_eq!(ask(&store, &rule, Op::Pass, &long, 0), banned(10, false));
+}
+
+#[test]
+fn retired_rules_lose_their_counters_and_bans() {
+    let store = Store::memory(1_000);
+    let kept = Rule::ban(&store, "kept", 1, 100);
+    let gone = Rule::ban(&store, "gone", 1, 100);
+    let idle = Rule::throttle(&store, "idle", 1);
+    for rule in [kept, gone] {
+        for key in ["banned", "banned", "too", "too", "counted"] {
+            ask(&store, &rule, Op::Admit, key, 0);
+        }
+    }
+    let short = Rule { ban: 5, ..gone };
+    ask(&store, &short, Op::Admit, "ended", 0);
+    ask(&store, &short, Op::Admit, "ended", 0);
+
+    let ended = store.retire(&[kept.id.identity], at(10));
+    let expected = [("gone".to_owned(), 2), ("idle".to_owned(), 0)];
+    assert_eq!(ended, expected);
+    assert_eq!(store.keys(at(10)), [(kept.id.slot, 1)]);
+    assert_eq!(store.bans(at(10)).len(), 2);
+    assert_eq!(
+        ask(&store, &kept, Op::Pass, "banned", 10),
+        banned(100, false)
+    );
+    assert_eq!(
+        ask(&store, &kept, Op::Admit, "counted", 10),
+        banned(110, true)
+    );
+
+    // Back again, it starts afresh, in a slot that nothing old has.
+    let again = Rule::ban(&store, "gone", 1, 100);
+    assert!(![gone.id.slot, idle.id.slot, kept.id.slot].contains(&again.id.slot));
+    for key in ["banned", "counted"] {
+        assert_eq!(ask(&store, &again, Op::Admit, key, 10), Standing::Within);
+    }
+    assert_eq!(
+        store.retire(&[kept.id.identity, again.id.identity], at(10)),
+        []
+    );
+}
+
+#[test]
+fn slots_go_round_and_the_last_is_shared() {
+    let mut slots = Slots::default();
+    let ids: Vec<_> = (0..u64::from(SHARED) + 2)
+        .map(|identity| slots.register(identity, "r").slot)
+        .collect();
+    assert_eq!(ids[..3], [0, 1, 2]);
+    assert_eq!(ids[usize::from(SHARED)..], [SHARED, SHARED]);
+    assert_eq!(slots.in_use().len(), usize::from(SHARED) + 1);
+    let keep: Vec<_> = (2..9).collect();
+    assert_eq!(slots.retire(&keep).len(), ids.len() - keep.len());
+    assert_eq!(slots.in_use(), [2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(slots.register(1_000_000, "new").slot, 0);
+    assert_eq!(slots.register(1_000_001, "new").slot, 1);
+    assert_eq!(slots.register(1_000_002, "new").slot, 9);
+}

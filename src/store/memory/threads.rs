@@ -1,0 +1,80 @@
+//! Threads that share a store.
+
+use std::sync::atomic::AtomicUsize;
+
+use super::tests::{ask, tracked};
+use super::*;
+use crate::store::Store;
+use crate::store::fixture::{Rule, at};
+
+#[test]
+fn threads_admit_no_more_than_the_limit() {
+    const LIMIT: u64 = 500;
+    let store = Store::memory(10_000);
+    let rule = Rule::throttle(&store, "r", LIMIT);
+    let admitted: Vec<_> = (0..17).map(|_| AtomicUsize::new(0)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                // Every other request is for one key, the others for sixteen more.
+                for n in 0..2_400 {
+                    let key = if n % 2 == 0 { 0 } else { 1 + n / 2 % 16 };
+                    let found = ask(&store, &rule, Op::Admit, &key.to_string(), 1);
+                    if found == Standing::Within {
+                        admitted[key].fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    for count in admitted {
+        assert_eq!(count.into_inner() as u64, LIMIT);
+    }
+}
+
+#[test]
+fn threads_start_one_ban_and_charge_nothing_beside_it() {
+    let store = Store::memory(10_000);
+    for round in 0..50 {
+        let rule = Rule::ban(&store, &format!("r{round}"), 40, 30);
+        let [within, started, banned] = [0; 3].map(AtomicUsize::new);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        let count = match ask(&store, &rule, Op::Charge, "k", 0) {
+                            Standing::Within => &within,
+                            Standing::Banned { started: true, .. } => &started,
+                            _ => &banned,
+                        };
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let counts = [within, started, banned].map(AtomicUsize::into_inner);
+        assert_eq!(counts, [40, 1, 59]);
+        assert_eq!(tracked(&store, 0), 0);
+    }
+}
+
+#[test]
+fn threads_at_the_bound_of_bans_keep_it() {
+    let store = Store::memory(8_192);
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                for key in 0..1_500 {
+                    let rule = Rule::ban(store, "ban", 0, 60 + key % 50);
+                    let key = format!("{part}/{key}");
+                    let found = ask(store, &rule, Op::Admit, &key, 0);
+                    assert!(matches!(found, Standing::Banned { started: true, .. }));
+                }
+            });
+        }
+    });
+    assert_eq!(store.bans(at(0)).len(), 2_048);
+    assert_eq!(store.evictions().bans, 6_000 - 2_048);
+    assert_eq!(store.bans(at(110)).len(), 0);
+}

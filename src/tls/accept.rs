@@ -1,0 +1,181 @@
+//! From a TCP connection to a TLS one: reads the ClientHello, takes its fingerprints, drops the
+//! bytes, then lets the TLS library finish.
+//!
+//! The stream that comes out is the library's own, with nothing wrapped around it.
+
+use rustls::server::{Accepted, AcceptedAlert, Acceptor};
+use rustls::{HandshakeKind, ServerConnection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::StartHandshake;
+
+use super::{HandshakeError, Protocol, Terminator};
+use crate::facts::{HelloFacts, TlsFacts};
+use crate::fingerprint::{self, Fingerprint};
+
+/// A connection behind TLS.
+pub type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
+
+/// The most bytes that a client may send before its hello is complete. Hellos with post-quantum
+/// keys are under 2 KiB.
+pub const MAX_HELLO: usize = 16 * 1024;
+
+/// Bytes to make room for at a time.
+const ROOM: usize = 2048;
+
+/// Makes the TLS handshake. Keeps no deadline: put one around it; dropping the future closes the
+/// connection.
+pub async fn accept(
+    mut tcp: TcpStream,
+    terminator: &Terminator,
+) -> Result<(TlsStream, TlsFacts), HandshakeError> {
+    let (accepted, fingerprint) = match hello(&mut tcp).await {
+        Ok(hello) => hello,
+        Err(refusal) => return Err(refusal.tell(&mut tcp).await),
+    };
+    let start = StartHandshake::from_parts(accepted, tcp);
+    let stream = start.into_stream(terminator.config.clone()).await?;
+    let facts = facts(stream.get_ref().1, fingerprint);
+    Ok((stream, facts))
+}
+
+/// Whether the client went on with an earlier session.
+pub fn is_resumed(stream: &TlsStream) -> bool {
+    stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed)
+}
+
+/// A hello that is not taken, and the alert record that says so.
+struct Refusal {
+    error: HandshakeError,
+    alert: Vec<u8>,
+}
+
+async fn hello(tcp: &mut TcpStream) -> Result<(Accepted, Fingerprint), Refusal> {
+    let mut acceptor = Acceptor::default();
+    let mut bytes = Vec::with_capacity(ROOM);
+    loop {
+        let new = read_more(tcp, &mut bytes).await?;
+        if let Some(accepted) = feed(&mut acceptor, bytes.get(new..).unwrap_or_default())
+            .map_err(|(error, alert)| Refusal::of_library(error, alert, &bytes))?
+        {
+            let fingerprint = fingerprint::of_records(&bytes).map_err(Refusal::of_fingerprint)?;
+            return Ok((accepted, fingerprint));
+        }
+    }
+}
+
+/// Waits for bytes, appends them and says where they start: there is always at least one.
+async fn read_more(tcp: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<usize, HandshakeError> {
+    let new = bytes.len();
+    let left = MAX_HELLO.saturating_sub(new);
+    if left == 0 {
+        return Err(HandshakeError::HelloTooLarge);
+    }
+    bytes.reserve(ROOM.min(left));
+    match tcp.take(left as u64).read_buf(bytes).await? {
+        0 => Err(HandshakeError::Closed),
+        _ => Ok(new),
+    }
+}
+
+/// Gives the library all of `bytes`, whatever follows the hello included, and asks for the hello.
+fn feed(
+    acceptor: &mut Acceptor,
+    mut bytes: &[u8],
+) -> Result<Option<Accepted>, (rustls::Error, AcceptedAlert)> {
+    // An empty read would tell the library that the connection has ended.
+    while !bytes.is_empty() {
+        if !matches!(acceptor.read_tls(&mut bytes), Ok(1..)) {
+            break;
+        }
+    }
+    acceptor.accept()
+}
+
+fn facts(connection: &ServerConnection, fingerprint: Fingerprint) -> TlsFacts {
+    TlsFacts {
+        version: connection
+            .protocol_version()
+            .map_or("", |version| match version {
+                rustls::ProtocolVersion::TLSv1_3 => "TLSv1.3",
+                _ => "TLSv1.2",
+            }),
+        cipher: connection
+            .negotiated_cipher_suite()
+            .and_then(|suite| suite.suite().as_str())
+            .map_or("", iana),
+        sni: fingerprint.sni,
+        alpn: connection
+            .alpn_protocol()
+            .and_then(Protocol::from_wire)
+            .map(Protocol::name),
+        hello: HelloFacts {
+            ja3: fingerprint.ja3,
+            ja3_raw: fingerprint.ja3_raw,
+            ja4: fingerprint.ja4,
+            length: fingerprint.length,
+        },
+    }
+}
+
+/// The library's names are IANA's but for TLS 1.3, where it says `TLS13_`.
+fn iana(name: &'static str) -> &'static str {
+    match name {
+        "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
+        "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
+        "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
+        name => name,
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Not a handshake record at the start: not TLS at all (RFC 8446, section 5.1).
+    fn of_library(error: rustls::Error, mut alert: AcceptedAlert, bytes: &[u8]) -> Self {
+        let mut record = Vec::new();
+        // A write to memory cannot fail; without the record the client only sees the end.
+        let _ = alert.write_all(&mut record);
+        let error = match (bytes.first(), error) {
+            (Some(22), error @ rustls::Error::PeerIncompatible(_)) => HandshakeError::Tls(error),
+            (Some(22), error) => HandshakeError::BadHello(error),
+            _ => HandshakeError::NotTls,
+        };
+        Self {
+            error,
+            alert: record,
+        }
+    }
+
+    fn of_fingerprint(error: fingerprint::Error) -> Self {
+        const DECODE_ERROR: u8 = 50;
+        Self {
+            error: HandshakeError::NoFingerprint(error),
+            alert: fatal(DECODE_ERROR),
+        }
+    }
+
+    /// Sends the alert, as far as the client lets us.
+    async fn tell(self, tcp: &mut TcpStream) -> HandshakeError {
+        if !self.alert.is_empty() && tcp.write_all(&self.alert).await.is_ok() {
+            let _ = tcp.shutdown().await;
+        }
+        self.error
+    }
+}
+
+impl From<HandshakeError> for Refusal {
+    fn from(error: HandshakeError) -> Self {
+        const ILLEGAL_PARAMETER: u8 = 47;
+        let alert = match error {
+            HandshakeError::HelloTooLarge => fatal(ILLEGAL_PARAMETER),
+            _ => Vec::new(),
+        };
+        Self { error, alert }
+    }
+}
+
+/// A plain alert record (RFC 8446, section 6).
+fn fatal(description: u8) -> Vec<u8> {
+    vec![21, 3, 3, 0, 2, 2, description]
+}

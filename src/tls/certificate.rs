@@ -1,0 +1,76 @@
+//! A certificate chain with its private key, read from PEM or made for development.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use super::names::{self, Name};
+use super::{Error, provider};
+
+/// A certificate chain, its private key and the names it is for. Cheap to clone; never shows the
+/// key.
+#[derive(Clone)]
+pub struct Certificate {
+    pub(super) key: Arc<CertifiedKey>,
+    names: Arc<[Name]>,
+}
+
+// === impl Certificate ===
+
+impl Certificate {
+    /// Reads a chain (the server's own certificate first) and the key that belongs to it:
+    /// PKCS#8, PKCS#1 or SEC1. Other PEM sections are passed over.
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let chain = CertificateDer::pem_slice_iter(certificate)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Error::CertificatePem)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            pem::Error::NoItemsFound => Error::NoKey,
+            error => Error::KeyPem(error),
+        })?;
+        Self::new(chain, key)
+    }
+
+    /// Makes a certificate for these DNS names and addresses that nobody signed, for development.
+    pub fn self_signed(names: &[&str]) -> Result<Self, Error> {
+        let key = rcgen::KeyPair::generate().map_err(Error::Generate)?;
+        let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+        let mut params = rcgen::CertificateParams::new(names).map_err(Error::Generate)?;
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "lockgate development");
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
+        let certificate = params.self_signed(&key).map_err(Error::Generate)?;
+        Self::new(vec![certificate.into()], key.into())
+    }
+
+    fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, Error> {
+        let own = chain.first().ok_or(Error::NoCertificate)?;
+        let names = names::of_certificate(own).into();
+        let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::of_pair)?;
+        Ok(Self {
+            key: Arc::new(key),
+            names,
+        })
+    }
+
+    /// The DNS names and addresses that the certificate is for. Empty: it can only be a default.
+    pub fn names(&self) -> &[Name] {
+        &self.names
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! What goes wrong: with certificates when a configuration is loaded, with a client at accept.
+
+use std::{fmt, io};
+
+use rustls::InconsistentKeys;
+use rustls::pki_types::pem;
+
+use crate::fingerprint;
+
+/// Why a certificate or a [`super::Terminator`] cannot be made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The certificate text cannot be read as PEM.
+    CertificatePem(pem::Error),
+    /// The key text cannot be read as PEM.
+    KeyPem(pem::Error),
+    /// There is no certificate in the text.
+    NoCertificate,
+    /// There is no private key in the text.
+    NoKey,
+    /// The private key is of a kind that cannot be used.
+    BadKey(rustls::Error),
+    /// The certificate cannot be read.
+    BadCertificate(rustls::Error),
+    /// The private key belongs to another certificate.
+    KeyMismatch,
+    /// A certificate could not be made.
+    Generate(rcgen::Error),
+    /// Settings without a certificate.
+    NoCertificates,
+    /// The operating system gave no random bytes.
+    NoRandomness,
+    /// The TLS library refuses.
+    Tls(rustls::Error),
+}
+
+/// Why a connection did not become a TLS connection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// The client does not speak TLS, plain HTTP for example.
+    NotTls,
+    /// The ClientHello is longer than [`super::MAX_HELLO`].
+    HelloTooLarge,
+    /// The client went away.
+    Closed,
+    /// The ClientHello cannot be read.
+    BadHello(rustls::Error),
+    /// The TLS library read the ClientHello and the fingerprints could not.
+    NoFingerprint(fingerprint::Error),
+    /// The client ended the handshake with an alert.
+    Alert(rustls::AlertDescription),
+    /// Client and server have nothing in common, or the handshake broke; the client got an alert.
+    Tls(rustls::Error),
+    /// The socket failed.
+    Io(io::Error),
+}
+
+// === impl Error ===
+
+impl Error {
+    /// Whether the private key is to blame and not the certificate.
+    pub fn is_key(&self) -> bool {
+        matches!(
+            self,
+            Error::KeyPem(_) | Error::NoKey | Error::BadKey(_) | Error::KeyMismatch
+        )
+    }
+}
+
+impl Error {
+    /// The reason why a chain and a key do not go together.
+    pub(super) fn of_pair(error: rustls::Error) -> Self {
+        match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Self::KeyMismatch,
+            rustls::Error::InvalidCertificate(_) => Self::BadCertificate(error),
+            error => Self::BadKey(error),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CertificatePem(error) => write!(f, "the certificate is not PEM: {error}"),
+            Self::KeyPem(error) => write!(f, "the private key is not PEM: {error}"),
+            Self::NoCertificate => f.write_str("there is no `CERTIFICATE` section"),
+            Self::NoKey => f.write_str("there is no `PRIVATE KEY` section"),
+            Self::BadKey(error) => write!(f, "the private key cannot be used: {error}"),
+            Self::BadCertificate(error) => write!(f, "the certificate cannot be used: {error}"),
+            Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
+            Self::Generate(error) => write!(f, "no certificate could be made: {error}"),
+            Self::NoCertificates => f.write_str("TLS needs at least one certificate"),
+            Self::NoRandomness => f.write_str("the operating system gave no random bytes"),
+            Self::Tls(error) => write!(f, "TLS cannot be set up: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+// === impl HandshakeError ===
+
+impl HandshakeError {
+    /// A short fixed word for metrics and logs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotTls => "not_tls",
+            Self::HelloTooLarge => "hello_too_large",
+            Self::Closed => "closed",
+            Self::BadHello(_) | Self::NoFingerprint(_) => "bad_hello",
+            Self::Alert(_) => "alert",
+            Self::Tls(_) => "handshake",
+            Self::Io(_) => "io",
+        }
+    }
+}
+
+impl From<io::Error> for HandshakeError {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        match error.kind() {
+            BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof => Self::Closed,
+            _ => match error.downcast::<rustls::Error>() {
+                Ok(rustls::Error::AlertReceived(alert)) => Self::Alert(alert),
+                Ok(error) => Self::Tls(error),
+                Err(error) => Self::Io(error),
+            },
+        }
+    }
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotTls => f.write_str("the client does not speak TLS"),
+            Self::HelloTooLarge => f.write_str("the ClientHello is too large"),
+            Self::Closed => f.write_str("the client closed the connection"),
+            Self::BadHello(error) => write!(f, "the ClientHello is refused: {error}"),
+            Self::NoFingerprint(error) => error.fmt(f),
+            Self::Alert(alert) => write!(f, "the client sent the alert {alert:?}"),
+            Self::Tls(error) => write!(f, "the handshake failed: {error}"),
+            Self::Io(error) => write!(f, "the socket failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HandshakeError {}

@@ -1,0 +1,64 @@
+//! Chooses the certificate by the server name: the exact name, then a wildcard for its first
+//! label, else the default.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::names::{self, Name};
+use super::{Certificate, Error};
+
+/// Certificates by name. Where two have the same name the first in the list is served.
+#[derive(Debug)]
+pub(super) struct ByName {
+    exact: HashMap<Box<str>, Arc<CertifiedKey>>,
+    /// `*.example.com`, under `example.com`.
+    wildcard: HashMap<Box<str>, Arc<CertifiedKey>>,
+    default: Arc<CertifiedKey>,
+}
+
+// === impl ByName ===
+
+impl ByName {
+    pub(super) fn new(certificates: &[Certificate]) -> Result<Self, Error> {
+        let default = certificates.first().ok_or(Error::NoCertificates)?;
+        let mut all = Self {
+            exact: HashMap::new(),
+            wildcard: HashMap::new(),
+            default: default.key.clone(),
+        };
+        for certificate in certificates {
+            for name in certificate.names() {
+                all.add(name, &certificate.key);
+            }
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, name: &Name, key: &Arc<CertifiedKey>) {
+        // A server name is never an address (RFC 6066, section 3).
+        let Name::Dns(name) = name else { return };
+        let (map, name) = match name.strip_prefix("*.") {
+            Some(parent) => (&mut self.wildcard, parent),
+            None => (&mut self.exact, &**name),
+        };
+        map.entry(name.into()).or_insert_with(|| key.clone());
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
+        let name = names::normal(name);
+        self.exact.get(&*name).or_else(|| {
+            let (_, parent) = name.split_once('.')?;
+            self.wildcard.get(parent)
+        })
+    }
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let found = hello.server_name().and_then(|name| self.find(name));
+        Some(found.unwrap_or(&self.default).clone())
+    }
+}

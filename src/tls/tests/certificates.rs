@@ -1,0 +1,84 @@
+//! What [`Certificate`] reads and refuses, and the names it finds.
+
+use super::*;
+
+/// Certificate and key as PEM.
+fn pems(names: &[&str]) -> (String, String) {
+    let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+fn refusal(certificate: &str, key: &str) -> String {
+    let read = Certificate::from_pem(certificate.as_bytes(), key.as_bytes());
+    read.unwrap_err().to_string()
+}
+
+#[test]
+fn a_chain_may_stand_in_one_text_with_its_key() {
+    let (own, key) = pems(&["a.example", "*.b.example", "192.0.2.7", "2001:db8::1"]);
+    let (issuer, _) = pems(&["issuer.example"]);
+    let text = [&*key, &own, &issuer].concat();
+    let read = Certificate::from_pem(text.as_bytes(), text.as_bytes()).unwrap();
+    assert_eq!(
+        read.names(),
+        [
+            Name::Dns("a.example".into()),
+            Name::Dns("*.b.example".into()),
+            Name::Ip([192, 0, 2, 7].into()),
+            Name::Ip("2001:db8::1".parse().unwrap()),
+        ]
+    );
+    assert_eq!(read.key.cert.len(), 2);
+}
+
+#[test]
+fn the_debug_form_hides_the_key() {
+    let shown = format!("{:?}", certificate(&["localhost"]));
+    assert_eq!(shown, "Certificate { names: [Dns(\"localhost\")], .. }");
+}
+
+#[test]
+fn refusals_say_what_is_wrong() {
+    let (own, key) = pems(&["localhost"]);
+    let (_, other) = pems(&["localhost"]);
+    assert_eq!(refusal("", &key), "there is no `CERTIFICATE` section");
+    assert_eq!(refusal(&key, &key), "there is no `CERTIFICATE` section");
+    assert_eq!(refusal(&own, &own), "there is no `PRIVATE KEY` section");
+    assert_eq!(
+        refusal(&own, &other),
+        "the private key does not belong to the certificate"
+    );
+    let cut = &own[..own.len() / 2];
+    assert!(refusal(cut, &key).starts_with("the certificate is not PEM: missing section end"));
+    let hollow = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(refusal(hollow, &key).starts_with("the certificate cannot be used: "));
+    let hollow = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    assert!(refusal(&own, hollow).starts_with("the private key cannot be used: "));
+}
+
+#[test]
+fn a_terminator_needs_a_certificate() {
+    let made = Terminator::new(settings(&[]), &Tickets::new().unwrap());
+    let error = made.unwrap_err().to_string();
+    assert_eq!(error, "TLS needs at least one certificate");
+}
+
+#[test]
+fn a_damaged_certificate_has_names_or_none() {
+    let der = certificate(&["localhost", "*.example.com", "::1"]).key.cert[0].to_vec();
+    assert_eq!(names::of_certificate(&der).len(), 3);
+    for at in 0..der.len() {
+        let _ = names::of_certificate(&der[..at]);
+        for value in [0, 0x7f, 0x80, 0x84, 0x88, 0xff] {
+            let mut changed = der.clone();
+            changed[at] = value;
+            let _ = names::of_certificate(&changed);
+        }
+    }
+}
+
+#[test]
+fn warming_up_works() {
+    warm_up().unwrap();
+}

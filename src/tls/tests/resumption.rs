@@ -1,0 +1,54 @@
+//! Sessions are resumed, also by the Terminator that a reload makes.
+
+use rustls::client::{Resumption, Tls12Resumption};
+
+use super::*;
+
+async fn resumes(first: &Terminator, second: &Terminator, config: ClientConfig) {
+    let config = Arc::new(config);
+    let (seen, _) = meet(first, &config, "localhost").await;
+    assert_eq!(seen.unwrap().kind, Some(HandshakeKind::Full));
+    let (seen, facts) = meet(second, &config, "localhost").await;
+    assert_eq!(seen.unwrap().kind, Some(HandshakeKind::Resumed));
+    assert_eq!(facts.unwrap().hello.ja4.len(), 36);
+}
+
+/// A 1.2 client that knows tickets or only session identifiers.
+fn older(own: &[Certificate], how: Tls12Resumption) -> ClientConfig {
+    let mut config = client(&TLS12, own);
+    config.resumption = Resumption::in_memory_sessions(32).tls12_resumption(how);
+    config
+}
+
+#[tokio::test]
+async fn sessions_are_resumed() {
+    let own = [certificate(&["localhost"])];
+    let server = terminator(&own);
+    resumes(&server, &server, client(&TLS13, &own)).await;
+    let tickets = older(&own, Tls12Resumption::SessionIdOrTickets);
+    resumes(&server, &server, tickets).await;
+    let identifiers = older(&own, Tls12Resumption::SessionIdOnly);
+    resumes(&server, &server, identifiers).await;
+}
+
+#[tokio::test]
+async fn sessions_from_before_a_reload_are_resumed() {
+    let own = [certificate(&["localhost"])];
+    let tickets = Tickets::new().unwrap();
+    let before = Terminator::new(settings(&own), &tickets).unwrap();
+    let after = Terminator::new(settings(&own), &tickets).unwrap();
+    resumes(&before, &after, client(&TLS13, &own)).await;
+    let older = older(&own, Tls12Resumption::SessionIdOnly);
+    resumes(&before, &after, older).await;
+}
+
+#[tokio::test]
+async fn other_tickets_mean_a_full_handshake() {
+    let own = [certificate(&["localhost"])];
+    let config = Arc::new(client(&TLS13, &own));
+    for server in [terminator(&own), terminator(&own)] {
+        let (seen, facts) = meet(&server, &config, "localhost").await;
+        assert_eq!(seen.unwrap().kind, Some(HandshakeKind::Full));
+        facts.unwrap();
+    }
+}

@@ -1,0 +1,126 @@
+//! Why an origin gave no answer. Opaque, with questions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::Server;
+use crate::body::BodyError;
+
+/// Why an origin gave no answer.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    server: Option<Arc<Server>>,
+    source: Option<BodyError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The upstream has no servers.
+    NoServer,
+    ConnectRefused,
+    ConnectFailed,
+    ConnectTimeout,
+    ResponseTimeout,
+    /// The origin closed before it answered.
+    Closed,
+    /// Its answer has no single meaning.
+    BadResponse,
+    /// The request's body broke off, or is not as long as declared.
+    RequestBody,
+}
+
+// === impl Error ===
+
+impl Error {
+    pub(super) fn at(mut self, server: &Arc<Server>) -> Self {
+        self.server = Some(Arc::clone(server));
+        self
+    }
+
+    pub(super) fn because(mut self, source: impl Into<BodyError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Too slow.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.kind, Kind::ConnectTimeout | Kind::ResponseTimeout)
+    }
+
+    /// No connection could be opened; the origin saw nothing of the request.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::ConnectRefused | Kind::ConnectFailed | Kind::ConnectTimeout
+        )
+    }
+
+    /// The client's fault, not the origin's. Its cause is in the chain of sources.
+    pub fn is_request_body(&self) -> bool {
+        self.kind == Kind::RequestBody
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.kind == Kind::Closed
+    }
+
+    /// What the client is told.
+    pub fn status(&self) -> StatusCode {
+        match self.kind {
+            Kind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::ConnectTimeout | Kind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Kind::ConnectRefused | Kind::ConnectFailed | Kind::Closed | Kind::BadResponse => {
+                StatusCode::BAD_GATEWAY
+            }
+            Kind::RequestBody => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// One word for logs and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self.kind {
+            Kind::NoServer => "no_server",
+            Kind::ConnectRefused => "connect_refused",
+            Kind::ConnectFailed => "connect_failed",
+            Kind::ConnectTimeout => "connect_timeout",
+            Kind::ResponseTimeout => "response_timeout",
+            Kind::Closed => "closed",
+            Kind::BadResponse => "bad_response",
+            Kind::RequestBody => "request_body",
+        }
+    }
+
+    /// The server that was tried last.
+    pub fn server(&self) -> Option<&Arc<Server>> {
+        self.server.as_ref()
+    }
+}
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind,
+            server: None,
+            source: None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())?;
+        match &self.server {
+            Some(server) => write!(f, " ({})", server.label()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,214 @@
+//! The way out against real sockets. Most origins here are scripts that read and write exact
+//! bytes.
+
+mod balance;
+mod bodies;
+mod headers;
+mod reuse;
+mod speech;
+mod timeouts;
+mod upgrade;
+
+use std::cell::Cell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body::Frame;
+use http_body_util::BodyExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Answer, Error, Outbound, Pool, Registry, Server, Upstream};
+use crate::body::Body;
+use crate::clock::Clock;
+
+/// A pool and an upstream to try it on.
+struct Bed {
+    pool: Pool,
+    upstream: Upstream,
+}
+
+/// An origin that a script plays.
+struct Origin {
+    address: SocketAddr,
+    accepted: Rc<Cell<usize>>,
+}
+
+impl Bed {
+    fn to(addresses: &[SocketAddr]) -> Self {
+        Self::with_clock(addresses, Clock::System)
+    }
+
+    fn with_clock(addresses: &[SocketAddr], clock: Clock) -> Self {
+        let registry = Registry::default();
+        let servers = addresses.iter().map(|&a| registry.server("app", a));
+        Self {
+            pool: Pool::new(clock),
+            upstream: Upstream::new("app", servers.collect()),
+        }
+    }
+
+    fn server(&self, i: usize) -> &Arc<Server> {
+        &self.upstream.servers[i]
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Answer, Error> {
+        let outbound = Outbound {
+            request,
+            upgrade: false,
+        };
+        self.pool.forward(&self.upstream, outbound).await
+    }
+
+    /// The status and the whole body of the answer to a GET.
+    async fn get(&self) -> Result<(u16, String), Error> {
+        let answer = self.send(get("/")).await?;
+        let status = answer.response.status().as_u16();
+        Ok((status, text(answer).await))
+    }
+
+    async fn reason(&self) -> &'static str {
+        self.send(get("/")).await.err().map_or("", |e| e.reason())
+    }
+}
+
+impl Origin {
+    /// Plays `script` on each connection, with its number from zero.
+    async fn playing<F>(script: impl Fn(usize, TcpStream) -> F + 'static) -> Self
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepted = Rc::new(Cell::new(0));
+        let count = Rc::clone(&accepted);
+        tokio::task::spawn_local(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let number = count.replace(count.get() + 1);
+                tokio::task::spawn_local(script(number, stream));
+            }
+        });
+        Self { address, accepted }
+    }
+
+    /// Answers every request head with the same bytes and keeps the connection open.
+    async fn answering(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self::playing(move |_, mut stream| {
+            let bytes = bytes.clone();
+            async move {
+                while !head(&mut stream).await.is_empty() {
+                    stream.write_all(&bytes).await.unwrap();
+                }
+            }
+        })
+        .await
+    }
+
+    /// Answers each connection's first request with the bytes at its number, then closes.
+    async fn closing_after(answers: &'static [&'static str]) -> Self {
+        Self::playing(move |number, mut stream| async move {
+            head(&mut stream).await;
+            stream.write_all(answers[number].as_bytes()).await.unwrap();
+        })
+        .await
+    }
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+fn get(path: &str) -> Request<Body> {
+    let request = Request::get(path).header("host", "a.test");
+    request.body(Body::Empty).unwrap()
+}
+
+fn post(body: Body) -> Request<Body> {
+    let request = Request::post("/").header("host", "a.test");
+    request.body(body).unwrap()
+}
+
+/// A body of the given frames, whose end is not known before it comes.
+fn frames(frames: Vec<Frame<Bytes>>) -> Body {
+    let (sender, body) = channel();
+    tokio::task::spawn_local(async move {
+        for frame in frames {
+            if sender.send(Ok(frame)).await.is_err() {
+                return;
+            }
+        }
+    });
+    body
+}
+
+fn chunks(chunks: &[&'static str]) -> Body {
+    let data = |text: &&'static str| Frame::data(Bytes::from_static(text.as_bytes()));
+    frames(chunks.iter().map(data).collect())
+}
+
+type Chunk = Result<Frame<Bytes>, std::io::Error>;
+
+/// A body fed by a sender, one frame at a time.
+fn channel() -> (tokio::sync::mpsc::Sender<Chunk>, Body) {
+    struct Fed(tokio::sync::mpsc::Receiver<Chunk>);
+    impl http_body::Body for Fed {
+        type Data = Bytes;
+        type Error = std::io::Error;
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Chunk>> {
+            self.0.poll_recv(cx)
+        }
+    }
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    (sender, Body::stream(Fed(receiver)))
+}
+
+async fn text(answer: Answer) -> String {
+    let body = answer.response.into_body().collect().await.unwrap();
+    String::from_utf8(body.to_bytes().to_vec()).unwrap()
+}
+
+async fn data_and_trailers(answer: Answer) -> (String, HeaderMap) {
+    let body = answer.response.into_body().collect().await.unwrap();
+    let trailers = body.trailers().cloned().unwrap_or_default();
+    let data = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+    (data, trailers)
+}
+
+/// A request head as it came; empty at the end of the connection.
+async fn head(stream: &mut TcpStream) -> String {
+    until(stream, "\r\n\r\n").await
+}
+
+/// What comes up to and with `end`; empty at the end of the connection.
+async fn until(stream: &mut TcpStream, end: &str) -> String {
+    let mut read = Vec::new();
+    while !read.ends_with(end.as_bytes()) {
+        match stream.read_u8().await {
+            Ok(byte) => read.push(byte),
+            Err(_) => return String::new(),
+        }
+    }
+    String::from_utf8(read).unwrap()
+}
+
+/// All that comes until the other side closes.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut read = Vec::new();
+    let _ = stream.read_to_end(&mut read).await;
+    String::from_utf8(read).unwrap()
+}
+
+/// Lets the tasks of this thread and the loopback do what they have to.
+async fn settle() {
+    for _ in 0..15 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

@@ -1,0 +1,340 @@
+//! When a connection is used again, and when it must not be.
+
+use super::*;
+use crate::clock::{ManualClock, Timestamp};
+
+#[tokio::test(flavor = "local")]
+async fn one_connection_serves_one_request_after_another() {
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[origin.address]);
+    for _ in 0..20 {
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+    }
+    assert_eq!((origin.accepted.get(), bed.pool.idle()), (1, 1));
+}
+
+#[tokio::test(flavor = "local")]
+async fn chunked_and_posted_exchanges_are_reused_too() {
+    let bytes = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    let origin = Origin::playing(move |_, mut stream| async move {
+        while !until(&mut stream, "0\r\n\r\n").await.is_empty() {
+            stream.write_all(bytes.as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let bed = Bed::to(&[origin.address]);
+    for _ in 0..5 {
+        let answer = bed.send(post(chunks(&["a", "b"]))).await.unwrap();
+        assert_eq!(text(answer).await, "ok");
+        settle().await;
+    }
+    assert_eq!(origin.accepted.get(), 1);
+}
+
+#[tokio::test(flavor = "local")]
+async fn requests_at_the_same_time_have_connections_of_their_own() {
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[origin.address]);
+    let one = bed.send(get("/")).await.unwrap();
+    let two = bed.send(get("/")).await.unwrap();
+    assert_eq!(bed.server(0).in_flight(), 2);
+    assert_eq!(
+        (text(one).await, text(two).await),
+        ("ok".into(), "ok".into())
+    );
+    assert_eq!((origin.accepted.get(), bed.pool.idle()), (2, 2));
+    assert_eq!(bed.server(0).in_flight(), 0);
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_answer_dropped_half_way_closes_its_connection() {
+    let (sender, closed) = tokio::sync::oneshot::channel();
+    let sender = Cell::new(Some(sender));
+    let origin = Origin::playing(move |number, mut stream| {
+        let sender = sender.take();
+        async move {
+            head(&mut stream).await;
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345";
+            stream.write_all(head).await.unwrap();
+            if number == 0 {
+                assert_eq!(rest(&mut stream).await, "");
+                sender.unwrap().send(()).unwrap();
+            }
+        }
+    })
+    .await;
+    let bed = Bed::to(&[origin.address]);
+    let answer = bed.send(get("/")).await.unwrap();
+    let mut body = answer.response.into_body();
+    body.frame().await.unwrap().unwrap();
+    assert_eq!(bed.server(0).in_flight(), 1);
+    drop(body);
+    closed.await.unwrap();
+    assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
+    bed.send(get("/")).await.unwrap();
+    assert_eq!(origin.accepted.get(), 2);
+}
+
+#[tokio::test(flavor = "local")]
+async fn bytes_that_nobody_asked_for_close_an_idle_connection() {
+    for pause in [true, false] {
+        let origin = Origin::playing(move |number, mut stream| async move {
+            head(&mut stream).await;
+            stream.write_all(OK.as_bytes()).await.unwrap();
+            if number == 0 {
+                if pause {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                let evil = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil";
+                let _ = stream.write_all(evil).await;
+            }
+            rest(&mut stream).await;
+        })
+        .await;
+        let bed = Bed::to(&[origin.address]);
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+        settle().await;
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+        assert_eq!(origin.accepted.get(), 2);
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn bytes_behind_an_answer_are_never_the_next_answer() {
+    let evil = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil";
+    let origin = Origin::playing(move |_, mut stream| async move {
+        head(&mut stream).await;
+        let both = format!("{OK}{evil}");
+        stream.write_all(both.as_bytes()).await.unwrap();
+        rest(&mut stream).await;
+    })
+    .await;
+    let bed = Bed::to(&[origin.address]);
+    for _ in 0..5 {
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+    }
+    assert_eq!(origin.accepted.get(), 5);
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_connection_closed_while_idle_is_skipped() {
+    let origin = Origin::closing_after(&[OK, OK, OK]).await;
+    let bed = Bed::to(&[origin.address]);
+    for _ in 0..3 {
+        let answer = bed.send(post(Body::Empty)).await.unwrap();
+        assert_eq!(text(answer).await, "ok");
+        settle().await;
+    }
+    assert_eq!(origin.accepted.get(), 3);
+}
+
+/// The first connection answers once, reads another head and closes.
+async fn closing_on_the_second_request() -> Origin {
+    Origin::playing(|number, mut stream| async move {
+        head(&mut stream).await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+        head(&mut stream).await;
+        if number > 0 {
+            stream.write_all(OK.as_bytes()).await.unwrap();
+            rest(&mut stream).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_get_that_met_a_closing_connection_is_sent_again() {
+    let origin = closing_on_the_second_request().await;
+    let bed = Bed::to(&[origin.address]);
+    for _ in 0..2 {
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+    }
+    assert_eq!(origin.accepted.get(), 2);
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_post_that_was_sent_is_not_sent_again() {
+    for body in [Body::Empty, Body::from("hello"), chunks(&["hello"])] {
+        let origin = closing_on_the_second_request().await;
+        let bed = Bed::to(&[origin.address]);
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+        let error = bed.send(post(body)).await.err().unwrap();
+        assert_eq!((error.reason(), error.status().as_u16()), ("closed", 502));
+        assert_eq!(origin.accepted.get(), 1);
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_put_with_a_body_is_not_sent_again() {
+    let origin = closing_on_the_second_request().await;
+    let bed = Bed::to(&[origin.address]);
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    let mut request = post(Body::from("hello"));
+    *request.method_mut() = http::Method::PUT;
+    assert_eq!(bed.send(request).await.err().unwrap().reason(), "closed");
+    assert_eq!(origin.accepted.get(), 1);
+}
+
+/// The origin has a thread of its own: while this one waits for it, no task here can notice
+/// that the connection was closed.
+#[tokio::test(flavor = "local")]
+async fn a_post_that_was_not_sent_goes_over_a_new_connection() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (close, told) = std::sync::mpsc::channel::<()>();
+    let (tell, closed) = std::sync::mpsc::channel::<()>();
+    let origin = std::thread::spawn(move || {
+        let mut first = listener.accept().unwrap().0;
+        let mut buffer = [0; 4096];
+        assert!(first.read(&mut buffer).unwrap() > 0);
+        first.write_all(OK.as_bytes()).unwrap();
+        told.recv().unwrap();
+        drop(first);
+        tell.send(()).unwrap();
+        let mut second = listener.accept().unwrap().0;
+        let mut said = Vec::new();
+        while !said.ends_with(b"0\r\n\r\n") {
+            let n = second.read(&mut buffer).unwrap();
+            said.extend_from_slice(&buffer[..n]);
+        }
+        second.write_all(OK.as_bytes()).unwrap();
+        said
+    });
+    let bed = Bed::to(&[address]);
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    settle().await;
+    close.send(()).unwrap();
+    closed.recv().unwrap();
+    assert_eq!(bed.pool.idle(), 1);
+    let answer = bed.send(post(chunks(&["hello"]))).await.unwrap();
+    assert_eq!(text(answer).await, "ok");
+    let said = String::from_utf8(origin.join().unwrap()).unwrap();
+    assert!(said.ends_with("5\r\nhello\r\n0\r\n\r\n"), "{said}");
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_new_connection_that_closes_is_an_error() {
+    let origin = Origin::closing_after(&["", "HTTP/1.1 200"]).await;
+    let bed = Bed::to(&[origin.address]);
+    assert_eq!(bed.reason().await, "closed");
+    assert_eq!(bed.reason().await, "closed");
+    assert_eq!((origin.accepted.get(), bed.server(0).in_flight()), (2, 0));
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_origin_s_wish_to_close_is_kept() {
+    let origin =
+        Origin::answering("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok")
+            .await;
+    let bed = Bed::to(&[origin.address]);
+    for _ in 0..3 {
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+    }
+    assert_eq!(origin.accepted.get(), 3);
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_answer_before_the_whole_request_closes_the_connection() {
+    let (sender, body) = channel();
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[origin.address]);
+    let answer = bed.send(post(body)).await.unwrap();
+    assert_eq!(text(answer).await, "ok");
+    assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
+    sender.closed().await;
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    assert_eq!(origin.accepted.get(), 2);
+}
+
+#[tokio::test(flavor = "local")]
+async fn idle_connections_are_bounded() {
+    let origin = Origin::answering(OK).await;
+    let mut bed = Bed::to(&[origin.address]);
+    for max in [2, 0] {
+        bed.upstream.max_idle_per_server = max;
+        let mut answers = Vec::new();
+        for _ in 0..4 {
+            answers.push(bed.send(get("/")).await.unwrap());
+        }
+        for answer in answers {
+            assert_eq!(text(answer).await, "ok");
+        }
+        assert_eq!(bed.pool.idle(), max);
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn connections_grow_old() {
+    let clock = ManualClock::at(Timestamp::from_secs(1_000));
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::with_clock(&[origin.address], Clock::Manual(clock.clone()));
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    clock.advance(Duration::from_secs(59));
+    bed.pool.prune();
+    assert_eq!(bed.pool.idle(), 1);
+    clock.advance(Duration::from_secs(1));
+    bed.pool.prune();
+    assert_eq!(bed.pool.idle(), 0);
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    assert_eq!(origin.accepted.get(), 2);
+}
+
+#[tokio::test(flavor = "local")]
+async fn the_connection_used_last_is_used_next() {
+    let clock = ManualClock::at(Timestamp::from_secs(1_000));
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::with_clock(&[origin.address], Clock::Manual(clock.clone()));
+    let answers = (bed.send(get("/")).await, bed.send(get("/")).await);
+    text(answers.0.unwrap()).await;
+    text(answers.1.unwrap()).await;
+    for _ in 0..4 {
+        clock.advance(Duration::from_secs(20));
+        bed.pool.prune();
+        assert_eq!(bed.get().await.unwrap().1, "ok");
+    }
+    assert_eq!((origin.accepted.get(), bed.pool.idle()), (2, 1));
+}
+
+#[tokio::test(flavor = "local")]
+async fn pruning_drops_what_an_origin_closed() {
+    let origin = Origin::closing_after(&[OK]).await;
+    let bed = Bed::to(&[origin.address]);
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    settle().await;
+    bed.pool.prune();
+    assert_eq!(bed.pool.idle(), 0);
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_server_that_is_gone_loses_its_connections() {
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[origin.address]);
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    bed.pool.retain(&bed.upstream.servers);
+    assert_eq!(bed.pool.idle(), 1);
+    let late = bed.send(get("/")).await.unwrap();
+    bed.pool.retain(&[]);
+    assert_eq!(text(late).await, "ok");
+    assert_eq!(bed.pool.idle(), 0);
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_client_that_does_not_wait_closes_the_connection() {
+    let (sender, closed) = tokio::sync::oneshot::channel();
+    let sender = Cell::new(Some(sender));
+    let origin = Origin::playing(move |_, mut stream| {
+        let sender = sender.take().unwrap();
+        async move {
+            head(&mut stream).await;
+            assert_eq!(rest(&mut stream).await, "");
+            sender.send(()).unwrap();
+        }
+    })
+    .await;
+    let bed = Bed::to(&[origin.address]);
+    let waiting = tokio::time::timeout(Duration::from_millis(50), bed.send(get("/"))).await;
+    assert!(waiting.is_err());
+    closed.await.unwrap();
+    assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
+}

@@ -1,0 +1,159 @@
+//! Origins that are slow or away, and what the client is told.
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(50);
+
+/// An address where nobody listens.
+async fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[tokio::test(flavor = "local")]
+async fn nobody_listening_is_502() {
+    let bed = Bed::to(&[nobody().await]);
+    let error = bed.send(get("/")).await.err().unwrap();
+    assert_eq!(
+        (error.reason(), error.status().as_u16()),
+        ("connect_refused", 502)
+    );
+    assert!(error.is_unreachable() && !error.is_timeout());
+    assert_eq!(bed.server(0).in_flight(), 0);
+}
+
+#[tokio::test(flavor = "local")]
+async fn no_servers_is_503() {
+    let error = Bed::to(&[]).send(get("/")).await.err().unwrap();
+    assert_eq!(
+        (error.reason(), error.status().as_u16()),
+        ("no_server", 503)
+    );
+    assert!(error.server().is_none());
+}
+
+#[tokio::test(flavor = "local")]
+async fn the_next_server_is_tried_even_for_a_post() {
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[nobody().await, nobody().await, origin.address]);
+    for _ in 0..6 {
+        let answer = bed.send(post(Body::Empty)).await.unwrap();
+        assert_eq!(answer.server.address, origin.address);
+        assert_eq!(text(answer).await, "ok");
+    }
+    assert!((0..3).all(|i| bed.server(i).in_flight() == 0));
+}
+
+#[tokio::test(flavor = "local")]
+async fn no_more_than_three_servers_are_tried() {
+    let origin = Origin::answering(OK).await;
+    let away = nobody().await;
+    let mut bed = Bed::to(&[away, nobody().await, nobody().await, origin.address]);
+    bed.upstream.balance = crate::upstream::Balance::RoundRobin;
+    assert_eq!(bed.reason().await, "connect_refused");
+    assert_eq!(origin.accepted.get(), 0);
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_full_backlog_is_a_connect_timeout() {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    socket.bind(&any.into()).unwrap();
+    socket.listen(0).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    let mut fill = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, SHORT) {
+        fill.push(stream);
+        assert!(fill.len() < 64, "the backlog never fills");
+    }
+    let mut bed = Bed::to(&[address]);
+    bed.upstream.connect_timeout = SHORT;
+    let error = bed.send(get("/")).await.err().unwrap();
+    assert_eq!(
+        (error.reason(), error.status().as_u16()),
+        ("connect_timeout", 504)
+    );
+    assert!(error.is_unreachable() && error.is_timeout());
+}
+
+#[tokio::test(flavor = "local")]
+async fn silence_is_504_and_closes_the_connection() {
+    let (sender, closed) = tokio::sync::oneshot::channel();
+    let sender = Cell::new(Some(sender));
+    let origin = Origin::playing(move |_, mut stream| {
+        let sender = sender.take().unwrap();
+        async move {
+            head(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+            assert_eq!(rest(&mut stream).await, "");
+            sender.send(()).unwrap();
+        }
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.response_timeout = SHORT;
+    let error = bed.send(get("/")).await.err().unwrap();
+    assert_eq!(
+        (error.reason(), error.status().as_u16()),
+        ("response_timeout", 504)
+    );
+    assert!(error.is_timeout() && !error.is_unreachable());
+    closed.await.unwrap();
+    assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_silent_idle_connection_is_not_tried_twice() {
+    let origin = Origin::playing(|_, mut stream| async move {
+        head(&mut stream).await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+        rest(&mut stream).await;
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.response_timeout = SHORT;
+    assert_eq!(bed.get().await.unwrap().1, "ok");
+    assert_eq!(bed.reason().await, "response_timeout");
+    assert_eq!(origin.accepted.get(), 1);
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_slow_client_does_not_make_its_origin_slow() {
+    let origin = Origin::playing(|_, mut stream| async move {
+        until(&mut stream, "0\r\n\r\n").await;
+        stream.write_all(OK.as_bytes()).await.unwrap();
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.response_timeout = SHORT;
+    let (sender, body) = channel();
+    tokio::task::spawn_local(async move {
+        for _ in 0..3 {
+            tokio::time::sleep(3 * SHORT).await;
+            let frame = Frame::data(Bytes::from_static(b"x"));
+            sender.send(Ok(frame)).await.unwrap();
+        }
+    });
+    let answer = bed.send(post(body)).await.unwrap();
+    assert_eq!(text(answer).await, "ok");
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_origin_that_stops_reading_is_slow() {
+    let origin = Origin::playing(|_, mut stream| async move {
+        head(&mut stream).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.response_timeout = SHORT;
+    let (sender, body) = channel();
+    tokio::task::spawn_local(async move {
+        let chunk = Bytes::from(vec![0; 64 * 1024]);
+        while sender.send(Ok(Frame::data(chunk.clone()))).await.is_ok() {}
+    });
+    let error = bed.send(post(body)).await.err().unwrap();
+    assert_eq!(error.reason(), "response_timeout");
+}

@@ -1,0 +1,137 @@
+//! An origin that answers as a request asks and remembers what it saw.
+//!
+//! `x-answer: 401` asks for that status; the body of an answer is `origin METHOD PATH`, or the
+//! request's own body where there is one.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A request as the origin got it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// `GET /path HTTP/1.1`.
+    pub line: String,
+    /// Fields in order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A running origin.
+pub struct Origin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Origin {
+    /// Starts an origin.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let shared = seen.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = shared.clone();
+                thread::spawn(move || serve(stream, &seen));
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// What it got so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// How many requests it got so far.
+    pub fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+impl Seen {
+    /// The first value of a field.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.headers.iter();
+        fields.find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+}
+
+fn serve(stream: TcpStream, seen: &Mutex<Vec<Seen>>) {
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    while let Some(request) = read(&mut reader) {
+        let status: u16 = request
+            .header("x-answer")
+            .map_or(200, |s| s.parse().unwrap());
+        let body = match request.body.as_slice() {
+            [] => format!("origin {}", request.line).into_bytes(),
+            body => body.to_vec(),
+        };
+        let head = request.line.starts_with("HEAD ");
+        seen.lock().unwrap().push(request);
+        let mut answer = format!(
+            "HTTP/1.1 {status} Whatever\r\ncontent-length: {}\r\nserver: origin\r\n\
+             content-type: text/plain\r\n\r\n",
+            body.len()
+        )
+        .into_bytes();
+        if !head {
+            answer.extend_from_slice(&body);
+        }
+        if writer.write_all(&answer).is_err() {
+            return;
+        }
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
+    let line = read_line(reader)?;
+    let mut headers = Vec::new();
+    loop {
+        let field = read_line(reader)?;
+        let Some((name, value)) = field.split_once(':') else {
+            break;
+        };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut seen = Seen {
+        line,
+        headers,
+        body: Vec::new(),
+    };
+    if let Some(length) = seen.header("content-length") {
+        let mut body = vec![0; length.parse().unwrap()];
+        reader.read_exact(&mut body).ok()?;
+        seen.body = body;
+    } else if seen.header("transfer-encoding") == Some("chunked") {
+        seen.body = read_chunks(reader)?;
+    }
+    Some(seen)
+}
+
+fn read_chunks(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let size = usize::from_str_radix(&read_line(reader)?, 16).ok()?;
+        let mut chunk = vec![0; size];
+        reader.read_exact(&mut chunk).ok()?;
+        body.extend_from_slice(&chunk);
+        while !read_line(reader)?.is_empty() {}
+        if size == 0 {
+            return Some(body);
+        }
+    }
+}
+
+fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut line = String::new();
+    match reader.read_line(&mut line) {
+        Ok(1..) => Some(line.trim_end_matches(['\r', '\n']).to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,13 @@
+//! Tests of a whole gateway over real sockets, in one binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+mod harness;
+mod rules;
+mod tidy;
