@@ -157,6 +157,36 @@ fn the_metrics_table_is_the_code_s() {
 }
 
 #[test]
+fn what_only_a_restart_can_change_is_refused_at_a_reload() {
+    let gateway = Running::with("");
+    let before = gateway.folder.path().join("gateway.toml");
+    let before = fs::read_to_string(before).unwrap();
+    for (old, new, named) in [
+        ("workers = 2", "workers = 3", "`workers`"),
+        (
+            "[server]",
+            "[server]\nmax_connections = 7",
+            "`max_connections`",
+        ),
+        ("[server]", "[store]\nmax_keys = 7\n[server]", "`max_keys`"),
+        ("[listeners.tls]", "", "the addresses of `[[listeners]]`"),
+        (
+            "[server]",
+            "[admin]\naddress = \"127.0.0.1:0\"\n[server]",
+            "the address of `[admin]`",
+        ),
+    ] {
+        let changed = before.replacen(old, new, 1);
+        gateway.folder.write("gateway.toml", changed);
+        let refused = gateway.gateway().reload().unwrap_err().to_string();
+        let expected = format!("{named} cannot change while the gateway runs");
+        assert!(refused.contains(&expected), "{new}: {refused}");
+    }
+    gateway.folder.write("gateway.toml", &before);
+    gateway.gateway().reload().unwrap();
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     for file in documents() {
         let text = read(&file);
