@@ -8,6 +8,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod docs;
 mod harness;
 mod rules;
 mod tidy;
+mod tour;

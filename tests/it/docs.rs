@@ -1,0 +1,362 @@
+//! What the documents say is true: every example loads, every table is the code's.
+//!
+//! `UPDATE_DOCS=1 cargo test` writes the tables of fields and functions anew.
+
+pub mod pages;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+
+use lockgate::clock::Clock;
+use lockgate::config::{self, Context, Diagnostics, Source};
+use lockgate::expr::{self, Env, List, Lists, Phase, Type};
+use lockgate::facts::fields::{self, Fields};
+use lockgate::observe::Log;
+use lockgate::snapshot::Lasting;
+
+use crate::harness::{Folder, Running};
+use pages::{
+    Block, blocks, documents, key_tables, keys_of, read, reference, root, rows, section, ticked,
+};
+
+/// What a fragment needs to be a whole file.
+const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
+const UPSTREAM: &str = "\n[[upstreams]]\nname = \"app\"\nservers = [\"127.0.0.1:9000\"]\n";
+
+/// The least that has every section of the reference whose keys have defaults.
+const LEAST: &str = r#"
+[[listeners]]
+address = "0.0.0.0:8443"
+[listeners.tls]
+[admin]
+address = "127.0.0.1:9901"
+[[upstreams]]
+name = "app"
+servers = ["127.0.0.1:9000"]
+[[routes]]
+upstream = "app"
+[[routes]]
+path = "/robots.txt"
+respond = {}
+[[rules]]
+name = "example"
+mitigate = 'http.request.uri.path eq "/search"'
+limit = 100
+period = "1m"
+[responses.sorry]
+"#;
+
+#[test]
+fn every_toml_block_loads() {
+    let folder = fixtures();
+    let mut wrong = String::new();
+    let blocks = blocks("toml");
+    assert!(blocks.len() > 15, "only {} blocks were found", blocks.len());
+    for block in &blocks {
+        wrong.push_str(&mistakes(block, &folder));
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn every_expression_compiles() {
+    let blocks = blocks("expr");
+    let lines: Vec<_> = blocks.iter().flat_map(Block::lines).collect();
+    assert!(lines.len() > 30, "only {} were found", lines.len());
+    let lists = lists();
+    check(&lines, |text| expr::predicate(text, &env(&lists)).map(drop));
+}
+
+#[test]
+fn every_key_part_compiles() {
+    let blocks = blocks("key");
+    let lines: Vec<_> = blocks.iter().flat_map(Block::lines).collect();
+    assert!(lines.len() > 5, "only {} were found", lines.len());
+    let lists = lists();
+    check(&lines, |text| expr::scalar(text, &env(&lists)).map(drop));
+}
+
+#[test]
+fn the_field_table_is_the_code_s() {
+    same_table("docs/rule-language.md", "fields", &field_rows());
+}
+
+#[test]
+fn the_function_table_is_the_code_s() {
+    same_table("docs/rule-language.md", "functions", &function_rows());
+}
+
+#[test]
+fn the_reference_holds_every_default() {
+    let (reference, least) = (meaning(&reference().text), meaning(LEAST));
+    let different = reference
+        .lines()
+        .zip(least.lines())
+        .position(|(a, b)| a != b);
+    if let Some(line) = different {
+        let around = |text: &str| -> String {
+            let lines = text.lines().skip(line.saturating_sub(3)).take(5);
+            lines.fold(String::new(), |all, line| all + line + "\n")
+        };
+        let (written, code) = (around(&reference), around(&least));
+        panic!("\n--- the reference in docs/configuration.md\n{written}--- the code\n{code}");
+    }
+    assert_eq!(reference.len(), least.len());
+}
+
+#[test]
+fn the_tables_of_keys_agree_with_the_reference() {
+    let tables = key_tables();
+    let reference = keys_of(&reference().text);
+    assert!(tables.len() > 50, "{tables:?}");
+    let names = |keys: &[(String, String)]| -> BTreeSet<String> {
+        keys.iter().map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(&tables), names(&reference));
+    for (name, default) in tables.iter().filter(|(_, default)| !default.is_empty()) {
+        let written = reference.iter().find(|(n, _)| n == name);
+        assert_eq!(written.map(|(_, v)| v), Some(default), "{name}");
+    }
+}
+
+#[test]
+fn keys_that_do_not_work_yet_are_refused() {
+    let text = read("docs/configuration.md");
+    let listed = section(&text, "## Not yet");
+    let keys: Vec<&str> = ticked(listed).filter(|word| word.contains('.')).collect();
+    assert!(keys.len() > 30, "{keys:?}");
+    for key in keys {
+        let (section, name) = key.rsplit_once('.').unwrap();
+        let written = match section {
+            "listeners" | "upstreams" | "routes" | "rules" => format!("[[{section}]]\n{name} = 1"),
+            "listeners.tls" => format!("[[listeners]]\n[listeners.tls]\n{name} = 1"),
+            "responses.NAME" => format!("[responses.x]\n{name} = 1"),
+            _ => format!("[{section}]\n{name} = 1"),
+        };
+        let found = errors(&written);
+        let refusal = format!("`{name}` does not work yet");
+        assert!(found.contains(&refusal), "{key}: {found}");
+    }
+}
+
+#[test]
+fn the_metrics_table_is_the_code_s() {
+    let text = read("docs/operations.md");
+    let table = section(&text, "## Metrics");
+    let documented: BTreeSet<String> = rows(table)
+        .filter_map(|row| ticked(row).next())
+        .map(|name| name.split('{').next().unwrap().to_owned())
+        .collect();
+    let rule = "[[rules]]\nname = \"r\"\nmitigate = 'ssl'\n";
+    let scrape = Running::with(rule).metrics();
+    let types = scrape.lines().filter_map(|l| l.strip_prefix("# TYPE "));
+    let real = types.map(|line| line.split(' ').next().unwrap());
+    let real = real.map(|name| name.strip_prefix("lockgate_").unwrap().to_owned());
+    assert_eq!(documented, real.collect());
+}
+
+#[test]
+fn what_only_a_restart_can_change_is_refused_at_a_reload() {
+    let gateway = Running::with("");
+    let before = gateway.folder.path().join("gateway.toml");
+    let before = fs::read_to_string(before).unwrap();
+    for (old, new, named) in [
+        ("workers = 2", "workers = 3", "`workers`"),
+        (
+            "[server]",
+            "[server]\nmax_connections = 7",
+            "`max_connections`",
+        ),
+        ("[server]", "[store]\nmax_keys = 7\n[server]", "`max_keys`"),
+        ("[listeners.tls]", "", "the addresses of `[[listeners]]`"),
+        (
+            "[server]",
+            "[admin]\naddress = \"127.0.0.1:0\"\n[server]",
+            "the address of `[admin]`",
+        ),
+    ] {
+        let changed = before.replacen(old, new, 1);
+        gateway.folder.write("gateway.toml", changed);
+        let refused = gateway.gateway().reload().unwrap_err().to_string();
+        let expected = format!("{named} cannot change while the gateway runs");
+        assert!(refused.contains(&expected), "{new}: {refused}");
+    }
+    gateway.folder.write("gateway.toml", &before);
+    gateway.gateway().reload().unwrap();
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for file in documents() {
+        let text = read(&file);
+        let folder = root().join(&file).parent().unwrap().to_owned();
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split(')').next().unwrap();
+            let path = target.split('#').next().unwrap();
+            if path.is_empty() || target.starts_with("http") {
+                continue;
+            }
+            assert!(folder.join(path).exists(), "{file}: {target}");
+        }
+    }
+}
+
+/// A folder with the files that the examples name.
+fn fixtures() -> Folder {
+    let folder = Folder::new();
+    let made = rcgen::generate_simple_self_signed(["example.com".to_owned()]).unwrap();
+    folder.write("site.pem", made.cert.pem());
+    folder.write("site.key", made.signing_key.serialize_pem());
+    folder.write("admin.token", "secret\n");
+    folder.write("agents.txt", "# scanners\nsqlmap\nnikto # old\n");
+    for kind in ["ASN", "Country"] {
+        let data = root().join(format!("tests/data/geo/GeoLite2-{kind}-Test.mmdb"));
+        folder.write(&format!("GeoLite2-{kind}.mmdb"), fs::read(data).unwrap());
+    }
+    folder
+}
+
+/// What is wrong with a block, with its place in its document; empty: nothing.
+fn mistakes(block: &Block, folder: &Folder) -> String {
+    let mut text = "\n".repeat(block.line - 1) + &block.text;
+    if !text.contains("[[listeners]]") {
+        text.push_str(LISTENER);
+    }
+    if text.contains("upstream = \"app\"") && !text.contains("[[upstreams]]") {
+        text.push_str(UPSTREAM);
+    }
+    // Beside the files that it names, whatever folder the document is in.
+    let flat = folder.path().join(block.file.replace('/', "-"));
+    let flat = flat.display().to_string();
+    let source = Source::new(flat.as_str(), text);
+    let mut diagnostics = Diagnostics::new();
+    let lasting = Lasting::new(Clock::System, Log::off(), 1024).unwrap();
+    if let Some(file) = config::read(&source, &mut diagnostics) {
+        let mut cx = Context {
+            source: &source,
+            lasting: &lasting,
+            previous: None,
+            diagnostics: &mut diagnostics,
+        };
+        config::compile(&file, &mut cx);
+    }
+    match diagnostics.has_errors() {
+        true => diagnostics
+            .render(&source, false)
+            .replace(&flat, &block.file),
+        false => String::new(),
+    }
+}
+
+/// What is wrong with a configuration as it is read.
+fn errors(text: &str) -> String {
+    let source = Source::new("gateway.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    config::read(&source, &mut diagnostics);
+    diagnostics.render(&source, false)
+}
+
+fn check(lines: &[(String, &str)], compile: impl Fn(&str) -> Result<(), Vec<expr::Error>>) {
+    let mut wrong = String::new();
+    for (place, text) in lines {
+        for error in compile(text).err().unwrap_or_default() {
+            let _ = writeln!(wrong, "{place}: {}\n    {text}", error.message);
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+fn env(lists: &Lists) -> Env<'_> {
+    Env {
+        scheme: &Fields,
+        lists,
+        allow_response: true,
+    }
+}
+
+/// The lists that the examples name.
+fn lists() -> Lists {
+    let mut lists = Lists::new();
+    let mut add = |name: &str, values: &[&str]| {
+        let list = List::from_texts(values.iter().copied());
+        lists.insert(name, list.unwrap());
+    };
+    add("office", &["192.0.2.0/24", "2001:db8::/48"]);
+    add("bad_agents", &["sqlmap", "nikto"]);
+    add("hosters", &["64500", "64501"]);
+    lists
+}
+
+fn field_rows() -> String {
+    let mut rows = String::from("| field | type | what it is |\n| --- | --- | --- |\n");
+    for field in fields::all() {
+        let phase = match field.phase {
+            Phase::Request => "",
+            Phase::Response => "; in `count` only",
+        };
+        let aliases: Vec<_> = field.aliases.iter().map(|a| format!("`{a}`")).collect();
+        let also = match aliases.as_slice() {
+            [] => String::new(),
+            some => format!("; also {}", some.join(", ")),
+        };
+        let _ = writeln!(
+            rows,
+            "| `{}` | {} | {}{also}{phase} |",
+            field.name,
+            type_name(field.ty()),
+            field.doc
+        );
+    }
+    rows
+}
+
+fn function_rows() -> String {
+    let mut rows = String::from("| function | what it gives |\n| --- | --- |\n");
+    for function in expr::functions().iter().filter(|f| f.works()) {
+        let _ = writeln!(rows, "| `{}` | {} |", function.signature, function.doc);
+    }
+    rows
+}
+
+fn type_name(ty: Type) -> &'static str {
+    match ty {
+        Type::Bytes => "string",
+        Type::Int => "integer",
+        Type::Ip => "address",
+        Type::Bool => "boolean",
+        Type::Map => "map",
+        Type::Array => "list",
+    }
+}
+
+/// Compares what stands between `<!-- name -->` and `<!-- /name -->` with the code's table.
+fn same_table(file: &str, name: &str, table: &str) {
+    let text = read(file);
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (before, rest) = text.split_once(&open).expect("the table's beginning");
+    let (written, after) = rest.split_once(&close).expect("the table's end");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let text = format!("{before}{open}{table}{close}{after}");
+        return fs::write(root().join(file), text).unwrap();
+    }
+    for (ours, theirs) in table.lines().zip(written.lines()) {
+        assert_eq!(theirs, ours, "{file}: UPDATE_DOCS=1 cargo test writes it");
+    }
+    assert_eq!(written.lines().count(), table.lines().count());
+}
+
+/// A file as the code reads it, without the places of its values.
+fn meaning(text: &str) -> String {
+    let source = Source::new("gateway.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let file = config::read(&source, &mut diagnostics);
+    assert!(
+        !diagnostics.has_errors(),
+        "{}",
+        diagnostics.render(&source, false)
+    );
+    let spans = regex::Regex::new(r"\s*span: \d+\.\.\d+,?").unwrap();
+    let shown = format!("{:#?}", file.unwrap());
+    spans.replace_all(&shown, "").into_owned()
+}
