@@ -73,8 +73,8 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
             .iter()
             .filter_map(|quota| Some((names.get(quota.rule)?, quota)))
     };
-    let mut policy = String::new();
-    let mut state = String::new();
+    let mut policy = String::with_capacity(64 * quotas.len());
+    let mut state = String::with_capacity(64 * quotas.len());
     for (names, quota) in told().filter(|(names, _)| names.is_standard()) {
         if !policy.is_empty() {
             policy.push_str(", ");

@@ -120,6 +120,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let watch = Rc::new(watch);
+    let handler = Rc::new(handler);
     let service = service_fn({
         let watch = watch.clone();
         move |request| answer(&watch, Protocol::Http1, &handler, request)
@@ -139,7 +140,7 @@ where
     let malformed = ended.as_ref().is_err_and(Error::is_malformed);
     match http.into_parts() {
         Some(parts) if malformed || ended.is_ok() => {
-            linger(parts.io.into_inner(), &watch, malformed).await;
+            Box::pin(linger(parts.io.into_inner(), &watch, malformed)).await;
         }
         _ => {}
     }
@@ -160,9 +161,10 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let watch = Rc::new(watch);
+    let handler = Rc::new(handler);
     let service = service_fn({
         let watch = watch.clone();
-        move |request| answer(&watch, Protocol::Http2, &handler, request)
+        move |request| Box::pin(answer(&watch, Protocol::Http2, &handler, request))
     });
     let stream = Batched::new(stream);
     let mut http = pin!(http2(limits).serve_connection(TokioIo::new(stream.clone()), service));
@@ -213,7 +215,7 @@ fn http2(limits: &Limits) -> http2::Builder<Local> {
 fn answer<H, F, B>(
     watch: &Watch,
     protocol: Protocol,
-    handler: &H,
+    handler: &Rc<H>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Tracked<B>>, Infallible>> + use<H, F, B>
 where
@@ -221,13 +223,13 @@ where
     F: Future<Output = Response<B>>,
 {
     let in_flight = watch.request(protocol, !request.body().is_end_stream());
-    let answer = handler(request);
+    let handler = handler.clone();
     async move {
         let track = |body| Tracked {
             body,
             _in_flight: in_flight,
         };
-        Ok(answer.await.map(track))
+        Ok(handler(request).await.map(track))
     }
 }
 

@@ -87,6 +87,9 @@ impl Core {
     pub fn connection_ended(&self, ended: &Result<(), listen::Error>) {
         match ended {
             Err(error) if error.is_timeout() => self.protocol_error(ProtocolError::Timeout),
+            Err(error) if error.is_head_too_large() => {
+                self.protocol_error(ProtocolError::HeadTooLarge);
+            }
             Err(error) if error.is_malformed() => self.protocol_error(ProtocolError::Malformed),
             _ => {}
         }
@@ -125,13 +128,14 @@ impl Ids {
         // An odd step visits all 2^64 values before it repeats one.
         let step = self.second.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.second.set(step);
-        let mut id = String::with_capacity(32);
-        for half in [self.first, step] {
-            for shift in (0..64).step_by(4).rev() {
-                let digit = (half >> shift) as u32 & 0xf;
-                id.push(char::from_digit(digit, 16).unwrap_or('0'));
-            }
+        let mut id = [0u8; 32];
+        let value = (u128::from(self.first) << 64) | u128::from(step);
+        let mut rest = value;
+        for place in id.iter_mut().rev() {
+            let digit = (rest & 0xf) as u8;
+            *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
+            rest >>= 4;
         }
-        id
+        String::from_utf8_lossy(&id).into_owned()
     }
 }

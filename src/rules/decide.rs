@@ -11,7 +11,11 @@ use crate::decision::{Action, Credit, Decision, Event, Mark, Quota, RuleIndex, V
 impl RuleSet {
     /// What becomes of the request, from what a store found for its plan.
     pub fn decide(&self, plan: &Plan, findings: &Findings, now: Timestamp) -> Decision {
-        let mut decision = Decision::default();
+        let mut decision = Decision {
+            quotas: Vec::with_capacity(findings.len()),
+            marks: Vec::with_capacity(2 * findings.len()),
+            ..Decision::default()
+        };
         let mut ended = false;
         for finding in findings {
             let Some(step) = plan.steps.get(usize::from(finding.step)) else {
