@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -265,6 +265,7 @@ impl Lasting {
             metrics: Metrics::new(),
             servers: Registry::default(),
             tickets: Tickets::new().context("cannot make ticket keys")?,
+            development: OnceLock::new(),
             secret,
             log,
         })

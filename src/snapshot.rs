@@ -4,7 +4,7 @@
 //! reload puts another in its place. [`Lasting`] is what a reload must not lose.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -21,7 +21,7 @@ use crate::observe::{
 use crate::route::{Redirect, Table};
 use crate::rules::RuleSet;
 use crate::store::Store;
-use crate::tls::{Terminator, Tickets};
+use crate::tls::{Certificate, Terminator, Tickets};
 use crate::upstream::{Registry, Server, Upstream};
 
 /// One configuration, ready to serve.
@@ -141,6 +141,8 @@ pub struct Lasting {
     pub servers: Registry,
     /// TLS resumption.
     pub tickets: Tickets,
+    /// The certificate of listeners without one, made when first needed.
+    pub development: OnceLock<Certificate>,
     /// Keys the hashes that stand in for secrets.
     pub secret: [u8; 32],
     /// The gateway's own log.

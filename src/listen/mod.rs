@@ -82,6 +82,11 @@ impl Error {
         matches!(self, Error::Slow(_))
     }
 
+    /// Whether the client sent a head over the limits.
+    pub fn is_head_too_large(&self) -> bool {
+        matches!(self, Error::Http(e) if e.is_parse_too_large())
+    }
+
     /// Whether the client sent what is not HTTP.
     pub fn is_malformed(&self) -> bool {
         matches!(self, Error::Http(e) if e.is_parse())

@@ -236,6 +236,7 @@ fn mistakes(block: &Block, folder: &Folder) -> String {
         let mut cx = Context {
             source: &source,
             lasting: &lasting,
+            check_only: true,
             previous: None,
             diagnostics: &mut diagnostics,
         };

@@ -89,10 +89,16 @@ fn certificate(written: &file::Certificate, cx: &mut Context<'_>) -> Option<Cert
 fn development(written: &file::Tls, cx: &mut Context<'_>) -> Option<Certificate> {
     let message = "no certificates: a self-signed one for development is made at start";
     cx.diagnostics.warning(written.span.clone(), message);
-    Certificate::self_signed(&DEVELOPMENT)
-        .map_err(|error| {
-            cx.diagnostics
-                .error(written.span.clone(), error.to_string());
-        })
-        .ok()
+    let known = cx.lasting.development.get();
+    let made = known
+        .cloned()
+        .map_or_else(|| Certificate::self_signed(&DEVELOPMENT), Ok);
+    match made {
+        Ok(certificate) => Some(cx.lasting.development.get_or_init(|| certificate).clone()),
+        Err(error) => {
+            let span = written.span.clone();
+            cx.diagnostics.error(span, error.to_string());
+            None
+        }
+    }
 }

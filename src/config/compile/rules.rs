@@ -55,10 +55,7 @@ pub fn rules(
     let mut set = Vec::new();
     let mut kits = Vec::new();
     for written in &file.rules {
-        let Some((rule, kit)) = shared.rule(written, cx) else {
-            continue;
-        };
-        if written.enabled.value {
+        if let Some((rule, kit)) = shared.rule(written, cx) {
             set.push(rule);
             kits.push(kit);
         }
@@ -76,6 +73,7 @@ pub fn rules(
 // === impl Shared ===
 
 impl Shared<'_> {
+    /// The rule; `None` after a mistake, or if it is not enabled.
     fn rule(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<(Rule, RuleKit)> {
         let scope = self.scope(written, cx);
         let key = self.key(written, cx);
@@ -84,6 +82,9 @@ impl Shared<'_> {
             .as_ref()
             .map(|name| self.response(name, written, cx));
         let (scope, key) = (scope?, key?);
+        if !written.enabled.value {
+            return None;
+        }
         let identity = identity::identity(written, self.prefixes);
         let name = &written.name.value;
         let rule = Rule {
