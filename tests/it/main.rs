@@ -10,4 +10,5 @@
 
 mod harness;
 mod rules;
+mod scenario;
 mod tidy;
