@@ -9,6 +9,7 @@
 )]
 
 mod harness;
+mod model;
 mod rules;
 mod scenario;
 mod tidy;
