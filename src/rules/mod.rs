@@ -78,11 +78,12 @@ pub struct RuleSet {
 // === impl Rule ===
 
 impl Rule {
-    /// Whether what it counts is known only once there is a response.
+    /// Whether what it counts is known only once there is a response. A rule without a limit
+    /// counts nothing.
     pub fn counts_response(&self) -> bool {
         match &self.scope {
             Scope::Same(_) => false,
-            Scope::Separate { count, .. } => count.reads_response(),
+            Scope::Separate { count, .. } => self.limiter.is_some() && count.reads_response(),
         }
     }
 
