@@ -56,6 +56,7 @@ struct Step {
     origin_line: Option<String>,
     origin_got: BTreeMap<String, String>,
     origin_got_not: Vec<String>,
+    metrics: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -134,7 +135,8 @@ impl Scenario {
         let before = gateway.origin.count();
         let answers = step.send(gateway);
         let seen = gateway.origin.seen().split_off(before);
-        step.check(&answers, &seen)
+        step.check(&answers, &seen)?;
+        step.check_metrics(gateway)
     }
 }
 

@@ -3,7 +3,7 @@
 use lockgate::gateway::Refused;
 
 use super::{OneOrMany, Step};
-use crate::harness::{Answer, Seen};
+use crate::harness::{Answer, Running, Seen};
 
 type Checked = Result<(), String>;
 
@@ -31,6 +31,21 @@ impl Step {
             self.check_body(last)?;
         }
         self.check_origin(seen)
+    }
+
+    /// The metrics stand where the step says, once all answers are written down.
+    pub fn check_metrics(&self, gateway: &Running) -> Checked {
+        if self.metrics.is_empty() {
+            return Ok(());
+        }
+        let text = gateway.metrics();
+        self.metrics.iter().try_for_each(|(series, value)| {
+            let line = format!("lockgate_{series} {value}");
+            match text.lines().any(|found| found == line) {
+                true => Ok(()),
+                false => Err(format!("no {line:?} in\n{text}")),
+            }
+        })
     }
 
     fn check_statuses(&self, answers: &[Answer]) -> Checked {
