@@ -117,8 +117,8 @@ impl Decision {
         true
     }
 
-    /// A later rule that would refuse too: the longest wait counts, and none if no wait helps.
-    fn lengthen(&mut self, finding: &Finding, now: Timestamp) {
+    /// Another rule that would refuse too: the longest wait counts, and none if no wait helps.
+    pub(super) fn lengthen(&mut self, finding: &Finding, now: Timestamp) {
         if finding.standing == Standing::Within {
             return;
         }

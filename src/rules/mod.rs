@@ -4,6 +4,7 @@
 //! Pure. It never waits, counts or answers: it says which counters to touch and reads what a store
 //! found. Live traffic and every tool go through the same functions.
 
+mod again;
 mod decide;
 pub mod key;
 pub mod plan;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Finding, Findings, Plan, Rule, RuleSet, Standing};
+use super::super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing};
 use super::{Ask, NOW, answered, rule, same, separate, set};
 use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
 use crate::limit::Reading;
@@ -75,6 +75,40 @@ fn the_longest_wait_counts_and_none_if_no_wait_helps() {
         waits(&[over(None), over(Some(9_000)), within(1, 1)]),
         (0, None)
     );
+}
+
+#[test]
+fn rules_that_this_request_has_filled_are_looked_at_again() {
+    let rules = set([rule(), with(Action::Log, false), rule(), rule()]);
+    let again = |last: (Standing, Option<Reading>), first: u64| {
+        let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
+        let found = [within(first, 1), within(0, 1), within(1, 1), last];
+        let findings: Findings = found_for(&found).collect();
+        let decision = rules.decide(&plan, &findings, NOW);
+        rules.look_again(&plan, &findings, &decision)
+    };
+    // Only the first is full and blocks; nothing after the pass's end is ever charged.
+    let full = again(over(Some(5_000)), 0).unwrap();
+    let steps: Vec<(Op, u16)> = full.steps.iter().map(|s| (s.op, s.rule.0)).collect();
+    assert_eq!(steps, [(Op::Always, 0), (Op::Admit, 0)]);
+    assert!(full.steps[0].acts && full.steps[0].ends_pass && full.steps[1].peek_after_end);
+    assert!(again(over(Some(5_000)), 1).is_none());
+    assert!(again(within(0, 1), 0).is_none());
+}
+
+#[test]
+fn a_second_look_lengthens_the_wait_but_never_shortens_it() {
+    let rules = set([rule(), rule()]);
+    for (millis, seconds) in [(3_000, 5), (9_000, 9)] {
+        let mut decision = decide(&rules, &[within(0, 1), over(Some(5_000))]);
+        let found: Findings = found_for(&[(Standing::Over, None), over(Some(millis))]).collect();
+        rules.lengthen(&mut decision, &found, NOW);
+        let expected = Verdict::Block {
+            rule: RuleIndex(1),
+            retry_after: Some(seconds),
+        };
+        assert_eq!(decision.verdict, expected);
+    }
 }
 
 #[test]
@@ -204,12 +238,15 @@ fn decide(rules: &RuleSet, found: &[(Standing, Option<Reading>)]) -> Decision {
 fn decide_for(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)]) -> Decision {
     let plan = ask.facts(|facts| rules.plan(facts));
     assert_eq!(plan.steps.len(), found.len());
-    let findings = (0..).zip(found).map(|(step, (standing, reading))| Finding {
+    rules.decide(&plan, &found_for(found).collect(), NOW)
+}
+
+fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<Item = Finding> {
+    (0..).zip(found).map(|(step, (standing, reading))| Finding {
         step,
         standing: *standing,
         reading: *reading,
-    });
-    rules.decide(&plan, &findings.collect(), NOW)
+    })
 }
 
 fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) {
