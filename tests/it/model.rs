@@ -178,7 +178,12 @@ impl Gateway {
         ask.facts(now, |facts| {
             let plan = self.rules.plan(facts);
             let findings = self.store.apply(&plan, now);
-            self.rules.decide(&plan, &findings, now)
+            let mut decision = self.rules.decide(&plan, &findings, now);
+            if let Some(full) = self.rules.look_again(&plan, &findings, &decision) {
+                let found = self.store.apply(&full, now);
+                self.rules.lengthen(&mut decision, &found, now);
+            }
+            decision
         })
     }
 

@@ -88,7 +88,7 @@ impl Naive {
                 Action::Allow => {}
                 Action::Shadow => outcome.verdict = Verdict::Shadow { rule },
                 Action::Block => {
-                    let retry_after = self.longest(wait, at + 1, ask, now);
+                    let retry_after = self.longest(wait, at, ask, now);
                     outcome.verdict = Verdict::Block { rule, retry_after };
                 }
             }
@@ -162,10 +162,11 @@ impl Naive {
         stand
     }
 
-    /// Later block rules are looked at, as far as waiting could bring the request to them.
-    fn longest(&self, first: Option<u64>, from: usize, ask: &Ask, now: Timestamp) -> Option<u64> {
+    /// A client that waits must meet no other block rule that refuses: neither an earlier one that
+    /// this request has filled, nor a later one, as far as waiting could bring the request to it.
+    fn longest(&self, first: Option<u64>, own: usize, ask: &Ask, now: Timestamp) -> Option<u64> {
         let mut longest = first?;
-        for at in from..self.rules.len() {
+        for at in (0..self.rules.len()).filter(|at| *at != own) {
             let rule = &self.rules[at];
             let blocks = rule.action == Action::Block && !rule.dry_run;
             let ends = rule.action != Action::Log && !rule.dry_run;
