@@ -87,6 +87,7 @@ async fn request(
     let findings = store.apply(&plan, visit.now).await;
     let mut decision = snapshot.rules.decide(&plan, &findings, visit.now);
     ban::tell(&core, &snapshot, &plan, &findings);
+    stop::lengthen(store, &snapshot, &plan, &findings, &mut decision, visit.now).await;
 
     let mut sent = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
@@ -101,8 +102,7 @@ async fn request(
                 asked: &asked,
                 meter: &visit.meter,
             };
-            let target = route.map(|(_, target)| target);
-            forward.to(target, incoming, upgrade).await
+            forward.to(route.map(|(_, to)| to), incoming, upgrade).await
         }
     };
 

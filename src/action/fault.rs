@@ -48,7 +48,7 @@ impl Fault {
     pub fn answer(self, asked: &Asked<'_>) -> Response<Body> {
         let status = self.status();
         let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));
-        let form = Form::negotiate(asked.accept());
+        let form = Form::negotiate(&asked.accept());
         let body = match form {
             Form::Problem => format!("{{\"title\":\"{title}\",\"status\":{code}}}\n"),
             Form::Html => format!(

@@ -55,8 +55,10 @@ impl<'a> Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn accept(&self) -> &[u8] {
-        self.headers.get(ACCEPT).map_or(b"", HeaderValue::as_bytes)
+    /// The lines of `accept`.
+    fn accept(&self) -> Vec<&[u8]> {
+        let lines = self.headers.get_all(ACCEPT).iter();
+        lines.map(HeaderValue::as_bytes).collect()
     }
 
     /// Whether the client speaks gRPC, which carries its status elsewhere.

@@ -52,7 +52,7 @@ pub fn shadow(asked: &Asked<'_>, response: Option<&Canned>) -> Response<Body> {
 }
 
 fn too_many(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
-    let form = Form::negotiate(asked.accept());
+    let form = Form::negotiate(&asked.accept());
     let wait = match refused.retry_after {
         Some(1) => "Try again in 1 second.".to_owned(),
         Some(seconds) => format!("Try again in {seconds} seconds."),
@@ -75,7 +75,7 @@ fn too_many(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
 }
 
 fn plain_success(asked: &Asked<'_>) -> Response<Body> {
-    let (content_type, body) = match Form::negotiate(asked.accept()) {
+    let (content_type, body) = match Form::negotiate(&asked.accept()) {
         Form::Html => (
             "text/html; charset=utf-8",
             "<!doctype html><html><head><title></title></head><body></body></html>\n",

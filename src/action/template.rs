@@ -154,7 +154,7 @@ impl Value {
 }
 
 fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
-    let media = content_type.as_bytes();
+    let media = content_type.as_bytes().to_ascii_lowercase();
     if media.starts_with(b"text/html") || media.windows(3).any(|w| w == b"xml") {
         html_escape
     } else if media.windows(4).any(|w| w == b"json") {

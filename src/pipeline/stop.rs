@@ -5,8 +5,26 @@ use hyper::body::Incoming;
 use super::body;
 use super::forward::Sent;
 use crate::action::{self, Asked, Canned, Refused};
-use crate::decision::RuleIndex;
+use crate::clock::Timestamp;
+use crate::decision::{Decision, RuleIndex};
+use crate::rules::{Findings, Plan};
 use crate::snapshot::Snapshot;
+use crate::store::Store;
+
+/// Makes the wait of a refusal exact: it lasts until no rule would refuse.
+pub async fn lengthen(
+    store: &Store,
+    snapshot: &Snapshot,
+    plan: &Plan,
+    findings: &Findings,
+    decision: &mut Decision,
+    now: Timestamp,
+) {
+    if let Some(full) = snapshot.rules.look_again(plan, findings, decision) {
+        let found = store.apply(&full, now).await;
+        snapshot.rules.lengthen(decision, &found, now);
+    }
+}
 
 /// Refuses, and says so.
 pub async fn block(

@@ -116,7 +116,8 @@ impl Decision {
                 self.credit.get_or_insert(credit);
                 return false;
             }
-            Action::Allow => self.settle_before = Some(rule),
+            // The rule itself was reached: it still counts the answer.
+            Action::Allow => self.settle_before = Some(RuleIndex(rule.0.saturating_add(1))),
             Action::Shadow => self.verdict = Verdict::Shadow { rule },
             Action::Block => {
                 let retry_after = wait(finding, now);
@@ -127,17 +128,14 @@ impl Decision {
         true
     }
 
-    /// A later rule that would refuse too: the longest wait counts.
-    fn lengthen(&mut self, finding: &Finding, now: Timestamp) {
+    /// Another rule that would refuse too: the longest wait counts, and none if no wait helps.
+    pub(super) fn lengthen(&mut self, finding: &Finding, now: Timestamp) {
         if finding.standing == Standing::Within {
             return;
         }
-        if let Verdict::Block {
-            retry_after: Some(retry_after),
-            ..
-        } = &mut self.verdict
-        {
-            *retry_after = (*retry_after).max(wait(finding, now).unwrap_or(0));
+        if let Verdict::Block { retry_after, .. } = &mut self.verdict {
+            let other = wait(finding, now);
+            *retry_after = retry_after.zip(other).map(|(one, other)| one.max(other));
         }
     }
 }

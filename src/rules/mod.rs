@@ -4,6 +4,7 @@
 //! Pure. It never waits, counts or answers: it says which counters to touch and reads what a store
 //! found. Live traffic and every tool go through the same functions.
 
+mod again;
 mod decide;
 pub mod key;
 pub mod plan;
@@ -78,11 +79,12 @@ pub struct RuleSet {
 // === impl Rule ===
 
 impl Rule {
-    /// Whether what it counts is known only once there is a response.
+    /// Whether what it counts is known only once there is a response. A rule without a limit
+    /// counts nothing.
     pub fn counts_response(&self) -> bool {
         match &self.scope {
             Scope::Same(_) => false,
-            Scope::Separate { count, .. } => count.reads_response(),
+            Scope::Separate { count, .. } => self.limiter.is_some() && count.reads_response(),
         }
     }
 

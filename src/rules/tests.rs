@@ -1,1 +1,168 @@
-//! Tests of plan and decide.
+//! Tests of keys, plan, decide and settle, on rules compiled from text. That a store and these
+//! together do what the contract says is tested over the whole gateway.
+
+mod deciding;
+mod keys;
+mod planning;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use super::{HeaderStyle, Key, KeyPart, Missing, Rule, RuleId, RuleSet, Scope};
+use crate::clock::Timestamp;
+use crate::decision::Action;
+use crate::expr::{Env, Lists, predicate, scalar};
+use crate::facts::{
+    Connection, Fields, Head, HelloFacts, NoGeo, Prefixes, RequestFacts, ResponseFacts, TlsFacts,
+};
+use crate::limit::{Algorithm, Limiter};
+
+/// When every request comes.
+const NOW: Timestamp = Timestamp::from_secs(1_700_000_040);
+
+/// Counts POSTs and stops `/a`; five a minute from everybody together.
+fn rule() -> Rule {
+    Rule {
+        name: "rule".into(),
+        id: RuleId {
+            identity: 1,
+            slot: 1,
+        },
+        scope: separate(r#"http.request.method eq "POST""#),
+        key: Key::default(),
+        limiter: Some(Limiter {
+            algorithm: Algorithm::SlidingWindow,
+            limit: 5,
+            period: Duration::from_secs(60),
+        }),
+        ban: Duration::ZERO,
+        action: Action::Block,
+        dry_run: false,
+        headers: HeaderStyle::Standard,
+    }
+}
+
+fn separate(count: &str) -> Scope {
+    Scope::Separate {
+        count: compile(count),
+        mitigate: compile(r#"http.request.uri.path eq "/a""#),
+    }
+}
+
+fn same(text: &str) -> Scope {
+    Scope::Same(compile(text))
+}
+
+fn compile(text: &str) -> crate::expr::Predicate {
+    with_env(|env| predicate(text, env).unwrap())
+}
+
+fn key(parts: &[&str], missing: Missing) -> Key {
+    let part = |text: &&str| KeyPart {
+        scalar: with_env(|env| scalar(text, env).unwrap()),
+        prefixes: text
+            .starts_with("ip.")
+            .then_some(Prefixes { v4: 24, v6: 64 }),
+        secret: text.contains("cookies"),
+    };
+    Key {
+        parts: parts.iter().map(part).collect(),
+        missing,
+    }
+}
+
+fn with_env<T>(then: impl FnOnce(&Env<'_>) -> T) -> T {
+    then(&Env {
+        scheme: &Fields,
+        lists: &Lists::default(),
+        allow_response: true,
+    })
+}
+
+fn set<const N: usize>(rules: [Rule; N]) -> RuleSet {
+    RuleSet::new(rules.into())
+}
+
+/// A request, for facts to be read off.
+struct Ask {
+    method: &'static str,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    client: IpAddr,
+    ja3: Option<&'static str>,
+}
+
+impl Ask {
+    fn get(path: &str) -> Self {
+        Self {
+            method: "GET",
+            path: path.to_owned(),
+            headers: Vec::new(),
+            client: IpAddr::from([203, 0, 113, 7]),
+            ja3: None,
+        }
+    }
+
+    fn post(path: &str) -> Self {
+        Self {
+            method: "POST",
+            ..Self::get(path)
+        }
+    }
+
+    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn facts<T>(&self, then: impl FnOnce(&RequestFacts<'_>) -> T) -> T {
+        let mut request = http::Request::builder().method(self.method).uri(&self.path);
+        request = request.header("host", "a.example");
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let head = Head::read(&parts, self.ja3.is_some()).unwrap();
+        let tls = self.ja3.map(|ja3| TlsFacts {
+            hello: HelloFacts {
+                ja3: ja3.into(),
+                ja4: format!("t13d_{ja3}").into(),
+                ..HelloFacts::default()
+            },
+            ..TlsFacts::default()
+        });
+        let connection = Connection {
+            peer: "127.0.0.1:1".parse().unwrap(),
+            listener: "test".into(),
+            tls,
+        };
+        let (headers, geo) = (&parts.headers, &NoGeo);
+        then(&RequestFacts::new(
+            &head,
+            headers,
+            &connection,
+            self.client,
+            NOW,
+            geo,
+        ))
+    }
+}
+
+/// Facts of an answer with this status.
+fn answered<T>(
+    facts: &RequestFacts<'_>,
+    status: u16,
+    then: impl FnOnce(&dyn crate::expr::Facts) -> T,
+) -> T {
+    let response = ResponseFacts {
+        status,
+        headers: &HeaderMap::new(),
+        duration_ms: 1,
+        body_size: None,
+        upstream: None,
+        upstream_error: None,
+    };
+    then(&facts.with_response(&response))
+}

@@ -10,6 +10,8 @@
 
 mod docs;
 mod harness;
+mod model;
 mod rules;
+mod scenario;
 mod tidy;
 mod tour;

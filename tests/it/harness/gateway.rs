@@ -85,7 +85,12 @@ impl Running {
 
     /// Puts other rules in place of those it began with, and reloads.
     pub fn reload(&self, rules: &str) -> Result<(), Refused> {
-        let config = fill(&format!("{BEGINNING}\n{rules}"), &self.origin);
+        self.reload_whole(&format!("{BEGINNING}\n{rules}"))
+    }
+
+    /// Puts another whole configuration in place of the one it began with, and reloads.
+    pub fn reload_whole(&self, config: &str) -> Result<(), Refused> {
+        let config = fill(config, &self.origin);
         self.folder.write("gateway.toml", config);
         self.gateway().reload()
     }

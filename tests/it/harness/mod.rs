@@ -6,7 +6,7 @@ mod folder;
 mod gateway;
 mod origin;
 
-pub use client::Client;
+pub use client::{Answer, Client};
 pub use folder::Folder;
 pub use gateway::Running;
-pub use origin::Origin;
+pub use origin::{Origin, Seen};

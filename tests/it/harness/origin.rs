@@ -1,6 +1,6 @@
 //! An origin that answers as a request asks and remembers what it saw.
 //!
-//! `x-answer: 401` asks for that status; the body of an answer is `origin METHOD PATH`, or the
+//! `x-answer: 401` asks for that status, `x-answer-header: name: value` for a field; the body of an answer is `origin METHOD PATH`, or the
 //! request's own body where there is one.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -73,10 +73,15 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Seen>>) {
             body => body.to_vec(),
         };
         let head = request.line.starts_with("HEAD ");
+        let fields = request.headers.iter();
+        let wanted: String = fields
+            .filter(|(name, _)| name == "x-answer-header")
+            .map(|(_, field)| format!("{field}\r\n"))
+            .collect();
         seen.lock().unwrap().push(request);
         let mut answer = format!(
             "HTTP/1.1 {status} Whatever\r\ncontent-length: {}\r\nserver: origin\r\n\
-             content-type: text/plain\r\n\r\n",
+             content-type: text/plain\r\n{wanted}\r\n",
             body.len()
         )
         .into_bytes();

@@ -1,0 +1,86 @@
+//! Which form an answer takes.
+
+use super::super::format::Form::{self, Html, Problem, Text};
+use super::super::format::{html_escape, json_escape};
+
+/// What clients send, and what they get.
+const ACCEPTS: &[(&str, Form)] = &[
+    ("", Problem),
+    ("*/*", Problem),
+    ("application/json", Problem),
+    ("application/problem+json", Problem),
+    ("application/*", Problem),
+    ("application/json, text/plain, */*", Problem),
+    ("application/json;q=0.5, */*;q=0.1", Problem),
+    ("text/html", Html),
+    ("TEXT/HTML", Html),
+    ("text/*", Html),
+    (
+        "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        Html,
+    ),
+    (
+        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,\
+         */*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+        Html,
+    ),
+    ("text/html, */*; q=0.01", Html),
+    ("text/html;level=1", Html),
+    ("text/html;charset=utf-8;q=0.9, text/plain;q=0.8", Html),
+    ("text/html, */*", Html),
+    ("*/*, text/html", Html),
+    ("text/plain", Text),
+    ("text/plain, text/html", Text),
+    ("text/html;q=0.5, text/plain", Text),
+    (
+        "text/plain;q=0.9,text/html;q=0.8,application/json;q=0.7",
+        Text,
+    ),
+    ("text/*;q=0.5, text/plain;q=0.6", Text),
+    ("text/*, text/html;q=0", Text),
+    ("text/html;q=0", Problem),
+    ("text/html;q=0.5, */*", Problem),
+    ("text/html;q=0.2, application/json;q=0.3", Problem),
+    (
+        "application/json;q=0, application/problem+json;q=0, */*",
+        Html,
+    ),
+    ("application/*;q=0, */*;q=0.1", Html),
+    ("text/html;Q=0.1, text/plain;Q=0.2", Text),
+    ("text/html;q=nonsense, text/plain;q=0.001", Text),
+    ("text/html;q=7, text/plain;q=0.9", Html),
+    ("text/html;q=-1, text/plain;q=0.1", Text),
+    ("image/png", Problem),
+    ("image/png, image/*;q=0.9", Problem),
+    ("text", Problem),
+    (",,;,/,*", Problem),
+    ("text/html2", Problem),
+    (" text/html ; q=0.3 , text/plain ; q=0.4 ", Text),
+];
+
+#[test]
+fn the_form_that_a_client_likes_best() {
+    for (accept, form) in ACCEPTS {
+        assert_eq!(Form::negotiate(&[accept.as_bytes()]), *form, "{accept:?}");
+    }
+}
+
+#[test]
+fn no_line_and_several_lines() {
+    assert_eq!(Form::negotiate(&[]), Problem);
+    assert_eq!(Form::negotiate(&[b"image/png", b"text/plain"]), Text);
+    assert_eq!(Form::negotiate(&[b"text/plain;q=0.1", b"text/html"]), Html);
+    assert_eq!(Form::negotiate(&[b"text/html\xff, text/plain"]), Text);
+}
+
+#[test]
+fn escapes_leave_nothing_that_could_end_a_value() {
+    assert_eq!(
+        json_escape("a\"b\\c\n\u{7f}é"),
+        "a\\\"b\\\\c\\u000a\\u007fé"
+    );
+    assert_eq!(
+        html_escape("<a href='x'>\"&"),
+        "&lt;a href=&#39;x&#39;&gt;&quot;&amp;"
+    );
+}

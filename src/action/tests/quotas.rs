@@ -1,0 +1,127 @@
+//! The rate-limit headers.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue};
+
+use super::super::{QuotaNames, tell_quotas};
+use crate::decision::{Action, Quota, RuleIndex};
+use crate::expr::{Env, Lists, predicate};
+use crate::facts::Fields;
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::{HeaderStyle, Key, Rule, RuleId, RuleSet, Scope};
+
+#[test]
+fn standard_members_in_rule_order() {
+    let rules = [
+        rule("login-stuffing", 5, 60_000, HeaderStyle::Standard),
+        rule("odd", 100, 1_500, HeaderStyle::Standard),
+    ];
+    let headers = told(rules, &[(0, 0, 42), (1, 99, 3)], HeaderMap::new());
+    let policy = "\"login-stuffing\";q=5;w=60, \"odd\";q=100;w=2";
+    assert_eq!(headers["ratelimit-policy"], policy);
+    assert_eq!(
+        headers["ratelimit"],
+        "\"login-stuffing\";r=0;t=42, \"odd\";r=99;t=3"
+    );
+    assert_eq!(headers.len(), 2);
+}
+
+#[test]
+fn legacy_shows_the_rule_nearest_its_end() {
+    let rules = [
+        rule("far", 100, 60_000, HeaderStyle::Legacy),
+        rule("near", 5, 10_000, HeaderStyle::Legacy),
+        rule("hidden", 1, 10_000, HeaderStyle::Standard),
+    ];
+    let quotas = [(0, 90, 120), (1, 4, 20), (2, 0, 7)];
+    let headers = told(rules, &quotas, HeaderMap::new());
+    assert_eq!(headers["x-ratelimit-limit"], "5");
+    assert_eq!(headers["x-ratelimit-remaining"], "4");
+    assert_eq!(headers["x-ratelimit-reset"], "20");
+    assert_eq!(headers["ratelimit"], "\"hidden\";r=0;t=7");
+}
+
+#[test]
+fn both_and_none() {
+    let rules = [
+        rule("both", 5, 60_000, HeaderStyle::Both),
+        rule("none", 5, 60_000, HeaderStyle::None),
+    ];
+    let headers = told(rules, &[(0, 3, 9), (1, 1, 1)], HeaderMap::new());
+    assert_eq!(headers["ratelimit"], "\"both\";r=3;t=9");
+    assert_eq!(headers["x-ratelimit-remaining"], "3");
+    assert_eq!(headers.len(), 5);
+}
+
+#[test]
+fn rules_that_do_not_block_or_do_not_act_are_not_told() {
+    for action in [Action::Shadow, Action::Log, Action::Allow] {
+        let mut rule = rule("quiet", 5, 60_000, HeaderStyle::Both);
+        rule.action = action;
+        assert!(told([rule], &[(0, 3, 9)], HeaderMap::new()).is_empty());
+    }
+    let mut rule = rule("dry", 5, 60_000, HeaderStyle::Both);
+    rule.dry_run = true;
+    assert!(told([rule], &[(0, 3, 9)], HeaderMap::new()).is_empty());
+}
+
+#[test]
+fn fields_of_the_origin_are_replaced_only_by_those_that_are_told() {
+    let mut origin = HeaderMap::new();
+    for name in ["ratelimit", "ratelimit-policy", "x-ratelimit-limit"] {
+        origin.append(name, HeaderValue::from_static("origin"));
+        origin.append(name, HeaderValue::from_static("twice"));
+    }
+    let standard = [rule("a", 5, 60_000, HeaderStyle::Standard)];
+    let headers = told(standard, &[(0, 4, 120)], origin.clone());
+    assert_eq!(headers.get_all("ratelimit").iter().count(), 1);
+    assert_eq!(headers["ratelimit-policy"], "\"a\";q=5;w=60");
+    assert_eq!(headers.get_all("x-ratelimit-limit").iter().count(), 2);
+    let silent = [rule("a", 5, 60_000, HeaderStyle::None)];
+    assert_eq!(told(silent, &[(0, 4, 120)], origin.clone()), origin);
+}
+
+fn told<const N: usize>(
+    rules: [Rule; N],
+    quotas: &[(u16, u64, u64)],
+    mut headers: HeaderMap,
+) -> HeaderMap {
+    let names = QuotaNames::of(&RuleSet::new(rules.into()));
+    let quotas: Vec<Quota> = quotas
+        .iter()
+        .map(|&(rule, remaining, reset)| Quota {
+            rule: RuleIndex(rule),
+            remaining,
+            reset,
+        })
+        .collect();
+    tell_quotas(&names, &quotas, &mut headers);
+    headers
+}
+
+fn rule(name: &str, limit: u64, period: u64, headers: HeaderStyle) -> Rule {
+    let env = Env {
+        scheme: &Fields,
+        lists: &Lists::default(),
+        allow_response: false,
+    };
+    Rule {
+        name: name.into(),
+        id: RuleId {
+            identity: 0,
+            slot: 0,
+        },
+        scope: Scope::Same(predicate("ssl", &env).unwrap()),
+        key: Key::default(),
+        limiter: Some(Limiter {
+            algorithm: Algorithm::SlidingWindow,
+            limit,
+            period: Duration::from_millis(period),
+        }),
+        ban: Duration::ZERO,
+        action: Action::Block,
+        dry_run: false,
+        headers,
+    }
+}

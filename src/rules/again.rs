@@ -1,0 +1,53 @@
+//! What makes a refusal's wait exact: rules before the one that refused have charged this request,
+//! and may have no room for the next one.
+
+use super::{Findings, Op, Plan, RuleSet, Standing, Step};
+use crate::clock::Timestamp;
+use crate::decision::{Decision, Verdict};
+
+// === impl RuleSet ===
+
+impl RuleSet {
+    /// The rules that were charged for a request that was refused after all and that are full
+    /// now, to be looked at. Rarely any, so that most refusals cost no second look.
+    pub fn look_again(
+        &self,
+        plan: &Plan,
+        findings: &Findings,
+        decision: &Decision,
+    ) -> Option<Plan> {
+        let Verdict::Block { rule, .. } = decision.verdict else {
+            return None;
+        };
+        let full = findings.iter().filter_map(|finding| {
+            let step = plan.steps.get(usize::from(finding.step))?;
+            let charged = step.op == Op::Admit && finding.standing == Standing::Within;
+            let is_full = finding.reading?.remaining < step.cost;
+            (step.rule < rule && step.peek_after_end && charged && is_full).then_some(step)
+        });
+        let mut steps: Vec<Step> = full.cloned().collect();
+        let first = steps.first()?.clone();
+        steps.insert(0, end_of_pass(first));
+        Some(Plan {
+            steps: steps.into(),
+            keys: plan.keys.clone(),
+        })
+    }
+
+    /// Takes in what a store found for [`RuleSet::look_again`]: the longest wait counts.
+    pub fn lengthen(&self, decision: &mut Decision, found: &Findings, now: Timestamp) {
+        for finding in found.iter().filter(|finding| finding.step > 0) {
+            decision.lengthen(finding, now);
+        }
+    }
+}
+
+/// A step after which everything is only looked at.
+fn end_of_pass(step: Step) -> Step {
+    Step {
+        op: Op::Always,
+        acts: true,
+        ends_pass: true,
+        ..step
+    }
+}

@@ -1,0 +1,173 @@
+//! Which counters a request touches, and how.
+
+use std::time::Duration;
+
+use super::super::{HeaderStyle, Missing, Op, Plan, RuleSet};
+use super::{Ask, answered, key, rule, same, separate, set};
+use crate::decision::{Action, RuleIndex};
+
+const RESPONSE: &str = "http.response.code eq 401";
+
+#[test]
+fn what_is_counted_and_what_is_stopped_make_the_operation() {
+    let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
+    let both = Ask::post("/a");
+    let counted = Ask::post("/b");
+    let stopped = Ask::get("/a");
+    let neither = Ask::get("/b");
+    let cases = [
+        (&both, zero, Some((Op::Admit, true))),
+        (&both, ban, Some((Op::Admit, true))),
+        (&counted, zero, Some((Op::Charge, false))),
+        (&counted, ban, Some((Op::Charge, false))),
+        (&stopped, zero, Some((Op::Peek, true))),
+        (&stopped, ban, Some((Op::Pass, true))),
+        (&neither, zero, None),
+        (&neither, ban, None),
+    ];
+    for (ask, ban, expected) in cases {
+        let mut rule = rule();
+        rule.ban = ban;
+        let plan = plan(&set([rule]), ask);
+        assert_eq!(ops(&plan), Vec::from_iter(expected), "{} {ban:?}", ask.path);
+    }
+}
+
+#[test]
+fn what_is_counted_at_the_response_is_looked_at_first() {
+    let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
+    let cases = [
+        // A rule that tells looks, so that its headers can show what was known.
+        ("/a", zero, HeaderStyle::Standard, Some((Op::Peek, true))),
+        ("/a", ban, HeaderStyle::Standard, Some((Op::Peek, true))),
+        ("/b", ban, HeaderStyle::Standard, Some((Op::Peek, false))),
+        ("/a", zero, HeaderStyle::None, Some((Op::Peek, true))),
+        ("/a", ban, HeaderStyle::None, Some((Op::Pass, true))),
+        ("/b", ban, HeaderStyle::None, None),
+        ("/b", zero, HeaderStyle::None, None),
+    ];
+    for (path, ban, headers, expected) in cases {
+        let mut rule = rule();
+        rule.scope = separate(RESPONSE);
+        rule.ban = ban;
+        rule.headers = headers;
+        let plan = plan(&set([rule]), &Ask::get(path));
+        assert_eq!(ops(&plan), Vec::from_iter(expected), "{path} {ban:?}");
+    }
+}
+
+#[test]
+fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
+    for (action, dry_run, steps) in [
+        (Action::Block, false, 1),
+        (Action::Shadow, false, 1),
+        (Action::Allow, false, 1),
+        (Action::Log, false, 2),
+        (Action::Block, true, 2),
+    ] {
+        let mut deny = rule();
+        deny.limiter = None;
+        deny.scope = same(r#"http.request.uri.path eq "/a""#);
+        deny.key = key(&["tls.ja3"], Missing::Skip);
+        deny.action = action;
+        deny.dry_run = dry_run;
+        let rules = set([deny, rule()]);
+        let reached = plan(&rules, &Ask::post("/a"));
+        assert_eq!(reached.steps.len(), steps, "{action:?} {dry_run}");
+        assert_eq!(ops(&reached)[0], (Op::Always, true));
+        assert_eq!(plan(&rules, &Ask::post("/b")).steps.len(), 1);
+    }
+}
+
+#[test]
+fn a_skipped_rule_leaves_no_bytes() {
+    let mut skipped = rule();
+    skipped.key = key(&["ip.src", r#"http.request.headers["x-k"]"#], Missing::Skip);
+    let mut counted = rule();
+    counted.key = key(&["http.host"], Missing::Group);
+    let plan = plan(&set([skipped, counted]), &Ask::post("/a"));
+    assert_eq!(plan.steps.len(), 1);
+    assert_eq!(plan.steps[0].rule, RuleIndex(1));
+    assert_eq!(plan.steps[0].key.start, 0);
+    assert_eq!(plan.key(&plan.steps[0]).len(), plan.keys.len());
+}
+
+#[test]
+fn only_later_block_rules_that_would_act_are_looked_at_after_the_end() {
+    let with = |action, dry_run| {
+        let mut rule = rule();
+        rule.action = action;
+        rule.dry_run = dry_run;
+        rule
+    };
+    let rules = set([
+        with(Action::Block, false),
+        with(Action::Shadow, false),
+        with(Action::Log, false),
+        with(Action::Allow, false),
+        with(Action::Block, true),
+    ]);
+    let marks = |ask: &Ask| -> Vec<(bool, bool)> {
+        let steps = plan(&rules, ask).steps;
+        let marks = steps.iter().map(|s| (s.ends_pass, s.peek_after_end));
+        marks.collect()
+    };
+    let expected = [
+        (true, true),
+        (true, false),
+        (false, false),
+        (true, false),
+        (false, false),
+    ];
+    assert_eq!(marks(&Ask::post("/a")), expected);
+    // Counted, but not stopped: no wait of its own.
+    assert!(marks(&Ask::post("/b")).iter().all(|(_, peek)| !peek));
+}
+
+#[test]
+fn settling_charges_the_rules_that_read_the_response_and_were_reached() {
+    let respond = || {
+        let mut rule = rule();
+        rule.scope = separate(RESPONSE);
+        rule
+    };
+    let mut unlimited = respond();
+    unlimited.limiter = None;
+    let mut skipped = respond();
+    skipped.key = key(&["tls.ja3"], Missing::Skip);
+    let rules = set([respond(), rule(), unlimited, skipped, respond()]);
+    assert!(rules.counts_responses());
+    let settled = |status, before| {
+        Ask::post("/b").facts(|facts| {
+            let before: Option<u16> = before;
+            answered(facts, status, |facts| {
+                let plan = rules.settle(facts, before.map(RuleIndex));
+                assert!(ops(&plan).iter().all(|op| *op == (Op::Charge, false)));
+                plan.steps.iter().map(|s| s.rule.0).collect::<Vec<_>>()
+            })
+        })
+    };
+    assert_eq!(settled(401, None), [0, 4]);
+    assert_eq!(settled(401, Some(4)), [0]);
+    assert_eq!(settled(401, Some(5)), [0, 4]);
+    assert_eq!(settled(401, Some(0)), [0; 0]);
+    assert_eq!(settled(200, None), [0; 0]);
+}
+
+#[test]
+fn rules_that_only_read_requests_want_no_responses() {
+    assert!(!set([rule()]).counts_responses());
+    assert!(!RuleSet::default().counts_responses());
+    let mut unlimited = rule();
+    unlimited.scope = separate(RESPONSE);
+    unlimited.limiter = None;
+    assert!(!set([unlimited]).counts_responses());
+}
+
+fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
+    ask.facts(|facts| rules.plan(facts))
+}
+
+fn ops(plan: &Plan) -> Vec<(Op, bool)> {
+    plan.steps.iter().map(|s| (s.op, s.acts)).collect()
+}
