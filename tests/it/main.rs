@@ -11,7 +11,6 @@
 mod docs;
 mod harness;
 mod model;
-mod rules;
 mod scenario;
 mod tidy;
 mod tour;

@@ -11,7 +11,7 @@ use crate::limit::Reading;
 fn below_the_limit_a_request_is_forwarded_and_told() {
     let decision = decide(&set([rule()]), &[within(4, 120_000)]);
     assert_eq!(decision.verdict, Verdict::Forward);
-    assert_eq!(decision.rule, None);
+    assert_eq!(decision.credit, None);
     assert_eq!(decision.quotas, [quota(0, 4, 120)]);
     assert_eq!(
         events(&decision),
@@ -29,7 +29,7 @@ fn over_the_limit_it_is_refused_with_a_wait_in_whole_seconds_rounded_up() {
         };
         assert_eq!(decision.verdict, expected, "{millis} ms");
         assert_eq!(decision.quotas, [quota(0, 0, seconds)]);
-        assert_eq!(decision.rule, Some((RuleIndex(0), Action::Block)));
+        assert_eq!(credited(&decision), Some((RuleIndex(0), "block")));
         assert_eq!(events(&decision).last(), Some(&(0, Event::Mitigated)));
     }
 }
@@ -133,12 +133,12 @@ fn each_action_has_its_verdict() {
     assert_eq!(shadow.quotas, []);
     let log = act(Action::Log);
     assert_eq!(log.verdict, Verdict::Forward);
-    assert_eq!(log.rule, Some((first, Action::Log)));
+    assert_eq!(credited(&log), Some((first, "log")));
     assert_eq!(log.quotas, [quota(1, 3, 60)]);
     assert_eq!(log.settle_before, None);
     let allow = act(Action::Allow);
     assert_eq!(allow.verdict, Verdict::Forward);
-    assert_eq!(allow.rule, Some((first, Action::Allow)));
+    assert_eq!(credited(&allow), Some((first, "allow")));
     assert_eq!(allow.settle_before, Some(second));
     assert_eq!(allow.quotas, []);
 }
@@ -150,12 +150,12 @@ fn the_log_names_the_rule_that_stopped_before_one_that_only_recorded() {
         &rules,
         &[over(Some(1_000)), over(Some(1_000)), within(3, 1_000)],
     );
-    assert_eq!(recorded.rule, Some((RuleIndex(0), Action::Log)));
+    assert_eq!(credited(&recorded), Some((RuleIndex(0), "log")));
     let stopped = decide(
         &rules,
         &[over(Some(1_000)), over(Some(1_000)), over(Some(1_000))],
     );
-    assert_eq!(stopped.rule, Some((RuleIndex(2), Action::Block)));
+    assert_eq!(credited(&stopped), Some((RuleIndex(2), "block")));
 }
 
 #[test]
@@ -171,6 +171,9 @@ fn a_dry_run_only_marks() {
         assert_eq!(decision.quotas, [quota(1, 0, 9)]);
         assert!(events(&decision).contains(&(0, Event::WouldMitigate)));
         assert!(!events(&decision).contains(&(0, Event::Mitigated)));
+        let alone = decide(&set([with(action, true)]), &[over(Some(5_000))]);
+        let name = credited(&alone).map(|(_, name)| name.to_owned());
+        assert_eq!(name, Some(format!("would_{}", action.name())));
     }
 }
 
@@ -221,6 +224,10 @@ fn findings_that_fit_no_step_are_left_out() {
     };
     let decision = rules.decide(&Plan::default(), &Findings::from_elem(finding, 1), NOW);
     assert_eq!(decision, Decision::default());
+}
+
+fn credited(decision: &Decision) -> Option<(RuleIndex, &'static str)> {
+    decision.credit.map(|credit| (credit.rule, credit.name()))
 }
 
 fn with(action: Action, dry_run: bool) -> Rule {

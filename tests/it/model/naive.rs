@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::decision::{Action, Decision, Quota, RuleIndex, Verdict};
+use lockgate::decision::{Action, Credit, Decision, Quota, RuleIndex, Verdict};
 
 use super::{Ask, By, Case, Counts, PERIOD};
 
@@ -26,7 +26,7 @@ struct Known {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     verdict: Verdict,
-    rule: Option<(RuleIndex, Action)>,
+    credit: Option<Credit>,
     quotas: Vec<Quota>,
     tentative: Vec<Quota>,
     reached: usize,
@@ -47,7 +47,7 @@ impl Outcome {
     pub fn of(decision: &Decision) -> Self {
         Self {
             verdict: decision.verdict,
-            rule: decision.rule,
+            credit: decision.credit,
             quotas: decision.quotas.clone(),
             tentative: Vec::new(),
             reached: 0,
@@ -67,7 +67,7 @@ impl Naive {
     pub fn decide(&mut self, ask: &Ask, now: Timestamp) -> Outcome {
         let mut outcome = Outcome {
             verdict: Verdict::Forward,
-            rule: None,
+            credit: None,
             quotas: Vec::new(),
             tentative: Vec::new(),
             reached: self.rules.len(),
@@ -77,12 +77,19 @@ impl Naive {
                 continue;
             };
             let (rule, action) = (RuleIndex(at as u16), self.rules[at].action);
-            if self.rules[at].dry_run {
+            let dry_run = self.rules[at].dry_run;
+            let credit = Credit {
+                rule,
+                action,
+                dry_run,
+            };
+            if dry_run {
+                outcome.credit.get_or_insert(credit);
                 continue;
             }
             match action {
                 Action::Log => {
-                    outcome.rule.get_or_insert((rule, action));
+                    outcome.credit.get_or_insert(credit);
                     continue;
                 }
                 Action::Allow => {}
@@ -92,7 +99,7 @@ impl Naive {
                     outcome.verdict = Verdict::Block { rule, retry_after };
                 }
             }
-            outcome.rule = Some((rule, action));
+            outcome.credit = Some(credit);
             outcome.reached = at + 1;
             break;
         }
