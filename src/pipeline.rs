@@ -76,7 +76,7 @@ async fn request(
     };
     let peer = connection.peer.ip();
     let client = snapshot.client_ip.resolve(peer, &parts.headers);
-    let route = snapshot.routes.find(&head.host, &head.path);
+    let route = snapshot.routes.find(head.authority(), &head.path);
     let geo = &snapshot.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
     facts.route = route.map(|(template, _)| template);

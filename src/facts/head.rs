@@ -45,6 +45,7 @@ pub struct Head<'r> {
     pub expects_continue: bool,
     /// The client reads trailers (`TE: trailers`).
     pub accepts_trailers: bool,
+    with_port: Option<Cow<'r, str>>,
     target: &'r str,
 }
 
@@ -115,6 +116,7 @@ impl<'r> Head<'r> {
             secure: over_tls,
             host: host.name,
             port: host.port,
+            with_port: host.with_port,
             path: normal_path(&parts.method, raw_path)?,
             raw_path,
             query: check_query(query)?,
@@ -147,11 +149,8 @@ impl<'r> Head<'r> {
     }
 
     /// The host with its port, unless that is the default one.
-    pub fn authority(&self) -> Cow<'_, str> {
-        match self.port {
-            None => Cow::Borrowed(&self.host),
-            Some(port) => Cow::Owned(format!("{}:{port}", self.host)),
-        }
+    pub fn authority(&self) -> &str {
+        self.with_port.as_deref().unwrap_or(&self.host)
     }
 
     /// The normal path and the query.
@@ -244,6 +243,7 @@ fn host<'r>(
         (None, None) if parts.version == Version::HTTP_10 => Ok(host::Host {
             name: Cow::Borrowed(""),
             port: None,
+            with_port: None,
         }),
         (None, None) => Err(Malformed::Host),
     }

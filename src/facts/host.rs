@@ -16,17 +16,39 @@ pub struct Host<'a> {
     pub name: Cow<'a, str>,
     /// The port, unless it is the default one.
     pub port: Option<u16>,
+    /// Both, where there is a port.
+    pub with_port: Option<Cow<'a, str>>,
 }
 
 /// Reads `host[:port]`; `None` if it is not exactly that.
 pub fn parse(text: &str, default_port: u16) -> Option<Host<'_>> {
-    let (name, port) = split_port(text)?;
-    let port = read_port(port)?.filter(|port| *port != default_port);
+    let (name, written) = split_port(text)?;
+    let port = read_port(written)?.filter(|port| *port != default_port);
     let name = match name.strip_prefix('[') {
         Some(rest) => Cow::Owned(ipv6(rest.strip_suffix(']')?)?),
         None => registered(name)?,
     };
-    Some(Host { name, port })
+    let with_port = port.map(|port| match &name {
+        // As written, if that is the normal form.
+        Cow::Borrowed(name) if text.len() == name.len() + 1 + digits(port) => text.into(),
+        _ => format!("{name}:{port}").into(),
+    });
+    Some(Host {
+        name,
+        port,
+        with_port,
+    })
+}
+
+/// How long a port is without leading zeros.
+const fn digits(port: u16) -> usize {
+    match port {
+        0..10 => 1,
+        10..100 => 2,
+        100..1000 => 3,
+        1000..10_000 => 4,
+        _ => 5,
+    }
 }
 
 fn split_port(text: &str) -> Option<(&str, &str)> {

@@ -125,3 +125,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn name_and_port_have_one_spelling() {
+    for text in ["a.com:8443", "A.com:8443", "a.com.:8443", "a.com:08443"] {
+        let host = parse(text, 443).unwrap();
+        assert_eq!(host.with_port.as_deref(), Some("a.com:8443"), "{text}");
+    }
+    let v6 = parse("[0:0::1]:81", 443).unwrap();
+    assert_eq!(v6.with_port.as_deref(), Some("[::1]:81"));
+    assert_eq!(parse("a.com:443", 443).unwrap().with_port, None);
+}
