@@ -9,5 +9,6 @@
 )]
 
 mod harness;
+mod proxy;
 mod rules;
 mod tidy;
