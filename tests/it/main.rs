@@ -9,6 +9,11 @@
 )]
 
 mod harness;
+mod hostile;
+mod observe;
+mod process;
 mod proxy;
+mod reload;
 mod rules;
 mod tidy;
+mod tls;

@@ -232,6 +232,12 @@ impl Answers {
         self.last()
     }
 
+    /// The answers have these statuses.
+    #[track_caller]
+    pub fn then_all(&self, statuses: &[u16]) {
+        assert_eq!(self.statuses(), statuses);
+    }
+
     /// Every answer has this status.
     #[track_caller]
     pub fn all_are(&self, status: u16) -> &Answer {

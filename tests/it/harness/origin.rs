@@ -138,9 +138,12 @@ fn read_chunks(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
 }
 
 fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut line = String::new();
-    match reader.read_line(&mut line) {
-        Ok(1..) => Some(line.trim_end_matches(['\r', '\n']).to_owned()),
+    let mut line = Vec::new();
+    match reader.read_until(b'\n', &mut line) {
+        Ok(1..) => {
+            let line = String::from_utf8_lossy(&line);
+            Some(line.trim_end_matches(['\r', '\n']).to_owned())
+        }
         _ => None,
     }
 }
