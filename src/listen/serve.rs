@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -58,7 +58,7 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let stream = Watched::new(stream, watch.signal());
+    let stream = Watched::new(stream, watch.signal(), protocol);
     watch.start(protocol);
     match protocol {
         Protocol::Http1 => serve_http1(stream, limits, watch, handler).await,
@@ -221,13 +221,18 @@ where
     F: Future<Output = Response<B>>,
 {
     let in_flight = watch.request(protocol, !request.body().is_end_stream());
+    let signal = watch.signal();
     let answer = handler(request);
     async move {
         let track = |body| Tracked {
             body,
             _in_flight: in_flight,
         };
-        Ok(answer.await.map(track))
+        let answer = answer.await;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            signal.becomes_tunnel();
+        }
+        Ok(answer.map(track))
     }
 }
 
