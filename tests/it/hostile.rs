@@ -3,6 +3,7 @@
 
 mod cases;
 mod h2;
+mod noise;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once};
@@ -53,7 +54,8 @@ fn run(mode: Mode, rules: &str) {
         for _ in 0..8 {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().unwrap().extend(fault(case, mode, &gateway));
+                    let fault = fault(case, mode, &gateway);
+                    wrong.lock().unwrap().extend(fault);
                 }
             });
         }

@@ -70,8 +70,11 @@ fn in_front_of(origin: &Origin) -> String {
 #[test]
 fn a_stop_finishes_what_is_under_way() {
     let (origin, came, go) = held();
-    let mut process = Process::run(&in_front_of(&origin));
+    let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
+    let mut process = Process::run(&format!("{admin}{}", in_front_of(&origin)));
     let client = Client::plain(process.address(0));
+    let ready = Client::plain(process.admin()).get("/readyz");
+    ready.times(1).all_are(200);
     let mut idle = client.connect();
     idle.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
     came.recv().unwrap();
@@ -84,9 +87,11 @@ fn a_stop_finishes_what_is_under_way() {
     wait_until("it stops", || !process.logged(" stopping").is_empty());
     assert_eq!(idle.rest(), b"");
     assert!(process.runs());
+    ready.times(1).all_are(503);
     go.send(()).unwrap();
     let answer = busy.answer();
     assert_eq!((answer.status, answer.text().as_str()), (200, "held"));
+    assert_eq!(answer.header("connection"), Some("close"));
     assert_eq!(busy.rest(), b"");
     assert_eq!(process.exit_code(), Some(0));
 }

@@ -211,9 +211,12 @@ fn a_web_socket_carries_bytes_both_ways() {
         assert_eq!(answer.status, 101);
         assert_eq!(answer.header("sec-websocket-accept"), Some("xyz"));
         assert_eq!(wire.exactly(5), b"first");
-        for message in [&b"one"[..], &noise(1 << 20)] {
+        // Bytes in a tunnel are nobody's head, whatever they look like.
+        let head = b"GET / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n";
+        for message in [&b"one"[..], head, &noise(1 << 20)] {
             wire.send(message);
             assert!(wire.exactly(message.len()) == message);
+            gateway.gateway().reload().unwrap();
         }
     }
 }
@@ -228,6 +231,25 @@ fn a_refused_upgrade_is_an_ordinary_answer() {
     );
     assert_eq!(wire.answer().status, 200);
     assert_eq!(wire.get("/next").status, 200);
+}
+
+#[test]
+fn a_stopped_upgrade_is_the_answer_of_its_rule() {
+    for (action, status) in [("block", 429), ("shadow", 200)] {
+        let gateway = Running::with(&format!(
+            "[[rules]]\nname = \"no-chat\"\nmitigate = 'http.request.uri.path eq \"/chat\"'\n\
+             action = \"{action}\""
+        ));
+        let mut wire = gateway.client().connect();
+        wire.send(
+            b"GET /chat HTTP/1.1\r\nhost: example.com\r\nconnection: upgrade\r\n\
+              upgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n",
+        );
+        let answer = wire.answer();
+        assert_eq!((answer.status, answer.header("upgrade")), (status, None));
+        assert_eq!(gateway.origin.count(), 0);
+        assert_eq!(wire.get("/next").status, 200);
+    }
 }
 
 const CLAIMS: &[u8] = b"GET / HTTP/1.1\r\nhost: Example.COM:80\r\nconnection: close, x-hop\r\n\
@@ -588,12 +610,29 @@ fn answers_of_routes_come_after_the_request_body() {
 
 #[test]
 fn trailers_pass_and_framing_in_them_does_not() {
-    let gateway = Running::with("");
+    let (tell, told) = mpsc::channel();
+    let origin = Origin::scripted(move |stream| {
+        let mut wire = Wire::new(stream);
+        let Some(mut all) = wire.try_head() else {
+            return;
+        };
+        // The last chunk and the trailers end as a head does.
+        all.extend(wire.try_head().unwrap());
+        tell.send(String::from_utf8(all).unwrap()).unwrap();
+        wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    });
+    let gateway = gateway(&[&origin], "", "");
     let mut wire = gateway.client().connect();
     wire.send(
-        b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
-          3\r\nabc\r\n0\r\ncontent-length: 9\r\nx-sum: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\nte: trailers\r\ntransfer-encoding: chunked\r\n\
+          trailer: x-sum\r\n\r\n3\r\nabc\r\n0\r\ncontent-length: 9\r\nhost: b\r\n\
+          x-forwarded-for: 203.0.113.7\r\nx-sum: 1\r\n\r\n",
     );
-    assert_eq!(wire.answer().text(), "abc");
-    assert_eq!(wire.get("/next").text(), "origin GET /next HTTP/1.1");
+    assert_eq!(wire.answer().text(), "ok");
+    let seen = told.recv().unwrap().to_ascii_lowercase();
+    assert!(seen.contains("\r\n3\r\nabc\r\n0\r\n"), "{seen}");
+    assert!(seen.contains("x-sum: 1\r\n"), "{seen}");
+    for gone in ["content-length", "host: b", "203.0.113.7"] {
+        assert!(!seen.contains(gone), "{gone} in {seen}");
+    }
 }

@@ -1,3 +1,5 @@
+//! Heads and bodies in pieces of every size.
+
 use super::Framing;
 
 /// What becomes of `text`, read in pieces of `piece` bytes.
