@@ -161,6 +161,17 @@ fn every_request_is_one_line_with_every_field() {
 }
 
 #[test]
+fn the_standard_output_is_the_log_where_nothing_else_is_said() {
+    let process = Process::run(&ADMIN.replace("access = \"off\"", ""));
+    Client::plain(process.address(0))
+        .get("/a")
+        .times(2)
+        .all_are(200);
+    let lines = parse(&process.folder.path().join("stdout"), 2);
+    assert_eq!(lines[1]["path"], "/a");
+}
+
+#[test]
 fn refusals_and_malformed_requests_are_lines_too() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");

@@ -1,6 +1,7 @@
 //! The program itself: its commands, its exit codes, its signals.
 
 use std::net::TcpStream;
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -93,6 +94,30 @@ fn a_stop_finishes_what_is_under_way() {
     assert_eq!((answer.status, answer.text().as_str()), (200, "held"));
     assert_eq!(answer.header("connection"), Some("close"));
     assert_eq!(busy.rest(), b"");
+    assert_eq!(process.exit_code(), Some(0));
+}
+
+#[test]
+fn a_stop_finishes_streams_too() {
+    let (origin, came, go) = held();
+    let mut process = Process::run(&in_front_of(&origin));
+    let url = format!("http://{}/", process.address(0));
+    let client = thread::spawn(move || {
+        let mut curl = Command::new("curl");
+        curl.args([
+            "--silent",
+            "--max-time",
+            "60",
+            "--http2-prior-knowledge",
+            &url,
+        ]);
+        curl.output().unwrap()
+    });
+    came.recv().unwrap();
+    process.signal("TERM");
+    wait_until("it stops", || !process.logged(" stopping").is_empty());
+    go.send(()).unwrap();
+    assert_eq!(client.join().unwrap().stdout, b"held");
     assert_eq!(process.exit_code(), Some(0));
 }
 

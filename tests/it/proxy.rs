@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::harness::{Answer, Folder, Origin, Running, Wire};
+use crate::harness::{Answer, Folder, Frames, Heard, Origin, Running, Wire};
 
 /// More than the kernel holds for two connections.
 const LARGE: usize = 32 << 20;
@@ -256,6 +256,7 @@ const CLAIMS: &[u8] = b"GET / HTTP/1.1\r\nhost: Example.COM:80\r\nconnection: cl
     x-hop: 1\r\nkeep-alive: timeout=5\r\nproxy-connection: close\r\nproxy-authorization: x\r\n\
     te: trailers, gzip\r\nupgrade: h2c\r\nx-forwarded-for: 203.0.113.7\r\n\
     x-forwarded-proto: https\r\nx-forwarded-host: other.example\r\nx-real-ip: 203.0.113.9\r\n\
+    true-client-ip: 203.0.113.9\r\ncf-connecting-ip: 203.0.113.9\r\nx-forwarded-port: 1\r\n\
     forwarded: for=203.0.113.7\r\nx-lockgate-rule: none\r\nx-request-id: mine\r\n\
     proxy: evil\r\ncookie: a=1\r\naccept: */*\r\n\r\n";
 
@@ -274,6 +275,9 @@ fn an_untrusted_client_says_nothing_about_itself() {
         "forwarded",
         "x-lockgate-rule",
         "proxy",
+        "true-client-ip",
+        "cf-connecting-ip",
+        "x-forwarded-port",
     ] {
         assert_eq!(seen.header(gone), None, "{gone}");
     }
@@ -634,5 +638,78 @@ fn trailers_pass_and_framing_in_them_does_not() {
     assert!(seen.contains("x-sum: 1\r\n"), "{seen}");
     for gone in ["content-length", "host: b", "203.0.113.7"] {
         assert!(!seen.contains(gone), "{gone} in {seen}");
+    }
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_request_arrives() {
+    // It reads on, as a good origin does: a reset could overtake the answer.
+    let origin = Origin::scripted(|stream| {
+        let mut wire = Wire::new(stream.try_clone().unwrap());
+        if wire.try_head().is_some() {
+            wire.send(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno");
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            wire.rest();
+        }
+    });
+    let gateway = gateway(&[&origin], "", "");
+    let answer = gateway.client().body(&vec![b'x'; 8 << 20]).post("/").send();
+    assert_eq!((answer.status, answer.text().as_str()), (403, "no"));
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "a.example"),
+        (":path", "/"),
+        ("content-length", "9999"),
+    ];
+    let begun = Frames::default().headers(&fields, 0).data(b"begun", 0);
+    assert_eq!(begun.heard(gateway.client().connect()), Heard::Status(403));
+}
+
+#[test]
+fn connections_that_an_origin_has_closed_are_not_used() {
+    let (tell, told) = mpsc::channel();
+    let origin = Origin::scripted(move |stream| {
+        let mut wire = Wire::new(stream);
+        if wire.try_head().is_some() {
+            wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+            drop(wire);
+            tell.send(()).unwrap();
+        }
+    });
+    let gateway = gateway(&[&origin], "", "");
+    let mut wire = gateway.client().connect();
+    for _ in 0..30 {
+        assert_eq!(wire.get("/").status, 200);
+        told.recv().unwrap();
+        wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n");
+        assert_eq!(wire.answer().status, 200);
+        told.recv().unwrap();
+    }
+}
+
+#[test]
+fn a_body_that_ends_with_its_connection_is_whole() {
+    let origin = closing(b"HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\n\r\nuntil the end");
+    let gateway = gateway(&[&origin], "", "");
+    for client in [gateway.client(), gateway.tls_client()] {
+        assert_eq!(client.get("/").send().text(), "until the end");
+    }
+    let url = format!("https://{}/", gateway.address(1));
+    let got = curl(&["--http2", &url]);
+    assert_eq!(String::from_utf8_lossy(&got.stdout), "until the end");
+}
+
+#[test]
+fn requests_in_a_row_are_answered_in_order() {
+    let gateway = Running::with("");
+    let mut wire = gateway.client().connect();
+    let requests: String = (0..50)
+        .map(|n| format!("GET /{n} HTTP/1.1\r\nhost: example.com\r\n\r\n"))
+        .collect();
+    wire.send(requests.as_bytes());
+    for number in 0..50 {
+        let text = wire.answer().text();
+        assert_eq!(text, format!("origin GET /{number} HTTP/1.1"));
     }
 }

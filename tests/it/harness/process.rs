@@ -1,5 +1,6 @@
 //! The program itself, as an operator runs it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Output, Stdio};
@@ -32,13 +33,13 @@ impl Process {
         command.output().unwrap()
     }
 
-    /// Runs on `config`; listening when this returns.
+    /// Runs on `config`, with its output in the file `stdout`; listening when this returns.
     pub fn run(config: &str) -> Self {
         let folder = Folder::new();
         folder.write("gateway.toml", config);
         let mut child = Self::command()
             .current_dir(folder.path())
-            .stdout(Stdio::null())
+            .stdout(File::create(folder.path().join("stdout")).unwrap())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
