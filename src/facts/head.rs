@@ -3,10 +3,10 @@
 //! Stands behind hyper, which has parsed the bytes, and refuses whatever two readers could take in
 //! two ways: framing, host, target, path. It never repairs a head and knows nothing of routes.
 //!
-//! In HTTP/1 hyper settles some things before this module can see them: it drops a
-//! `Content-Length` beside `Transfer-Encoding`, merges equal `Content-Length` lines, cuts a
-//! fragment off the target, takes lines that end in LF alone, and answers 400 to a
-//! `Transfer-Encoding` that does not end in `chunked`.
+//! In HTTP/1 hyper settles some things before this module can see them: it cuts a fragment off the
+//! target, takes lines that end in LF alone, and answers 400 to a `Transfer-Encoding` that does
+//! not end in `chunked`. It would also drop a `Content-Length` beside `Transfer-Encoding` and merge
+//! equal `Content-Length` lines, so these are refused before it reads them.
 
 use std::borrow::Cow;
 

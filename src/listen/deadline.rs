@@ -338,6 +338,13 @@ impl Entry {
 
 // === impl InFlight ===
 
+impl InFlight {
+    /// Says that what follows on the connection is no longer HTTP.
+    pub(super) fn becomes_tunnel(&self) {
+        self.0.signal.becomes_tunnel();
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         let entry = &self.0;

@@ -1,5 +1,5 @@
 //! A connection's stream as the deadlines see it: every read and every blocked write leaves a
-//! mark. It holds no bytes and changes none.
+//! mark. It holds no bytes and changes none, but where [`Framing`] spoils a head of two meanings.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::Protocol;
 use super::accept::Permit;
+use super::framing::Framing;
 
 /// Marks that a stream leaves for the sweeper. Atomic because hyper wants a stream that can
 /// become a tunnel to be `Send`; all on one core, so relaxed.
@@ -18,6 +20,7 @@ pub(super) struct Signal {
     heard: AtomicBool,
     blocked: AtomicBool,
     wrote: AtomicBool,
+    tunnel: AtomicBool,
     /// Held here so that a tunnel keeps its place.
     _permit: Permit,
 }
@@ -27,6 +30,8 @@ pub(super) struct Signal {
 pub(super) struct Watched<S> {
     stream: S,
     signal: Arc<Signal>,
+    /// `None`: HTTP/2, where frames cannot lie, or a tunnel.
+    framing: Option<Framing>,
 }
 
 // === impl Signal ===
@@ -37,6 +42,7 @@ impl Signal {
             heard: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             wrote: AtomicBool::new(false),
+            tunnel: AtomicBool::new(false),
             _permit: permit,
         }
     }
@@ -52,6 +58,11 @@ impl Signal {
         wrote && self.blocked.load(Ordering::Relaxed)
     }
 
+    /// Says that what follows is no longer HTTP.
+    pub(super) fn becomes_tunnel(&self) {
+        self.tunnel.store(true, Ordering::Relaxed);
+    }
+
     fn note_write<T>(&self, written: &Poll<T>) {
         self.blocked.store(written.is_pending(), Ordering::Relaxed);
         if written.is_ready() {
@@ -63,8 +74,23 @@ impl Signal {
 // === impl Watched ===
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, signal: Arc<Signal>) -> Self {
-        Self { stream, signal }
+    pub(super) fn new(stream: S, signal: Arc<Signal>, protocol: Protocol) -> Self {
+        let framing = (protocol == Protocol::Http1).then(Framing::new);
+        Self {
+            stream,
+            signal,
+            framing,
+        }
+    }
+
+    fn heard(&mut self, bytes: &mut [u8]) {
+        self.signal.heard.store(true, Ordering::Relaxed);
+        if self.signal.tunnel.load(Ordering::Relaxed) {
+            self.framing = None;
+        }
+        if let Some(framing) = &mut self.framing {
+            framing.follow(bytes);
+        }
     }
 }
 
@@ -76,8 +102,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.signal.heard.store(true, Ordering::Relaxed);
+        match buf.filled_mut().get_mut(before..) {
+            Some(bytes) if !bytes.is_empty() => self.heard(bytes),
+            _ => {}
         }
         read
     }

@@ -10,6 +10,7 @@ mod batch;
 mod body;
 mod deadline;
 mod drain;
+mod framing;
 mod io;
 mod serve;
 mod sniff;

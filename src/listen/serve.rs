@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -58,7 +58,7 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let stream = Watched::new(stream, watch.signal());
+    let stream = Watched::new(stream, watch.signal(), protocol);
     watch.start(protocol);
     match protocol {
         Protocol::Http1 => serve_http1(stream, limits, watch, handler).await,
@@ -225,11 +225,14 @@ where
     let in_flight = watch.request(protocol, !request.body().is_end_stream());
     let handler = handler.clone();
     async move {
-        let track = |body| Tracked {
+        let answer = handler(request).await;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            in_flight.becomes_tunnel();
+        }
+        Ok(answer.map(|body| Tracked {
             body,
             _in_flight: in_flight,
-        };
-        Ok(handler(request).await.map(track))
+        }))
     }
 }
 

@@ -63,6 +63,8 @@ struct Queue {
     /// How often the file was to be opened anew, and how often that was done.
     asked: u64,
     reopened: u64,
+    /// How many of `bytes` are for the file as it was when that was asked last.
+    before: usize,
     closed: bool,
 }
 
@@ -84,7 +86,8 @@ struct Writer {
 struct Work {
     accepted: u64,
     asked: u64,
-    reopen: bool,
+    /// To be opened anew after so many bytes.
+    reopen: Option<usize>,
 }
 
 // === impl Sink ===
@@ -158,7 +161,10 @@ impl Sink {
     /// Asks for the file to be opened anew, after what is queued now was written. Does nothing to
     /// a stream.
     pub fn reopen(&self) {
-        self.0.shared.queue.lock().asked += 1;
+        let mut queue = self.0.shared.queue.lock();
+        queue.asked += 1;
+        queue.before = queue.bytes.len();
+        drop(queue);
         self.0.shared.wake.notify_one();
     }
 
@@ -219,10 +225,13 @@ impl Queue {
 impl Writer {
     fn run(mut self) {
         while let Some(work) = self.next() {
-            self.write_batch();
-            if work.reopen {
+            if let Some(before) = work.reopen {
+                let after = self.batch.split_off(before.min(self.batch.len()));
+                self.write_batch();
                 self.reopen();
+                self.batch = after;
             }
+            self.write_batch();
             self.settle(work);
         }
     }
@@ -245,7 +254,7 @@ impl Writer {
         Some(Work {
             accepted: queue.accepted,
             asked: queue.asked,
-            reopen: queue.asked > queue.reopened,
+            reopen: (queue.asked > queue.reopened).then_some(queue.before),
         })
     }
 

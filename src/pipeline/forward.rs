@@ -141,7 +141,7 @@ impl Forward<'_, '_> {
                 .snapshot
                 .client_ip
                 .trusts(self.facts.connection.peer.ip()),
-            host: &authority,
+            host: authority,
             https: self.facts.connection.tls.is_some(),
             request_id: self.asked.id,
         };

@@ -10,7 +10,13 @@
 
 mod docs;
 mod harness;
+mod hostile;
 mod model;
+mod observe;
+mod process;
+mod proxy;
+mod reload;
 mod scenario;
 mod tidy;
+mod tls;
 mod tour;

@@ -1,12 +1,13 @@
 //! A client whose requests are what the test wrote, byte by byte.
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::Wire;
 
 /// No answer takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -132,29 +133,26 @@ impl Client {
 
     /// Sends bytes as they are and gives all that comes back until the gateway closes.
     pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut wire = self.connect();
+        // The gateway may answer and close before it has read everything.
+        let _ = wire.try_send(bytes);
+        wire.rest()
+    }
+
+    /// A connection that stays open.
+    pub fn connect(&self) -> Wire {
         let tcp = TcpStream::connect(self.address).unwrap();
+        tcp.set_nodelay(true).unwrap();
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
         match &self.tls {
-            None => exchange(tcp, bytes),
+            None => Wire::new(tcp),
             Some(config) => {
                 let name = ServerName::try_from("localhost").unwrap();
                 let tls = ClientConnection::new(config.clone(), name).unwrap();
-                exchange(StreamOwned::new(tls, tcp), bytes)
+                Wire::new(StreamOwned::new(tls, tcp))
             }
         }
     }
-}
-
-fn exchange(mut stream: impl Read + Write, bytes: &[u8]) -> Vec<u8> {
-    // The gateway may answer and close before it has read everything.
-    let _ = stream.write_all(bytes);
-    let _ = stream.flush();
-    let mut answer = Vec::new();
-    let mut buffer = [0; 16 * 1024];
-    while let Ok(n @ 1..) = stream.read(&mut buffer) {
-        answer.extend_from_slice(&buffer[..n]);
-    }
-    answer
 }
 
 impl Answer {
@@ -232,6 +230,12 @@ impl Answers {
         assert!(start.iter().all(|s| *s == before), "{statuses:?}");
         assert_eq!(*end, last, "{statuses:?}");
         self.last()
+    }
+
+    /// The answers have these statuses.
+    #[track_caller]
+    pub fn then_all(&self, statuses: &[u16]) {
+        assert_eq!(self.statuses(), statuses);
     }
 
     /// Every answer has this status.

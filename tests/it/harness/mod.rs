@@ -4,9 +4,15 @@
 mod client;
 mod folder;
 mod gateway;
+mod h2;
 mod origin;
+mod process;
+mod wire;
 
 pub use client::{Answer, Client};
 pub use folder::Folder;
 pub use gateway::Running;
+pub use h2::{END, Frames, Heard, PADDED, WHOLE, block};
 pub use origin::{Origin, Seen};
+pub use process::{Process, wait_until};
+pub use wire::Wire;

@@ -29,16 +29,25 @@ pub struct Origin {
 impl Origin {
     /// Starts an origin.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shared = seen.clone();
+        let mut origin = Self::scripted(move |stream| serve(stream, &shared));
+        origin.seen = seen;
+        origin
+    }
+
+    /// An origin that does with each connection what `script` does, and remembers nothing.
+    pub fn scripted(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let script = Arc::new(script);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let seen = shared.clone();
-                thread::spawn(move || serve(stream, &seen));
+                let script = script.clone();
+                thread::spawn(move || script(stream));
             }
         });
+        let seen = Arc::default();
         Self { address, seen }
     }
 
@@ -134,9 +143,12 @@ fn read_chunks(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
 }
 
 fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut line = String::new();
-    match reader.read_line(&mut line) {
-        Ok(1..) => Some(line.trim_end_matches(['\r', '\n']).to_owned()),
+    let mut line = Vec::new();
+    match reader.read_until(b'\n', &mut line) {
+        Ok(1..) => {
+            let line = String::from_utf8_lossy(&line);
+            Some(line.trim_end_matches(['\r', '\n']).to_owned())
+        }
         _ => None,
     }
 }

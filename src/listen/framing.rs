@@ -1,0 +1,188 @@
+//! One look at the bytes of HTTP/1 before hyper reads them: is a request framed twice?
+//!
+//! hyper drops a `Content-Length` beside `Transfer-Encoding` and merges equal `Content-Length`
+//! lines, so nobody behind it can refuse them as RFC 9112, section 6.3 lets a server do. This
+//! follows heads and bodies through a connection and spoils the second framing field of a head,
+//! which hyper then refuses with 400. Whatever else is wrong it leaves to hyper: a connection that
+//! is read in another way than here is one that hyper ends.
+
+const LENGTH: &[u8] = b"content-length";
+const CODING: &[u8] = b"transfer-encoding";
+
+/// No field name holds it, so no parser takes it for one.
+const SPOILT: u8 = 0;
+
+/// Where a connection's bytes are.
+#[derive(Debug)]
+pub(super) struct Framing {
+    at: At,
+    /// What the current head says.
+    length: Option<u64>,
+    chunked: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// Before a request line.
+    Start,
+    /// In a line of a head of which nothing more is wanted.
+    Line,
+    /// At the beginning of a field line, or of the empty one.
+    Field,
+    /// So far into the name of a framing field.
+    Name(&'static [u8], usize),
+    /// In the value of `Content-Length`.
+    Length,
+    /// So many bytes before the end of a body.
+    Body(u64),
+    /// In the size of a chunk, which is this so far.
+    Size(u64),
+    /// In the rest of the line with that size.
+    Extension(u64),
+    /// So many bytes before the next chunk.
+    Chunk(u64),
+    /// At the beginning of a trailer line, or of the empty one.
+    Trailer,
+    /// In a trailer line.
+    TrailerLine,
+}
+
+// === impl Framing ===
+
+impl Framing {
+    pub(super) const fn new() -> Self {
+        Self {
+            at: At::Start,
+            length: None,
+            chunked: false,
+        }
+    }
+
+    /// Follows `bytes`, the next of the connection, and spoils what frames a request twice.
+    pub(super) fn follow(&mut self, mut bytes: &mut [u8]) {
+        while !bytes.is_empty() {
+            let read = self.step(bytes);
+            bytes = bytes.get_mut(read..).unwrap_or_default();
+        }
+    }
+
+    /// Reads as much as has one meaning; gives how much that was. Nothing only where the state
+    /// has changed.
+    fn step(&mut self, bytes: &mut [u8]) -> usize {
+        let Some(first) = bytes.first().copied() else {
+            return 0;
+        };
+        match self.at {
+            At::Line => return self.skip_line(bytes, At::Field),
+            At::TrailerLine => return self.skip_line(bytes, At::Trailer),
+            At::Extension(size) => return self.skip_line(bytes, after_size(size)),
+            At::Body(left) => return self.skip(bytes, left, At::Body, At::Start),
+            At::Chunk(left) => return self.skip(bytes, left, At::Chunk, At::Size(0)),
+            At::Name(name, length) if name.len() == length && first == b':' => {
+                if let Some(colon) = bytes.first_mut().filter(|_| self.is_framed()) {
+                    *colon = SPOILT;
+                }
+            }
+            _ => {}
+        }
+        self.take(first)
+    }
+
+    fn take(&mut self, byte: u8) -> usize {
+        let (next, read) = match (self.at, byte) {
+            (At::Start | At::Field | At::Trailer, b'\r') => return 1,
+            (At::Start, b'\n') => return 1,
+            (At::Field, b'\n') => (self.end_head(), 1),
+            (At::Field, b'c' | b'C') => (At::Name(LENGTH, 1), 1),
+            (At::Field, b't' | b'T') => (At::Name(CODING, 1), 1),
+            (At::Name(name, length), _) => self.name(name, length, byte),
+            (At::Length, b'0'..=b'9') => (self.digit(byte), 1),
+            (At::Length, b'\n') => (At::Field, 1),
+            (At::Length, _) => return 1,
+            (At::Size(size), b'\n') => (after_size(size), 1),
+            (At::Size(size), _) => match char::from(byte).to_digit(16) {
+                Some(digit) => (At::Size(size.saturating_mul(16) | u64::from(digit)), 1),
+                None => (At::Extension(size), 0),
+            },
+            (At::Trailer, b'\n') => (At::Start, 1),
+            (At::Trailer, _) => (At::TrailerLine, 0),
+            _ => (At::Line, 0),
+        };
+        self.at = next;
+        read
+    }
+
+    fn name(&mut self, name: &'static [u8], length: usize, byte: u8) -> (At, usize) {
+        match name.get(length) {
+            Some(wanted) if wanted.eq_ignore_ascii_case(&byte) => (At::Name(name, length + 1), 1),
+            None if byte == b':' && name == LENGTH => {
+                self.length = Some(0);
+                (At::Length, 1)
+            }
+            None if byte == b':' => {
+                self.chunked = true;
+                (At::Line, 1)
+            }
+            _ => (At::Line, 0),
+        }
+    }
+
+    fn is_framed(&self) -> bool {
+        self.chunked || self.length.is_some()
+    }
+
+    fn digit(&mut self, byte: u8) -> At {
+        let length = self.length.unwrap_or(0).saturating_mul(10);
+        self.length = Some(length.saturating_add(u64::from(byte - b'0')));
+        At::Length
+    }
+
+    fn end_head(&mut self) -> At {
+        let length = self.length.take().unwrap_or(0);
+        match (std::mem::take(&mut self.chunked), length) {
+            (true, _) => At::Size(0),
+            (false, 0) => At::Start,
+            (false, length) => At::Body(length),
+        }
+    }
+
+    fn skip_line(&mut self, bytes: &[u8], then: At) -> usize {
+        match line_end(bytes) {
+            Some(end) => {
+                self.at = then;
+                end + 1
+            }
+            None => bytes.len(),
+        }
+    }
+
+    fn skip(&mut self, bytes: &[u8], left: u64, more: fn(u64) -> At, then: At) -> usize {
+        let read = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let left = left - read as u64;
+        self.at = if left == 0 { then } else { more(left) };
+        read
+    }
+}
+
+/// Where the first LF is. Most of a head is passed over here, so whole blocks are looked at
+/// without a branch a byte: the compiler then takes many bytes at a time.
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 16;
+    let is_end = |byte: &u8| *byte == b'\n';
+    let has_end = |block: &[u8; BLOCK]| block.iter().fold(false, |found, b| found | is_end(b));
+    let (blocks, _) = bytes.as_chunks();
+    let clean = blocks.iter().take_while(|block| !has_end(block)).count() * BLOCK;
+    let rest = bytes.get(clean..).unwrap_or_default();
+    rest.iter().position(is_end).map(|at| clean + at)
+}
+
+/// A chunk ends in a line end of its own; the last one has no data.
+const fn after_size(size: u64) -> At {
+    match size {
+        0 => At::Trailer,
+        size => At::Chunk(size.saturating_add(2)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Heads and bodies in pieces of every size.
+
+use super::Framing;
+
+/// What becomes of `text`, read in pieces of `piece` bytes.
+fn followed(text: &str, piece: usize) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut framing = Framing::new();
+    for piece in bytes.chunks_mut(piece) {
+        framing.follow(piece);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn check(text: &str, spoilt: bool) {
+    for piece in 1..=text.len() {
+        let after = followed(text, piece);
+        assert_eq!(
+            after.contains('\0'),
+            spoilt,
+            "{text:?} by {piece}: {after:?}"
+        );
+    }
+}
+
+/// Whether a head with these fields is spoilt, whatever came before.
+fn head(fields: &str, spoilt: bool) {
+    for before in [
+        "",
+        "\r\n",
+        "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+        "GET / HTTP/1.1\nhost: a\n\n",
+        "POST / HTTP/1.1\r\ncontent-length: 4\r\n\r\nc\r\nt",
+        "POST / HTTP/1.1\r\nContent-Length:\t 04 \r\nhost: a\r\n\r\n\r\n\r\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n\
+         A;x=y\r\n0123456789\r\n1\r\n\n\r\n00;z\r\nx: y\r\n\r\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    ] {
+        check(
+            &format!("{before}POST / HTTP/1.1\r\nhost: a\r\n{fields}\r\n\r\n"),
+            spoilt,
+        );
+    }
+}
+
+#[test]
+fn a_second_framing_field_is_spoilt() {
+    head("content-length: 5\r\ntransfer-encoding: chunked", true);
+    head("transfer-encoding: chunked\r\ncontent-length: 5", true);
+    head("content-length: 5\r\ncontent-length: 5", true);
+    head(
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
+        true,
+    );
+    head(
+        "Content-LENGTH:5\r\nx: y\r\nTransfer-Encoding:chunked",
+        true,
+    );
+    head("content-length: 5\ntransfer-encoding: chunked", true);
+}
+
+#[test]
+fn only_the_second_field_is_spoilt() {
+    let text = "POST / HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello";
+    let spoilt = "POST / HTTP/1.1\r\ncontent-length: 5\r\ncontent-length\0 5\r\n\r\nhello";
+    assert_eq!(followed(text, text.len()), spoilt);
+}
+
+#[test]
+fn honest_heads_are_left_alone() {
+    head("x: y", false);
+    head("content-length: 5", false);
+    head("transfer-encoding: chunked", false);
+    head(
+        "content-lengths: 5\r\ncontent-length-x: 5\r\nx-content-length: 5",
+        false,
+    );
+    head(
+        "te: trailers\r\ncontent-type: a\r\ncontent-length: 5\r\ntrailer: x",
+        false,
+    );
+    head(
+        "x: content-length: 5\r\ny: transfer-encoding: chunked",
+        false,
+    );
+}
+
+const TWICE: &str = "GET / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n";
+
+#[test]
+fn bodies_are_left_alone() {
+    let length = TWICE.len();
+    check(
+        &format!("PUT / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{TWICE}"),
+        false,
+    );
+    check(
+        &format!(
+            "PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{TWICE}\r\n\
+             {length:X};{TWICE}",
+        )
+        .replace(";GET / HTTP/1.1", ";x"),
+        false,
+    );
+    check(
+        &format!("PUT / HTTP/1.1\r\ncontent-length: 0\r\n\r\n{TWICE}"),
+        true,
+    );
+}
+
+#[test]
+fn lengths_beyond_all_numbers_do_not_wrap() {
+    let length = "9".repeat(40);
+    check(
+        &format!("PUT / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{TWICE}"),
+        false,
+    );
+    let size = "f".repeat(40);
+    check(
+        &format!("PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{TWICE}"),
+        false,
+    );
+}

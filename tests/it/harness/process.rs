@@ -1,0 +1,139 @@
+//! The program itself, as an operator runs it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::Folder;
+
+/// A running gateway; killed with this value.
+pub struct Process {
+    /// Where its configuration is.
+    pub folder: Folder,
+    child: Child,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    /// The program, in an environment that says nothing about it.
+    pub fn command() -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
+        command.env_remove("LOCKGATE_CONFIG");
+        command
+    }
+
+    /// What the program says to `arguments`, in `folder`.
+    pub fn output(folder: &Folder, arguments: &[&str]) -> Output {
+        let mut command = Self::command();
+        command.current_dir(folder.path()).args(arguments);
+        command.output().unwrap()
+    }
+
+    /// Runs on `config`, with its output in the file `stdout`; listening when this returns.
+    pub fn run(config: &str) -> Self {
+        let folder = Folder::new();
+        folder.write("gateway.toml", config);
+        let mut child = Self::command()
+            .current_dir(folder.path())
+            .stdout(File::create(folder.path().join("stdout")).unwrap())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = log.clone();
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(line);
+            }
+        });
+        let process = Self { folder, child, log };
+        let listeners = config.matches("[[listeners]]").count();
+        wait_until("it listens", || {
+            process.logged(" listening ").len() == listeners
+        });
+        process
+    }
+
+    /// The address of a listener.
+    pub fn address(&self, listener: usize) -> SocketAddr {
+        address(&self.logged(" listening ")[listener])
+    }
+
+    /// The address of the admin port.
+    pub fn admin(&self) -> SocketAddr {
+        wait_until("the admin port is open", || {
+            !self.logged(" admin port ").is_empty()
+        });
+        address(&self.logged(" admin port ")[0])
+    }
+
+    /// The log lines so far that hold `text`.
+    pub fn logged(&self, text: &str) -> Vec<String> {
+        let lines = self.log.lock().unwrap();
+        let with_text = lines.iter().filter(|line| line.contains(text));
+        with_text.cloned().collect()
+    }
+
+    /// Puts another configuration in place, and tells the program.
+    pub fn reload(&self, config: &str) {
+        self.folder.write("gateway.toml", config);
+        let before = self.reloads();
+        self.signal("HUP");
+        wait_until("it has reloaded", || self.reloads() > before);
+    }
+
+    fn reloads(&self) -> usize {
+        self.logged(" reloaded ").len() + self.logged(" reload refused ").len()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// The exit code, once it has ended.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        let mut code = None;
+        wait_until("it has ended", || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        code.unwrap().code()
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for what must come, and fails if it does not.
+#[track_caller]
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if is_so() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain until {what}");
+}
+
+fn address(line: &str) -> SocketAddr {
+    let (_, address) = line.rsplit_once("address=").unwrap();
+    address.trim_matches('"').parse().unwrap()
+}

@@ -1,0 +1,413 @@
+//! What an operator sees: the access log, the log, the metrics, the admin port.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{Client, Folder, Process, Running, wait_until};
+
+const FIELDS: [&str; 25] = [
+    "ts",
+    "id",
+    "client_ip",
+    "peer_ip",
+    "asn",
+    "country",
+    "ja3",
+    "ja4",
+    "tls",
+    "proto",
+    "method",
+    "host",
+    "path",
+    "query",
+    "route",
+    "status",
+    "bytes_in",
+    "bytes_out",
+    "duration_ms",
+    "upstream",
+    "upstream_ms",
+    "rule",
+    "action",
+    "user_agent",
+    "key_fields",
+];
+
+const SECRETS: [&str; 3] = ["s3cret-cookie", "s3cret-token", "s3cret-key"];
+
+/// Rules that read secrets in every way a rule can.
+const READERS: &str = r#"
+[[rules]]
+name = "by-cookie"
+count = 'http.request.uri.path eq "/login"'
+key = ['http.request.cookies["sid"]', "http.cookie", 'http.request.headers["authorization"]']
+limit = 1
+period = "1h"
+duration = "1h"
+[[rules]]
+name = "by-key"
+count = 'http.request.headers["x-api-key"][0] contains "s3cret" and http.request.uri.path eq "/x"'
+key = ['lower(http.request.headers["x-api-key"])', 'http.request.headers["x-plain"]']
+limit = 1
+period = "1h"
+duration = "1h"
+"#;
+
+fn parse(path: &Path, count: usize) -> Vec<Value> {
+    let read = || fs::read_to_string(path).unwrap_or_default();
+    wait_until("the lines are written", || {
+        let text = read();
+        text.ends_with('\n') && text.lines().count() >= count
+    });
+    let lines: Vec<Value> = read()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), count);
+    lines
+}
+
+/// A gateway that writes its access log to `log`.
+fn logging(log: &Path, rules: &str) -> Running {
+    Running::on(&config(log, rules))
+}
+
+fn config(log: &Path, rules: &str) -> String {
+    format!(
+        r#"
+        [server]
+        workers = 2
+        [log]
+        access = {log:?}
+        [client_ip]
+        trusted_proxies = ["127.0.0.1/32"]
+        [geo.overrides]
+        "203.0.113.0/24" = {{ asn = 64500, country = "ZZ" }}
+        [[listeners]]
+        address = "127.0.0.1:0"
+        [[listeners]]
+        address = "127.0.0.1:0"
+        [listeners.tls]
+        [[upstreams]]
+        name = "origin"
+        servers = ["{{origin}}"]
+        [[routes]]
+        path = "/shop/{{id}}"
+        upstream = "origin"
+        [[routes]]
+        respond = {{ body = "own" }}
+        {rules}
+        "#
+    )
+}
+
+#[test]
+fn every_request_is_one_line_with_every_field() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let gateway = logging(&log, READERS);
+    let client = gateway.tls_client().from("203.0.113.7");
+    client
+        .header("user-agent", "agent \"quoted\" \u{e9}")
+        .header("referer", "https://a.example/")
+        .header("x-plain", "seen")
+        .body(b"hello")
+        .post("//shop/5?a=b%20c")
+        .times(1)
+        .all_are(200);
+    let lines = parse(&log, 1);
+    let line = &lines[0];
+    for field in FIELDS {
+        assert!(line.get(field).is_some(), "{field} is missing in {line}");
+    }
+    for (field, value) in [
+        ("client_ip", Value::from("203.0.113.7")),
+        ("peer_ip", "127.0.0.1".into()),
+        ("asn", 64500.into()),
+        ("country", "ZZ".into()),
+        ("tls", "TLSv1.3".into()),
+        ("proto", "HTTP/1.1".into()),
+        ("method", "POST".into()),
+        ("host", "example.com".into()),
+        ("path", "/shop/5".into()),
+        ("query", "a=b%20c".into()),
+        ("route", "/shop/{id}".into()),
+        ("status", 200.into()),
+        ("bytes_in", 5.into()),
+        ("bytes_out", 5.into()),
+        ("upstream", "origin".into()),
+        ("rule", Value::Null),
+        ("action", Value::Null),
+        ("user_agent", "agent \"quoted\" \u{e9}".into()),
+        ("referer", "https://a.example/".into()),
+    ] {
+        assert_eq!(line[field], value, "{field}");
+    }
+    assert_eq!(line["id"].as_str().unwrap().len(), 32);
+    assert_eq!(line["ja3"].as_str().unwrap().len(), 32);
+    assert!(line["ja4"].as_str().unwrap().starts_with("t13"), "{line}");
+    assert!(
+        line["ts"]
+            .as_str()
+            .unwrap()
+            .starts_with("2023-11-14T22:14:00"),
+        "{line}"
+    );
+    assert!(line["duration_ms"].is_number() && line["upstream_ms"].is_number());
+    let plain = &line["key_fields"]["http.request.headers[\"x-plain\"]"];
+    assert_eq!(plain, "seen", "{}", line["key_fields"]);
+}
+
+#[test]
+fn the_standard_output_is_the_log_where_nothing_else_is_said() {
+    let process = Process::run(&ADMIN.replace("access = \"off\"", ""));
+    Client::plain(process.address(0))
+        .get("/a")
+        .times(2)
+        .all_are(200);
+    let lines = parse(&process.folder.path().join("stdout"), 2);
+    assert_eq!(lines[1]["path"], "/a");
+}
+
+#[test]
+fn refusals_and_malformed_requests_are_lines_too() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let rules = "[[rules]]\nname = \"deny\"\nmitigate = 'http.request.uri.path eq \"/no\"'";
+    let gateway = logging(&log, rules);
+    gateway.client().get("/no").times(1).all_are(429);
+    gateway.client().get("/%00").times(1).all_are(400);
+    gateway.client().get("/own").times(1).all_are(200);
+    let lines = parse(&log, 3);
+    assert_eq!(
+        (&lines[0]["rule"], &lines[0]["action"]),
+        (&"deny".into(), &"block".into())
+    );
+    assert_eq!(lines[0]["status"], 429);
+    assert_eq!(lines[1]["status"], 400);
+    assert_eq!(
+        (&lines[2]["upstream"], &lines[2]["status"]),
+        (&Value::Null, &200.into())
+    );
+}
+
+#[test]
+fn control_characters_cannot_forge_a_line() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let gateway = logging(&log, "");
+    let client = gateway.client().header("user-agent", "tab\there \u{202e}");
+    client.get("/%0a%7b?x=%0d%0a").times(1).all_are(200);
+    let text = fs::read(&log).unwrap_or_default();
+    let lines = parse(&log, 1);
+    assert_eq!(lines[0]["path"], "/%0A%7B");
+    assert!(!text.contains(&b'\t'));
+}
+
+/// A client that sends a secret in each field that holds them.
+fn secretive(client: Client) -> Client {
+    client
+        .header("cookie", "sid=s3cret-cookie; other=1")
+        .header("authorization", "Bearer s3cret-token")
+        .header("x-api-key", "s3cret-key")
+}
+
+#[test]
+fn secrets_never_appear_in_clear() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let origin = crate::harness::Origin::start();
+    let config = config(&log, READERS).replace("{origin}", &origin.address.to_string());
+    let process = Process::run(&config.replace("[log]", "[log]\nlevel = \"debug\""));
+    let client = secretive(Client::plain(process.address(0)));
+    client
+        .clone()
+        .get("/login")
+        .times(3)
+        .then_all(&[200, 429, 429]);
+    client.get("/x").times(3).then_all(&[200, 429, 429]);
+    parse(&log, 6);
+    let access = fs::read_to_string(&log).unwrap();
+    wait_until("both bans are in the log", || {
+        process.logged(" banned ").len() >= 2
+    });
+    let bans = process.logged(" banned ");
+    assert_eq!(bans.len(), 2, "a ban is told once: {bans:?}");
+    assert!(bans[0].contains("rule=by-cookie"), "{bans:?}");
+    assert!(bans[1].contains("rule=by-key"), "{bans:?}");
+    for text in [access, process.logged("").join("\n")] {
+        for secret in SECRETS {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+    // The hash tells the same from another, and is the same in every line.
+    let lines = parse(&log, 6);
+    let hash = &lines[0]["key_fields"]["http.request.cookies[\"sid\"]"];
+    assert!(hash.is_string(), "{}", lines[0]["key_fields"]);
+    assert_eq!(
+        hash,
+        &lines[5]["key_fields"]["http.request.cookies[\"sid\"]"]
+    );
+}
+
+#[test]
+fn a_renamed_access_log_is_reopened() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let gateway = logging(&log, "");
+    let mut wire = gateway.client().connect();
+    wire.get("/one");
+    parse(&log, 1);
+    let old = folder.path().join("access.log.1");
+    fs::rename(&log, &old).unwrap();
+    wire.get("/two");
+    assert_eq!(parse(&old, 2)[1]["path"], "/two");
+    gateway.gateway().reload().unwrap();
+    wire.get("/three");
+    assert_eq!(parse(&log, 1)[0]["path"], "/three");
+    parse(&old, 2);
+}
+
+const ADMIN: &str = r#"
+[server]
+workers = 2
+[log]
+access = "off"
+[admin]
+address = "127.0.0.1:0"
+[[listeners]]
+address = "127.0.0.1:0"
+[[routes]]
+respond = { body = "hello" }
+[[rules]]
+name = "flood"
+count = 'http.request.uri.path eq "/flood"'
+key = ["ip.src"]
+limit = 2
+period = "1h"
+[[rules]]
+name = "trial"
+count = 'http.request.uri.path eq "/flood"'
+key = ["ip.src"]
+limit = 1
+period = "1h"
+action = "shadow"
+dry_run = true
+"#;
+
+#[test]
+fn the_admin_port_tells_how_it_is() {
+    let process = Process::run(ADMIN);
+    let admin = Client::plain(process.admin());
+    for path in ["/healthz", "/readyz"] {
+        let answer = admin.clone().get(path).send();
+        assert_eq!(answer.status, 200, "{path}");
+        serde_json::from_slice::<Value>(&answer.body).unwrap();
+    }
+    admin.clone().get("/nothing").times(1).all_are(404);
+    admin.clone().post("/metrics").times(1).all_are(405);
+    let answer = admin.get("/metrics").send();
+    assert_eq!(answer.status, 200);
+    let kind = answer.header("content-type").unwrap();
+    assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
+}
+
+#[test]
+fn a_token_guards_the_metrics_alone() {
+    let folder = Folder::new();
+    let token = folder.write("admin.token", "open sesame\n");
+    let guarded = format!("[admin]\ntoken_file = {token:?}");
+    let process = Process::run(&ADMIN.replace("[admin]", &guarded));
+    let admin = Client::plain(process.admin());
+    for path in ["/healthz", "/readyz"] {
+        admin.clone().get(path).times(1).all_are(200);
+    }
+    let metrics = admin.get("/metrics");
+    metrics.times(1).all_are(401);
+    for wrong in ["Bearer open", "Bearer ", "Basic open sesame", "open sesame"] {
+        let wrong = metrics.clone().header("authorization", wrong);
+        wrong.times(1).all_are(401);
+    }
+    let right = metrics.header("authorization", "Bearer open sesame");
+    right.times(1).all_are(200);
+}
+
+#[test]
+fn metrics_are_there_from_the_start_and_count_right() {
+    let process = Process::run(ADMIN);
+    let scrape = || Client::plain(process.admin()).get("/metrics").send().text();
+    let zero = |text: &str, series: &str| {
+        assert!(
+            text.contains(&format!("lockgate_{series} 0\n")),
+            "{series}\n{text}"
+        );
+    };
+    let text = scrape();
+    for rule in ["flood", "trial"] {
+        zero(
+            &text,
+            &format!("rule_matched_total{{rule=\"{rule}\",phase=\"count\"}}"),
+        );
+        zero(
+            &text,
+            &format!("rule_matched_total{{rule=\"{rule}\",phase=\"mitigate\"}}"),
+        );
+        zero(
+            &text,
+            &format!("rule_would_mitigate_total{{rule=\"{rule}\"}}"),
+        );
+        zero(&text, &format!("store_keys{{rule=\"{rule}\"}}"));
+    }
+    zero(
+        &text,
+        "rule_mitigated_total{rule=\"flood\",action=\"block\"}",
+    );
+    zero(
+        &text,
+        "rule_mitigated_total{rule=\"trial\",action=\"shadow\"}",
+    );
+    zero(&text, "protocol_errors_total{kind=\"framing\"}");
+    let client = Client::plain(process.address(0));
+    client
+        .clone()
+        .get("/flood")
+        .times(4)
+        .then_all(&[200, 200, 429, 429]);
+    client.clone().get("/evil-path").times(2).all_are(200);
+    client
+        .method("EVILMETHOD", "/")
+        .header("host", "evil-host")
+        .header("user-agent", "evil-agent")
+        .times(1)
+        .all_are(200);
+    Client::plain(process.address(0))
+        .get("/%00")
+        .times(1)
+        .all_are(400);
+    let has = |series: &str| {
+        wait_until(series, || {
+            scrape().contains(&format!("lockgate_{series}\n"))
+        });
+    };
+    has("rule_mitigated_total{rule=\"flood\",action=\"block\"} 2");
+    has("rule_mitigated_total{rule=\"trial\",action=\"shadow\"} 0");
+    has("rule_would_mitigate_total{rule=\"trial\"} 1");
+    has("rule_would_mitigate_total{rule=\"flood\"} 0");
+    has("store_keys{rule=\"flood\"} 1");
+    let text = scrape();
+    let total = |method: &str, class: &str| {
+        let series = text.lines().find(|line| {
+            line.starts_with("lockgate_requests_total{")
+                && line.contains(&format!("method=\"{method}\""))
+                && line.contains(&format!("status_class=\"{class}\""))
+        });
+        let series = series.unwrap_or_else(|| panic!("{method} {class}\n{text}"));
+        series.rsplit(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(total("GET", "2xx"), "4");
+    assert_eq!(total("GET", "4xx"), "3");
+    assert_eq!(total("OTHER", "2xx"), "1");
+    assert!(!text.to_lowercase().contains("evil"), "{text}");
+}

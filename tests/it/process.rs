@@ -1,0 +1,282 @@
+//! The program itself: its commands, its exit codes, its signals.
+
+use std::net::TcpStream;
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::harness::{Answer, Client, Folder, Origin, Process, Wire, wait_until};
+
+const HELLO: &str = r#"
+[server]
+workers = 2
+[log]
+access = "off"
+[[listeners]]
+address = "127.0.0.1:0"
+[[routes]]
+respond = { body = "hello" }
+"#;
+
+const BAD: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[rules]]\nname = \"r\"\n\
+                   count = 'http.request.uri.pth eq \"/\"'\nlimit = 1\nperiod = \"1m\"\n";
+
+#[test]
+fn a_hangup_applies_an_edit() {
+    let process = Process::run(HELLO);
+    let mut wire = Client::plain(process.address(0)).connect();
+    assert_eq!(wire.get("/").text(), "hello");
+    process.reload(&HELLO.replace("hello", "changed"));
+    assert_eq!(wire.get("/").text(), "changed");
+    process.reload(BAD);
+    assert_eq!(wire.get("/").text(), "changed");
+    let refused = process.logged("reload refused");
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].contains("gateway.toml"), "{refused:?}");
+    let errors = process.logged("http.request.uri.pth");
+    assert!(
+        errors.iter().any(|line| line.contains("gateway.toml:5:")),
+        "{errors:?}"
+    );
+}
+
+/// An origin that says when a request came, and answers when it is told to.
+fn held() -> (Origin, Receiver<()>, Sender<()>) {
+    let (tell, came) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
+    let shared = Arc::new(Mutex::new((tell, wait)));
+    let origin = Origin::scripted(move |stream: TcpStream| {
+        let mut wire = Wire::new(stream);
+        while wire.try_head().is_some() {
+            let shared = shared.lock().unwrap();
+            shared.0.send(()).unwrap();
+            if shared.1.recv().is_err() {
+                return;
+            }
+            let _ = wire.try_send(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nheld");
+        }
+    });
+    (origin, came, go)
+}
+
+fn in_front_of(origin: &Origin) -> String {
+    let route = format!(
+        "[[upstreams]]\nname = \"app\"\nservers = [\"{}\"]\n[[routes]]\nupstream = \"app\"\n",
+        origin.address
+    );
+    HELLO.replace("[[routes]]\nrespond = { body = \"hello\" }\n", &route)
+}
+
+#[test]
+fn a_stop_finishes_what_is_under_way() {
+    let (origin, came, go) = held();
+    let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
+    let mut process = Process::run(&format!("{admin}{}", in_front_of(&origin)));
+    let client = Client::plain(process.address(0));
+    let ready = Client::plain(process.admin()).get("/readyz");
+    ready.times(1).all_are(200);
+    let mut idle = client.connect();
+    idle.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
+    came.recv().unwrap();
+    go.send(()).unwrap();
+    assert_eq!(idle.answer().text(), "held");
+    let mut busy = client.connect();
+    busy.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
+    came.recv().unwrap();
+    process.signal("TERM");
+    wait_until("it stops", || !process.logged(" stopping").is_empty());
+    assert_eq!(idle.rest(), b"");
+    assert!(process.runs());
+    ready.times(1).all_are(503);
+    go.send(()).unwrap();
+    let answer = busy.answer();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "held"));
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert_eq!(busy.rest(), b"");
+    assert_eq!(process.exit_code(), Some(0));
+}
+
+#[test]
+fn a_stop_finishes_streams_too() {
+    let (origin, came, go) = held();
+    let mut process = Process::run(&in_front_of(&origin));
+    let url = format!("http://{}/", process.address(0));
+    let client = thread::spawn(move || {
+        let mut curl = Command::new("curl");
+        curl.args([
+            "--silent",
+            "--max-time",
+            "60",
+            "--http2-prior-knowledge",
+            &url,
+        ]);
+        curl.output().unwrap()
+    });
+    came.recv().unwrap();
+    process.signal("TERM");
+    wait_until("it stops", || !process.logged(" stopping").is_empty());
+    go.send(()).unwrap();
+    assert_eq!(client.join().unwrap().stdout, b"held");
+    assert_eq!(process.exit_code(), Some(0));
+}
+
+#[test]
+fn an_interrupt_is_a_stop() {
+    let mut process = Process::run(HELLO);
+    process.signal("INT");
+    assert_eq!(process.exit_code(), Some(0));
+}
+
+#[test]
+fn a_second_stop_ends_it_at_once() {
+    let (origin, came, go) = held();
+    let mut process = Process::run(&in_front_of(&origin));
+    let mut wire = Client::plain(process.address(0)).connect();
+    wire.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
+    came.recv().unwrap();
+    process.signal("TERM");
+    wait_until("it stops", || !process.logged(" stopping").is_empty());
+    process.signal("TERM");
+    assert_eq!(process.exit_code(), Some(1));
+    assert_eq!(Answer::parse(&wire.rest()).status, 0);
+    drop(go);
+}
+
+#[test]
+fn a_stop_that_takes_too_long_ends_at_the_timeout() {
+    let (origin, came, go) = held();
+    let config = in_front_of(&origin);
+    let config = config.replace("[server]\n", "[server]\ndrain_timeout = \"100ms\"\n");
+    let mut process = Process::run(&config);
+    let mut wire = Client::plain(process.address(0)).connect();
+    wire.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
+    came.recv().unwrap();
+    process.signal("TERM");
+    assert_eq!(process.exit_code(), Some(0));
+    drop(go);
+}
+
+#[test]
+fn a_bad_configuration_is_named_with_its_place() {
+    let folder = Folder::new();
+    folder.write("bad.toml", BAD);
+    for command in [
+        &["--config", "bad.toml"][..],
+        &["run", "--config", "bad.toml"],
+    ] {
+        let output = Process::output(&folder, command);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first = said.lines().next().unwrap();
+        assert!(first.starts_with("bad.toml:5:10: error: "), "{said}");
+        assert!(said.contains("http.request.uri.path"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_error() {
+    let folder = Folder::new();
+    for command in [
+        &[][..],
+        &["run"],
+        &["check"],
+        &["check", "--format", "json"],
+    ] {
+        let output = Process::output(&folder, command);
+        assert_eq!(output.status.code(), Some(1), "{command:?}");
+        let said = [output.stdout, output.stderr].concat();
+        assert!(
+            String::from_utf8_lossy(&said).contains("gateway.toml"),
+            "{command:?}"
+        );
+    }
+    std::fs::create_dir(folder.path().join("gateway.toml")).unwrap();
+    assert_eq!(Process::output(&folder, &["run"]).status.code(), Some(1));
+}
+
+#[test]
+fn check_says_what_is_wrong_and_exits_accordingly() {
+    let folder = Folder::new();
+    folder.write("gateway.toml", HELLO);
+    folder.write("bad.toml", BAD);
+    let good = Process::output(&folder, &["check"]);
+    assert_eq!(good.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&good.stdout).contains("gateway.toml: ok"));
+    let bad = Process::output(&folder, &["check", "--config", "bad.toml"]);
+    assert_eq!(bad.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&bad.stdout);
+    assert!(said.starts_with("bad.toml:5:10: error: "), "{said}");
+    for (file, code) in [("gateway.toml", 0), ("bad.toml", 1)] {
+        let output = Process::output(&folder, &["check", "--format", "json", "--config", file]);
+        assert_eq!(output.status.code(), Some(code));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["ok"], code == 0);
+        let errors = report["diagnostics"].as_array().unwrap();
+        let errors: Vec<_> = errors.iter().filter(|d| d["severity"] == "error").collect();
+        assert_eq!(errors.is_empty(), code == 0);
+        for error in errors {
+            assert_eq!(error["file"], "bad.toml");
+            assert_eq!((&error["line"], &error["column"]), (&5.into(), &10.into()));
+            assert!(error["message"].as_str().unwrap().contains("uri.pth"));
+        }
+    }
+}
+
+#[test]
+fn the_environment_names_the_file() {
+    let folder = Folder::new();
+    let path = folder.write("elsewhere.toml", BAD);
+    let mut check = Process::command();
+    check.env("LOCKGATE_CONFIG", &path).arg("check");
+    let output = check.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("elsewhere.toml:5:10: error: "), "{said}");
+    // An argument is nearer than the environment.
+    let good = folder.write("good.toml", HELLO);
+    let output = check.arg("--config").arg(good).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn fields_and_functions_are_listed() {
+    let folder = Folder::new();
+    let output = Process::output(&folder, &["fields"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&output.stdout);
+    for name in [
+        "http.request.uri.path",
+        "tls.ja4",
+        "http.response.code",
+        "starts_with(",
+    ] {
+        assert!(said.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_configuration_in_the_repository_is_good() {
+    let mut check = Process::command();
+    check.current_dir(env!("CARGO_MANIFEST_DIR")).arg("check");
+    let output = check.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn a_taken_address_is_an_error() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = Folder::new();
+    folder.write("gateway.toml", HELLO.replace("127.0.0.1:0", &address));
+    let output = thread::spawn(move || Process::output(&folder, &["run"]))
+        .join()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains(&format!("cannot listen on {address}")),
+        "{said}"
+    );
+}

@@ -1,0 +1,183 @@
+//! Reloads while requests come: none is lost, none fails, no count is forgotten.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::harness::{Answer, Client, Process, Running, Wire, wait_until};
+
+const CONNECTIONS: usize = 64;
+const RELOADS: u64 = 20;
+
+/// The rule that counts everything, in each version of the configuration.
+fn counting(limit: u64) -> String {
+    format!(
+        "[[rules]]\nname = \"all\"\ncount = 'http.host eq \"example.com\"'\n\
+         limit = {limit}\nperiod = \"1d\"\n"
+    )
+}
+
+/// The configuration of a step: its limits, rules, routes and upstreams are not those before.
+fn step(number: u64) -> String {
+    let mut text = counting(1_000_000 + number);
+    for extra in 0..number % 3 {
+        text.push_str(&format!(
+            "[[rules]]\nname = \"extra-{extra}\"\ncount = 'ip.src.asnum eq {number}'\n\
+             key = [\"ip.src\"]\nlimit = {}\nperiod = \"1m\"\n\
+             [[upstreams]]\nname = \"spare-{extra}\"\nservers = [\"{{origin}}\"]\n\
+             [[routes]]\npath = \"/spare/{number}/*\"\nupstream = \"spare-{extra}\"\n",
+            number + 1,
+        ));
+    }
+    if number % 2 == 1 {
+        text.push_str("[limits]\nidle_timeout = \"60s\"\nmax_headers = 90\n");
+    }
+    text
+}
+
+#[test]
+fn nothing_is_lost_while_the_configuration_changes() {
+    let gateway = Running::with(&counting(1_000_000));
+    let done = AtomicBool::new(false);
+    let answered = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for number in 0..CONNECTIONS {
+            let client = match number % 4 {
+                0 => gateway.tls_client(),
+                _ => gateway.client(),
+            };
+            scope.spawn(|| ask_until(&done, client, &answered));
+        }
+        let http2 = scope.spawn(|| ask_over_http2(&gateway));
+        let steps = scope.spawn(|| {
+            for number in 1..=RELOADS {
+                let before = answered.load(Ordering::SeqCst);
+                wait_until("requests were answered under this configuration", || {
+                    answered.load(Ordering::SeqCst) >= before + CONNECTIONS as u64
+                });
+                gateway.reload(&step(number)).unwrap();
+            }
+        });
+        let ended = steps.join();
+        done.store(true, Ordering::SeqCst);
+        ended.unwrap();
+        answered.fetch_add(http2.join().unwrap(), Ordering::SeqCst);
+    });
+    let last = gateway.client().get("/").send();
+    let answered = answered.load(Ordering::SeqCst) + 1;
+    assert_eq!(remaining(&last), 1_000_000 + RELOADS - answered);
+    assert_eq!(gateway.origin.count() as u64, answered);
+    let metrics = gateway.metrics();
+    for line in [
+        format!("lockgate_config_reloads_total{{result=\"success\"}} {RELOADS}"),
+        format!("lockgate_rule_matched_total{{rule=\"all\",phase=\"count\"}} {answered}"),
+    ] {
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
+}
+
+/// Asks on one connection until all is done; every answer must be there and be right.
+fn ask_until(done: &AtomicBool, client: Client, answered: &AtomicU64) {
+    let mut wire: Wire = client.connect();
+    while !done.load(Ordering::SeqCst) {
+        let answer = wire.get("/");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.text(), "origin GET / HTTP/1.1");
+        remaining(&answer);
+        answered.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Asks many times on one connection; gives how often.
+fn ask_over_http2(gateway: &Running) -> u64 {
+    let url = format!("https://{}/[1-300]", gateway.address(1));
+    let curl = Command::new("curl")
+        .args([
+            "--silent",
+            "--insecure",
+            "--max-time",
+            "60",
+            "--http2",
+            "-o",
+            "/dev/null",
+        ])
+        .args([
+            "-H",
+            "host: example.com",
+            "-w",
+            "%{http_version} %{http_code} %{num_connects}\n",
+        ])
+        .arg(url)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(curl.stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let (first, others) = lines.split_first().unwrap();
+    assert_eq!(*first, "2 200 1");
+    assert_eq!(others.len(), 299);
+    assert!(others.iter().all(|line| *line == "2 200 0"), "{said}");
+    300
+}
+
+/// `r` of the rule that counts everything.
+fn remaining(answer: &Answer) -> u64 {
+    let quota = answer.header("ratelimit").unwrap();
+    let own = quota.split(", ").find(|item| item.starts_with("\"all\""));
+    let r = own.unwrap().split(";r=").nth(1).unwrap();
+    r.split(';').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_bad_configuration_changes_nothing() {
+    let gateway = Running::with(&counting(3));
+    let client = gateway.client().get("/");
+    let mut wire = gateway.client().connect();
+    client.times(1).all_are(200);
+    assert_eq!(remaining(&wire.get("/")), 1);
+    for bad in [
+        "nonsense",
+        "[[rules]]\nname = \"x\"",
+        "[server]\nworkers = 7",
+    ] {
+        let refused = gateway.reload(bad).unwrap_err();
+        assert!(refused.0.contains("gateway.toml:"), "{refused}");
+        assert!(refused.0.contains(": error: "), "{refused}");
+    }
+    assert_eq!(remaining(&wire.get("/")), 0);
+    client.times(2).last_is(429);
+    let metrics = gateway.metrics();
+    assert!(metrics.contains("lockgate_config_last_reload_success 0"));
+    assert!(metrics.contains("lockgate_config_reloads_total{result=\"failure\"} 3"));
+    gateway.reload(&counting(5)).unwrap();
+    assert!(
+        gateway
+            .metrics()
+            .contains("lockgate_config_last_reload_success 1")
+    );
+    assert_eq!(remaining(&wire.get("/")), 1);
+}
+
+#[test]
+fn a_rule_that_changed_its_key_starts_afresh_and_says_so() {
+    let config = |key: &str| {
+        format!(
+            "[log]\naccess = \"off\"\n[[listeners]]\naddress = \"127.0.0.1:0\"\n\
+             [[routes]]\nrespond = {{ body = \"hello\" }}\n\
+             [[rules]]\nname = \"flood\"\ncount = 'http.host eq \"example.com\"'\n\
+             key = [\"{key}\"]\nlimit = 1\nperiod = \"1d\"\nduration = \"1d\"\n"
+        )
+    };
+    let process = Process::run(&config("ip.src"));
+    let client = Client::plain(process.address(0)).get("/");
+    client.times(2).then(200, 429);
+    process.reload(&config("ip.src").replace("limit = 1", "limit = 9"));
+    client.times(1).all_are(429);
+    process.reload(&config("http.host"));
+    client.times(1).all_are(200);
+    wait_until("it is in the log", || {
+        let lines = process.logged("rule starts afresh");
+        lines
+            .iter()
+            .any(|l| l.contains("rule=flood") && l.contains("bans_ended=1"))
+    });
+}
