@@ -9,6 +9,7 @@ mod enter;
 mod forward;
 mod line;
 mod record;
+mod settle;
 mod stop;
 mod tunnel;
 
@@ -81,6 +82,7 @@ async fn request(
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
     facts.route = route.map(|(template, _)| template);
     facts.id = &id;
+    let _unanswered = visit.unanswered(&facts);
 
     let store = &core.live.lasting.store;
     let plan = snapshot.rules.plan(&facts);
@@ -107,12 +109,7 @@ async fn request(
     };
 
     if sent.settles {
-        let response = sent.facts(&visit, &core);
-        let counted = facts.with_response(&response);
-        let plan = snapshot.rules.settle(&counted, decision.settle_before);
-        snapshot.rules.settled(&mut decision, &plan);
-        let findings = store.apply(&plan, core.live.lasting.clock.now()).await;
-        ban::tell(&core, &snapshot, &plan, &findings);
+        settle::settle(&core, &snapshot, &visit, &facts, &sent, &mut decision).await;
     }
     sent.tell(&snapshot, &decision);
     visit.end(&facts, &decision, sent)

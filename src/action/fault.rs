@@ -27,6 +27,14 @@ pub enum Fault {
     GatewayTimeout,
 }
 
+/// What stands in the log for a client that left before its answer: it has no official status,
+/// and nobody is sent this one.
+pub fn client_left() -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::from_u16(499).unwrap_or(StatusCode::REQUEST_TIMEOUT);
+    response
+}
+
 // === impl Fault ===
 
 impl Fault {

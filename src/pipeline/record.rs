@@ -1,5 +1,6 @@
 //! What is written down about a request: metrics at once, the log line once its answer has ended.
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::Core;
 use super::body::Meter;
 use super::forward::Sent;
 use super::line;
-use crate::action::{Asked, Fault};
+use crate::action::{Asked, Fault, client_left};
 use crate::body::{Body, BodyError};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Event};
@@ -30,9 +31,16 @@ pub struct Visit {
     pub began: Instant,
     /// Its body.
     pub meter: Rc<Meter>,
+    answered: Cell<bool>,
     core: Rc<Core>,
     snapshot: Arc<Snapshot>,
     listener: usize,
+}
+
+/// A request that has no answer yet. Dropped like that, its client has left.
+pub struct Unanswered<'a, 'r> {
+    visit: &'a Visit,
+    facts: &'a RequestFacts<'r>,
 }
 
 /// A response body that writes its request down when it ends, however it ends.
@@ -65,6 +73,7 @@ impl Visit {
             now: clock.now(),
             began: clock.instant(),
             meter: Rc::default(),
+            answered: Cell::new(false),
             core: core.clone(),
             snapshot: snapshot.clone(),
             listener,
@@ -73,7 +82,7 @@ impl Visit {
 
     /// Refuses a request that has no meaning, or two; its connection closes.
     pub fn malformed(
-        self,
+        &self,
         asked: &Asked<'_>,
         connection: &Connection,
         malformed: Malformed,
@@ -86,19 +95,25 @@ impl Visit {
         let sent = Sent::own(fault.answer(asked)).closing(true, asked);
         let status = fault.status().as_u16();
         let line = match &self.snapshot.access {
-            Some(access) => line::of_malformed(access, &self, asked, connection, status),
+            Some(access) => line::of_malformed(access, self, asked, connection, status),
             None => Vec::new(),
         };
         self.record(asked.method.clone(), line, sent)
     }
 
+    /// Sees to it that the request is written down even if its client leaves before the answer.
+    pub fn unanswered<'a, 'r>(&'a self, facts: &'a RequestFacts<'r>) -> Unanswered<'a, 'r> {
+        Unanswered { visit: self, facts }
+    }
+
     /// The answer, to be written down when it has ended.
     pub fn end(
-        self,
+        &self,
         facts: &RequestFacts<'_>,
         decision: &Decision,
         sent: Sent,
     ) -> http::Response<Recorded> {
+        self.answered.set(true);
         self.count(decision);
         let line = match &self.snapshot.access {
             Some(access) => line::of(access, &self.snapshot, facts, decision, &sent),
@@ -121,15 +136,15 @@ impl Visit {
         }
     }
 
-    fn record(self, method: Method, line: Vec<u8>, sent: Sent) -> http::Response<Recorded> {
+    fn record(&self, method: Method, line: Vec<u8>, sent: Sent) -> http::Response<Recorded> {
         let entry = Entry {
-            core: self.core,
-            snapshot: self.snapshot,
+            core: self.core.clone(),
+            snapshot: self.snapshot.clone(),
             listener: self.listener,
             method,
             status: sent.response.status().as_u16(),
             began: self.began,
-            meter: self.meter,
+            meter: self.meter.clone(),
             line,
         };
         sent.response.map(|inner| Recorded {
@@ -137,6 +152,17 @@ impl Visit {
             sent: 0,
             entry,
         })
+    }
+}
+
+// === impl Unanswered ===
+
+impl Drop for Unanswered<'_, '_> {
+    fn drop(&mut self) {
+        if !self.visit.answered.get() {
+            let nobody = Sent::own(client_left());
+            drop(self.visit.end(self.facts, &Decision::default(), nobody));
+        }
     }
 }
 

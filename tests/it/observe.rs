@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Client, Folder, Process, Running, wait_until};
+use crate::harness::{Client, Folder, Origin, Process, Running, wait_until};
 
 const FIELDS: [&str; 25] = [
     "ts",
@@ -410,4 +410,29 @@ fn metrics_are_there_from_the_start_and_count_right() {
     assert_eq!(total("GET", "4xx"), "3");
     assert_eq!(total("OTHER", "2xx"), "1");
     assert!(!text.to_lowercase().contains("evil"), "{text}");
+}
+
+#[test]
+fn a_client_that_leaves_before_its_answer_is_written_down() {
+    let (asked, is_asked) = std::sync::mpsc::channel();
+    let silent = Origin::scripted(move |mut stream| {
+        let mut byte = [0];
+        std::io::Read::read_exact(&mut stream, &mut byte).unwrap();
+        asked.send(()).unwrap();
+        // Never answers; ends when the gateway hangs up.
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+    });
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let config = config(&log, "").replace("{origin}", &silent.address.to_string());
+    let gateway = Running::on(&config);
+    let mut wire = gateway.client().connect();
+    wire.send(b"GET /shop/5 HTTP/1.1\r\nhost: a\r\n\r\n");
+    is_asked.recv().unwrap();
+    drop(wire);
+    let lines = parse(&log, 1);
+    assert_eq!(lines[0]["status"], 499);
+    assert_eq!(lines[0]["path"], "/shop/5");
+    let counted = r#"requests_total{listener="127.0.0.1:0",method="GET",status_class="4xx"} 1"#;
+    assert!(gateway.metrics().contains(counted));
 }

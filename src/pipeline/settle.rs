@@ -1,0 +1,27 @@
+//! The response phase: rules that count answers count this one. It holds no answer back but for
+//! the store's own time.
+
+use super::forward::Sent;
+use super::record::Visit;
+use super::{Core, ban};
+use crate::decision::Decision;
+use crate::facts::RequestFacts;
+use crate::snapshot::Snapshot;
+
+/// Counts the answer, and takes into `decision` what a client is told of those rules.
+pub async fn settle(
+    core: &Core,
+    snapshot: &Snapshot,
+    visit: &Visit,
+    facts: &RequestFacts<'_>,
+    sent: &Sent,
+    decision: &mut Decision,
+) {
+    let response = sent.facts(visit, core);
+    let counted = facts.with_response(&response);
+    let plan = snapshot.rules.settle(&counted, decision.settle_before);
+    snapshot.rules.settled(decision, &plan);
+    let lasting = &core.live.lasting;
+    let findings = lasting.store.apply(&plan, lasting.clock.now()).await;
+    ban::tell(core, snapshot, &plan, &findings);
+}
