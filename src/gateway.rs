@@ -134,6 +134,7 @@ impl Gateway {
         let mut sockets: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
         for listener in &snapshot.listeners {
             let mut address = listener.address;
+            listen::must_be_free(address).with_context(|| format!("cannot listen on {address}"))?;
             for core in &mut sockets {
                 let socket =
                     listen::bind(address).with_context(|| format!("cannot listen on {address}"))?;

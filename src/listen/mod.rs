@@ -27,7 +27,7 @@ pub use deadline::{Deadlines, Watch};
 pub use drain::{Drain, DrainTrigger};
 pub use serve::serve;
 pub use sniff::sniff;
-pub use socket::bind;
+pub use socket::{bind, must_be_free};
 
 /// What a connection may take, in time and in size.
 #[derive(Clone, Copy, Debug)]

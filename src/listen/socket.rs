@@ -27,3 +27,19 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
+
+/// Fails if anybody listens on `address`. To share a port by mistake would split the traffic
+/// between two gateways without a word.
+pub fn must_be_free(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // Connections of a gateway that has just ended are no obstacle; a listening socket is.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}

@@ -1,5 +1,9 @@
 //! The access log's line of a request, as far as it is known when the answer begins.
 
+use std::borrow::Cow;
+
+use http::header::{HOST, HeaderName, REFERER, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
 use smallvec::SmallVec;
 
 use super::forward::Sent;
@@ -20,7 +24,10 @@ pub fn of(
     sent: &Sent,
 ) -> Vec<u8> {
     let tls = facts.connection.tls.as_ref();
-    let header = |name| facts.headers.get(name).map(http::HeaderValue::as_bytes);
+    let (user_agent, referer) = (
+        header(facts.headers, &USER_AGENT, snapshot),
+        header(facts.headers, &REFERER, snapshot),
+    );
     let rule = decision.credit.and_then(|credit| {
         let name: &str = &snapshot.rules.get(credit.rule)?.name;
         Some((name, credit.name()))
@@ -52,8 +59,8 @@ pub fn of(
         upstream_duration: sent.took,
         rule: rule.map(|(name, _)| name),
         action: rule.map(|(_, action)| action),
-        user_agent: header(http::header::USER_AGENT),
-        referer: header(http::header::REFERER),
+        user_agent: user_agent.as_deref(),
+        referer: referer.as_deref(),
         key_fields: &key_fields,
     })
 }
@@ -68,7 +75,10 @@ pub fn of_malformed(
 ) -> Vec<u8> {
     let tls = connection.tls.as_ref();
     let peer = connection.peer.ip().to_canonical();
-    let header = |name| asked.headers.get(name).map(http::HeaderValue::as_bytes);
+    let (user_agent, referer) = (
+        header(asked.headers, &USER_AGENT, &visit.snapshot),
+        header(asked.headers, &REFERER, &visit.snapshot),
+    );
     access.start(&Record {
         ts: visit.now,
         id: asked.id,
@@ -81,7 +91,7 @@ pub fn of_malformed(
         tls: tls.map(|tls| tls.version),
         proto: version_name(asked.version),
         method: asked.method.as_str(),
-        host: header(http::header::HOST),
+        host: asked.headers.get(HOST).map(HeaderValue::as_bytes),
         path: asked.uri.path().as_bytes(),
         query: asked.uri.query().map(str::as_bytes),
         route: None,
@@ -90,9 +100,22 @@ pub fn of_malformed(
         upstream_duration: None,
         rule: None,
         action: None,
-        user_agent: header(http::header::USER_AGENT),
-        referer: header(http::header::REFERER),
+        user_agent: user_agent.as_deref(),
+        referer: referer.as_deref(),
         key_fields: &[],
+    })
+}
+
+/// A header, or a hash of it where it is a secret.
+fn header<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+    snapshot: &Snapshot,
+) -> Option<Cow<'a, [u8]>> {
+    let value = headers.get(name)?.as_bytes();
+    Some(match snapshot.redactor.is_redacted(name.as_str()) {
+        true => Cow::Owned(snapshot.redactor.hash(value).as_bytes().to_vec()),
+        false => Cow::Borrowed(value),
     })
 }
 

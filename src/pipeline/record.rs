@@ -33,7 +33,7 @@ pub struct Visit {
     pub meter: Rc<Meter>,
     answered: Cell<bool>,
     core: Rc<Core>,
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
     listener: usize,
 }
 

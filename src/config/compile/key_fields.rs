@@ -39,6 +39,9 @@ const LOGGED: &[&str] = &[
 pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: &Redactor) -> bool {
     fields.iter().any(|field| match name(*field) {
         "http.cookie" | "http.request.cookies" => true,
+        "http.user_agent" => redactor.is_redacted("user-agent"),
+        "http.referer" => redactor.is_redacted("referer"),
+        "http.x_forwarded_for" => redactor.is_redacted("x-forwarded-for"),
         "http.request.headers" | "http.request.headers.values" => {
             let mut named = entries.iter().filter(|(of, _)| of == field).peekable();
             named.peek().is_none() || named.any(|(_, entry)| redactor.is_redacted(entry))

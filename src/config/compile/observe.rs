@@ -1,5 +1,6 @@
 //! The access log, and the settings that a reload cannot change.
 
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use super::Context;
@@ -50,11 +51,12 @@ fn must_be_creatable(path: &Path, log: &Log, cx: &mut Context<'_>) {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    if !folder.unwrap_or(Path::new(".")).is_dir() {
-        let message = format!(
-            "cannot open the access log: no folder for `{}`",
-            path.display()
-        );
+    let opened = match path.exists() {
+        true => OpenOptions::new().append(true).open(path).map(drop),
+        false => fs::metadata(folder.unwrap_or(Path::new("."))).map(drop),
+    };
+    if let Err(error) = opened {
+        let message = format!("cannot open the access log: {error}");
         cx.diagnostics.error(log.access.span.clone(), message);
     }
 }

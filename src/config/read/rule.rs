@@ -131,7 +131,17 @@ fn quota(s: &mut Section<'_, '_>, names: &Names, rule: &Rule) {
 }
 
 fn plain(s: &mut Section<'_, '_>, names: &Names) {
-    for key in ["period", names.key, names.duration] {
+    let both = s.has(names.count) && s.has(names.mitigate);
+    let counting = [names.count].into_iter().filter(|_| both);
+    let rest = [
+        "period",
+        names.key,
+        names.duration,
+        "algorithm",
+        "missing",
+        "headers",
+    ];
+    for key in rest.into_iter().chain(counting) {
         if let Some(span) = s.key_span(key) {
             s.out
                 .error(span, format!("a `{key}` with no limit"))

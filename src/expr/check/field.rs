@@ -10,11 +10,11 @@ use super::{Checker, Shape, Span, Type, bool};
 
 impl Checker<'_> {
     pub(super) fn field(&mut self, name: &str, span: &Span) -> Option<Shape> {
-        if let Some(refusal) = self.env.scheme.refusal(name) {
-            return self.fail(span, refusal);
-        }
         let Some(spec) = self.env.scheme.field(name) else {
-            return self.no_field(name, span);
+            return match self.env.scheme.refusal(name) {
+                Some(refusal) => self.fail(span, refusal),
+                None => self.no_field(name, span),
+            };
         };
         if spec.phase == Phase::Response && !self.env.allow_response {
             let message = format!("`{name}` is known only after the answer; use it in `count`");
