@@ -6,7 +6,11 @@ use http::header::HeaderName;
 use http::{HeaderValue, StatusCode, Version};
 
 use super::HeaderMap;
-use crate::upstream::headers::{Forwarding, inbound_headers, outbound_headers};
+use crate::body::Body;
+use crate::upstream::answer::{self, Asked};
+use crate::upstream::inbox::Inbox;
+use crate::upstream::upload::Framing;
+use crate::upstream::{Forwarding, Outbound, head};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -18,6 +22,45 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
     for (name, value) in fields {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
         map.append(name, HeaderValue::from_str(value).unwrap());
+    }
+    map
+}
+
+/// The fields as an origin reads them.
+fn written(
+    headers: &HeaderMap,
+    version: Version,
+    forwarding: &Forwarding<'_>,
+    upgrade: bool,
+) -> HeaderMap {
+    let outbound = Outbound {
+        method: &http::Method::GET,
+        target: "/",
+        headers,
+        version,
+        forwarding: *forwarding,
+        body: Body::Empty,
+        upgrade,
+    };
+    let length = headers.get("content-length");
+    let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());
+    parsed(&head::write(&outbound, Framing::Length(length)))
+}
+
+/// The fields of a head, read by a parser that is not the gateway's.
+fn parsed(head: &[u8]) -> HeaderMap {
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut request = httparse::Request::new(&mut fields);
+    assert_eq!(
+        request.parse(head),
+        Ok(httparse::Status::Complete(head.len()))
+    );
+    let field = |f: &httparse::Header<'_>| (f.name.to_owned(), f.value.to_owned());
+    let fields: Vec<_> = request.headers.iter().map(field).collect();
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        map.append(name, HeaderValue::from_bytes(&value).unwrap());
     }
     map
 }
@@ -60,11 +103,13 @@ fn beyond(
     forwarding: &Forwarding<'_>,
     upgrade: bool,
 ) -> Vec<(String, String)> {
-    let mut headers = map(fields);
-    outbound_headers(&mut headers, Version::HTTP_11, forwarding, upgrade);
-    let mut plain = HeaderMap::new();
-    outbound_headers(&mut plain, Version::HTTP_11, forwarding, false);
-    let plain = list(&plain);
+    let headers = written(&map(fields), Version::HTTP_11, forwarding, upgrade);
+    let plain = list(&written(
+        &HeaderMap::new(),
+        Version::HTTP_11,
+        forwarding,
+        false,
+    ));
     let mut all = list(&headers);
     all.retain(|field| !plain.contains(field));
     all
@@ -186,8 +231,7 @@ fn what_only_a_trusted_proxy_may_say() {
 
 /// The value of one field at the origin, its lines joined by `|`.
 fn sent(fields: &Fields, forwarding: &Forwarding<'_>, name: &str) -> String {
-    let mut headers = map(fields);
-    outbound_headers(&mut headers, Version::HTTP_11, forwarding, false);
+    let headers = written(&map(fields), Version::HTTP_11, forwarding, false);
     let lines = headers.get_all(name).iter().map(|v| v.to_str().unwrap());
     lines.collect::<Vec<_>>().join("|")
 }
@@ -311,8 +355,8 @@ fn the_cookie_crumbs_of_http_2_are_one_field() {
         (Version::HTTP_2, "a=1; b=2; c=3"),
         (Version::HTTP_11, "a=1|b=2|c=3"),
     ] {
-        let mut headers = map(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
-        outbound_headers(&mut headers, version, &untrusted(), false);
+        let headers = map(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
+        let headers = written(&headers, version, &untrusted(), false);
         let found = headers
             .get_all("cookie")
             .iter()
@@ -354,8 +398,17 @@ fn what_origins_answer() {
         ),
     ];
     for (status, sent, arrived) in cases {
-        let mut headers = map(sent);
-        inbound_headers(&mut headers, StatusCode::from_u16(*status).unwrap());
-        assert_eq!(list(&headers), list(&map(arrived)), "{status} {sent:?}");
+        let lines: String = sent.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+        let bytes = format!("HTTP/1.1 {status} Fine\r\n{lines}\r\n");
+        let mut inbox = Inbox::from(bytes.as_bytes());
+        let upgrade = *status == 101;
+        let asked = Asked::new(&http::Method::GET, upgrade);
+        let head = answer::read(&mut inbox, asked).unwrap().unwrap();
+        assert_eq!(head.status, StatusCode::from_u16(*status).unwrap());
+        assert_eq!(
+            list(&head.headers),
+            list(&map(arrived)),
+            "{status} {sent:?}"
+        );
     }
 }
