@@ -96,7 +96,7 @@ fn take(exchange: &mut Exchange, length: &mut Length) -> Result<Option<Frame<Byt
             data
         }
         Length::Close => exchange.take(u64::MAX),
-        Length::Chunked(chunked) => match chunked.next(&mut exchange.connection.inbox)? {
+        Length::Chunked(chunked) => match chunked.next(exchange.inbox())? {
             Part::Data(data) => data,
             Part::Trailers(trailers) => return Ok(Some(Frame::trailers(trailers))),
             Part::End | Part::Nothing => return Ok(None),

@@ -16,21 +16,27 @@ use super::answer::{self, Asked, Head, Length};
 use super::connection::Connection;
 use super::download::Download;
 use super::error::{Error, Kind};
+use super::inbox::Inbox;
 use super::server::InFlight;
 use super::shelf::Shelf;
 use super::upload::{Stopped, Upload};
-use super::{Answer, Tunnel};
+use super::{Answer, Server, Tunnel};
 use crate::body::{Body, BodyError};
 
 /// How many informational answers are passed over.
 const INFORMATIONAL: u8 = 16;
 
-/// A request that was given to a connection, until its answer has ended.
-pub(super) struct Exchange {
+/// A connection in use, and where it goes back to.
+pub(super) struct Lease {
     pub(super) connection: Connection,
-    pub(super) upload: Upload,
     pub(super) shelf: Rc<Shelf>,
     pub(super) in_flight: InFlight,
+}
+
+/// A request that was given to a connection, until its answer has ended.
+pub(super) struct Exchange {
+    pub(super) lease: Lease,
+    upload: Upload,
     /// Whether the origin can take another request over the same connection.
     reusable: bool,
     /// The origin reads no more.
@@ -43,17 +49,10 @@ pub(super) struct Exchange {
 // === impl Exchange ===
 
 impl Exchange {
-    pub(super) fn new(
-        connection: Connection,
-        upload: Upload,
-        shelf: Rc<Shelf>,
-        in_flight: InFlight,
-    ) -> Self {
+    pub(super) fn new(lease: Lease, upload: Upload) -> Self {
         Self {
-            connection,
+            lease,
             upload,
-            shelf,
-            in_flight,
             reusable: true,
             stopped: false,
             answered: false,
@@ -64,7 +63,7 @@ impl Exchange {
     /// Sends the request, its body as it comes, and waits for the head of the answer: as long as
     /// `limit`, and again whenever the request's body is an excuse.
     pub(super) async fn head(&mut self, asked: Asked, limit: Duration) -> Result<Head, Error> {
-        let mut deadline = Deadline::after(limit, &self.shelf.local.alarm);
+        let mut deadline = Deadline::after(limit, &self.lease.shelf.local.alarm);
         poll_fn(|cx| {
             if let Poll::Ready(head) = self.poll_head(asked, cx) {
                 return Poll::Ready(head);
@@ -80,18 +79,30 @@ impl Exchange {
         .await
     }
 
-    /// The request for another connection, after this one failed with `error`: only if the origin
-    /// closed without a word, and cannot have acted on it.
-    pub(super) fn again(self, error: Error) -> Result<Upload, Error> {
-        if !error.is_closed() || self.answered {
+    /// Makes ready for another connection, after this one failed with `error`: only if the origin
+    /// closed without a word, and cannot have acted on the request.
+    pub(super) fn rewind(&mut self, error: Error) -> Result<(), Error> {
+        let silent = error.is_closed() && !self.answered;
+        if !silent || !self.upload.rewind() {
             return Err(error);
         }
-        self.upload.again().ok_or(error)
+        self.reusable = true;
+        self.stopped = false;
+        Ok(())
+    }
+
+    pub(super) fn server(&self) -> &Arc<Server> {
+        self.lease.in_flight.server()
+    }
+
+    /// What has come and was not taken yet.
+    pub(super) fn inbox(&mut self) -> &mut Inbox {
+        &mut self.lease.connection.inbox
     }
 
     /// What the caller gets for a head.
     pub(super) fn answer(mut self, head: Head) -> Answer {
-        let server = Arc::clone(self.in_flight.server());
+        let server = Arc::clone(self.server());
         self.reusable &= head.keeps;
         let (body, upgraded) = match (head.status, head.length) {
             (StatusCode::SWITCHING_PROTOCOLS, _) => (Body::Empty, Some(self.tunnel())),
@@ -99,7 +110,9 @@ impl Exchange {
                 self.end();
                 (Body::Empty, None)
             }
-            (_, Length::Exact(length)) if length <= self.connection.inbox.bytes().len() as u64 => {
+            (_, Length::Exact(length))
+                if length <= self.lease.connection.inbox.bytes().len() as u64 =>
+            {
                 let body = self.take(length);
                 self.end();
                 (Body::Whole(body), None)
@@ -119,10 +132,10 @@ impl Exchange {
     /// The answer was read to its end. An origin that answered before it had the whole request
     /// may never want the rest: then the connection is closed, not waited for.
     pub(super) fn end(mut self) {
-        let inbox = &mut self.connection.inbox;
+        let inbox = &mut self.lease.connection.inbox;
         if self.reusable && inbox.is_empty() && self.upload.is_done() {
-            inbox.give_back(&self.shelf.local.buffer);
-            self.shelf.put(self.connection);
+            inbox.give_back(&self.lease.shelf.local.buffer);
+            self.lease.shelf.put(self.lease.connection);
         }
     }
 
@@ -131,7 +144,7 @@ impl Exchange {
         if self.stopped || self.upload.is_done() {
             return Ok(());
         }
-        match self.upload.poll_send(&mut self.connection.stream, cx) {
+        match self.upload.poll_send(&mut self.lease.connection.stream, cx) {
             Poll::Ready(Err(Stopped::Body(error))) => Err(error),
             Poll::Ready(Err(Stopped::Origin(_))) => {
                 self.stopped = true;
@@ -144,14 +157,14 @@ impl Exchange {
 
     /// Reads more of the answer; zero at the end of the stream.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Connection { stream, inbox } = &mut self.connection;
-        inbox.poll_fill(stream, &self.shelf.local.buffer, cx)
+        let Connection { stream, inbox } = &mut self.lease.connection;
+        inbox.poll_fill(stream, &self.lease.shelf.local.buffer, cx)
     }
 
     /// The next bytes of the answer, `length` at most.
     pub(super) fn take(&mut self, length: u64) -> Bytes {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        self.connection.inbox.take(length)
+        self.lease.connection.inbox.take(length)
     }
 
     fn poll_head(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Result<Head, Error>> {
@@ -173,7 +186,7 @@ impl Exchange {
 
     /// The head of the answer, if it is whole now that `read` more bytes came.
     fn read_head(&mut self, asked: Asked, read: usize) -> Result<Option<Head>, Error> {
-        let bytes = self.connection.inbox.bytes();
+        let bytes = self.lease.connection.inbox.bytes();
         let new = bytes.get(bytes.len() - read..).unwrap_or_default();
         // A head ends with a line: one that comes byte by byte is not parsed as often.
         if std::mem::replace(&mut self.answered, true) && !new.contains(&b'\n') {
@@ -182,7 +195,7 @@ impl Exchange {
                 false => Err(Kind::BadResponse.into()),
             };
         }
-        while let Some(head) = answer::read(&mut self.connection.inbox, asked)? {
+        while let Some(head) = answer::read(&mut self.lease.connection.inbox, asked)? {
             let is_last = head.status == StatusCode::SWITCHING_PROTOCOLS;
             if is_last || !head.status.is_informational() {
                 return Ok(Some(head));
@@ -196,7 +209,7 @@ impl Exchange {
     }
 
     fn tunnel(self) -> Tunnel {
-        let Connection { stream, mut inbox } = self.connection;
-        Tunnel::new(stream, inbox.take(usize::MAX), self.in_flight)
+        let Connection { stream, mut inbox } = self.lease.connection;
+        Tunnel::new(stream, inbox.take(usize::MAX), self.lease.in_flight)
     }
 }

@@ -14,7 +14,7 @@ use super::answer::Asked;
 use super::balance::{Candidates, Random};
 use super::connection::Connection;
 use super::error::{Error, Kind};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Lease};
 use super::inbox::Shared;
 use super::server::InFlight;
 use super::shelf::{Local, Shelf};
@@ -57,28 +57,23 @@ impl Pool {
         let upload = Upload::new(outbound)?;
         let mut candidates = Candidates::of(upstream, &self.random);
         let server = candidates.next().ok_or(Kind::NoServer)?;
-        let shelf = self.shelf(upstream, server);
-        let idle = shelf.take(!upload.is_repeatable());
+        let idle = self.idle_to(upstream, server, !upload.is_repeatable());
         let mut is_new = idle.is_none();
-        let mut exchange = match idle {
-            Some(idle) => Exchange::new(idle, upload, shelf, InFlight::begin(server)),
-            None => {
-                self.open(upstream, server, candidates.clone(), upload)
-                    .await?
-            }
+        let lease = match idle {
+            Some(lease) => lease,
+            None => Box::pin(self.open(upstream, server, candidates.clone())).await?,
         };
+        let mut exchange = Exchange::new(lease, upload);
         loop {
             let error = match exchange.head(asked, upstream.response_timeout).await {
                 Ok(head) => return Ok(exchange.answer(head)),
-                Err(error) => error.at(exchange.in_flight.server()),
+                Err(error) => error.at(exchange.server()),
             };
             if std::mem::replace(&mut is_new, true) {
                 return Err(error);
             }
-            let upload = exchange.again(error)?;
-            exchange = self
-                .open(upstream, server, candidates.clone(), upload)
-                .await?;
+            exchange.rewind(error)?;
+            exchange.lease = Box::pin(self.open(upstream, server, candidates.clone())).await?;
         }
     }
 
@@ -118,15 +113,23 @@ impl Pool {
         Rc::clone(shelf)
     }
 
-    /// The exchange over a new connection to `server`, or to the next that can be reached: nothing
-    /// was sent yet.
+    /// A connection that stands idle, if one can be used.
+    fn idle_to(&self, upstream: &Upstream, server: &Arc<Server>, once: bool) -> Option<Lease> {
+        let shelf = self.shelf(upstream, server);
+        Some(Lease {
+            connection: shelf.take(once)?,
+            shelf,
+            in_flight: InFlight::begin(server),
+        })
+    }
+
+    /// A new connection to `server`, or to the next that can be reached: nothing was sent yet.
     async fn open<'a>(
         &self,
         upstream: &'a Upstream,
         mut server: &'a Arc<Server>,
         mut others: Candidates<'a>,
-        upload: Upload,
-    ) -> Result<Exchange, Error> {
+    ) -> Result<Lease, Error> {
         loop {
             let in_flight = InFlight::begin(server);
             let opening = Connection::open(server.address);
@@ -136,8 +139,11 @@ impl Pool {
             };
             match (opened, others.next()) {
                 (Ok(connection), _) => {
-                    let shelf = self.shelf(upstream, server);
-                    return Ok(Exchange::new(connection, upload, shelf, in_flight));
+                    return Ok(Lease {
+                        connection,
+                        shelf: self.shelf(upstream, server),
+                        in_flight,
+                    });
                 }
                 (Err(_), Some(other)) => server = other,
                 (Err(error), None) => return Err(error.at(server)),

@@ -117,15 +117,15 @@ impl Upload {
         self.repeatable
     }
 
-    /// The same request for another connection, unless the first origin may have acted on it.
-    pub(super) fn again(mut self) -> Option<Self> {
+    /// Begins again, for another connection; `false`: the first origin may have acted on it.
+    pub(super) fn rewind(&mut self) -> bool {
         if self.begun && !self.repeatable {
-            return None;
+            return false;
         }
-        // Of a request without a body nothing but the head was in `out`.
+        // Of a request without a body nothing but the head was ever in `out`.
         self.written = 0;
         self.begun = false;
-        Some(self)
+        true
     }
 
     /// Whether the origin cannot be blamed for silence: the client is the slow one, or more was
