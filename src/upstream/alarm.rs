@@ -141,3 +141,40 @@ fn due(alarm: &Alarm, limit: Duration) -> u64 {
     let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
     alarm.ticks.get().saturating_add(ticks).saturating_add(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "local")]
+    async fn places_are_used_again_and_the_ticking_ends() {
+        let alarm = Rc::new(Alarm::default());
+        let cx = &mut Context::from_waker(Waker::noop());
+        for _ in 0..10 {
+            let mut two = [30, 40].map(|s| Deadline::after(Duration::from_secs(s), &alarm));
+            assert!(two.iter_mut().all(|deadline| !deadline.is_over(cx)));
+            assert!(two.iter_mut().all(|deadline| !deadline.is_over(cx)));
+        }
+        assert_eq!(alarm.waiting.borrow().len(), 2);
+        while alarm.ticking.get() {
+            tokio::time::sleep(TICK).await;
+        }
+        assert!(alarm.waiting.borrow().is_empty() && alarm.free.borrow().is_empty());
+    }
+
+    #[tokio::test(flavor = "local")]
+    async fn nobody_is_called_early() {
+        let alarm = Rc::new(Alarm::default());
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut deadline = Deadline::after(2 * TICK, &alarm);
+        assert!(!deadline.is_over(cx));
+        for _ in 0..2 {
+            assert!(alarm.ring());
+            assert!(!deadline.is_over(cx));
+        }
+        assert!(alarm.ring());
+        assert!(deadline.is_over(cx));
+        deadline.extend(cx);
+        assert!(!deadline.is_over(cx));
+    }
+}

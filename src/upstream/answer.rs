@@ -52,7 +52,8 @@ pub(super) enum Length {
 struct Said {
     length: Option<u64>,
     chunked: bool,
-    connection: bool,
+    /// `Connection` may name fields.
+    names: bool,
     close: bool,
     websocket: Option<bool>,
 }
@@ -98,14 +99,15 @@ fn understand(
     let status = StatusCode::from_u16(response.code?).ok()?;
     let is_new = response.version == Some(1);
     let mut said = Said::default();
-    let mut headers = HeaderMap::with_capacity(response.headers.len() + 4);
+    // No more than needed: an allocator is slow beyond its small sizes.
+    let mut headers = HeaderMap::with_capacity(response.headers.len() + 1);
     for field in response.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         if said.passes(&name, field.value)? {
             headers.append(name, shared(field.value, bytes, whole)?);
         }
     }
-    if said.connection {
+    if said.names {
         said.close |= leave_out_named(&mut headers, response);
     }
     let length = said.framing(status, asked)?;
@@ -118,7 +120,7 @@ fn understand(
         headers,
         length,
         // An HTTP/1.0 origin may not know chunks, so it gets one request a connection.
-        keeps: is_new && !said.close,
+        keeps: is_new && !said.close && !said.promises_a_body(status),
     })
 }
 
@@ -179,7 +181,10 @@ impl Said {
                 (chunked && !again).then_some(false)
             }
             header::CONNECTION => {
-                self.connection = true;
+                let close = is_close(value);
+                self.close |= close;
+                // Nearly every line says one word, and names no field.
+                self.names |= !close && !value.eq_ignore_ascii_case(b"keep-alive");
                 Some(false)
             }
             header::UPGRADE => {
@@ -189,6 +194,11 @@ impl Said {
             }
             _ => Some(!is_hop_by_hop(name)),
         }
+    }
+
+    /// Whether a 204 announces what it cannot have, and what an origin may send all the same.
+    fn promises_a_body(&self, status: StatusCode) -> bool {
+        status == StatusCode::NO_CONTENT && (self.chunked || self.length.is_some_and(|n| n > 0))
     }
 
     /// RFC 9112, section 6.3; `None` if two readers could take it for two things.

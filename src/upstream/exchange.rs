@@ -36,7 +36,7 @@ pub(super) struct Lease {
 /// A request that was given to a connection, until its answer has ended.
 pub(super) struct Exchange {
     pub(super) lease: Lease,
-    upload: Upload,
+    upload: Box<Upload>,
     /// Whether the origin can take another request over the same connection.
     reusable: bool,
     /// The origin reads no more.
@@ -49,7 +49,7 @@ pub(super) struct Exchange {
 // === impl Exchange ===
 
 impl Exchange {
-    pub(super) fn new(lease: Lease, upload: Upload) -> Self {
+    pub(super) fn new(lease: Lease, upload: Box<Upload>) -> Self {
         Self {
             lease,
             upload,
@@ -69,7 +69,7 @@ impl Exchange {
                 return Poll::Ready(head);
             }
             if deadline.is_over(cx) {
-                if !self.upload.excuses() {
+                if self.stopped || !self.upload.excuses() {
                     return Poll::Ready(Err(Kind::ResponseTimeout.into()));
                 }
                 deadline.extend(cx);

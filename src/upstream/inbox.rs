@@ -88,9 +88,8 @@ impl Inbox {
     /// Lets go of an empty buffer.
     pub(super) fn give_back(&mut self, shared: &Shared) {
         let mut bytes = std::mem::take(&mut self.bytes);
-        let lent = std::mem::take(&mut self.lent);
-        let size = std::mem::take(&mut self.size);
-        if !lent && size == FIRST {
+        self.size = 0;
+        if !std::mem::take(&mut self.lent) && bytes.capacity() <= FIRST {
             bytes.clear();
             shared.set(bytes);
         }

@@ -54,7 +54,8 @@ impl Pool {
         outbound: Outbound<'_>,
     ) -> Result<Answer, Error> {
         let asked = Asked::new(outbound.method, outbound.upgrade);
-        let upload = Upload::new(outbound)?;
+        // On the heap, for whoever polls a request moves its future about.
+        let upload = Box::new(Upload::new(outbound)?);
         let mut candidates = Candidates::of(upstream, &self.random);
         let server = candidates.next().ok_or(Kind::NoServer)?;
         let idle = self.idle_to(upstream, server, !upload.is_repeatable());

@@ -50,7 +50,11 @@ impl Shelf {
     pub(super) fn take(&self, once: bool) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
         while let Some(Idle { connection, .. }) = idle.pop_back() {
-            if connection.seems_quiet() && (!once || connection.is_quiet()) {
+            let quiet = match once {
+                true => connection.is_quiet(),
+                false => connection.seems_quiet(),
+            };
+            if quiet {
                 return Some(connection);
             }
         }

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::{Ipv4Addr, outbound};
 use crate::body::Body;
-use crate::upstream::Forwarding;
 use crate::upstream::head::{self, is_path};
 use crate::upstream::upload::Framing;
+use crate::upstream::{Forwarding, Outbound};
 
 const NAMES: &[&str] = &[
     "accept",
@@ -35,6 +35,45 @@ const NAMES: &[&str] = &[
     "x-request-id",
     "x_real_ip",
 ];
+
+/// The fields as an origin reads them.
+pub(super) fn written(
+    headers: &HeaderMap,
+    version: Version,
+    forwarding: &Forwarding<'_>,
+    upgrade: bool,
+) -> HeaderMap {
+    let outbound = Outbound {
+        method: &Method::GET,
+        target: "/",
+        headers,
+        version,
+        forwarding: *forwarding,
+        body: Body::Empty,
+        upgrade,
+    };
+    let length = headers.get("content-length");
+    let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());
+    parsed(&head::write(&outbound, Framing::Length(length)))
+}
+
+/// The fields of a head, read by a parser that is not the gateway's.
+fn parsed(head: &[u8]) -> HeaderMap {
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut request = httparse::Request::new(&mut fields);
+    assert_eq!(
+        request.parse(head),
+        Ok(httparse::Status::Complete(head.len()))
+    );
+    let field = |f: &httparse::Header<'_>| (f.name.to_owned(), f.value.to_owned());
+    let fields: Vec<_> = request.headers.iter().map(field).collect();
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        map.append(name, HeaderValue::from_bytes(&value).unwrap());
+    }
+    map
+}
 
 /// Any bytes that a value can hold, and words that mean something.
 fn value() -> impl Strategy<Value = HeaderValue> {

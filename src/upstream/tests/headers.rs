@@ -6,11 +6,10 @@ use http::header::HeaderName;
 use http::{HeaderValue, StatusCode, Version};
 
 use super::HeaderMap;
-use crate::body::Body;
+use super::head::written;
+use crate::upstream::Forwarding;
 use crate::upstream::answer::{self, Asked};
 use crate::upstream::inbox::Inbox;
-use crate::upstream::upload::Framing;
-use crate::upstream::{Forwarding, Outbound, head};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -22,45 +21,6 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
     for (name, value) in fields {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
         map.append(name, HeaderValue::from_str(value).unwrap());
-    }
-    map
-}
-
-/// The fields as an origin reads them.
-fn written(
-    headers: &HeaderMap,
-    version: Version,
-    forwarding: &Forwarding<'_>,
-    upgrade: bool,
-) -> HeaderMap {
-    let outbound = Outbound {
-        method: &http::Method::GET,
-        target: "/",
-        headers,
-        version,
-        forwarding: *forwarding,
-        body: Body::Empty,
-        upgrade,
-    };
-    let length = headers.get("content-length");
-    let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());
-    parsed(&head::write(&outbound, Framing::Length(length)))
-}
-
-/// The fields of a head, read by a parser that is not the gateway's.
-fn parsed(head: &[u8]) -> HeaderMap {
-    let mut fields = [httparse::EMPTY_HEADER; 100];
-    let mut request = httparse::Request::new(&mut fields);
-    assert_eq!(
-        request.parse(head),
-        Ok(httparse::Status::Complete(head.len()))
-    );
-    let field = |f: &httparse::Header<'_>| (f.name.to_owned(), f.value.to_owned());
-    let fields: Vec<_> = request.headers.iter().map(field).collect();
-    let mut map = HeaderMap::new();
-    for (name, value) in fields {
-        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
-        map.append(name, HeaderValue::from_bytes(&value).unwrap());
     }
     map
 }

@@ -251,6 +251,17 @@ async fn an_origin_s_wish_to_close_is_kept() {
 }
 
 #[tokio::test(flavor = "local")]
+async fn a_204_that_announces_a_body_closes_its_connection() {
+    for field in ["content-length: 2", "transfer-encoding: chunked"] {
+        let bytes = format!("HTTP/1.1 204 No Content\r\n{field}\r\n\r\n");
+        let origin = Origin::answering(bytes).await;
+        let bed = Bed::to(&[origin.address]);
+        assert_eq!(bed.get().await.unwrap().0, 204);
+        assert_eq!(bed.pool.idle(), 0);
+    }
+}
+
+#[tokio::test(flavor = "local")]
 async fn an_answer_before_the_whole_request_closes_the_connection() {
     let (sender, body) = channel();
     let origin = Origin::answering(OK).await;
