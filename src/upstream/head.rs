@@ -146,9 +146,14 @@ impl Writer<'_> {
                 self.put(b", ");
             }
         }
+        let from = self.out.len();
         self.address(forwarding.peer);
+        let peer = from..self.out.len();
         self.put(b"\r\nx-real-ip: ");
-        self.address(forwarding.client);
+        match forwarding.client == forwarding.peer {
+            true => self.out.extend_from_within(peer),
+            false => self.address(forwarding.client),
+        }
         self.put(b"\r\n");
         if !self.kept.host {
             self.field(b"x-forwarded-host", self.host);

@@ -56,28 +56,32 @@ async fn a_request_that_breaks_off_breaks_its_answer() {
     assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
 }
 
-/// The origin refuses a body without reading it. What it said must not be lost because it closed.
+/// An origin refuses a body that it does not read, and keeps the connection or closes it. What it
+/// said must not be lost because nothing more can be sent.
 #[tokio::test(flavor = "local")]
-async fn a_refusal_is_heard_over_a_closed_ear() {
-    let origin = Origin::playing(|_, mut stream| async move {
-        head(&mut stream).await;
-        let refusal = "HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno";
-        stream.write_all(refusal.as_bytes()).await.unwrap();
-        stream.shutdown().await.unwrap();
-        // Long enough that the sender is stuck, not reset.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    })
-    .await;
-    let bed = Bed::to(&[origin.address]);
-    let (sender, body) = channel();
-    tokio::task::spawn_local(async move {
-        let chunk = Bytes::from(vec![0; 64 * 1024]);
-        while sender.send(Ok(Frame::data(chunk.clone()))).await.is_ok() {}
-    });
-    let answer = bed.send(post(body)).await.unwrap();
-    assert_eq!(answer.response.status(), 413);
-    assert_eq!(text(answer).await, "no");
-    assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
+async fn a_refusal_is_heard_while_the_body_is_stuck() {
+    for close in [false, true] {
+        let origin = Origin::playing(move |_, mut stream| async move {
+            head(&mut stream).await;
+            stream.readable().await.unwrap();
+            let refusal = "HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno";
+            stream.write_all(refusal.as_bytes()).await.unwrap();
+            if !close {
+                std::future::pending::<()>().await;
+            }
+        })
+        .await;
+        let bed = Bed::to(&[origin.address]);
+        let (sender, body) = channel();
+        tokio::task::spawn_local(async move {
+            let chunk = Bytes::from(vec![0; 64 * 1024]);
+            while sender.send(Ok(Frame::data(chunk.clone()))).await.is_ok() {}
+        });
+        let answer = bed.send(post(body)).await.unwrap();
+        assert_eq!(answer.response.status(), 413);
+        assert_eq!(text(answer).await, "no");
+        assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
+    }
 }
 
 #[tokio::test(flavor = "local")]
