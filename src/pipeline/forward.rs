@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response, Version};
+use http::{HeaderValue, Response, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
@@ -17,8 +17,7 @@ use crate::decision::Decision;
 use crate::facts::{RequestFacts, ResponseFacts};
 use crate::observe::{Count, UpstreamMetrics};
 use crate::snapshot::{Snapshot, Target};
-use crate::upstream::headers::{Forwarding, outbound_headers, outbound_target};
-use crate::upstream::{Answer, Error, Outbound, Server, Upstream};
+use crate::upstream::{Answer, Error, Forwarding, Outbound, Server, Upstream};
 
 /// What forwarding needs to know of a request.
 pub struct Forward<'a, 'r> {
@@ -112,12 +111,14 @@ impl Forward<'_, '_> {
     ) -> Sent {
         let clock = &self.core.live.lasting.clock;
         let began = clock.instant();
-        let body = body::streamed(incoming, self.snapshot.max_body, self.meter);
-        let Some(request) = self.outbound(body) else {
-            return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);
-        };
+        let (authority, target) = (self.facts.head.authority(), self.facts.head.uri());
         let outbound = Outbound {
-            request,
+            method: self.facts.head.method,
+            target: &target,
+            headers: self.asked.headers,
+            version: self.facts.head.version,
+            forwarding: self.forwarding(authority),
+            body: body::streamed(incoming, self.snapshot.max_body, self.meter),
             upgrade: self.facts.head.upgrade.is_some(),
         };
         let answered = self.core.pool.forward(upstream, outbound).await;
@@ -131,28 +132,16 @@ impl Forward<'_, '_> {
         sent
     }
 
-    /// The request as the origin gets it: re-serialised, with one meaning.
-    fn outbound(&self, body: Body) -> Option<Request<Body>> {
-        let authority = self.facts.head.authority();
-        let forwarding = Forwarding {
-            peer: self.facts.connection.peer.ip().to_canonical(),
+    fn forwarding<'a>(&'a self, authority: &'a str) -> Forwarding<'a> {
+        let peer = self.facts.connection.peer.ip();
+        Forwarding {
+            peer: peer.to_canonical(),
             client: self.facts.client,
-            trusted_peer: self
-                .snapshot
-                .client_ip
-                .trusts(self.facts.connection.peer.ip()),
+            trusted_peer: self.snapshot.client_ip.trusts(peer),
             host: authority,
             https: self.facts.connection.tls.is_some(),
             request_id: self.asked.id,
-        };
-        let mut headers = self.asked.headers.clone();
-        let upgrade = self.facts.head.upgrade.is_some();
-        outbound_headers(&mut headers, self.facts.head.version, &forwarding, upgrade);
-        let mut request = Request::new(body);
-        *request.method_mut() = self.facts.head.method.clone();
-        *request.uri_mut() = outbound_target(&self.facts.head.uri())?;
-        *request.headers_mut() = headers;
-        Some(request)
+        }
     }
 
     fn answered(&self, answer: Answer, counted: &Counted<'_>, upgrade: Option<OnUpgrade>) -> Sent {
@@ -169,7 +158,7 @@ impl Forward<'_, '_> {
         if self.meter.too_large.get() {
             return Sent::own(Fault::BodyTooLarge.answer(self.asked)).closing(true, self.asked);
         }
-        if error.is_request_body() {
+        if error.is_bad_request() {
             return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);
         }
         if let Some(server) = error.server() {

@@ -13,6 +13,7 @@ const MAX_TRIES: usize = 3;
 pub(super) struct Random(Cell<u64>);
 
 /// The servers to try, the chosen one first.
+#[derive(Clone)]
 pub(super) struct Candidates<'a> {
     servers: &'a [Arc<Server>],
     next: usize,

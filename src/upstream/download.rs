@@ -1,69 +1,55 @@
 //! An answer's body on its way to the client. Holds its connection and gives it back to the pool
 //! at the body's end; dropped half-way, it closes the connection. Never buffers.
 
+use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 
-use super::exchange::{Connection, Received};
-use super::headers::clean_trailers;
-use super::server::InFlight;
-use super::shelf::Shelf;
-use super::upload::Meter;
-use crate::body::{Body, BodyError};
+use super::answer::Length;
+use super::chunked::Part;
+use super::exchange::Exchange;
+use crate::body::BodyError;
 
 /// A body on its way in.
-struct Download {
-    body: Received,
-    lease: Option<Lease>,
+pub(super) struct Download {
+    /// Gone when the body has ended or broken off.
+    exchange: Option<Exchange>,
+    length: Length,
 }
 
-/// A connection taken from the pool, and where it goes back to.
-pub(super) struct Lease {
-    pub(super) connection: Connection,
-    pub(super) shelf: Rc<Shelf>,
-    pub(super) meter: Option<Rc<Meter>>,
-    pub(super) _in_flight: InFlight,
-    /// Whether the origin can take another request in the same way.
-    pub(super) reusable: bool,
-}
-
-/// The body of an answer; its lease ends with it.
-pub(super) fn body(received: Received, lease: Lease) -> Body {
-    if received.is_end_stream() {
-        lease.end();
-        return Body::Empty;
-    }
-    Body::Stream(Box::pin(Download {
-        body: received,
-        lease: Some(lease),
-    }))
-}
-
-// === impl Lease ===
-
-impl Lease {
-    /// The answer was read to its end. An origin that answered before it had the whole request
-    /// may never want the rest: then the connection is closed, not waited for.
-    fn end(self) {
-        if self.reusable && self.meter.is_none_or(|meter| meter.is_done()) {
-            self.shelf.put(self.connection);
-        }
-    }
-}
+/// What a client is given next; `None` at the end.
+type Next = Option<Result<Frame<Bytes>, BodyError>>;
 
 // === impl Download ===
 
 impl Download {
-    /// `ended` tells a whole body from a broken one.
-    fn close(&mut self, ended: bool) {
-        if let Some(lease) = self.lease.take()
-            && ended
-        {
-            lease.end();
+    pub(super) fn new(exchange: Exchange, length: Length) -> Self {
+        let exchange = Some(exchange);
+        Self { exchange, length }
+    }
+
+    /// The rest of the request goes on while its answer comes.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let Some(exchange) = &mut self.exchange else {
+            return Poll::Ready(None);
+        };
+        exchange.poll_upload(cx)?;
+        loop {
+            if let Some(frame) = take(exchange, &mut self.length)? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if is_over(&self.length) {
+                return Poll::Ready(None);
+            }
+            if ready!(exchange.poll_fill(cx))? == 0 {
+                return Poll::Ready(match self.length {
+                    Length::Close => None,
+                    _ => Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())),
+                });
+            }
         }
     }
 }
@@ -72,38 +58,57 @@ impl http_body::Body for Download {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            return Poll::Pending;
-        };
-        match &frame {
-            None => self.close(true),
-            Some(Err(_)) => self.close(false),
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Next> {
+        let next = ready!(self.poll_next(cx));
+        match &next {
+            Some(Err(_)) => self.exchange = None,
             // Readers stop polling when they know that this was all.
-            Some(Ok(frame)) if frame.is_trailers() || self.body.is_end_stream() => self.close(true),
-            Some(Ok(_)) => {}
+            Some(Ok(_)) if !is_over(&self.length) => {}
+            _ => {
+                if let Some(exchange) = self.exchange.take()
+                    && is_over(&self.length)
+                {
+                    exchange.end();
+                }
+            }
         }
-        Poll::Ready(frame.map(|frame| frame.map(clean).map_err(Into::into)))
+        Poll::Ready(next)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.exchange.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self.length {
+            Length::Exact(left) => SizeHint::with_exact(left),
+            _ => SizeHint::default(),
+        }
     }
 }
 
-fn clean(frame: Frame<Bytes>) -> Frame<Bytes> {
-    match frame.into_trailers() {
-        Ok(mut trailers) => {
-            clean_trailers(&mut trailers);
-            Frame::trailers(trailers)
+/// What the bytes that came hold of a body; `None`: nothing.
+fn take(exchange: &mut Exchange, length: &mut Length) -> Result<Option<Frame<Bytes>>, BodyError> {
+    let data = match length {
+        Length::Exact(left) => {
+            let data = exchange.take(*left);
+            *left -= data.len() as u64;
+            data
         }
-        Err(frame) => frame,
+        Length::Close => exchange.take(u64::MAX),
+        Length::Chunked(chunked) => match chunked.next(exchange.inbox())? {
+            Part::Data(data) => data,
+            Part::Trailers(trailers) => return Ok(Some(Frame::trailers(trailers))),
+            Part::End | Part::Nothing => return Ok(None),
+        },
+    };
+    Ok((!data.is_empty()).then(|| Frame::data(data)))
+}
+
+fn is_over(length: &Length) -> bool {
+    match length {
+        Length::Exact(left) => *left == 0,
+        Length::Chunked(chunked) => chunked.is_over(),
+        Length::Close => false,
     }
 }

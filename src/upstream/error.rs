@@ -30,6 +30,8 @@ pub(super) enum Kind {
     BadResponse,
     /// The request's body broke off, or is not as long as declared.
     RequestBody,
+    /// The request's target is not a path.
+    RequestTarget,
 }
 
 // === impl Error ===
@@ -59,8 +61,8 @@ impl Error {
     }
 
     /// The client's fault, not the origin's. Its cause is in the chain of sources.
-    pub fn is_request_body(&self) -> bool {
-        self.kind == Kind::RequestBody
+    pub fn is_bad_request(&self) -> bool {
+        matches!(self.kind, Kind::RequestBody | Kind::RequestTarget)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -75,7 +77,7 @@ impl Error {
             Kind::ConnectRefused | Kind::ConnectFailed | Kind::Closed | Kind::BadResponse => {
                 StatusCode::BAD_GATEWAY
             }
-            Kind::RequestBody => StatusCode::BAD_REQUEST,
+            Kind::RequestBody | Kind::RequestTarget => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -90,6 +92,7 @@ impl Error {
             Kind::Closed => "closed",
             Kind::BadResponse => "bad_response",
             Kind::RequestBody => "request_body",
+            Kind::RequestTarget => "request_target",
         }
     }
 

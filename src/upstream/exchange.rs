@@ -1,158 +1,215 @@
-//! One connection to an origin and the requests sent over it. The only file that knows the
-//! codec, hyper's HTTP/1 client: another one can take its place behind [`Connection`].
-//!
-//! Never retries and never pools.
+//! One request and its answer over one connection. No task and no channel: whoever waits for the
+//! answer drives both directions. Never retries.
 
-use std::future::Future;
+use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
+use http::{Response, StatusCode};
 
+use super::alarm::Deadline;
+use super::answer::{self, Asked, Head, Length};
+use super::connection::Connection;
+use super::download::Download;
 use super::error::{Error, Kind};
-use super::upload::Upload;
+use super::inbox::Inbox;
+use super::server::InFlight;
+use super::shelf::Shelf;
+use super::upload::{Stopped, Upload};
+use super::{Answer, Server, Tunnel};
+use crate::body::{Body, BodyError};
 
-/// The most that is read at once, and so the most that waits for a slow client.
-const READ_BYTES: usize = 256 * 1024;
+/// How many informational answers are passed over.
+const INFORMATIONAL: u8 = 16;
 
-/// The largest head, and the largest trailers, that an origin may send.
-const HEAD_BYTES: usize = 64 * 1024;
-
-/// The body of an answer.
-pub(super) type Received = hyper::body::Incoming;
-
-/// The stream beneath a 101, and what the origin sent behind it.
-pub(super) type Switched = (TcpStream, Bytes);
-
-/// An open connection; closed when dropped, whatever is in flight.
-pub(super) struct Connection {
-    sender: SendRequest<Upload>,
-    task: JoinHandle<()>,
+/// A connection in use, and where it goes back to.
+pub(super) struct Lease {
+    pub(super) connection: Connection,
+    pub(super) shelf: Rc<Shelf>,
+    pub(super) in_flight: InFlight,
 }
 
-/// Why a request was not answered.
-pub(super) struct Failure {
-    pub(super) error: Error,
-    /// The request, if not a byte of it was sent.
-    pub(super) unsent: Option<Box<Request<Upload>>>,
+/// A request that was given to a connection, until its answer has ended.
+pub(super) struct Exchange {
+    pub(super) lease: Lease,
+    upload: Box<Upload>,
+    /// Whether the origin can take another request over the same connection.
+    reusable: bool,
+    /// The origin reads no more.
+    stopped: bool,
+    /// A byte of an answer came.
+    answered: bool,
+    informational: u8,
 }
 
-// === impl Connection ===
+// === impl Exchange ===
 
-impl Connection {
-    /// Opens a connection, driven by a task of its own on this thread.
-    pub(super) async fn open(address: SocketAddr) -> Result<Self, Error> {
-        let stream = TcpStream::connect(address).await.map_err(unreachable)?;
-        stream.set_nodelay(true).map_err(unreachable)?;
-        let (sender, connection) = builder()
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| broken(error).error)?;
-        let task = tokio::task::spawn_local(async move {
-            // What went wrong was told to the request in flight; without one nobody cares.
-            let _ = connection.with_upgrades().await;
-        });
-        Ok(Self { sender, task })
-    }
-
-    /// Whether the last exchange is over and another may begin.
-    pub(super) fn is_ready(&self) -> bool {
-        self.sender.is_ready()
-    }
-
-    /// Whether no exchange will ever begin again.
-    pub(super) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
-    }
-
-    /// Sends a request, its body as it comes, and waits for the head of the answer.
-    pub(super) fn send(
-        &mut self,
-        request: Request<Upload>,
-    ) -> impl Future<Output = Result<Response<Received>, Failure>> {
-        let answer = self.sender.try_send_request(request);
-        async move {
-            answer.await.map_err(|mut failed| Failure {
-                unsent: failed.take_message().map(Box::new),
-                ..broken(failed.into_error())
-            })
+impl Exchange {
+    pub(super) fn new(lease: Lease, upload: Box<Upload>) -> Self {
+        Self {
+            lease,
+            upload,
+            reusable: true,
+            stopped: false,
+            answered: false,
+            informational: 0,
         }
     }
-}
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Takes the stream that a 101 has switched.
-pub(super) async fn upgraded(response: &mut Response<Received>) -> Result<Switched, Error> {
-    let upgraded = hyper::upgrade::on(response)
+    /// Sends the request, its body as it comes, and waits for the head of the answer: as long as
+    /// `limit`, and again whenever the request's body is an excuse.
+    pub(super) async fn head(&mut self, asked: Asked, limit: Duration) -> Result<Head, Error> {
+        let mut deadline = Deadline::after(limit, &self.lease.shelf.local.alarm);
+        poll_fn(|cx| {
+            if let Poll::Ready(head) = self.poll_head(asked, cx) {
+                return Poll::Ready(head);
+            }
+            if deadline.is_over(cx) {
+                if self.stopped || !self.upload.excuses() {
+                    return Poll::Ready(Err(Kind::ResponseTimeout.into()));
+                }
+                deadline.extend(cx);
+            }
+            Poll::Pending
+        })
         .await
-        .map_err(|error| broken(error).error)?;
-    match upgraded.downcast::<TokioIo<TcpStream>>() {
-        Ok(parts) => Ok((parts.io.into_inner(), parts.read_buf)),
-        Err(_) => Err(Kind::BadResponse.into()),
     }
-}
 
-/// Strict by default: no folded lines, no space before a colon, no invalid fields. The number of
-/// fields stays at the codec's own 100: any other bound costs an allocation a head.
-fn builder() -> Builder {
-    let mut builder = Builder::new();
-    builder
-        .max_buf_size(READ_BYTES)
-        .max_header_size(HEAD_BYTES)
-        .allow_obsolete_multiline_headers_in_responses(false)
-        .allow_spaces_after_header_name_in_responses(false)
-        .ignore_invalid_headers_in_responses(false);
-    builder
-}
-
-fn unreachable(error: io::Error) -> Error {
-    let kind = match error.kind() {
-        io::ErrorKind::ConnectionRefused => Kind::ConnectRefused,
-        io::ErrorKind::TimedOut => Kind::ConnectTimeout,
-        _ => Kind::ConnectFailed,
-    };
-    Error::from(kind).because(error)
-}
-
-fn broken(error: hyper::Error) -> Failure {
-    let kind = if error.is_user() {
-        Kind::RequestBody
-    } else if error.is_parse() {
-        Kind::BadResponse
-    } else {
-        Kind::Closed
-    };
-    Failure {
-        error: Error::from(kind).because(error),
-        unsent: None,
+    /// Makes ready for another connection, after this one failed with `error`: only if the origin
+    /// closed without a word, and cannot have acted on the request.
+    pub(super) fn rewind(&mut self, error: Error) -> Result<(), Error> {
+        let silent = error.is_closed() && !self.answered;
+        if !silent || !self.upload.rewind() {
+            return Err(error);
+        }
+        self.reusable = true;
+        self.stopped = false;
+        Ok(())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::body::Body;
+    pub(super) fn server(&self) -> &Arc<Server> {
+        self.lease.in_flight.server()
+    }
 
-    #[tokio::test(flavor = "local")]
-    async fn a_request_that_was_not_sent_comes_back() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut connection = Connection::open(address).await.ok().unwrap();
-        connection.task.abort();
-        let request = Request::post("/a").body(Body::from("hello")).unwrap();
-        let answer = connection.send(Upload::frame(request).unwrap()).await;
-        let failure = answer.err().unwrap();
-        assert_eq!(failure.error.reason(), "closed");
-        assert_eq!(failure.unsent.unwrap().uri(), "/a");
+    /// What has come and was not taken yet.
+    pub(super) fn inbox(&mut self) -> &mut Inbox {
+        &mut self.lease.connection.inbox
+    }
+
+    /// What the caller gets for a head.
+    pub(super) fn answer(mut self, head: Head) -> Answer {
+        let server = Arc::clone(self.server());
+        self.reusable &= head.keeps;
+        let (body, upgraded) = match (head.status, head.length) {
+            (StatusCode::SWITCHING_PROTOCOLS, _) => (Body::Empty, Some(self.tunnel())),
+            (_, Length::Exact(0)) => {
+                self.end();
+                (Body::Empty, None)
+            }
+            (_, Length::Exact(length))
+                if length <= self.lease.connection.inbox.bytes().len() as u64 =>
+            {
+                let body = self.take(length);
+                self.end();
+                (Body::Whole(body), None)
+            }
+            (_, length) => (Body::Stream(Box::pin(Download::new(self, length))), None),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers;
+        Answer {
+            response,
+            server,
+            upgraded,
+        }
+    }
+
+    /// The answer was read to its end. An origin that answered before it had the whole request
+    /// may never want the rest: then the connection is closed, not waited for.
+    pub(super) fn end(mut self) {
+        let inbox = &mut self.lease.connection.inbox;
+        if self.reusable && inbox.is_empty() && self.upload.is_done() {
+            inbox.give_back(&self.lease.shelf.local.buffer);
+            self.lease.shelf.put(self.lease.connection);
+        }
+    }
+
+    /// Sends more of the request if there is more. An origin that reads no more may answer yet.
+    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+        if self.stopped || self.upload.is_done() {
+            return Ok(());
+        }
+        match self.upload.poll_send(&mut self.lease.connection.stream, cx) {
+            Poll::Ready(Err(Stopped::Body(error))) => Err(error),
+            Poll::Ready(Err(Stopped::Origin(_))) => {
+                self.stopped = true;
+                self.reusable = false;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads more of the answer; zero at the end of the stream.
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Connection { stream, inbox } = &mut self.lease.connection;
+        inbox.poll_fill(stream, &self.lease.shelf.local.buffer, cx)
+    }
+
+    /// The next bytes of the answer, `length` at most.
+    pub(super) fn take(&mut self, length: u64) -> Bytes {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        self.lease.connection.inbox.take(length)
+    }
+
+    fn poll_head(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Result<Head, Error>> {
+        self.poll_upload(cx).map_err(Stopped::Body)?;
+        loop {
+            let read = match self.poll_fill(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(Kind::Closed.into())),
+                Poll::Ready(Ok(read)) => read,
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(Error::from(Kind::Closed).because(error)));
+                }
+            };
+            if let Some(head) = self.read_head(asked, read).transpose() {
+                return Poll::Ready(head);
+            }
+        }
+    }
+
+    /// The head of the answer, if it is whole now that `read` more bytes came.
+    fn read_head(&mut self, asked: Asked, read: usize) -> Result<Option<Head>, Error> {
+        let bytes = self.lease.connection.inbox.bytes();
+        let new = bytes.get(bytes.len() - read..).unwrap_or_default();
+        // A head ends with a line: one that comes byte by byte is not parsed as often.
+        if std::mem::replace(&mut self.answered, true) && !new.contains(&b'\n') {
+            return match bytes.len() < answer::HEAD_BYTES {
+                true => Ok(None),
+                false => Err(Kind::BadResponse.into()),
+            };
+        }
+        while let Some(head) = answer::read(&mut self.lease.connection.inbox, asked)? {
+            let is_last = head.status == StatusCode::SWITCHING_PROTOCOLS;
+            if is_last || !head.status.is_informational() {
+                return Ok(Some(head));
+            }
+            self.informational += 1;
+            if self.informational > INFORMATIONAL {
+                return Err(Kind::BadResponse.into());
+            }
+        }
+        Ok(None)
+    }
+
+    fn tunnel(self) -> Tunnel {
+        let Connection { stream, mut inbox } = self.lease.connection;
+        Tunnel::new(stream, inbox.take(usize::MAX), self.lease.in_flight)
     }
 }

@@ -1,18 +1,24 @@
 //! The way out: upstreams over HTTP/1.1, with one keep-alive pool a core.
 //!
-//! A caller prepares a head with [`headers::outbound_headers`] and hands the request to
-//! [`Pool::forward`]; an [`Answer`] or an [`Error`] comes back. Nothing here knows rules, routes
-//! or configuration files, nothing buffers a body, and nothing on the path of a request takes a
-//! lock. What speaks HTTP to an origin stands in `exchange.rs` alone, so that another codec can
-//! take its place.
+//! A caller hands an [`Outbound`] to [`Pool::forward`]; an [`Answer`] or an [`Error`] comes back.
+//! Nothing here knows rules, routes or configuration files, nothing buffers a body, and nothing on
+//! the path of a request takes a lock.
+//!
+//! The codec is our own: `head` writes, `answer` and `chunked` read, `upload` and `download` carry
+//! bodies, `exchange` drives both directions of one `connection` from the one task that waits.
 
+mod alarm;
+mod answer;
 mod balance;
+mod chunked;
+mod connection;
 mod download;
 mod error;
 mod exchange;
-pub mod headers;
+mod head;
+mod headers;
+mod inbox;
 mod pool;
-mod response;
 mod server;
 mod shelf;
 mod tunnel;
@@ -25,11 +31,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderMap, Method, Response, Version};
 
 use crate::body::Body;
 
 pub use error::Error;
+pub use headers::Forwarding;
 pub use pool::Pool;
 pub use server::{Registry, Server};
 pub use tunnel::Tunnel;
@@ -63,11 +70,21 @@ pub enum Balance {
     P2c,
 }
 
-/// A request on its way to an origin.
-pub struct Outbound {
-    /// The request. Its headers went through [`headers::outbound_headers`]; of its target only
-    /// path and query are used; its extensions are dropped.
-    pub request: Request<Body>,
+/// A request on its way to an origin, as the client sent it. What the origin may see of it is
+/// decided here.
+pub struct Outbound<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target in origin form: the path and the query.
+    pub target: &'a str,
+    /// The client's validated fields.
+    pub headers: &'a HeaderMap,
+    /// The version in which they came.
+    pub version: Version,
+    /// What the origin is told about who asks.
+    pub forwarding: Forwarding<'a>,
+    /// The body.
+    pub body: Body,
     /// Whether it is a validated WebSocket handshake, so that a 101 may come back.
     pub upgrade: bool,
 }

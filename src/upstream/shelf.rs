@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::exchange::Connection;
+use super::alarm::Alarm;
+use super::connection::Connection;
+use super::inbox::Shared;
 use crate::clock::Timestamp;
 
 /// How long a connection may stand idle.
@@ -13,10 +15,17 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// The idle connections to one server, the longest idle first.
 pub(super) struct Shelf {
+    pub(super) local: Rc<Local>,
     idle: RefCell<VecDeque<Idle>>,
     max: Cell<usize>,
+}
+
+/// What all exchanges of a core share.
+pub(super) struct Local {
     /// The time of the last pruning: good enough to age by, and no clock is read on a request.
-    now: Rc<Cell<Timestamp>>,
+    pub(super) now: Cell<Timestamp>,
+    pub(super) alarm: Rc<Alarm>,
+    pub(super) buffer: Shared,
 }
 
 struct Idle {
@@ -27,26 +36,26 @@ struct Idle {
 // === impl Shelf ===
 
 impl Shelf {
-    pub(super) fn new(now: Rc<Cell<Timestamp>>) -> Self {
+    pub(super) fn new(local: Rc<Local>) -> Self {
         Self {
+            local,
             idle: RefCell::default(),
             max: Cell::new(0),
-            now,
         }
     }
 
-    /// The connection used last, so that the others can grow old. One that is not ready yet
-    /// stays: its task has still to see that the exchange is over.
-    pub(super) fn take(&self) -> Option<Connection> {
+    /// The connection used last, so that the others can grow old. One that the origin closed, or
+    /// wrote on unasked, is dropped. A request that can be sent `once` only is worth a question to
+    /// the kernel.
+    pub(super) fn take(&self, once: bool) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        let mut at = idle.len();
-        while let Some(next) = at.checked_sub(1) {
-            at = next;
-            let connection = &idle.get(at)?.connection;
-            if connection.is_closed() {
-                idle.remove(at);
-            } else if connection.is_ready() {
-                return idle.remove(at).map(|idle| idle.connection);
+        while let Some(Idle { connection, .. }) = idle.pop_back() {
+            let quiet = match once {
+                true => connection.is_quiet(),
+                false => connection.seems_quiet(),
+            };
+            if quiet {
+                return Some(connection);
             }
         }
         None
@@ -62,21 +71,22 @@ impl Shelf {
     }
 
     pub(super) fn put(&self, connection: Connection) {
-        if connection.is_closed() || self.max.get() == 0 {
+        let max = self.max.get();
+        if max == 0 {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        while idle.len() >= self.max.get() {
+        while idle.len() >= max {
             idle.pop_front();
         }
-        let since = self.now.get();
+        let since = self.local.now.get();
         idle.push_back(Idle { connection, since });
     }
 
     pub(super) fn prune(&self, now: Timestamp) {
         self.idle
             .borrow_mut()
-            .retain(|idle| !idle.connection.is_closed() && now.since(idle.since) < IDLE);
+            .retain(|idle| now.since(idle.since) < IDLE && idle.connection.is_quiet());
     }
 
     pub(super) fn close(&self) {

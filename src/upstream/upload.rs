@@ -1,46 +1,69 @@
-//! A request's body on its way to an origin, with exactly one framing.
+//! A request on its way to an origin: its head, and its body with exactly one framing.
 //!
 //! A body that is not as long as declared is an error, which breaks the connection: it is never
-//! padded, cut or completed. Nothing is buffered but the last frame of a declared length, until
-//! the body's end is sure.
+//! padded, cut or completed. Nothing is buffered but one frame, and the last frame of a declared
+//! length until the body's end is sure.
 
-use std::cell::Cell;
+use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, Uri, Version};
-use http_body::{Body as _, Frame, SizeHint};
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::{Body as _, Frame};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
 
+use super::Outbound;
+use super::answer::plain_number;
 use super::error::{Error, Kind};
-use super::headers::clean_trailers;
-use super::response::{plain_number, sole};
+use super::head;
+use super::headers::{Named, clean_trailers};
 use crate::body::{Body, BodyError};
 
-/// A body on its way out.
+/// How often one poll writes, so that an answer is looked for now and then.
+const WRITES: usize = 8;
+
+/// A request on its way out.
 pub(super) struct Upload {
+    /// The head, or what frames the body: `out`, then `data`, then `tail`.
+    out: Vec<u8>,
+    written: usize,
+    data: Bytes,
+    tail: &'static [u8],
     body: Body,
     framing: Framing,
+    /// The last bytes of a declared length, until it is sure that no more follow.
     last: Option<Bytes>,
-    done: bool,
-    meter: Option<Rc<Meter>>,
+    /// The names of trailers that may follow.
+    announced: Named,
+    /// The whole body was taken.
+    taken: bool,
+    /// The origin has, or may have, a part of it.
+    begun: bool,
+    /// It can be sent twice without harm.
+    repeatable: bool,
+    waits_for_client: bool,
+    /// Something was written since the last look.
+    moved: bool,
 }
 
-/// How a streamed body is doing, seen from outside the connection's task.
-#[derive(Debug, Default)]
-pub(super) struct Meter {
-    frames: Cell<u64>,
-    waiting: Cell<bool>,
-    done: Cell<bool>,
-}
-
-#[derive(Clone, Copy)]
-enum Framing {
+/// Where a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
     /// Bytes still to come.
     Length(u64),
     Chunked,
+}
+
+/// Why nothing more is sent.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The client's body is not what it should be.
+    Body(BodyError),
+    /// The origin reads no more; it may have answered all the same.
+    Origin(io::Error),
 }
 
 /// A body is not as long as declared.
@@ -50,155 +73,222 @@ struct WrongLength;
 // === impl Upload ===
 
 impl Upload {
-    /// An origin-form HTTP/1.1 request with one framing, in its fields and in its body.
-    pub(super) fn frame(request: Request<Body>) -> Result<Request<Self>, Error> {
-        let (mut parts, body) = request.into_parts();
-        let framing = framing(&parts.method, &mut parts.headers, &body)?;
-        // A body declared as empty is complete with its head; whatever it holds is not sent.
+    /// The request with its head as the origin gets it; an error if it cannot be said in HTTP/1.1
+    /// with one meaning.
+    pub(super) fn new(mut outbound: Outbound<'_>) -> Result<Self, Error> {
+        if !head::is_path(outbound.target) {
+            return Err(Kind::RequestTarget.into());
+        }
+        let framing = framing(outbound.headers, &outbound.body)?;
         let body = match framing {
+            // Complete with its head; whatever the body holds is not sent.
             Framing::Length(0) => Body::Empty,
-            _ => body,
+            _ => std::mem::take(&mut outbound.body),
         };
-        parts.uri = origin_form(parts.uri);
-        parts.version = Version::HTTP_11;
-        parts.extensions.clear();
-        Ok(Request::from_parts(parts, Self::new(body, framing)))
-    }
-
-    fn new(body: Body, framing: Framing) -> Self {
-        Self {
-            last: None,
-            done: body.is_end_stream(),
-            meter: matches!(body, Body::Stream(_)).then(Rc::default),
-            body,
+        let taken = body.is_end_stream() && framing == Framing::Length(0);
+        Ok(Self {
+            out: head::write(&outbound, framing),
+            written: 0,
+            data: Bytes::new(),
+            tail: b"",
             framing,
-        }
+            last: None,
+            announced: match framing {
+                Framing::Chunked => head::announced(outbound.headers),
+                Framing::Length(_) => Named::new(),
+            },
+            taken,
+            begun: false,
+            // RFC 9110, section 9.2.2.
+            repeatable: taken && outbound.method.is_idempotent(),
+            waits_for_client: false,
+            moved: false,
+            body,
+        })
     }
 
-    /// Whether a request can be sent twice without harm: RFC 9110, section 9.2.2.
-    pub(super) fn is_repeatable(request: &Request<Self>) -> bool {
-        request.method().is_idempotent() && request.body().done
-    }
-
-    /// The same request once more, if it is repeatable.
-    pub(super) fn copy(request: &Request<Self>) -> Option<Request<Self>> {
-        if !Self::is_repeatable(request) {
-            return None;
-        }
-        let mut copy = Request::new(Self::new(Body::Empty, Framing::Length(0)));
-        *copy.method_mut() = request.method().clone();
-        *copy.uri_mut() = request.uri().clone();
-        *copy.headers_mut() = request.headers().clone();
-        Some(copy)
-    }
-
-    /// How it is doing; `None`: there is nothing to wait for.
-    pub(super) fn meter(&self) -> Option<Rc<Meter>> {
-        self.meter.clone()
-    }
-
-    fn finish(&mut self) {
-        self.done = true;
-        if let Some(meter) = &self.meter {
-            meter.done.set(true);
-        }
-    }
-
-    /// What to send for a frame that came; `None`: poll again.
-    fn take(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, BodyError> {
-        match (frame.into_data(), self.framing) {
-            (Ok(data), Framing::Length(left)) => self.take_of(data, left),
-            (Ok(data), Framing::Chunked) => Ok(Some(Frame::data(data))),
-            (Err(frame), Framing::Chunked) => Ok(frame.into_trailers().ok().and_then(trailers)),
-            // A body of known length has no trailers in HTTP/1.1.
-            (Err(_), Framing::Length(_)) => Ok(None),
-        }
-    }
-
-    fn take_of(&mut self, data: Bytes, left: u64) -> Result<Option<Frame<Bytes>>, BodyError> {
-        let left = left.checked_sub(data.len() as u64).ok_or(WrongLength)?;
-        self.framing = Framing::Length(left);
-        if left > 0 || data.is_empty() {
-            return Ok((!data.is_empty()).then(|| Frame::data(data)));
-        }
-        // The codec stops polling at the declared length, so the last bytes wait for the end.
-        if !self.body.is_end_stream() {
-            self.last = Some(data);
-            return Ok(None);
-        }
-        self.finish();
-        Ok(Some(Frame::data(data)))
-    }
-
-    fn end(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
-        if matches!(self.framing, Framing::Length(1..)) {
-            return Some(Err(WrongLength.into()));
-        }
-        self.finish();
-        self.last.take().map(|data| Ok(Frame::data(data)))
-    }
-}
-
-impl http_body::Body for Upload {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        while !self.done {
-            let polled = Pin::new(&mut self.body).poll_frame(cx);
-            if let Some(meter) = &self.meter {
-                meter.note(polled.is_pending());
-            }
-            match polled {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(None) => return Poll::Ready(self.end()),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Some(frame) = self.take(frame).transpose() {
-                        return Poll::Ready(Some(frame));
-                    }
-                }
-            }
-        }
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.done
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.framing {
-            Framing::Length(left) => SizeHint::with_exact(left),
-            Framing::Chunked => SizeHint::default(),
-        }
-    }
-}
-
-// === impl Meter ===
-
-impl Meter {
-    fn note(&self, waiting: bool) {
-        self.waiting.set(waiting);
-        if !waiting {
-            self.frames.set(self.frames.get() + 1);
-        }
-    }
-
-    /// Whether the whole body was handed to the connection.
+    /// Whether all of it was written.
     pub(super) fn is_done(&self) -> bool {
-        self.done.get()
+        self.taken && self.is_written()
+    }
+
+    /// Whether it can be sent twice without harm.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.repeatable
+    }
+
+    /// Begins again, for another connection; `false`: the first origin may have acted on it.
+    pub(super) fn rewind(&mut self) -> bool {
+        if self.begun && !self.repeatable {
+            return false;
+        }
+        // Of a request without a body nothing but the head was ever in `out`.
+        self.written = 0;
+        self.begun = false;
+        true
     }
 
     /// Whether the origin cannot be blamed for silence: the client is the slow one, or more was
-    /// sent since `seen`, which is brought up to date.
-    pub(super) fn excuses(&self, seen: &mut u64) -> bool {
-        let frames = self.frames.get();
-        let moved = std::mem::replace(seen, frames) != frames;
-        moved || (self.waiting.get() && !self.done.get())
+    /// sent since the last time.
+    pub(super) fn excuses(&mut self) -> bool {
+        let moved = std::mem::take(&mut self.moved);
+        !matches!(self.body, Body::Empty) && (moved || (self.waits_for_client && !self.taken))
+    }
+
+    /// Sends as much as the client gives and the origin takes.
+    pub(super) fn poll_send(
+        &mut self,
+        stream: &mut TcpStream,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        for _ in 0..WRITES {
+            if !self.taken && self.data.is_empty() && self.tail.is_empty() {
+                self.load(cx).map_err(Stopped::Body)?;
+            }
+            if self.is_written() {
+                return if self.taken {
+                    Poll::Ready(Ok(()))
+                } else {
+                    Poll::Pending
+                };
+            }
+            ready!(self.poll_write(stream, cx)).map_err(Stopped::Origin)?;
+        }
+        if self.is_done() {
+            return Poll::Ready(Ok(()));
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn is_written(&self) -> bool {
+        self.written == self.out.len() && self.data.is_empty() && self.tail.is_empty()
+    }
+
+    fn poll_write(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let out = self.out.get(self.written..).unwrap_or_default();
+        let stream = Pin::new(stream);
+        let polled = if self.data.is_empty() && self.tail.is_empty() {
+            stream.poll_write(cx, out)
+        } else {
+            let parts = [out, &self.data, self.tail].map(IoSlice::new);
+            stream.poll_write_vectored(cx, &parts)
+        };
+        match ready!(polled)? {
+            0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            written => {
+                self.advance(written);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.begun = true;
+        self.moved = true;
+        let out = written.min(self.out.len() - self.written);
+        self.written += out;
+        written -= out;
+        let data = written.min(self.data.len());
+        self.data.advance(data);
+        written -= data;
+        self.tail = self.tail.get(written..).unwrap_or_default();
+    }
+
+    /// Takes the next frame of the body, if it is there.
+    fn load(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+        while !self.taken && self.data.is_empty() {
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            self.waits_for_client = polled.is_pending();
+            match polled {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(None) => self.end()?,
+                Poll::Ready(Some(frame)) => self.take(frame?)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: Frame<Bytes>) -> Result<(), BodyError> {
+        match (frame.into_data(), self.framing) {
+            (Ok(data), _) if data.is_empty() => {}
+            (Ok(data), Framing::Length(left)) => self.take_of(data, left)?,
+            (Ok(data), Framing::Chunked) => self.chunk(data),
+            (Err(frame), Framing::Chunked) => {
+                self.last_chunk(frame.into_trailers().unwrap_or_default());
+            }
+            // A body of known length has no trailers in HTTP/1.1.
+            (Err(_), Framing::Length(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn take_of(&mut self, data: Bytes, left: u64) -> Result<(), BodyError> {
+        let left = left.checked_sub(data.len() as u64).ok_or(WrongLength)?;
+        self.framing = Framing::Length(left);
+        if left > 0 {
+            self.data = data;
+        } else if self.body.is_end_stream() {
+            self.data = data;
+            self.taken = true;
+        } else {
+            self.last = Some(data);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), BodyError> {
+        match self.framing {
+            Framing::Length(1..) => return Err(WrongLength.into()),
+            Framing::Length(0) => {
+                self.data = self.last.take().unwrap_or_default();
+                self.taken = true;
+            }
+            Framing::Chunked => self.last_chunk(HeaderMap::new()),
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, data: Bytes) {
+        self.forget_written();
+        // Writing to memory cannot fail.
+        let _ = write!(self.out, "{:x}\r\n", data.len());
+        self.data = data;
+        self.tail = b"\r\n";
+    }
+
+    fn last_chunk(&mut self, mut trailers: HeaderMap) {
+        self.forget_written();
+        clean_trailers(&mut trailers);
+        self.out.extend_from_slice(b"0\r\n");
+        for (name, value) in &trailers {
+            if self.announced.contains(name) {
+                self.out.extend_from_slice(name.as_str().as_bytes());
+                self.out.extend_from_slice(b": ");
+                self.out.extend_from_slice(value.as_bytes());
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+        self.out.extend_from_slice(b"\r\n");
+        self.taken = true;
+    }
+
+    fn forget_written(&mut self) {
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        }
+    }
+}
+
+// === impl Stopped ===
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Body(error) => Error::from(Kind::RequestBody).because(error),
+            Stopped::Origin(error) => Error::from(Kind::Closed).because(error),
+        }
     }
 }
 
@@ -212,52 +302,32 @@ impl std::fmt::Display for WrongLength {
 
 impl std::error::Error for WrongLength {}
 
-/// The framing of a body, with the header fields made to say the same.
-fn framing(method: &Method, headers: &mut HeaderMap, body: &Body) -> Result<Framing, Error> {
+/// The one framing of a body: the declared length, the known length, or chunks.
+fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
     let declared = declared(headers)?;
-    headers.remove(TRANSFER_ENCODING);
     let length = if body.is_end_stream() {
         Some(0)
     } else {
-        declared.or(body.size_hint().exact())
+        declared.or_else(|| body.size_hint().exact())
     };
     if declared.is_some() && declared != length {
-        return Err(Error::from(Kind::RequestBody).because(WrongLength));
-    }
-    match length {
-        Some(0) if declared.is_none() && !expects_body(method) => {}
-        Some(_) if declared.is_some() => {}
-        Some(length) => drop(headers.insert(CONTENT_LENGTH, length.into())),
-        // Said outright, for without it the codec drops the body of a GET.
-        None => drop(headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))),
+        return Err(unclear());
     }
     Ok(length.map_or(Framing::Chunked, Framing::Length))
 }
 
 fn declared(headers: &HeaderMap) -> Result<Option<u64>, Error> {
-    let unclear = || Error::from(Kind::RequestBody).because(WrongLength);
-    match sole(headers, CONTENT_LENGTH).map_err(|_| unclear())? {
-        None => Ok(None),
-        Some(value) => plain_number(value).map(Some).ok_or_else(unclear),
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(None),
+        (Some(line), None) => match plain_number(line.as_bytes()) {
+            Some(length) => Ok(Some(length)),
+            None => Err(unclear()),
+        },
+        _ => Err(unclear()),
     }
 }
 
-/// RFC 9110, section 8.6: a method that anticipates content says so when there is none.
-fn expects_body(method: &Method) -> bool {
-    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
-}
-
-/// RFC 9112, section 3.2.1.
-fn origin_form(uri: Uri) -> Uri {
-    if uri.scheme().is_none() && uri.authority().is_none() {
-        return uri;
-    }
-    let mut parts = http::uri::Parts::default();
-    parts.path_and_query = uri.into_parts().path_and_query;
-    Uri::from_parts(parts).unwrap_or_default()
-}
-
-fn trailers(mut trailers: HeaderMap) -> Option<Frame<Bytes>> {
-    clean_trailers(&mut trailers);
-    (!trailers.is_empty()).then(|| Frame::trailers(trailers))
+fn unclear() -> Error {
+    Error::from(Kind::RequestBody).because(WrongLength)
 }

@@ -42,7 +42,7 @@ async fn a_body_that_breaks_its_promise_breaks_the_connection() {
             (error.reason(), error.status().as_u16()),
             ("request_body", 400)
         );
-        assert!(error.is_request_body());
+        assert!(error.is_bad_request());
         let seen = seen.await.unwrap();
         let body = seen.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         assert!(longest.starts_with(body), "{length} {parts:?}: {seen:?}");

@@ -6,7 +6,10 @@ use http::header::HeaderName;
 use http::{HeaderValue, StatusCode, Version};
 
 use super::HeaderMap;
-use crate::upstream::headers::{Forwarding, inbound_headers, outbound_headers};
+use super::head::written;
+use crate::upstream::Forwarding;
+use crate::upstream::answer::{self, Asked};
+use crate::upstream::inbox::Inbox;
 
 type Fields = [(&'static str, &'static str)];
 
@@ -60,11 +63,13 @@ fn beyond(
     forwarding: &Forwarding<'_>,
     upgrade: bool,
 ) -> Vec<(String, String)> {
-    let mut headers = map(fields);
-    outbound_headers(&mut headers, Version::HTTP_11, forwarding, upgrade);
-    let mut plain = HeaderMap::new();
-    outbound_headers(&mut plain, Version::HTTP_11, forwarding, false);
-    let plain = list(&plain);
+    let headers = written(&map(fields), Version::HTTP_11, forwarding, upgrade);
+    let plain = list(&written(
+        &HeaderMap::new(),
+        Version::HTTP_11,
+        forwarding,
+        false,
+    ));
     let mut all = list(&headers);
     all.retain(|field| !plain.contains(field));
     all
@@ -186,8 +191,7 @@ fn what_only_a_trusted_proxy_may_say() {
 
 /// The value of one field at the origin, its lines joined by `|`.
 fn sent(fields: &Fields, forwarding: &Forwarding<'_>, name: &str) -> String {
-    let mut headers = map(fields);
-    outbound_headers(&mut headers, Version::HTTP_11, forwarding, false);
+    let headers = written(&map(fields), Version::HTTP_11, forwarding, false);
     let lines = headers.get_all(name).iter().map(|v| v.to_str().unwrap());
     lines.collect::<Vec<_>>().join("|")
 }
@@ -311,8 +315,8 @@ fn the_cookie_crumbs_of_http_2_are_one_field() {
         (Version::HTTP_2, "a=1; b=2; c=3"),
         (Version::HTTP_11, "a=1|b=2|c=3"),
     ] {
-        let mut headers = map(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
-        outbound_headers(&mut headers, version, &untrusted(), false);
+        let headers = map(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
+        let headers = written(&headers, version, &untrusted(), false);
         let found = headers
             .get_all("cookie")
             .iter()
@@ -354,8 +358,17 @@ fn what_origins_answer() {
         ),
     ];
     for (status, sent, arrived) in cases {
-        let mut headers = map(sent);
-        inbound_headers(&mut headers, StatusCode::from_u16(*status).unwrap());
-        assert_eq!(list(&headers), list(&map(arrived)), "{status} {sent:?}");
+        let lines: String = sent.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+        let bytes = format!("HTTP/1.1 {status} Fine\r\n{lines}\r\n");
+        let mut inbox = Inbox::from(bytes.as_bytes());
+        let upgrade = *status == 101;
+        let asked = Asked::new(&http::Method::GET, upgrade);
+        let head = answer::read(&mut inbox, asked).unwrap().unwrap();
+        assert_eq!(head.status, StatusCode::from_u16(*status).unwrap());
+        assert_eq!(
+            list(&head.headers),
+            list(&map(arrived)),
+            "{status} {sent:?}"
+        );
     }
 }

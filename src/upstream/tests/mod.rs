@@ -3,6 +3,9 @@
 
 mod balance;
 mod bodies;
+mod chunked;
+mod early;
+mod head;
 mod headers;
 mod reuse;
 mod speech;
@@ -11,7 +14,7 @@ mod upgrade;
 
 use std::cell::Cell;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +26,7 @@ use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Answer, Error, Outbound, Pool, Registry, Server, Upstream};
+use super::{Answer, Error, Forwarding, Outbound, Pool, Registry, Server, Upstream};
 use crate::body::Body;
 use crate::clock::Clock;
 
@@ -58,10 +61,8 @@ impl Bed {
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Answer, Error> {
-        let outbound = Outbound {
-            request,
-            upgrade: false,
-        };
+        let (parts, body) = request.into_parts();
+        let outbound = outbound(&parts, body);
         self.pool.forward(&self.upstream, outbound).await
     }
 
@@ -111,6 +112,23 @@ impl Origin {
         .await
     }
 
+    /// Answers every request at once but for the end of its body, which waits for the gate.
+    async fn holding_back(gate: &Rc<tokio::sync::Semaphore>) -> Self {
+        let gate = Rc::clone(gate);
+        Self::playing(move |_, mut stream| {
+            let gate = Rc::clone(&gate);
+            async move {
+                while !head(&mut stream).await.is_empty() {
+                    let (first, last) = OK.split_at(OK.len() - 1);
+                    stream.write_all(first.as_bytes()).await.unwrap();
+                    gate.acquire().await.unwrap().forget();
+                    stream.write_all(last.as_bytes()).await.unwrap();
+                }
+            }
+        })
+        .await
+    }
+
     /// Answers each connection's first request with the bytes at its number, then closes.
     async fn closing_after(answers: &'static [&'static str]) -> Self {
         Self::playing(move |number, mut stream| async move {
@@ -122,6 +140,29 @@ impl Origin {
 }
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// A request of a client that nobody vouches for.
+fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
+    Outbound {
+        method: &parts.method,
+        target: parts
+            .uri
+            .path_and_query()
+            .map_or("", |target| target.as_str()),
+        headers: &parts.headers,
+        version: parts.version,
+        forwarding: Forwarding {
+            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            trusted_peer: false,
+            host: "a.test",
+            https: false,
+            request_id: "id-1",
+        },
+        body,
+        upgrade: parts.headers.contains_key("upgrade"),
+    }
+}
 
 fn get(path: &str) -> Request<Body> {
     let request = Request::get(path).header("host", "a.test");

@@ -33,17 +33,33 @@ async fn chunked_and_posted_exchanges_are_reused_too() {
 
 #[tokio::test(flavor = "local")]
 async fn requests_at_the_same_time_have_connections_of_their_own() {
-    let origin = Origin::answering(OK).await;
+    let gate = Rc::new(tokio::sync::Semaphore::new(0));
+    let origin = Origin::holding_back(&gate).await;
     let bed = Bed::to(&[origin.address]);
     let one = bed.send(get("/")).await.unwrap();
     let two = bed.send(get("/")).await.unwrap();
     assert_eq!(bed.server(0).in_flight(), 2);
+    gate.add_permits(2);
     assert_eq!(
         (text(one).await, text(two).await),
         ("ok".into(), "ok".into())
     );
     assert_eq!((origin.accepted.get(), bed.pool.idle()), (2, 2));
     assert_eq!(bed.server(0).in_flight(), 0);
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_answer_that_came_whole_frees_its_connection_before_it_is_read() {
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[origin.address]);
+    let one = bed.send(get("/")).await.unwrap();
+    assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (1, 0));
+    let two = bed.send(get("/")).await.unwrap();
+    assert_eq!(
+        (text(one).await, text(two).await),
+        ("ok".into(), "ok".into())
+    );
+    assert_eq!(origin.accepted.get(), 1);
 }
 
 #[tokio::test(flavor = "local")]
@@ -235,6 +251,17 @@ async fn an_origin_s_wish_to_close_is_kept() {
 }
 
 #[tokio::test(flavor = "local")]
+async fn a_204_that_announces_a_body_closes_its_connection() {
+    for field in ["content-length: 2", "transfer-encoding: chunked"] {
+        let bytes = format!("HTTP/1.1 204 No Content\r\n{field}\r\n\r\n");
+        let origin = Origin::answering(bytes).await;
+        let bed = Bed::to(&[origin.address]);
+        assert_eq!(bed.get().await.unwrap().0, 204);
+        assert_eq!(bed.pool.idle(), 0);
+    }
+}
+
+#[tokio::test(flavor = "local")]
 async fn an_answer_before_the_whole_request_closes_the_connection() {
     let (sender, body) = channel();
     let origin = Origin::answering(OK).await;
@@ -249,7 +276,8 @@ async fn an_answer_before_the_whole_request_closes_the_connection() {
 
 #[tokio::test(flavor = "local")]
 async fn idle_connections_are_bounded() {
-    let origin = Origin::answering(OK).await;
+    let gate = Rc::new(tokio::sync::Semaphore::new(0));
+    let origin = Origin::holding_back(&gate).await;
     let mut bed = Bed::to(&[origin.address]);
     for max in [2, 0] {
         bed.upstream.max_idle_per_server = max;
@@ -257,6 +285,7 @@ async fn idle_connections_are_bounded() {
         for _ in 0..4 {
             answers.push(bed.send(get("/")).await.unwrap());
         }
+        gate.add_permits(4);
         for answer in answers {
             assert_eq!(text(answer).await, "ok");
         }
@@ -283,9 +312,11 @@ async fn connections_grow_old() {
 #[tokio::test(flavor = "local")]
 async fn the_connection_used_last_is_used_next() {
     let clock = ManualClock::at(Timestamp::from_secs(1_000));
-    let origin = Origin::answering(OK).await;
+    let gate = Rc::new(tokio::sync::Semaphore::new(0));
+    let origin = Origin::holding_back(&gate).await;
     let bed = Bed::with_clock(&[origin.address], Clock::Manual(clock.clone()));
     let answers = (bed.send(get("/")).await, bed.send(get("/")).await);
+    gate.add_permits(6);
     text(answers.0.unwrap()).await;
     text(answers.1.unwrap()).await;
     for _ in 0..4 {
@@ -308,13 +339,15 @@ async fn pruning_drops_what_an_origin_closed() {
 
 #[tokio::test(flavor = "local")]
 async fn a_server_that_is_gone_loses_its_connections() {
-    let origin = Origin::answering(OK).await;
+    let gate = Rc::new(tokio::sync::Semaphore::new(1));
+    let origin = Origin::holding_back(&gate).await;
     let bed = Bed::to(&[origin.address]);
     assert_eq!(bed.get().await.unwrap().1, "ok");
     bed.pool.retain(&bed.upstream.servers);
     assert_eq!(bed.pool.idle(), 1);
     let late = bed.send(get("/")).await.unwrap();
     bed.pool.retain(&[]);
+    gate.add_permits(1);
     assert_eq!(text(late).await, "ok");
     assert_eq!(bed.pool.idle(), 0);
 }

@@ -1,7 +1,8 @@
 //! What is said to an origin, byte by byte, and what is accepted from one.
 
 use super::*;
-use crate::upstream::headers::{clean_trailers, outbound_target};
+use crate::upstream::head::is_path;
+use crate::upstream::headers::clean_trailers;
 
 /// The request as the origin got it: its head and, up to `end`, its body.
 async fn said(request: Request<Body>, end: &'static str) -> String {
@@ -24,7 +25,12 @@ async fn said(request: Request<Body>, end: &'static str) -> String {
 #[tokio::test(flavor = "local")]
 async fn a_request_without_a_body_has_no_framing() {
     let said = said(get("/a?b=c"), "\r\n\r\n").await;
-    assert_eq!(said, "GET /a?b=c HTTP/1.1\r\nhost: a.test\r\n\r\n");
+    assert_eq!(
+        said,
+        "GET /a?b=c HTTP/1.1\r\nhost: a.test\r\nx-forwarded-for: 127.0.0.1\r\n\
+         x-real-ip: 127.0.0.1\r\nx-forwarded-host: a.test\r\nx-forwarded-proto: http\r\n\
+         x-request-id: id-1\r\n\r\n"
+    );
 }
 
 #[tokio::test(flavor = "local")]
@@ -76,15 +82,22 @@ async fn other_transfer_codings_are_replaced() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_target_is_in_origin_form() {
-    for (uri, line) in [
-        ("http://b.test/x?y", "GET /x?y HTTP/1.1\r\n"),
-        ("https://b.test", "GET / HTTP/1.1\r\n"),
-        ("/x", "GET /x HTTP/1.1\r\n"),
-    ] {
-        let said = said(get(uri), "\r\n\r\n").await;
-        assert!(said.starts_with(line), "{uri}: {said}");
+async fn a_target_that_is_not_a_path_is_not_sent() {
+    let origin = Origin::answering(OK).await;
+    let bed = Bed::to(&[origin.address]);
+    let (parts, _) = get("/").into_parts();
+    for target in ["", "*", "a.test:80", "http://a/", "/ HTTP/1.1\r\nx: y\r\n"] {
+        let mut outbound = outbound(&parts, Body::Empty);
+        outbound.target = target;
+        let answer = bed.pool.forward(&bed.upstream, outbound).await;
+        let error = answer.err().unwrap();
+        assert_eq!(
+            (error.reason(), error.status().as_u16()),
+            ("request_target", 400)
+        );
+        assert!(error.is_bad_request());
     }
+    assert_eq!(origin.accepted.get(), 0);
 }
 
 #[tokio::test(flavor = "local")]
@@ -304,12 +317,22 @@ fn what_trailers_may_say() {
 
 #[test]
 fn a_target_is_a_path() {
-    for path in ["/", "/a?b", "//a/b", "/a%2Fb", "/?"] {
-        let uri = outbound_target(path).unwrap();
-        assert_eq!(uri.to_string(), path);
-        assert!(uri.authority().is_none());
+    for path in ["/", "/a?b", "//a/b", "/a%2Fb", "/?", "/\u{e4}"] {
+        assert!(is_path(path), "{path:?}");
     }
-    for other in ["*", "a", "http://a/", "", "/a b"] {
-        assert_eq!(outbound_target(other), None, "{other:?}");
+    for other in [
+        "*",
+        "a",
+        "http://a/",
+        "",
+        "?",
+        "/a b",
+        "/a#b",
+        "/a\rb",
+        "/a\nb",
+        "/\0",
+        "/\x7f",
+    ] {
+        assert!(!is_path(other), "{other:?}");
     }
 }

@@ -5,15 +5,12 @@ use super::*;
 const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
      Upgrade: WebSocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-fn handshake() -> Outbound {
+fn handshake() -> Request<Body> {
     let mut request = get("/chat");
     for (name, value) in [("connection", "upgrade"), ("upgrade", "websocket")] {
         request.headers_mut().insert(name, value.parse().unwrap());
     }
-    Outbound {
-        request,
-        upgrade: true,
-    }
+    request
 }
 
 #[tokio::test(flavor = "local")]
@@ -28,7 +25,7 @@ async fn bytes_flow_both_ways_after_a_101() {
     })
     .await;
     let bed = Bed::to(&[origin.address]);
-    let answer = bed.pool.forward(&bed.upstream, handshake()).await.unwrap();
+    let answer = bed.send(handshake()).await.unwrap();
     assert_eq!(answer.response.status(), 101);
     assert_eq!(answer.response.headers()["connection"], "upgrade");
     assert_eq!(answer.response.headers()["upgrade"], "websocket");
@@ -54,7 +51,7 @@ async fn bytes_flow_both_ways_after_a_101() {
 async fn an_origin_may_decline() {
     let origin = Origin::answering(OK).await;
     let bed = Bed::to(&[origin.address]);
-    let answer = bed.pool.forward(&bed.upstream, handshake()).await.unwrap();
+    let answer = bed.send(handshake()).await.unwrap();
     assert!(answer.upgraded.is_none());
     assert_eq!(text(answer).await, "ok");
     assert_eq!(bed.pool.idle(), 1);
@@ -68,7 +65,7 @@ async fn another_protocol_is_refused() {
     ] {
         let origin = Origin::answering(bytes).await;
         let bed = Bed::to(&[origin.address]);
-        let error = bed.pool.forward(&bed.upstream, handshake()).await.err();
+        let error = bed.send(handshake()).await.err();
         assert_eq!(error.unwrap().reason(), "bad_response");
     }
 }
