@@ -8,6 +8,7 @@ mod core;
 mod enter;
 mod forward;
 mod line;
+mod outlive;
 mod record;
 mod settle;
 mod stop;
@@ -51,7 +52,10 @@ pub async fn connection(
     let connection = Rc::new(connection);
     let handler = {
         let core = core.clone();
-        move |incoming| request(core.clone(), connection.clone(), listener, incoming)
+        move |incoming| {
+            let request = request(core.clone(), connection.clone(), listener, incoming);
+            outlive::outlive(core.clone(), request)
+        }
     };
     let ended = stream.serve(&limits, watch, handler).await;
     core.connection_ended(&ended);
@@ -93,9 +97,11 @@ async fn request(
 
     let mut sent = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
-            stop::block(&snapshot, &asked, incoming, rule, retry_after).await
+            stop::block(&snapshot, &asked, incoming, &visit.meter, rule, retry_after).await
         }
-        Verdict::Shadow { rule } => stop::shadow(&snapshot, &asked, incoming, rule).await,
+        Verdict::Shadow { rule } => {
+            stop::shadow(&snapshot, &asked, incoming, &visit.meter, rule).await
+        }
         Verdict::Forward => {
             let forward = Forward {
                 core: &core,

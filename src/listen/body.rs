@@ -4,6 +4,7 @@
 //! this one (RFC 9112, 9.3). Where it is not read to its end, the connection must be closed after
 //! the answer: hyper does so, and never takes what is left of a body for a request.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -14,36 +15,47 @@ use hyper::body::{Body, Incoming};
 pub enum Drained {
     /// It was read to its end; the connection can go on.
     Whole,
-    /// It was too long, too slow or broken; the connection must close after the answer.
-    TooMuch,
+    /// It is longer than allowed; the connection must close after the answer.
+    TooLong,
+    /// It did not come in time; the connection must close after the answer.
+    TooSlow,
+    /// It broke off, or has no meaning; the connection must close after the answer.
+    Broken,
 }
 
 /// Reads `body` to its end and forgets it, up to `max_bytes` and for no longer than `within`.
 ///
 /// Not for a request with `Expect: 100-continue` whose body was not asked for yet: reading is
 /// what makes hyper ask for it. Drop such a body and close.
-pub async fn drain_body(body: Incoming, max_bytes: u64, within: Duration) -> Drained {
+///
+/// What is not read must live until the answer has ended: HTTP/2 resets the stream when it goes.
+/// `read` counts the bytes.
+pub async fn drain_body(
+    body: &mut Incoming,
+    max_bytes: u64,
+    within: Duration,
+    read: &Cell<u64>,
+) -> Drained {
     if body.is_end_stream() {
         return Drained::Whole;
     }
     if body.size_hint().lower() > max_bytes {
-        return Drained::TooMuch;
+        return Drained::TooLong;
     }
-    tokio::time::timeout(within, read_out(body, max_bytes))
+    tokio::time::timeout(within, read_out(body, max_bytes, read))
         .await
-        .unwrap_or(Drained::TooMuch)
+        .unwrap_or(Drained::TooSlow)
 }
 
-async fn read_out(mut body: Incoming, max_bytes: u64) -> Drained {
-    let mut left = max_bytes;
+async fn read_out(body: &mut Incoming, max_bytes: u64, read: &Cell<u64>) -> Drained {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
-            return Drained::TooMuch;
+            return Drained::Broken;
         };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-        match left.checked_sub(bytes) {
-            Some(rest) => left = rest,
-            None => return Drained::TooMuch,
+        read.set(read.get() + bytes);
+        if read.get() > max_bytes {
+            return Drained::TooLong;
         }
     }
     Drained::Whole

@@ -164,7 +164,7 @@ where
     let handler = Rc::new(handler);
     let service = service_fn({
         let watch = watch.clone();
-        move |request| Box::pin(answer(&watch, Protocol::Http2, &handler, request))
+        move |request| answer(&watch, Protocol::Http2, &handler, request)
     });
     let stream = Batched::new(stream);
     let mut http = pin!(http2(limits).serve_connection(TokioIo::new(stream.clone()), service));

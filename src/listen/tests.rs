@@ -118,7 +118,7 @@ impl Site {
     async fn answer(self, request: Request<Incoming>) -> Response<Body> {
         self.seen.set(self.seen.get() + 1);
         let path = request.uri().path().to_owned();
-        let body = request.into_body();
+        let mut body = request.into_body();
         match path.as_str() {
             "/held" => self.release.notified().await,
             "/panic" => panic!("a handler's own"),
@@ -132,7 +132,8 @@ impl Site {
                 return Response::new(Body::from(size.to_string()));
             }
             "/drain" => {
-                let drained = drain_body(body, 1024, Duration::from_millis(300)).await;
+                let wait = Duration::from_millis(300);
+                let drained = drain_body(&mut body, 1024, wait, &Cell::default()).await;
                 return Response::new(Body::from(format!("{drained:?}")));
             }
             "/ignore" => drop(body),

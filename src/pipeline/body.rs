@@ -41,6 +41,14 @@ struct Metered {
     max: u64,
 }
 
+/// A body that the gateway has read, or what it has left of it.
+pub struct Rest {
+    /// How far the reading came.
+    pub drained: Drained,
+    /// Kept until the answer has ended, for HTTP/2 resets the stream when it goes.
+    pub incoming: Incoming,
+}
+
 /// The body of a request to an origin.
 pub fn streamed(incoming: Incoming, max: Option<u64>, meter: &Rc<Meter>) -> Body {
     if incoming.is_end_stream() {
@@ -53,19 +61,21 @@ pub fn streamed(incoming: Incoming, max: Option<u64>, meter: &Rc<Meter>) -> Body
     })
 }
 
-/// Reads the body of a request that was refused, within a bound; `false`: the connection must
-/// close.
-pub async fn discard(incoming: Incoming, headers: &HeaderMap) -> bool {
+/// Reads the body of a request that the gateway answers itself, within a bound.
+pub async fn discard(mut incoming: Incoming, headers: &HeaderMap, meter: &Meter) -> Rest {
     // To read is to ask for a body that the client has not sent yet (RFC 9110, 10.1.1).
-    if headers.contains_key(EXPECT) {
-        return incoming.is_end_stream();
-    }
-    drain_body(incoming, UNWANTED, UNWANTED_WAIT).await == Drained::Whole
+    let drained = match headers.contains_key(EXPECT) && !incoming.is_end_stream() {
+        true => Drained::TooSlow,
+        false => drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await,
+    };
+    Rest { drained, incoming }
 }
 
-/// Reads the body of a shadowed request as an origin would; `false`: the connection must close.
-pub async fn swallow(incoming: Incoming, max: Option<u64>) -> bool {
-    drain_body(incoming, max.unwrap_or(SHADOWED), SHADOWED_WAIT).await == Drained::Whole
+/// Reads the body of a shadowed request as an origin would.
+pub async fn swallow(mut incoming: Incoming, max: Option<u64>, meter: &Meter) -> Rest {
+    let max = max.unwrap_or(SHADOWED);
+    let drained = drain_body(&mut incoming, max, SHADOWED_WAIT, &meter.bytes).await;
+    Rest { drained, incoming }
 }
 
 // === impl Metered ===

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 
+use crate::action::Fault;
 use crate::facts::Malformed;
 use crate::listen::{self, Deadlines, Drain};
 use crate::observe::ProtocolError;
@@ -25,6 +26,8 @@ pub struct Core {
     pub deadlines: Rc<Deadlines>,
     /// Whether the gateway is stopping.
     pub drain: Drain,
+    /// Requests that are finished though their clients have left.
+    pub outlived: Cell<usize>,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
     ids: Ids,
 }
@@ -46,6 +49,7 @@ impl Core {
             pool,
             deadlines,
             drain,
+            outlived: Cell::new(0),
             snapshot,
             ids: Ids::new(),
             live,
@@ -75,6 +79,15 @@ impl Core {
             | Malformed::Twin
             | Malformed::ConnectionField => ProtocolError::Malformed,
         });
+    }
+
+    /// Counts a fault that is the client's.
+    pub fn fault(&self, fault: Fault) {
+        match fault {
+            Fault::BodyTooLarge => self.protocol_error(ProtocolError::BodyTooLarge),
+            Fault::Misdirected => self.protocol_error(ProtocolError::Misdirected),
+            _ => {}
+        }
     }
 
     /// Says at the debug level why a client did not get through its handshake.

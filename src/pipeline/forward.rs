@@ -9,12 +9,13 @@ use http::{HeaderValue, Response, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
-use super::body::{self, Meter};
+use super::body::{self, Meter, Rest};
 use super::{Core, Visit, tunnel};
 use crate::action::{self, Asked, Fault, Redirect};
 use crate::body::Body;
 use crate::decision::Decision;
 use crate::facts::{RequestFacts, ResponseFacts};
+use crate::listen::Drained;
 use crate::observe::{Count, UpstreamMetrics};
 use crate::snapshot::{Snapshot, Target};
 use crate::upstream::{Answer, Error, Forwarding, Outbound, Server, Upstream};
@@ -45,6 +46,8 @@ pub struct Sent {
     pub took: Option<Duration>,
     /// Why the upstream gave no answer.
     pub error: Option<&'static str>,
+    /// What is left of the request's body, until the answer has ended.
+    pub unread: Option<Incoming>,
 }
 
 // === impl Forward ===
@@ -66,15 +69,15 @@ impl Forward<'_, '_> {
         match target {
             None => self.fault(Fault::NoRoute, incoming).await,
             Some(Target::Reply(reply)) => {
-                let whole = body::discard(incoming, self.asked.headers).await;
-                let mut sent = Sent::own(reply.answer(self.asked)).closing(!whole, self.asked);
+                let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+                let mut sent = Sent::own(reply.answer(self.asked)).leaving(rest, self.asked);
                 sent.settles = true;
                 sent
             }
             Some(Target::Redirect(template)) => {
-                let whole = body::discard(incoming, self.asked.headers).await;
+                let rest = body::discard(incoming, self.asked.headers, self.meter).await;
                 let location = Redirect(template.expand(self.facts.head));
-                Sent::own(location.answer(self.asked)).closing(!whole, self.asked)
+                Sent::own(location.answer(self.asked)).leaving(rest, self.asked)
             }
             Some(Target::Upstream { upstream, metrics }) => {
                 self.upstream(upstream, metrics, incoming, upgrade).await
@@ -98,8 +101,9 @@ impl Forward<'_, '_> {
     }
 
     async fn fault(&self, fault: Fault, incoming: Incoming) -> Sent {
-        let whole = body::discard(incoming, self.asked.headers).await;
-        Sent::own(fault.answer(self.asked)).closing(!whole, self.asked)
+        self.core.fault(fault);
+        let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+        Sent::own(fault.answer(self.asked)).leaving(rest, self.asked)
     }
 
     async fn upstream(
@@ -156,6 +160,7 @@ impl Forward<'_, '_> {
 
     fn failed(&self, error: &Error, counted: &Counted<'_>) -> Sent {
         if self.meter.too_large.get() {
+            self.core.fault(Fault::BodyTooLarge);
             return Sent::own(Fault::BodyTooLarge.answer(self.asked)).closing(true, self.asked);
         }
         if error.is_bad_request() {
@@ -211,6 +216,7 @@ impl Sent {
             upstream: None,
             took: None,
             error: None,
+            unread: None,
         }
     }
 
@@ -221,6 +227,15 @@ impl Sent {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         self
+    }
+
+    /// Keeps what is left of the request's body, and ends an HTTP/1 connection because of it.
+    pub fn leaving(mut self, rest: Rest, asked: &Asked<'_>) -> Self {
+        if rest.drained == Drained::Whole {
+            return self;
+        }
+        self.unread = Some(rest.incoming);
+        self.closing(true, asked)
     }
 
     /// The answer as rules see it.

@@ -10,6 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::Method;
 use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
 
 use super::Core;
 use super::body::Meter;
@@ -48,6 +49,8 @@ pub struct Recorded {
     inner: Body,
     sent: u64,
     entry: Entry,
+    /// HTTP/2 resets the stream when this goes, which must not overtake the answer.
+    _unread: Option<Incoming>,
 }
 
 /// What is kept of a request until its answer has ended.
@@ -147,10 +150,12 @@ impl Visit {
             meter: self.meter.clone(),
             line,
         };
+        let unread = sent.unread;
         sent.response.map(|inner| Recorded {
             inner,
             sent: 0,
             entry,
+            _unread: unread,
         })
     }
 }

@@ -2,11 +2,12 @@
 
 use hyper::body::Incoming;
 
-use super::body;
+use super::body::{self, Meter};
 use super::forward::Sent;
-use crate::action::{self, Asked, Canned, Refused};
+use crate::action::{self, Asked, Canned, Fault, Refused};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, RuleIndex};
+use crate::listen::Drained;
 use crate::rules::{Findings, Plan};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -31,16 +32,17 @@ pub async fn block(
     snapshot: &Snapshot,
     asked: &Asked<'_>,
     incoming: Incoming,
+    meter: &Meter,
     rule: RuleIndex,
     retry_after: Option<u64>,
 ) -> Sent {
-    let whole = body::discard(incoming, asked.headers).await;
+    let rest = body::discard(incoming, asked.headers, meter).await;
     let refused = Refused {
         rule: snapshot.rules.get(rule).map_or("", |rule| &rule.name),
         response: canned(snapshot, rule),
         retry_after,
     };
-    Sent::own(action::block(asked, &refused)).closing(!whole, asked)
+    Sent::own(action::block(asked, &refused)).leaving(rest, asked)
 }
 
 /// Answers as the origin would, after the whole body, as the origin would.
@@ -48,10 +50,16 @@ pub async fn shadow(
     snapshot: &Snapshot,
     asked: &Asked<'_>,
     incoming: Incoming,
+    meter: &Meter,
     rule: RuleIndex,
 ) -> Sent {
-    let whole = body::swallow(incoming, snapshot.max_body).await;
-    Sent::own(action::shadow(asked, canned(snapshot, rule))).closing(!whole, asked)
+    let rest = body::swallow(incoming, snapshot.max_body, meter).await;
+    let answer = match rest.drained {
+        Drained::TooLong if snapshot.max_body.is_some() => Fault::BodyTooLarge.answer(asked),
+        Drained::Broken => Fault::Malformed.answer(asked),
+        _ => action::shadow(asked, canned(snapshot, rule)),
+    };
+    Sent::own(answer).leaving(rest, asked)
 }
 
 fn canned(snapshot: &Snapshot, rule: RuleIndex) -> Option<&Canned> {

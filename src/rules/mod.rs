@@ -74,6 +74,7 @@ pub enum HeaderStyle {
 #[derive(Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
+    counts_responses: bool,
 }
 
 // === impl Rule ===
@@ -107,7 +108,11 @@ impl Rule {
 impl RuleSet {
     /// A rule set in file order.
     pub fn new(rules: Vec<Rule>) -> Self {
-        Self { rules }
+        let counts_responses = rules.iter().any(Rule::counts_response);
+        Self {
+            rules,
+            counts_responses,
+        }
     }
 
     /// The rules, in order.
@@ -123,6 +128,11 @@ impl RuleSet {
     /// Whose counters these rules use.
     pub fn identities(&self) -> Vec<u64> {
         self.rules.iter().map(|rule| rule.id.identity).collect()
+    }
+
+    /// Whether any rule wants to see responses.
+    pub fn counts_responses(&self) -> bool {
+        self.counts_responses
     }
 
     /// How many rules there are.

@@ -44,11 +44,6 @@ impl RuleSet {
         }
         plan
     }
-
-    /// Whether any rule wants to see responses.
-    pub fn counts_responses(&self) -> bool {
-        self.iter().any(|(_, rule)| rule.counts_response())
-    }
 }
 
 // === impl Rule ===

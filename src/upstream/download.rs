@@ -18,6 +18,8 @@ pub(super) struct Download {
     /// Gone when the body has ended or broken off.
     exchange: Option<Exchange>,
     length: Length,
+    /// Why it broke off, until that is told.
+    broken: Option<BodyError>,
 }
 
 /// What a client is given next; `None` at the end.
@@ -28,7 +30,11 @@ type Next = Option<Result<Frame<Bytes>, BodyError>>;
 impl Download {
     pub(super) fn new(exchange: Exchange, length: Length) -> Self {
         let exchange = Some(exchange);
-        Self { exchange, length }
+        Self {
+            exchange,
+            length,
+            broken: None,
+        }
     }
 
     /// The rest of the request goes on while its answer comes.
@@ -59,9 +65,21 @@ impl http_body::Body for Download {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Next> {
-        let next = ready!(self.poll_next(cx));
+        if let Some(error) = self.broken.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let next = match ready!(self.poll_next(cx)) {
+            // One turn later, so that the client gets what came before: from a connection that
+            // just closes, it may take leave to send its request again.
+            Some(Err(error)) => {
+                self.exchange = None;
+                self.broken = Some(error);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            next => next,
+        };
         match &next {
-            Some(Err(_)) => self.exchange = None,
             // Readers stop polling when they know that this was all.
             Some(Ok(_)) if !is_over(&self.length) => {}
             _ => {
@@ -76,7 +94,7 @@ impl http_body::Body for Download {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.exchange.is_none()
+        self.exchange.is_none() && self.broken.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -76,7 +76,9 @@ impl Upload {
     /// The request with its head as the origin gets it; an error if it cannot be said in HTTP/1.1
     /// with one meaning.
     pub(super) fn new(mut outbound: Outbound<'_>) -> Result<Self, Error> {
-        if !head::is_path(outbound.target) {
+        // RFC 9112, section 3.2.4: the whole server.
+        let is_server = outbound.method == http::Method::OPTIONS && outbound.target == "*";
+        if !is_server && !head::is_path(outbound.target) {
             return Err(Kind::RequestTarget.into());
         }
         let framing = framing(outbound.headers, &outbound.body)?;

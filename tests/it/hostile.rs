@@ -96,8 +96,8 @@ fn fault(case: &Case, mode: Mode, gateway: &Running) -> Option<String> {
     };
     let right = match (&case.expect, mode) {
         (Expect::Refused(statuses), _) => statuses.contains(&status),
-        (Expect::Broken, Mode::Forward) => status == 400,
-        (Expect::TooLarge, Mode::Forward) => status == 413,
+        (Expect::Broken, Mode::Forward | Mode::Shadow) => status == 400,
+        (Expect::TooLarge, Mode::Forward | Mode::Shadow) => status == 413,
         (Expect::One(..) | Expect::Two, Mode::Forward) => status == 200,
         (_, _) => status == acted,
     };

@@ -157,10 +157,10 @@ fn a_drained_body_leaves_the_connection_usable() {
 
 #[test]
 fn a_body_past_the_bound_or_too_slow_is_given_up() {
-    for (fields, sent) in [
-        ("content-length: 2000\r\n", 0),
-        ("content-length: 1000\r\n", 10),
-        ("transfer-encoding: chunked\r\n", 2000),
+    for (fields, sent, why) in [
+        ("content-length: 2000\r\n", 0, "TooLong"),
+        ("content-length: 1000\r\n", 10, "TooSlow"),
+        ("transfer-encoding: chunked\r\n", 2000, "TooLong"),
     ] {
         run(async move {
             let site = Site::open(limits()).await;
@@ -169,7 +169,7 @@ fn a_body_past_the_bound_or_too_slow_is_given_up() {
             client
                 .send(format!("{sent:x}\r\n{}", "x".repeat(sent)))
                 .await;
-            client.until("TooMuch").await;
+            client.until(why).await;
             let _ = client.0.write_all(HIDDEN.as_bytes()).await;
             client.rest().await;
             assert_eq!(site.seen.get(), 1);

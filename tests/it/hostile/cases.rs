@@ -154,7 +154,8 @@ fn targets() -> Vec<Case> {
         bad_target("/a?b\u{7f}"),
         line("CONNECT a.example:443 HTTP/1.1", BAD),
         line("CONNECT /x HTTP/1.1", BAD),
-        line("OPTIONS * HTTP/1.1", Expect::Broken),
+        line("OPTIONS * HTTP/1.1", one("OPTIONS * HTTP/1.1", "")),
+        line("GET * HTTP/1.1", BAD),
         line("OPTIONS /x HTTP/1.1", one("OPTIONS /x HTTP/1.1", "")),
     ]
 }

@@ -1,0 +1,81 @@
+//! Requests whose client leaves before the answer: where rules count answers, what was begun is
+//! finished all the same. Otherwise a client that never waits would never be counted.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use super::Core;
+
+/// How many requests a core finishes for nobody at once; more are given up, as all are where no
+/// rule counts answers.
+const MOST: usize = 1024;
+
+/// A request that is finished even if nobody waits for it.
+pub struct Outlive<F: Future + 'static> {
+    request: Option<Pin<Box<F>>>,
+    core: Rc<Core>,
+}
+
+/// A place among those that are finished for nobody.
+struct Place(Rc<Core>);
+
+/// `request`, finished in any case.
+pub fn outlive<F: Future + 'static>(core: Rc<Core>, request: F) -> Outlive<F> {
+    let request = Some(Box::pin(request));
+    Outlive { request, core }
+}
+
+// === impl Outlive ===
+
+impl<F: Future + 'static> Future for Outlive<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(request) = &mut self.request else {
+            return Poll::Pending;
+        };
+        let polled = request.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.request = None;
+        }
+        polled
+    }
+}
+
+impl<F: Future + 'static> Drop for Outlive<F> {
+    fn drop(&mut self) {
+        let Some(request) = self.request.take() else {
+            return;
+        };
+        if let Some(place) = Place::take(&self.core) {
+            tokio::task::spawn_local(async move {
+                drop(request.await);
+                drop(place);
+            });
+        }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn take(core: &Rc<Core>) -> Option<Self> {
+        // A request that panicked cannot go on, and a runtime that ends takes no new tasks.
+        let ends = std::thread::panicking() || core.drain.is_started();
+        let taken = core.outlived.get();
+        if ends || taken >= MOST || !core.snapshot().rules.counts_responses() {
+            return None;
+        }
+        core.outlived.set(taken + 1);
+        Some(Self(core.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let taken = self.0.outlived.get();
+        self.0.outlived.set(taken.saturating_sub(1));
+    }
+}
