@@ -147,7 +147,7 @@ impl Framing {
     }
 
     fn skip_line(&mut self, bytes: &[u8], then: At) -> usize {
-        match line_end(bytes) {
+        match memchr::memchr(b'\n', bytes) {
             Some(end) => {
                 self.at = then;
                 end + 1
@@ -162,18 +162,6 @@ impl Framing {
         self.at = if left == 0 { then } else { more(left) };
         read
     }
-}
-
-/// Where the first LF is. Most of a head is passed over here, so whole blocks are looked at
-/// without a branch a byte: the compiler then takes many bytes at a time.
-fn line_end(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 16;
-    let is_end = |byte: &u8| *byte == b'\n';
-    let has_end = |block: &[u8; BLOCK]| block.iter().fold(false, |found, b| found | is_end(b));
-    let (blocks, _) = bytes.as_chunks();
-    let clean = blocks.iter().take_while(|block| !has_end(block)).count() * BLOCK;
-    let rest = bytes.get(clean..).unwrap_or_default();
-    rest.iter().position(is_end).map(|at| clean + at)
 }
 
 /// A chunk ends in a line end of its own; the last one has no data.

@@ -24,6 +24,9 @@ use super::{Error, Limits, Protocol};
 /// The least that hyper accepts for its HTTP/1 buffers.
 const H1_LEAST_BUFFER: usize = 8192;
 
+/// The number of fields that hyper allows by itself.
+const H1_OWN_MAX_HEADERS: usize = 100;
+
 /// What a client may send ahead on one stream, and on the whole connection.
 const H2_STREAM_WINDOW: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
@@ -188,12 +191,15 @@ where
 
 fn http1(limits: &Limits) -> http1::Builder {
     let mut http = http1::Builder::new();
+    // Its own bound costs no allocation.
+    if limits.max_headers != H1_OWN_MAX_HEADERS {
+        http.max_headers(limits.max_headers);
+    }
     http.keep_alive(true)
         .half_close(false)
         // The deadline is ours; hyper's would cost a timer a request.
         .header_read_timeout(None)
         .ignore_invalid_headers(false)
-        .max_headers(limits.max_headers)
         .max_header_size(limits.max_header_bytes)
         .max_buf_size(limits.max_header_bytes.max(H1_LEAST_BUFFER));
     http

@@ -149,6 +149,6 @@ impl Ids {
             *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
             rest >>= 4;
         }
-        String::from_utf8_lossy(&id).into_owned()
+        std::str::from_utf8(&id).unwrap_or_default().to_owned()
     }
 }
