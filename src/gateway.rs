@@ -74,7 +74,10 @@ impl Gateway {
             drain: DrainTrigger::new(),
             cores: Vec::new(),
         };
-        gateway.open(fixed.workers)?;
+        gateway.open(match fixed.workers {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            some => some,
+        })?;
         Ok(gateway)
     }
 

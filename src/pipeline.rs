@@ -18,7 +18,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use http::Request;
-use hyper::body::Incoming;
+use http::request::Parts;
+use hyper::body::{Body as _, Incoming};
 use tokio::net::TcpStream;
 
 pub use self::core::Core;
@@ -26,8 +27,9 @@ use self::forward::Forward;
 use self::record::{Recorded, Visit};
 use crate::action::Asked;
 use crate::decision::Verdict;
-use crate::facts::{Connection, Head, RequestFacts};
+use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::Permit;
+use crate::snapshot::Snapshot;
 
 /// accept → ClientHello → handshake → requests, until the connection ends.
 pub async fn connection(
@@ -75,7 +77,7 @@ async fn request(
     let upgrade = parts.extensions.remove();
     let asked = Asked::of(&parts, &id, visit.now);
 
-    let head = match Head::read(&parts, connection.tls.is_some()) {
+    let head = match read_head(&parts, &connection, &incoming, &snapshot) {
         Ok(head) => head,
         Err(malformed) => return visit.malformed(&asked, &connection, malformed),
     };
@@ -119,4 +121,21 @@ async fn request(
     }
     sent.tell(&snapshot, &decision);
     visit.end(&facts, &decision, sent)
+}
+
+/// What hyper leaves open in HTTP/2: how many fields a head has, and whether a body follows.
+fn read_head<'p>(
+    parts: &'p Parts,
+    connection: &Connection,
+    incoming: &Incoming,
+    snapshot: &Snapshot,
+) -> Result<Head<'p>, Malformed> {
+    if parts.headers.len() > snapshot.limits.max_headers {
+        return Err(Malformed::TooManyFields);
+    }
+    let head = Head::read(parts, connection.tls.is_some())?;
+    Ok(match incoming.is_end_stream() {
+        true => head.without_body(),
+        false => head,
+    })
 }

@@ -117,7 +117,7 @@ pub struct KeyField {
 /// Settings that only a restart can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// Threads that serve.
+    /// Threads that serve; 0: one a core.
     pub workers: usize,
     /// Connections at once.
     pub max_connections: usize,

@@ -15,6 +15,8 @@ pub enum Fault {
     NoRoute,
     /// The body is larger than allowed.
     BodyTooLarge,
+    /// The head has more fields than allowed.
+    HeadTooLarge,
     /// A transfer coding that nobody here knows.
     UnknownCoding,
     /// The connection's certificate is not for this host.
@@ -44,6 +46,7 @@ impl Fault {
             Fault::Malformed => StatusCode::BAD_REQUEST,
             Fault::NoRoute => StatusCode::NOT_FOUND,
             Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
             Fault::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Fault::BadGateway => StatusCode::BAD_GATEWAY,

@@ -63,9 +63,10 @@ impl Asked<'_> {
 
     /// Whether the client speaks gRPC, which carries its status elsewhere.
     fn is_grpc(&self) -> bool {
-        self.headers
-            .get(CONTENT_TYPE)
-            .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+        const GRPC: &[u8] = b"application/grpc";
+        let value = self.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let start = value.and_then(|value| value.get(..GRPC.len()));
+        start.is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
     }
 
     /// An answer with this body; HEAD gets its length alone.

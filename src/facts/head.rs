@@ -88,6 +88,8 @@ pub enum Malformed {
     UnknownCoding,
     /// Both `Content-Length` and `Transfer-Encoding`.
     Framing,
+    /// More fields than allowed.
+    TooManyFields,
     /// A control character in a field.
     FieldValue,
     /// A field that some origins take for one the gateway vouches for (`x_forwarded_for`).
@@ -171,30 +173,11 @@ impl<'r> Head<'r> {
 // === impl Malformed ===
 
 impl Malformed {
-    /// The label in metrics.
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Malformed::Version => "version",
-            Malformed::Connect => "connect",
-            Malformed::Target => "target",
-            Malformed::Host => "host",
-            Malformed::Authority => "authority",
-            Malformed::ContentLength => "content_length",
-            Malformed::TransferEncoding => "transfer_encoding",
-            Malformed::UnknownCoding => "unknown_coding",
-            Malformed::Framing => "framing",
-            Malformed::FieldValue => "field_value",
-            Malformed::Twin => "field_name",
-            Malformed::ConnectionField => "connection_field",
-            Malformed::Path(_) => "path",
-            Malformed::Query => "query",
-        }
-    }
-
     /// The status that answers it.
     pub const fn status(self) -> u16 {
         match self {
             Malformed::UnknownCoding => 501,
+            Malformed::TooManyFields => 431,
             _ => 400,
         }
     }

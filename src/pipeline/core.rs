@@ -74,6 +74,7 @@ impl Core {
             Malformed::TransferEncoding | Malformed::UnknownCoding => ProtocolError::TransferCoding,
             Malformed::Target | Malformed::Path(_) | Malformed::Query => ProtocolError::Target,
             Malformed::Connect => ProtocolError::Method,
+            Malformed::TooManyFields => ProtocolError::HeadTooLarge,
             Malformed::Version
             | Malformed::FieldValue
             | Malformed::Twin

@@ -93,6 +93,7 @@ impl Visit {
         self.core.malformed(malformed);
         let fault = match malformed.status() {
             501 => Fault::UnknownCoding,
+            431 => Fault::HeadTooLarge,
             _ => Fault::Malformed,
         };
         let sent = Sent::own(fault.answer(asked)).closing(true, asked);

@@ -141,7 +141,9 @@ fn claims_identity(name: &str) -> bool {
                 | "x-client-ip"
                 | "x-cluster-client-ip"
                 | "x-original-forwarded-for"
+                | "x-original-url"
                 | "x-real-ip"
+                | "x-rewrite-url"
         )
 }
 

@@ -436,3 +436,58 @@ fn a_client_that_leaves_before_its_answer_is_written_down() {
     let counted = r#"requests_total{listener="127.0.0.1:0",method="GET",status_class="4xx"} 1"#;
     assert!(gateway.metrics().contains(counted));
 }
+
+#[test]
+fn what_is_to_be_redacted_is_redacted_everywhere() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let rules = "[[rules]]\nname = \"agents\"\ncount = 'http.referer ne \"x\"'\n\
+                 key = [\"http.user_agent\"]\nlimit = 9\nperiod = \"1m\"\n";
+    let redact = "[log]\nredact = [\"user-agent\", \"referer\"]\n";
+    let config = config(&log, rules).replace("[log]\n", redact);
+    let gateway = Running::on(&config);
+    let client = gateway.client().header("user-agent", "s3cret-agent");
+    let client = client.header("referer", "https://a/?t=s3cret-token");
+    client.get("/").times(1).all_are(200);
+    let line = parse(&log, 1).remove(0);
+    for field in ["user_agent", "referer"] {
+        let shown = line[field].as_str().unwrap();
+        assert!(shown.starts_with("h:"), "{shown}");
+    }
+    assert!(!line.to_string().contains("s3cret"), "{line}");
+}
+
+/// Otherwise a client that never waits for an answer would never be counted.
+#[test]
+fn a_client_that_leaves_is_counted_by_rules_that_count_answers() {
+    let (asked, is_asked) = std::sync::mpsc::channel();
+    let slow = Origin::scripted(move |mut stream| {
+        let mut request = [0; 1024];
+        let (allow, allowed) = std::sync::mpsc::channel();
+        if matches!(std::io::Read::read(&mut stream, &mut request), Ok(1..)) {
+            asked.send(allow).unwrap();
+            allowed.recv().unwrap();
+            let answer = b"HTTP/1.1 401 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let _ = std::io::Write::write_all(&mut stream, answer);
+        }
+    });
+    let rules = "[[rules]]\nname = \"guesses\"\ncount = 'http.response.code eq 401'\n\
+                 mitigate = 'http.request.uri.path eq \"/shop/5\"'\n\
+                 key = [\"ip.src\"]\nlimit = 1\nperiod = \"1h\"\nduration = \"1h\"\n";
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let config = config(&log, rules).replace("{origin}", &slow.address.to_string());
+    let gateway = Running::on(&config);
+    for _ in 0..2 {
+        let mut wire = gateway.client().connect();
+        wire.send(b"GET /shop/5 HTTP/1.1\r\nhost: a\r\n\r\n");
+        let allow = is_asked.recv().unwrap();
+        drop(wire);
+        // The gateway sees the end of the connection before the answer.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        allow.send(()).unwrap();
+    }
+    let counted = r#"rule_matched_total{rule="guesses",phase="count"} 2"#;
+    wait_until("both are counted", || gateway.metrics().contains(counted));
+    gateway.client().get("/shop/5").times(1).all_are(429);
+}

@@ -280,3 +280,16 @@ fn a_taken_address_is_an_error() {
         "{said}"
     );
 }
+
+#[test]
+fn a_second_gateway_on_the_same_address_is_an_error() {
+    let first = Process::run(HELLO);
+    let address = first.address(0).to_string();
+    let folder = Folder::new();
+    folder.write("gateway.toml", HELLO.replace("127.0.0.1:0", &address));
+    let output = Process::output(&folder, &["run"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = format!("cannot listen on {address}");
+    assert!(said.contains(&expected), "{said}");
+}

@@ -193,10 +193,7 @@ pub fn fixed(file: &File) -> Fixed {
         .map(|listener| (listener.address.value, listener.tls.is_some()))
         .collect();
     Fixed {
-        workers: match file.server.workers.value {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            some => some as usize,
-        },
+        workers: file.server.workers.value as usize,
         max_connections: file.server.max_connections.value as usize,
         max_keys: file.store.max_keys.value as usize,
         listeners,

@@ -9,7 +9,7 @@ use super::Context;
 use crate::action::Reply;
 use crate::config::file;
 use crate::observe::UpstreamMetrics;
-use crate::route::{Pattern, Redirect, Table, Which};
+use crate::route::{Pattern, Redirect, Table};
 use crate::snapshot::Target;
 use crate::upstream::{Balance, Server, Upstream};
 
@@ -76,16 +76,20 @@ pub fn routes(
 fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
     let hosts: Vec<String> = route.hosts.iter().map(|host| host.value.clone()).collect();
     let path = route.path.as_ref().map(|path| path.value.as_str());
-    Pattern::parse(&hosts, path)
-        .map_err(|error| {
-            let span = match error.which {
-                Which::Host(place) => route.hosts.get(place).map(|host| host.span.clone()),
-                _ => route.path.as_ref().map(|path| path.span.clone()),
-            };
-            let span = span.unwrap_or_else(|| route.span.clone());
-            cx.diagnostics.error(span, error.message);
-        })
-        .ok()
+    if let Ok(pattern) = Pattern::parse(&hosts, path) {
+        return Some(pattern);
+    }
+    // Each by itself, so that every mistake is reported.
+    for host in &route.hosts {
+        if let Err(error) = Pattern::parse(std::slice::from_ref(&host.value), None) {
+            cx.diagnostics.error(host.span.clone(), error.message);
+        }
+    }
+    let path = route.path.as_ref()?;
+    if let Err(error) = Pattern::parse(&[], Some(&path.value)) {
+        cx.diagnostics.error(path.span.clone(), error.message);
+    }
+    None
 }
 
 fn target(route: &file::Route, upstreams: &Upstreams, cx: &mut Context<'_>) -> Option<Target> {

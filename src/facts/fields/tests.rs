@@ -147,3 +147,27 @@ fn the_nearest_fields_exist() {
         }
     }
 }
+
+#[test]
+fn every_name_compiles() {
+    let lists = crate::expr::Lists::new();
+    let env = crate::expr::Env {
+        scheme: &Fields,
+        lists: &lists,
+        allow_response: true,
+    };
+    for field in all() {
+        for name in [field.name].iter().chain(field.aliases) {
+            let source = match field.ty() {
+                Type::Map => format!("len({name}[\"a\"]) ge 0"),
+                Type::Array => format!("len({name}) ge 0"),
+                Type::Bytes => format!("{name} eq \"a\""),
+                Type::Int => format!("{name} eq 1"),
+                Type::Ip => format!("{name} eq 192.0.2.1"),
+                Type::Bool => name.to_string(),
+            };
+            let compiled = crate::expr::predicate(&source, &env);
+            assert!(compiled.is_ok(), "{source}: {:?}", compiled.err());
+        }
+    }
+}

@@ -191,3 +191,20 @@ fn an_http2_request_must_follow_the_preface_in_time() {
         assert_eq!(site.seen.get(), 0);
     });
 }
+
+#[test]
+fn a_core_that_slept_does_not_cut_its_first_connection() {
+    run(async {
+        let site = Site::open(within(1000, 1000)).await;
+        // Longer than any limit, with no connection to sweep.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let mut client = site.connect().await;
+        for _ in 0..2 {
+            let request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+            client.send(request).await.until("hello").await;
+            // Long enough for a sweep or two, shorter than any limit.
+            tokio::time::sleep(Duration::from_millis(600)).await;
+        }
+        assert_eq!(site.seen.get(), 2);
+    });
+}

@@ -49,11 +49,30 @@ impl Frames {
         self.frame(0, flags, 1, bytes)
     }
 
-    /// Opens a connection on `wire`, sends the frames and gives what came of stream 1.
-    pub fn heard(&self, mut wire: Wire) -> Heard {
+    /// Opens a connection on `wire`, sends the frames and gives the whole answer on stream 1.
+    pub fn answer(&self, mut wire: Wire) -> (u16, Vec<u8>) {
+        self.open(&mut wire);
+        let (mut answer, mut body) = (0, Vec::new());
+        while let Some((kind, stream, payload)) = frame(&mut wire) {
+            match (kind, stream) {
+                (1, 1) => answer = status(&payload),
+                (0, 1) => body.extend_from_slice(&payload),
+                (3, 1) => break,
+                _ => {}
+            }
+        }
+        (answer, body)
+    }
+
+    fn open(&self, wire: &mut Wire) {
         let opening = Frames(PREFACE.to_vec()).frame(4, 0, 0, &[]);
         let bytes = [opening.0, self.0.clone()].concat();
         let _ = wire.try_send(&bytes);
+    }
+
+    /// Opens a connection on `wire`, sends the frames and gives what came of stream 1.
+    pub fn heard(&self, mut wire: Wire) -> Heard {
+        self.open(&mut wire);
         loop {
             let Some((kind, stream, payload)) = frame(&mut wire) else {
                 return Heard::Closed;

@@ -290,3 +290,27 @@ fn frames() -> Vec<Case> {
         ),
     ]
 }
+
+#[test]
+fn a_refusal_of_a_long_body_arrives_whole() {
+    let gateway = gateway("");
+    for _ in 0..20 {
+        let mut fields = GET.to_vec();
+        fields[0] = (":method", "POST");
+        fields.push(("content-length", "1048577"));
+        let frames = Frames::default().headers(&fields, 0);
+        let frames = (0..3).fold(frames, |frames, _| frames.data(&[b'x'; 16_384], 0));
+        let (status, body) = frames.answer(gateway.client().connect());
+        assert_eq!(status, 413);
+        assert!(body.ends_with(b"\"status\":413}\n"), "{body:?}");
+    }
+}
+
+#[test]
+fn fields_are_bounded_as_in_http_1() {
+    let gateway = gateway("");
+    let many: Vec<(&str, &str)> = GET.into_iter().chain([("x-a", "b"); 120]).collect();
+    let frames = Frames::default().headers(&many, END);
+    assert_eq!(frames.heard(gateway.client().connect()), Heard::Status(431));
+    assert_eq!(gateway.origin.count(), 0);
+}
