@@ -110,6 +110,7 @@ async fn request(
                 snapshot: &snapshot,
                 facts: &facts,
                 asked: &asked,
+                began: visit.began,
                 meter: &visit.meter,
             };
             forward.to(route.map(|(_, to)| to), incoming, upgrade).await

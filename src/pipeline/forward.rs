@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, Version};
@@ -30,6 +30,8 @@ pub struct Forward<'a, 'r> {
     pub facts: &'a RequestFacts<'r>,
     /// The same, for an answer of the gateway's own.
     pub asked: &'a Asked<'a>,
+    /// When the head had arrived.
+    pub began: Instant,
     /// Where the body is counted.
     pub meter: &'a Rc<Meter>,
 }
@@ -42,7 +44,7 @@ pub struct Sent {
     pub settles: bool,
     /// The upstream that was asked.
     pub upstream: Option<Arc<str>>,
-    /// How long the upstream took to its head.
+    /// From the request's head to the upstream's.
     pub took: Option<Duration>,
     /// Why the upstream gave no answer.
     pub error: Option<&'static str>,
@@ -113,8 +115,6 @@ impl Forward<'_, '_> {
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
-        let clock = &self.core.live.lasting.clock;
-        let began = clock.instant();
         let (authority, target) = (self.facts.head.authority(), self.facts.head.uri());
         let outbound = Outbound {
             method: self.facts.head.method,
@@ -132,7 +132,7 @@ impl Forward<'_, '_> {
             Err(error) => self.failed(&error, &counted),
         };
         sent.upstream = Some(upstream.name.clone());
-        sent.took = Some(clock.instant() - began);
+        sent.took = Some(self.core.live.lasting.clock.instant() - self.began);
         sent
     }
 
@@ -240,7 +240,8 @@ impl Sent {
 
     /// The answer as rules see it.
     pub fn facts(&self, visit: &Visit, core: &Core) -> ResponseFacts<'_> {
-        let duration = core.live.lasting.clock.instant() - visit.began;
+        let elapsed = || core.live.lasting.clock.instant() - visit.began;
+        let duration = self.took.unwrap_or_else(elapsed);
         ResponseFacts {
             status: self.response.status().as_u16(),
             headers: self.response.headers(),

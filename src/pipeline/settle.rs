@@ -21,6 +21,9 @@ pub async fn settle(
     let counted = facts.with_response(&response);
     let plan = snapshot.rules.settle(&counted, decision.settle_before);
     snapshot.rules.settled(decision, &plan);
+    if plan.steps.is_empty() {
+        return;
+    }
     let lasting = &core.live.lasting;
     let findings = lasting.store.apply(&plan, lasting.clock.now()).await;
     ban::tell(core, snapshot, &plan, &findings);
