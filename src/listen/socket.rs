@@ -12,15 +12,7 @@ const BACKLOG: i32 = 4096;
 /// connections over them. `[::]` takes IPv4 too. For port 0, bind once and give the others the
 /// port of `local_addr`.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    socket.set_reuse_address(true)?;
+    let socket = open(address)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -31,6 +23,11 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Fails if anybody listens on `address`. To share a port by mistake would split the traffic
 /// between two gateways without a word.
 pub fn must_be_free(address: SocketAddr) -> io::Result<()> {
+    open(address)?.bind(&address.into())
+}
+
+/// A socket for which connections of a gateway that has just ended are no obstacle.
+fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -39,7 +36,6 @@ pub fn must_be_free(address: SocketAddr) -> io::Result<()> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // Connections of a gateway that has just ended are no obstacle; a listening socket is.
     socket.set_reuse_address(true)?;
-    socket.bind(&address.into())
+    Ok(socket)
 }
