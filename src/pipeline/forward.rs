@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::OnUpgrade;
 
 use super::body::{self, Meter, Rest};
@@ -14,7 +14,7 @@ use super::{Core, Visit, tunnel};
 use crate::action::{self, Asked, Fault, Redirect};
 use crate::body::Body;
 use crate::decision::Decision;
-use crate::facts::{RequestFacts, ResponseFacts};
+use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
 use crate::listen::Drained;
 use crate::observe::{Count, UpstreamMetrics};
 use crate::snapshot::{Snapshot, Target};
@@ -68,6 +68,10 @@ impl Forward<'_, '_> {
         if self.is_too_large() {
             return self.fault(Fault::BodyTooLarge, incoming).await;
         }
+        let incoming = match self.end_of_empty(incoming).await {
+            Ok(incoming) => incoming,
+            Err(sent) => return sent,
+        };
         match target {
             None => self.fault(Fault::NoRoute, incoming).await,
             Some(Target::Reply(reply)) => {
@@ -95,6 +99,19 @@ impl Forward<'_, '_> {
         let mut own = listeners.filter(|l| l.label == self.facts.connection.listener);
         let terminator = own.next().and_then(|listener| listener.tls.as_ref());
         terminator.is_some_and(|t| t.misdirects(tls.sni.as_deref(), &self.facts.head.host))
+    }
+
+    /// An HTTP/2 stream can say that it is empty and go on all the same (RFC 9113, section 8.1.1):
+    /// nothing of it is sent before its end has come.
+    async fn end_of_empty(&self, incoming: Incoming) -> Result<Incoming, Sent> {
+        if self.facts.head.body != BodyLength::Declared(0) || incoming.is_end_stream() {
+            return Ok(incoming);
+        }
+        let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+        match rest.drained {
+            Drained::Whole => Ok(rest.incoming),
+            _ => Err(Sent::own(Fault::Malformed.answer(self.asked)).leaving(rest, self.asked)),
+        }
     }
 
     fn is_too_large(&self) -> bool {
