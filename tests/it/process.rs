@@ -34,11 +34,10 @@ fn a_hangup_applies_an_edit() {
     let refused = process.logged("reload refused");
     assert_eq!(refused.len(), 1);
     assert!(refused[0].contains("gateway.toml"), "{refused:?}");
-    let errors = process.logged("http.request.uri.pth");
-    assert!(
-        errors.iter().any(|line| line.contains("gateway.toml:5:")),
-        "{errors:?}"
-    );
+    wait_until("the mistake is in the log", || {
+        let errors = process.logged("http.request.uri.pth");
+        errors.iter().any(|line| line.contains("gateway.toml:5:"))
+    });
 }
 
 /// An origin that says when a request came, and answers when it is told to.
