@@ -49,12 +49,13 @@ pub struct Error {
 // === impl Geo ===
 
 impl Geo {
-    /// Reads and checks the databases. Reads whole files: not for a thread that serves requests.
+    /// Reads and checks the databases, and says what is wrong with each. Reads whole files: not
+    /// for a thread that serves requests.
     pub fn open(
         asn: Option<&Path>,
         country: Option<&Path>,
         overrides: Vec<(IpNet, Override)>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Vec<Error>> {
         let open = |path: Option<&Path>, wanted| {
             let open = |path: &Path| {
                 Database::open(path, wanted).map_err(|fault| Error {
@@ -64,11 +65,15 @@ impl Geo {
             };
             path.map(open).transpose()
         };
-        Ok(Self {
-            asn: open(asn, &database::ASN)?,
-            country: open(country, &database::COUNTRY)?,
-            overrides: sorted(overrides),
-        })
+        let opened = (open(asn, &database::ASN), open(country, &database::COUNTRY));
+        match opened {
+            (Ok(asn), Ok(country)) => Ok(Self {
+                asn,
+                country,
+                overrides: sorted(overrides),
+            }),
+            (asn, country) => Err(asn.err().into_iter().chain(country.err()).collect()),
+        }
     }
 
     /// The value of the most specific override that has one.

@@ -100,7 +100,9 @@ fn an_override_leaves_out_what_the_database_says() {
 
 #[test]
 fn the_wrong_kind_of_database_is_refused() {
-    let error = Geo::open(Some(&data(COUNTRY)), None, Vec::new()).unwrap_err();
+    let error = Geo::open(Some(&data(COUNTRY)), None, Vec::new())
+        .unwrap_err()
+        .remove(0);
     let text = error.to_string();
     assert!(matches!(error.fault, Fault::Foreign { .. }));
     assert!(
@@ -109,7 +111,9 @@ fn the_wrong_kind_of_database_is_refused() {
         ),
         "{text}"
     );
-    let error = Geo::open(None, Some(&data(ASN)), Vec::new()).unwrap_err();
+    let error = Geo::open(None, Some(&data(ASN)), Vec::new())
+        .unwrap_err()
+        .remove(0);
     let text = error.to_string();
     assert!(
         text.ends_with("holds no countries; it is a database of type `GeoLite2-ASN`"),
@@ -125,7 +129,9 @@ fn damaged_databases_are_refused() {
         "README.md",
     ] {
         for (asn, country) in [(Some(data(name)), None), (None, Some(data(name)))] {
-            let error = Geo::open(asn.as_deref(), country.as_deref(), Vec::new()).unwrap_err();
+            let error = Geo::open(asn.as_deref(), country.as_deref(), Vec::new())
+                .unwrap_err()
+                .remove(0);
             assert!(matches!(error.fault, Fault::Damaged(_)), "{error}");
             assert_eq!(error.path, data(name));
         }
@@ -134,7 +140,9 @@ fn damaged_databases_are_refused() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Geo::open(Some(Path::new("/nowhere/asn.mmdb")), None, Vec::new()).unwrap_err();
+    let error = Geo::open(Some(Path::new("/nowhere/asn.mmdb")), None, Vec::new())
+        .unwrap_err()
+        .remove(0);
     assert!(
         error
             .to_string()

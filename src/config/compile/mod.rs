@@ -153,25 +153,20 @@ fn geo(file: &File, cx: &mut Context<'_>) -> Option<Geo> {
         resolve(&file.geo.asn_database),
         resolve(&file.geo.country_database),
     );
-    // Each by itself, so that both can be reported.
-    let mut whole = true;
-    for (path, span, is_asn) in [(&asn, true), (&country, false)]
-        .into_iter()
-        .filter_map(|(found, is_asn)| found.as_ref().map(|(p, s)| (p.as_path(), s, is_asn)))
-    {
-        let (asn, country) = if is_asn {
-            (Some(path), None)
-        } else {
-            (None, Some(path))
-        };
-        if let Err(error) = Geo::open(asn, country, Vec::new()) {
-            cx.diagnostics.error(span.clone(), error.to_string());
-            whole = false;
+    let path =
+        |found: &Option<(PathBuf, Range<usize>)>| found.as_ref().map(|(path, _)| path.clone());
+    match Geo::open(path(&asn).as_deref(), path(&country).as_deref(), overrides) {
+        Ok(geo) => Some(geo),
+        Err(errors) => {
+            for error in errors {
+                let mut written = asn.iter().chain(&country);
+                let at = written.find(|(path, _)| *path == error.path);
+                let span = at.map_or(0..0, |(_, span)| span.clone());
+                cx.diagnostics.error(span, error.to_string());
+            }
+            None
         }
     }
-    let path = |found: &'_ Option<(PathBuf, Range<usize>)>| found.as_ref().map(|(p, _)| p.clone());
-    let (asn, country) = (path(&asn), path(&country));
-    whole.then(|| Geo::open(asn.as_deref(), country.as_deref(), overrides).ok())?
 }
 
 fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
