@@ -41,10 +41,6 @@ pub struct Head<'r> {
     pub body: BodyLength,
     /// The protocol that the client wants to change to, of those that the gateway lets through.
     pub upgrade: Option<Upgrade>,
-    /// The client waits for `100 Continue`.
-    pub expects_continue: bool,
-    /// The client reads trailers (`TE: trailers`).
-    pub accepts_trailers: bool,
     with_port: Option<Cow<'r, str>>,
     target: &'r str,
 }
@@ -124,8 +120,6 @@ impl<'r> Head<'r> {
             query: check_query(query)?,
             body,
             upgrade: upgrade(parts, &fields, body),
-            expects_continue: fields.expects_continue,
-            accepts_trailers: fields.accepts_trailers,
             target,
         })
     }
@@ -162,11 +156,6 @@ impl<'r> Head<'r> {
             (Cow::Owned(path), None) => Cow::Borrowed(path),
             (Cow::Owned(path), Some(query)) => Cow::Owned(format!("{path}?{query}")),
         }
-    }
-
-    /// The path and query as they came, in origin form.
-    pub fn raw_uri(&self) -> &'r str {
-        self.target
     }
 }
 

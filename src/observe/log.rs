@@ -52,9 +52,6 @@ pub type Field<'a> = (&'a str, &'a dyn Display);
 // === impl Level ===
 
 impl Level {
-    /// All levels, the least first.
-    pub const ALL: [Level; 4] = [Level::Debug, Level::Info, Level::Warn, Level::Error];
-
     /// The name in gateway.toml and in JSON lines.
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,11 +60,6 @@ impl Level {
             Level::Warn => "warn",
             Level::Error => "error",
         }
-    }
-
-    /// The level called `name`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
     const fn label(self) -> &'static str {

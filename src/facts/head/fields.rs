@@ -13,10 +13,6 @@ pub struct Fields<'r> {
     pub host: Option<&'r str>,
     /// `Connection` holds `upgrade`.
     pub connection_upgrade: bool,
-    /// `Expect: 100-continue`.
-    pub expects_continue: bool,
-    /// `TE` holds `trailers`.
-    pub accepts_trailers: bool,
     length: Option<u64>,
     chunked: bool,
 }
@@ -66,10 +62,6 @@ impl<'r> Fields<'r> {
             header::CONTENT_LENGTH => self.take_length(value)?,
             header::TRANSFER_ENCODING => self.take_coding(value, version)?,
             header::CONNECTION => self.connection_upgrade |= has_token(value, b"upgrade"),
-            header::TE => self.accepts_trailers |= has_token(value, b"trailers"),
-            header::EXPECT => {
-                self.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-            }
             _ if twins::is_twin(name.as_str()) => return Err(Malformed::Twin),
             _ => {}
         }

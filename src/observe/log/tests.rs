@@ -71,14 +71,6 @@ fn lines_below_the_level_are_not_written() {
 }
 
 #[test]
-fn levels_have_names() {
-    for level in Level::ALL {
-        assert_eq!(Level::from_name(level.name()), Some(level));
-    }
-    assert_eq!(Level::from_name("loud"), None);
-}
-
-#[test]
 fn a_log_that_is_off_takes_everything() {
     let log = Log::off();
     log.error("nobody hears", &[]);

@@ -20,7 +20,7 @@ type Counts = Family<Labels, Count>;
 type Gauges = Family<Labels, Gauge>;
 
 /// What can become of a request to an upstream.
-const RESULTS: [&str; 5] = ["ok", "connect_error", "error", "timeout", "aborted"];
+const RESULTS: [&str; 4] = ["ok", "connect_error", "error", "timeout"];
 
 /// Every metric of the gateway.
 #[derive(Debug, Default)]
@@ -141,7 +141,7 @@ impl Families {
 
     pub(super) fn upstream(&self, upstream: &str, server: &str) -> UpstreamMetrics {
         let in_flight = gauge(&self.upstream_in_flight, server_labels(upstream, server));
-        let [ok, connect_error, error, timeout, aborted] = RESULTS.map(|result| {
+        let [ok, connect_error, error, timeout] = RESULTS.map(|result| {
             let labels = result_labels(upstream, server, result);
             count(&self.upstream_requests, labels)
         });
@@ -151,7 +151,6 @@ impl Families {
             connect_error,
             error,
             timeout,
-            aborted,
         }
     }
 

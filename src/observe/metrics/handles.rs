@@ -60,8 +60,6 @@ pub struct UpstreamMetrics {
     pub error: Count,
     /// The server took too long.
     pub timeout: Count,
-    /// The client left before the response.
-    pub aborted: Count,
 }
 
 /// TLS handshakes by how they ended.
@@ -102,10 +100,6 @@ pub enum ProtocolError {
     HeadTooLarge,
     /// A body over the limit.
     BodyTooLarge,
-    /// Fields in trailers that must not be there.
-    Trailers,
-    /// HTTP/2 frames against the rules, floods of them included.
-    Http2,
     /// A host that this connection's certificate does not cover.
     Misdirected,
     /// A head, body or read that took too long.
@@ -189,7 +183,7 @@ impl Reloads {
 
 impl ProtocolError {
     /// All kinds, in the order they are declared.
-    pub const ALL: [ProtocolError; 12] = [
+    pub const ALL: [ProtocolError; 10] = [
         ProtocolError::Malformed,
         ProtocolError::Framing,
         ProtocolError::TransferCoding,
@@ -198,8 +192,6 @@ impl ProtocolError {
         ProtocolError::Method,
         ProtocolError::HeadTooLarge,
         ProtocolError::BodyTooLarge,
-        ProtocolError::Trailers,
-        ProtocolError::Http2,
         ProtocolError::Misdirected,
         ProtocolError::Timeout,
     ];
@@ -215,8 +207,6 @@ impl ProtocolError {
             ProtocolError::Method => "method",
             ProtocolError::HeadTooLarge => "head_too_large",
             ProtocolError::BodyTooLarge => "body_too_large",
-            ProtocolError::Trailers => "trailers",
-            ProtocolError::Http2 => "http2",
             ProtocolError::Misdirected => "misdirected",
             ProtocolError::Timeout => "timeout",
         }
