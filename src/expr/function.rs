@@ -2,7 +2,7 @@
 //! A new function is one row and one builder.
 
 use super::Type;
-use super::term::{Bytes, BytesTest, Int, Ip, Term, Test};
+use super::term::{Bytes, BytesTest, Int, Ip, Source, Term, Test};
 use super::transform::Transform;
 
 /// A function of the rule language.
@@ -41,12 +41,17 @@ pub(super) enum Param {
     Measured,
     /// A test of each value of a list.
     Tests,
+    /// A whole list of strings.
+    Joined,
 }
 
 /// Makes the term of a call; the arguments fit the parameters. The error is the number of the
 /// argument to blame and the reason.
 pub(super) type Build = fn(Vec<Term>) -> Result<Term, (usize, String)>;
 type Built = Result<Term, (usize, String)>;
+
+/// As many parts as `split` may give.
+const MAX_PARTS: usize = 128;
 
 /// All functions, those that do not work yet included.
 pub fn functions() -> &'static [FunctionSpec] {
@@ -152,8 +157,10 @@ static TABLE: &[FunctionSpec] = &[
     later("lookup_json_integer(json, \"key\", …)", "lookup_json_integer", Type::Int, "An integer in a JSON text."),
     later("regex_replace(string, \"regex\", \"with\")", "regex_replace", Type::Bytes, "The string with the first match replaced."),
     later("wildcard_replace(string, \"pattern\", \"with\")", "wildcard_replace", Type::Bytes, "The string rewritten by a wildcard pattern."),
-    later("split(string, \"separator\", limit)", "split", Type::Array, "The parts of the string."),
-    later("join(list, \"separator\")", "join", Type::Bytes, "The values of the list in one string."),
+    optional(row("split(string, \"separator\"[, limit])", "split", &[Param::Text, Param::Quoted, Param::Number], Type::Array, split,
+        "The parts of the string between separators, at most 128; the last part holds the rest.")),
+    row("join(list, \"separator\")", "join", &[Param::Joined, Param::Quoted], Type::Bytes, join,
+        "The values of the list in one string, the separator between them."),
     later("jwt_claim(token, \"claim\")", "jwt_claim", Type::Bytes, "A claim of a JSON web token; read, not verified."),
 ];
 
@@ -273,6 +280,43 @@ fn prefix(arg: Option<Term>, at: usize, max: u8) -> Result<u8, (usize, String)> 
     };
     let bits = bits.filter(|bits| *bits <= max);
     bits.ok_or_else(|| (at, format!("a prefix is from 0 to {max} bits long")))
+}
+
+fn split(args: Vec<Term>) -> Built {
+    let mut args = args.into_iter();
+    let (text, separator, limit) = (args.next(), args.next(), args.next());
+    let limit = match limit {
+        Some(Term::Int(Int::Literal(limit))) => usize::try_from(limit).unwrap_or(0),
+        _ => MAX_PARTS,
+    };
+    if !(1..=MAX_PARTS).contains(&limit) {
+        return Err((2, format!("`split` gives from 1 to {MAX_PARTS} parts")));
+    }
+    match (text, separator) {
+        (_, Some(Term::Bytes(Bytes::Literal(separator)))) if separator.is_empty() => {
+            Err((1, "the separator must not be empty".into()))
+        }
+        (Some(Term::Bytes(text)), Some(Term::Bytes(Bytes::Literal(separator)))) => {
+            let text = Box::new(text);
+            let parts = Source::Split {
+                text,
+                separator,
+                limit,
+            };
+            Ok(Term::List(parts, Box::new(Term::Bytes(Bytes::Item))))
+        }
+        _ => unfit(),
+    }
+}
+
+fn join(args: Vec<Term>) -> Built {
+    let mut args = args.into_iter();
+    match (args.next(), args.next()) {
+        (Some(Term::List(source, each)), Some(Term::Bytes(Bytes::Literal(separator)))) => {
+            Ok(Term::Bytes(Bytes::Join(source, each, separator)))
+        }
+        _ => unfit(),
+    }
 }
 
 fn changed(args: Vec<Term>, change: Transform) -> Built {

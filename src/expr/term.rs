@@ -19,13 +19,24 @@ pub(super) enum Term {
     Bool(Test),
     /// A test of each value of a list: the argument of `any` and `all`.
     Many(Source, Test),
+    /// A list as a whole: how each value comes from the item.
+    List(Source, Box<Term>),
 }
 
 /// Where a list of strings comes from.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
-    pub field: FieldId,
-    pub name: Option<Box<[u8]>>,
+pub(super) enum Source {
+    /// The values of an array, of a map's entry or, without a name, of all its entries.
+    Field {
+        field: FieldId,
+        name: Option<Box<[u8]>>,
+    },
+    /// The parts of a string; the last of `limit` parts holds the rest.
+    Split {
+        text: Box<Bytes>,
+        separator: Box<[u8]>,
+        limit: usize,
+    },
 }
 
 /// Something with a string value.
@@ -39,6 +50,8 @@ pub(super) enum Bytes {
     Changed(Transform, Box<Bytes>),
     Text(Box<Term>),
     Concat(Vec<Term>),
+    /// What each value of a list gives, with a separator between.
+    Join(Source, Box<Term>, Box<[u8]>),
 }
 
 /// Something with an integer value.
@@ -124,6 +137,7 @@ impl Term {
             Term::Int(_) => Type::Int,
             Term::Ip(_) => Type::Ip,
             Term::Bool(_) | Term::Many(..) => Type::Bool,
+            Term::List(..) => Type::Array,
         }
     }
 

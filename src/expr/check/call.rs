@@ -30,6 +30,11 @@ impl Checker<'_> {
             .collect();
         let terms = terms.into_iter().collect::<Option<Vec<Term>>>()?;
         match (build(terms), source) {
+            (Ok(Term::List(..)), Some(_)) => {
+                let message = format!("`{name}` of many values would be a list of lists");
+                self.fail_with(span, message, "take one of them, as in `[0]`")
+            }
+            (Ok(Term::List(source, term)), None) => Some(Shape::List(source, *term)),
             (Ok(term), Some(source)) => Some(Shape::List(source, term)),
             (Ok(term), None) => Some(Shape::One(term)),
             (Err((at, message)), _) => {
@@ -91,6 +96,7 @@ impl Checker<'_> {
             (Shape::Map(_) | Shape::One(_), Param::Tests) => return self.not_tests(spec, node),
             (shape, Param::Tests) => return self.not_compared(shape, node),
             (Shape::List(list, _), Param::Measured) => Term::Int(Int::Count(list)),
+            (Shape::List(list, term), Param::Joined) => Term::List(list, Box::new(term)),
             (Shape::Each(list, term), _) if at == 0 => {
                 *source = Some(list);
                 term
@@ -139,6 +145,7 @@ impl Checker<'_> {
             Param::Number => "a written integer",
             Param::Address => "an address",
             Param::Scalar => "a single value",
+            Param::Joined => "a list",
         };
         let text = self.text(&node.span);
         let message = format!(
@@ -156,7 +163,8 @@ fn fits(term: &Term, param: Param) -> bool {
         Param::Quoted => matches!(term, Term::Bytes(Bytes::Literal(_))),
         Param::Number => matches!(term, Term::Int(Int::Literal(_))),
         Param::Address => matches!(term, Term::Ip(_)),
-        Param::Scalar => !matches!(term, Term::Many(..)),
+        Param::Scalar => !matches!(term, Term::Many(..) | Term::List(..)),
+        Param::Joined => matches!(term, Term::List(..)),
         Param::Measured => matches!(term, Term::Bytes(_) | Term::Int(Int::Count(_))),
         Param::Tests => matches!(term, Term::Many(..)),
     }

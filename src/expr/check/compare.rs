@@ -72,7 +72,7 @@ impl Checker<'_> {
             }
             Term::Ip(ip) => Some(Test::Ip(ip, self.ip_test(c)?)),
             Term::Bool(test) => self.bool_test(test, c),
-            Term::Many(..) => self.fail(span, "this tests many values"),
+            Term::Many(..) | Term::List(..) => self.fail(span, "this has many values"),
         }
     }
 

@@ -28,7 +28,7 @@ impl Checker<'_> {
             Type::Ip => Shape::One(Term::Ip(Ip::Field(spec.id))),
             Type::Bool => bool(Test::Field(spec.id, true)),
             Type::Array => Shape::List(
-                Source {
+                Source::Field {
                     field: spec.id,
                     name: None,
                 },
@@ -74,7 +74,7 @@ impl Checker<'_> {
             self.reads.entries.push(entry);
         }
         Some(Shape::List(
-            Source {
+            Source::Field {
                 field: spec.id,
                 name,
             },

@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
         match (shape, index) {
             (Shape::Map(spec), IndexKind::Name(name)) => self.entry(&spec, name, span),
             (Shape::Map(spec), IndexKind::Every) => Some(Shape::List(
-                Source {
+                Source::Field {
                     field: spec.id,
                     name: None,
                 },
@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
     fn single(&mut self, shape: Shape, span: &Span) -> Option<Term> {
         match shape {
             Shape::One(term) => Some(term),
-            Shape::List(source, term) if self.key && source.name.is_some() => {
+            Shape::List(source @ Source::Field { name: Some(_), .. }, term) if self.key => {
                 Some(term.fill(&Bytes::Element(source, 0)))
             }
             shape => self.not_single(shape, span),

@@ -1,11 +1,13 @@
 //! Strings: getters, and tests that know where their string comes from.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use super::super::Value;
 use super::super::find::Finder;
-use super::super::term::{Bytes, BytesTest, Term};
+use super::super::term::{Bytes, BytesTest, Source, Term};
 use super::super::transform::Transform;
+use super::list::List;
 use super::{Check, GetBytes, literal, value};
 
 /// Compiles a test of a string.
@@ -34,10 +36,8 @@ pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'stat
         Bytes::Field(field) => {
             Box::new(move |context| context.facts.bytes(field).is_some_and(|value| test(&value)))
         }
-        Bytes::Element(source, index) => Box::new(move |context| {
-            let value = context
-                .facts
-                .element(source.field, source.name.as_deref(), index);
+        Bytes::Element(Source::Field { field, name }, index) => Box::new(move |context| {
+            let value = context.facts.element(field, name.as_deref(), index);
             value.is_some_and(|value| test(&value))
         }),
         Bytes::Item => Box::new(move |context| test(context.item)),
@@ -52,11 +52,10 @@ pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'stat
 pub(super) fn get(term: Bytes) -> GetBytes {
     match term {
         Bytes::Field(field) => Box::new(move |context| context.facts.bytes(field)),
-        Bytes::Element(source, index) => Box::new(move |context| {
-            context
-                .facts
-                .element(source.field, source.name.as_deref(), index)
-        }),
+        Bytes::Element(source, index) => {
+            let list = List::new(source);
+            Box::new(move |context| list.element(context, index))
+        }
         Bytes::Item => Box::new(|context| Some(Cow::Borrowed(context.item))),
         Bytes::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
         Bytes::Changed(change, inner) => {
@@ -65,6 +64,7 @@ pub(super) fn get(term: Bytes) -> GetBytes {
         }
         Bytes::Text(term) => text(*term),
         Bytes::Concat(terms) => concat(terms),
+        Bytes::Join(source, each, separator) => join(source, *each, separator),
     }
 }
 
@@ -150,5 +150,27 @@ fn concat(terms: Vec<Term>) -> GetBytes {
             whole.extend_from_slice(&part(context)?);
         }
         Some(Cow::Owned(whole))
+    })
+}
+
+/// A value that cannot be had is left out, as an absent one is.
+fn join(source: Source, each: Term, separator: Box<[u8]>) -> GetBytes {
+    let (list, each) = (List::new(source), text(each));
+    Box::new(move |context| {
+        let mut whole: Option<Vec<u8>> = None;
+        let there = list.each(context, &mut |item| {
+            let context = context.at(item);
+            if let Some(value) = each(&context) {
+                match &mut whole {
+                    Some(whole) => {
+                        whole.extend_from_slice(&separator);
+                        whole.extend_from_slice(&value);
+                    }
+                    None => whole = Some(value.into_owned()),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        there.then(|| Cow::Owned(whole.unwrap_or_default()))
     })
 }

@@ -5,12 +5,14 @@
 //! Outside of them the item is empty and nobody reads it.
 
 mod bytes;
+mod list;
 mod literal;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
+use self::list::List;
 use super::term::{Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
@@ -32,6 +34,18 @@ impl<'a> Context<'a> {
     #[inline]
     pub(super) fn new(facts: &'a dyn Facts) -> Context<'a> {
         Context { facts, item: &[] }
+    }
+
+    /// The same facts with this item.
+    #[inline]
+    fn at<'i>(&self, item: &'i [u8]) -> Context<'i>
+    where
+        'a: 'i,
+    {
+        Context {
+            facts: self.facts,
+            item,
+        }
     }
 }
 
@@ -70,7 +84,8 @@ pub(super) fn value(term: Term) -> Get {
             Box::new(move |context| get(context).map(|value| Value::Int(len(&value))))
         }
         Term::Int(Int::Count(source)) => {
-            Box::new(move |context| count(context, &source).map(Value::Int))
+            let list = List::new(source);
+            Box::new(move |context| list.count(context).map(Value::Int))
         }
         Term::Ip(term) => {
             let (field, v4, v6) = network(&term);
@@ -84,6 +99,8 @@ pub(super) fn value(term: Term) -> Get {
         Term::Bool(Test::Field(field, true)) => {
             Box::new(move |context| context.facts.bool(field).map(Value::Bool))
         }
+        // The checker gives a list no single value.
+        Term::List(..) => Box::new(|_| None),
         Term::Bool(inner) | Term::Many(_, inner) => {
             let inner = test(inner);
             Box::new(move |context| Some(Value::Bool(inner(context))))
@@ -123,45 +140,35 @@ fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
 }
 
 fn any(source: Source, inner: Test) -> Check {
-    let inner = test(inner);
+    let (list, inner) = (List::new(source), test(inner));
     Box::new(move |context| {
         let mut found = false;
-        context
-            .facts
-            .each(source.field, source.name.as_deref(), &mut |item| {
-                found = inner(&Context {
-                    facts: context.facts,
-                    item,
-                });
-                if found {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            });
+        list.each(context, &mut |item| {
+            found = inner(&context.at(item));
+            if found {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
         found
     })
 }
 
 fn all(source: Source, inner: Test) -> Check {
-    let inner = test(inner);
+    let (list, inner) = (List::new(source), test(inner));
     Box::new(move |context| {
-        // A named entry that is not there is a missing value; a list without values is not.
-        let mut holds = source.name.is_none();
-        context
-            .facts
-            .each(source.field, source.name.as_deref(), &mut |item| {
-                holds = inner(&Context {
-                    facts: context.facts,
-                    item,
-                });
-                if holds {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            });
-        holds
+        // A list that is missing fails the test; one without values does not.
+        let mut holds = true;
+        let there = list.each(context, &mut |item| {
+            holds = inner(&context.at(item));
+            if holds {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        there && holds
     })
 }
 
@@ -180,7 +187,10 @@ fn on_int(term: Int, test: impl Fn(i64) -> bool + Send + Sync + 'static) -> Chec
         Int::Field(field) => Box::new(move |context| context.facts.int(field).is_some_and(&test)),
         Int::Literal(int) => Box::new(move |_| test(int)),
         Int::Len(term) => bytes::on(*term, move |value| test(len(value))),
-        Int::Count(source) => Box::new(move |context| count(context, &source).is_some_and(&test)),
+        Int::Count(source) => {
+            let list = List::new(source);
+            Box::new(move |context| list.count(context).is_some_and(&test))
+        }
     }
 }
 
@@ -232,18 +242,6 @@ fn mask(ip: IpAddr, v4: u8, v6: u8) -> IpAddr {
             IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
         }
     }
-}
-
-/// How many values a list has; a named entry without any is missing.
-fn count(context: &Context, source: &Source) -> Option<i64> {
-    let mut count = 0;
-    context
-        .facts
-        .each(source.field, source.name.as_deref(), &mut |_| {
-            count += 1;
-            ControlFlow::Continue(())
-        });
-    (count > 0 || source.name.is_none()).then_some(count)
 }
 
 fn len(value: &[u8]) -> i64 {

@@ -31,6 +31,14 @@ const TRUE: &[&str] = &[
     r#"http.request.method in {"GET" "POST"}"#,
     r#"http.request.method in {"1" "2" "3" "4" "5" "6" "7" "8" "9" "POST"}"#,
     r#"ip.src.country in $agents"#,
+    // Lists made of strings.
+    r#"split(http.host, ".", 5)[0] eq "shop""#,
+    r#"split(http.host, ".")[-1] eq "com""#,
+    r#"split(http.host, ".", 2)[1] eq "example.com""#,
+    r#"len(split(http.host, ".", 5)) eq 3"#,
+    r#"any(split(http.host, ".", 5)[*] eq "example")"#,
+    r#"join(split(http.host, ".", 5), "/") eq "shop/example/com""#,
+    r#"join(upper(split(http.host, ".", 5)[*]), "") eq "SHOPEXAMPLECOM""#,
     // Regexes.
     r#"http.request.uri.path matches "^/api/v[0-9]+/""#,
     r#"http.request.uri.path ~ "v\d""#,

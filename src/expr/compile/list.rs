@@ -1,0 +1,120 @@
+//! Lists of strings: the values of a field, or the parts of a string.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use super::super::FieldId;
+use super::super::term::Source;
+use super::{Context, GetBytes, bytes};
+
+/// A list, ready to be read.
+pub(super) enum List {
+    Field {
+        field: FieldId,
+        name: Option<Box<[u8]>>,
+    },
+    Split {
+        text: GetBytes,
+        separator: Box<[u8]>,
+        limit: usize,
+    },
+}
+
+type Visit<'v> = &'v mut dyn FnMut(&[u8]) -> ControlFlow<()>;
+
+// === impl List ===
+
+impl List {
+    pub(super) fn new(source: Source) -> List {
+        match source {
+            Source::Field { field, name } => List::Field { field, name },
+            Source::Split {
+                text,
+                separator,
+                limit,
+            } => List::Split {
+                text: bytes::get(*text),
+                separator,
+                limit,
+            },
+        }
+    }
+
+    /// Visits the values in order until `visit` breaks; `false` if the list is missing: a named
+    /// entry that is not there, or a string that is not.
+    pub(super) fn each(&self, context: &Context<'_>, visit: Visit<'_>) -> bool {
+        match self {
+            List::Field { field, name } => {
+                let mut some = name.is_none();
+                context.facts.each(*field, name.as_deref(), &mut |item| {
+                    some = true;
+                    visit(item)
+                });
+                some
+            }
+            List::Split { text, .. } => {
+                let Some(text) = text(context) else {
+                    return false;
+                };
+                let _ = self.parts(&text).try_for_each(visit);
+                true
+            }
+        }
+    }
+
+    /// The `index`th value; negative counts from the end.
+    pub(super) fn element<'a>(&self, context: &Context<'a>, index: i32) -> Option<Cow<'a, [u8]>> {
+        match self {
+            List::Field { field, name } => context.facts.element(*field, name.as_deref(), index),
+            List::Split { text, .. } => match text(context)? {
+                Cow::Borrowed(text) => self.part(text, index).map(Cow::Borrowed),
+                Cow::Owned(text) => self
+                    .part(&text, index)
+                    .map(|part| Cow::Owned(part.to_vec())),
+            },
+        }
+    }
+
+    /// How many values there are; `None` if the list is missing.
+    pub(super) fn count(&self, context: &Context<'_>) -> Option<i64> {
+        let mut count = 0;
+        let there = self.each(context, &mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        there.then_some(count)
+    }
+
+    fn part<'t>(&self, text: &'t [u8], index: i32) -> Option<&'t [u8]> {
+        let at = match usize::try_from(index) {
+            Ok(at) => at,
+            Err(_) => {
+                let from_end = usize::try_from(index.unsigned_abs()).ok()?;
+                self.parts(text).count().checked_sub(from_end)?
+            }
+        };
+        self.parts(text).nth(at)
+    }
+
+    fn parts<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t [u8]> {
+        let (separator, limit) = match self {
+            List::Split {
+                separator, limit, ..
+            } => (&**separator, *limit),
+            List::Field { .. } => (&b""[..], 0),
+        };
+        let mut rest = Some(text).filter(|_| limit > 0);
+        let mut left = limit;
+        std::iter::from_fn(move || {
+            let text = rest?;
+            left = left.saturating_sub(1);
+            let found = match left {
+                0 => None,
+                _ => memchr::memmem::find(text, separator),
+            };
+            let part = found.and_then(|at| text.split_at_checked(at));
+            rest = part.and_then(|(_, after)| after.get(separator.len()..));
+            Some(part.map_or(text, |(before, _)| before))
+        })
+    }
+}
