@@ -20,6 +20,7 @@ mod section;
 mod source;
 mod spanned;
 mod suggest;
+mod suspect;
 #[cfg(test)]
 mod tests;
 

@@ -12,6 +12,7 @@ mod find;
 mod function;
 mod lex;
 mod lists;
+mod outline;
 mod parse;
 mod predicate;
 mod set;
@@ -31,6 +32,7 @@ use std::ops::{ControlFlow, Range};
 
 pub use function::{FunctionSpec, functions};
 pub use lists::{List, Lists};
+pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, calls, outline};
 pub use predicate::{Env, Predicate, Scalar, predicate, scalar};
 pub use set::{IntSet, IpSet, StringSet};
 

@@ -76,6 +76,23 @@ impl Geo {
         }
     }
 
+    /// Whether any address has an autonomous system here.
+    pub fn knows_asn(&self) -> bool {
+        self.asn.is_some() || self.overrides.iter().any(|(_, said)| said.asn.is_some())
+    }
+
+    /// Whether any address has a country here.
+    pub fn knows_country(&self) -> bool {
+        let said = |said: &Override| said.country.is_some();
+        self.country.is_some() || self.overrides.iter().any(|(_, o)| said(o))
+    }
+
+    /// Whether any address has a continent here.
+    pub fn knows_continent(&self) -> bool {
+        let said = |said: &Override| said.continent.is_some();
+        self.country.is_some() || self.overrides.iter().any(|(_, o)| said(o))
+    }
+
     /// The value of the most specific override that has one.
     fn overridden<T>(&self, ip: IpAddr, value: impl Fn(&Override) -> Option<T>) -> Option<T> {
         let holding = self.overrides.iter().filter(|(net, _)| net.contains(&ip));

@@ -6,8 +6,8 @@ mod hosts;
 mod path;
 pub mod redirect;
 
-use hosts::HostPattern;
-use path::PathPattern;
+pub use hosts::HostPattern;
+pub use path::PathPattern;
 pub use redirect::Redirect;
 
 /// Which requests a route takes.

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod check;
 mod docs;
 mod harness;
 mod hostile;

@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::file::File;
+use super::suspect::{self, Compiled};
 use super::{Diagnostics, Source, Spanned};
 use crate::action::QuotaNames;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
@@ -54,6 +55,14 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     if cx.diagnostics.has_errors() {
         return None;
     }
+    let geo = geo?;
+    let compiled = Compiled {
+        file,
+        source: cx.source,
+        rules: &rules.set,
+        geo: &geo,
+    };
+    suspect::warn(&compiled, cx.diagnostics);
     // Last, because it may create the log file.
     let access = observe::access(&file.log, cx)?;
     let key_fields = key_fields::of(&rules.set, &redactor);
@@ -67,7 +76,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         quota_names: QuotaNames::of(&rules.set),
         rules: rules.set,
         rule_kits: rules.kits,
-        geo: geo?,
+        geo,
         key_fields,
         access,
         redactor,

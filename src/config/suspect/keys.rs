@@ -1,0 +1,208 @@
+//! Keys: whom a ban would hit, and who could dodge a counter.
+
+use std::ops::Range;
+
+use super::logic::covers;
+use super::{Case, Warnings};
+use crate::config::file::File;
+use crate::expr::FieldId;
+use crate::facts::fields;
+use crate::rules::{KeyPart, Missing};
+
+/// Warns of a key that is shared, missing, chosen by the client, or new with every request.
+pub(super) fn warn(case: &Case<'_>, all: &[Case<'_>], file: &File, warnings: &mut Warnings<'_>) {
+    if case.rule.limiter.is_none() {
+        return;
+    }
+    let parts = &case.rule.key.parts;
+    if parts.iter().any(|part| reads(part, is_new_each_time)) {
+        return new_each_time(case, warnings);
+    }
+    let has_client = parts.iter().any(|part| reads(part, is_address));
+    behind_a_proxy(case, file, warnings);
+    if has_client {
+        return;
+    }
+    if case.bans() && parts.iter().all(|part| reads_only(part, is_shared)) {
+        return shared(case, warnings);
+    }
+    if case.bans() && case.rule.key.missing == Missing::Group {
+        grouped(case, file, warnings);
+    }
+    let chosen = parts.iter().any(|part| reads(part, is_chosen));
+    if chosen && !all.iter().any(|other| guards(other, case)) {
+        dodged(case, warnings);
+    }
+}
+
+/// Whether `other` counts the same requests by something that costs a client more to change.
+fn guards(other: &Case<'_>, case: &Case<'_>) -> bool {
+    let by_client = other
+        .rule
+        .key
+        .parts
+        .iter()
+        .any(|part| reads(part, is_address));
+    let limits = other.rule.limiter.is_some() && !other.rule.dry_run;
+    let wide = other.counts().zip(case.counts());
+    by_client && limits && wide.is_some_and(|(wide, narrow)| covers(wide, narrow))
+}
+
+fn shared(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    let ban = case.written.duration.span.clone();
+    let Some(span) = key_span(case) else {
+        warnings
+            .at(ban, "a ban without a key stops everybody at once")
+            .help("add `key = [\"ip.src\"]`, or remove `duration` to refuse only what is over the limit");
+        return;
+    };
+    warnings
+        .at(span, "a ban on this key stops everybody who shares it")
+        .related(ban, "the ban")
+        .help("add `ip.src` or a cookie to the key, or remove `duration` to refuse only what is over the limit");
+}
+
+fn grouped(case: &Case<'_>, file: &File, warnings: &mut Warnings<'_>) {
+    let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
+    let mut parts = case.rule.key.parts.iter();
+    let Some(part) = parts.find(|part| reads(part, |name| can_be_missing(name, tls))) else {
+        return;
+    };
+    let source = part.scalar.source();
+    let message = format!("clients without `{source}` share one counter and one ban");
+    let mut written = case.written.key.iter();
+    let span = written.find(|text| text.value == source);
+    let span = span.map_or(case.written.span.clone(), |text| text.span.clone());
+    warnings.at(span, message).help(
+        "add `missing = \"skip\"` to leave them alone, or `ip.src` to the key to tell them apart",
+    );
+}
+
+fn dodged(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    let span = key_span(case).unwrap_or(case.written.span.clone());
+    let source = case.rule.key.parts.iter().map(|part| part.scalar.source());
+    let message = "a client chooses this key: with every new value it starts afresh";
+    let forwarded = source.into_iter().any(|text| text.contains("forwarded"));
+    warnings.at(span, message).help(match forwarded {
+        true => "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front",
+        false => "add `ip.src` or `tls.ja4`, or a second rule for the same requests by `ip.src`",
+    });
+}
+
+fn new_each_time(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    let span = key_span(case).unwrap_or(case.written.span.clone());
+    warnings
+        .at(
+            span,
+            "this key is another one with every request: nothing ever adds up",
+        )
+        .help("count by what stays the same, such as `ip.src`");
+}
+
+fn behind_a_proxy(case: &Case<'_>, file: &File, warnings: &mut Warnings<'_>) {
+    if file.client_ip.trusted_proxies.is_empty() {
+        return;
+    }
+    let is_peer = |name: &str| name == "ip.peer";
+    let mut parts = case.rule.key.parts.iter();
+    if let Some(part) = parts.find(|part| reads(part, is_peer)) {
+        let mut written = case.written.key.iter();
+        let span = written.find(|text| text.value == part.scalar.source());
+        let span = span.map_or(case.written.span.clone(), |text| text.span.clone());
+        warnings
+            .at(
+                span,
+                "behind a trusted proxy, `ip.peer` is the proxy: all its clients share it",
+            )
+            .help("use `ip.src`");
+    }
+}
+
+fn key_span(case: &Case<'_>) -> Option<Range<usize>> {
+    let (first, last) = (case.written.key.first()?, case.written.key.last()?);
+    Some(first.span.start..last.span.end)
+}
+
+fn reads(part: &KeyPart, test: impl Fn(&str) -> bool) -> bool {
+    part.scalar.reads().iter().any(|id| test(name(*id)))
+}
+
+fn reads_only(part: &KeyPart, test: impl Fn(&str) -> bool) -> bool {
+    part.scalar.reads().iter().all(|id| test(name(*id)))
+}
+
+fn name(id: FieldId) -> &'static str {
+    fields::by_id(id).map_or("", |field| field.name)
+}
+
+fn is_address(name: &str) -> bool {
+    matches!(name, "ip.src" | "ip.peer")
+}
+
+fn is_new_each_time(name: &str) -> bool {
+    matches!(
+        name,
+        "http.request.id" | "http.request.timestamp.sec" | "http.request.timestamp.msec"
+    )
+}
+
+/// The same for many clients that have nothing to do with each other.
+fn is_shared(name: &str) -> bool {
+    const SHARED: &[&str] = &[
+        "http.host",
+        "http.user_agent",
+        "http.request.method",
+        "http.request.version",
+        "http.request.uri.path",
+        "http.request.uri.path.extension",
+        "http.request.route",
+        "raw.http.request.uri.path",
+        "ssl",
+    ];
+    let place = name.starts_with("ip.src.") || name.starts_with("tls.");
+    place || SHARED.contains(&name)
+}
+
+/// A client writes what it likes here, at no cost.
+fn is_chosen(name: &str) -> bool {
+    const CHOSEN: &[&str] = &[
+        "http.user_agent",
+        "http.referer",
+        "http.cookie",
+        "http.x_forwarded_for",
+        "http.request.uri",
+        "http.request.full_uri",
+        "http.request.uri.query",
+        "http.request.body.size",
+        "raw.http.request.uri",
+        "raw.http.request.full_uri",
+        "raw.http.request.uri.path",
+        "raw.http.request.uri.query",
+    ];
+    let map = ["headers", "cookies", "uri.args"];
+    let of_map = map.iter().any(|map| {
+        let rest = name.strip_prefix("http.request.");
+        rest.is_some_and(|rest| rest.starts_with(map))
+    });
+    of_map || CHOSEN.contains(&name)
+}
+
+fn can_be_missing(name: &str, only_tls: bool) -> bool {
+    if name.starts_with("tls.") {
+        return !only_tls || name == "tls.sni" || name == "tls.alpn";
+    }
+    const SOMETIMES: &[&str] = &[
+        "http.user_agent",
+        "http.referer",
+        "http.cookie",
+        "http.x_forwarded_for",
+        "http.request.body.size",
+        "http.request.uri.path.extension",
+    ];
+    let map = [
+        "http.request.headers",
+        "http.request.cookies",
+        "http.request.uri.args",
+    ];
+    name.starts_with("ip.src.") || SOMETIMES.contains(&name) || map.contains(&name)
+}

@@ -1,0 +1,144 @@
+//! What a rule reads that is never there, or not what it seems.
+
+use super::{Case, Compiled, Warnings};
+use crate::config::Text;
+use crate::config::file::File;
+use crate::decision::Action;
+use crate::expr::{self, FieldSpec, GivenValue, Leaf, Relation, Scheme};
+use crate::facts::fields::{self, Fields};
+
+/// Warns of fields that nothing fills here and of values that are easily forged or respelt.
+pub(super) fn warn(case: &Case<'_>, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
+    for text in case.texts() {
+        places(text, compiled, warnings);
+        tls(text, compiled.file, warnings);
+        tokens(text, warnings);
+    }
+    for said in case.said() {
+        for leaf in said.outline.leaves() {
+            raw_path(leaf, said.text, warnings);
+            forwarded(leaf, said.text, warnings);
+        }
+    }
+    grpc(case, warnings);
+    unseen_headers(case, warnings);
+}
+
+fn places(text: &Text, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
+    let geo = compiled.geo;
+    let fields = [
+        ("ip.src.asnum", geo.knows_asn(), "asn_database"),
+        ("ip.src.country", geo.knows_country(), "country_database"),
+        (
+            "ip.src.continent",
+            geo.knows_continent(),
+            "country_database",
+        ),
+    ];
+    for (field, known, key) in fields {
+        if let Some(name) = read_as(text, field).filter(|_| !known) {
+            let message = format!("`{name}` is never known: no database says it");
+            let help = format!("add `{key} = \"…\"` under `[geo]`, or `[geo.overrides]`");
+            warnings.at_name(text, name, message).help(help);
+        }
+    }
+}
+
+fn tls(text: &Text, file: &File, warnings: &mut Warnings<'_>) {
+    if file.listeners.iter().any(|listener| listener.tls.is_some()) {
+        return;
+    }
+    let tls = fields::all().iter().map(|field| field.name);
+    let tls = tls.filter(|name| name.starts_with("tls."));
+    for field in tls {
+        if let Some(name) = read_as(text, field) {
+            let message = format!("`{name}` is never known: no listener speaks TLS");
+            warnings
+                .at_name(text, name, message)
+                .help("add `[listeners.tls]`");
+            return;
+        }
+    }
+}
+
+fn tokens(text: &Text, warnings: &mut Warnings<'_>) {
+    let calls = expr::calls(&text.value).into_iter();
+    for (_, span) in calls.filter(|(name, _)| &**name == "jwt_claim") {
+        let message = "`jwt_claim` reads a token and does not verify it: anybody can write one";
+        warnings
+            .within(text, span, message)
+            .help("fine where the origin refuses forged tokens; add `ip.src` to a key made of it");
+    }
+}
+
+fn raw_path(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+    use Relation::{EndsWith, Eq, In, StartsWith, StrictWildcard, Wildcard};
+    let compared = matches!(
+        leaf.relation,
+        Eq | In | StartsWith | EndsWith | Wildcard | StrictWildcard
+    );
+    if compared && leaf.subject.field.as_deref() == Some("raw.http.request.uri.path") {
+        let message = "other spellings of the same path pass this test, such as `/%6cogin`";
+        warnings
+            .within(text, leaf.span.clone(), message)
+            .help("use `http.request.uri.path`, which has one spelling");
+    }
+}
+
+fn forwarded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+    let entry = leaf.subject.entry.as_deref().unwrap_or_default();
+    let is_header = entry.eq_ignore_ascii_case(b"x-forwarded-for");
+    if is_header || leaf.subject.field.as_deref() == Some("http.x_forwarded_for") {
+        let message = "a client can write anything into `X-Forwarded-For`";
+        warnings
+            .within(text, leaf.span.clone(), message)
+            .help("use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front");
+    }
+}
+
+fn grpc(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    if case.rule.action != Action::Shadow {
+        return;
+    }
+    let about = |leaf: &&Leaf| {
+        let header = leaf.subject.entry.as_deref().unwrap_or_default();
+        let of_grpc = leaf.values.iter().any(|given| match &given.value {
+            GivenValue::Text(text) => text.starts_with(b"application/grpc"),
+            _ => false,
+        });
+        header.eq_ignore_ascii_case(b"content-type") && of_grpc
+    };
+    for said in case.said() {
+        if let Some(leaf) = said.outline.leaves().into_iter().find(about) {
+            let message = "a gRPC call has no fake answer: `shadow` acts as `block` on it";
+            warnings
+                .within(said.text, leaf.span.clone(), message)
+                .related(case.written.action.span.clone(), "the action");
+        }
+    }
+}
+
+fn unseen_headers(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    let (action, headers) = (&case.written.action, &case.written.headers);
+    let written = headers.span != case.written.span;
+    let tells = headers.value != crate::config::file::CountHeaders::None;
+    if written && tells && action.value != Action::Block {
+        let message = format!(
+            "`action = \"{}\"` sends no rate-limit headers: `headers` has no effect",
+            action.value.name()
+        );
+        warnings
+            .at(headers.span.clone(), message)
+            .related(action.span.clone(), "the action")
+            .help("remove it");
+    }
+}
+
+/// The name under which `text` reads `field`, if it does.
+fn read_as<'t>(text: &'t Text, field: &str) -> Option<&'t str> {
+    let meant = Fields.field(field)?.id;
+    let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let same = |spec: FieldSpec| spec.id == meant;
+    let mut words = text.value.split(|c| !name(c));
+    words.find(|word| Fields.field(word).is_some_and(same))
+}

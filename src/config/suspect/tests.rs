@@ -1,0 +1,413 @@
+//! Each warning with a file that deserves it, and the same file changed so that it does not.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use proptest::prelude::*;
+
+use crate::clock::Clock;
+use crate::config::{self, Context, Diagnostics, Source};
+use crate::observe::Log;
+use crate::snapshot::Lasting;
+
+const TLS: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n";
+const PLAIN: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
+
+/// The warnings of a file, without the one about the development certificate.
+fn warnings(text: &str) -> Vec<String> {
+    let source = Source::new("gateway.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let file = config::read(&source, &mut diagnostics);
+    let log = Log::stderr(Clock::System).unwrap();
+    let lasting = Lasting::new(Clock::System, log, 1000).unwrap();
+    if let Some(file) = file.filter(|_| !diagnostics.has_errors()) {
+        config::compile(
+            &file,
+            &mut Context {
+                source: &source,
+                lasting: &lasting,
+                check_only: true,
+                previous: None,
+                diagnostics: &mut diagnostics,
+            },
+        );
+    }
+    assert!(
+        !diagnostics.has_errors(),
+        "{text}\n{}",
+        diagnostics.render(&source, false)
+    );
+    let found = diagnostics.sorted().into_iter();
+    let found = found.inspect(|d| assert!(d.span.end <= text.len()));
+    let found = found.map(|d| d.message.clone());
+    found.filter(|m| !m.contains("certificate")).collect()
+}
+
+/// A rule that counts, with these lines beside.
+fn rule(lines: &str) -> String {
+    format!("{TLS}[[rules]]\nname = \"r\"\nlimit = 5\nperiod = \"1m\"\n{lines}\n")
+}
+
+/// One expression in a rule that stops whatever matches.
+fn deny(expression: &str) -> String {
+    format!("{TLS}[[rules]]\nname = \"r\"\nmitigate = '{expression}'\n")
+}
+
+fn only(text: &str, message: &str) {
+    assert_eq!(warnings(text), [message], "{text}");
+}
+
+fn none(text: &str) {
+    assert_eq!(warnings(text), [] as [&str; 0], "{text}");
+}
+
+const PATH: &str = "mitigate = 'http.request.uri.path eq \"/a\"'\n";
+
+#[test]
+fn a_ban_on_a_shared_key() {
+    let message = "a ban on this key stops everybody who shares it";
+    let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"ZZ\" }\n";
+    for key in [
+        "\"ip.src.asnum\"",
+        "\"ip.src.country\"",
+        "\"tls.ja4\"",
+        "\"cf.bot_management.ja3_hash\"",
+        "\"tls.ja4\", \"http.host\"",
+        "\"http.user_agent\"",
+        "\"http.request.uri.path\"",
+    ] {
+        let with = |rest: &str| rule(&format!("{PATH}key = [{key}]\n{rest}"));
+        only(&(with("duration = \"1m\"") + geo), message);
+        let narrower = format!("{PATH}key = [{key}, \"ip.src\"]\nduration = \"1m\"");
+        none(&(rule(&narrower) + geo));
+    }
+    none(&(rule(&format!("{PATH}key = [\"ip.src.asnum\"]\n")) + geo));
+    only(
+        &rule(&format!("{PATH}duration = \"1m\"")),
+        "a ban without a key stops everybody at once",
+    );
+    none(&rule(PATH));
+}
+
+#[test]
+fn a_ban_on_all_who_lack_something() {
+    let cookie = "key = ['http.request.cookies[\"s\"]', \"tls.ja4\"]\nduration = \"1m\"\n";
+    let message = "clients without `http.request.cookies[\"s\"]` share one counter and one ban";
+    let chosen = "a client chooses this key: with every new value it starts afresh";
+    let other = "[[rules]]\nname = \"by-ip\"\nlimit = 9\nperiod = \"1m\"\nkey = [\"ip.src\"]\n";
+    let guarded = |lines: &str| format!("{}{other}{PATH}", rule(&format!("{PATH}{lines}")));
+    only(&guarded(cookie), message);
+    none(&guarded(&format!("{cookie}missing = \"skip\"")));
+    none(&guarded(
+        "key = ['http.request.cookies[\"s\"]', \"ip.src\"]\nduration = \"1m\"",
+    ));
+    none(&guarded("key = ['http.request.cookies[\"s\"]']"));
+    only(&rule(&format!("{PATH}{cookie}missing = \"skip\"")), chosen);
+}
+
+#[test]
+fn a_key_that_the_client_chooses() {
+    let message = "a client chooses this key: with every new value it starts afresh";
+    for key in [
+        "http.request.headers[\"x-api-key\"]",
+        "http.request.cookies[\"s\"][-1]",
+        "http.request.uri.args[\"user\"]",
+        "lower(http.user_agent)",
+        "http.referer",
+        "http.x_forwarded_for",
+    ] {
+        only(&rule(&format!("{PATH}key = ['{key}']")), message);
+        none(&rule(&format!("{PATH}key = ['{key}', \"ip.src\"]")));
+    }
+    none(&rule(&format!("{PATH}key = ['http.request.uri.path']")));
+    only(
+        &rule(&format!("{PATH}key = ['ip.src', 'http.request.id']")),
+        "this key is another one with every request: nothing ever adds up",
+    );
+}
+
+#[test]
+fn a_key_behind_a_proxy() {
+    let proxies = "[client_ip]\ntrusted_proxies = [\"10.0.0.0/8\"]\n";
+    let peer = rule(&format!("{PATH}key = [\"ip.peer\"]\n"));
+    only(
+        &format!("{peer}{proxies}"),
+        "behind a trusted proxy, `ip.peer` is the proxy: all its clients share it",
+    );
+    none(&peer);
+    only(
+        &format!("{TLS}[client_ip]\ntrusted_proxies = [\"0.0.0.0/0\"]\n"),
+        "everybody in 0.0.0.0/0 is believed about who the client is",
+    );
+}
+
+#[test]
+fn a_rule_behind_another() {
+    let two = |first: &str, rest: &str, second: &str| {
+        format!(
+            "{TLS}[[rules]]\nname = \"first\"\nmitigate = '{first}'\n{rest}\n\
+             [[rules]]\nname = \"second\"\nmitigate = '{second}'\n"
+        )
+    };
+    let hidden =
+        "this rule never acts: rule `first` before it matches all that this one would stop";
+    let all = "this rule never acts: rule `first` before it matches every request";
+    let path = "http.request.uri.path";
+    for (first, second, expected) in [
+        ("ssl", "ssl", Some(hidden)),
+        ("true", "ssl", Some(all)),
+        ("ssl or not ssl", "http.host eq \"a\"", Some(all)),
+        (&format!("starts_with({path}, \"/\")"), "ssl", Some(all)),
+        (
+            &format!("starts_with({path}, \"/a\")"),
+            &format!("{path} eq \"/ab\" and ssl"),
+            Some(hidden),
+        ),
+        (
+            &format!("starts_with({path}, \"/ab\")"),
+            &format!("{path} eq \"/a\""),
+            None,
+        ),
+        (
+            &format!("{path} in {{\"/a\" \"/b\"}}"),
+            &format!("{path} eq \"/b\""),
+            Some(hidden),
+        ),
+        (
+            &format!("{path} eq \"/b\""),
+            &format!("{path} in {{\"/a\" \"/b\"}}"),
+            None,
+        ),
+        (
+            "ip.src in {10.0.0.0/8}",
+            "ip.src in {10.1.0.0/16 10.2.3.4}",
+            Some(hidden),
+        ),
+        ("ip.src in {10.1.0.0/16}", "ip.src in {10.0.0.0/8}", None),
+        ("ssl and http.host eq \"a\"", "http.host eq \"a\"", None),
+        (
+            "http.host eq \"a\" or ssl",
+            "ssl and http.host eq \"b\"",
+            Some(hidden),
+        ),
+        (
+            "http.request.body.size gt 10",
+            "http.request.body.size in {11..20}",
+            Some(hidden),
+        ),
+        (
+            "not http.host eq \"a\"",
+            "not http.host in {\"a\" \"b\"}",
+            Some(hidden),
+        ),
+        (
+            "not http.host in {\"a\" \"b\"}",
+            "not http.host eq \"a\"",
+            None,
+        ),
+    ] {
+        let file = two(first, "action = \"allow\"", second);
+        assert_eq!(
+            warnings(&file),
+            expected.into_iter().collect::<Vec<_>>(),
+            "{file}"
+        );
+    }
+    none(&two("ssl", "dry_run = true", "ssl"));
+    none(&two("ssl", "action = \"log\"", "ssl"));
+    none(&two("ssl", "enabled = false", "ssl"));
+    none(&two(
+        "ssl",
+        "limit = 1\nperiod = \"1s\"\nkey = [\"ip.src\"]",
+        "ssl",
+    ));
+}
+
+#[test]
+fn tests_that_exclude_each_other() {
+    let never = |file: String, other: &str| {
+        only(&file, &format!("this never holds together with `{other}`"));
+    };
+    never(
+        deny(r#"http.host eq "a" and http.host eq "b""#),
+        r#"http.host eq "a""#,
+    );
+    never(
+        deny(r#"http.host in {"a" "b"} and ssl and http.host eq "c""#),
+        r#"http.host in {"a" "b"}"#,
+    );
+    never(deny("ssl and not ssl"), "ssl");
+    never(
+        deny("http.request.body.size gt 10 and http.request.body.size eq 3"),
+        "http.request.body.size gt 10",
+    );
+    never(
+        deny(r#"starts_with(http.request.uri.path, "/a") and http.request.uri.path eq "/b""#),
+        r#"starts_with(http.request.uri.path, "/a")"#,
+    );
+    for fine in [
+        r#"http.host eq "a" or http.host eq "b""#,
+        r#"http.host in {"a" "b"} and not http.host eq "b""#,
+        "http.request.body.size gt 10 and http.request.body.size in {3..20}",
+        r#"starts_with(http.request.uri.path, "/a") and starts_with(http.request.uri.path, "/a/b")"#,
+        r#"any(http.request.headers["x"][*] eq "a") and any(http.request.headers["x"][*] eq "b")"#,
+        r#"http.request.headers["x"][0] eq "a" and http.request.headers["x"][1] eq "b""#,
+        r#"lower(http.host) eq "a" and http.host matches "b""#,
+    ] {
+        none(&deny(fine));
+    }
+}
+
+#[test]
+fn values_that_never_come() {
+    let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"ZZ\" }\n";
+    let wrong = [
+        r#"ip.src.country eq "de""#,
+        r#"ip.geoip.country in {"DE" "DEU"}"#,
+        r#"http.request.method eq "post""#,
+        r#"http.request.version eq "1.1""#,
+        r#"http.request.uri.path eq "login""#,
+        r#"http.request.uri.path eq "/a//b""#,
+        r#"http.request.uri.path eq "/a?b=1""#,
+        r#"http.request.uri.path in {"/%61"}"#,
+        r#"starts_with(http.request.uri.path, "api")"#,
+        r#"http.host eq "Example.com""#,
+        r#"http.host eq "example.com:8443""#,
+        r#"http.host ne "https://example.com""#,
+        r#"tls.version eq "TLS 1.3""#,
+        r#"tls.alpn eq "h3""#,
+        r#"tls.ja3 eq "abc""#,
+        r#"tls.ja4 eq "t13d1516h2_8daaf6152771""#,
+        r#"http.request.uri.path.extension in {".php"}"#,
+        r#"any(http.request.headers.names[*] eq "X-Api-Key")"#,
+        r#"http.request.full_uri eq "example.com/""#,
+        "ip.src.asnum eq 4294967296",
+    ];
+    for expression in wrong {
+        let found = warnings(&(deny(expression) + geo));
+        assert_eq!(found.len(), 1, "{expression}: {found:?}");
+        assert!(found[0].contains("is never this: "), "{found:?}");
+    }
+    let fine = [
+        r#"ip.src.country in {"DE" "T1"}"#,
+        r#"http.request.method eq "POST""#,
+        r#"http.request.version eq "HTTP/1.1""#,
+        r#"http.request.uri.path eq "/a/%2Fb""#,
+        r#"starts_with(http.request.uri.path, "/.well-known/")"#,
+        r#"http.request.uri.path contains "login""#,
+        r#"http.host eq "[2001:db8::1]""#,
+        r#"tls.version eq "TLSv1.3""#,
+        r#"tls.ja4 eq "t13d1516h2_8daaf6152771_02713d6af862""#,
+        r#"http.request.uri.path.extension eq "php""#,
+        r#"lower(http.request.method) eq "get""#,
+    ];
+    for expression in fine {
+        none(&(deny(expression) + geo));
+    }
+    let status = format!("count = 'http.response.code in {{4 401}}'\n{PATH}key = [\"ip.src\"]");
+    only(
+        &rule(&status),
+        "`http.response.code` is never this: it is from 100 to 599",
+    );
+}
+
+#[test]
+fn fields_that_nothing_fills() {
+    let asn = deny("ip.geoip.asnum eq 1");
+    only(&asn, "`ip.geoip.asnum` is never known: no database says it");
+    none(&format!(
+        "{asn}[geo.overrides]\n\"203.0.113.0/24\" = {{ asn = 1 }}\n"
+    ));
+    let key = rule(&format!("{PATH}key = [\"ip.src.country\"]"));
+    only(&key, "`ip.src.country` is never known: no database says it");
+    let ja4 = deny("len(tls.ja4) gt 1");
+    only(
+        &ja4.replace(TLS, PLAIN),
+        "`tls.ja4` is never known: no listener speaks TLS",
+    );
+    none(&ja4);
+    none(&deny("ssl").replace(TLS, PLAIN));
+}
+
+#[test]
+fn values_that_are_easily_changed() {
+    only(
+        &deny(r#"raw.http.request.uri.path eq "/a""#),
+        "other spellings of the same path pass this test, such as `/%6cogin`",
+    );
+    none(&deny(r#"raw.http.request.uri.path contains "//""#));
+    only(
+        &deny(r#"http.x_forwarded_for contains "10.""#),
+        "a client can write anything into `X-Forwarded-For`",
+    );
+}
+
+#[test]
+fn actions_that_do_less() {
+    let shadow = r#"any(http.request.headers["Content-Type"][*] eq "application/grpc")"#;
+    only(
+        &(deny(shadow) + "action = \"shadow\"\n"),
+        "a gRPC call has no fake answer: `shadow` acts as `block` on it",
+    );
+    none(&deny(shadow));
+    let headers = format!("{PATH}key = [\"ip.src\"]\nheaders = \"both\"\n");
+    only(
+        &rule(&format!("{headers}action = \"log\"")),
+        "`action = \"log\"` sends no rate-limit headers: `headers` has no effect",
+    );
+    none(&rule(&headers));
+}
+
+#[test]
+fn what_nothing_uses() {
+    only(
+        &format!("{TLS}[lists]\noffice = [\"192.0.2.1\"]\n"),
+        "nothing uses the list `office`",
+    );
+    none(&(deny("ip.src in $office") + "[lists]\noffice = [\"192.0.2.1\"]\n"));
+    only(
+        &format!("{TLS}[responses.late]\nbody = \"x\"\n"),
+        "nothing uses the response `late`",
+    );
+    only(
+        &format!("{TLS}[[upstreams]]\nname = \"app\"\nservers = [\"127.0.0.1:1\"]\n"),
+        "nothing uses the upstream `app`",
+    );
+}
+
+#[test]
+fn routes_behind_wider_ones() {
+    let routes = |first: &str, second: &str| {
+        format!("{TLS}[[routes]]\n{first}\nrespond = {{}}\n[[routes]]\n{second}\nrespond = {{}}\n")
+    };
+    let message = "no request reaches this route";
+    only(&routes("", "path = \"/a\""), message);
+    only(&routes("path = \"/a/*\"", "path = \"/a/b\""), message);
+    only(&routes("path = \"/a/{x}\"", "path = \"/a/{x}\""), message);
+    only(
+        &routes("hosts = [\"a\", \"b\"]", "hosts = [\"b\"]\npath = \"/a\""),
+        message,
+    );
+    none(&routes("path = \"/a/b\"", "path = \"/a/*\""));
+    none(&routes("hosts = [\"a\"]", "hosts = [\"b\"]"));
+    none(&routes("hosts = [\"a\"]", ""));
+}
+
+#[test]
+fn the_demo_bans_by_a_shared_key_and_knows_it() {
+    only(
+        include_str!("../../../gateway.toml"),
+        "a ban on this key stops everybody who shares it",
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_value_is_survived(value in "[ -~]{0,12}", field in 0usize..8) {
+        let fields = [
+            "http.host", "http.request.uri.path", "ip.src.country", "tls.version", "tls.ja4",
+            "http.request.version", "http.request.uri", "http.request.uri.path.extension",
+        ];
+        let value = value.replace(['\'', '"', '\\'], "");
+        let file = deny(&format!("{} in {{\"{value}\" \"x\"}}", fields[field]));
+        warnings(&file);
+    }
+}

@@ -1,0 +1,105 @@
+//! What nothing names, and routes that no request reaches.
+
+use super::Warnings;
+use crate::config::Text;
+use crate::config::file::{File, Route, Target};
+use crate::expr::{self, Relation};
+use crate::route::{HostPattern, PathPattern};
+
+/// Warns of lists, responses and upstreams without a use, and of routes behind wider ones.
+pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
+    let lists = lists_used(file);
+    for list in &file.lists {
+        unused(
+            "list",
+            &list.name,
+            lists.contains(&list.name.value),
+            warnings,
+        );
+    }
+    for response in &file.responses {
+        let named = |rule: &&Text| rule.value == response.name.value;
+        let mut rules = file.rules.iter().filter_map(|rule| rule.response.as_ref());
+        unused(
+            "response",
+            &response.name,
+            rules.any(|rule| named(&rule)),
+            warnings,
+        );
+    }
+    for upstream in &file.upstreams {
+        let used = file.routes.iter().any(|route| match &route.target {
+            Some(Target::Upstream(name)) => name.value == upstream.name.value,
+            _ => false,
+        });
+        unused("upstream", &upstream.name, used, warnings);
+    }
+    routes(file, warnings);
+}
+
+fn unused(what: &str, name: &Text, used: bool, warnings: &mut Warnings<'_>) {
+    if !used {
+        let message = format!("nothing uses the {what} `{}`", name.value);
+        warnings.at(name.span.clone(), message).help("remove it");
+    }
+}
+
+/// The lists that any rule names, enabled or not.
+fn lists_used(file: &File) -> Vec<String> {
+    let expressions = file.rules.iter();
+    let expressions = expressions.flat_map(|rule| rule.count.iter().chain(&rule.mitigate));
+    let mut used = Vec::new();
+    for outline in expressions.filter_map(|text| expr::outline(&text.value).ok()) {
+        for leaf in outline.leaves() {
+            if let Relation::InList(name) = &leaf.relation {
+                used.push(name.to_string());
+            }
+        }
+    }
+    used
+}
+
+fn routes(file: &File, warnings: &mut Warnings<'_>) {
+    for (at, route) in file.routes.iter().enumerate() {
+        let earlier = file.routes.get(..at).unwrap_or_default();
+        if let Some(other) = earlier.iter().find(|other| hides(other, route)) {
+            warnings
+                .at(route.span.clone(), "no request reaches this route")
+                .related(other.span.clone(), "this one takes them all")
+                .help("the first match wins: put the narrower route first");
+        }
+    }
+}
+
+fn hides(wide: &Route, narrow: &Route) -> bool {
+    let path = |route: &Route| match &route.path {
+        Some(path) => PathPattern::parse(&path.value).ok(),
+        None => Some(PathPattern::Any),
+    };
+    let paths = path(wide).zip(path(narrow));
+    paths.is_some_and(|(wide, narrow)| path_hides(&wide, &narrow)) && hosts_hide(wide, narrow)
+}
+
+fn path_hides(wide: &PathPattern, narrow: &PathPattern) -> bool {
+    match (wide, narrow) {
+        (PathPattern::Any, _) => true,
+        (PathPattern::Prefix(_), PathPattern::Exact(path) | PathPattern::Prefix(path)) => {
+            wide.matches(path)
+        }
+        (wide, narrow) => wide == narrow,
+    }
+}
+
+fn hosts_hide(wide: &Route, narrow: &Route) -> bool {
+    let patterns = |route: &Route| -> Option<Vec<HostPattern>> {
+        let hosts = route.hosts.iter();
+        hosts
+            .map(|host| HostPattern::parse(&host.value).ok())
+            .collect()
+    };
+    let (Some(wide), Some(narrow)) = (patterns(wide), patterns(narrow)) else {
+        return false;
+    };
+    let any = wide.is_empty() || wide.contains(&HostPattern::Any);
+    any || !narrow.is_empty() && narrow.iter().all(|host| wide.contains(host))
+}
