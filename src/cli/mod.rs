@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod check;
+mod completions;
 mod fields;
 mod run;
 
@@ -33,6 +34,12 @@ enum Command {
     },
     /// List the fields and functions of the rule language.
     Fields,
+    /// Print a script that completes this command line in a shell.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -57,6 +64,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(config)) => run::run(&config.config),
         Some(Command::Check { config, format }) => check::check(&config.config, format),
         Some(Command::Fields) => fields::fields(),
+        Some(Command::Completions { shell }) => completions::completions(shell),
     }
 }
 

@@ -31,6 +31,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     ("anyhow", &["gateway", "signals", "admin", "cli", "main"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
     ("maxminddb", &["geo"]),
     ("prometheus_client", &["observe"]),
     ("rcgen", &["tls"]),
