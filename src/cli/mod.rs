@@ -3,6 +3,7 @@
 mod check;
 mod completions;
 mod fields;
+mod import;
 mod run;
 
 use std::path::PathBuf;
@@ -34,11 +35,25 @@ enum Command {
     },
     /// List the fields and functions of the rule language.
     Fields,
+    /// Turn the rules of another product into `[[rules]]`, on standard output.
+    Import {
+        #[command(subcommand)]
+        from: Product,
+    },
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Product {
+    /// A ruleset as Cloudflare's API gives it.
+    Cloudflare {
+        /// The JSON file; `-` reads standard input.
+        file: PathBuf,
     },
 }
 
@@ -64,6 +79,9 @@ pub fn main() -> ExitCode {
         Some(Command::Run(config)) => run::run(&config.config),
         Some(Command::Check { config, format }) => check::check(&config.config, format),
         Some(Command::Fields) => fields::fields(),
+        Some(Command::Import {
+            from: Product::Cloudflare { file },
+        }) => import::cloudflare(&file),
         Some(Command::Completions { shell }) => completions::completions(shell),
     }
 }

@@ -12,6 +12,7 @@ mod check;
 mod docs;
 mod harness;
 mod hostile;
+mod import;
 mod model;
 mod observe;
 mod process;

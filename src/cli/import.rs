@@ -1,0 +1,116 @@
+//! `lockgate import cloudflare`: the JSON of a Cloudflare ruleset as `[[rules]]`.
+//!
+//! Nothing is dropped in silence: what cannot be carried over is a comment above its rule and a
+//! line on standard error. Nothing is known here about what the gateway can do: each rule is given
+//! to the real configuration, and one that it refuses is written as a comment, so what is written
+//! always loads.
+
+mod action;
+mod draft;
+mod judge;
+mod lists;
+mod name;
+mod object;
+mod quote;
+mod ratelimit;
+mod rule;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use draft::Draft;
+use judge::Judge;
+use name::Names;
+use shape::Ruleset;
+use write::Writer;
+
+/// What became of a file.
+struct Imported {
+    /// The configuration.
+    toml: String,
+    /// A line for each thing that could not be carried over, and the sum.
+    said: Vec<String>,
+}
+
+/// 0 if there were rules, also if some could only be written as comments; 1 if there were none.
+pub fn cloudflare(path: &Path) -> ExitCode {
+    match import(path) {
+        Ok(said) => {
+            said.iter().for_each(|line| eprintln!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the configuration; what comes back is to be said.
+fn import(path: &Path) -> Result<Vec<String>, String> {
+    let (name, bytes) = load(path);
+    let bytes = bytes.map_err(|error| format!("{name}: cannot read: {error}"))?;
+    let imported = convert(&name, &bytes)?;
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(imported.toml.as_bytes());
+    match written.and_then(|()| out.flush()) {
+        // Half a file of rules is not a success; a reader that went away is its own affair.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("lockgate: cannot write: {error}"))
+        }
+        _ => Ok(imported.said),
+    }
+}
+
+/// How to call the file, and what is in it.
+fn load(path: &Path) -> (String, std::io::Result<Vec<u8>>) {
+    if path.as_os_str() != "-" {
+        let name = quote::visible(&path.display().to_string());
+        return (name, std::fs::read(path));
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    ("stdin".to_owned(), read.map(|_| bytes))
+}
+
+/// The whole of it, without input and output.
+fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
+    let document = shape::parse(file, json)?;
+    let rulesets = shape::rulesets(&document).map_err(|error| format!("{file}: {error}"))?;
+    let judge = Judge::new().map_err(|error| format!("lockgate: {error:#}"))?;
+    let mut names = Names::default();
+    let mut writer = Writer::new(file);
+    for ruleset in &rulesets {
+        writer.ruleset(ruleset);
+        for rule in ruleset.rules {
+            let number = names.next_number();
+            writer.rule(drafted(number, rule, &mut names, &judge));
+        }
+    }
+    let imported = writer.finish();
+    match judge.errors(&imported.toml).as_slice() {
+        [] => Ok(imported),
+        errors => Err(format!(
+            "{file}: the rules do not load together: {}",
+            errors.join("; ")
+        )),
+    }
+}
+
+/// A rule, judged.
+fn drafted(number: usize, rule: &serde_json::Value, names: &mut Names, judge: &Judge) -> Draft {
+    let mut draft = rule::read(number, rule, names);
+    if draft.is_empty() {
+        return draft;
+    }
+    lists::find(&mut draft, judge);
+    for error in judge.errors(&draft.fragment()) {
+        draft.refuse(error);
+    }
+    draft
+}

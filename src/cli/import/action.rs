@@ -1,0 +1,185 @@
+//! `action` and `action_parameters` of a rule.
+
+use serde_json::{Map, Value};
+
+use super::draft::{Draft, FORBIDDEN};
+use super::name::Names;
+use super::object::{Object, kind, shown};
+use super::quote;
+
+/// What one of Cloudflare's actions is here.
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// An action of ours.
+    Same(&'static str),
+    /// The nearest action of ours, and how it differs.
+    Near(&'static str, &'static str),
+    /// `allow`, for what is skipped and is here.
+    Skip,
+    /// Not an action of a rule; the nearest thing.
+    Elsewhere(&'static str),
+}
+
+use Meaning::{Elsewhere, Near, Same, Skip};
+
+const CHALLENGE: &str = "there is no challenge page here, so it blocks those too who would have \
+                         passed; try it with `dry_run = true`";
+
+/// An action that is not here is given to the configuration as it is.
+#[rustfmt::skip] // a row a line
+const ACTIONS: &[(&str, Meaning)] = &[
+    ("block", Same("block")),
+    ("log", Same("log")),
+    ("allow", Same("allow")),
+    ("skip", Skip),
+    ("challenge", Near("block", CHALLENGE)),
+    ("js_challenge", Near("block", CHALLENGE)),
+    ("managed_challenge", Near("block", CHALLENGE)),
+    ("force_connection_close", Same("close")),
+    ("execute", Elsewhere("import the ruleset that it names; its rules take this place")),
+    ("rewrite", Elsewhere("`strip_prefix`, `request_headers` and `response_headers` of a route")),
+    ("redirect", Elsewhere("a route with `redirect`")),
+    ("route", Elsewhere("a route with another `upstream`")),
+    ("set_config", Elsewhere("the keys of `[[listeners]]` and `[[routes]]`")),
+    ("score", Elsewhere("one rule whose expression holds all the conditions")),
+    ("serve_error", Elsewhere("a route with `respond`, or `[responses]` for what a rule answers")),
+    ("compress_response", Elsewhere("nothing; let your origin compress")),
+    ("set_cache_settings", Elsewhere("nothing; there is no cache here")),
+    ("set_cache_control", Elsewhere("`response_headers` of a route")),
+    ("set_cache_tags", Elsewhere("nothing; there is no cache here")),
+    ("ddos_dynamic", Elsewhere("a rule with a `limit` by `ip.src` or `tls.ja4`")),
+    ("log_custom_field", Elsewhere("the access log, which holds what keys and expressions read")),
+];
+
+/// Phases and products of Cloudflare whose rules can be here.
+const HERE: [&str; 3] = [
+    "http_request_firewall_custom",
+    "http_ratelimit",
+    "rateLimit",
+];
+
+/// Reads both keys. `limited`: the rule has a limit.
+pub fn read(rule: &mut Object<'_>, limited: bool, names: &mut Names, draft: &mut Draft) {
+    let empty = Map::new();
+    let parameters = match rule.get("action_parameters") {
+        Some(Value::Object(map)) => map,
+        Some(other) => {
+            let shown = shown(other);
+            draft.note(format!(
+                "`action_parameters` is {}, not an object: {shown}",
+                kind(other)
+            ));
+            &empty
+        }
+        None => &empty,
+    };
+    let Some(action) = rule.get("action") else {
+        draft.set_wrong("action", quote::word(""), "\"log\"");
+        return draft.refuse("it has no `action`");
+    };
+    let written = action.as_str().unwrap_or_default();
+    let known = ACTIONS.iter().find(|(name, _)| *name == written);
+    match known.map(|(_, meaning)| *meaning) {
+        Some(Same(ours)) => plain(&quote::word(ours), parameters, limited, names, draft),
+        Some(Near(ours, differs)) => {
+            draft.note(format!("nearest to `{written}`: `{ours}`; {differs}"));
+            plain(&quote::word(ours), parameters, limited, names, draft);
+        }
+        Some(Skip) => skip(parameters, draft),
+        Some(Elsewhere(nearest)) => elsewhere(written, nearest, parameters, draft),
+        None => plain(&quote::value(action), parameters, limited, names, draft),
+    }
+}
+
+/// An action that a rule can have. `ours` is TOML already.
+fn plain(
+    ours: &str,
+    parameters: &Map<String, Value>,
+    limited: bool,
+    names: &mut Names,
+    draft: &mut Draft,
+) {
+    draft.set("action", ours.to_owned());
+    let answers = ours == "\"block\"";
+    let mut parameters = Object::new(parameters);
+    match parameters.get("response") {
+        Some(Value::Object(map)) if answers => response(map, limited, names, draft),
+        Some(other) => draft.note(format!(
+            "`action_parameters.response` is not carried over: {}; only `block` answers, with an \
+             object",
+            shown(other)
+        )),
+        None if answers && !limited => {
+            draft.forbidden = true;
+            draft.set("response", quote::word(FORBIDDEN));
+        }
+        None => {}
+    }
+    for (key, value) in parameters.left() {
+        let shown = shown(value);
+        draft.note(format!(
+            "`action_parameters.{key}` is not carried over: {shown}"
+        ));
+    }
+}
+
+fn response(map: &Map<String, Value>, limited: bool, names: &mut Names, draft: &mut Draft) {
+    let mut response = Object::new(map);
+    let mut keys = Vec::new();
+    match response.get("status_code") {
+        Some(status) => keys.push(("status", quote::value(status))),
+        None if limited => {}
+        None => keys.push(("status", "403".to_owned())),
+    }
+    if let Some(content_type) = response.get("content_type") {
+        keys.push(("content_type", quote::value(content_type)));
+    }
+    if let Some(content) = response.get("content") {
+        keys.push(("body", quote::text(content)));
+        if content.as_str().is_some_and(|text| text.contains("{{")) {
+            draft.note("the body holds `{{`, which begins a value that lockgate fills in");
+        }
+    }
+    for (key, value) in response.left() {
+        let shown = shown(value);
+        draft.note(format!(
+            "`action_parameters.response.{key}` is not carried over: {shown}"
+        ));
+    }
+    let name = names.response(&draft.name);
+    draft.respond(name, keys);
+}
+
+/// What Cloudflare skips is not all here, and `allow` skips all that is.
+fn skip(parameters: &Map<String, Value>, draft: &mut Draft) {
+    draft.set("action", quote::word("allow"));
+    let skipped = Value::Object(parameters.clone());
+    let note = format!("`skip` named {}", shown(&skipped));
+    if skips_ours(parameters) {
+        let differs = "`allow` skips all later rules here, and nothing else";
+        draft.note(format!("{note}; {differs}"));
+    } else {
+        let differs = "none of it is here, and `allow` would skip all later rules";
+        draft.refuse(format!("{note}; {differs}"));
+    }
+}
+
+/// Whether rules that can be here are skipped.
+fn skips_ours(parameters: &Map<String, Value>) -> bool {
+    let current = parameters.get("ruleset").and_then(Value::as_str) == Some("current");
+    let lists = ["phases", "products"].into_iter();
+    let named = lists.filter_map(|key| parameters.get(key)?.as_array());
+    let mut named = named.flatten().filter_map(Value::as_str);
+    current || named.any(|name| HERE.contains(&name))
+}
+
+fn elsewhere(action: &str, nearest: &str, parameters: &Map<String, Value>, draft: &mut Draft) {
+    draft.set_wrong("action", quote::word(action), "\"log\"");
+    draft.refuse(format!(
+        "`{action}` is not an action of a rule here; nearest: {nearest}"
+    ));
+    if !parameters.is_empty() {
+        let shown = shown(&Value::Object(parameters.clone()));
+        draft.note(format!("`action_parameters` is not carried over: {shown}"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Values as TOML text. What a string holds can never end it, nor begin a line of its own.
+
+use serde_json::{Number, Value};
+
+/// Seconds of each unit, the largest first.
+const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "m")];
+
+/// A long string: literal where it can be, so that an expression reads as it did.
+pub fn string(text: &str) -> String {
+    let odd = text.chars().any(|c| is_odd(c) && c != '\n' && c != '\t');
+    let edge = text.starts_with('\'') || text.ends_with('\'');
+    match (text.contains('\n'), text.contains('\'')) {
+        _ if odd || edge || text.contains("'''") => escaped(text),
+        (true, _) => format!("'''\n{text}'''"),
+        (false, true) => format!("'''{text}'''"),
+        (false, false) => format!("'{text}'"),
+    }
+}
+
+/// A short string: between double quotes if nothing in it needs a backslash.
+pub fn word(text: &str) -> String {
+    match text.chars().any(|c| is_odd(c) || c == '"' || c == '\\') {
+        true => string(text),
+        false => format!("\"{text}\""),
+    }
+}
+
+/// Any value. TOML has no null, and no number that is not one; the configuration refuses both.
+pub fn value(value: &Value) -> String {
+    match value {
+        Value::Null => word("null"),
+        Value::Bool(boolean) => boolean.to_string(),
+        Value::Number(number) => self::number(number),
+        Value::String(text) => word(text),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(self::value).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let entry =
+                |(key, value): (&String, _)| format!("{} = {}", escaped(key), self::value(value));
+            let entries: Vec<_> = map.iter().map(entry).collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
+    }
+}
+
+/// An expression or a body.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => string(text),
+        other => self::value(other),
+    }
+}
+
+/// Seconds as a duration.
+pub fn duration(value: &Value) -> String {
+    let Some(seconds) = whole(value) else {
+        return self::value(value);
+    };
+    let fits = |(scale, _): &&(u64, _)| seconds > 0 && seconds.is_multiple_of(*scale);
+    match UNITS.iter().find(fits) {
+        Some((scale, unit)) => word(&format!("{}{unit}", seconds / scale)),
+        None => word(&format!("{seconds}s")),
+    }
+}
+
+/// A number that is a whole one and not negative, also where it is written `60.0`.
+pub fn whole(value: &Value) -> Option<u64> {
+    let digits = match value {
+        Value::Number(number) => self::number(number),
+        _ => return None,
+    };
+    digits.parse().ok()
+}
+
+/// Text on one line that cannot move a cursor or turn the direction of writing.
+pub fn visible(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if is_odd(c) => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if is_odd(c) => out.push_str(&format!("\\U{:08X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+fn number(number: &Number) -> String {
+    let float = number.as_f64().filter(|_| number.is_f64());
+    match float {
+        // Below 2^53 every whole number is exact.
+        Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
+        _ => number.to_string(),
+    }
+}
+
+/// Control characters, and those that turn the direction of writing.
+fn is_odd(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}

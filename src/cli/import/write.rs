@@ -1,0 +1,136 @@
+//! The whole output: comments, notes, rules.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::draft::{self, Draft};
+use super::quote::visible;
+use super::{Imported, Ruleset};
+
+/// Output being written.
+pub struct Writer<'a> {
+    file: &'a str,
+    body: String,
+    said: Vec<String>,
+    lists: BTreeSet<String>,
+    /// Whether a rule that is not a comment answers with the shared 403; `None`: no rule does.
+    forbidden: Option<bool>,
+    written: usize,
+    commented: usize,
+}
+
+// === impl Writer ===
+
+impl<'a> Writer<'a> {
+    /// Nothing so far; `file` is how messages call the input.
+    pub fn new(file: &'a str) -> Self {
+        Self {
+            file,
+            body: String::new(),
+            said: Vec::new(),
+            lists: BTreeSet::new(),
+            forbidden: None,
+            written: 0,
+            commented: 0,
+        }
+    }
+
+    /// Begins the rules of a ruleset.
+    pub fn ruleset(&mut self, ruleset: &Ruleset<'_>) {
+        let title = ruleset.title();
+        if ruleset.rules.is_empty() {
+            let note = "it has no rules in this file";
+            self.said.push(format!("{}: {title}: {note}", self.file));
+            let _ = writeln!(self.body, "# note: {title}: {note}\n");
+        } else if ruleset.name.is_some() || ruleset.phase.is_some() {
+            let _ = writeln!(self.body, "# === {title} ===\n");
+        }
+    }
+
+    /// Adds a rule.
+    pub fn rule(&mut self, draft: Draft) {
+        for note in &draft.notes {
+            let line = format!("{}: rule \"{}\": {note}", self.file, draft.name);
+            self.said.push(line);
+        }
+        self.head(&draft);
+        let toml = if draft.is_empty() {
+            String::new()
+        } else {
+            draft.toml()
+        };
+        if draft.is_refused() {
+            self.commented += 1;
+            self.body.push_str(&comment(&toml));
+        } else {
+            self.written += 1;
+            self.body.push_str(&toml);
+        }
+        self.body.push('\n');
+        if draft.forbidden {
+            self.forbidden = self.forbidden.max(Some(!draft.is_refused()));
+        }
+        self.lists.extend(draft.lists);
+    }
+
+    /// What stands above a rule. One that is a comment is told by its name too.
+    fn head(&mut self, draft: &Draft) {
+        for line in draft.description.iter().flat_map(|text| text.lines()) {
+            let _ = writeln!(self.body, "{}", format!("# {}", visible(line)).trim_end());
+        }
+        if draft.is_empty() {
+            let _ = writeln!(self.body, "# {}", draft.name);
+        }
+        for note in &draft.notes {
+            let _ = writeln!(self.body, "# note: {note}");
+        }
+    }
+
+    /// The output and what is said about it.
+    pub fn finish(mut self) -> Imported {
+        let sum = format!(
+            "{} written, {} written as {}, {}",
+            number(self.written, "rule"),
+            self.commented,
+            if self.commented == 1 {
+                "a comment"
+            } else {
+                "comments"
+            },
+            number(self.said.len(), "note"),
+        );
+        let mut toml = format!(
+            "# Imported from {}, a file of Cloudflare: {sum}.\n\n",
+            self.file
+        );
+        toml.push_str(&draft::lists(&self.lists));
+        match self.forbidden {
+            Some(true) => toml.push_str(&format!("{}\n", draft::forbidden())),
+            Some(false) => toml.push_str(&format!("{}\n", comment(draft::forbidden()))),
+            None => {}
+        }
+        toml.push_str(self.body.trim_end());
+        toml.push('\n');
+        self.said.push(format!("{}: {sum}", self.file));
+        Imported {
+            toml,
+            said: self.said,
+        }
+    }
+}
+
+fn number(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+/// Taking `# ` away gives the lines back.
+fn comment(toml: &str) -> String {
+    let line = |line: &str| match line {
+        "" => "#\n".to_owned(),
+        line => format!("# {line}\n"),
+    };
+    toml.lines().map(line).collect()
+}
