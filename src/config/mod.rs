@@ -10,6 +10,7 @@ use crate::observe::{Format, Level};
 mod compile;
 pub mod defaults;
 pub mod file;
+pub mod schema;
 
 mod check;
 mod diagnostics;

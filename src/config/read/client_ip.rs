@@ -6,14 +6,14 @@ use crate::config::defaults;
 use crate::config::file::{ClientIp, Geo, Override};
 use crate::config::scalar::{country, header_name, integer, network, parse_network, path};
 use crate::config::section::{Raw, Section};
-use crate::config::{Spanned, Text};
+use crate::config::{Spanned, Text, schema};
 
 pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
     ClientIp {
-        trusted_proxies: s.array("trusted_proxies", network).unwrap_or_default(),
+        trusted_proxies: s.array_or("trusted_proxies", network(), []),
         header: s.or(
             "header",
-            header_name,
+            header_name(),
             HeaderName::from_static(defaults::CLIENT_IP_HEADER),
         ),
         ipv4_prefix: s.or("ipv4_prefix", integer(0..=32), defaults::IPV4_PREFIX),
@@ -23,15 +23,15 @@ pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
 
 pub(super) fn geo(s: &mut Section<'_, '_>) -> Geo {
     Geo {
-        asn_database: s.optional("asn_database", path),
-        country_database: s.optional("country_database", path),
+        asn_database: s.optional("asn_database", path()),
+        country_database: s.optional("country_database", path()),
         overrides: s.table("overrides", overrides).unwrap_or_default(),
     }
 }
 
 fn overrides(s: &mut Section<'_, '_>) -> Vec<Override> {
     let mut list: Vec<Override> = Vec::new();
-    for (key, raw) in s.entries() {
+    for (key, raw) in s.entries(schema::NETWORK) {
         let Some(new) = one_override(s, &key, raw) else {
             continue;
         };
@@ -49,7 +49,7 @@ fn overrides(s: &mut Section<'_, '_>) -> Vec<Override> {
 
 fn one_override(s: &mut Section<'_, '_>, key: &Text, raw: &Raw<'_>) -> Option<Override> {
     let network = parse_network(&key.value).map_err(|wrong| s.wrong(key.span.clone(), wrong));
-    let (asn, country) = s.open(raw, asn_and_country)?;
+    let (asn, country) = s.entry_table(raw, asn_and_country)?;
     Some(Override {
         network: Spanned::new(network.ok()?, key.span.clone()),
         asn,
@@ -59,11 +59,8 @@ fn one_override(s: &mut Section<'_, '_>, key: &Text, raw: &Raw<'_>) -> Option<Ov
 
 fn asn_and_country(s: &mut Section<'_, '_>) -> (Option<Spanned<u32>>, Option<Spanned<String>>) {
     let asn = s.optional("asn", integer(0..=u32::MAX));
-    let country = s.optional("country", country);
-    if !s.has("asn") && !s.has("country") {
-        s.out
-            .error(s.span(), "an override needs `asn` or `country`")
-            .help("for example `{ asn = 64500, country = \"ZZ\" }`");
-    }
+    let country = s.optional("country", country());
+    let example = "{ asn = 64500, country = \"ZZ\" }";
+    s.at_least_one("an override", &["asn", "country"], example);
     (asn, country)
 }

@@ -11,9 +11,9 @@ const VERSIONS: &[(&str, TlsVersion)] = &[("1.2", TlsVersion::Tls12), ("1.3", Tl
 
 /// All listeners; a gateway without one is of no use.
 pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
-    let before = root.out.count();
     let listeners = root.tables("listeners", listener);
-    if listeners.is_empty() && root.out.count() == before {
+    let (absent, empty) = (root.lacks("listeners"), root.is_empty("listeners"));
+    if absent || empty {
         nothing_listens(root);
     }
     listeners.into_iter().flatten().collect()
@@ -29,7 +29,7 @@ fn nothing_listens(root: &mut Section<'_, '_>) {
 fn listener(s: &mut Section<'_, '_>) -> Option<Listener> {
     s.later(&["proxy_protocol"]);
     let span = s.span();
-    let address = s.required("address", socket, "\"0.0.0.0:8443\"");
+    let address = s.required("address", socket(), "\"0.0.0.0:8443\"");
     let protocols = protocols(s);
     let tls = s.table("tls", tls);
     address.map(|address| Listener {
@@ -41,34 +41,15 @@ fn listener(s: &mut Section<'_, '_>) -> Option<Listener> {
 }
 
 fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
-    let span = s.span();
-    let before = s.out.count();
-    let Some(protocols) = s.array("protocols", choice(PROTOCOLS, &[])) else {
-        let defaults = defaults::PROTOCOLS.into_iter();
-        return defaults.map(|p| Spanned::new(p, span.clone())).collect();
-    };
-    if protocols.is_empty() && s.out.count() == before {
-        let span = s.key_span("protocols").unwrap_or(span);
+    let words = choice(PROTOCOLS, &[]);
+    let protocols = s.array_or("protocols", words, defaults::PROTOCOLS);
+    if s.is_empty("protocols") {
+        let span = s.key_span("protocols").unwrap_or(s.span());
         s.out
             .error(span, "a listener needs a protocol")
             .help("for example `protocols = [\"h2\", \"http/1.1\"]`");
     }
-    each_once(s, protocols)
-}
-
-fn each_once(s: &mut Section<'_, '_>, protocols: Vec<Spanned<Protocol>>) -> Vec<Spanned<Protocol>> {
-    let mut seen: Vec<Spanned<Protocol>> = Vec::new();
-    for protocol in protocols {
-        match seen.iter().find(|p| p.value == protocol.value) {
-            None => seen.push(protocol),
-            Some(first) => {
-                s.out
-                    .error(protocol.span, "a protocol is listed twice")
-                    .related(first.span.clone(), "here already");
-            }
-        }
-    }
-    seen
+    s.each_once("protocols", protocols, "a protocol is listed twice")
 }
 
 fn tls(s: &mut Section<'_, '_>) -> Tls {
@@ -85,8 +66,8 @@ fn tls(s: &mut Section<'_, '_>) -> Tls {
 }
 
 fn certificate(s: &mut Section<'_, '_>) -> Option<Certificate> {
-    let cert = s.required("cert", path, "\"site.pem\"");
-    let key = s.required("key", path, "\"site.key\"");
+    let cert = s.required("cert", path(), "\"site.pem\"");
+    let key = s.required("key", path(), "\"site.key\"");
     Some(Certificate {
         cert: cert?,
         key: key?,

@@ -4,7 +4,8 @@
 use toml::de::DeTable;
 
 use super::file::File;
-use super::scalar::{check_name, text};
+use super::scalar::{self, check_name};
+use super::schema::Table;
 use super::section::Section;
 use super::{Diagnostics, Source, Spanned, Text, check};
 
@@ -31,6 +32,11 @@ pub fn read(source: &Source, diagnostics: &mut Diagnostics) -> Option<File> {
     section.finish();
     check::file(&file, diagnostics);
     Some(file)
+}
+
+/// What a file may hold.
+pub(super) fn describe() -> Table {
+    Section::describe(file)
 }
 
 /// Errors of the TOML parser. It recovers and goes on; what it says later about the same line is
@@ -86,7 +92,7 @@ fn file(root: &mut Section<'_, '_>) -> File {
 /// The `name` of a section. A wrong one is kept, so that who refers to it is not blamed too.
 fn name(section: &mut Section<'_, '_>, example: &str) -> Text {
     let span = section.span();
-    let Some(name) = section.required("name", text, example) else {
+    let Some(name) = section.required("name", scalar::name(), example) else {
         return Spanned::new(String::new(), span);
     };
     checked_name(section, name)

@@ -1,14 +1,11 @@
 //! Reads `[admin]` and `[log]`.
 
-use std::path::PathBuf;
-
 use http::HeaderName;
-use toml::de::DeValue;
 
-use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{Access, Admin, Level, Log, LogFormat};
-use crate::config::scalar::{Parsed, choice, header_name, path, socket};
+use crate::config::scalar::{Scalar, choice, header_name, path, socket};
+use crate::config::schema::Value;
 use crate::config::section::Section;
 
 const LEVELS: &[(&str, Level)] = &[
@@ -21,8 +18,8 @@ const LEVELS: &[(&str, Level)] = &[
 const FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
-    let address = s.optional("address", socket);
-    let token_file = s.optional("token_file", path);
+    let address = s.optional("address", socket());
+    let token_file = s.optional("token_file", path());
     let address = address?;
     if !address.value.ip().is_loopback() && !s.has("token_file") {
         s.out
@@ -42,23 +39,30 @@ pub(super) fn log(s: &mut Section<'_, '_>) -> Log {
     Log {
         level: s.or("level", choice(LEVELS, &[]), defaults::LOG_LEVEL),
         format: s.or("format", choice(FORMATS, &[]), defaults::LOG_FORMAT),
-        access: s.or("access", access, Access::Stdout),
-        redact: redact(s),
+        access: s.or("access", access(), Access::Stdout),
+        redact: s.array_or(
+            "redact",
+            header_name(),
+            defaults::REDACT.map(HeaderName::from_static),
+        ),
     }
 }
 
-fn access(value: &DeValue<'_>) -> Parsed<Access> {
-    let written: PathBuf = path(value)?;
-    Ok(match written.to_str() {
-        Some("off") => Access::Off,
-        Some("stdout") => Access::Stdout,
-        _ => Access::File(written),
-    })
+fn access() -> Scalar<Access> {
+    let written = path().examples(&["stdout", "off", "access.log"]);
+    written
+        .map(|path| match path.to_str() {
+            Some("off") => Access::Off,
+            Some("stdout") => Access::Stdout,
+            _ => Access::File(path),
+        })
+        .shown(show_access)
 }
 
-fn redact(s: &mut Section<'_, '_>) -> Vec<Spanned<HeaderName>> {
-    let span = s.span();
-    let default = |name| Spanned::new(HeaderName::from_static(name), span.clone());
-    s.array("redact", header_name)
-        .unwrap_or_else(|| defaults::REDACT.into_iter().map(default).collect())
+fn show_access(access: &Access) -> Value {
+    Value::Text(match access {
+        Access::Off => "off".to_owned(),
+        Access::Stdout => "stdout".to_owned(),
+        Access::File(path) => path.display().to_string(),
+    })
 }

@@ -7,13 +7,13 @@ use crate::config::defaults;
 use crate::config::file::{Header, Response};
 use crate::config::scalar::{Wrong, header_value, parse_header_name, status, text};
 use crate::config::section::{Raw, Section};
-use crate::config::{Spanned, Text};
+use crate::config::{Spanned, Text, schema};
 
 pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
     let mut responses = Vec::new();
-    for (name, raw) in s.entries() {
+    for (name, raw) in s.entries(schema::NAME) {
         let name = checked_name(s, name);
-        responses.extend(s.open(raw, |s| response(s, name)));
+        responses.extend(s.entry_table(raw, |s| response(s, name)));
     }
     responses
 }
@@ -22,20 +22,20 @@ fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
     s.later(&["imitate"]);
     Response {
         name,
-        status: s.optional("status", status),
+        status: s.optional("status", status()),
         content_type: s.or(
             "content_type",
-            header_value,
+            header_value(),
             HeaderValue::from_static(defaults::CONTENT_TYPE),
         ),
-        body: s.or("body", text, ""),
+        body: s.or("body", text(), ""),
         headers: s.table("headers", headers).unwrap_or_default(),
     }
 }
 
 fn headers(s: &mut Section<'_, '_>) -> Vec<Header> {
     let mut headers: Vec<Header> = Vec::new();
-    for (name, raw) in s.entries() {
+    for (name, raw) in s.entries(schema::HEADER_NAME) {
         let Some(new) = one_header(s, &name, raw) else {
             continue;
         };
@@ -52,7 +52,7 @@ fn headers(s: &mut Section<'_, '_>) -> Vec<Header> {
 }
 
 fn one_header(s: &mut Section<'_, '_>, name: &Text, raw: &Raw<'_>) -> Option<Header> {
-    let value = s.parse(raw, header_value);
+    let value = s.entry(raw, &header_value());
     match parse_header_name(&name.value).and_then(allowed) {
         Ok(parsed) => Some(Header {
             name: Spanned::new(parsed, name.span.clone()),

@@ -8,8 +8,9 @@ use super::name;
 use crate::config::defaults;
 use crate::config::file::{CountHeaders, Missing, Rule};
 use crate::config::scalar::{
-    Parsed, Wrong, between, boolean, choice, duration_or_seconds, filled, integer,
+    Scalar, Wrong, between, boolean, choice, duration_or_seconds, filled, integer,
 };
+use crate::config::schema::{Shape, Value};
 use crate::config::section::Section;
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -54,11 +55,8 @@ pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
     refuse_later(s);
     let names = Names::of(s);
     let rule = values(s, &names);
-    if !s.has(names.count) && !s.has(names.mitigate) {
-        s.out
-            .error(s.span(), "a rule needs `count` or `mitigate`")
-            .help("for example `mitigate = 'http.request.uri.path eq \"/login\"'`");
-    }
+    let example = "mitigate = 'http.request.uri.path eq \"/login\"'";
+    s.at_least_one("a rule", &["count", "mitigate"], example);
     quota(s, &names, &rule);
     response(s, &rule);
     Rule {
@@ -68,14 +66,14 @@ pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
 }
 
 fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
-    let period = between(SHORTEST_PERIOD, LONGEST, duration_or_seconds);
-    let ban = between(Duration::ZERO, LONGEST, duration_or_seconds);
+    let period = between(SHORTEST_PERIOD, LONGEST, duration_or_seconds());
+    let ban = between(Duration::ZERO, LONGEST, duration_or_seconds());
     Rule {
         span: s.span(),
         name: name(s, "\"login-stuffing\""),
-        count: s.optional(names.count, filled),
-        mitigate: s.optional(names.mitigate, filled),
-        key: s.array(names.key, filled).unwrap_or_default(),
+        count: s.optional(names.count, filled()),
+        mitigate: s.optional(names.mitigate, filled()),
+        key: s.array_or(names.key, filled(), []),
         limit: s.optional(names.limit, integer(0..=u32::MAX)),
         period: s.optional("period", period),
         algorithm: s.or(
@@ -84,10 +82,10 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
             defaults::ALGORITHM,
         ),
         action: s.or("action", choice(ACTIONS, LATER_ACTIONS), defaults::ACTION),
-        response: s.optional("response", filled),
+        response: s.optional("response", filled()),
         duration: s.or(names.duration, ban, defaults::DURATION),
-        dry_run: s.or("dry_run", boolean, defaults::DRY_RUN),
-        enabled: s.or("enabled", boolean, defaults::ENABLED),
+        dry_run: s.or("dry_run", boolean(), defaults::DRY_RUN),
+        enabled: s.or("enabled", boolean(), defaults::ENABLED),
         missing: s.or("missing", choice(MISSING, &[]), defaults::MISSING),
         headers: s.or("headers", choice(HEADERS, &[]), defaults::COUNT_HEADERS),
     }
@@ -105,14 +103,16 @@ fn refuse_later(s: &mut Section<'_, '_>) {
         "candidate",
         "upstream",
     ]);
-    s.optional("slices", slices);
+    s.or("slices", slices(), ());
 }
 
-fn slices(value: &DeValue<'_>) -> Parsed<()> {
-    match integer(1..=3_600_u32)(value)? {
+fn slices() -> Scalar<()> {
+    let only = Shape::Integer { low: 1, high: 1 };
+    let parse = |value: &DeValue<'_>| match integer(1..=3_600_u32).parse(value)? {
         1 => Ok(()),
         _ => Err(Wrong::later("`slices` other than 1").help("write `slices = 1` or remove it")),
-    }
+    };
+    Scalar::new(only, parse).shown(|()| Value::Integer(1))
 }
 
 /// A limit has a period; without one there is nothing to count, for anybody, for any time.

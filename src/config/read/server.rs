@@ -16,7 +16,7 @@ pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
         workers: s.or("workers", integer(0..=1024), defaults::WORKERS),
         drain_timeout: s.or(
             "drain_timeout",
-            between(Duration::ZERO, DAY, duration),
+            between(Duration::ZERO, DAY, duration()),
             defaults::DRAIN_TIMEOUT,
         ),
         max_connections: s.or(
@@ -35,17 +35,17 @@ pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
         "max_connections_per_ip",
         "h2_max_resets",
     ]);
-    let timeout = between(MILLISECOND, DAY, duration);
+    let timeout = || between(MILLISECOND, DAY, duration());
     Limits {
-        header_timeout: s.or("header_timeout", &timeout, defaults::HEADER_TIMEOUT),
-        idle_timeout: s.or("idle_timeout", &timeout, defaults::IDLE_TIMEOUT),
+        header_timeout: s.or("header_timeout", timeout(), defaults::HEADER_TIMEOUT),
+        idle_timeout: s.or("idle_timeout", timeout(), defaults::IDLE_TIMEOUT),
         max_header_bytes: s.or(
             "max_header_bytes",
             size_between(256, 16 << 20),
             defaults::MAX_HEADER_BYTES,
         ),
         max_headers: s.or("max_headers", integer(1..=10_000), defaults::MAX_HEADERS),
-        max_body_bytes: s.or("max_body_bytes", size, defaults::MAX_BODY_BYTES),
+        max_body_bytes: s.or("max_body_bytes", size(), defaults::MAX_BODY_BYTES),
         h2_max_concurrent_streams: s.or(
             "h2_max_concurrent_streams",
             integer(1..=100_000),

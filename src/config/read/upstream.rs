@@ -11,6 +11,9 @@ use crate::config::scalar::{between, choice, duration, integer, server};
 use crate::config::section::Section;
 
 const BALANCES: &[(&str, Balance)] = &[("p2c", Balance::P2c), ("round_robin", Balance::RoundRobin)];
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(86_400);
+
 const PROTOCOLS: &[(&str, ())] = &[("http/1.1", ())];
 
 pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
@@ -23,12 +26,8 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
         "circuit_breaker",
         "concurrency",
     ]);
-    s.optional("protocol", choice(PROTOCOLS, &["h2", "auto"]));
-    let timeout = between(
-        Duration::from_millis(1),
-        Duration::from_secs(86_400),
-        duration,
-    );
+    s.or("protocol", choice(PROTOCOLS, &["h2", "auto"]), ());
+    let timeout = || between(SHORTEST, LONGEST, duration());
     Upstream {
         span: s.span(),
         name: name(s, "\"app\""),
@@ -38,8 +37,8 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
             choice(BALANCES, &["least_requests", "hash"]),
             defaults::BALANCE,
         ),
-        connect_timeout: s.or("connect_timeout", &timeout, defaults::CONNECT_TIMEOUT),
-        response_timeout: s.or("response_timeout", &timeout, defaults::RESPONSE_TIMEOUT),
+        connect_timeout: s.or("connect_timeout", timeout(), defaults::CONNECT_TIMEOUT),
+        response_timeout: s.or("response_timeout", timeout(), defaults::RESPONSE_TIMEOUT),
         max_idle_per_server: s.or(
             "max_idle_per_server",
             integer(0..=100_000),
@@ -49,12 +48,11 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
 }
 
 fn servers(s: &mut Section<'_, '_>) -> Vec<Spanned<SocketAddr>> {
-    if !s.has("servers") {
+    let servers = s.array("servers", server());
+    if s.lacks("servers") {
         s.missing("servers", "[\"127.0.0.1:9000\"]");
     }
-    let before = s.out.count();
-    let servers = s.array("servers", server);
-    if servers.as_ref().is_some_and(Vec::is_empty) && s.out.count() == before {
+    if s.is_empty("servers") {
         let span = s.key_span("servers").unwrap_or(s.span());
         s.out
             .error(span, "an upstream needs a server")

@@ -1,19 +1,31 @@
-//! Single values: what a string or number in the file may say. Each function turns one value into
-//! its type or says what is wrong with an example of what would be right.
+//! Single values: what a string or number in the file may say. A [`Scalar`] turns one value into its
+//! type or says what is wrong with an example of what would be right; the schema asks it what it
+//! accepts.
 
-use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
-use ipnet::IpNet;
 use toml::de::DeValue;
 
+use super::schema::{self, Shape, Value};
 use super::suggest::{did_you_mean, either};
 
+mod address;
+mod header;
 mod units;
-pub(super) use units::{duration, duration_or_seconds, size};
+pub(super) use address::{network, parse_network, server, socket};
+pub(super) use header::{header_name, header_value, parse_header_name, status};
+pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
+
+/// How one value is read, and what it may be.
+pub(super) struct Scalar<T> {
+    shape: Shape,
+    parse: Parse<T>,
+    show: Option<Show<T>>,
+}
+
+type Parse<T> = Box<dyn Fn(&DeValue<'_>) -> Parsed<T>>;
+type Show<T> = Box<dyn Fn(&T) -> Value>;
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +38,53 @@ pub(super) struct Wrong {
 
 /// What reading a value gives.
 pub(super) type Parsed<T> = Result<T, Wrong>;
+
+// === impl Scalar ===
+
+impl<T: 'static> Scalar<T> {
+    /// What is read by `parse` and looks like `shape`.
+    pub(super) fn new(shape: Shape, parse: impl Fn(&DeValue<'_>) -> Parsed<T> + 'static) -> Self {
+        Self {
+            shape,
+            parse: Box::new(parse),
+            show: None,
+        }
+    }
+
+    /// With the way back: how a user would write a value that is a default.
+    pub(super) fn shown(mut self, show: impl Fn(&T) -> Value + 'static) -> Self {
+        self.show = Some(Box::new(show));
+        self
+    }
+
+    /// With values that show what it may look like.
+    pub(super) fn examples(mut self, values: &'static [&'static str]) -> Self {
+        if let Shape::Text { examples, .. } = &mut self.shape {
+            *examples = values;
+        }
+        self
+    }
+
+    /// The same values with another meaning.
+    pub(super) fn map<U: 'static>(self, f: impl Fn(T) -> U + 'static) -> Scalar<U> {
+        Scalar::new(self.shape, move |value| (self.parse)(value).map(&f))
+    }
+
+    /// Reads a value.
+    pub(super) fn parse(&self, value: &DeValue<'_>) -> Parsed<T> {
+        (self.parse)(value)
+    }
+
+    /// What it accepts.
+    pub(super) fn shape(&self) -> Shape {
+        self.shape.clone()
+    }
+
+    /// A value as a user would write it.
+    pub(super) fn show(&self, value: &T) -> Option<Value> {
+        self.show.as_ref().map(|show| show(value))
+    }
+}
 
 // === impl Wrong ===
 
@@ -65,56 +124,72 @@ pub(super) fn kind(expected: &str, found: &DeValue<'_>) -> Wrong {
 }
 
 /// Any string.
-pub(super) fn text(value: &DeValue<'_>) -> Parsed<String> {
-    string(value, "a string").map(str::to_owned)
+pub(super) fn text() -> Scalar<String> {
+    Scalar::new(Shape::text(), |value| {
+        string(value, "a string").map(str::to_owned)
+    })
+    .shown(|text| Value::Text(text.clone()))
 }
 
 /// A string that says something.
-pub(super) fn filled(value: &DeValue<'_>) -> Parsed<String> {
-    match string(value, "a string")? {
+pub(super) fn filled() -> Scalar<String> {
+    Scalar::new(Shape::filled(), |value| match string(value, "a string")? {
         "" => Err(Wrong::new("this string must not be empty")),
         text => Ok(text.to_owned()),
-    }
+    })
+}
+
+/// A name. Any string is let through for [`check_name`], so that a wrong name is still known.
+pub(super) fn name() -> Scalar<String> {
+    Scalar::new(Shape::like(schema::NAME, &[]), |value| text().parse(value))
 }
 
 /// A path to a file; relative ones are the caller's business.
-pub(super) fn path(value: &DeValue<'_>) -> Parsed<PathBuf> {
-    match string(value, "a path")? {
+pub(super) fn path() -> Scalar<PathBuf> {
+    Scalar::new(Shape::filled(), |value| match string(value, "a path")? {
         "" => Err(Wrong::new("this path is empty").help("name a file, or remove the key")),
         path => Ok(PathBuf::from(path)),
-    }
+    })
 }
 
 /// True or false.
-pub(super) fn boolean(value: &DeValue<'_>) -> Parsed<bool> {
+pub(super) fn boolean() -> Scalar<bool> {
     let help = "write `true` or `false`, without quotes";
-    value
-        .as_bool()
-        .ok_or_else(|| kind("a boolean", value).help(help))
+    let parse = move |value: &DeValue<'_>| {
+        let found = value.as_bool();
+        found.ok_or_else(|| kind("a boolean", value).help(help))
+    };
+    Scalar::new(Shape::Boolean, parse).shown(|value| Value::Boolean(*value))
 }
 
 /// An integer within bounds.
-pub(super) fn integer<T>(bounds: RangeInclusive<T>) -> impl Fn(&DeValue<'_>) -> Parsed<T>
+pub(super) fn integer<T>(bounds: RangeInclusive<T>) -> Scalar<T>
 where
-    T: TryFrom<i128> + Into<i128> + PartialOrd + Copy + std::fmt::Display,
+    T: TryFrom<i128> + Into<i128> + PartialOrd + Copy + std::fmt::Display + 'static,
 {
-    move |value| {
+    let shape = Shape::Integer {
+        low: short((*bounds.start()).into()),
+        high: short((*bounds.end()).into()),
+    };
+    let parse = move |value: &DeValue<'_>| {
         let number = whole(value)?;
         let fits = T::try_from(number).ok().filter(|n| bounds.contains(n));
         fits.ok_or_else(|| {
             let (low, high) = (bounds.start(), bounds.end());
             Wrong::new(format!("{number} is not between {low} and {high}"))
         })
-    }
+    };
+    Scalar::new(shape, parse).shown(|number| Value::Integer(short((*number).into())))
 }
 
 /// One word out of a few. `later` are words of the contract that have no effect yet.
-pub(super) fn choice<T: Copy>(
+pub(super) fn choice<T: Copy + PartialEq>(
     words: &'static [(&'static str, T)],
     later: &'static [&'static str],
-) -> impl Fn(&DeValue<'_>) -> Parsed<T> {
-    move |value| {
-        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+) -> Scalar<T> {
+    let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+    let shape = Shape::Words(known.clone());
+    let parse = move |value: &DeValue<'_>| {
         let help = format!("write {}", either(&known));
         let Some(written) = value.as_str() else {
             return Err(kind("a string", value).help(help));
@@ -128,7 +203,11 @@ pub(super) fn choice<T: Copy>(
         let all = known.iter().chain(later).copied();
         let guess = did_you_mean(written, all);
         Err(Wrong::new(format!("unknown value `{written}`{guess}")).help(help))
-    }
+    };
+    Scalar::new(shape, parse).shown(move |meaning| {
+        let word = words.iter().find(|(_, m)| m == meaning);
+        Value::Text(word.map_or(String::new(), |(word, _)| (*word).to_owned()))
+    })
 }
 
 /// Whether a string can name a rule, list, upstream or response: `[A-Za-z0-9_-]{1,64}`.
@@ -141,126 +220,16 @@ pub(super) fn check_name(written: &str) -> Parsed<()> {
         .help("a name has 1 to 64 letters, digits, `_` and `-`, for example `login-stuffing`"))
 }
 
-/// An address and a port.
-pub(super) fn socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
-    let written = string(value, "an address and a port")?;
-    written.parse().map_err(|_| {
-        Wrong::new(format!("`{written}` is not an address and a port"))
-            .help("for example \"0.0.0.0:8443\" or \"[::]:8443\"")
-    })
-}
-
-/// The address of an origin.
-pub(super) fn server(value: &DeValue<'_>) -> Parsed<SocketAddr> {
-    let help = "for example \"127.0.0.1:9000\"";
-    if value.is_table() {
-        return Err(Wrong::later("a server with weight or backup").help(help));
-    }
-    let written = string(value, "an address and a port")?;
-    if written.starts_with("unix:") {
-        return Err(Wrong::later("a `unix:` socket").help(help));
-    }
-    socket(value).map_err(|wrong| match host_and_port(written) {
-        true => Wrong::later("a server given by its host name").help(help),
-        false => wrong.help(help),
-    })
-}
-
-fn host_and_port(written: &str) -> bool {
-    let host_char = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    let numeric = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    written.rsplit_once(':').is_some_and(|(host, port)| {
-        !host.is_empty()
-            && host.bytes().all(host_char)
-            && !numeric(host)
-            && port.parse::<u16>().is_ok()
-    })
-}
-
-/// A network; a bare address is a network of one.
-pub(super) fn network(value: &DeValue<'_>) -> Parsed<IpNet> {
-    parse_network(string(value, "a network")?)
-}
-
-/// A network as text, also where it stands as a key. Bits past the prefix are dropped.
-pub(super) fn parse_network(written: &str) -> Parsed<IpNet> {
-    let net = written.parse::<IpNet>().map(|net| net.trunc());
-    net.or_else(|_| written.parse::<IpAddr>().map(IpNet::from))
-        .map_err(|_| {
-            Wrong::new(format!("`{written}` is not a network"))
-                .help("for example \"192.0.2.0/24\", \"2001:db8::/48\" or a single address")
-        })
-}
-
-/// The name of a header, in lower case.
-pub(super) fn header_name(value: &DeValue<'_>) -> Parsed<HeaderName> {
-    parse_header_name(string(value, "a header name")?)
-}
-
-/// A header name as text, also where it stands as a key.
-pub(super) fn parse_header_name(written: &str) -> Parsed<HeaderName> {
-    HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
-        Wrong::new(format!("`{written}` is not a header name"))
-            .help("for example \"x-forwarded-for\"")
-    })
-}
-
-/// The value of a header.
-pub(super) fn header_value(value: &DeValue<'_>) -> Parsed<HeaderValue> {
-    let written = string(value, "a header value")?;
-    HeaderValue::from_str(written).map_err(|_| {
-        Wrong::new("a header value cannot hold control characters").help("use one line of text")
-    })
-}
-
-/// The status of a final response.
-pub(super) fn status(value: &DeValue<'_>) -> Parsed<u16> {
-    let number = whole(value)?;
-    let status = u16::try_from(number).ok();
-    status.filter(|s| (200..=599).contains(s)).ok_or_else(|| {
-        Wrong::new(format!("{number} is not a status between 200 and 599"))
-            .help("for example `status = 200`")
-    })
-}
-
 /// A country: two capital letters (ISO 3166-1 alpha-2).
-pub(super) fn country(value: &DeValue<'_>) -> Parsed<String> {
-    let written = string(value, "a country")?;
-    if written.len() == 2 && written.bytes().all(|b| b.is_ascii_uppercase()) {
-        return Ok(written.to_owned());
-    }
-    Err(Wrong::new(format!("`{written}` is not a country")).help("two capital letters, as \"DE\""))
-}
-
-/// A duration within bounds.
-pub(super) fn between(
-    low: Duration,
-    high: Duration,
-    parse: impl Fn(&DeValue<'_>) -> Parsed<Duration>,
-) -> impl Fn(&DeValue<'_>) -> Parsed<Duration> {
-    move |value| {
-        let duration = parse(value)?;
-        if (low..=high).contains(&duration) {
-            return Ok(duration);
+pub(super) fn country() -> Scalar<String> {
+    Scalar::new(Shape::like(schema::COUNTRY, &["DE"]), |value| {
+        let written = string(value, "a country")?;
+        if written.len() == 2 && written.bytes().all(|b| b.is_ascii_uppercase()) {
+            return Ok(written.to_owned());
         }
-        let (low, high) = (units::show(low), units::show(high));
-        Err(Wrong::new(format!(
-            "this duration is not between {low} and {high}"
-        )))
-    }
-}
-
-/// A size within bounds, in bytes.
-pub(super) fn size_between(low: u64, high: u64) -> impl Fn(&DeValue<'_>) -> Parsed<u64> {
-    move |value| {
-        let bytes = size(value)?;
-        if (low..=high).contains(&bytes) {
-            return Ok(bytes);
-        }
-        Err(Wrong::new(format!(
-            "this size is not between {low} and {high} bytes"
-        )))
-    }
+        let wrong = Wrong::new(format!("`{written}` is not a country"));
+        Err(wrong.help("two capital letters, as \"DE\""))
+    })
 }
 
 /// A whole number of any size that TOML can write.
@@ -278,4 +247,10 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
 
 fn string<'v>(value: &'v DeValue<'_>, expected: &str) -> Parsed<&'v str> {
     value.as_str().ok_or_else(|| kind(expected, value))
+}
+
+/// A bound as TOML can write it.
+fn short(number: i128) -> i64 {
+    let clamped = number.clamp(i64::MIN.into(), i64::MAX.into());
+    i64::try_from(clamped).unwrap_or(i64::MAX)
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::{Parsed, Wrong, kind, whole};
+use super::{Parsed, Scalar, Wrong, kind, whole};
+use crate::config::schema::{Shape, Value};
 
 /// Milliseconds of each unit.
 const DURATIONS: [(&str, u64); 5] = [
@@ -38,7 +39,79 @@ const DURATION_HELP: &str = "a whole number and a unit: \"500ms\", \"10s\", \"5m
 const SIZE_HELP: &str = "a whole number and a unit: \"100B\", \"64KiB\", \"1MiB\", \"1GiB\"";
 
 /// A duration in the form `"10s"`.
-pub(in crate::config) fn duration(value: &DeValue<'_>) -> Parsed<Duration> {
+pub(in crate::config) fn duration() -> Scalar<Duration> {
+    durations(false, parse_duration)
+}
+
+/// A duration, or whole seconds as Cloudflare writes them.
+pub(in crate::config) fn duration_or_seconds() -> Scalar<Duration> {
+    durations(true, |value| {
+        if !value.is_integer() {
+            return parse_duration(value);
+        }
+        u64::try_from(whole(value)?)
+            .map(Duration::from_secs)
+            .map_err(|_| Wrong::new("a duration cannot be negative or endless").help(DURATION_HELP))
+    })
+}
+
+/// A duration within bounds.
+pub(in crate::config) fn between(
+    low: Duration,
+    high: Duration,
+    mut any: Scalar<Duration>,
+) -> Scalar<Duration> {
+    if let Shape::Duration {
+        low: l, high: h, ..
+    } = &mut any.shape
+    {
+        (*l, *h) = (low, high);
+    }
+    Scalar::new(any.shape(), move |value| {
+        let duration = any.parse(value)?;
+        if (low..=high).contains(&duration) {
+            return Ok(duration);
+        }
+        let (low, high) = (show(low), show(high));
+        Err(Wrong::new(format!(
+            "this duration is not between {low} and {high}"
+        )))
+    })
+    .shown(|duration| Value::Text(show(*duration)))
+}
+
+/// A size in bytes in the form `"64KiB"`; zero needs no unit.
+pub(in crate::config) fn size() -> Scalar<u64> {
+    size_between(0, u64::MAX)
+}
+
+/// A size within bounds, in bytes.
+pub(in crate::config) fn size_between(low: u64, high: u64) -> Scalar<u64> {
+    let parse = move |value: &DeValue<'_>| {
+        let bytes = parse_size(value)?;
+        if (low..=high).contains(&bytes) {
+            return Ok(bytes);
+        }
+        Err(Wrong::new(format!(
+            "this size is not between {low} and {high} bytes"
+        )))
+    };
+    Scalar::new(Shape::Size { low, high }, parse).shown(|bytes| Value::Text(show_size(*bytes)))
+}
+
+fn durations(
+    seconds: bool,
+    parse: impl Fn(&DeValue<'_>) -> Parsed<Duration> + 'static,
+) -> Scalar<Duration> {
+    let shape = Shape::Duration {
+        low: Duration::ZERO,
+        high: Duration::MAX,
+        seconds,
+    };
+    Scalar::new(shape, parse).shown(|duration| Value::Text(show(*duration)))
+}
+
+fn parse_duration(value: &DeValue<'_>) -> Parsed<Duration> {
     let Some(written) = value.as_str() else {
         return Err(kind("a duration", value).help(DURATION_HELP));
     };
@@ -47,18 +120,7 @@ pub(in crate::config) fn duration(value: &DeValue<'_>) -> Parsed<Duration> {
         .ok_or_else(|| refuse(written, "a duration", &DURATIONS).help(DURATION_HELP))
 }
 
-/// A duration, or whole seconds as Cloudflare writes them.
-pub(in crate::config) fn duration_or_seconds(value: &DeValue<'_>) -> Parsed<Duration> {
-    if !value.is_integer() {
-        return duration(value);
-    }
-    u64::try_from(whole(value)?)
-        .map(Duration::from_secs)
-        .map_err(|_| Wrong::new("a duration cannot be negative or endless").help(DURATION_HELP))
-}
-
-/// A size in bytes in the form `"64KiB"`; zero needs no unit.
-pub(in crate::config) fn size(value: &DeValue<'_>) -> Parsed<u64> {
+fn parse_size(value: &DeValue<'_>) -> Parsed<u64> {
     let Some(written) = value.as_str() else {
         return Err(kind("a size", value).help(SIZE_HELP));
     };
@@ -69,14 +131,21 @@ pub(in crate::config) fn size(value: &DeValue<'_>) -> Parsed<u64> {
 }
 
 /// A duration as a user would write it.
-pub(super) fn show(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    let mut units = DURATIONS.iter().rev();
-    let fits = units.find(|(_, scale)| millis > 0 && millis.is_multiple_of(u128::from(*scale)));
-    match fits {
-        Some((unit, scale)) => format!("{}{unit}", millis / u128::from(*scale)),
-        None => "0s".to_owned(),
-    }
+fn show(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    in_units(millis, &DURATIONS).unwrap_or("0s".to_owned())
+}
+
+/// A size as a user would write it.
+fn show_size(bytes: u64) -> String {
+    in_units(bytes, &SIZES).unwrap_or("0".to_owned())
+}
+
+/// In the largest unit that leaves a whole number; zero has none.
+fn in_units(number: u64, units: &[(&str, u64)]) -> Option<String> {
+    let mut units = units.iter().rev();
+    let fits = units.find(|(_, scale)| number > 0 && number.is_multiple_of(*scale));
+    fits.map(|(unit, scale)| format!("{}{unit}", number / scale))
 }
 
 fn scaled(written: &str, units: &[(&str, u64)]) -> Option<u64> {

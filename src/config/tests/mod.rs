@@ -4,3 +4,4 @@ mod golden;
 mod inner;
 mod property;
 mod reading;
+mod schema;

@@ -1,14 +1,21 @@
 //! A reader of one table. It gives typed values with their places, reports what is wrong and goes
 //! on, and knows at the end which keys nobody asked for.
+//!
+//! The same reader describes: over nothing, it notes what it is asked for instead of finding it, and
+//! goes into tables although they are absent. That is the schema, which therefore cannot disagree.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
-use super::scalar::{Wrong, kind};
+use super::scalar::{Scalar, Wrong, kind};
+use super::schema::{Key, Shape, Table, Value};
 use super::suggest::did_you_mean;
-use super::{Diagnostics, Spanned, Text};
+use super::{Diagnostics, Spanned};
+
+mod between;
+mod entries;
 
 /// A value as the parser gives it.
 pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
@@ -19,7 +26,10 @@ pub(super) struct Section<'a, 'd> {
     span: Range<usize>,
     asked: Vec<&'static str>,
     refused: Vec<&'static str>,
+    aliases: Vec<(&'static str, &'static str)>,
     free: bool,
+    /// What was asked for, while describing.
+    noted: Option<Table>,
     /// Where mistakes go.
     pub(super) out: &'d mut Diagnostics,
 }
@@ -38,9 +48,21 @@ impl<'a, 'd> Section<'a, 'd> {
             span,
             asked: Vec::new(),
             refused: Vec::new(),
+            aliases: Vec::new(),
             free: false,
+            noted: None,
             out,
         }
+    }
+
+    /// What a table that is read by `read` may hold.
+    pub(super) fn describe<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Table {
+        let nothing = entries::nothing();
+        let mut ignored = Diagnostics::new();
+        let mut section = Section::new(&nothing, 0..0, &mut ignored);
+        section.noted = Some(Table::default());
+        read(&mut section);
+        section.noted.unwrap_or_default()
     }
 
     /// The header of the table, or the whole of an inline one.
@@ -59,45 +81,51 @@ impl<'a, 'd> Section<'a, 'd> {
     }
 
     /// A value that may be absent. A wrong one is reported and counts as absent.
-    pub(super) fn optional<T>(
+    pub(super) fn optional<T: 'static>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
+        scalar: Scalar<T>,
     ) -> Option<Spanned<T>> {
+        self.note(key, || scalar.shape());
         let raw = self.ask(key)?;
-        self.parse(raw, parse)
+        self.parse(raw, &scalar)
     }
 
     /// A value that has a default.
-    pub(super) fn or<T>(
+    pub(super) fn or<T: 'static>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
+        scalar: Scalar<T>,
         default: impl Into<T>,
     ) -> Spanned<T> {
-        self.optional(key, parse)
-            .unwrap_or_else(|| Spanned::new(default.into(), self.span()))
+        let default = default.into();
+        let shown = scalar.show(&default);
+        let value = self.optional(key, scalar);
+        self.amend(key, |key| key.default = shown);
+        value.unwrap_or_else(|| Spanned::new(default, self.span()))
     }
 
     /// A value that must be there; `example` shows one.
-    pub(super) fn required<T>(
+    pub(super) fn required<T: 'static>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
+        scalar: Scalar<T>,
         example: &str,
     ) -> Option<Spanned<T>> {
-        if !self.has(key) {
+        let value = self.optional(key, scalar);
+        if self.lacks(key) {
             self.missing(key, example);
         }
-        self.optional(key, parse)
+        value
     }
 
     /// The values of an array; absent is `None`. Wrong elements are reported and left out.
-    pub(super) fn array<T>(
+    pub(super) fn array<T: 'static>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
+        scalar: Scalar<T>,
     ) -> Option<Vec<Spanned<T>>> {
+        self.note(key, || Shape::list(scalar.shape()));
         let raw = self.ask(key)?;
         let Some(array) = raw.get_ref().as_array() else {
             let wrong = kind("an array", raw.get_ref());
@@ -105,8 +133,23 @@ impl<'a, 'd> Section<'a, 'd> {
             self.wrong(raw.span(), wrong.help(help));
             return None;
         };
-        let items = array.iter();
-        Some(items.filter_map(|item| self.parse(item, &parse)).collect())
+        Some(self.parse_all(array, &scalar))
+    }
+
+    /// The values of an array that has a default.
+    pub(super) fn array_or<T: 'static>(
+        &mut self,
+        key: &'static str,
+        scalar: Scalar<T>,
+        default: impl IntoIterator<Item = T>,
+    ) -> Vec<Spanned<T>> {
+        let span = self.span();
+        let default: Vec<T> = default.into_iter().collect();
+        let shown = default.iter().map(|value| scalar.show(value)).collect();
+        let values = self.array(key, scalar);
+        self.amend(key, |key| key.default = Option::map(shown, Value::List));
+        let at_section = |value| Spanned::new(value, span.clone());
+        values.unwrap_or_else(|| default.into_iter().map(at_section).collect())
     }
 
     /// A table that may be absent.
@@ -115,6 +158,10 @@ impl<'a, 'd> Section<'a, 'd> {
         key: &'static str,
         read: impl FnOnce(&mut Section<'_, '_>) -> T,
     ) -> Option<T> {
+        if self.describing() {
+            self.note(key, || Shape::Table(Section::describe(read)));
+            return None;
+        }
         let raw = self.ask(key)?;
         if raw.get_ref().is_array() {
             let wrong = kind("a table", raw.get_ref());
@@ -142,6 +189,8 @@ impl<'a, 'd> Section<'a, 'd> {
         key: &'static str,
         read: impl Fn(&mut Section<'_, '_>) -> T,
     ) -> Vec<T> {
+        self.note(key, || Shape::list(Shape::Table(Section::describe(&read))));
+        self.amend(key, |key| key.default = Some(Value::List(Vec::new())));
         let Some(raw) = self.ask(key) else {
             return Vec::new();
         };
@@ -152,77 +201,6 @@ impl<'a, 'd> Section<'a, 'd> {
         };
         let items = array.iter();
         items.filter_map(|item| self.open(item, &read)).collect()
-    }
-
-    /// All entries in the order of the file, for tables whose keys are the user's own.
-    pub(super) fn entries(&mut self) -> Vec<(Text, &'a Raw<'a>)> {
-        self.free = true;
-        let table = self.table;
-        let entry = |(key, value): (&toml::Spanned<_>, &'a Raw<'a>)| {
-            let key: &toml::Spanned<std::borrow::Cow<'_, str>> = key;
-            (Spanned::new(key.get_ref().to_string(), key.span()), value)
-        };
-        let mut entries: Vec<_> = table.iter().map(entry).collect();
-        entries.sort_by_key(|(key, _)| key.span.start);
-        entries
-    }
-
-    /// Reads a value that is a table.
-    pub(super) fn open<T>(
-        &mut self,
-        raw: &Raw<'_>,
-        read: impl FnOnce(&mut Section<'_, '_>) -> T,
-    ) -> Option<T> {
-        let Some(table) = raw.get_ref().as_table() else {
-            self.wrong(raw.span(), kind("a table", raw.get_ref()));
-            return None;
-        };
-        let mut section = Section::new(table, raw.span(), self.out);
-        let value = read(&mut section);
-        section.finish();
-        Some(value)
-    }
-
-    /// Reads one value; a wrong one is reported.
-    pub(super) fn parse<T>(
-        &mut self,
-        raw: &Raw<'_>,
-        parse: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
-    ) -> Option<Spanned<T>> {
-        match parse(raw.get_ref()) {
-            Ok(value) => Some(Spanned::new(value, raw.span())),
-            Err(wrong) => {
-                self.wrong(raw.span(), wrong);
-                None
-            }
-        }
-    }
-
-    /// Which of two names of the same key is used; both is an error at the second.
-    pub(super) fn alias(&mut self, ours: &'static str, theirs: &'static str) -> &'static str {
-        self.asked.extend([ours, theirs]);
-        let (Some(a), Some(b)) = (self.key_span(ours), self.key_span(theirs)) else {
-            return if self.has(theirs) { theirs } else { ours };
-        };
-        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
-        self.out
-            .error(
-                second,
-                format!("`{ours}` and `{theirs}` are two names of one key"),
-            )
-            .related(first, "given here already");
-        ours
-    }
-
-    /// Refuses keys that are known but have no effect yet.
-    pub(super) fn later(&mut self, keys: &[&'static str]) {
-        for &key in keys {
-            self.refused.push(key);
-            if let Some(span) = self.key_span(key) {
-                let message = format!("`{key}` does not work yet");
-                self.out.error(span, message).help("remove it");
-            }
-        }
     }
 
     /// Reports what nobody asked for.
@@ -258,6 +236,66 @@ impl<'a, 'd> Section<'a, 'd> {
         let error = self.out.error(span, wrong.message);
         if let Some(help) = wrong.help {
             error.help(help);
+        }
+    }
+
+    /// Reads a value that is a table.
+    fn open<T>(
+        &mut self,
+        raw: &Raw<'_>,
+        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    ) -> Option<T> {
+        let Some(table) = raw.get_ref().as_table() else {
+            self.wrong(raw.span(), kind("a table", raw.get_ref()));
+            return None;
+        };
+        let mut section = Section::new(table, raw.span(), self.out);
+        let value = read(&mut section);
+        section.finish();
+        Some(value)
+    }
+
+    /// Reads one value; a wrong one is reported.
+    fn parse<T: 'static>(&mut self, raw: &Raw<'_>, scalar: &Scalar<T>) -> Option<Spanned<T>> {
+        match scalar.parse(raw.get_ref()) {
+            Ok(value) => Some(Spanned::new(value, raw.span())),
+            Err(wrong) => {
+                self.wrong(raw.span(), wrong);
+                None
+            }
+        }
+    }
+
+    fn parse_all<T: 'static>(
+        &mut self,
+        array: &DeArray<'_>,
+        scalar: &Scalar<T>,
+    ) -> Vec<Spanned<T>> {
+        let items = array.iter();
+        items.filter_map(|item| self.parse(item, scalar)).collect()
+    }
+
+    fn describing(&self) -> bool {
+        self.noted.is_some()
+    }
+
+    /// Notes a key, while describing.
+    fn note(&mut self, name: &'static str, shape: impl FnOnce() -> Shape) {
+        if let Some(noted) = &mut self.noted {
+            noted.keys.push(Key {
+                name,
+                shape: shape(),
+                required: false,
+                default: None,
+            });
+        }
+    }
+
+    /// Notes more about a key, while describing.
+    fn amend(&mut self, name: &str, change: impl FnOnce(&mut Key)) {
+        let keys = self.noted.iter_mut().flat_map(|noted| &mut noted.keys);
+        if let Some(key) = keys.into_iter().find(|key| key.name == name) {
+            change(key);
         }
     }
 

@@ -1,0 +1,139 @@
+//! What one key of a table says about another: two names of one, one of several, none at all.
+
+use crate::config::Spanned;
+use crate::config::schema::Shape;
+use crate::config::suggest::either;
+
+use super::Section;
+
+// === impl Section ===
+
+impl Section<'_, '_> {
+    /// Which of two names of the same key is used; both is an error at the second.
+    pub(in crate::config) fn alias(
+        &mut self,
+        ours: &'static str,
+        theirs: &'static str,
+    ) -> &'static str {
+        self.asked.extend([ours, theirs]);
+        self.aliases.push((ours, theirs));
+        if let Some(noted) = &mut self.noted {
+            noted.aliases.push((ours, theirs));
+        }
+        let (Some(a), Some(b)) = (self.key_span(ours), self.key_span(theirs)) else {
+            return if self.has(theirs) { theirs } else { ours };
+        };
+        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
+        self.out
+            .error(
+                second,
+                format!("`{ours}` and `{theirs}` are two names of one key"),
+            )
+            .related(first, "given here already");
+        ours
+    }
+
+    /// Refuses keys that are known but have no effect yet.
+    pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
+        for &key in keys {
+            self.refused.push(key);
+            if let Some(span) = self.key_span(key) {
+                let message = format!("`{key}` does not work yet");
+                self.out.error(span, message).help("remove it");
+            }
+        }
+    }
+
+    /// Refuses a table with none or several of `keys`; `owner` is what the table describes.
+    pub(in crate::config) fn exactly_one(
+        &mut self,
+        owner: &str,
+        keys: &'static [&'static str],
+        example: &str,
+    ) {
+        if let Some(noted) = &mut self.noted {
+            noted.exactly_one.push(keys);
+        }
+        let spans = keys.iter().filter_map(|key| self.key_span(key));
+        let mut given: Vec<_> = spans.collect();
+        given.sort_by_key(|span| span.start);
+        let Some((first, rest)) = given.split_first() else {
+            return self.none_of(owner, keys, example);
+        };
+        for span in rest {
+            let message = format!("{owner} has only one of {}", either(keys));
+            self.out
+                .error(span.clone(), message)
+                .related(first.clone(), "it has this one");
+        }
+    }
+
+    /// Refuses a table with none of `keys`, under either of their names.
+    pub(in crate::config) fn at_least_one(
+        &mut self,
+        owner: &str,
+        keys: &'static [&'static str],
+        example: &str,
+    ) {
+        if let Some(noted) = &mut self.noted {
+            noted.at_least_one.push(keys);
+        }
+        let aliases = self.aliases.iter();
+        let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
+        let mut names = keys.iter().chain(theirs.map(|(_, theirs)| theirs));
+        if !names.any(|name| self.has(name)) {
+            self.none_of(owner, keys, example);
+        }
+    }
+
+    fn none_of(&mut self, owner: &str, keys: &[&str], example: &str) {
+        let message = format!("{owner} needs {}", either(keys));
+        self.out
+            .error(self.span(), message)
+            .help(format!("for example `{example}`"));
+    }
+
+    /// Whether a key that was asked for is not there, which its reader refuses.
+    pub(in crate::config) fn lacks(&mut self, key: &'static str) -> bool {
+        self.amend(key, |key| (key.required, key.default) = (true, None));
+        !self.has(key)
+    }
+
+    /// Whether an array that was asked for holds nothing, which its reader refuses.
+    pub(in crate::config) fn is_empty(&mut self, key: &'static str) -> bool {
+        self.amend(key, |key| {
+            if let Shape::List { least, .. } = &mut key.shape {
+                *least = 1;
+            }
+        });
+        let raw = self.table.get(key);
+        let array = raw.and_then(|raw| raw.get_ref().as_array());
+        array.is_some_and(|array| array.is_empty())
+    }
+
+    /// The values of an array without those that were there before, which are errors.
+    pub(in crate::config) fn each_once<T: PartialEq>(
+        &mut self,
+        key: &'static str,
+        values: Vec<Spanned<T>>,
+        message: &str,
+    ) -> Vec<Spanned<T>> {
+        self.amend(key, |key| {
+            if let Shape::List { unique, .. } = &mut key.shape {
+                *unique = true;
+            }
+        });
+        let mut seen: Vec<Spanned<T>> = Vec::new();
+        for value in values {
+            match seen.iter().find(|old| old.value == value.value) {
+                None => seen.push(value),
+                Some(first) => {
+                    self.out
+                        .error(value.span, message)
+                        .related(first.span.clone(), "here already");
+                }
+            }
+        }
+        seen
+    }
+}

@@ -1,0 +1,239 @@
+//! The schema and the reader agree: what the shapes allow is read, and what is read has the forms
+//! that they tell.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use proptest::prelude::*;
+use proptest::string::string_regex;
+use regex::Regex;
+use toml::de::DeValue;
+use toml::{Table as Toml, Value};
+
+use crate::config::scalar::{
+    Scalar, check_name, country, duration, header_name, header_value, network, size, socket,
+};
+use crate::config::schema::{self, Shape, Table};
+use crate::config::{Diagnostics, Source, read};
+
+/// What is between two values, or in a string past its form. No shape tells it.
+const NOT_IN_A_SHAPE: [&str; 12] = [
+    "is taken already",
+    "is given twice",
+    "with no limit",
+    "with no period",
+    "unknown upstream",
+    "unknown response",
+    "are called",
+    "`token_file` is required",
+    "is set by",
+    "is not an address and a port",
+    "is not a network",
+    "a server given by its host name",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_the_shapes_allow_is_read(file in table(&schema::root())) {
+        let text = toml::to_string(&file).unwrap();
+        let source = Source::new("t.toml", text);
+        let mut diagnostics = Diagnostics::new();
+        prop_assert!(read(&source, &mut diagnostics).is_some(), "{}", source.text);
+        for found in diagnostics.sorted() {
+            let known = NOT_IN_A_SHAPE.iter().any(|part| found.message.contains(part));
+            let known = known || found.severity == crate::config::Severity::Warning;
+            prop_assert!(known, "{}\n{}", found.message, source.text);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_has_the_form(written in strings()) {
+        has_form(&written, &duration(), schema::DURATION)?;
+        has_form(&written, &size(), schema::SIZE)?;
+        has_form(&written, &socket(), schema::SOCKET)?;
+        has_form(&written, &network(), schema::NETWORK)?;
+        has_form(&written, &header_name(), schema::HEADER_NAME)?;
+        has_form(&written, &header_value(), schema::HEADER_VALUE)?;
+        has_form(&written, &country(), schema::COUNTRY)?;
+        let form = Regex::new(schema::NAME).unwrap();
+        prop_assert_eq!(check_name(&written).is_ok(), form.is_match(&written));
+    }
+
+    #[test]
+    fn addresses_have_their_form(ip in any::<IpAddr>(), port in any::<u16>(), bits in 0..=32_u8) {
+        has_form(&SocketAddr::new(ip, port).to_string(), &socket(), schema::SOCKET)?;
+        has_form(&format!("[fe80::1%7]:{port}"), &socket(), schema::SOCKET)?;
+        let net = IpNet::new(ip, bits).unwrap();
+        has_form(&net.to_string(), &network(), schema::NETWORK)?;
+        has_form(&ip.to_string(), &network(), schema::NETWORK)?;
+    }
+}
+
+#[test]
+fn every_key_is_described_once() {
+    let root = schema::root();
+    assert_eq!(root.keys.len(), 13);
+    let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
+    let Shape::List { item, .. } = &rules.shape else {
+        panic!("{:?}", rules.shape);
+    };
+    let Shape::Table(rule) = &**item else {
+        panic!("{item:?}");
+    };
+    assert_eq!(rule.aliases.len(), 5);
+    assert_eq!(rule.at_least_one, [["count", "mitigate"].as_slice()]);
+    let required = rule.keys.iter().filter(|key| key.required);
+    assert_eq!(required.map(|key| key.name).collect::<Vec<_>>(), ["name"]);
+    let mut names: Vec<_> = rule.keys.iter().map(|key| key.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), rule.keys.len());
+    // It does not work yet.
+    assert!(!names.contains(&"escalate"));
+}
+
+fn has_form<T: 'static>(
+    written: &str,
+    scalar: &Scalar<T>,
+    pattern: &str,
+) -> Result<(), TestCaseError> {
+    let accepted = scalar.parse(&DeValue::String(written.into())).is_ok();
+    let form = || Regex::new(pattern).unwrap();
+    prop_assert!(
+        !accepted || form().is_match(written),
+        "{written:?} {pattern}"
+    );
+    Ok(())
+}
+
+/// Strings that often have one of the forms, or nearly.
+fn strings() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[0-9]{0,3}(ms|s|m|h|d|B|KiB|MiB|GiB|M)?\n?",
+        "[0-9a-f.:/\\[\\]%]{0,12}",
+        "[0-9]{1,3}\\.[0-9]{1,3}\\.0\\.0(/[0-9]{1,3})?(:[0-9]{1,6})?",
+        "[A-Za-z0-9_ -]{0,70}",
+        "[\\x00-\\x7f]{0,4}",
+        "[A-Za-z0-9]{1,3}",
+        "[A-Z][A-Z0-9]",
+    ]
+}
+
+/// A table of a kind.
+fn table(of: &Table) -> BoxedStrategy<Toml> {
+    let mut all = Just(Toml::new()).boxed();
+    for key in &of.keys {
+        let names: Vec<String> = names_of(of, key.name);
+        let (always, chosen) = choices(of, key.name, key.required);
+        let entry = (
+            prop::sample::select(names),
+            value(&key.shape),
+            any::<bool>(),
+        );
+        all = (all, entry)
+            .prop_map(move |(mut table, (name, value, put))| {
+                if always || (put && chosen) {
+                    table.insert(name, value);
+                }
+                table
+            })
+            .boxed();
+    }
+    let Some(names) = &of.names else {
+        return all;
+    };
+    let value = Shape::Either(names.shapes.clone());
+    let entry = (matching(names.pattern), self::value(&value));
+    prop::collection::vec(entry, 0..3)
+        .prop_map(|entries| entries.into_iter().collect())
+        .boxed()
+}
+
+/// The names of a key.
+fn names_of(of: &Table, key: &str) -> Vec<String> {
+    let aliases = of.aliases.iter().filter(|(ours, _)| *ours == key);
+    let theirs = aliases.map(|(_, theirs)| (*theirs).to_owned());
+    [key.to_owned()].into_iter().chain(theirs).collect()
+}
+
+/// Whether a key is always there, and else whether it may be: of a set there is the first.
+fn choices(of: &Table, key: &str, required: bool) -> (bool, bool) {
+    let sets = of.exactly_one.iter();
+    let of_set = sets.clone().find(|set| set.contains(&key));
+    let first = sets.chain(&of.at_least_one).any(|set| set[0] == key);
+    (required || first, of_set.is_none())
+}
+
+fn value(shape: &Shape) -> BoxedStrategy<Value> {
+    match shape {
+        Shape::Text {
+            pattern, examples, ..
+        } => {
+            let any = matching(pattern.unwrap_or("^.{1,9}$")).prop_map(Value::String);
+            match examples {
+                [] => any.boxed(),
+                some => {
+                    let some = prop::sample::select(some.to_vec());
+                    prop_oneof![some.prop_map(Value::from), any].boxed()
+                }
+            }
+        }
+        Shape::Integer { low, high } => (*low..=*high).prop_map(Value::Integer).boxed(),
+        Shape::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
+        Shape::Words(words) => prop::sample::select(words.clone())
+            .prop_map(Value::from)
+            .boxed(),
+        Shape::Duration { low, high, seconds } => {
+            let number = *seconds;
+            (low.as_millis()..=high.as_millis(), any::<bool>())
+                .prop_map(
+                    move |(millis, plain)| match plain && number && millis >= 1000 {
+                        true => Value::Integer(i64::try_from(millis / 1000).unwrap()),
+                        false => Value::String(format!("{millis}ms")),
+                    },
+                )
+                .boxed()
+        }
+        Shape::Size { low, high } => (*low..=*high)
+            .prop_map(|bytes| Value::String(format!("{bytes}B")))
+            .boxed(),
+        Shape::List {
+            item,
+            least,
+            unique,
+        } => list(value(item), *least as usize, *unique),
+        Shape::Table(inner) => table(inner).prop_map(Value::Table).boxed(),
+        Shape::Either(shapes) => {
+            let shapes: Vec<_> = shapes.iter().map(value).collect();
+            prop::strategy::Union::new(shapes).boxed()
+        }
+    }
+}
+
+fn list(item: BoxedStrategy<Value>, least: usize, unique: bool) -> BoxedStrategy<Value> {
+    prop::collection::vec(item, least..least + 3)
+        .prop_map(move |mut items| {
+            if unique {
+                let mut seen = Vec::new();
+                items.retain(|item| {
+                    !seen.contains(item) && {
+                        seen.push(item.clone());
+                        true
+                    }
+                });
+            }
+            Value::Array(items)
+        })
+        .boxed()
+}
+
+/// Strings of a form. The generator knows no anchors: it always makes whole strings.
+fn matching(pattern: &str) -> BoxedStrategy<String> {
+    let whole = pattern.trim_start_matches('^').trim_end_matches('$');
+    string_regex(whole).unwrap().boxed()
+}
