@@ -5,6 +5,7 @@ mod completions;
 mod fields;
 mod import;
 mod run;
+mod schema;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Command {
     },
     /// List the fields and functions of the rule language.
     Fields,
+    /// Print the JSON Schema of gateway.toml.
+    Schema,
     /// Turn the rules of another product into `[[rules]]`, on standard output.
     Import {
         #[command(subcommand)]
@@ -79,6 +82,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(config)) => run::run(&config.config),
         Some(Command::Check { config, format }) => check::check(&config.config, format),
         Some(Command::Fields) => fields::fields(),
+        Some(Command::Schema) => schema::schema(),
         Some(Command::Import {
             from: Product::Cloudflare { file },
         }) => import::cloudflare(&file),

@@ -219,13 +219,7 @@ fn fixtures() -> Folder {
 
 /// What is wrong with a block, with its place in its document; empty: nothing.
 fn mistakes(block: &Block, folder: &Folder) -> String {
-    let mut text = "\n".repeat(block.line - 1) + &block.text;
-    if !text.contains("[[listeners]]") {
-        text.push_str(LISTENER);
-    }
-    if text.contains("upstream = \"app\"") && !text.contains("[[upstreams]]") {
-        text.push_str(UPSTREAM);
-    }
+    let text = "\n".repeat(block.line - 1) + &whole(&block.text);
     // Beside the files that it names, whatever folder the document is in.
     let flat = folder.path().join(block.file.replace('/', "-"));
     let flat = flat.display().to_string();
@@ -248,6 +242,18 @@ fn mistakes(block: &Block, folder: &Folder) -> String {
             .replace(&flat, &block.file),
         false => String::new(),
     }
+}
+
+/// A fragment with what it needs to be a whole file.
+pub fn whole(fragment: &str) -> String {
+    let mut text = fragment.to_owned();
+    if !text.contains("[[listeners]]") {
+        text.push_str(LISTENER);
+    }
+    if text.contains("upstream = \"app\"") && !text.contains("[[upstreams]]") {
+        text.push_str(UPSTREAM);
+    }
+    text
 }
 
 /// What is wrong with a configuration as it is read.

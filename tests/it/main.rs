@@ -19,6 +19,7 @@ mod process;
 mod proxy;
 mod reload;
 mod scenario;
+mod schema;
 mod tidy;
 mod tls;
 mod tour;

@@ -89,8 +89,35 @@ pub fn reference() -> Block {
         .expect("the reference")
 }
 
-/// `section.key` and default of each row of the tables in docs/configuration.md.
-pub fn key_tables() -> Vec<(String, String)> {
+/// A row of the tables of keys in docs/configuration.md.
+pub struct Row {
+    /// The section that it stands below.
+    pub section: String,
+    /// The key; one within another's value has a dot.
+    pub key: String,
+    /// The default as written: `required`, `none`, a value between backticks.
+    pub default: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The dotted path of the key.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.section, self.key)
+    }
+
+    /// The default if it is a value, else nothing.
+    pub fn value(&self) -> String {
+        let value = self.default.strip_prefix('`').unwrap_or("");
+        value.strip_suffix('`').unwrap_or("").to_owned()
+    }
+}
+
+/// All rows of these tables.
+pub fn key_rows() -> Vec<Row> {
     let text = read("docs/configuration.md");
     let mut found = Vec::new();
     let mut heading = None;
@@ -101,14 +128,21 @@ pub fn key_tables() -> Vec<(String, String)> {
         let (Some(section), true) = (heading, line.starts_with("| `")) else {
             continue;
         };
-        let section = section.trim_matches(['[', ']']);
         let cells: Vec<&str> = line.split(" | ").collect();
-        let key = ticked(cells[0]).next().unwrap();
-        let default = cells[1].strip_prefix('`').unwrap_or("");
-        let default = default.strip_suffix('`').unwrap_or("");
-        found.push((format!("{section}.{key}"), default.to_owned()));
+        found.push(Row {
+            section: section.trim_matches(['[', ']']).to_owned(),
+            key: ticked(cells[0]).next().unwrap().to_owned(),
+            default: cells[1].to_owned(),
+            meaning: cells[2].trim_end_matches(" |").to_owned(),
+        });
     }
     found
+}
+
+/// `section.key` and default of each row whose key is not within another's value.
+pub fn key_tables() -> Vec<(String, String)> {
+    let rows = key_rows().into_iter().filter(|row| !row.key.contains('.'));
+    rows.map(|row| (row.path(), row.value())).collect()
 }
 
 /// `section.key` and value of each line of the reference, those in comments included.
