@@ -124,7 +124,7 @@ pub const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 /// The value of a header: no control character but the tab.
 pub const HEADER_VALUE: &str = r"^[^\x00-\x08\x0A-\x1F\x7F]*$";
 /// A country.
-pub const COUNTRY: &str = "^[A-Z]{2}$";
+pub const COUNTRY: &str = "^([A-Z]{2}|T1)$";
 
 /// What a whole file may hold. Keys that do not work yet are left out: a file with one is refused.
 pub fn root() -> Table {

@@ -1,5 +1,5 @@
-//! Where addresses are: autonomous systems, countries and continents from MaxMind-format
-//! databases, and overrides that win over them.
+//! Where addresses are: autonomous systems, countries and continents from databases in MaxMind's
+//! format or tables of iptoasn.com, and overrides that win over them.
 //!
 //! A database is read whole and checked when it is opened; after that a look-up gives an answer or
 //! nothing. Files are not memory-mapped: a mapped file that someone truncates ends the process.
@@ -7,34 +7,30 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 
 use crate::facts::GeoSource;
-use crate::facts::networks;
 use database::Database;
-pub use database::Fault;
+pub use database::{Fault, Wanted};
+pub use overrides::Override;
+use overrides::Overrides;
 
+mod continent;
 mod database;
+mod maxmind;
+mod overrides;
+mod table;
+mod tsv;
+mod unpack;
 
 /// Where addresses are looked up.
 #[derive(Debug, Default)]
 pub struct Geo {
-    asn: Option<Database>,
-    country: Option<Database>,
-    /// The longest prefixes first.
-    overrides: Vec<(IpNet, Override)>,
-}
-
-/// What is said about a network by hand; `None`: what the databases say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Override {
-    /// The autonomous system.
-    pub asn: Option<u32>,
-    /// The country's code, in capitals.
-    pub country: Option<[u8; 2]>,
-    /// The continent's code, in capitals.
-    pub continent: Option<[u8; 2]>,
+    asn: Option<Arc<Database>>,
+    country: Option<Arc<Database>>,
+    overrides: Overrides,
 }
 
 /// A database that cannot be used.
@@ -42,6 +38,8 @@ pub struct Override {
 pub struct Error {
     /// The file.
     pub path: PathBuf,
+    /// What it was to be used for; the first, if for both.
+    pub wanted: Wanted,
     /// What is wrong with it.
     pub fault: Fault,
 }
@@ -49,54 +47,50 @@ pub struct Error {
 // === impl Geo ===
 
 impl Geo {
-    /// Reads and checks the databases, and says what is wrong with each. Reads whole files: not
-    /// for a thread that serves requests.
+    /// Reads and checks the databases, and says what is wrong with each. One file for both is
+    /// opened once. Reads whole files: not for a thread that serves requests.
     pub fn open(
         asn: Option<&Path>,
         country: Option<&Path>,
         overrides: Vec<(IpNet, Override)>,
     ) -> Result<Self, Vec<Error>> {
-        let open = |path: Option<&Path>, wanted| {
-            let open = |path: &Path| {
-                Database::open(path, wanted).map_err(|fault| Error {
-                    path: path.to_owned(),
-                    fault,
-                })
-            };
-            path.map(open).transpose()
+        let mut errors = Vec::new();
+        let (asn, country) = match (asn, country) {
+            (Some(asn), Some(country)) if is_same_file(asn, country) => {
+                let both = open(asn, &[Wanted::Asn, Wanted::Country], &mut errors);
+                (both.clone(), both)
+            }
+            (asn, country) => (
+                asn.and_then(|path| open(path, &[Wanted::Asn], &mut errors)),
+                country.and_then(|path| open(path, &[Wanted::Country], &mut errors)),
+            ),
         };
-        let opened = (open(asn, &database::ASN), open(country, &database::COUNTRY));
-        match opened {
-            (Ok(asn), Ok(country)) => Ok(Self {
+        match errors.is_empty() {
+            true => Ok(Self {
                 asn,
                 country,
-                overrides: sorted(overrides),
+                overrides: Overrides::new(overrides),
             }),
-            (asn, country) => Err(asn.err().into_iter().chain(country.err()).collect()),
+            false => Err(errors),
         }
     }
 
-    /// Whether any address has an autonomous system here.
+    /// Whether a database or an override can tell an autonomous system.
     pub fn knows_asn(&self) -> bool {
-        self.asn.is_some() || self.overrides.iter().any(|(_, said)| said.asn.is_some())
+        self.asn.is_some() || self.overrides.any(|said| said.asn.is_some())
     }
 
-    /// Whether any address has a country here.
+    /// Whether a database or an override can tell a country.
     pub fn knows_country(&self) -> bool {
-        let said = |said: &Override| said.country.is_some();
-        self.country.is_some() || self.overrides.iter().any(|(_, o)| said(o))
+        self.country.is_some() || self.overrides.any(|said| said.country.is_some())
     }
 
-    /// Whether any address has a continent here.
+    /// Whether a database or an override can tell a continent.
     pub fn knows_continent(&self) -> bool {
-        let said = |said: &Override| said.continent.is_some();
-        self.country.is_some() || self.overrides.iter().any(|(_, o)| said(o))
-    }
-
-    /// The value of the most specific override that has one.
-    fn overridden<T>(&self, ip: IpAddr, value: impl Fn(&Override) -> Option<T>) -> Option<T> {
-        let holding = self.overrides.iter().filter(|(net, _)| net.contains(&ip));
-        holding.filter_map(|(_, said)| value(said)).next()
+        self.country.is_some()
+            || self
+                .overrides
+                .any(|said| said.continent.flatten().is_some())
     }
 }
 
@@ -104,20 +98,20 @@ impl GeoSource for Geo {
     fn asn(&self, ip: IpAddr) -> Option<u32> {
         let ip = ip.to_canonical();
         let looked_up = || self.asn.as_ref()?.asn(ip);
-        self.overridden(ip, |said| said.asn).or_else(looked_up)
+        self.overrides.of(ip).asn.or_else(looked_up)
     }
 
     fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let ip = ip.to_canonical();
         let looked_up = || self.country.as_ref()?.country(ip);
-        self.overridden(ip, |said| said.country).or_else(looked_up)
+        self.overrides.of(ip).country.or_else(looked_up)
     }
 
     fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let ip = ip.to_canonical();
         let looked_up = || self.country.as_ref()?.continent(ip);
-        self.overridden(ip, |said| said.continent)
-            .or_else(looked_up)
+        let said = self.overrides.of(ip).continent;
+        said.unwrap_or_else(looked_up)
     }
 }
 
@@ -125,19 +119,43 @@ impl GeoSource for Geo {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.fault)
+        let path = self.path.display();
+        match &self.fault {
+            Fault::Line { number, why } => write!(f, "{path}:{number}: {why}"),
+            fault => write!(f, "{path}: {fault}"),
+        }
     }
 }
 
 impl std::error::Error for Error {}
 
-fn sorted(overrides: Vec<(IpNet, Override)>) -> Vec<(IpNet, Override)> {
-    let unmapped = overrides.into_iter();
-    let mut overrides: Vec<_> = unmapped
-        .map(|(net, said)| (networks::unmapped(net), said))
-        .collect();
-    overrides.sort_by_key(|(net, _)| std::cmp::Reverse(net.prefix_len()));
-    overrides
+fn open(path: &Path, wanted: &[Wanted], errors: &mut Vec<Error>) -> Option<Arc<Database>> {
+    let mut refuse = |wanted: Option<&Wanted>, fault| {
+        errors.push(Error {
+            path: path.to_owned(),
+            wanted: wanted.copied().unwrap_or(Wanted::Asn),
+            fault,
+        });
+    };
+    match Database::open(path, wanted) {
+        Ok(database) => {
+            for one in wanted {
+                if let Err(fault) = database.must_hold(*one) {
+                    refuse(Some(one), fault);
+                }
+            }
+            Some(Arc::new(database))
+        }
+        Err(fault) => {
+            refuse(wanted.first(), fault);
+            None
+        }
+    }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
 }
 
 #[cfg(test)]

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use proptest::prelude::*;
 
-use super::{Fault, Geo, Override};
+use super::{Fault, Geo, Override, Wanted};
 use crate::facts::GeoSource;
+
+mod continents;
+mod tables;
 
 const ASN: &str = "GeoLite2-ASN-Test.mmdb";
 const COUNTRY: &str = "GeoLite2-Country-Test.mmdb";
@@ -81,7 +84,13 @@ fn the_most_specific_override_wins() {
         ("1.0.0.0/16", said(Some(2), Some(b"BB"))),
         ("2001:db8::/32", said(Some(64500), Some(b"ZZ"))),
         ("::ffff:203.0.113.0/120", said(Some(64501), None)),
+        ("255.255.255.255/32", said(Some(9), None)),
+        ("0.0.0.0/0", said(None, Some(b"XX"))),
     ]);
+    assert_eq!(geo.asn(ip("255.255.255.255")), Some(9));
+    assert_eq!(geo.country(ip("255.255.255.255")), Some(*b"XX"));
+    assert_eq!(geo.country(ip("1.9.0.1")), Some(*b"AA"));
+    assert_eq!(geo.country(ip("12.81.92.1")), Some(*b"XX"));
     assert_eq!(geo.asn(ip("1.0.0.1")), Some(3));
     assert_eq!(geo.country(ip("1.0.0.1")), Some(*b"BB"));
     assert_eq!(geo.asn(ip("::ffff:1.0.1.1")), Some(2));
@@ -126,7 +135,6 @@ fn damaged_databases_are_refused() {
     for name in [
         "MaxMind-DB-test-broken-pointers-24.mmdb",
         "MaxMind-DB-test-broken-search-tree-24.mmdb",
-        "README.md",
     ] {
         for (asn, country) in [(Some(data(name)), None), (None, Some(data(name)))] {
             let error = Geo::open(asn.as_deref(), country.as_deref(), Vec::new())
@@ -136,6 +144,22 @@ fn damaged_databases_are_refused() {
             assert_eq!(error.path, data(name));
         }
     }
+}
+
+#[test]
+fn a_file_of_no_format_is_refused() {
+    let error = refused(&data("README.md"));
+    assert!(
+        error.ends_with("README.md: is neither a MaxMind database (.mmdb) nor a table of iptoasn.com (.tsv, .tsv.gz)"),
+        "{error}"
+    );
+}
+
+/// What is said of a file that is given for autonomous systems.
+fn refused(path: &Path) -> String {
+    let mut errors = Geo::open(Some(path), None, Vec::new()).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    errors.remove(0).to_string()
 }
 
 #[test]
@@ -151,22 +175,22 @@ fn a_missing_file_is_named() {
     );
 }
 
-/// A damaged copy of a good database, in a file that is gone with its guard.
-struct Damaged(PathBuf);
+/// A file that is gone with its guard.
+struct Written(PathBuf);
 
-impl Damaged {
-    fn new(bytes: &[u8]) -> Self {
+impl Written {
+    fn new(name: &str, bytes: &[u8]) -> Self {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("lockgate-geo-{}-{number}.mmdb", std::process::id());
+        let name = format!("lockgate-geo-{}-{number}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, bytes).unwrap();
         Self(path)
     }
 }
 
-impl Drop for Damaged {
+impl Drop for Written {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -174,6 +198,30 @@ impl Drop for Damaged {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn overrides_answer_like_a_plain_search(
+        nets in proptest::collection::vec((any::<u8>(), 24u8..=32, 0u32..4, any::<bool>()), 0..30),
+    ) {
+        let mut said: Vec<(IpNet, Override)> = Vec::new();
+        for (last, prefix, asn, has_country) in nets {
+            let net = IpNet::new(IpAddr::from([192, 0, 2, last]), prefix).unwrap().trunc();
+            let asn = Some(asn).filter(|asn| *asn > 0);
+            let country = has_country.then_some([b'A' + last % 26, b'B']);
+            if said.iter().all(|(other, _)| *other != net) {
+                said.push((net, Override { asn, country, continent: None }));
+            }
+        }
+        let geo = Geo::open(None, None, said.clone()).unwrap();
+        said.sort_by_key(|(net, _)| std::cmp::Reverse(net.prefix_len()));
+        for ip in (0..=255).map(|last| IpAddr::from([192, 0, 2, last])) {
+            let around = || said.iter().filter(|(net, _)| net.contains(&ip)).map(|(_, said)| said);
+            prop_assert_eq!(geo.asn(ip), around().find_map(|said| said.asn));
+            prop_assert_eq!(geo.country(ip), around().find_map(|said| said.country));
+        }
+        prop_assert_eq!(geo.asn(ip("192.0.3.0")), None);
+        prop_assert_eq!(geo.asn(ip("192.0.1.255")), None);
+    }
 
     #[test]
     fn no_damage_makes_it_panic(
@@ -189,7 +237,7 @@ proptest! {
         if truncate {
             bytes.truncate(cut.index(bytes.len()));
         }
-        let file = Damaged::new(&bytes);
+        let file = Written::new("asn.mmdb", &bytes);
         if let Ok(geo) = Geo::open(Some(&file.0), None, Vec::new()) {
             for address in ["1.0.0.1", "1.128.0.1", "2001:db8::1", "255.255.255.255", "::"] {
                 let _ = geo.asn(ip(address));

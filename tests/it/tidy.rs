@@ -33,6 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("maxminddb", &["geo"]),
+    ("flate2", &["geo"]),
     ("prometheus_client", &["observe"]),
     ("rcgen", &["tls"]),
     ("rustls", &["tls"]),

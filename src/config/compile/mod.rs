@@ -3,6 +3,7 @@
 //! This is where other files are opened: certificates, lists, databases. A relative path is
 //! relative to the configuration file.
 
+mod geo;
 mod identity;
 mod key_fields;
 mod listeners;
@@ -17,10 +18,9 @@ use std::path::{Path, PathBuf};
 
 use super::file::File;
 use super::suspect::{self, Compiled};
-use super::{Diagnostics, Source, Spanned};
+use super::{Diagnostics, Source};
 use crate::action::QuotaNames;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
-use crate::geo::{Geo, Override};
 use crate::listen::Limits;
 use crate::observe::Redactor;
 use crate::snapshot::{Fixed, Lasting, Snapshot};
@@ -48,7 +48,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let upstreams = routes::upstreams(&file.upstreams, cx);
     let routes = routes::routes(&file.routes, &upstreams, cx);
     let listeners = listeners::listeners(&file.listeners, cx);
-    let geo = geo(file, cx);
+    let geo = geo::geo(&file.geo, cx);
     let admin_token = admin_token(file, cx);
     let fixed = fixed(file);
     observe::must_not_change(file, &fixed, cx);
@@ -137,44 +137,6 @@ fn limits(file: &File) -> Limits {
         max_header_bytes: usize::try_from(limits.max_header_bytes.value).unwrap_or(usize::MAX),
         max_headers: limits.max_headers.value as usize,
         h2_max_concurrent_streams: limits.h2_max_concurrent_streams.value,
-    }
-}
-
-fn geo(file: &File, cx: &mut Context<'_>) -> Option<Geo> {
-    let overrides = file.geo.overrides.iter().map(|line| {
-        let country = line
-            .country
-            .as_ref()
-            .and_then(|c| c.value.as_bytes().try_into().ok());
-        let meant = Override {
-            asn: line.asn.as_ref().map(|asn| asn.value),
-            country,
-            continent: None,
-        };
-        (line.network.value, meant)
-    });
-    let overrides: Vec<_> = overrides.collect();
-    let resolve = |path: &Option<Spanned<PathBuf>>| {
-        let path = path.as_ref()?;
-        Some((cx.resolve(&path.value), path.span.clone()))
-    };
-    let (asn, country) = (
-        resolve(&file.geo.asn_database),
-        resolve(&file.geo.country_database),
-    );
-    let path =
-        |found: &Option<(PathBuf, Range<usize>)>| found.as_ref().map(|(path, _)| path.clone());
-    match Geo::open(path(&asn).as_deref(), path(&country).as_deref(), overrides) {
-        Ok(geo) => Some(geo),
-        Err(errors) => {
-            for error in errors {
-                let mut written = asn.iter().chain(&country);
-                let at = written.find(|(path, _)| *path == error.path);
-                let span = at.map_or(0..0, |(_, span)| span.clone());
-                cx.diagnostics.error(span, error.to_string());
-            }
-            None
-        }
     }
 }
 

@@ -23,9 +23,9 @@ pub struct ClientIp {
 /// `[geo]`.
 #[derive(Clone, Debug)]
 pub struct Geo {
-    /// A database of autonomous systems.
+    /// A database of autonomous systems, of either format.
     pub asn_database: Option<Spanned<PathBuf>>,
-    /// A database of countries.
+    /// A database of countries, of either format; maybe the same file.
     pub country_database: Option<Spanned<PathBuf>>,
     /// What wins over the databases, each network once.
     pub overrides: Vec<Override>,
@@ -38,6 +38,8 @@ pub struct Override {
     pub network: Spanned<IpNet>,
     /// Its autonomous system.
     pub asn: Option<Spanned<u32>>,
-    /// Its country, two capital letters.
+    /// Its country, two capital letters or `T1`.
     pub country: Option<Spanned<String>>,
+    /// Its continent, two capital letters.
+    pub continent: Option<Spanned<String>>,
 }

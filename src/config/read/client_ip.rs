@@ -4,7 +4,9 @@ use http::HeaderName;
 
 use crate::config::defaults;
 use crate::config::file::{ClientIp, Geo, Override};
-use crate::config::scalar::{country, header_name, integer, network, parse_network, path};
+use crate::config::scalar::{
+    continent, country, header_name, integer, network, parse_network, path,
+};
 use crate::config::section::{Raw, Section};
 use crate::config::{Spanned, Text, schema};
 
@@ -49,18 +51,22 @@ fn overrides(s: &mut Section<'_, '_>) -> Vec<Override> {
 
 fn one_override(s: &mut Section<'_, '_>, key: &Text, raw: &Raw<'_>) -> Option<Override> {
     let network = parse_network(&key.value).map_err(|wrong| s.wrong(key.span.clone(), wrong));
-    let (asn, country) = s.entry_table(raw, asn_and_country)?;
+    let (asn, country, continent) = s.entry_table(raw, place)?;
     Some(Override {
         network: Spanned::new(network.ok()?, key.span.clone()),
         asn,
         country,
+        continent,
     })
 }
 
-fn asn_and_country(s: &mut Section<'_, '_>) -> (Option<Spanned<u32>>, Option<Spanned<String>>) {
+type Place = (Option<Spanned<u32>>, Option<Text>, Option<Text>);
+
+fn place(s: &mut Section<'_, '_>) -> Place {
     let asn = s.optional("asn", integer(0..=u32::MAX));
     let country = s.optional("country", country());
+    let continent = s.optional("continent", continent());
     let example = "{ asn = 64500, country = \"ZZ\" }";
-    s.at_least_one("an override", &["asn", "country"], example);
-    (asn, country)
+    s.at_least_one("an override", &["asn", "country", "continent"], example);
+    (asn, country, continent)
 }

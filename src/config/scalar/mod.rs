@@ -220,15 +220,29 @@ pub(super) fn check_name(written: &str) -> Parsed<()> {
         .help("a name has 1 to 64 letters, digits, `_` and `-`, for example `login-stuffing`"))
 }
 
-/// A country: two capital letters (ISO 3166-1 alpha-2).
+/// A country: two capital letters (ISO 3166-1 alpha-2), or `T1`, as Cloudflare calls Tor.
 pub(super) fn country() -> Scalar<String> {
     Scalar::new(Shape::like(schema::COUNTRY, &["DE"]), |value| {
         let written = string(value, "a country")?;
-        if written.len() == 2 && written.bytes().all(|b| b.is_ascii_uppercase()) {
+        let is_code = written.len() == 2 && written.bytes().all(|b| b.is_ascii_uppercase());
+        if is_code || written == "T1" {
             return Ok(written.to_owned());
         }
         let wrong = Wrong::new(format!("`{written}` is not a country"));
         Err(wrong.help("two capital letters, as \"DE\""))
+    })
+}
+
+/// A continent, in two capital letters.
+pub(super) fn continent() -> Scalar<String> {
+    const ALL: [&str; 7] = ["AF", "AN", "AS", "EU", "NA", "OC", "SA"];
+    Scalar::new(Shape::Words(ALL.to_vec()), |value| {
+        let written = string(value, "a continent")?;
+        if ALL.contains(&written) {
+            return Ok(written.to_owned());
+        }
+        let wrong = Wrong::new(format!("`{written}` is not a continent"));
+        Err(wrong.help(format!("one of {}", ALL.join(", "))))
     })
 }
 

@@ -1,0 +1,47 @@
+//! `[geo]`: databases opened and checked, overrides read.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::Context;
+use crate::config::{Spanned, file};
+use crate::geo::{Geo, Override, Wanted};
+
+/// Opens the databases; `None` after errors.
+pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
+    let (asn, country) = (&written.asn_database, &written.country_database);
+    let resolve = |path: &Option<Spanned<PathBuf>>| Some(cx.resolve(&path.as_ref()?.value));
+    let (asn_path, country_path) = (resolve(asn), resolve(country));
+    let overrides = written.overrides.iter().map(meant).collect();
+    match Geo::open(asn_path.as_deref(), country_path.as_deref(), overrides) {
+        Ok(geo) => Some(geo),
+        Err(errors) => {
+            for error in errors {
+                let key = match error.wanted {
+                    Wanted::Asn => asn,
+                    Wanted::Country => country,
+                };
+                cx.diagnostics.error(span(key), error.to_string());
+            }
+            None
+        }
+    }
+}
+
+fn meant(line: &file::Override) -> (ipnet::IpNet, Override) {
+    let said = Override {
+        asn: line.asn.as_ref().map(|asn| asn.value),
+        country: line.country.as_ref().and_then(code),
+        continent: line.continent.as_ref().and_then(code),
+    };
+    (line.network.value, said)
+}
+
+/// Reading made sure of two letters.
+fn code(written: &Spanned<String>) -> Option<[u8; 2]> {
+    written.value.as_bytes().try_into().ok()
+}
+
+fn span(key: &Option<Spanned<PathBuf>>) -> Range<usize> {
+    key.as_ref().map_or(0..0, |path| path.span.clone())
+}

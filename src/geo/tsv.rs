@@ -1,0 +1,214 @@
+//! Tables of iptoasn.com: a range a line, columns apart by tabs. Either `first last AS country
+//! description` or `first last country`; an IPv4 address may be an integer. Descriptions are not
+//! looked at, whatever bytes they have.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::database::{Fault, Wanted};
+use super::table::{Overlap, Row, Said, Table};
+
+const SYSTEMS: usize = 5;
+const COUNTRIES: usize = 3;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What stands where a number or a country is not known.
+const UNKNOWN: &[&[u8]] = &[b"None", b"none", b"Unknown", b"-", b""];
+
+/// The rows of a file so far.
+struct Rows {
+    /// How many columns each line has.
+    columns: usize,
+    v4: Vec<Row<u32>>,
+    v6: Vec<Row<u128>>,
+}
+
+/// A range of one family.
+enum Ends {
+    V4(u32, u32),
+    V6(u128, u128),
+}
+
+/// Whether the first line has columns at all.
+pub fn looks_like_one(bytes: &[u8]) -> bool {
+    lines(bytes)
+        .next()
+        .is_some_and(|(_, line)| line.contains(&b'\t'))
+}
+
+/// Reads a table. Its rows may be in any order, but no two may be about one address.
+pub fn parse(bytes: &[u8], wanted: &[Wanted]) -> Result<Table, Fault> {
+    let Some((number, first)) = lines(bytes).next() else {
+        return Err(fault(1, "the table is empty; fetch it again".to_owned()));
+    };
+    let columns = columns(first).map_err(|why| fault(number, why))?;
+    let mut rows = Rows {
+        columns,
+        v4: Vec::new(),
+        v6: Vec::new(),
+    };
+    for (number, line) in lines(bytes) {
+        rows.add(number, line).map_err(|why| fault(number, why))?;
+    }
+    Table::new(rows.v4, rows.v6, wanted).map_err(|Overlap(earlier, later)| {
+        let why = format!(
+            "this range overlaps that of line {earlier}; an address may be in one range only"
+        );
+        fault(later as usize, why)
+    })
+}
+
+// === impl Rows ===
+
+impl Rows {
+    fn add(&mut self, number: usize, line: &[u8]) -> Result<(), String> {
+        let cells: Vec<&[u8]> = line.splitn(self.columns, |byte| *byte == b'\t').collect();
+        let (ends, said) = match (self.columns, cells.as_slice()) {
+            (SYSTEMS, [first, last, asn, code, _description]) => {
+                let said = Said {
+                    asn: system(asn)?,
+                    country: country(code)?,
+                };
+                (ends(first, last)?, said)
+            }
+            (COUNTRIES, [first, last, code]) => {
+                let said = Said {
+                    asn: 0,
+                    country: country(code)?,
+                };
+                (ends(first, last)?, said)
+            }
+            (columns, cells) => {
+                let found = cells.len();
+                return Err(format!(
+                    "{found} columns, where the first line has {columns}; the file may be cut off"
+                ));
+            }
+        };
+        let line = u32::try_from(number).unwrap_or(u32::MAX);
+        match ends {
+            Ends::V4(first, last) => self.v4.push(Row {
+                first,
+                last,
+                said,
+                line,
+            }),
+            Ends::V6(first, last) => self.v6.push(Row {
+                first,
+                last,
+                said,
+                line,
+            }),
+        }
+        Ok(())
+    }
+}
+
+/// The lines that hold something, with their numbers.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    (1..).zip(lines).filter(|(_, line)| !line.is_empty())
+}
+
+fn fault(number: usize, why: String) -> Fault {
+    Fault::Line { number, why }
+}
+
+fn columns(line: &[u8]) -> Result<usize, String> {
+    let found = line.split(|byte| *byte == b'\t').count();
+    match found {
+        COUNTRIES => Ok(COUNTRIES),
+        SYSTEMS.. => Ok(SYSTEMS),
+        1 => Err(format!(
+            "no columns; they are told apart by tabs: {EXPECTED}"
+        )),
+        _ => Err(format!("{found} columns; a table has {EXPECTED}")),
+    }
+}
+
+const EXPECTED: &str = "first address, last address, AS number, country, description, or only the first two and country";
+
+/// A range within one family. IPv4-mapped addresses are IPv4, but a range that only goes through
+/// them is not.
+fn ends(first: &[u8], last: &[u8]) -> Result<Ends, String> {
+    let (from, to) = (address(first)?, address(last)?);
+    let ends = match (from, to, from.to_canonical(), to.to_canonical()) {
+        (.., IpAddr::V4(from), IpAddr::V4(to)) => Ends::V4(from.to_bits(), to.to_bits()),
+        (IpAddr::V6(from), IpAddr::V6(to), ..) => Ends::V6(from.to_bits(), to.to_bits()),
+        _ => {
+            return Err(format!(
+                "the range goes from {from} to {to}; both ends must be of one family"
+            ));
+        }
+    };
+    match ends {
+        Ends::V4(from, to) if from > to => Err(backwards(first, last)),
+        Ends::V6(from, to) if from > to => Err(backwards(first, last)),
+        ends => Ok(ends),
+    }
+}
+
+fn backwards(first: &[u8], last: &[u8]) -> String {
+    format!(
+        "the range ends before it starts; write {} first, then {}",
+        quoted(last),
+        quoted(first)
+    )
+}
+
+fn address(cell: &[u8]) -> Result<IpAddr, String> {
+    let read = |cell| {
+        let text = std::str::from_utf8(cell).ok()?;
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse().ok().map(Ipv4Addr::from_bits).map(IpAddr::V4);
+        }
+        text.parse().ok()
+    };
+    read(cell).ok_or_else(|| {
+        format!(
+            "{} is not an address; write `192.0.2.1`, `2001:db8::1` or an IPv4 address as a number",
+            quoted(cell)
+        )
+    })
+}
+
+fn system(cell: &[u8]) -> Result<u32, String> {
+    if UNKNOWN.contains(&cell) {
+        return Ok(Said::default().asn);
+    }
+    let text = std::str::from_utf8(cell).ok();
+    text.and_then(|text| text.parse().ok()).ok_or_else(|| {
+        format!(
+            "{} is not an AS number; write digits, and 0 if there is none",
+            quoted(cell)
+        )
+    })
+}
+
+fn country(cell: &[u8]) -> Result<[u8; 2], String> {
+    if UNKNOWN.contains(&cell) {
+        return Ok(Said::default().country);
+    }
+    match <[u8; 2]>::try_from(cell) {
+        Ok(code @ [first, second])
+            if first.is_ascii_alphabetic() && second.is_ascii_alphanumeric() =>
+        {
+            Ok(code.map(|byte| byte.to_ascii_uppercase()))
+        }
+        _ => Err(format!(
+            "{} is not a country; write two letters, and `None` if there is none",
+            quoted(cell)
+        )),
+    }
+}
+
+/// What stands in a cell, so that a message stays short.
+fn quoted(cell: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let text = String::from_utf8_lossy(cell);
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("`{}…`", text.get(..at).unwrap_or_default()),
+        None => format!("`{text}`"),
+    }
+}
