@@ -18,14 +18,6 @@ pub(super) fn atom(word: &str) -> Result<Atom, Refusal> {
     }
 }
 
-/// Reads an address or a block, as lists write them.
-pub(super) fn net(word: &str) -> Option<IpNet> {
-    match word.parse::<IpAddr>() {
-        Ok(ip) => Some(IpNet::from(ip.to_canonical())),
-        Err(_) => word.parse::<IpNet>().ok().map(canonical),
-    }
-}
-
 fn range(word: &str, low: Atom, high: Atom) -> Result<Atom, Refusal> {
     match (low, high) {
         (Atom::Int(low), Atom::Int(high)) if low <= high => Ok(Atom::IntRange(low, high)),

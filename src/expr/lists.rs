@@ -1,21 +1,47 @@
 //! Named sets that expressions read as `$name`. Where they come from is not known here.
+//!
+//! A list has no type of its own: what it is compared with decides how its values are read. So
+//! digits are integers to `ip.src.asnum` and a string to a cookie.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use super::atom;
 use super::set::{IntSet, IpSet, StringSet};
+use super::token::Atom;
 
-/// One named set.
+/// One named set. A clone is the same list: each set is built once, and rules share it.
 #[derive(Clone, Debug)]
-pub enum List {
-    /// Addresses and blocks.
-    Ips(IpSet),
-    /// Strings, compared byte by byte.
-    Strings(StringSet),
-    /// Integers.
-    Ints(IntSet),
-    /// Nothing: it goes with any type and holds no value.
-    Empty,
+pub struct List(Arc<Values>);
+
+#[derive(Debug)]
+struct Values {
+    texts: Box<[Entry]>,
+    /// The file that they stand in, for messages.
+    file: Option<Box<str>>,
+    strings: OnceLock<Result<StringSet, Misfit>>,
+    ints: OnceLock<Result<IntSet, Misfit>>,
+    ips: OnceLock<Result<IpSet, Misfit>>,
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The value.
+    pub text: Box<str>,
+    /// The line of the file.
+    pub line: u32,
+}
+
+/// A value of a list that cannot be what the list is used as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The value.
+    pub text: String,
+    /// Where it stands, as `agents.txt:17`, if that is known.
+    pub place: Option<String>,
+    /// How many others do not fit either.
+    pub others: usize,
 }
 
 /// All named sets.
@@ -25,35 +51,110 @@ pub struct Lists(HashMap<Box<str>, List>);
 // === impl List ===
 
 impl List {
-    /// A list from text, one value each. One address or block among them makes it a list of
-    /// addresses, nothing but integers a list of integers; anything else is strings. The error
-    /// is the place of the value that does not fit and the reason.
-    pub fn from_texts<'a>(
-        texts: impl IntoIterator<Item = &'a str>,
-    ) -> Result<List, (usize, String)> {
-        let texts: Vec<&str> = texts.into_iter().collect();
-        if texts.is_empty() {
-            return Ok(List::Empty);
-        }
-        if texts.iter().any(|text| atom::net(text).is_some()) {
-            return ips(&texts);
-        }
-        let ints: Option<Vec<i64>> = texts.iter().map(|text| text.parse().ok()).collect();
-        Ok(match ints {
-            Some(ints) => List::Ints(IntSet::new(ints.into_iter().map(|int| (int, int)))),
-            None => List::Strings(StringSet::new(
-                texts.iter().map(|text| text.as_bytes().into()),
-            )),
-        })
+    /// A list of values that stand in no file.
+    pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> List {
+        let entry = |text: &str| Entry {
+            text: text.into(),
+            line: 0,
+        };
+        List::of(texts.into_iter().map(entry).collect(), None)
     }
 
-    /// What the values are, for messages.
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            List::Ips(_) => "addresses",
-            List::Strings(_) => "strings",
-            List::Ints(_) => "integers",
-            List::Empty => "nothing",
+    /// A list of values that stand in `file`.
+    pub fn from_file(file: &str, entries: Vec<Entry>) -> List {
+        List::of(entries, Some(file.into()))
+    }
+
+    fn of(texts: Vec<Entry>, file: Option<Box<str>>) -> List {
+        List(Arc::new(Values {
+            texts: texts.into(),
+            file,
+            strings: OnceLock::new(),
+            ints: OnceLock::new(),
+            ips: OnceLock::new(),
+        }))
+    }
+
+    /// The values as strings, compared byte by byte. Nothing but addresses, with blocks or ranges
+    /// among them, is no list of strings: no string is in a block.
+    pub fn strings(&self) -> Result<StringSet, Misfit> {
+        let build = || match self.first_block() {
+            Some(block) => Err(self.misfit(block, 0)),
+            None => {
+                let texts = self.0.texts.iter();
+                let bytes = texts.map(|entry| entry.text.as_bytes().into());
+                Ok(StringSet::new(bytes))
+            }
+        };
+        self.0.strings.get_or_init(build).clone()
+    }
+
+    /// The values as integers and ranges of integers.
+    pub fn ints(&self) -> Result<IntSet, Misfit> {
+        let read = |text: &str| match atom::atom(text) {
+            Ok(Atom::Int(int)) => Some((int, int)),
+            Ok(Atom::IntRange(low, high)) => Some((low, high)),
+            _ => None,
+        };
+        let build = || self.all(read).map(IntSet::new);
+        self.0.ints.get_or_init(build).clone()
+    }
+
+    /// The values as addresses, blocks and ranges of addresses.
+    pub fn ips(&self) -> Result<IpSet, Misfit> {
+        let build = || self.all(address).map(IpSet::new);
+        self.0.ips.get_or_init(build).clone()
+    }
+
+    fn all<T>(&self, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Misfit> {
+        let mut values = Vec::with_capacity(self.0.texts.len());
+        let mut wrong = Vec::new();
+        for entry in &self.0.texts {
+            match read(&entry.text) {
+                Some(value) => values.push(value),
+                None => wrong.push(entry),
+            }
+        }
+        match wrong.as_slice() {
+            [] => Ok(values),
+            [first, others @ ..] => Err(self.misfit(first, others.len())),
+        }
+    }
+
+    /// The first block or range, where all values are addresses, blocks or ranges.
+    fn first_block(&self) -> Option<&Entry> {
+        let mut found = None;
+        for entry in &self.0.texts {
+            let (low, high) = address(&entry.text)?;
+            if low != high && found.is_none() {
+                found = Some(entry);
+            }
+        }
+        found
+    }
+
+    fn misfit(&self, entry: &Entry, others: usize) -> Misfit {
+        let file = self.0.file.as_ref();
+        Misfit {
+            text: entry.text.to_string(),
+            place: file.map(|file| format!("{file}:{}", entry.line)),
+            others,
+        }
+    }
+}
+
+// === impl Misfit ===
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`", self.text)?;
+        if let Some(place) = &self.place {
+            write!(f, " ({place})")?;
+        }
+        match self.others {
+            0 => Ok(()),
+            1 => write!(f, " and 1 more that does not fit"),
+            others => write!(f, " and {others} more that do not fit"),
         }
     }
 }
@@ -81,17 +182,11 @@ impl Lists {
     }
 }
 
-fn ips(texts: &[&str]) -> Result<List, (usize, String)> {
-    let mut ranges = Vec::with_capacity(texts.len());
-    for (at, text) in texts.iter().enumerate() {
-        let reason = || {
-            (
-                at,
-                format!("`{text}` is not an address or an address block"),
-            )
-        };
-        let net = atom::net(text).ok_or_else(reason)?;
-        ranges.push((net.network(), net.broadcast()));
+fn address(text: &str) -> Option<(std::net::IpAddr, std::net::IpAddr)> {
+    match atom::atom(text).ok()? {
+        Atom::Ip(ip) => Some((ip, ip)),
+        Atom::IpRange(low, high) => Some((low, high)),
+        Atom::Net(net) => Some((net.network(), net.broadcast())),
+        Atom::Int(_) | Atom::IntRange(..) => None,
     }
-    Ok(List::Ips(IpSet::new(ranges)))
 }

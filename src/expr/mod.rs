@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use std::ops::{ControlFlow, Range};
 
 pub use function::{FunctionSpec, functions};
-pub use lists::{List, Lists};
+pub use lists::{Entry, List, Lists, Misfit};
 pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, calls, outline};
 pub use predicate::{Env, Predicate, Scalar, predicate, scalar};
 pub use set::{IntSet, IpSet, StringSet};

@@ -210,6 +210,10 @@ fn fixtures() -> Folder {
     folder.write("site.key", made.signing_key.serialize_pem());
     folder.write("admin.token", "secret\n");
     folder.write("agents.txt", "# scanners\nsqlmap\nnikto # old\n");
+    folder.write(
+        "ip2asn-combined.tsv.gz",
+        "1.0.0.0\t1.0.0.255\t13335\tUS\tx\n",
+    );
     for kind in ["ASN", "Country"] {
         let data = root().join(format!("tests/data/geo/GeoLite2-{kind}-Test.mmdb"));
         folder.write(&format!("GeoLite2-{kind}.mmdb"), fs::read(data).unwrap());
@@ -287,7 +291,7 @@ fn lists() -> Lists {
     let mut lists = Lists::new();
     let mut add = |name: &str, values: &[&str]| {
         let list = List::from_texts(values.iter().copied());
-        lists.insert(name, list.unwrap());
+        lists.insert(name, list);
     };
     add("office", &["192.0.2.0/24", "2001:db8::/48"]);
     add("bad_agents", &["sqlmap", "nikto"]);

@@ -1,53 +1,106 @@
-//! `[lists]`: values in place or from a file, of one kind each: addresses, integers or strings.
-
-use std::ops::Range;
+//! `[lists]`: values in place or from a file. What they are is decided where a rule reads them.
 
 use super::Context;
+use crate::config::Spanned;
 use crate::config::file::{self, Item, Items};
-use crate::expr::{List, Lists};
+use crate::expr::{Entry, List, Lists};
 
-/// Builds all lists.
+/// Some editors begin a file with it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Builds all lists. One that cannot be read is empty: rules that read it are not wrong.
 pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
     let mut lists = Lists::default();
     for list in written {
-        let values = match &list.items {
-            Items::Inline(items) => inline(items),
-            Items::File(path) => match cx.read(&path.value, &path.span) {
-                Some(bytes) => lines(&bytes, &path.span),
-                None => Vec::new(),
-            },
+        let built = match &list.items {
+            Items::Inline(items) => inline(items, cx),
+            Items::File(path) => from_file(path, cx),
         };
-        let texts = values.iter().map(|(value, _)| value.as_str());
-        match List::from_texts(texts) {
-            Ok(built) => lists.insert(list.name.value.as_str(), built),
-            Err((place, message)) => {
-                let span = values.get(place).map_or(0..0, |(_, span)| span.clone());
-                cx.diagnostics.error(span, message);
-            }
-        }
+        lists.insert(list.name.value.as_str(), built);
     }
     lists
 }
 
-fn inline(items: &[crate::config::Spanned<Item>]) -> Vec<(String, Range<usize>)> {
-    items
-        .iter()
-        .map(|item| match &item.value {
-            Item::Text(text) => (text.clone(), item.span.clone()),
-            Item::Integer(integer) => (integer.to_string(), item.span.clone()),
-        })
-        .collect()
+fn inline(items: &[Spanned<Item>], cx: &Context<'_>) -> List {
+    let entry = |item: &Spanned<Item>| Entry {
+        text: match &item.value {
+            Item::Text(text) => text.as_str().into(),
+            Item::Integer(integer) => integer.to_string().into(),
+        },
+        line: number(cx.source.position(item.span.start).line),
+    };
+    List::from_file(&cx.source.path, items.iter().map(entry).collect())
 }
 
-/// One value a line; what follows a `#` at the start or after a space is a comment.
-fn lines(bytes: &[u8], span: &Range<usize>) -> Vec<(String, Range<usize>)> {
-    String::from_utf8_lossy(bytes)
-        .lines()
-        .map(|line| match line.split_once(" #") {
-            Some((value, _)) => value.trim(),
-            None => line.trim(),
-        })
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(|line| (line.to_owned(), span.clone()))
-        .collect()
+fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
+    let name = path.value.display().to_string();
+    let bytes = cx.read(&path.value, &path.span).unwrap_or_default();
+    let entries = entries(&bytes).unwrap_or_else(|line| {
+        cx.diagnostics
+            .error(path.span.clone(), format!("{name}:{line}: not UTF-8"))
+            .help("save the file as UTF-8");
+        Vec::new()
+    });
+    List::from_file(&name, entries)
+}
+
+/// One value a line, without the space around it; the error is the line that is not UTF-8.
+fn entries(bytes: &[u8]) -> Result<Vec<Entry>, usize> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let mut entries = Vec::new();
+    for (line, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+        let text = value(std::str::from_utf8(text).map_err(|_| line)?);
+        if !text.is_empty() {
+            entries.push(Entry {
+                text: text.into(),
+                line: number(line),
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// What stands before a `#` that begins the line or follows a space.
+fn value(line: &str) -> &str {
+    let mut before = ' ';
+    let comment = line.char_indices().find(|(_, c)| {
+        let begins = *c == '#' && before.is_whitespace();
+        before = *c;
+        begins
+    });
+    let end = comment.map_or(line.len(), |(at, _)| at);
+    line.get(..end).unwrap_or_default().trim()
+}
+
+fn number(line: usize) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::entries;
+
+    fn values(bytes: &[u8]) -> Vec<(String, u32)> {
+        let entries = entries(bytes).unwrap().into_iter();
+        entries
+            .map(|entry| (entry.text.into(), entry.line))
+            .collect()
+    }
+
+    #[test]
+    fn a_line_is_a_value() {
+        let text =
+            "\u{feff}# scanners\r\nsqlmap\r\n\n  \t\n  Mozilla/5.0 (X11)\t# old\nC#\n#\na #b\u{a0}";
+        let expected = [("sqlmap", 2), ("Mozilla/5.0 (X11)", 5), ("C#", 6), ("a", 8)];
+        let expected = expected.map(|(text, line)| (text.to_owned(), line));
+        assert_eq!(values(text.as_bytes()), expected);
+        assert_eq!(values(b""), []);
+        assert_eq!(values(b"\n# nothing\n"), []);
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_named_by_its_line() {
+        assert_eq!(entries(b"one\ntw\xffo\nthree").unwrap_err(), 2);
+        assert_eq!(entries(b"\xff").unwrap_err(), 1);
+    }
 }

@@ -3,7 +3,7 @@
 use regex::bytes::RegexBuilder;
 
 use super::super::ast::{Literal, LiteralKind, Op, Operand, Right};
-use super::super::lists::List;
+use super::super::lists::{List, Misfit};
 use super::super::set::{IntSet, IpSet, StringSet};
 use super::super::suggest::nearest;
 use super::super::term::{Bytes, BytesTest, Int, IntTest, IpTest, Order, Term, Test};
@@ -83,11 +83,7 @@ impl Checker<'_> {
                     let items = self.all(items, c, "a string", text)?;
                     Some(BytesTest::In(StringSet::new(items)))
                 }
-                _ => match self.list(c)? {
-                    List::Strings(set) => Some(BytesTest::In(set)),
-                    List::Empty => Some(BytesTest::In(StringSet::new([]))),
-                    other => self.wrong_list(c, &other, "a string"),
-                },
+                _ => self.listed(c, "a string", List::strings).map(BytesTest::In),
             };
         }
         if c.op == Op::BitAnd {
@@ -191,11 +187,7 @@ impl Checker<'_> {
                 let items = self.all(items, c, "an integer", int_range)?;
                 Some(IntTest::In(IntSet::new(items)))
             }
-            _ => match self.list(c)? {
-                List::Ints(set) => Some(IntTest::In(set)),
-                List::Empty => Some(IntTest::In(IntSet::new([]))),
-                other => self.wrong_list(c, &other, "an integer"),
-            },
+            _ => self.listed(c, "an integer", List::ints).map(IntTest::In),
         }
     }
 
@@ -205,11 +197,7 @@ impl Checker<'_> {
                 let items = self.all(items, c, "an address", ip_range)?;
                 Some(IpTest::In(IpSet::new(items)))
             }
-            (Op::In, _) => match self.list(c)? {
-                List::Ips(set) => Some(IpTest::In(set)),
-                List::Empty => Some(IpTest::In(IpSet::new([]))),
-                other => self.wrong_list(c, &other, "an address"),
-            },
+            (Op::In, _) => self.listed(c, "an address", List::ips).map(IpTest::In),
             (Op::Eq | Op::Ne, Right::Value(literal)) => {
                 let ip = self.one(literal, c, "an address", ip)?;
                 Some(if c.op == Op::Eq {
@@ -301,31 +289,33 @@ impl Checker<'_> {
         }
     }
 
-    fn list(&mut self, c: &Comparison) -> Option<List> {
+    /// The list on the right side, read as what the left side is.
+    fn listed<T>(
+        &mut self,
+        c: &Comparison,
+        is: &str,
+        read: fn(&List) -> Result<T, Misfit>,
+    ) -> Option<T> {
         let Right::List { name, span } = c.right else {
             return None;
         };
-        if let Some(list) = self.env.lists.get(name) {
-            return Some(list.clone());
-        }
-        match nearest(name, self.env.lists.names()).map(str::to_owned) {
-            Some(near) => self.fail(
-                span,
-                format!("unknown list `${name}`; did you mean `${near}`?"),
-            ),
-            None => self.fail(span, format!("unknown list `${name}`")),
+        let Some(list) = self.env.lists.get(name) else {
+            return self.unknown_list(name, span);
+        };
+        match read(list) {
+            Ok(set) => Some(set),
+            Err(misfit) => {
+                let message = format!("`{}` is {is}; `${name}` holds {misfit}", c.left);
+                self.fail_with(span, message, values_of(is))
+            }
         }
     }
 
-    fn wrong_list<T>(&mut self, c: &Comparison, list: &List, wants: &str) -> Option<T> {
-        let Right::List { name, span } = c.right else {
-            return None;
+    fn unknown_list<T>(&mut self, name: &str, span: &Span) -> Option<T> {
+        let message = match nearest(name, self.env.lists.names()) {
+            Some(near) => format!("unknown list `${name}`; did you mean `${near}`?"),
+            None => format!("unknown list `${name}`"),
         };
-        let message = format!(
-            "`{}` is {wants}; `${name}` is a list of {}",
-            c.left,
-            list.kind()
-        );
         self.fail(span, message)
     }
 
@@ -340,6 +330,17 @@ fn value(right: &Right) -> Option<&Literal> {
     match right {
         Right::Value(literal) => Some(literal),
         _ => None,
+    }
+}
+
+/// What the values of a list must be.
+fn values_of(is: &str) -> &'static str {
+    match is {
+        "an integer" => "each value must be an integer or a range such as `1..5`",
+        "an address" => {
+            "each value must be as `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1..192.0.2.9`"
+        }
+        _ => "no string is in a block or a range of addresses",
     }
 }
 

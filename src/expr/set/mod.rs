@@ -1,9 +1,13 @@
-//! Sets of integers, addresses and strings that answer fast: sorted merged ranges for what has an
-//! order, a hash for many strings. Shared, so that a list of 100,000 blocks is held once.
+//! Sets of integers, addresses and strings that answer fast however many values they have. Shared,
+//! so that a list of 100,000 blocks is held once.
 
-use std::collections::HashSet;
+mod ranges;
+mod strings;
+
 use std::net::IpAddr;
-use std::sync::Arc;
+
+use ranges::Ranges;
+pub use strings::StringSet;
 
 /// Up to this many, a scan is cheaper than anything clever.
 const SCAN: usize = 8;
@@ -28,20 +32,6 @@ pub struct IpSet {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
 }
-
-/// A set of strings.
-#[derive(Clone, Debug)]
-pub struct StringSet(Strings);
-
-#[derive(Clone, Debug)]
-enum Strings {
-    Few(Arc<[Box<[u8]>]>),
-    Many(Arc<HashSet<Box<[u8]>>>),
-}
-
-/// Inclusive ranges: sorted, disjoint.
-#[derive(Clone, Debug)]
-struct Ranges<T>(Arc<[(T, T)]>);
 
 // === impl IntSet ===
 
@@ -104,84 +94,5 @@ impl IpSet {
             IpAddr::V4(ip) => self.v4.contains(ip.to_bits()),
             IpAddr::V6(ip) => self.v6.contains(ip.to_bits()),
         }
-    }
-}
-
-// === impl StringSet ===
-
-impl StringSet {
-    /// The set of `values`.
-    pub fn new(values: impl IntoIterator<Item = Box<[u8]>>) -> StringSet {
-        let values: HashSet<_> = values.into_iter().collect();
-        match values.len() <= SCAN {
-            true => StringSet(Strings::Few(values.into_iter().collect())),
-            false => StringSet(Strings::Many(Arc::new(values))),
-        }
-    }
-
-    /// Whether `value` is in the set.
-    #[inline]
-    pub fn contains(&self, value: &[u8]) -> bool {
-        match &self.0 {
-            Strings::Few(values) => values.iter().any(|one| **one == *value),
-            Strings::Many(values) => values.contains(value),
-        }
-    }
-
-    /// The length of every value, when they are few and of one length; else 0.
-    pub(super) fn one_length(&self) -> usize {
-        let mut lengths = self
-            .few()
-            .unwrap_or_default()
-            .iter()
-            .map(|value| value.len());
-        match lengths.next() {
-            Some(first) if lengths.all(|length| length == first) => first,
-            _ => 0,
-        }
-    }
-
-    /// The values, when they are few.
-    pub(super) fn few(&self) -> Option<&[Box<[u8]>]> {
-        match &self.0 {
-            Strings::Few(values) => Some(values),
-            Strings::Many(_) => None,
-        }
-    }
-}
-
-// === impl Ranges ===
-
-impl<T: Copy + Ord> Ranges<T> {
-    fn new(mut ranges: Vec<(T, T)>) -> Ranges<T> {
-        ranges.retain(|(low, high)| low <= high);
-        ranges.sort_unstable();
-        let mut merged: Vec<(T, T)> = Vec::with_capacity(ranges.len());
-        for (low, high) in ranges {
-            match merged.last_mut() {
-                Some(last) if low <= last.1 => last.1 = last.1.max(high),
-                _ => merged.push((low, high)),
-            }
-        }
-        Ranges(merged.into())
-    }
-
-    fn bounds(&self) -> Option<(T, T)> {
-        Some((self.0.first()?.0, self.0.last()?.1))
-    }
-
-    #[inline]
-    fn contains(&self, value: T) -> bool {
-        if self.0.len() <= SCAN {
-            return self
-                .0
-                .iter()
-                .any(|&(low, high)| low <= value && value <= high);
-        }
-        let after = self.0.partition_point(|&(low, _)| low <= value);
-        after
-            .checked_sub(1)
-            .and_then(|at| self.0.get(at))
-            .is_some_and(|&(_, high)| value <= high)
     }
 }

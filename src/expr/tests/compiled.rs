@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::{Facts, FieldId, IntSet, List, Value, functions, predicate, scalar};
+use super::super::{Facts, FieldId, IntSet, Value, functions, predicate, scalar};
 use super::{Sample, id, request, with_env};
 
 fn eval<'a>(source: &str, facts: &'a dyn Facts) -> Option<Value<'a>> {
@@ -119,37 +119,6 @@ fn only_a_field_alone_is_bare() {
         assert_eq!(bare("cidr(ip.src, 8, 8)"), None);
         assert_eq!(bare(r#"http.request.headers["x"]"#), None);
     });
-}
-
-#[test]
-fn a_list_takes_its_type_from_its_values() {
-    assert!(matches!(List::from_texts(["1", "-2"]), Ok(List::Ints(_))));
-    assert!(matches!(List::from_texts(["1", "x"]), Ok(List::Strings(_))));
-    assert!(matches!(
-        List::from_texts(["::1", "10.0.0.0/8"]),
-        Ok(List::Ips(_))
-    ));
-    let (at, reason) = List::from_texts(["::1", "10.0.0.0/33"]).unwrap_err();
-    assert_eq!(
-        (at, &*reason),
-        (1, "`10.0.0.0/33` is not an address or an address block")
-    );
-}
-
-#[test]
-fn a_hundred_thousand_blocks_are_told_apart() {
-    let texts: Vec<String> = (0..100_000u32)
-        .map(|n| format!("10.{}.{}.{}/31", n >> 14, (n >> 6) & 255, (n & 63) * 4))
-        .collect();
-    let Ok(List::Ips(set)) = List::from_texts(texts.iter().map(|text| &**text)) else {
-        panic!()
-    };
-    for n in (0..100_000u32).step_by(997) {
-        let inside =
-            u32::from_be_bytes([10, (n >> 14) as u8, (n >> 6) as u8, ((n & 63) * 4) as u8]);
-        assert!(set.contains(std::net::Ipv4Addr::from_bits(inside + 1).into()));
-        assert!(!set.contains(std::net::Ipv4Addr::from_bits(inside + 2).into()));
-    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod compiled;
 mod errors;
+mod lists;
 mod naive;
 mod random;
 mod truths;
@@ -192,11 +193,11 @@ pub(super) fn lists() -> Lists {
     let mut lists = Lists::new();
     lists.insert(
         "office",
-        List::from_texts(["203.0.113.0/24", "2001:db8::/48"]).unwrap(),
+        List::from_texts(["203.0.113.0/24", "2001:db8::/48"]),
     );
-    lists.insert("agents", List::from_texts(["curl", "wget", "CN"]).unwrap());
-    lists.insert("networks", List::from_texts(["64500", "64501"]).unwrap());
-    lists.insert("nobody", List::from_texts([]).unwrap());
+    lists.insert("agents", List::from_texts(["curl", "wget", "CN"]));
+    lists.insert("networks", List::from_texts(["64500", "64501"]));
+    lists.insert("nobody", List::from_texts([]));
     lists
 }
 

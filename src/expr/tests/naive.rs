@@ -146,9 +146,9 @@ fn compare(left: &V, op: Op, right: &Right) -> bool {
     match right {
         Right::Set(items) => items.iter().any(|item| is_in(left, item)),
         Right::List { name, .. } => match (lists().get(name).unwrap(), left) {
-            (super::List::Ips(set), V::A(ip)) => set.contains(*ip),
-            (super::List::Strings(set), V::S(text)) => set.contains(text),
-            (super::List::Ints(set), V::I(int)) => set.contains(*int),
+            (list, V::A(ip)) => list.ips().unwrap().contains(*ip),
+            (list, V::S(text)) => list.strings().unwrap().contains(text),
+            (list, V::I(int)) => list.ints().unwrap().contains(*int),
             _ => false,
         },
         Right::Value(literal) => compare_value(left, op, literal),

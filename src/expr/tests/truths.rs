@@ -75,6 +75,7 @@ const TRUE: &[&str] = &[
     "http.response.code in {1 3 5 7 9 11 13 15 17 400..403 500}",
     "http.request.body.size in {-5..-1 1500}",
     "ip.src.asnum in $networks",
+    "to_string(ip.src.asnum) in $networks",
     "http.request.body.size & 4",
     "http.request.body.size bitwise_and 0x5",
     // Addresses.
