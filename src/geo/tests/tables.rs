@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -105,6 +106,16 @@ fn one_file_may_lack_what_it_is_also_given_for() {
     let said = error.to_string();
     let expected = ": holds no autonomous system numbers; `ip2asn-combined.tsv` has them";
     assert!(said.ends_with(expected), "{said}");
+}
+
+#[test]
+fn one_file_for_both_is_opened_once() {
+    let file = Written::new("asn.tsv", SYSTEMS);
+    let link = Written(file.0.with_extension("link.tsv"));
+    std::os::unix::fs::symlink(&file.0, &link.0).unwrap();
+    let geo = Geo::open(Some(&file.0), Some(&link.0), Vec::new()).unwrap();
+    let (asn, country) = (geo.asn.unwrap(), geo.country.unwrap());
+    assert!(Arc::ptr_eq(&asn, &country));
 }
 
 #[test]
