@@ -258,10 +258,11 @@ fn tests_that_exclude_each_other() {
 
 #[test]
 fn values_that_never_come() {
-    let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"ZZ\" }\n";
+    let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"DE\" }\n";
     let wrong = [
         r#"ip.src.country eq "de""#,
         r#"ip.geoip.country in {"DE" "DEU"}"#,
+        r#"ip.src.continent eq "Europe""#,
         r#"http.request.method eq "post""#,
         r#"http.request.version eq "1.1""#,
         r#"http.request.uri.path eq "login""#,
@@ -288,6 +289,7 @@ fn values_that_never_come() {
     }
     let fine = [
         r#"ip.src.country in {"DE" "T1"}"#,
+        r#"ip.src.continent eq "EU""#,
         r#"http.request.method eq "POST""#,
         r#"http.request.version eq "HTTP/1.1""#,
         r#"http.request.uri.path eq "/a/%2Fb""#,
