@@ -156,7 +156,7 @@ static TABLE: &[Field] = &[
     row("http.request.headers", Map(Source::Headers), "header fields; names ignore case"),
     row("http.request.headers.names", Names(Source::Headers), "names of the header fields, in lower case"),
     row("http.request.headers.values", Values(Source::Headers), "values of the header fields"),
-    row("http.request.cookies", Map(Source::Cookies), "cookies, as sent"),
+    row("http.request.cookies", Map(Source::Cookies), "cookies; values are decoded"),
     row("http.host", Bytes(get::host), "the host in lower case, without trailing dot and port"),
     row("http.referer", Bytes(get::referer), "the `Referer` header"),
     row("http.user_agent", Bytes(get::user_agent), "the `User-Agent` header"),

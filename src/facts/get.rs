@@ -252,7 +252,7 @@ impl Source {
         match self {
             Source::Cookies => {
                 let pairs = view.request.cookies().iter();
-                wanted(pairs.map(|(n, v)| (*n, *v)), name, visit)
+                wanted(pairs.map(|(n, v)| (*n, &**v)), name, visit)
             }
             Source::Arguments => {
                 let pairs = view.request.arguments().iter();

@@ -14,6 +14,7 @@ pub mod head;
 pub mod host;
 pub mod networks;
 pub mod path;
+mod percent;
 pub mod query;
 pub mod request;
 mod twins;

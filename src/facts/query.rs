@@ -11,6 +11,8 @@
 
 use std::borrow::Cow;
 
+use super::percent::{self, Plus};
+
 /// A name and its value.
 pub type Argument<'r> = (Cow<'r, [u8]>, Cow<'r, [u8]>);
 
@@ -22,34 +24,11 @@ pub fn parse(query: &str) -> Vec<Argument<'_>> {
 
 fn argument(piece: &str) -> Argument<'_> {
     let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-    (decode(name.as_bytes()), decode(value.as_bytes()))
+    (decode(name), decode(value))
 }
 
-fn decode(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((byte, after)) = rest.split_first() {
-        let (byte, after) = match (byte, after) {
-            (b'+', _) => (b' ', after),
-            (b'%', [high, low, tail @ ..]) => match escaped(*high, *low) {
-                Some(decoded) => (decoded, tail),
-                None => (b'%', after),
-            },
-            _ => (*byte, after),
-        };
-        out.push(byte);
-        rest = after;
-    }
-    Cow::Owned(out)
-}
-
-fn escaped(high: u8, low: u8) -> Option<u8> {
-    let high = char::from(high).to_digit(16)?;
-    let low = char::from(low).to_digit(16)?;
-    u8::try_from(high * 16 + low).ok()
+fn decode(text: &str) -> Cow<'_, [u8]> {
+    percent::decode(text.as_bytes(), Plus::Space)
 }
 
 #[cfg(test)]
