@@ -10,6 +10,7 @@
 
 mod check;
 mod docs;
+mod fuzz;
 mod geo;
 mod harness;
 mod hostile;
