@@ -8,6 +8,7 @@ mod ast;
 mod atom;
 mod check;
 mod compile;
+mod explain;
 mod find;
 mod function;
 mod lex;
@@ -30,6 +31,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Range};
 
+pub use explain::{Explained, Kind, Read, explain};
 pub use function::{FunctionSpec, functions};
 pub use lists::{Entry, List, Lists, Misfit};
 pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, calls, outline};

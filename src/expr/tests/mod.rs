@@ -3,6 +3,7 @@
 
 mod compiled;
 mod errors;
+mod explained;
 mod lists;
 mod naive;
 mod random;

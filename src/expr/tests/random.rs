@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::set::{IntSet, IpSet};
-use super::super::{parse, predicate, scalar};
+use super::super::{explain, parse, predicate, scalar};
 use super::{Sample, naive, with_env};
 
 /// Pieces that make garbage look like the language.
@@ -131,7 +131,7 @@ fn other() -> impl Strategy<Value = String> {
     prop_oneof![int, ip, flag.prop_map(str::to_owned)]
 }
 
-fn expression() -> impl Strategy<Value = String> {
+pub(super) fn expression() -> impl Strategy<Value = String> {
     let each = of_text(many()).prop_flat_map(|test| {
         prop_oneof![Just(format!("any({test})")), Just(format!("all({test})"))]
     });
@@ -151,7 +151,7 @@ fn expression() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    fn facts()(
+    pub(super) fn facts()(
         method in prop::option::of("[abAB.1*]{0,4}"),
         host in prop::option::of("[abAB.1*]{0,4}"),
         headers in prop::collection::vec(("[ab]", "[abAB.1*]{0,3}"), 0..4),
@@ -197,7 +197,10 @@ proptest! {
         let sample = super::request();
         with_env(|env| {
             match predicate(&source, env) {
-                Ok(compiled) => { compiled.test(&sample); }
+                Ok(compiled) => {
+                    let explained = explain(&source, env, &sample).unwrap();
+                    assert_eq!(compiled.test(&sample), explained.holds, "{source}");
+                }
                 Err(errors) => {
                     assert!(!errors.is_empty());
                     assert!(errors.iter().all(|error| source.get(error.span.clone()).is_some()), "{errors:?}");

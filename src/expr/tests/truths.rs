@@ -261,6 +261,11 @@ const FALSE: &[&str] = &[
     r#"all(http.request.cookies["none"][*] eq "x")"#,
 ];
 
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    TRUE.iter().chain(FALSE).copied()
+}
+
 #[test]
 fn expressions_hold_as_written() {
     let request = request();

@@ -1,0 +1,249 @@
+//! Why an expression holds or does not: each of its parts with its own truth and what it read.
+//!
+//! Every part is checked and compiled by the functions that rules are compiled with, and all of
+//! them are looked at, those too that a rule would not reach. Nothing here compares by itself.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use super::ast::{Base, Index, IndexKind, Logic, Node, NodeKind, Operand};
+use super::compile::Context;
+use super::token::Span;
+use super::{Env, Error, Facts, FieldId, FieldSpec, Type, Value, check, compile, parse};
+
+/// A part of an expression, with what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// What kind of part it is.
+    pub kind: Kind,
+    /// The part as it was written; the word alone for a connective.
+    pub text: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What it read; empty for a connective.
+    pub reads: Vec<Read>,
+    /// What a connective joins; empty for everything else.
+    pub parts: Vec<Explained>,
+}
+
+/// What kind of part it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All of its parts must hold.
+    And,
+    /// An odd number of its parts must hold.
+    Xor,
+    /// One of its parts must hold.
+    Or,
+    /// Its part must not hold.
+    Not,
+    /// A value against a literal, a set or a list.
+    Comparison,
+    /// `any(…)`.
+    Any,
+    /// `all(…)`.
+    All,
+    /// Another function.
+    Call,
+    /// A boolean field.
+    Field,
+    /// `true` or `false`.
+    Constant,
+}
+
+/// Something that a part read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// What was read, as it was written.
+    pub label: String,
+    /// The fields behind it.
+    pub fields: Vec<FieldId>,
+    /// The entries of maps behind it.
+    pub entries: Vec<(FieldId, Box<str>)>,
+    /// The values; none: it is missing.
+    pub values: Vec<Value<'static>>,
+}
+
+/// Explains what becomes of a test, or says everything that is wrong with it.
+pub fn explain(source: &str, env: &Env, facts: &dyn Facts) -> Result<Explained, Vec<Error>> {
+    let node = parse::predicate(source)?;
+    let explainer = Explainer { source, env, facts };
+    explainer.node(&node)
+}
+
+struct Explainer<'a> {
+    source: &'a str,
+    env: &'a Env<'a>,
+    facts: &'a dyn Facts,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::And => "and",
+            Kind::Xor => "xor",
+            Kind::Or => "or",
+            Kind::Not => "not",
+            Kind::Comparison => "comparison",
+            Kind::Any => "any",
+            Kind::All => "all",
+            Kind::Call => "call",
+            Kind::Field => "field",
+            Kind::Constant => "constant",
+        }
+    }
+}
+
+// === impl Explainer ===
+
+impl Explainer<'_> {
+    fn node(&self, node: &Node) -> Result<Explained, Vec<Error>> {
+        let (test, _) = check::test(self.source, node, self.env)?;
+        let holds = compile::test(test)(&Context::new(self.facts));
+        let (kind, joined) = anatomy(node);
+        let parts = joined.iter().map(|part| self.node(part));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let mut reads = Vec::new();
+        let text = match parts.is_empty() {
+            // Parentheses are not in the span of what they enclose.
+            false => kind.name(),
+            true => {
+                self.leaf(node, &mut reads);
+                self.text(&node.span)
+            }
+        };
+        Ok(Explained {
+            kind,
+            text: text.to_owned(),
+            holds,
+            reads,
+            parts,
+        })
+    }
+
+    fn leaf(&self, node: &Node, reads: &mut Vec<Read>) {
+        match &node.kind {
+            NodeKind::Not(inner) => self.leaf(inner, reads),
+            NodeKind::Join(_, parts) => parts.iter().for_each(|part| self.leaf(part, reads)),
+            NodeKind::Alone(operand) => self.operand(operand, reads),
+            NodeKind::Compare { left, .. } => {
+                self.operand(left, reads);
+                if matches!(left.base, Base::Call { .. }) {
+                    reads.extend(self.result(left));
+                }
+            }
+        }
+    }
+
+    fn operand(&self, operand: &Operand, reads: &mut Vec<Read>) {
+        match &operand.base {
+            Base::Literal(_) => {}
+            Base::Call { args, .. } => args.iter().for_each(|arg| self.leaf(arg, reads)),
+            Base::Field(name) => {
+                let label = self.text(&operand.span);
+                let known = reads.iter().any(|read| read.label == label);
+                let spec = self.env.scheme.field(name).filter(|_| !known);
+                reads.extend(spec.map(|spec| self.field(&spec, &operand.path, label)));
+            }
+        }
+    }
+
+    /// What a function gave; `None`: it gives many values, or stands where a list is looked at.
+    fn result(&self, operand: &Operand) -> Option<Read> {
+        let (term, reads) = check::value(self.source, operand, self.env).ok()?;
+        let value = compile::value(term)(&Context::new(self.facts));
+        Some(Read {
+            label: self.text(&operand.span).to_owned(),
+            fields: reads.fields,
+            entries: reads.entries,
+            values: value.map(owned).into_iter().collect(),
+        })
+    }
+
+    fn field(&self, spec: &FieldSpec, path: &[Index], label: &str) -> Read {
+        let mut path = path.iter().map(|index| &index.kind).peekable();
+        let name = match (spec.ty, path.peek()) {
+            (Type::Map, Some(IndexKind::Name(name))) => Some(entry(spec, name)),
+            _ => None,
+        };
+        let at = path.find_map(|index| match index {
+            IndexKind::At(at) => Some(*at),
+            _ => None,
+        });
+        let entry = name.as_deref().map(|name| (spec.id, name.into()));
+        Read {
+            label: label.to_owned(),
+            fields: vec![spec.id],
+            values: self.values(spec, name.as_deref().map(str::as_bytes), at),
+            entries: entry.into_iter().collect(),
+        }
+    }
+
+    fn values(
+        &self,
+        spec: &FieldSpec,
+        name: Option<&[u8]>,
+        at: Option<i32>,
+    ) -> Vec<Value<'static>> {
+        let (facts, id) = (self.facts, spec.id);
+        let one = match (spec.ty, at) {
+            (Type::Bytes, _) => facts.bytes(id).map(Value::Bytes),
+            (Type::Int, _) => facts.int(id).map(Value::Int),
+            (Type::Ip, _) => facts.ip(id).map(Value::Ip),
+            (Type::Bool, _) => facts.bool(id).map(Value::Bool),
+            (Type::Map | Type::Array, Some(at)) => facts.element(id, name, at).map(Value::Bytes),
+            (Type::Map | Type::Array, None) => return self.all(id, name),
+        };
+        one.map(owned).into_iter().collect()
+    }
+
+    fn all(&self, field: FieldId, name: Option<&[u8]>) -> Vec<Value<'static>> {
+        let mut all = Vec::new();
+        self.facts.each(field, name, &mut |value| {
+            all.push(Value::Bytes(Cow::Owned(value.to_vec())));
+            ControlFlow::Continue(())
+        });
+        all
+    }
+
+    fn text(&self, span: &Span) -> &str {
+        self.source.get(span.clone()).unwrap_or("")
+    }
+}
+
+fn anatomy(node: &Node) -> (Kind, &[Node]) {
+    match &node.kind {
+        NodeKind::Not(inner) => (Kind::Not, std::slice::from_ref(&**inner)),
+        NodeKind::Join(Logic::And, parts) => (Kind::And, parts),
+        NodeKind::Join(Logic::Xor, parts) => (Kind::Xor, parts),
+        NodeKind::Join(Logic::Or, parts) => (Kind::Or, parts),
+        NodeKind::Compare { .. } => (Kind::Comparison, &[]),
+        NodeKind::Alone(operand) => match &operand.base {
+            Base::Field(_) => (Kind::Field, &[]),
+            Base::Literal(_) => (Kind::Constant, &[]),
+            Base::Call { name, .. } if &**name == "any" => (Kind::Any, &[]),
+            Base::Call { name, .. } if &**name == "all" => (Kind::All, &[]),
+            Base::Call { .. } => (Kind::Call, &[]),
+        },
+    }
+}
+
+fn entry(spec: &FieldSpec, name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    match spec.names_ignore_case {
+        true => name.to_ascii_lowercase(),
+        false => name.into_owned(),
+    }
+}
+
+fn owned(value: Value<'_>) -> Value<'static> {
+    match value {
+        Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+        Value::Int(int) => Value::Int(int),
+        Value::Ip(ip) => Value::Ip(ip),
+        Value::Bool(truth) => Value::Bool(truth),
+    }
+}
