@@ -85,6 +85,25 @@ impl Key {
         }
         text
     }
+
+    /// Each part for people, as it is written in the rule and as it is counted; `None`: absent.
+    /// Secrets go through `hash`.
+    pub fn parts(
+        &self,
+        facts: &dyn Facts,
+        hash: &dyn Fn(&[u8]) -> String,
+    ) -> Vec<(&str, Option<String>)> {
+        let show = |part: &KeyPart| {
+            let (mut bytes, mut text) = (SmallVec::new(), String::new());
+            part.write(part.scalar.eval(facts)?, &mut bytes);
+            part.describe(&mut bytes.as_slice(), hash, &mut text)?;
+            Some(text)
+        };
+        let parts = self.parts.iter();
+        parts
+            .map(|part| (part.scalar.source(), show(part)))
+            .collect()
+    }
 }
 
 // === impl KeyPart ===

@@ -11,6 +11,7 @@ pub mod plan;
 mod planner;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,10 +7,10 @@ use crate::limit::{Algorithm, Limiter};
 
 /// What a rule has to do with one request.
 #[derive(Clone, Copy)]
-struct Match {
+pub(super) struct Match {
     /// `None`: known only at the response.
-    counts: Option<bool>,
-    mitigates: bool,
+    pub(super) counts: Option<bool>,
+    pub(super) mitigates: bool,
 }
 
 // === impl RuleSet ===
@@ -49,7 +49,7 @@ impl RuleSet {
 // === impl Rule ===
 
 impl Rule {
-    fn matches(&self, facts: &dyn Facts) -> Match {
+    pub(super) fn matches(&self, facts: &dyn Facts) -> Match {
         match &self.scope {
             Scope::Same(both) => {
                 let matched = both.test(facts);
@@ -67,7 +67,7 @@ impl Rule {
 
     /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
     /// has nothing to do with it.
-    fn op(&self, matched: Match) -> Option<(Op, bool)> {
+    pub(super) fn op(&self, matched: Match) -> Option<(Op, bool)> {
         let acts = matched.mitigates;
         if self.limiter.is_none() {
             return acts.then_some((Op::Always, true));

@@ -4,6 +4,7 @@
 mod deciding;
 mod keys;
 mod planning;
+mod tracing;
 
 use std::net::IpAddr;
 use std::time::Duration;

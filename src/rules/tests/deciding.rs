@@ -248,7 +248,7 @@ fn decide_for(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)])
     rules.decide(&plan, &found_for(found).collect(), NOW)
 }
 
-fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<Item = Finding> {
+pub(super) fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<Item = Finding> {
     (0..).zip(found).map(|(step, (standing, reading))| Finding {
         step,
         standing: *standing,
@@ -256,7 +256,7 @@ fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<Item = Find
     })
 }
 
-fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) {
+pub(super) fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) {
     let reading = Reading {
         fits: true,
         remaining,
@@ -266,7 +266,7 @@ fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) {
     (Standing::Within, Some(reading))
 }
 
-fn over(retry: Option<u64>) -> (Standing, Option<Reading>) {
+pub(super) fn over(retry: Option<u64>) -> (Standing, Option<Reading>) {
     let reading = Reading {
         fits: false,
         remaining: 0,
@@ -276,7 +276,7 @@ fn over(retry: Option<u64>) -> (Standing, Option<Reading>) {
     (Standing::Over, Some(reading))
 }
 
-fn banned(millis: u64, started: bool) -> (Standing, Option<Reading>) {
+pub(super) fn banned(millis: u64, started: bool) -> (Standing, Option<Reading>) {
     let until = NOW.plus(Duration::from_millis(millis));
     (Standing::Banned { until, started }, None)
 }

@@ -1,0 +1,348 @@
+//! What each rule made of one request, and why it did nothing, for people.
+//!
+//! Pure. It reads what plan, store, decide and settle said about a request that has passed, and
+//! adds nothing to it; live traffic never comes here.
+
+mod condition;
+mod why;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::condition::{Condition, Seen};
+use super::planner::Match;
+use super::{Finding, Findings, Missing, Op, Plan, Rule, RuleSet, Scope, Standing, Step};
+use crate::clock::Timestamp;
+use crate::decision::{Action, Decision, RuleIndex};
+use crate::expr::{Env, Facts, FieldId, Lists, Predicate};
+use crate::facts::Fields;
+
+/// One request's way through the rules, from its plan to its last count.
+pub struct Pass<'a> {
+    /// The rules.
+    pub rules: &'a RuleSet,
+    /// The lists that they name.
+    pub lists: &'a Lists,
+    /// What they saw: the response too, if it was one that counts.
+    pub facts: &'a dyn Facts,
+    /// When the request came.
+    pub now: Timestamp,
+    /// The plan, and what the store found.
+    pub planned: (&'a Plan, &'a Findings),
+    /// What became of the request.
+    pub decision: &'a Decision,
+    /// The same for the response; `None`: there was no answer that counts.
+    pub settled: Option<(&'a Plan, &'a Findings)>,
+    /// What people must not see.
+    pub secrets: &'a dyn Secrets,
+}
+
+/// Knows which values are secret, and what stands in for them.
+pub trait Secrets {
+    /// Whether something that reads these fields and entries of maps shows a secret.
+    fn is_secret(&self, fields: &[FieldId], entries: &[(FieldId, Box<str>)]) -> bool;
+    /// What stands in for a secret.
+    fn hash(&self, value: &[u8]) -> String;
+}
+
+/// What one rule made of one request.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The rule.
+    pub name: Arc<str>,
+    /// Whether `count` matched; `None`: nobody asked, or it asks for a response that never came.
+    pub count: Option<bool>,
+    /// `count` looks at the response.
+    pub counts_response: bool,
+    /// Whether `mitigate` matched; `None`: nobody asked.
+    pub mitigate: Option<bool>,
+    /// The key as logs show it; `None`: the rule has no counter.
+    pub key: Option<String>,
+    /// Its parts, as written and as counted; `None`: absent.
+    pub key_parts: Vec<(String, Option<String>)>,
+    /// What is used of the limit, at most all of it; `None`: not looked at, or banned.
+    pub value: Option<u64>,
+    /// The limit; `None`: the rule has none.
+    pub limit: Option<u64>,
+    /// What is left of it; `None`: not looked at.
+    pub remaining: Option<u64>,
+    /// How long the key is banned from now on; `None`: it is not.
+    pub banned_for: Option<Duration>,
+    /// What the rule did.
+    pub verdict: Verdict,
+    /// Why, in one sentence.
+    pub why: String,
+    /// The expressions, taken apart: `count` and `mitigate`, or `both` where they are one.
+    pub conditions: Vec<(&'static str, Condition)>,
+}
+
+/// What a rule did with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rule is switched off.
+    Disabled,
+    /// The request was refused, or another rule ended the pass, before this one.
+    NotReached,
+    /// The request has nothing to do with it.
+    NoMatch,
+    /// A part of the key is absent, and the rule skips such requests.
+    Skip,
+    /// Counted, and no more.
+    Counted,
+    /// `mitigate` matches, but the key has done nothing to be stopped.
+    Within,
+    /// The action was taken.
+    Acted(Action),
+    /// The action would have been taken; the rule is a dry run.
+    Would(Action),
+}
+
+/// What was found between a rule and the request.
+struct Met<'a> {
+    rule: &'a Rule,
+    matched: Match,
+    /// Whether `count` matched in the phase that it belongs to.
+    counts: Option<bool>,
+    planned: Option<(&'a Step, &'a Finding)>,
+    settled: Option<(&'a Step, &'a Finding)>,
+    /// The first absent part of the key, if that makes the rule skip the request.
+    absent: Option<&'a str>,
+    /// The rule that ended the pass before this one.
+    ended_by: Option<&'a Rule>,
+    now: Timestamp,
+}
+
+/// The rules when the request was refused before any of them.
+pub fn unreached(rules: &RuleSet, why: &str) -> Vec<Trace> {
+    let unreached = |rule: &Rule| Trace {
+        limit: rule.limiter.map(|limiter| limiter.limit),
+        counts_response: rule.counts_response(),
+        ..Trace::untouched(&rule.name, Verdict::NotReached, why)
+    };
+    rules.iter().map(|(_, rule)| unreached(rule)).collect()
+}
+
+// === impl Trace ===
+
+impl Trace {
+    /// A rule that is switched off.
+    pub fn disabled(name: &Arc<str>) -> Self {
+        Self::untouched(name, Verdict::Disabled, "disabled: `enabled = false`")
+    }
+
+    fn untouched(name: &Arc<str>, verdict: Verdict, why: &str) -> Self {
+        Self {
+            name: name.clone(),
+            count: None,
+            counts_response: false,
+            mitigate: None,
+            key: None,
+            key_parts: Vec::new(),
+            value: None,
+            limit: None,
+            remaining: None,
+            banned_for: None,
+            verdict,
+            why: why.to_owned(),
+            conditions: Vec::new(),
+        }
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The word for it.
+    pub fn name(self) -> String {
+        match self {
+            Verdict::Disabled => "disabled".into(),
+            Verdict::NotReached => "not_reached".into(),
+            Verdict::NoMatch => "no_match".into(),
+            Verdict::Skip => "skip".into(),
+            Verdict::Counted => "counted".into(),
+            Verdict::Within => "within".into(),
+            Verdict::Acted(action) => action.name().into(),
+            Verdict::Would(action) => format!("would_{}", action.name()),
+        }
+    }
+}
+
+// === impl Pass ===
+
+impl Pass<'_> {
+    /// What each rule did, in file order. `detail`: with the expressions taken apart, which is
+    /// where the time goes.
+    pub fn trace(&self, detail: bool) -> Vec<Trace> {
+        let rules = self.rules.iter();
+        rules
+            .map(|(index, rule)| self.rule(index, rule, detail))
+            .collect()
+    }
+
+    fn rule(&self, index: RuleIndex, rule: &Rule, detail: bool) -> Trace {
+        let met = self.met(index, rule);
+        let conditions = match detail {
+            true => self.conditions(rule),
+            false => Vec::new(),
+        };
+        let hash = |bytes: &[u8]| self.secrets.hash(bytes);
+        let counter = rule.limiter.is_some();
+        let parts = if counter {
+            rule.key.parts(self.facts, &hash)
+        } else {
+            Vec::new()
+        };
+        let shown = parts
+            .iter()
+            .map(|(_, value)| value.as_deref().unwrap_or("-"));
+        let key = counter.then(|| shown.collect::<Vec<_>>().join(" "));
+        let (value, remaining) = met.used().unzip();
+        Trace {
+            name: rule.name.clone(),
+            count: met.counts,
+            counts_response: rule.counts_response(),
+            mitigate: Some(met.matched.mitigates),
+            key,
+            value: value.flatten(),
+            limit: rule.limiter.map(|limiter| limiter.limit),
+            remaining,
+            banned_for: met.banned_for(),
+            verdict: met.verdict(),
+            why: why::why(&met, &conditions),
+            conditions,
+            key_parts: (parts.into_iter())
+                .map(|(text, value)| (text.to_owned(), value))
+                .collect(),
+        }
+    }
+
+    fn met<'a>(&'a self, index: RuleIndex, rule: &'a Rule) -> Met<'a> {
+        let matched = rule.matches(self.facts);
+        let counts = match rule.counts_response() {
+            true => self.settled.map(|_| rule.predicates().0.test(self.facts)),
+            false => matched.counts,
+        };
+        let of = |(plan, findings): (&'a Plan, &'a Findings)| found(index, plan, findings);
+        let concerns = rule.op(matched).is_some() || counts == Some(true);
+        Met {
+            matched,
+            counts,
+            planned: of(self.planned),
+            settled: self.settled.and_then(of),
+            absent: self.absent(rule).filter(|_| concerns),
+            ended_by: self.ender(index),
+            now: self.now,
+            rule,
+        }
+    }
+
+    fn absent<'a>(&self, rule: &'a Rule) -> Option<&'a str> {
+        let skips = rule.limiter.is_some() && rule.key.missing == Missing::Skip;
+        let mut parts = rule.key.parts.iter().filter(|_| skips);
+        let absent = parts.find(|part| part.scalar.eval(self.facts).is_none());
+        absent.map(|part| part.scalar.source())
+    }
+
+    fn ender(&self, index: RuleIndex) -> Option<&Rule> {
+        let credit = self.decision.credit?;
+        let ends = credit.action.is_terminal() && !credit.dry_run && credit.rule < index;
+        self.rules.get(credit.rule).filter(|_| ends)
+    }
+
+    fn conditions(&self, rule: &Rule) -> Vec<(&'static str, Condition)> {
+        let explained = |label, predicate: &Predicate, allow_response| {
+            let env = Env {
+                scheme: &Fields,
+                lists: self.lists,
+                allow_response,
+            };
+            let condition = Condition::of(predicate, &env, self.facts, self.secrets)?;
+            Some((label, condition))
+        };
+        let written = match &rule.scope {
+            Scope::Same(both) => [explained("both", both, true), None],
+            Scope::Separate { count, mitigate } => [
+                explained("count", count, true),
+                explained("mitigate", mitigate, false),
+            ],
+        };
+        written.into_iter().flatten().collect()
+    }
+}
+
+fn found<'a>(
+    rule: RuleIndex,
+    plan: &'a Plan,
+    findings: &'a Findings,
+) -> Option<(&'a Step, &'a Finding)> {
+    let step = |finding: &Finding| plan.steps.get(usize::from(finding.step));
+    let mut both = findings.iter().filter_map(|f| Some((step(f)?, f)));
+    both.find(|(step, _)| step.rule == rule)
+}
+
+// === impl Met ===
+
+impl Met<'_> {
+    fn verdict(&self) -> Verdict {
+        let action = self.rule.action;
+        if self.ended_by.is_some() {
+            Verdict::NotReached
+        } else if self.acted() && self.rule.dry_run {
+            Verdict::Would(action)
+        } else if self.acted() {
+            Verdict::Acted(action)
+        } else if self.absent.is_some() {
+            Verdict::Skip
+        } else if self.charged() {
+            Verdict::Counted
+        } else if self.planned.is_some_and(|(step, _)| step.acts) {
+            Verdict::Within
+        } else {
+            Verdict::NoMatch
+        }
+    }
+
+    /// The action was taken, or would have been.
+    fn acted(&self) -> bool {
+        let stopped =
+            |(step, finding): (&Step, &Finding)| step.acts && finding.standing != Standing::Within;
+        self.ended_by.is_none() && self.planned.is_some_and(stopped)
+    }
+
+    fn charged(&self) -> bool {
+        let counted = |(step, finding): (&Step, &Finding)| {
+            let banned = matches!(finding.standing, Standing::Banned { started: false, .. });
+            matches!(step.op, Op::Admit | Op::Charge) && !banned
+        };
+        self.ended_by.is_none()
+            && [self.planned, self.settled]
+                .into_iter()
+                .flatten()
+                .any(counted)
+    }
+
+    /// The last that was found.
+    fn last(&self) -> Option<(&Step, &Finding)> {
+        self.settled.or(self.planned)
+    }
+
+    /// What is used, unless banned, and what is left.
+    fn used(&self) -> Option<(Option<u64>, u64)> {
+        let (step, finding) = self.last()?;
+        if matches!(finding.standing, Standing::Banned { .. }) {
+            return Some((None, 0));
+        }
+        let remaining = finding.reading?.remaining;
+        Some((
+            Some(step.limiter.limit.saturating_sub(remaining)),
+            remaining,
+        ))
+    }
+
+    fn banned_for(&self) -> Option<Duration> {
+        match self.last()?.1.standing {
+            Standing::Banned { until, .. } => Some(until.since(self.now)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! An expression taken apart, without its secrets, and the parts that settled it.
+
+use std::fmt::Write as _;
+
+use super::Secrets;
+use crate::expr::{self, Env, Explained, Facts, Kind, Predicate, Read, Value};
+
+/// How much of a value a sentence shows, in characters.
+const LONGEST: usize = 80;
+/// How many values of a list a sentence shows.
+const MOST: usize = 4;
+
+/// A part of an expression, with what came of it.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// What kind of part it is.
+    pub kind: Kind,
+    /// The part as it was written; the word alone for a connective.
+    pub text: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What it read.
+    pub reads: Vec<Seen>,
+    /// What a connective joins.
+    pub parts: Vec<Condition>,
+}
+
+/// Something that a part of an expression read.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What was read, as it was written.
+    pub label: String,
+    /// The values; none: it is missing. Hashes stand in for secrets.
+    pub values: Vec<Value<'static>>,
+    /// The values are hashes.
+    pub secret: bool,
+}
+
+// === impl Condition ===
+
+impl Condition {
+    /// What becomes of `predicate`; `None` only if `env` is not the one that it was compiled in.
+    pub(super) fn of(
+        predicate: &Predicate,
+        env: &Env,
+        facts: &dyn Facts,
+        secrets: &dyn Secrets,
+    ) -> Option<Self> {
+        let explained = expr::explain(predicate.source(), env, facts).ok()?;
+        Some(Self::new(explained, secrets))
+    }
+
+    fn new(explained: Explained, secrets: &dyn Secrets) -> Self {
+        let reads = explained.reads.into_iter();
+        let parts = explained.parts.into_iter();
+        Self {
+            kind: explained.kind,
+            text: one_line(&explained.text),
+            holds: explained.holds,
+            reads: reads.map(|read| Seen::new(read, secrets)).collect(),
+            parts: parts.map(|part| Self::new(part, secrets)).collect(),
+        }
+    }
+
+    /// The parts that make it true or false.
+    pub(super) fn decisive(&self) -> Vec<&Condition> {
+        let same = |part: &&Condition| part.holds == self.holds;
+        let all = || self.parts.iter().flat_map(Condition::decisive).collect();
+        let first = || self.parts.iter().find(same).map(Condition::decisive);
+        match (self.kind, self.holds) {
+            (Kind::And, false) | (Kind::Or, true) => first().unwrap_or_default(),
+            (Kind::And | Kind::Or | Kind::Xor | Kind::Not, _) => all(),
+            _ => vec![self],
+        }
+    }
+
+    /// The part, its truth and what it read, in words.
+    pub(super) fn sentence(&self) -> String {
+        let mut text = format!("`{}` is {}", self.text, self.holds);
+        for seen in &self.reads {
+            let _ = write!(text, ", {} is {}", seen.label, seen.show());
+        }
+        text
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    fn new(read: Read, secrets: &dyn Secrets) -> Self {
+        let secret = secrets.is_secret(&read.fields, &read.entries);
+        let values = read.values.into_iter().map(|value| match value {
+            Value::Bytes(bytes) if secret => hashed(&bytes, secrets),
+            Value::Int(int) if secret => hashed(int.to_string().as_bytes(), secrets),
+            other => other,
+        });
+        Self {
+            label: one_line(&read.label),
+            values: values.collect(),
+            secret,
+        }
+    }
+
+    /// The values in words, cut short.
+    pub fn show(&self) -> String {
+        let shown = self.values.iter().take(MOST).map(|value| self.one(value));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        match self.values.len().checked_sub(MOST) {
+            _ if self.values.is_empty() => "missing".to_owned(),
+            Some(more) if more > 0 => format!("{shown} and {more} more"),
+            _ => shown,
+        }
+    }
+
+    fn one(&self, value: &Value<'_>) -> String {
+        match value {
+            Value::Bytes(bytes) if self.secret => String::from_utf8_lossy(bytes).into_owned(),
+            Value::Bytes(bytes) => quoted(&String::from_utf8_lossy(bytes)),
+            Value::Int(int) => int.to_string(),
+            Value::Ip(ip) => ip.to_string(),
+            Value::Bool(truth) => truth.to_string(),
+        }
+    }
+}
+
+fn hashed(value: &[u8], secrets: &dyn Secrets) -> Value<'static> {
+    Value::Bytes(secrets.hash(value).into_bytes().into())
+}
+
+/// In quotes, with control characters escaped.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
+        None => format!("{text:?}"),
+    }
+}
+
+/// An expression may be written over several lines.
+fn one_line(text: &str) -> String {
+    match text.contains('\n') {
+        true => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        false => text.to_owned(),
+    }
+}
