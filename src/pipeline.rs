@@ -7,6 +7,7 @@ mod body;
 mod core;
 mod enter;
 mod forward;
+pub mod imagined;
 mod line;
 mod outlive;
 mod record;
@@ -77,7 +78,8 @@ async fn request(
     let upgrade = parts.extensions.remove();
     let asked = Asked::of(&parts, &id, visit.now);
 
-    let head = match read_head(&parts, &connection, &incoming, &snapshot) {
+    let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
+    let head = match read_head(&parts, secure, ended, &snapshot) {
         Ok(head) => head,
         Err(malformed) => return visit.malformed(&asked, &connection, malformed),
     };
@@ -127,15 +129,15 @@ async fn request(
 /// What hyper leaves open in HTTP/2: how many fields a head has, and whether a body follows.
 fn read_head<'p>(
     parts: &'p Parts,
-    connection: &Connection,
-    incoming: &Incoming,
+    secure: bool,
+    ended: bool,
     snapshot: &Snapshot,
 ) -> Result<Head<'p>, Malformed> {
     if parts.headers.len() > snapshot.limits.max_headers {
         return Err(Malformed::TooManyFields);
     }
-    let head = Head::read(parts, connection.tls.is_some())?;
-    Ok(match incoming.is_end_stream() {
+    let head = Head::read(parts, secure)?;
+    Ok(match ended {
         true => head.without_body(),
         false => head,
     })

@@ -11,7 +11,8 @@ use arc_swap::ArcSwap;
 
 use crate::action::{Canned, QuotaNames, Reply};
 use crate::clock::Clock;
-use crate::expr::{FieldId, Type};
+use crate::decision::RuleIndex;
+use crate::expr::{FieldId, Lists, Type};
 use crate::facts::client_ip::ClientIp;
 use crate::geo::Geo;
 use crate::listen::Limits;
@@ -42,6 +43,10 @@ pub struct Snapshot {
     pub rules: RuleSet,
     /// What each rule answers with and counts into, by rule index.
     pub rule_kits: Vec<RuleKit>,
+    /// Rules that are switched off, each with the rule that it stands before.
+    pub disabled: Vec<(RuleIndex, Arc<str>)>,
+    /// The lists that rules name.
+    pub lists: Lists,
     /// The rate-limit headers' fixed parts.
     pub quota_names: QuotaNames,
     /// Autonomous systems and countries.

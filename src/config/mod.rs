@@ -4,6 +4,9 @@
 //! values mean to the gateway is not known here, and nothing is opened but the file itself.
 
 use std::path::Path;
+use std::time::Duration;
+
+use toml::de::DeValue;
 
 use crate::observe::{Format, Level};
 
@@ -25,7 +28,7 @@ mod suspect;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{Context, compile, fixed};
+pub use compile::{Context, compile, fixed, is_secret};
 pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
 pub use read::read;
 pub use source::{Position, Source};
@@ -45,6 +48,16 @@ pub fn log(file: &file::File) -> (Level, Format) {
         file::LogFormat::Json => Format::Json,
     };
     (level, format)
+}
+
+/// A duration as it is written in the file, `10s`; the error says what would be right.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let value = DeValue::String(text.into());
+    let parsed = scalar::duration().parse(&value);
+    parsed.map_err(|wrong| match wrong.help {
+        Some(help) => format!("{}: {help}", wrong.message),
+        None => wrong.message,
+    })
 }
 
 /// Reads the file at `path`. The source is there in any case, so that what went wrong can be shown.

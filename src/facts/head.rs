@@ -17,6 +17,7 @@ use super::{host, path};
 use fields::Fields;
 
 mod fields;
+mod reason;
 
 /// What a valid request head says.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ pub use database::{Fault, Wanted};
 pub use overrides::Override;
 use overrides::Overrides;
 
-mod continent;
+pub mod continent;
 mod database;
 mod maxmind;
 mod overrides;

@@ -62,11 +62,8 @@ impl Forward<'_, '_> {
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
-        if self.is_misdirected() {
-            return self.fault(Fault::Misdirected, incoming).await;
-        }
-        if self.is_too_large() {
-            return self.fault(Fault::BodyTooLarge, incoming).await;
+        if let Some(fault) = fault(self.snapshot, self.facts) {
+            return self.fault(fault, incoming).await;
         }
         let incoming = match self.end_of_empty(incoming).await {
             Ok(incoming) => incoming,
@@ -91,16 +88,6 @@ impl Forward<'_, '_> {
         }
     }
 
-    fn is_misdirected(&self) -> bool {
-        let Some(tls) = &self.facts.connection.tls else {
-            return false;
-        };
-        let listeners = self.snapshot.listeners.iter();
-        let mut own = listeners.filter(|l| l.label == self.facts.connection.listener);
-        let terminator = own.next().and_then(|listener| listener.tls.as_ref());
-        terminator.is_some_and(|t| t.misdirects(tls.sni.as_deref(), &self.facts.head.host))
-    }
-
     /// An HTTP/2 stream can say that it is empty and go on all the same (RFC 9113, section 8.1.1):
     /// nothing of it is sent before its end has come.
     async fn end_of_empty(&self, incoming: Incoming) -> Result<Incoming, Sent> {
@@ -112,11 +99,6 @@ impl Forward<'_, '_> {
             Drained::Whole => Ok(rest.incoming),
             _ => Err(Sent::own(Fault::Malformed.answer(self.asked)).leaving(rest, self.asked)),
         }
-    }
-
-    fn is_too_large(&self) -> bool {
-        let declared = self.facts.head.body_size().unwrap_or(0);
-        self.snapshot.max_body.is_some_and(|max| declared > max)
     }
 
     async fn fault(&self, fault: Fault, incoming: Incoming) -> Sent {
@@ -276,4 +258,28 @@ impl Sent {
             action::tell_quotas(&snapshot.quota_names, &decision.quotas, headers);
         }
     }
+}
+
+/// Why a request is refused whatever its route, though no rule stopped it.
+pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<Fault> {
+    if is_misdirected(snapshot, facts) {
+        return Some(Fault::Misdirected);
+    }
+    is_too_large(snapshot, facts).then_some(Fault::BodyTooLarge)
+}
+
+/// Whether the body says that it is larger than allowed.
+pub fn is_too_large(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
+    let declared = facts.head.body_size().unwrap_or(0);
+    snapshot.max_body.is_some_and(|max| declared > max)
+}
+
+fn is_misdirected(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
+    let Some(tls) = &facts.connection.tls else {
+        return false;
+    };
+    let listeners = snapshot.listeners.iter();
+    let mut own = listeners.filter(|l| l.label == facts.connection.listener);
+    let terminator = own.next().and_then(|listener| listener.tls.as_ref());
+    terminator.is_some_and(|t| t.misdirects(tls.sni.as_deref(), &facts.head.host))
 }

@@ -91,11 +91,7 @@ impl Visit {
         malformed: Malformed,
     ) -> http::Response<Recorded> {
         self.core.malformed(malformed);
-        let fault = match malformed.status() {
-            501 => Fault::UnknownCoding,
-            431 => Fault::HeadTooLarge,
-            _ => Fault::Malformed,
-        };
+        let fault = fault(malformed);
         let sent = Sent::own(fault.answer(asked)).closing(true, asked);
         let status = fault.status().as_u16();
         let line = match &self.snapshot.access {
@@ -223,5 +219,14 @@ impl Entry {
             duration,
         };
         access.finish(&mut self.line, &closing);
+    }
+}
+
+/// The fault of a request that has no meaning, or two.
+pub fn fault(malformed: Malformed) -> Fault {
+    match malformed.status() {
+        501 => Fault::UnknownCoding,
+        431 => Fault::HeadTooLarge,
+        _ => Fault::Malformed,
     }
 }

@@ -1,10 +1,12 @@
 //! Requests that a rule stopped: their bodies and their answers.
 
+use http::Response;
 use hyper::body::Incoming;
 
 use super::body::{self, Meter};
 use super::forward::Sent;
 use crate::action::{self, Asked, Canned, Fault, Refused};
+use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::decision::{Decision, RuleIndex};
 use crate::listen::Drained;
@@ -37,12 +39,7 @@ pub async fn block(
     retry_after: Option<u64>,
 ) -> Sent {
     let rest = body::discard(incoming, asked.headers, meter).await;
-    let refused = Refused {
-        rule: snapshot.rules.get(rule).map_or("", |rule| &rule.name),
-        response: canned(snapshot, rule),
-        retry_after,
-    };
-    Sent::own(action::block(asked, &refused)).leaving(rest, asked)
+    Sent::own(refusal(snapshot, asked, rule, retry_after)).leaving(rest, asked)
 }
 
 /// Answers as the origin would, after the whole body, as the origin would.
@@ -57,9 +54,29 @@ pub async fn shadow(
     let answer = match rest.drained {
         Drained::TooLong if snapshot.max_body.is_some() => Fault::BodyTooLarge.answer(asked),
         Drained::Broken => Fault::Malformed.answer(asked),
-        _ => action::shadow(asked, canned(snapshot, rule)),
+        _ => pretence(snapshot, asked, rule),
     };
     Sent::own(answer).leaving(rest, asked)
+}
+
+/// The answer of a rule that refuses.
+pub fn refusal(
+    snapshot: &Snapshot,
+    asked: &Asked<'_>,
+    rule: RuleIndex,
+    retry_after: Option<u64>,
+) -> Response<Body> {
+    let refused = Refused {
+        rule: snapshot.rules.get(rule).map_or("", |rule| &rule.name),
+        response: canned(snapshot, rule),
+        retry_after,
+    };
+    action::block(asked, &refused)
+}
+
+/// The answer of a rule that does as if all were well.
+pub fn pretence(snapshot: &Snapshot, asked: &Asked<'_>, rule: RuleIndex) -> Response<Body> {
+    action::shadow(asked, canned(snapshot, rule))
 }
 
 fn canned(snapshot: &Snapshot, rule: RuleIndex) -> Option<&Canned> {

@@ -42,7 +42,10 @@ pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: 
         "http.user_agent" => redactor.is_redacted("user-agent"),
         "http.referer" => redactor.is_redacted("referer"),
         "http.x_forwarded_for" => redactor.is_redacted("x-forwarded-for"),
-        "http.request.headers" | "http.request.headers.values" => {
+        "http.request.headers"
+        | "http.request.headers.values"
+        | "http.response.headers"
+        | "http.response.headers.values" => {
             let mut named = entries.iter().filter(|(of, _)| of == field).peekable();
             named.peek().is_none() || named.any(|(_, entry)| redactor.is_redacted(entry))
         }

@@ -12,6 +12,8 @@ mod observe;
 mod routes;
 mod rules;
 
+pub use key_fields::is_secret;
+
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -76,6 +78,8 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         quota_names: QuotaNames::of(&rules.set),
         rules: rules.set,
         rule_kits: rules.kits,
+        disabled: rules.disabled,
+        lists,
         geo,
         key_fields,
         access,

@@ -9,7 +9,7 @@ use super::{Context, identity};
 use crate::action::{Canned, Template};
 use crate::config::Text;
 use crate::config::file::{self, CountHeaders, File, Response};
-use crate::decision::Action;
+use crate::decision::{Action, RuleIndex};
 use crate::expr::{self, Env, Lists, Predicate, Scheme};
 use crate::facts::client_ip::Prefixes;
 use crate::facts::fields::Fields;
@@ -24,6 +24,8 @@ pub struct Rules {
     pub set: RuleSet,
     /// Answers and counters, by rule index.
     pub kits: Vec<RuleKit>,
+    /// Those that are not enabled, each with the rule that it stands before.
+    pub disabled: Vec<(RuleIndex, Arc<str>)>,
 }
 
 /// What all rules of a file share.
@@ -54,10 +56,13 @@ pub fn rules(
     }
     let mut set = Vec::new();
     let mut kits = Vec::new();
+    let mut disabled = Vec::new();
     for written in &file.rules {
         if let Some((rule, kit)) = shared.rule(written, cx) {
             set.push(rule);
             kits.push(kit);
+        } else if let (false, Ok(next)) = (written.enabled.value, set.len().try_into()) {
+            disabled.push((RuleIndex(next), written.name.value.as_str().into()));
         }
     }
     if set.len() > usize::from(u16::MAX) {
@@ -67,6 +72,7 @@ pub fn rules(
     Rules {
         set: RuleSet::new(set),
         kits,
+        disabled,
     }
 }
 
