@@ -33,13 +33,18 @@ pub fn check(path: &Path, format: Format) -> ExitCode {
         };
         config::compile(&file, &mut cx);
     }
-    match format {
-        Format::Human => human(&diagnostics, &source),
-        Format::Json => print(&format!("{:#}\n", report(&diagnostics, &source))),
-    }
+    tell(&diagnostics, &source, format);
     match diagnostics.has_errors() {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
+    }
+}
+
+/// Prints what was found.
+pub fn tell(diagnostics: &Diagnostics, source: &Source, format: Format) {
+    match format {
+        Format::Human => human(diagnostics, source),
+        Format::Json => print(&format!("{:#}\n", report(diagnostics, source))),
     }
 }
 

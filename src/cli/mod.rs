@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+pub(crate) mod explain;
 mod fields;
 mod import;
 mod run;
@@ -34,6 +35,8 @@ enum Command {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Say what the rules would do with a request, and why not.
+    Explain(Box<explain::Explain>),
     /// List the fields and functions of the rule language.
     Fields,
     /// Print the JSON Schema of gateway.toml.
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         None => run::run(&cli.config.config),
         Some(Command::Run(config)) => run::run(&config.config),
         Some(Command::Check { config, format }) => check::check(&config.config, format),
+        Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Fields) => fields::fields(),
         Some(Command::Schema) => schema::schema(),
         Some(Command::Import {

@@ -11,6 +11,7 @@
 mod check;
 mod docs;
 mod fuzz;
+mod explain;
 mod geo;
 mod harness;
 mod hostile;

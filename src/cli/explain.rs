@@ -1,0 +1,196 @@
+//! `lockgate explain`: one imagined request, as often as asked, through the engine of live traffic.
+//!
+//! It begins with an empty store on a clock of its own. Nothing is opened but what the
+//! configuration names, nothing is written, and no port is used.
+
+mod human;
+pub(crate) mod json;
+mod parse;
+mod request;
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+
+use self::parse::Url;
+use super::{ConfigFile, Format, check, print};
+use crate::clock::{Clock, ManualClock, Timestamp};
+use crate::config::{self, Context, Diagnostics};
+use crate::observe::Log;
+use crate::pipeline::imagined::{Outcome, Report};
+use crate::snapshot::{Lasting, Snapshot};
+
+/// Counters that are enough for one key a rule.
+const KEYS: usize = 100_000;
+
+/// The arguments.
+#[derive(Args, Debug)]
+pub struct Explain {
+    #[command(flatten)]
+    config: ConfigFile,
+    /// The method, `GET`.
+    #[arg(value_parser = parse::method)]
+    method: Method,
+    /// The URL; a path alone is one of `localhost` at the first listener.
+    #[arg(value_parser = parse::url)]
+    url: Url,
+    /// A header field of the request.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The client's address, `ip.src`, whatever the headers say.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
+    ip: Option<IpAddr>,
+    /// The address of the TCP peer [default: that of --ip, else 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
+    peer: Option<IpAddr>,
+    /// The client's autonomous system, whatever the databases say.
+    #[arg(long, value_name = "NUMBER")]
+    asn: Option<u32>,
+    /// The client's country, whatever the databases say.
+    #[arg(long, value_name = "CODE", value_parser = parse::country)]
+    country: Option<[u8; 2]>,
+    /// The JA3 fingerprint of the client's TLS.
+    #[arg(long, value_name = "HASH", value_parser = parse::ja3)]
+    ja3: Option<String>,
+    /// The JA4 fingerprint of the client's TLS.
+    #[arg(long, value_name = "FINGERPRINT", value_parser = parse::ja4)]
+    ja4: Option<String>,
+    /// The HTTP version [default: 2 over TLS where the listener speaks it, else 1.1].
+    #[arg(long, value_name = "VERSION", value_parser = parse::version)]
+    http: Option<http::Version>,
+    /// The status of the origin's answer [default: that of the route, else 200].
+    #[arg(long, value_name = "CODE", value_parser = parse::status)]
+    status: Option<StatusCode>,
+    /// A header field of the origin's answer.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse::header)]
+    response_header: Vec<(HeaderName, HeaderValue)>,
+    /// How often the request is sent.
+    #[arg(long, value_name = "TIMES", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeat: u32,
+    /// The time between two requests, such as `10s`.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = config::duration)]
+    every: Duration,
+    /// How to print what was found.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What became of all requests.
+struct Story {
+    /// The request in words.
+    request: String,
+    /// What the user should know beside.
+    notes: Vec<String>,
+    /// Each request, in order.
+    lines: Vec<Line>,
+    /// All about the last one.
+    last: Report,
+}
+
+/// What is kept of one request of many.
+struct Line {
+    /// When it came, from the first one on.
+    at: Duration,
+    outcome: Outcome,
+    credit: Option<(Arc<str>, &'static str)>,
+    status: StatusCode,
+    /// What became of it, in words.
+    text: String,
+}
+
+/// 0 if the request could be explained, 1 if the configuration cannot be used.
+pub fn explain(args: &Explain) -> ExitCode {
+    match run(args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("lockgate: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Explain) -> anyhow::Result<ExitCode> {
+    let clock = ManualClock::at(midnight(Clock::System.now()));
+    let lasting = Lasting::new(Clock::Manual(clock.clone()), Log::off(), KEYS)?;
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = config::load(&args.config.config, &mut diagnostics);
+    let snapshot = file.and_then(|file| {
+        let mut cx = Context {
+            source: &source,
+            lasting: &lasting,
+            check_only: true,
+            previous: None,
+            diagnostics: &mut diagnostics,
+        };
+        config::compile(&file, &mut cx)
+    });
+    let Some(snapshot) = snapshot.filter(|_| !diagnostics.has_errors()) else {
+        check::tell(&diagnostics, &source, args.format);
+        return Ok(ExitCode::FAILURE);
+    };
+    let story = tell(args, &snapshot, &lasting, &clock)?;
+    match args.format {
+        Format::Human => print(&human::human(&story)),
+        Format::Json => print(&format!("{:#}\n", json::json(&story, &snapshot.redactor))),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(
+    args: &Explain,
+    snapshot: &Snapshot,
+    lasting: &Lasting,
+    clock: &ManualClock,
+) -> anyhow::Result<Story> {
+    let (imagined, mut notes) = request::imagine(args, snapshot);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let pass = |detail| {
+        let pass = imagined.pass(snapshot, &lasting.store, clock.now(), detail);
+        runtime.block_on(pass)
+    };
+    let start = clock.now();
+    let (mut lines, mut answered) = (Vec::new(), false);
+    for _ in 1..args.repeat {
+        let report = pass(false);
+        answered |= report.settled;
+        lines.push(Line::of(&report, clock.now().since(start)));
+        clock.advance(args.every);
+    }
+    let last = pass(true);
+    lines.push(Line::of(&last, clock.now().since(start)));
+    let imagines_answer = args.status.is_some() || !args.response_header.is_empty();
+    if imagines_answer && !answered && !last.settled {
+        notes.push("--status and --response-header change nothing: no origin is asked".into());
+    }
+    Ok(Story {
+        request: request::words(args, &imagined),
+        notes,
+        lines,
+        last,
+    })
+}
+
+// === impl Line ===
+
+impl Line {
+    fn of(report: &Report, at: Duration) -> Self {
+        Self {
+            at,
+            outcome: report.outcome,
+            credit: report.credit.clone(),
+            status: report.response.status(),
+            text: human::line(report),
+        }
+    }
+}
+
+/// The last midnight: windows of all usual lengths begin then, so that two runs say the same.
+fn midnight(now: Timestamp) -> Timestamp {
+    const DAY: u64 = 86_400;
+    Timestamp::from_secs(now.as_secs() / DAY * DAY)
+}

@@ -1,0 +1,193 @@
+//! A report for people: the decision first, then every rule with its reason and its expressions.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+
+use super::{Line, Story};
+use crate::pipeline::imagined::{Outcome, Report, To};
+use crate::rules::trace::{Condition, Trace, Verdict};
+
+/// The whole story.
+pub fn human(story: &Story) -> String {
+    let last = &story.last;
+    let mut text = String::new();
+    if story.lines.len() > 1 {
+        repeats(story, &mut text);
+    }
+    let _ = writeln!(text, "{}", decision(last));
+    let route = match &last.route {
+        Some(template) => format!(", route {template}"),
+        None => String::new(),
+    };
+    let _ = writeln!(text, "  {} from {}{route}", story.request, last.client);
+    for note in &story.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    if last.rules.is_empty() {
+        text.push_str("\nthe configuration has no rules\n");
+    }
+    for trace in &last.rules {
+        text.push('\n');
+        rule(trace, &mut text);
+    }
+    text
+}
+
+/// What became of a request, with what its rules counted.
+pub fn line(report: &Report) -> String {
+    let counts: Vec<String> = report.rules.iter().filter_map(count).collect();
+    match counts.is_empty() {
+        true => decision(report),
+        false => format!("{} ({})", decision(report), counts.join(", ")),
+    }
+}
+
+fn repeats(story: &Story, text: &mut String) {
+    let width = story.lines.len().to_string().len();
+    for (number, line) in (1..).zip(&story.lines) {
+        let at = seconds(line.at);
+        let _ = writeln!(text, "{number:>width$}  {at}  {}", line.text);
+    }
+    let what = |line: &Line| (line.outcome, line.credit.clone());
+    let pairs = story.lines.iter().zip(story.lines.iter().skip(1));
+    let changed = (2..)
+        .zip(pairs)
+        .find(|(_, (before, after))| what(before) != what(after));
+    let _ = match changed {
+        Some((number, _)) => writeln!(text, "\nThe decision first changed at request {number}."),
+        None => writeln!(text, "\nThe decision never changed."),
+    };
+    let _ = writeln!(text, "Request {} in detail:\n", story.lines.len());
+}
+
+fn count(trace: &Trace) -> Option<String> {
+    let touched = matches!(
+        trace.verdict,
+        Verdict::Counted | Verdict::Acted(_) | Verdict::Would(_)
+    );
+    let used = used(trace).filter(|_| touched)?;
+    Some(format!("{}: {used}", trace.name))
+}
+
+fn decision(report: &Report) -> String {
+    let status = status(report);
+    let rule = report.credit.as_ref().map_or("", |(rule, _)| rule);
+    let did = report.credit.as_ref().map_or("", |(_, action)| action);
+    match report.outcome {
+        Outcome::Block => match report.response.headers().get(RETRY_AFTER) {
+            Some(seconds) => {
+                let seconds = String::from_utf8_lossy(seconds.as_bytes());
+                format!("{status} by rule {rule}, Retry-After {seconds}")
+            }
+            None => format!("{status} by rule {rule}"),
+        },
+        Outcome::Shadow => format!("shadow {status} by rule {rule}"),
+        Outcome::Refuse(reason) => format!("refused with {status}: {reason}"),
+        Outcome::Allow => format!("allowed by rule {rule}: {}", forwarded(report)),
+        Outcome::Forward if rule.is_empty() => forwarded(report),
+        Outcome::Forward => format!("{}; rule {rule}: {did}", forwarded(report)),
+    }
+}
+
+/// The status; gRPC has one of its own.
+fn status(report: &Report) -> String {
+    let status = report.response.status().as_u16();
+    match report.response.headers().get("grpc-status") {
+        Some(own) => format!(
+            "{status} (grpc-status {})",
+            String::from_utf8_lossy(own.as_bytes())
+        ),
+        None => status.to_string(),
+    }
+}
+
+fn forwarded(report: &Report) -> String {
+    let status = status(report);
+    match &report.to {
+        Some(To::Upstream(name)) => format!("forwarded to upstream {name}"),
+        Some(To::Redirect) => format!("redirected by its route with {status}"),
+        _ => format!("answered by its route with {status}"),
+    }
+}
+
+fn rule(trace: &Trace, text: &mut String) {
+    let _ = writeln!(text, "{}: {}", trace.name, trace.verdict.name());
+    let _ = writeln!(text, "  why       {}", trace.why);
+    let Some(mitigate) = trace.mitigate else {
+        return;
+    };
+    let counts = match (trace.count, trace.counts_response) {
+        (Some(truth), true) => format!("{}, at the response", word(truth).trim_end()),
+        (None, _) => "at the response, and this answer never counts".to_owned(),
+        (Some(truth), false) => word(truth).trim_end().to_owned(),
+    };
+    let _ = writeln!(text, "  count     {counts}");
+    let _ = writeln!(text, "  mitigate  {}", word(mitigate).trim_end());
+    if trace.key.is_some() {
+        let _ = writeln!(text, "  key       {}", key(trace));
+    }
+    if let Some(used) = used(trace) {
+        let _ = writeln!(text, "  used      {used}");
+    }
+    for (label, part) in &trace.conditions {
+        let label = match *label {
+            "both" => "count and mitigate",
+            label => label,
+        };
+        let _ = writeln!(text, "  {label}:");
+        condition(part, 4, text);
+    }
+}
+
+fn key(trace: &Trace) -> String {
+    let parts = trace.key_parts.iter().map(|(part, value)| match value {
+        Some(value) => format!("{part} is {value}"),
+        None => format!("{part} is missing"),
+    });
+    match trace.key_parts.is_empty() {
+        true => "everybody together".to_owned(),
+        false => parts.collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn used(trace: &Trace) -> Option<String> {
+    let limit = trace.limit?;
+    match (trace.value, trace.banned_for) {
+        (_, Some(left)) => Some(format!("banned for {}", seconds(left))),
+        (Some(value), None) => Some(format!("{value} of {limit}")),
+        (None, None) => None,
+    }
+}
+
+fn condition(part: &Condition, indent: usize, text: &mut String) {
+    let _ = writeln!(text, "{:indent$}{} {}", "", word(part.holds), part.text);
+    for seen in &part.reads {
+        let _ = writeln!(
+            text,
+            "{:indent$}      {} is {}",
+            "",
+            seen.label,
+            seen.show()
+        );
+    }
+    for inner in &part.parts {
+        condition(inner, indent + 4, text);
+    }
+}
+
+const fn word(truth: bool) -> &'static str {
+    match truth {
+        true => "yes",
+        false => "no ",
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis % 1000 {
+        0 => format!("{}s", millis / 1000),
+        _ => format!("{millis}ms"),
+    }
+}

@@ -1,0 +1,132 @@
+//! A report as JSON: the shape of `lockgate explain --format json`, described in docs/explain.md.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::Story;
+use crate::expr;
+use crate::observe::Redactor;
+use crate::pipeline::imagined::{Outcome, Report, To};
+use crate::rules::trace::{Condition, Seen, Trace};
+
+/// The last request, with a line for each.
+pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
+    let mut value = report(&story.last, redactor);
+    if let Some(object) = value.as_object_mut() {
+        let lines = (1..).zip(&story.lines).map(|(number, line)| {
+            json!({
+                "request": number,
+                "at_ms": millis(line.at),
+                "decision": line.outcome.name(),
+                "rule": line.credit.as_ref().map(|(rule, _)| &**rule),
+                "action": line.credit.as_ref().map(|(_, action)| action),
+                "status": line.status.as_u16(),
+            })
+        });
+        object.insert("request".into(), json!(story.request));
+        object.insert("notes".into(), json!(story.notes));
+        object.insert("repeat".into(), lines.collect());
+    }
+    value
+}
+
+/// One report, as the admin port would give it too.
+pub fn report(report: &Report, redactor: &Redactor) -> Value {
+    let reason = match report.outcome {
+        Outcome::Refuse(reason) => Some(reason),
+        _ => None,
+    };
+    let (to, upstream) = match &report.to {
+        Some(To::Upstream(name)) => (Some("upstream"), Some(&**name)),
+        Some(To::Respond) => (Some("respond"), None),
+        Some(To::Redirect) => (Some("redirect"), None),
+        None => (None, None),
+    };
+    json!({
+        "decision": report.outcome.name(),
+        "rule": report.credit.as_ref().map(|(rule, _)| &**rule),
+        "action": report.credit.as_ref().map(|(_, action)| action),
+        "reason": reason,
+        "client": report.client.to_string(),
+        "route": report.route,
+        "to": to,
+        "upstream": upstream,
+        "response": {
+            "status": report.response.status().as_u16(),
+            "headers": headers(report, redactor),
+        },
+        "rules": report.rules.iter().map(trace).collect::<Vec<_>>(),
+    })
+}
+
+fn headers(report: &Report, redactor: &Redactor) -> Value {
+    let headers = report.response.headers();
+    let shown =
+        headers.keys().map(|name| {
+            let values = headers.get_all(name).iter().map(|value| {
+                match redactor.is_redacted(name.as_str()) {
+                    true => redactor.hash(value.as_bytes()).to_string(),
+                    false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+                }
+            });
+            let values = values.collect::<Vec<_>>().join(", ");
+            (name.as_str().to_owned(), Value::String(values))
+        });
+    Value::Object(shown.collect())
+}
+
+fn trace(trace: &Trace) -> Value {
+    let parts = trace.key_parts.iter();
+    let parts = parts.map(|(part, value)| json!({ "part": part, "value": value }));
+    let conditions: Map<String, Value> = (trace.conditions.iter())
+        .map(|(label, part)| ((*label).to_owned(), condition(part)))
+        .collect();
+    json!({
+        "name": &*trace.name,
+        "count": trace.count,
+        "mitigate": trace.mitigate,
+        "key": trace.key,
+        "value": trace.value,
+        "limit": trace.limit,
+        "remaining": trace.remaining,
+        "verdict": trace.verdict.name(),
+        "why": trace.why,
+        "counts_at": if trace.counts_response { "response" } else { "request" },
+        "banned_for_ms": trace.banned_for.map(millis),
+        "key_parts": parts.collect::<Vec<_>>(),
+        "conditions": conditions,
+    })
+}
+
+fn condition(part: &Condition) -> Value {
+    json!({
+        "text": part.text,
+        "kind": part.kind.name(),
+        "holds": part.holds,
+        "reads": part.reads.iter().map(seen).collect::<Vec<_>>(),
+        "parts": part.parts.iter().map(condition).collect::<Vec<_>>(),
+    })
+}
+
+fn seen(seen: &Seen) -> Value {
+    let values: Vec<Value> = seen.values.iter().map(value).collect();
+    json!({
+        "name": seen.label,
+        "values": (!values.is_empty()).then_some(values),
+        "secret": seen.secret,
+    })
+}
+
+fn value(value: &expr::Value<'_>) -> Value {
+    match value {
+        expr::Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
+        expr::Value::Int(int) => (*int).into(),
+        expr::Value::Ip(ip) => ip.to_string().into(),
+        expr::Value::Bool(truth) => (*truth).into(),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

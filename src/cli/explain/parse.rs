@@ -1,0 +1,204 @@
+//! The arguments of `lockgate explain`, one function a kind. An error says what would be right.
+
+use std::net::IpAddr;
+
+use http::uri::Authority;
+use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
+
+use crate::facts::host;
+
+/// A URL as it was written.
+#[derive(Clone, Debug)]
+pub struct Url {
+    /// Whether it is one of HTTPS; `None`: a path alone.
+    pub secure: Option<bool>,
+    /// Host and port.
+    pub authority: Authority,
+    /// Path and query, without the fragment, which no client sends.
+    pub target: String,
+}
+
+const URL_HELP: &str = "write https://example.com/login, or a path such as /login";
+
+/// A URL, or a path alone.
+pub fn url(text: &str) -> Result<Url, String> {
+    if text.starts_with('/') {
+        return Ok(Url {
+            secure: None,
+            authority: Authority::from_static("localhost"),
+            target: without_fragment(text).to_owned(),
+        });
+    }
+    let (secure, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+        _ => return Err(format!("it is not an HTTP URL: {URL_HELP}")),
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, target) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let target = without_fragment(target);
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    Ok(Url {
+        secure: Some(secure),
+        authority: self::authority(authority)?,
+        target: format!("{slash}{target}"),
+    })
+}
+
+fn authority(text: &str) -> Result<Authority, String> {
+    if text.contains('@') {
+        return Err("a password does not belong in a URL: use -H 'authorization: …'".into());
+    }
+    let host = host::parse(text, 0).and_then(|_| text.parse().ok());
+    host.ok_or_else(|| format!("`{text}` is not a host: {URL_HELP}"))
+}
+
+fn without_fragment(target: &str) -> &str {
+    target.split('#').next().unwrap_or(target)
+}
+
+/// A method.
+pub fn method(text: &str) -> Result<Method, String> {
+    let known = text.parse::<Method>().ok();
+    let upper = text.to_ascii_uppercase();
+    match known.filter(|_| !text.contains([':', '/'])) {
+        None => Err("it is not a method: write GET or POST first, then the URL".into()),
+        Some(_) if text != upper && upper.parse().is_ok_and(is_standard) => {
+            Err(format!("methods are written in capitals: {upper}"))
+        }
+        Some(method) => Ok(method),
+    }
+}
+
+fn is_standard(method: Method) -> bool {
+    use http::Method as M;
+    let standard = [
+        M::GET,
+        M::HEAD,
+        M::POST,
+        M::PUT,
+        M::DELETE,
+        M::PATCH,
+        M::OPTIONS,
+        M::TRACE,
+        M::CONNECT,
+    ];
+    standard.contains(&method)
+}
+
+/// A header field.
+pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("a name and a value have a colon between them: 'accept: text/html'")?;
+    let name: HeaderName = (name.trim().parse())
+        .map_err(|_| format!("`{}` is not the name of a header field", name.trim()))?;
+    let value = HeaderValue::from_bytes(value.trim().as_bytes())
+        .map_err(|_| "a value has no line breaks and no control characters")?;
+    Ok((name, value))
+}
+
+/// An address.
+pub fn address(text: &str) -> Result<IpAddr, String> {
+    let wrong = |_| "it is not an address: write 203.0.113.7 or 2001:db8::1".to_owned();
+    text.parse().map_err(wrong)
+}
+
+/// The code of a country.
+pub fn country(text: &str) -> Result<[u8; 2], String> {
+    let code: Option<[u8; 2]> = text.to_ascii_uppercase().into_bytes().try_into().ok();
+    code.filter(|code| code.iter().all(u8::is_ascii_alphanumeric))
+        .ok_or_else(|| "a country has a code of two letters, such as DE".into())
+}
+
+/// A JA3 fingerprint.
+pub fn ja3(text: &str) -> Result<String, String> {
+    let fits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match fits {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a JA3 fingerprint has 32 hexadecimal digits".into()),
+    }
+}
+
+/// A JA4 fingerprint.
+pub fn ja4(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('_').collect();
+    let word = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    match parts.len() == 3 && parts.iter().all(word) {
+        true => Ok(text.to_owned()),
+        false => Err("a JA4 fingerprint is like t13d1516h2_8daaf6152771_b186095e22b6".into()),
+    }
+}
+
+/// A version.
+pub fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "1.1" => Ok(Version::HTTP_11),
+        "2" => Ok(Version::HTTP_2),
+        _ => Err("the gateway speaks 1.1 and 2".into()),
+    }
+}
+
+/// A status.
+pub fn status(text: &str) -> Result<StatusCode, String> {
+    let number = text.parse().ok().filter(|code| (200..=599).contains(code));
+    number
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or_else(|| "a status lies between 200 and 599".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart_as_a_client_would() {
+        let parts = |text: &str| {
+            let url = url(text).unwrap();
+            (url.secure, url.authority.to_string(), url.target)
+        };
+        let is = |text: &str, secure, authority: &str, target: &str| {
+            assert_eq!(
+                parts(text),
+                (secure, authority.into(), target.into()),
+                "{text}"
+            );
+        };
+        is("https://a.example/x?y#z", Some(true), "a.example", "/x?y");
+        is("HTTP://a.example:81", Some(false), "a.example:81", "/");
+        is(
+            "https://[2001:db8::1]?q=1",
+            Some(true),
+            "[2001:db8::1]",
+            "/?q=1",
+        );
+        is("/a b", None, "localhost", "/a b");
+        is(
+            "https://a.example/..%2fb",
+            Some(true),
+            "a.example",
+            "/..%2fb",
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for text in [
+            "a.example/x",
+            "ftp://a.example/",
+            "https:///x",
+            "https://u:p@a/",
+            "",
+        ] {
+            assert!(url(text).is_err(), "{text}");
+        }
+        assert_eq!(
+            method("get").unwrap_err(),
+            "methods are written in capitals: GET"
+        );
+        assert!(method("https://a/").is_err() && method("PROPFIND").is_ok());
+        assert!(header("accept").is_err() && header("a b: c").is_err());
+        assert!(country("DEU").is_err() && country("de") == Ok(*b"DE"));
+        assert!(ja3("abc").is_err() && ja4("x").is_err() && status("99").is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! The arguments as a request: the listener that would take it, and the head that a client would
+//! send there.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use http::header::HOST;
+use http::uri::Authority;
+use http::{Request, Uri, Version};
+
+use super::Explain;
+use crate::cli::Cli;
+use crate::expr::Scheme;
+use crate::facts::{Connection, Fields, HelloFacts, Malformed, TlsFacts, version_name};
+use crate::pipeline::imagined::Imagined;
+use crate::rules::Rule;
+use crate::snapshot::{Listener, Snapshot};
+
+/// The request, and what the user should know about it. Ends the program where the arguments
+/// exclude each other.
+pub fn imagine(args: &Explain, snapshot: &Snapshot) -> (Imagined, Vec<String>) {
+    let (listener, mut notes) = listener(args, snapshot);
+    let secure = listener.is_some_and(|listener| listener.tls.is_some());
+    if !secure && (args.ja3.is_some() || args.ja4.is_some()) {
+        let message = "--ja3 and --ja4 need TLS: write an https:// URL, and check that a listener \
+                       of the configuration has [listeners.tls]";
+        Cli::command()
+            .error(ErrorKind::ArgumentConflict, message)
+            .exit();
+    }
+    if secure {
+        notes.extend(unknown_fingerprints(args, snapshot));
+    }
+    let version = args.http.unwrap_or(match listener {
+        Some(listener) if listener.h2 && (secure || !listener.h1) => Version::HTTP_2,
+        _ => Version::HTTP_11,
+    });
+    let mut request = Request::new(());
+    *request.method_mut() = args.method.clone();
+    *request.version_mut() = version;
+    request.headers_mut().extend(args.headers.iter().cloned());
+    let unreadable = address(&mut request, args, secure).err();
+    let peer = args
+        .peer
+        .or(args.ip)
+        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let imagined = Imagined {
+        parts: request.into_parts().0,
+        unreadable,
+        connection: Connection {
+            peer: SocketAddr::new(peer, 0),
+            listener: listener.map_or_else(|| "".into(), |listener| listener.label.clone()),
+            tls: secure.then(|| tls(args, version)),
+        },
+        client: args.ip,
+        asn: args.asn,
+        country: args.country,
+        status: args.status,
+        response_headers: args.response_header.iter().cloned().collect(),
+    };
+    (imagined, notes)
+}
+
+/// The request in words.
+pub fn words(args: &Explain, imagined: &Imagined) -> String {
+    let scheme = match imagined.connection.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    let (method, url) = (&args.method, &args.url);
+    let version = version_name(imagined.parts.version);
+    format!(
+        "{method} {scheme}://{}{} over {version}",
+        url.authority, url.target
+    )
+}
+
+/// The listener that the URL leads to, by TLS and port; else the first.
+fn listener<'s>(args: &Explain, snapshot: &'s Snapshot) -> (Option<&'s Listener>, Vec<String>) {
+    let all = || snapshot.listeners.iter();
+    let Some(secure) = args.url.secure else {
+        return (all().next(), Vec::new());
+    };
+    let port = args.url.authority.port_u16();
+    let fits = |listener: &&Listener| listener.tls.is_some() == secure;
+    let exact = all().find(|l| fits(l) && Some(l.address.port()) == port);
+    match exact.or_else(|| all().find(fits)) {
+        Some(listener) => (Some(listener), Vec::new()),
+        None => {
+            let note = match secure {
+                true => "no listener has TLS: the request is taken as plain HTTP",
+                false => "no listener is without TLS: the request is taken as HTTPS",
+            };
+            (all().next(), vec![note.to_owned()])
+        }
+    }
+}
+
+/// Fingerprints that a rule reads and that no option gives: every TLS client has them.
+fn unknown_fingerprints(args: &Explain, snapshot: &Snapshot) -> Vec<String> {
+    let given = [
+        ("tls.ja3", "--ja3", args.ja3.is_some()),
+        ("tls.ja4", "--ja4", args.ja4.is_some()),
+    ];
+    let unknown = given.into_iter().filter(|(field, _, given)| {
+        !given && snapshot.rules.iter().any(|(_, rule)| reads(rule, field))
+    });
+    unknown
+        .map(|(field, option, _)| {
+            format!("{field} is missing here; a real client has one: {option}")
+        })
+        .collect()
+}
+
+fn reads(rule: &Rule, field: &str) -> bool {
+    let Some(spec) = Fields.field(field) else {
+        return false;
+    };
+    let (count, mitigate) = rule.predicates();
+    let parts = rule.key.parts.iter().map(|part| part.scalar.reads());
+    let mut all = parts.chain([count.reads(), mitigate.reads()]);
+    all.any(|reads| reads.contains(&spec.id))
+}
+
+/// Puts target and host where this version has them (RFC 9112, section 3.2; RFC 9113, 8.3.1).
+fn address(request: &mut Request<()>, args: &Explain, secure: bool) -> Result<(), Malformed> {
+    let (authority, target) = (&args.url.authority, args.url.target.as_str());
+    if request.version() == Version::HTTP_11 {
+        *request.uri_mut() = target.parse().map_err(|_| Malformed::Target)?;
+        if !request.headers().contains_key(HOST) {
+            let value = authority.as_str().parse().map_err(|_| Malformed::Host)?;
+            request.headers_mut().insert(HOST, value);
+        }
+        return Ok(());
+    }
+    // As curl does: the field becomes the authority.
+    let named = request.headers_mut().remove(HOST);
+    let authority = match &named {
+        Some(host) => Authority::try_from(host.as_bytes()).map_err(|_| Malformed::Host)?,
+        None => authority.clone(),
+    };
+    let uri = Uri::builder().scheme(if secure { "https" } else { "http" });
+    let uri = uri.authority(authority).path_and_query(target).build();
+    *request.uri_mut() = uri.map_err(|_| Malformed::Target)?;
+    Ok(())
+}
+
+fn tls(args: &Explain, version: Version) -> TlsFacts {
+    let host = args.url.authority.host();
+    let is_name = !host.starts_with('[') && host.parse::<IpAddr>().is_err();
+    TlsFacts {
+        version: "TLSv1.3",
+        cipher: "",
+        sni: is_name.then(|| host.into()),
+        alpn: Some(if version == Version::HTTP_2 {
+            "h2"
+        } else {
+            "http/1.1"
+        }),
+        hello: HelloFacts {
+            ja3: args.ja3.as_deref().unwrap_or_default().into(),
+            ja4: args.ja4.as_deref().unwrap_or_default().into(),
+            ..HelloFacts::default()
+        },
+    }
+}
