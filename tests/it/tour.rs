@@ -1,7 +1,8 @@
 //! The README's tour, line by line: every `$ command` of its console blocks is run against the
-//! real program on a copy of the root gateway.toml, and its output is compared.
+//! real program on a copy of the root gateway.toml, and its output is compared. docs/explain.md
+//! is run the same way, without a gateway.
 //!
-//! In what the README shows, `…` stands for anything within a line and, alone, for any lines.
+//! In what they show, `…` stands for anything within a line and, alone, for any lines.
 
 use std::fs;
 use std::net::TcpListener;
@@ -49,6 +50,19 @@ fn the_tour_shows_what_happens() {
     let tour = Tour::start();
     for step in steps.iter().filter(|step| !step.starts_the_gateway()) {
         tour.take(step);
+    }
+}
+
+#[test]
+fn the_page_about_explain_shows_what_happens() {
+    let folder = Folder::new();
+    folder.write("gateway.toml", read("gateway.toml"));
+    let blocks = blocks_of("docs/explain.md");
+    let consoles = blocks.iter().filter(|block| block.kind == "console");
+    let steps: Vec<Step> = consoles.flat_map(steps).collect();
+    assert!(steps.len() > 2, "only {} commands", steps.len());
+    for step in &steps {
+        step.compare(&shell(&folder, &step.command));
     }
 }
 
@@ -171,17 +185,7 @@ impl Tour {
     }
 
     fn shell(&self, command: &str) -> String {
-        let own = Path::new(BINARY).parent().unwrap();
-        let path = std::env::var("PATH").unwrap();
-        let ran = Command::new("sh")
-            .arg("-c")
-            .arg(format!("exec 2>&1\n{command}"))
-            .current_dir(self.folder.path())
-            .env("PATH", format!("{}:{path}", own.display()))
-            .env_remove("LOCKGATE_CONFIG")
-            .output()
-            .unwrap();
-        String::from_utf8_lossy(&ran.stdout).into_owned()
+        shell(&self.folder, command)
     }
 
     /// How many reloads there were, good and bad.
@@ -217,6 +221,21 @@ impl Drop for Tour {
         let _ = self.gateway.kill();
         let _ = self.gateway.wait();
     }
+}
+
+/// What a command prints, in this folder.
+fn shell(folder: &Folder, command: &str) -> String {
+    let own = Path::new(BINARY).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let ran = Command::new("sh")
+        .arg("-c")
+        .arg(format!("exec 2>&1\n{command}"))
+        .current_dir(folder.path())
+        .env("PATH", format!("{}:{path}", own.display()))
+        .env_remove("LOCKGATE_CONFIG")
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
 /// Two ports that were free a moment ago.
