@@ -6,6 +6,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::fingerprint::Lazy;
+
 pub mod client_ip;
 pub mod cookies;
 pub mod fields;
@@ -52,15 +54,15 @@ pub struct TlsFacts {
     pub hello: HelloFacts,
 }
 
-/// What a ClientHello showed. Computed once at accept; the hello itself is not kept.
+/// What a ClientHello showed. The fingerprints are computed when first read.
 #[derive(Clone, Debug, Default)]
 pub struct HelloFacts {
     /// The MD5 of the JA3 string, 32 hexadecimal digits.
-    pub ja3: Box<str>,
+    pub ja3: Lazy,
     /// The JA3 string.
-    pub ja3_raw: Box<str>,
+    pub ja3_raw: Lazy,
     /// The JA4 fingerprint.
-    pub ja4: Box<str>,
+    pub ja4: Lazy,
     /// Bytes of the ClientHello message, its four-byte header included.
     pub length: usize,
 }

@@ -4,9 +4,13 @@
 //! such a hello is served is for the TLS library to say.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::Error;
 use super::cursor::Cursor;
+
+/// The type of the message.
+const CLIENT_HELLO: u8 = 1;
 
 /// A view of a ClientHello message. GREASE values (RFC 8701) are never shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +35,15 @@ pub(super) mod extension {
     pub(in super::super) const SIGNATURE_ALGORITHMS: u16 = 13;
     pub(in super::super) const ALPN: u16 = 16;
     pub(in super::super) const SUPPORTED_VERSIONS: u16 = 43;
+
+    /// Those whose bodies matter. Of the server name it is only whether it is there.
+    pub(in super::super) const READ: [u16; 5] = [
+        GROUPS,
+        POINT_FORMATS,
+        SIGNATURE_ALGORITHMS,
+        ALPN,
+        SUPPORTED_VERSIONS,
+    ];
 }
 
 /// The handshake message (type, 24-bit length, body) that starts these TLS records, put together
@@ -107,6 +120,37 @@ impl<'a> ClientHello<'a> {
         Some(())
     }
 
+    /// A message with the same fingerprints and little else: what a connection keeps in case
+    /// someone asks. Never longer than the message; without the key shares and the name it is a
+    /// few hundred bytes.
+    pub(super) fn sketch(&self) -> Arc<[u8]> {
+        let mut extensions = Vec::with_capacity(256);
+        let mut input = Cursor::new(self.extensions);
+        while let (Some(number), Some(body)) = (input.u16(), input.vec16()) {
+            let body = if extension::READ.contains(&number) {
+                body
+            } else {
+                &[]
+            };
+            extensions.extend_from_slice(&number.to_be_bytes());
+            push_vec16(&mut extensions, body);
+        }
+        let mut message = Vec::with_capacity(self.ciphers.len() + extensions.len() + 64);
+        message.extend_from_slice(&[CLIENT_HELLO, 0, 0, 0]);
+        message.extend_from_slice(&self.version.to_be_bytes());
+        message.extend_from_slice(&[0; 32 + 1]);
+        push_vec16(&mut message, self.ciphers);
+        message.push(0);
+        if !extensions.is_empty() {
+            push_vec16(&mut message, &extensions);
+        }
+        let length = message.len().saturating_sub(4) as u32;
+        if let Some(header) = message.first_chunk_mut() {
+            *header = (length | u32::from(CLIENT_HELLO) << 24).to_be_bytes();
+        }
+        message.into()
+    }
+
     /// The version field of the message itself; 1.3 clients say 1.2 here.
     pub fn version(&self) -> u16 {
         self.version
@@ -120,12 +164,12 @@ impl<'a> ClientHello<'a> {
     }
 
     /// Cipher suites, in the client's order.
-    pub fn ciphers(&self) -> impl Iterator<Item = u16> + 'a {
+    pub fn ciphers(&self) -> impl Iterator<Item = u16> + Clone + 'a {
         numbers(self.ciphers)
     }
 
     /// Extension numbers, in the client's order.
-    pub fn extensions(&self) -> impl Iterator<Item = u16> + 'a {
+    pub fn extensions(&self) -> impl Iterator<Item = u16> + Clone + 'a {
         let mut input = Cursor::new(self.extensions);
         std::iter::from_fn(move || {
             let number = input.u16()?;
@@ -136,7 +180,7 @@ impl<'a> ClientHello<'a> {
     }
 
     /// Supported groups (elliptic curves), in the client's order.
-    pub fn groups(&self) -> impl Iterator<Item = u16> + 'a {
+    pub fn groups(&self) -> impl Iterator<Item = u16> + Clone + 'a {
         numbers(self.groups)
     }
 
@@ -146,7 +190,7 @@ impl<'a> ClientHello<'a> {
     }
 
     /// Signature algorithms, in the client's order.
-    pub fn signature_algorithms(&self) -> impl Iterator<Item = u16> + 'a {
+    pub fn signature_algorithms(&self) -> impl Iterator<Item = u16> + Clone + 'a {
         numbers(self.signature_algorithms)
     }
 
@@ -178,7 +222,6 @@ fn fragment<'a>(input: &mut Cursor<'a>) -> Result<&'a [u8], Error> {
 
 /// The length of the ClientHello that `bytes` start with, once all of it is there.
 fn complete(bytes: &[u8]) -> Result<Option<usize>, Error> {
-    const CLIENT_HELLO: u8 = 1;
     let mut input = Cursor::new(bytes);
     match input.u8() {
         None => return Ok(None),
@@ -207,7 +250,13 @@ fn first_protocol<'a>(mut body: Cursor<'a>) -> Option<&'a [u8]> {
     Cursor::new(body.vec16()?).vec8()
 }
 
-fn numbers(list: &[u8]) -> impl Iterator<Item = u16> {
+/// Appends a vector with a length of two bytes. It was one before, so the length fits.
+fn push_vec16(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn numbers(list: &[u8]) -> impl Iterator<Item = u16> + Clone {
     let (pairs, _) = list.as_chunks();
     pairs
         .iter()

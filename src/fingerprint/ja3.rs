@@ -6,29 +6,33 @@
 use md5::{Digest, Md5};
 
 use super::ClientHello;
-use super::text::{push_decimal, push_hex};
+use super::text::{into_text, push_decimal, push_hex};
+
+/// Digits of an MD5.
+const HASH: usize = 32;
 
 /// The JA3 string (`version,ciphers,extensions,groups,point formats`) and its MD5.
 pub fn ja3(hello: &ClientHello<'_>) -> (String, String) {
-    let mut raw = String::with_capacity(512);
-    push_decimal(&mut raw, hello.version());
+    let mut raw = Vec::with_capacity(512);
+    push_decimal(&mut raw, hello.version(), b',');
     push_list(&mut raw, hello.ciphers());
     push_list(&mut raw, hello.extensions());
     push_list(&mut raw, hello.groups());
     push_list(&mut raw, hello.point_formats().map(u16::from));
-    let mut hash = String::with_capacity(32);
+    raw.pop();
+    let mut hash = Vec::with_capacity(HASH);
     push_hex(&mut hash, &Md5::digest(&raw));
-    (raw, hash)
+    (into_text(raw), into_text(hash))
 }
 
-fn push_list(out: &mut String, numbers: impl Iterator<Item = u16>) {
-    let mut before = ',';
+/// Appends the numbers with dashes between them, and a comma.
+fn push_list(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>) {
+    let start = out.len();
     for number in numbers {
-        out.push(before);
-        push_decimal(out, number);
-        before = '-';
+        push_decimal(out, number, b'-');
     }
-    if before == ',' {
-        out.push(before);
+    if out.len() > start {
+        out.pop();
     }
+    out.push(b',');
 }

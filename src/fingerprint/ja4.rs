@@ -3,99 +3,138 @@
 //!
 //! Only the TLS client fingerprint, which is BSD-licensed; the other JA4+ ones are not.
 
-use sha2::{Digest, Sha256};
+use aws_lc_rs::digest::{SHA256, digest};
 
 use super::ClientHello;
 use super::hello::extension;
-use super::text::{digit, push_hex, push_hex16};
+use super::order::Order;
+use super::text::{digit, hex16, into_text, push_hex, push_hex16};
+
+/// Characters of a JA4.
+const LENGTH: usize = 36;
 
 /// The JA4 fingerprint of a hello over TCP, 36 characters.
 pub fn ja4(hello: &ClientHello<'_>) -> String {
-    let mut ciphers: Vec<u16> = hello.ciphers().collect();
-    let mut extensions: Vec<u16> = hello.extensions().collect();
-    let mut out = String::with_capacity(36);
-    out.push('t');
-    out.push_str(version(hello.highest_version()));
-    out.push(if hello.has_server_name() { 'd' } else { 'i' });
-    push_count(&mut out, ciphers.len());
-    push_count(&mut out, extensions.len());
-    push_protocol(&mut out, hello.first_protocol());
+    let (mut ciphers, mut extensions) = (Vec::with_capacity(512), Vec::with_capacity(512));
+    let cipher_count = push_sorted(&mut ciphers, hello.ciphers(), &[]);
+    // The readable part says these two.
+    let said = [extension::SERVER_NAME, extension::ALPN];
+    let extension_count = push_sorted(&mut extensions, hello.extensions(), &said);
+    push_signatures(&mut extensions, hello);
 
-    // The readable part has said these two already.
-    extensions.retain(|&number| number != extension::SERVER_NAME && number != extension::ALPN);
-    ciphers.sort_unstable();
-    extensions.sort_unstable();
-    let mut list = String::with_capacity(256);
-    push_list(&mut list, ciphers.into_iter());
-    push_hash(&mut out, &list);
-    list.clear();
-    push_list(&mut list, extensions.into_iter());
-    push_signatures(&mut list, hello);
-    push_hash(&mut out, &list);
-    out
+    let mut out = Vec::with_capacity(LENGTH);
+    out.push(b't');
+    out.extend_from_slice(version(hello.highest_version()));
+    out.push(if hello.has_server_name() { b'd' } else { b'i' });
+    push_count(&mut out, cipher_count);
+    push_count(&mut out, extension_count);
+    push_protocol(&mut out, hello.first_protocol());
+    push_hash(&mut out, &ciphers);
+    push_hash(&mut out, &extensions);
+    into_text(out)
 }
 
-fn version(number: u16) -> &'static str {
+fn version(number: u16) -> &'static [u8; 2] {
     match number {
-        0x0304 => "13",
-        0x0303 => "12",
-        0x0302 => "11",
-        0x0301 => "10",
-        0x0300 => "s3",
-        0x0002 => "s2",
-        0xfeff => "d1",
-        0xfefd => "d2",
-        0xfefc => "d3",
-        _ => "00",
+        0x0304 => b"13",
+        0x0303 => b"12",
+        0x0302 => b"11",
+        0x0301 => b"10",
+        0x0300 => b"s3",
+        0x0002 => b"s2",
+        0xfeff => b"d1",
+        0xfefd => b"d2",
+        0xfefc => b"d3",
+        _ => b"00",
     }
 }
 
-fn push_count(out: &mut String, count: usize) {
-    let count = u16::try_from(count).unwrap_or(u16::MAX).min(99);
-    out.push(digit(count / 10));
-    out.push(digit(count % 10));
+fn push_count(out: &mut Vec<u8>, count: usize) {
+    let count = u8::try_from(count).unwrap_or(u8::MAX).min(99);
+    out.extend_from_slice(&[digit(count / 10), digit(count % 10)]);
 }
 
 /// First and last character of the protocol; of its hexadecimal form where either is no letter or
 /// digit.
-fn push_protocol(out: &mut String, protocol: &[u8]) {
-    let (Some(&first), Some(&last)) = (protocol.first(), protocol.last()) else {
-        out.push_str("00");
-        return;
-    };
-    if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
-        out.push(first.into());
-        out.push(last.into());
-    } else {
-        out.push(digit((first >> 4).into()));
-        out.push(digit(last.into()));
-    }
+fn push_protocol(out: &mut Vec<u8>, protocol: &[u8]) {
+    out.extend_from_slice(&match (protocol.first(), protocol.last()) {
+        (Some(&first), Some(&last)) => {
+            match first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
+                true => [first, last],
+                false => [digit(first >> 4), digit(last)],
+            }
+        }
+        _ => *b"00",
+    });
 }
 
 /// No underscore where there are no signature algorithms.
-fn push_signatures(list: &mut String, hello: &ClientHello<'_>) {
-    let mut algorithms = hello.signature_algorithms().peekable();
-    if algorithms.peek().is_some() {
-        list.push('_');
-        push_list(list, algorithms);
+fn push_signatures(list: &mut Vec<u8>, hello: &ClientHello<'_>) {
+    let before = list.len();
+    list.push(b'_');
+    let start = list.len();
+    push_list(list, hello.signature_algorithms());
+    if list.len() == start {
+        list.truncate(before);
     }
 }
 
-fn push_list(out: &mut String, numbers: impl Iterator<Item = u16>) {
-    for (position, number) in numbers.enumerate() {
-        if position > 0 {
-            out.push(',');
+/// Appends the numbers but for those in `said`, in ascending order with commas between them. How
+/// many there are, `said` included.
+fn push_sorted(
+    out: &mut Vec<u8>,
+    numbers: impl Iterator<Item = u16> + Clone,
+    said: &[u16],
+) -> usize {
+    let mut order = Order::new();
+    let (mut kept, mut left_out) = (0, 0);
+    let ordered = numbers.clone().all(|number| match said.contains(&number) {
+        true => {
+            left_out += 1;
+            true
         }
-        push_hex16(out, number);
+        false => {
+            kept += 1;
+            order.insert(number)
+        }
+    });
+    if !ordered {
+        // Only a made-up hello names anything twice, or numbers from everywhere.
+        let mut sorted: Vec<u16> = numbers.clone().filter(|n| !said.contains(n)).collect();
+        sorted.sort_unstable();
+        push_list(out, sorted.into_iter());
+        return numbers.count();
+    }
+    out.resize(kept * 5, b',');
+    let mut cells = out.as_chunks_mut::<5>().0.iter_mut();
+    order.each(|number| {
+        if let Some([cell @ .., _]) = cells.next() {
+            *cell = hex16(number);
+        }
+    });
+    out.pop();
+    kept + left_out
+}
+
+/// Appends the numbers with commas between them.
+fn push_list(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>) {
+    let start = out.len();
+    for number in numbers {
+        push_hex16(out, number, b',');
+    }
+    if out.len() > start {
+        out.pop();
     }
 }
 
 /// The first twelve digits of the SHA-256; zeros for an empty list.
-fn push_hash(out: &mut String, list: &str) {
-    let hash = match list {
-        "" => Default::default(),
-        list => Sha256::digest(list),
-    };
-    out.push('_');
-    push_hex(out, hash.get(..6).unwrap_or_default());
+fn push_hash(out: &mut Vec<u8>, list: &[u8]) {
+    out.push(b'_');
+    match list {
+        [] => out.extend_from_slice(b"000000000000"),
+        list => {
+            let hash = digest(&SHA256, list);
+            push_hex(out, hash.as_ref().get(..6).unwrap_or_default());
+        }
+    }
 }

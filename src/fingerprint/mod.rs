@@ -1,12 +1,15 @@
-//! ClientHello bytes → JA3 and JA4. Pure: no I/O, no clock; nothing of the hello is kept.
+//! ClientHello bytes → JA3 and JA4. Pure: no I/O, no clock.
 //!
 //! [`ClientHello`] reads the bytes, [`ja3`](fn@ja3) and [`ja4`](fn@ja4) make the two fingerprints. No
-//! input makes it panic, and no output grows with the input beyond [`MAX_RAW`].
+//! input makes it panic. A [`Fingerprint`] computes nothing that is not read: it keeps the few
+//! hundred bytes of the hello that matter, so that a rule may come to read it later.
 
 mod cursor;
 mod hello;
 mod ja3;
 mod ja4;
+mod lazy;
+mod order;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -16,6 +19,7 @@ use std::fmt;
 pub use hello::{ClientHello, client_hello};
 pub use ja3::ja3;
 pub use ja4::ja4;
+pub use lazy::Lazy;
 
 /// The longest JA3 string that is kept, in bytes. Its hash always covers the whole string; real
 /// clients stay under 1,000.
@@ -25,11 +29,11 @@ pub const MAX_RAW: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The MD5 of the JA3 string, 32 hexadecimal digits.
-    pub ja3: Box<str>,
+    pub ja3: Lazy,
     /// The JA3 string, at most [`MAX_RAW`] bytes of it.
-    pub ja3_raw: Box<str>,
+    pub ja3_raw: Lazy,
     /// The JA4 fingerprint.
-    pub ja4: Box<str>,
+    pub ja4: Lazy,
     /// Bytes of the ClientHello message, its four-byte header included.
     pub length: usize,
     /// The server name that the client asked for, as sent.
@@ -53,15 +57,20 @@ pub enum Error {
 pub fn of_records(records: &[u8]) -> Result<Fingerprint, Error> {
     let message = client_hello(records)?;
     let hello = ClientHello::parse(&message)?;
-    let (mut raw, hash) = ja3(&hello);
-    raw.truncate(MAX_RAW);
+    let sketch = hello.sketch();
     Ok(Fingerprint {
-        ja3: hash.into(),
-        ja3_raw: raw.into(),
-        ja4: ja4(&hello).into(),
+        ja3: Lazy::new(sketch.clone(), |hello| ja3(hello).1),
+        ja3_raw: Lazy::new(sketch.clone(), ja3_raw),
+        ja4: Lazy::new(sketch, ja4),
         length: message.len(),
         sni: hello.server_name().map(Into::into),
     })
+}
+
+fn ja3_raw(hello: &ClientHello<'_>) -> String {
+    let (mut raw, _) = ja3(hello);
+    raw.truncate(MAX_RAW);
+    raw
 }
 
 // === impl Error ===

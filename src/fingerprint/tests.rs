@@ -326,10 +326,80 @@ fn any_changed_byte_is_survived() {
     }
 }
 
+/// The definition, with comparing and `format!`.
+fn naive_ja4(hello: &ClientHello<'_>) -> String {
+    use sha2::Digest;
+    let join = |numbers: &[u16]| {
+        let texts: Vec<String> = numbers.iter().map(|n| format!("{n:04x}")).collect();
+        texts.join(",")
+    };
+    let hash = |text: String| match text.as_str() {
+        "" => "000000000000".to_owned(),
+        text => sha2::Sha256::digest(text)[..6]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect(),
+    };
+    let mut ciphers: Vec<u16> = hello.ciphers().collect();
+    let mut extensions: Vec<u16> = hello.extensions().collect();
+    let counts = format!(
+        "{:02}{:02}",
+        ciphers.len().min(99),
+        extensions.len().min(99)
+    );
+    ciphers.sort();
+    extensions.sort();
+    extensions.retain(|n| ![0, 16].contains(n));
+    let signatures: Vec<u16> = hello.signature_algorithms().collect();
+    let mut second = join(&extensions);
+    if !signatures.is_empty() {
+        second = format!("{second}_{}", join(&signatures));
+    }
+    // The parts that are not lists have tests of their own.
+    let whole = ja4(hello);
+    let (start, protocol) = (&whole[..4], &whole[8..10]);
+    format!(
+        "{start}{counts}{protocol}_{}_{}",
+        hash(join(&ciphers)),
+        hash(second)
+    )
+}
+
+#[test]
+fn nothing_is_computed_that_is_not_read() {
+    let found = of_records(&captured("chrome146")).unwrap();
+    let computed = || [&found.ja3, &found.ja3_raw, &found.ja4].map(Lazy::is_computed);
+    assert_eq!(computed(), [false, false, false]);
+    assert!(found.ja4.starts_with("t13d"));
+    assert_eq!(computed(), [false, false, true]);
+    assert_eq!(found.ja3.len(), 32);
+    assert_eq!(computed(), [true, false, true]);
+}
+
+#[test]
+fn what_is_kept_is_small() {
+    for row in table("expected.tsv") {
+        let whole = captured(&row[0]);
+        let message = client_hello(&whole).unwrap();
+        let kept = ClientHello::parse(&message).unwrap().sketch().len();
+        assert!(
+            kept <= 420,
+            "{kept} bytes of {} for {}",
+            message.len(),
+            row[0]
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn any_body_is_survived(body in prop::collection::vec(any::<u8>(), 0..600), size in 1..200_usize) {
         let message = [vec![1], sized(3, &body)].concat();
+        if let Ok(hello) = ClientHello::parse(&message) {
+            let sketch = hello.sketch();
+            let kept = ClientHello::parse(&sketch).unwrap();
+            prop_assert_eq!((ja3(&kept), ja4(&kept)), (ja3(&hello), ja4(&hello)));
+        }
         if let Ok(found) = of_records(&records(&message, size)) {
             prop_assert_eq!(found.ja4.len(), 36);
             prop_assert_eq!(found.ja3.len(), 32);
@@ -338,9 +408,27 @@ proptest! {
     }
 
     #[test]
-    fn decimal_numbers(value: u16) {
-        let mut out = String::new();
-        text::push_decimal(&mut out, value);
-        prop_assert_eq!(out, value.to_string());
+    fn made_up_hellos_are_kept_whole(
+        ciphers in prop::collection::vec(any::<u16>(), 0..80),
+        extensions in prop::collection::vec(
+            (prop_oneof![0..50_u16, any::<u16>()], prop::collection::vec(any::<u8>(), 0..9)), 0..40),
+    ) {
+        let message = Draft { version: 0x303, ciphers, extensions }.message();
+        let hello = ClientHello::parse(&message).unwrap();
+        let sketch = hello.sketch();
+        prop_assert!(sketch.len() <= message.len());
+        let kept = ClientHello::parse(&sketch).unwrap();
+        prop_assert_eq!((ja3(&kept), ja4(&kept)), (ja3(&hello), ja4(&hello)));
+        prop_assert_eq!(ja4(&hello), naive_ja4(&hello));
+    }
+
+    #[test]
+    fn decimal_and_hexadecimal_numbers(value: u16) {
+        let mut out = Vec::new();
+        text::push_decimal(&mut out, value, b'-');
+        text::push_hex16(&mut out, value, b',');
+        text::push_hex(&mut out, &value.to_le_bytes());
+        let expected = format!("{value}-{value:04x},{:04x}", value.swap_bytes());
+        prop_assert_eq!(text::into_text(out), expected);
     }
 }
