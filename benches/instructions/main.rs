@@ -1,0 +1,209 @@
+//! Instructions and allocations of what runs for every request and every connection, under
+//! callgrind and DHAT. `benches/instructions/run` runs it and compares with the goals.
+//!
+//! Only evaluation is counted. Making the rules and the request, and one evaluation to warm up
+//! (a regular expression fills its cache at the first), come before.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "not part of the gateway"
+)]
+
+#[allow(dead_code, reason = "shared with other programs")]
+mod cases;
+mod rules;
+
+use gungraun::{library_benchmark, library_benchmark_group, main};
+use lockgate::expr::{Facts, Lists, Predicate};
+use lockgate::fingerprint::{ClientHello, client_hello, ja3, ja4};
+use lockgate::rules::{Plan, RuleSet};
+
+use cases::{Asked, Place, leak};
+
+/// A test and what it looks at.
+#[derive(Clone, Copy)]
+struct Case {
+    predicate: &'static Predicate,
+    facts: &'static dyn Facts,
+}
+
+/// Rules and what they look at.
+#[derive(Clone, Copy)]
+struct Crowd {
+    rules: &'static RuleSet,
+    facts: &'static dyn Facts,
+}
+
+#[library_benchmark]
+#[bench::method_and_prefix(method_and_prefix())]
+#[bench::agent_and_address_inside(agent_and_address("203.0.113.7", true))]
+#[bench::agent_and_address_outside(agent_and_address("10.0.0.1", false))]
+#[bench::agent_of_a_browser(agent_of_a_browser())]
+#[bench::status_and_country(status_and_place(*b"RU", 3320))]
+#[bench::status_and_asn(status_and_place(*b"DE", 64501))]
+fn reference(case: Case) -> bool {
+    case.predicate.test(case.facts)
+}
+
+#[library_benchmark]
+#[bench::v4_100k(address("100.255.3.9", &cases::blocks_v4(100_000)))]
+#[bench::v6_100k(address("2a02:8100:1:2::3", &cases::blocks_v6(100_000)))]
+#[bench::strings_100k(agents())]
+fn list(case: Case) -> bool {
+    case.predicate.test(case.facts)
+}
+
+#[library_benchmark]
+#[bench::r10(crowd(10))]
+#[bench::r100(crowd(100))]
+#[bench::r1000(crowd(1000))]
+fn plan(crowd: Crowd) -> Plan {
+    crowd.rules.plan(crowd.facts)
+}
+
+#[library_benchmark]
+#[bench::r10(crowd_answered(10))]
+#[bench::r100(crowd_answered(100))]
+#[bench::r1000(crowd_answered(1000))]
+fn settle(crowd: Crowd) -> Plan {
+    crowd.rules.settle(crowd.facts, None)
+}
+
+// From TLS records to the fingerprint, as for a connection.
+#[library_benchmark]
+#[bench::chrome(hello("chrome146"))]
+#[bench::chrome_android(hello("chrome131_android"))]
+#[bench::firefox(hello("firefox147"))]
+#[bench::safari(hello("safari260"))]
+#[bench::tor(hello("tor145"))]
+#[bench::curl(hello("curl"))]
+#[bench::openssl(hello("openssl"))]
+#[bench::openssl_all(hello("openssl_all"))]
+#[bench::python(hello("python"))]
+#[bench::node(hello("node"))]
+fn ja4_of(records: &'static [u8]) -> Option<String> {
+    let message = client_hello(records).ok()?;
+    Some(ja4(&ClientHello::parse(&message).ok()?))
+}
+
+// From TLS records to the fingerprint, as for a connection.
+#[library_benchmark]
+#[bench::chrome(hello("chrome146"))]
+#[bench::chrome_android(hello("chrome131_android"))]
+#[bench::firefox(hello("firefox147"))]
+#[bench::safari(hello("safari260"))]
+#[bench::tor(hello("tor145"))]
+#[bench::curl(hello("curl"))]
+#[bench::openssl(hello("openssl"))]
+#[bench::openssl_all(hello("openssl_all"))]
+#[bench::python(hello("python"))]
+#[bench::node(hello("node"))]
+fn ja3_of(records: &'static [u8]) -> Option<(String, String)> {
+    let message = client_hello(records).ok()?;
+    Some(ja3(&ClientHello::parse(&message).ok()?))
+}
+
+library_benchmark_group!(
+    name = evaluation,
+    benchmarks = [reference, list, plan, settle]
+);
+library_benchmark_group!(name = fingerprints, benchmarks = [ja4_of, ja3_of]);
+main!(library_benchmark_groups = [evaluation, fingerprints]);
+
+// === impl Case ===
+
+impl Case {
+    /// Runs it once, and makes sure that it says what is expected.
+    fn warm(text: &str, lists: &Lists, facts: &'static dyn Facts, expected: bool) -> Case {
+        let predicate = leak(cases::predicate(text, lists));
+        assert_eq!(predicate.test(facts), expected, "{text}");
+        Case { predicate, facts }
+    }
+}
+
+fn method_and_prefix() -> Case {
+    let asked = Asked {
+        method: "POST",
+        uri: "/api/orders?page=1",
+        ..Asked::browsing()
+    };
+    Case::warm(cases::METHOD_AND_PREFIX, &Lists::new(), asked.facts(), true)
+}
+
+/// The regular expression matches, so that the address is looked up too.
+fn agent_and_address(client: &str, expected: bool) -> Case {
+    let asked = Asked {
+        agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+                Chrome/131.0.0.0 Safari/537.36 python-requests/2.32",
+        client: client.parse().unwrap(),
+        ..Asked::browsing()
+    };
+    Case::warm(
+        cases::AGENT_AND_ADDRESS,
+        &thousand(),
+        asked.facts(),
+        expected,
+    )
+}
+
+/// The regular expression reads a browser's user agent to its end and does not match.
+fn agent_of_a_browser() -> Case {
+    let facts = Asked::browsing().facts();
+    Case::warm(cases::AGENT_AND_ADDRESS, &thousand(), facts, false)
+}
+
+fn thousand() -> Lists {
+    let mut blocks = cases::blocks_v4(999);
+    blocks.push("203.0.113.0/24".to_owned());
+    cases::lists("blocks", &blocks)
+}
+
+fn status_and_place(country: [u8; 2], asn: u32) -> Case {
+    let asked = Asked {
+        place: Place { asn, country },
+        ..Asked::browsing()
+    };
+    let facts = cases::answered(asked.facts(), 403);
+    Case::warm(cases::STATUS_AND_PLACE, &Lists::new(), facts, true)
+}
+
+fn address(client: &str, blocks: &[String]) -> Case {
+    let lists = cases::lists("blocks", blocks);
+    let asked = Asked {
+        client: client.parse().unwrap(),
+        ..Asked::browsing()
+    };
+    Case::warm("ip.src in $blocks", &lists, asked.facts(), false)
+}
+
+fn agents() -> Case {
+    let lists = cases::lists("agents", &cases::strings(100_000));
+    let facts = Asked::browsing().facts();
+    Case::warm("http.user_agent in $agents", &lists, facts, false)
+}
+
+fn crowd(count: usize) -> Crowd {
+    let (rules, facts) = (leak(rules::set(count)), Asked::browsing().facts());
+    assert!(rules.plan(facts).steps.is_empty(), "a rule matches");
+    Crowd { rules, facts }
+}
+
+fn crowd_answered(count: usize) -> Crowd {
+    let (rules, facts) = (leak(rules::set(count)), Asked::browsing().facts());
+    let facts = cases::answered(facts, 403);
+    assert!(rules.settle(facts, None).steps.is_empty(), "a rule matches");
+    Crowd { rules, facts }
+}
+
+fn hello(name: &str) -> &'static [u8] {
+    let records = leak(cases::hello(name));
+    assert!(ja3_of_hello(records), "{name} is no hello");
+    records
+}
+
+fn ja3_of_hello(records: &[u8]) -> bool {
+    let message = client_hello(records);
+    message.is_ok_and(|message| ClientHello::parse(&message).is_ok())
+}
