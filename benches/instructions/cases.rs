@@ -16,6 +16,14 @@ use lockgate::facts::{
 pub const BROWSER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 \
      (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36";
 
+/// A crawler's that runs a browser, as it is sent.
+pub const CRAWLER: &str = "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) \
+     AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.6778.69 Mobile Safari/537.36 \
+     (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+/// A browser's with the longest word at its end: the most that the regular expression has to do.
+pub const DISGUISED: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 \
+     (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36 python-requests/2.32";
+
 /// Method and path prefix.
 pub const METHOD_AND_PREFIX: &str =
     r#"http.request.method eq "POST" and starts_with(http.request.uri.path, "/api/")"#;

@@ -38,8 +38,9 @@ struct Crowd {
 
 #[library_benchmark]
 #[bench::method_and_prefix(method_and_prefix())]
-#[bench::agent_and_address_inside(agent_and_address("203.0.113.7", true))]
-#[bench::agent_and_address_outside(agent_and_address("10.0.0.1", false))]
+#[bench::agent_and_address_inside(agent_and_address(cases::CRAWLER, "203.0.113.7", true))]
+#[bench::agent_and_address_outside(agent_and_address(cases::CRAWLER, "10.0.0.1", false))]
+#[bench::agent_disguised(agent_and_address(cases::DISGUISED, "203.0.113.7", true))]
 #[bench::agent_of_a_browser(agent_of_a_browser())]
 #[bench::status_and_country(status_and_place(*b"RU", 3320))]
 #[bench::status_and_asn(status_and_place(*b"DE", 64501))]
@@ -133,10 +134,9 @@ fn method_and_prefix() -> Case {
 }
 
 /// The regular expression matches, so that the address is looked up too.
-fn agent_and_address(client: &str, expected: bool) -> Case {
+fn agent_and_address(agent: &'static str, client: &str, expected: bool) -> Case {
     let asked = Asked {
-        agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
-                Chrome/131.0.0.0 Safari/537.36 python-requests/2.32",
+        agent,
         client: client.parse().unwrap(),
         ..Asked::browsing()
     };

@@ -198,7 +198,13 @@ fn ip_test(term: Ip, test: IpTest) -> Check {
     match test {
         IpTest::Eq(right) => on_ip(term, move |left| left == right),
         IpTest::Ne(right) => on_ip(term, move |left| left != right),
-        IpTest::In(set) => on_ip(term, move |left| set.contains(left)),
+        IpTest::In(set) => match term {
+            // The set takes any form of an address.
+            Ip::Field(field) => {
+                Box::new(move |context| context.facts.ip(field).is_some_and(|ip| set.contains(ip)))
+            }
+            term => on_ip(term, move |left| set.contains(left)),
+        },
     }
 }
 
