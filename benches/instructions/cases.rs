@@ -154,7 +154,7 @@ pub fn predicate(text: &str, lists: &Lists) -> Predicate {
 /// One list of that name.
 pub fn lists(name: &str, texts: &[String]) -> Lists {
     let mut lists = Lists::new();
-    let list = List::from_texts(texts.iter().map(String::as_str)).unwrap();
+    let list = List::from_texts(texts.iter().map(String::as_str));
     lists.insert(name, list);
     lists
 }

@@ -35,6 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("maxminddb", &["geo"]),
     ("flate2", &["geo"]),
     ("prometheus_client", &["observe"]),
+    ("aws_lc_rs", &["fingerprint", "tls"]),
     ("rcgen", &["tls"]),
     ("rustls", &["tls"]),
     ("tokio_rustls", &["tls"]),
