@@ -22,7 +22,7 @@ pub fn fields() -> ExitCode {
         }
     }
     text.push_str("\nFunctions\n");
-    for function in expr::functions().iter().filter(|f| f.works()) {
+    for function in expr::functions() {
         let _ = writeln!(text, "  {:<40} {}", function.signature, function.doc);
     }
     print(&text);

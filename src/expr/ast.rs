@@ -109,6 +109,19 @@ pub(super) enum LiteralKind {
     Atom(Atom),
 }
 
+// === impl Logic ===
+
+impl Logic {
+    /// The preferred spelling.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Logic::And => "and",
+            Logic::Xor => "xor",
+            Logic::Or => "or",
+        }
+    }
+}
+
 // === impl Op ===
 
 impl Op {
@@ -133,6 +146,12 @@ impl Op {
         ("wildcard", Op::Wildcard),
         ("bitwise_and", Op::BitAnd),
     ];
+
+    /// The preferred spelling.
+    pub(super) fn word(self) -> &'static str {
+        let spelt = Self::SPELLINGS.iter().find(|(_, op)| *op == self);
+        spelt.map_or("strict wildcard", |(word, _)| *word)
+    }
 
     /// The operator spelt `word`; `strict wildcard` and `&` are read by the parser.
     pub(super) fn spelt(word: &str) -> Option<Op> {

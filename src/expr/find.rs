@@ -28,8 +28,9 @@ impl Finder {
         self.0.is_match(text)
     }
 
-    /// What follows the first needle in `text`.
-    pub(super) fn after<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
-        self.0.find(text).and_then(|found| text.get(found.end()..))
+    /// What stands before and after the first needle in `text`.
+    pub(super) fn around<'t>(&self, text: &'t [u8]) -> Option<(&'t [u8], &'t [u8])> {
+        let found = self.0.find(text)?;
+        Some((text.get(..found.start())?, text.get(found.end()..)?))
     }
 }

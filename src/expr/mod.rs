@@ -6,16 +6,22 @@
 
 mod ast;
 mod atom;
+mod base64;
 mod check;
+mod claim;
 mod compile;
 mod explain;
 mod find;
 mod function;
+mod json;
 mod lex;
 mod lists;
 mod outline;
 mod parse;
 mod predicate;
+mod print;
+mod replace;
+mod room;
 mod set;
 mod suggest;
 mod term;
@@ -35,7 +41,7 @@ pub use explain::{Explained, Kind, Read, explain};
 pub use function::{FunctionSpec, functions};
 pub use lists::{Entry, List, Lists, Misfit};
 pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, calls, outline};
-pub use predicate::{Env, Predicate, Scalar, predicate, scalar};
+pub use predicate::{Env, Predicate, Scalar, normalized, predicate, scalar};
 pub use set::{IntSet, IpSet, StringSet};
 
 /// The type of a field or a value.

@@ -6,7 +6,10 @@ use super::check::{self, Reads};
 use super::compile::{self, Check, Context, Get};
 use super::lists::Lists;
 use super::term::{Bytes, Int, Ip, Term, Test};
-use super::{Error, Facts, FieldId, Scheme, Value, parse};
+use super::{Error, Facts, FieldId, Scheme, Value, parse, print};
+
+/// As many mistakes of one expression as are told.
+const MAX_ERRORS: usize = 20;
 
 /// What an expression may name.
 #[derive(Clone, Copy)]
@@ -36,8 +39,8 @@ pub struct Scalar {
 
 /// Compiles a test, or says everything that is wrong with it.
 pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
-    let node = parse::predicate(source)?;
-    let (test, reads) = check::test(source, &node, env)?;
+    let node = parse::predicate(source).map_err(first)?;
+    let (test, reads) = check::test(source, &node, env).map_err(first)?;
     Ok(Predicate {
         check: compile::test(test),
         reads,
@@ -48,8 +51,8 @@ pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
 /// Compiles a value, or says everything that is wrong with it. `headers["x"]` without an index
 /// is its first value.
 pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
-    let operand = parse::value(source)?;
-    let (term, reads) = check::value(source, &operand, env)?;
+    let operand = parse::value(source).map_err(first)?;
+    let (term, reads) = check::value(source, &operand, env).map_err(first)?;
     let bare = bare(&term);
     Ok(Scalar {
         get: compile::value(term),
@@ -57,6 +60,14 @@ pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
         reads,
         source: source.into(),
     })
+}
+
+/// The test in its plainest spelling: words for operators, single spaces, no parentheses that
+/// change nothing. Only the grammar is checked; names may be unknown.
+pub fn normalized(source: &str) -> Result<String, Vec<Error>> {
+    parse::predicate(source)
+        .map(|node| print::test(&node))
+        .map_err(first)
 }
 
 // === impl Predicate ===
@@ -82,6 +93,11 @@ impl Predicate {
     /// Whether it reads a field of the response.
     pub fn reads_response(&self) -> bool {
         self.reads.response
+    }
+
+    /// Whether it reads a claim of a token, which nobody has verified.
+    pub fn reads_claims(&self) -> bool {
+        self.reads.claims
     }
 
     /// The expression as it was written.
@@ -126,6 +142,11 @@ impl Scalar {
         self.reads.response
     }
 
+    /// Whether it reads a claim of a token, which nobody has verified.
+    pub fn reads_claims(&self) -> bool {
+        self.reads.claims
+    }
+
     /// The expression as it was written.
     pub fn source(&self) -> &str {
         &self.source
@@ -146,4 +167,19 @@ fn bare(term: &Term) -> Option<FieldId> {
         | Term::Bool(Test::Field(field, _)) => Some(*field),
         _ => None,
     }
+}
+
+/// The first mistakes, and how many more there are.
+fn first(mut errors: Vec<Error>) -> Vec<Error> {
+    let more = errors.len().saturating_sub(MAX_ERRORS);
+    if more > 0 {
+        errors.truncate(MAX_ERRORS);
+        let span = errors.last().map_or(0..0, |error| error.span.clone());
+        errors.push(Error {
+            span,
+            message: format!("{more} more mistakes in this expression"),
+            help: None,
+        });
+    }
+    errors
 }

@@ -5,10 +5,11 @@ use std::net::IpAddr;
 
 use regex::bytes::Regex;
 
+use super::json::Step;
 use super::set::{IntSet, IpSet, StringSet};
 use super::transform::Transform;
 use super::wildcard::Wildcard;
-use super::{FieldId, Type};
+use super::{FieldId, FieldSpec, Type};
 
 /// Something with a value.
 #[derive(Clone, Debug)]
@@ -21,6 +22,10 @@ pub(super) enum Term {
     Many(Source, Test),
     /// A list as a whole: how each value comes from the item.
     List(Source, Box<Term>),
+    /// A map as a whole: an argument.
+    Map(FieldSpec),
+    /// A regex: an argument.
+    Regex(Regex),
 }
 
 /// Where a list of strings comes from.
@@ -37,6 +42,8 @@ pub(super) enum Source {
         separator: Box<[u8]>,
         limit: usize,
     },
+    /// Lists one after the other, with how each value comes from the item.
+    Chain(Vec<(Source, Term)>),
 }
 
 /// Something with a string value.
@@ -62,6 +69,8 @@ pub(super) enum Int {
     Len(Box<Bytes>),
     /// How many values a list has.
     Count(Source),
+    /// An integer in a JSON text.
+    Json(Box<Bytes>, Box<[Step]>),
 }
 
 /// Something with an address for a value.
@@ -138,6 +147,8 @@ impl Term {
             Term::Ip(_) => Type::Ip,
             Term::Bool(_) | Term::Many(..) => Type::Bool,
             Term::List(..) => Type::Array,
+            Term::Map(_) => Type::Map,
+            Term::Regex(_) => Type::Bytes,
         }
     }
 
@@ -146,8 +157,30 @@ impl Term {
         match self {
             Term::Bytes(bytes) => Term::Bytes(bytes.fill(leaf)),
             Term::Int(Int::Len(bytes)) => Term::Int(Int::Len(Box::new(bytes.fill(leaf)))),
+            Term::Int(Int::Json(bytes, path)) => {
+                Term::Int(Int::Json(Box::new(bytes.fill(leaf)), path))
+            }
             Term::Bool(Test::Bytes(bytes, test)) => Term::Bool(Test::Bytes(bytes.fill(leaf), test)),
             other => other,
+        }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Whether both give the same values. Strings that are split are compared as they were
+    /// written, near enough: at worst an equal one is not seen as such.
+    pub(super) fn same(&self, other: &Source) -> bool {
+        match (self, other) {
+            (
+                Source::Field { field, name },
+                Source::Field {
+                    field: other,
+                    name: other_name,
+                },
+            ) => field == other && name == other_name,
+            _ => format!("{self:?}") == format!("{other:?}"),
         }
     }
 }

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::json::{self, Step};
+use super::replace::Replace;
+use super::{base64, claim};
+
 /// How many layers of encoding `url_decode(…, "r")` undoes, so that a hostile value cannot make
 /// it quadratic.
 const MAX_LAYERS: usize = 16;
@@ -18,18 +22,39 @@ pub(super) enum Transform {
         recursive: bool,
         unicode: bool,
     },
+    Base64,
+    Replace(Box<Replace>),
+    /// A string in a JSON text.
+    Json(Box<[Step]>),
+    /// A claim of a JSON web token.
+    Claim(Box<[Step]>),
 }
 
 // === impl Transform ===
 
 impl Transform {
-    pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
-        match self {
+    /// The changed value; `None` where there is none to be had.
+    pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
+        Some(match self {
             Transform::Lower => lower(value),
             Transform::Upper => upper(value),
             Transform::Substring(from, to) => substring(value, *from, *to),
             Transform::RemoveBytes(unwanted) => remove(value, unwanted),
             Transform::UrlDecode { recursive, unicode } => url_decode(value, *recursive, *unicode),
+            Transform::Base64 => Cow::Owned(base64::decode(&value)?),
+            Transform::Replace(replace) => return replace.apply(value),
+            Transform::Json(path) => json_text(value, path)?,
+            Transform::Claim(path) => Cow::Owned(claim::claim(&value, path)?),
+        })
+    }
+}
+
+fn json_text<'a>(value: Cow<'a, [u8]>, path: &[Step]) -> Option<Cow<'a, [u8]>> {
+    match value {
+        Cow::Borrowed(text) => json::find(text, path)?.text(),
+        Cow::Owned(text) => {
+            let found = json::find(&text, path)?.text()?;
+            Some(Cow::Owned(found.into_owned()))
         }
     }
 }

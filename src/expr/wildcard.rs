@@ -50,24 +50,48 @@ impl Wildcard {
         self.ignore_case
     }
 
+    /// How many stars it has; two in a row are one.
+    pub(super) fn stars(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.middle.len() + 1)
+    }
+
     /// Whether the whole of `text` matches.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         match &self.rest {
             None => self.same(text, &self.head),
-            Some(rest) => self.matches_around(text, rest).is_some(),
+            Some(rest) => self.walk(text, rest, |_| {}).is_some(),
         }
     }
 
-    /// Takes off both ends, then each middle part at its first place; what is left is free.
-    fn matches_around<'t>(&self, text: &'t [u8], rest: &Rest) -> Option<&'t [u8]> {
+    /// What each star took, as little as it can, the first one first; `None`: no match.
+    pub(super) fn captures<'t>(&self, text: &'t [u8]) -> Option<Vec<&'t [u8]>> {
+        let Some(rest) = &self.rest else {
+            return self.same(text, &self.head).then(Vec::new);
+        };
+        let mut taken = Vec::with_capacity(rest.middle.len() + 1);
+        let last = self.walk(text, rest, |part| taken.push(part))?;
+        taken.push(last);
+        Some(taken)
+    }
+
+    /// Takes off both ends, then each middle part at its first place; what is left is the last
+    /// star's.
+    fn walk<'t>(
+        &self,
+        text: &'t [u8],
+        rest: &Rest,
+        mut taken: impl FnMut(&'t [u8]),
+    ) -> Option<&'t [u8]> {
         let (head, text) = text.split_at_checked(self.head.len())?;
         let (middle, tail) = text.split_at_checked(text.len().checked_sub(rest.tail.len())?)?;
         if !self.same(head, &self.head) || !self.same(tail, &rest.tail) {
             return None;
         }
-        rest.middle
-            .iter()
-            .try_fold(middle, |text, part| part.after(text))
+        rest.middle.iter().try_fold(middle, |text, part| {
+            let (before, after) = part.around(text)?;
+            taken(before);
+            Some(after)
+        })
     }
 
     fn same(&self, text: &[u8], part: &[u8]) -> bool {

@@ -1,11 +1,11 @@
 //! Calls: the arguments against the table of functions. A function of `list[*]` is a function of
 //! each value.
 
-use super::super::ast::Node;
-use super::super::function::{FunctionSpec, Param, function, functions};
+use super::super::ast::{Base, LiteralKind, Node, NodeKind};
+use super::super::function::{FunctionSpec, Param, function, functions, refused_nearest};
 use super::super::suggest::nearest;
 use super::super::term::{Bytes, Int, Source, Term, words};
-use super::{Checker, Shape, Span};
+use super::{Checker, FieldSpec, Shape, Span};
 
 // === impl Checker ===
 
@@ -20,16 +20,15 @@ impl Checker<'_> {
         let Some(spec) = function(name) else {
             return self.no_function(name, name_span);
         };
-        let Some(build) = spec.build else {
-            return self.fail(name_span, format!("`{name}` does not work yet"));
-        };
         self.arity(spec, span, args.len())?;
         let mut source = None;
         let terms: Vec<Option<Term>> = (args.iter().enumerate())
             .map(|(at, node)| self.argument(spec, at, node, &mut source))
             .collect();
         let terms = terms.into_iter().collect::<Option<Vec<Term>>>()?;
-        match (build(terms), source) {
+        let terms = self.named(terms, span)?;
+        self.reads.claims |= name == "jwt_claim";
+        match ((spec.build)(terms), source) {
             (Ok(Term::List(..)), Some(_)) => {
                 let message = format!("`{name}` of many values would be a list of lists");
                 self.fail_with(span, message, "take one of them, as in `[0]`")
@@ -44,9 +43,24 @@ impl Checker<'_> {
         }
     }
 
+    /// A map and a name are the list of the entry's values.
+    fn named(&mut self, mut terms: Vec<Term>, span: &Span) -> Option<Vec<Term>> {
+        if let [Term::Map(map), Term::Bytes(Bytes::Literal(name))] = &*terms
+            && let Shape::List(source, each) = self.entry(map, name, span)?
+            && let Some(first) = terms.first_mut()
+        {
+            *first = Term::List(source, Box::new(each));
+        }
+        Some(terms)
+    }
+
     fn no_function(&mut self, name: &str, span: &Span) -> Option<Shape> {
         if self.env.scheme.field(name).is_some() {
             return self.fail(span, format!("`{name}` is a field, not a function"));
+        }
+        if let Some(near) = refused_nearest(name) {
+            let message = format!("Cloudflare's `{name}` does not exist here; nearest: {near}");
+            return self.fail(span, message);
         }
         match nearest(name, functions().iter().map(|spec| spec.name)) {
             Some(near) => self.fail(
@@ -73,7 +87,8 @@ impl Checker<'_> {
         }
         let wants = match (least, most) {
             (1, 1) => "1 argument".into(),
-            (least, usize::MAX) => format!("{least} argument or more"),
+            (1, usize::MAX) => "1 argument or more".into(),
+            (least, usize::MAX) => format!("{least} arguments or more"),
             (least, most) if least == most => format!("{least} arguments"),
             (least, most) => format!("{least} or {most} arguments"),
         };
@@ -90,13 +105,26 @@ impl Checker<'_> {
         source: &mut Option<Source>,
     ) -> Option<Term> {
         let param = *spec.params.get(at).or(spec.params.last())?;
-        let term = match (self.node(node)?, param) {
+        if param == Param::Regex {
+            return self.regex_argument(spec, node);
+        }
+        let outer = std::mem::replace(&mut self.many, param == Param::Tests);
+        let shape = self.node(node);
+        self.many = outer;
+        let term = match (shape?, param) {
             (Shape::Each(list, Term::Bool(test)), Param::Tests)
             | (Shape::List(list, Term::Bool(test)), Param::Tests) => Term::Many(list, test),
             (Shape::Map(_) | Shape::One(_), Param::Tests) => return self.not_tests(spec, node),
             (shape, Param::Tests) => return self.not_compared(shape, node),
             (Shape::List(list, _), Param::Measured) => Term::Int(Int::Count(list)),
-            (Shape::List(list, term), Param::Joined) => Term::List(list, Box::new(term)),
+            (Shape::Map(map), Param::Map) => Term::Map(map),
+            (Shape::Map(map), Param::Values) => every(&map),
+            (Shape::List(list, term), Param::Joined | Param::Values) => {
+                Term::List(list, Box::new(term))
+            }
+            (Shape::List(list, term), Param::Part) if !self.is_first(&list) => {
+                Term::List(list, Box::new(term))
+            }
             (Shape::Each(list, term), _) if at == 0 => {
                 *source = Some(list);
                 term
@@ -106,10 +134,30 @@ impl Checker<'_> {
             }
             (shape, _) => self.single(shape, &node.span)?,
         };
-        match fits(&term, param) {
-            true => Some(term),
-            false => self.unfit(spec, param, &term, node),
+        match (&term, fits(&term, param)) {
+            (Term::Bytes(Bytes::Literal(pattern)), true) if param == Param::Pattern => {
+                self.charge_pattern(pattern, &node.span)?;
+            }
+            (_, true) => {}
+            (_, false) => return self.unfit(spec, param, &term, node),
         }
+        Some(term)
+    }
+
+    fn regex_argument(&mut self, spec: &FunctionSpec, node: &Node) -> Option<Term> {
+        if let NodeKind::Alone(operand) = &node.kind
+            && let Base::Literal(literal) = &operand.base
+            && let LiteralKind::Text { bytes, .. } = &literal.kind
+            && operand.path.is_empty()
+        {
+            return self.regex(bytes, literal).map(Term::Regex);
+        }
+        let text = self.text(&node.span);
+        let message = format!(
+            "`{}` takes a regex in quotes here; `{text}` is not written out",
+            spec.name
+        );
+        self.fail_with(&node.span, message, format!("write `{}`", spec.signature))
     }
 
     fn not_tests(&mut self, spec: &FunctionSpec, node: &Node) -> Option<Term> {
@@ -140,12 +188,16 @@ impl Checker<'_> {
         node: &Node,
     ) -> Option<Term> {
         let wants = match param {
-            Param::Text | Param::Measured | Param::Tests => "a string",
-            Param::Quoted => "a string in quotes",
+            Param::Text | Param::Tests => "a string",
+            Param::Measured => "a string or a list",
+            Param::Quoted | Param::Regex | Param::Pattern => "a string in quotes",
             Param::Number => "a written integer",
+            Param::Step => "a name in quotes or a place",
             Param::Address => "an address",
-            Param::Scalar => "a single value",
+            Param::Scalar | Param::Part => "a single value",
             Param::Joined => "a list",
+            Param::Map => "a map",
+            Param::Values => "a map or a list",
         };
         let text = self.text(&node.span);
         let message = format!(
@@ -160,11 +212,18 @@ impl Checker<'_> {
 fn fits(term: &Term, param: Param) -> bool {
     match param {
         Param::Text => matches!(term, Term::Bytes(_)),
-        Param::Quoted => matches!(term, Term::Bytes(Bytes::Literal(_))),
+        Param::Quoted | Param::Pattern => matches!(term, Term::Bytes(Bytes::Literal(_))),
         Param::Number => matches!(term, Term::Int(Int::Literal(_))),
         Param::Address => matches!(term, Term::Ip(_)),
         Param::Scalar => !matches!(term, Term::Many(..) | Term::List(..)),
-        Param::Joined => matches!(term, Term::List(..)),
+        Param::Part => !matches!(term, Term::Many(..)),
+        Param::Step => matches!(
+            term,
+            Term::Bytes(Bytes::Literal(_)) | Term::Int(Int::Literal(_))
+        ),
+        Param::Joined | Param::Values => matches!(term, Term::List(..)),
+        Param::Map => matches!(term, Term::Map(_)),
+        Param::Regex => matches!(term, Term::Regex(_)),
         Param::Measured => matches!(term, Term::Bytes(_) | Term::Int(Int::Count(_))),
         Param::Tests => matches!(term, Term::Many(..)),
     }
@@ -172,7 +231,17 @@ fn fits(term: &Term, param: Param) -> bool {
 
 fn describe(term: &Term, param: Param) -> &'static str {
     match (term, param) {
-        (Term::Bytes(_), Param::Quoted) | (Term::Int(_), Param::Number) => "not written out",
+        (Term::Bytes(_), Param::Quoted | Param::Pattern | Param::Step)
+        | (Term::Int(_), Param::Number | Param::Step) => "not written out",
         (term, _) => words(term.ty()),
     }
+}
+
+/// All values of a map.
+fn every(map: &FieldSpec) -> Term {
+    let source = Source::Field {
+        field: map.id,
+        name: None,
+    };
+    Term::List(source, Box::new(Term::Bytes(Bytes::Item)))
 }

@@ -1,9 +1,10 @@
 //! Comparisons: the operator and the right side against the type of the left side.
 
-use regex::bytes::RegexBuilder;
+use regex::bytes::Regex;
 
 use super::super::ast::{Literal, LiteralKind, Op, Operand, Right};
 use super::super::lists::{List, Misfit};
+use super::super::room::Refused;
 use super::super::set::{IntSet, IpSet, StringSet};
 use super::super::suggest::nearest;
 use super::super::term::{Bytes, BytesTest, Int, IntTest, IpTest, Order, Term, Test};
@@ -12,9 +13,6 @@ use super::super::transform::Transform;
 use super::super::wildcard::Wildcard;
 use super::literal::{int, int_range, ip, ip_range, regex_fault, text, truth};
 use super::{Checker, Shape, Span, bool};
-
-/// What a compiled regex may take, in bytes.
-const MAX_REGEX: usize = 1 << 20;
 
 /// A comparison whose left side is known.
 struct Comparison<'a> {
@@ -72,7 +70,9 @@ impl Checker<'_> {
             }
             Term::Ip(ip) => Some(Test::Ip(ip, self.ip_test(c)?)),
             Term::Bool(test) => self.bool_test(test, c),
-            Term::Many(..) | Term::List(..) => self.fail(span, "this has many values"),
+            Term::Many(..) | Term::List(..) | Term::Map(_) | Term::Regex(_) => {
+                self.fail(span, "this has many values")
+            }
         }
     }
 
@@ -96,7 +96,7 @@ impl Checker<'_> {
             Op::Eq => BytesTest::Eq(text),
             Op::Ne => BytesTest::Ne(text),
             Op::Contains => BytesTest::Contains(text),
-            Op::Matches => return self.regex(&text, literal),
+            Op::Matches => BytesTest::Matches(self.regex(&text, literal)?),
             Op::Wildcard => return self.wildcard(&text, literal, true),
             Op::StrictWildcard => return self.wildcard(&text, literal, false),
             op => BytesTest::Order(order(op)?, text),
@@ -130,19 +130,15 @@ impl Checker<'_> {
         self.fail(&literal.span, message)
     }
 
-    fn regex(&mut self, pattern: &[u8], literal: &Literal) -> Option<BytesTest> {
-        let Ok(pattern) = std::str::from_utf8(pattern) else {
-            return self.fail(&literal.span, "a regex must be UTF-8");
-        };
-        match RegexBuilder::new(pattern).size_limit(MAX_REGEX).build() {
-            Ok(regex) => Some(BytesTest::Matches(regex)),
-            Err(regex::Error::CompiledTooBig(_)) => self.fail(
-                &literal.span,
-                "this regex is too big: compiled, it passes 1 MiB",
-            ),
-            Err(error) => {
-                let (span, reason) = regex_fault(&error.to_string(), pattern, literal);
-                self.fail(&span, format!("bad regex: {reason}"))
+    pub(super) fn regex(&mut self, pattern: &[u8], literal: &Literal) -> Option<Regex> {
+        match self.room.regex(pattern) {
+            Ok(regex) => Some(regex),
+            Err(refused) => {
+                let span = match &refused {
+                    Refused::Syntax(report) => regex_fault(report, pattern, literal),
+                    _ => literal.span.clone(),
+                };
+                self.fail(&span, refused.words())
             }
         }
     }
@@ -153,9 +149,19 @@ impl Checker<'_> {
         literal: &Literal,
         ignore_case: bool,
     ) -> Option<BytesTest> {
+        self.charge_pattern(pattern, &literal.span)?;
         match Wildcard::new(pattern, ignore_case) {
             Ok(wildcard) => Some(BytesTest::Wildcard(wildcard)),
             Err(reason) => self.fail(&literal.span, reason),
+        }
+    }
+
+    /// Each part between two stars is searched for.
+    pub(super) fn charge_pattern(&mut self, pattern: &[u8], span: &Span) -> Option<()> {
+        let parts = pattern.split(|byte| *byte == b'*').count();
+        match self.room.parts(parts) {
+            Ok(()) => Some(()),
+            Err(refused) => self.fail(span, refused.words()),
         }
     }
 
@@ -168,7 +174,7 @@ impl Checker<'_> {
             op => {
                 let literal = value(c.right)?;
                 let int = self.one(literal, c, "an integer", int)?;
-                if int < 0 && !matches!(left, Int::Field(_)) && op != Op::BitAnd {
+                if int < 0 && matches!(left, Int::Len(_) | Int::Count(_)) && op != Op::BitAnd {
                     return self.fail(&literal.span, "a length is never negative");
                 }
                 Some(match op {
@@ -312,6 +318,11 @@ impl Checker<'_> {
     }
 
     fn unknown_list<T>(&mut self, name: &str, span: &Span) -> Option<T> {
+        if name.starts_with("cf.") {
+            let message = format!("only Cloudflare keeps the list `${name}`");
+            let help = "write a list of your own into `[lists]`, or test `ip.src.asnum in {…}`";
+            return self.fail_with(span, message, help);
+        }
         let message = match nearest(name, self.env.lists.names()) {
             Some(near) => format!("unknown list `${name}`; did you mean `${near}`?"),
             None => format!("unknown list `${name}`"),

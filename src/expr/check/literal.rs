@@ -50,37 +50,28 @@ pub(super) fn ip_range(kind: &LiteralKind) -> Option<(IpAddr, IpAddr)> {
     }
 }
 
-/// Where a regex is wrong and why, from the report of the regex crate: the pattern on one line,
-/// carets under the fault, then `error: ` and the reason.
-pub(super) fn regex_fault(report: &str, pattern: &str, literal: &Literal) -> (Span, String) {
-    let reason = report
-        .lines()
-        .filter_map(|line| line.strip_prefix("error: "))
-        .next_back();
-    let reason = reason
-        .unwrap_or("it cannot be read")
-        .trim_end_matches('.')
-        .to_owned();
+/// Where a regex is wrong, from the report of the regex crate: the pattern on one line, carets
+/// under the fault. The whole literal where that cannot be told.
+pub(super) fn regex_fault(report: &str, pattern: &[u8], literal: &Literal) -> Span {
+    fault(report, pattern, literal).unwrap_or_else(|| literal.span.clone())
+}
+
+fn fault(report: &str, pattern: &[u8], literal: &Literal) -> Option<Span> {
+    let LiteralKind::Text { body, .. } = &literal.kind else {
+        return None;
+    };
+    let pattern = std::str::from_utf8(pattern).ok()?;
+    if body.len() != pattern.len() || pattern.contains('\n') {
+        return None;
+    }
     let carets = report
         .lines()
-        .find(|line| line.trim_start().starts_with('^'));
-    let LiteralKind::Text { body, .. } = &literal.kind else {
-        return (literal.span.clone(), reason);
-    };
-    let same = body.len() == pattern.len() && !pattern.contains('\n');
-    let Some(carets) = carets.filter(|_| same) else {
-        return (literal.span.clone(), reason);
-    };
+        .find(|line| line.trim_start().starts_with('^'))?;
     let from = (carets.len() - carets.trim_start().len()).saturating_sub(4);
     let count = carets.matches('^').count();
     let offset = |chars| {
-        pattern
-            .char_indices()
-            .nth(chars)
-            .map_or(pattern.len(), |(at, _)| at)
+        let at = pattern.char_indices().nth(chars);
+        at.map_or(pattern.len(), |(at, _)| at)
     };
-    (
-        body.start + offset(from)..body.start + offset(from + count),
-        reason,
-    )
+    Some(body.start + offset(from)..body.start + offset(from + count))
 }

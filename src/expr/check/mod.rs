@@ -8,6 +8,7 @@ mod field;
 mod literal;
 
 use super::ast::{Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Operand};
+use super::room::Room;
 use super::term::{Bytes, Int, Source, Term, Test, words};
 use super::token::{Atom, Span};
 use super::{Env, Error, FieldId, FieldSpec, Type};
@@ -21,6 +22,8 @@ pub(super) struct Reads {
     pub entries: Vec<(FieldId, Box<str>)>,
     /// Some field is known only after the answer.
     pub response: bool,
+    /// A claim of a token that nobody has verified.
+    pub claims: bool,
 }
 
 /// Checks a test.
@@ -54,6 +57,9 @@ struct Checker<'a> {
     env: &'a Env<'a>,
     /// In a key.
     key: bool,
+    /// In `any` or `all`.
+    many: bool,
+    room: Room,
     errors: Vec<Error>,
     reads: Reads,
 }
@@ -76,6 +82,8 @@ impl<'a> Checker<'a> {
             source,
             env,
             key,
+            many: false,
+            room: Room::new(),
             errors: Vec::new(),
             reads: Reads::default(),
         }
@@ -93,6 +101,10 @@ impl<'a> Checker<'a> {
     /// A part that must be true or false.
     fn test(&mut self, node: &Node) -> Option<Test> {
         let shape = self.node(node)?;
+        self.single_test(shape, node)
+    }
+
+    fn single_test(&mut self, shape: Shape, node: &Node) -> Option<Test> {
         let text = self.text(&node.span);
         match shape {
             Shape::One(Term::Bool(test)) => Some(test),
@@ -112,10 +124,10 @@ impl<'a> Checker<'a> {
     fn node(&mut self, node: &Node) -> Option<Shape> {
         match &node.kind {
             NodeKind::Not(inner) => {
-                let inner = self.test(inner)?;
-                Some(bool(Test::Not(Box::new(inner))))
+                let (list, inner) = self.part(inner)?;
+                Some(shape(list, Test::Not(Box::new(inner))))
             }
-            NodeKind::Join(logic, nodes) => self.join(*logic, nodes),
+            NodeKind::Join(logic, nodes) => self.join(*logic, nodes, &node.span),
             NodeKind::Compare {
                 left,
                 op,
@@ -126,15 +138,39 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn join(&mut self, logic: Logic, nodes: &[Node]) -> Option<Shape> {
+    fn join(&mut self, logic: Logic, nodes: &[Node], span: &Span) -> Option<Shape> {
         // All parts are looked at before the first failure counts, so that all errors are found.
-        let tests: Vec<Option<Test>> = nodes.iter().map(|node| self.test(node)).collect();
-        let tests = tests.into_iter().collect::<Option<Vec<Test>>>()?;
-        Some(bool(match logic {
+        let parts: Vec<_> = nodes.iter().map(|node| self.part(node)).collect();
+        let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
+        let (lists, tests): (Vec<_>, Vec<Test>) = parts.into_iter().unzip();
+        let mut lists = lists.into_iter().flatten();
+        let first = lists.next();
+        if let Some(first) = &first
+            && lists.any(|list| !list.same(first))
+        {
+            let word = logic.word();
+            let help = format!("write `any(…) {word} any(…)`, or `all`, one for each list");
+            return self.fail_with(span, "this looks at two lists at once", help);
+        }
+        let test = match logic {
             Logic::And => Test::And(tests),
             Logic::Xor => Test::Xor(tests),
             Logic::Or => Test::Or(tests),
-        }))
+        };
+        Some(shape(first, test))
+    }
+
+    /// A part of a larger test. In `any` and `all` it may test each value of a list.
+    fn part(&mut self, node: &Node) -> Option<(Option<Source>, Test)> {
+        if !self.many {
+            return self.test(node).map(|test| (None, test));
+        }
+        match self.node(node)? {
+            Shape::Each(list, Term::Bool(test)) | Shape::List(list, Term::Bool(test)) => {
+                Some((Some(list), test))
+            }
+            shape => self.single_test(shape, node).map(|test| (None, test)),
+        }
     }
 
     fn operand(&mut self, operand: &Operand) -> Option<Shape> {
@@ -214,11 +250,16 @@ impl<'a> Checker<'a> {
     fn single(&mut self, shape: Shape, span: &Span) -> Option<Term> {
         match shape {
             Shape::One(term) => Some(term),
-            Shape::List(source @ Source::Field { name: Some(_), .. }, term) if self.key => {
+            Shape::List(source, term) if self.is_first(&source) => {
                 Some(term.fill(&Bytes::Element(source, 0)))
             }
             shape => self.not_single(shape, span),
         }
+    }
+
+    /// Whether a list stands for its first value: an entry of a map, in a key.
+    fn is_first(&self, list: &Source) -> bool {
+        self.key && matches!(list, Source::Field { name: Some(_), .. })
     }
 
     fn not_single<T>(&mut self, shape: Shape, span: &Span) -> Option<T> {
@@ -279,4 +320,12 @@ impl<'a> Checker<'a> {
 
 fn bool(test: Test) -> Shape {
     Shape::One(Term::Bool(test))
+}
+
+/// A test of each value of a list, or else of the request.
+fn shape(list: Option<Source>, test: Test) -> Shape {
+    match list {
+        Some(list) => Shape::Each(list, Term::Bool(test)),
+        None => bool(test),
+    }
 }

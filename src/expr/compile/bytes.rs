@@ -60,7 +60,7 @@ pub(super) fn get(term: Bytes) -> GetBytes {
         Bytes::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
         Bytes::Changed(change, inner) => {
             let get = get(*inner);
-            Box::new(move |context| get(context).map(|value| change.apply(value)))
+            Box::new(move |context| get(context).and_then(|value| change.apply(value)))
         }
         Bytes::Text(term) => text(*term),
         Bytes::Concat(terms) => concat(terms),
@@ -127,7 +127,7 @@ fn contains(term: Bytes, needle: Box<[u8]>, ignore_case: bool) -> Check {
 }
 
 /// Any value as text.
-fn text(term: Term) -> GetBytes {
+pub(super) fn text(term: Term) -> GetBytes {
     if let Term::Bytes(term) = term {
         return get(term);
     }
@@ -142,14 +142,16 @@ fn text(term: Term) -> GetBytes {
     })
 }
 
+/// A part that is missing is left out, as Cloudflare does; with none there the whole is missing.
 fn concat(terms: Vec<Term>) -> GetBytes {
     let parts: Vec<GetBytes> = terms.into_iter().map(text).collect();
     Box::new(move |context| {
-        let mut whole = Vec::new();
-        for part in &parts {
-            whole.extend_from_slice(&part(context)?);
-        }
-        Some(Cow::Owned(whole))
+        let mut there = parts.iter().filter_map(|part| part(context));
+        let first = there.next()?;
+        Some(there.fold(first, |mut whole, part| {
+            whole.to_mut().extend_from_slice(&part);
+            whole
+        }))
     })
 }
 

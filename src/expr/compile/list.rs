@@ -18,6 +18,7 @@ pub(super) enum List {
         separator: Box<[u8]>,
         limit: usize,
     },
+    Chain(Vec<(List, GetBytes)>),
 }
 
 type Visit<'v> = &'v mut dyn FnMut(&[u8]) -> ControlFlow<()>;
@@ -37,6 +38,12 @@ impl List {
                 separator,
                 limit,
             },
+            Source::Chain(links) => List::Chain(
+                links
+                    .into_iter()
+                    .map(|(source, each)| (List::new(source), bytes::text(each)))
+                    .collect(),
+            ),
         }
     }
 
@@ -59,6 +66,7 @@ impl List {
                 let _ = self.parts(&text).try_for_each(visit);
                 true
             }
+            List::Chain(links) => chain(links, context, visit),
         }
     }
 
@@ -72,7 +80,24 @@ impl List {
                     .part(&text, index)
                     .map(|part| Cow::Owned(part.to_vec())),
             },
+            List::Chain(_) => self.nth(context, index).map(Cow::Owned),
         }
+    }
+
+    fn nth(&self, context: &Context<'_>, index: i32) -> Option<Vec<u8>> {
+        let index = i64::from(index);
+        let from_end = if index < 0 { self.count(context)? } else { 0 };
+        let mut left = index.checked_add(from_end).filter(|left| *left >= 0)?;
+        let mut found = None;
+        self.each(context, &mut |item| {
+            if left == 0 {
+                found = Some(item.to_vec());
+                return ControlFlow::Break(());
+            }
+            left -= 1;
+            ControlFlow::Continue(())
+        });
+        found
     }
 
     /// How many values there are; `None` if the list is missing.
@@ -101,7 +126,7 @@ impl List {
             List::Split {
                 separator, limit, ..
             } => (&**separator, *limit),
-            List::Field { .. } => (&b""[..], 0),
+            List::Field { .. } | List::Chain(_) => (&b""[..], 0),
         };
         let mut rest = Some(text).filter(|_| limit > 0);
         let mut left = limit;
@@ -117,4 +142,22 @@ impl List {
             Some(part.map_or(text, |(before, _)| before))
         })
     }
+}
+
+/// Visits the values of one list after the other; a list that is missing has none, and all
+/// together are missing where each is.
+fn chain(links: &[(List, GetBytes)], context: &Context<'_>, visit: Visit<'_>) -> bool {
+    let (mut there, mut flow) = (false, ControlFlow::Continue(()));
+    for (list, value) in links {
+        there |= list.each(context, &mut |item| {
+            if let Some(value) = value(&context.at(item)) {
+                flow = visit(&value);
+            }
+            flow
+        });
+        if flow.is_break() {
+            break;
+        }
+    }
+    there
 }

@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
 use self::list::List;
+use super::json::{self, Step};
 use super::term::{Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
@@ -87,6 +88,10 @@ pub(super) fn value(term: Term) -> Get {
             let list = List::new(source);
             Box::new(move |context| list.count(context).map(Value::Int))
         }
+        Term::Int(Int::Json(term, path)) => {
+            let get = bytes::get(*term);
+            Box::new(move |context| json_int(&get(context)?, &path).map(Value::Int))
+        }
         Term::Ip(term) => {
             let (field, v4, v6) = network(&term);
             Box::new(move |context| {
@@ -99,8 +104,8 @@ pub(super) fn value(term: Term) -> Get {
         Term::Bool(Test::Field(field, true)) => {
             Box::new(move |context| context.facts.bool(field).map(Value::Bool))
         }
-        // The checker gives a list no single value.
-        Term::List(..) => Box::new(|_| None),
+        // The checker gives these no single value.
+        Term::List(..) | Term::Map(_) | Term::Regex(_) => Box::new(|_| None),
         Term::Bool(inner) | Term::Many(_, inner) => {
             let inner = test(inner);
             Box::new(move |context| Some(Value::Bool(inner(context))))
@@ -191,6 +196,9 @@ fn on_int(term: Int, test: impl Fn(i64) -> bool + Send + Sync + 'static) -> Chec
             let list = List::new(source);
             Box::new(move |context| list.count(context).is_some_and(&test))
         }
+        Int::Json(term, path) => bytes::on(*term, move |value| {
+            json_int(value, &path).is_some_and(&test)
+        }),
     }
 }
 
@@ -248,6 +256,10 @@ fn mask(ip: IpAddr, v4: u8, v6: u8) -> IpAddr {
             IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
         }
     }
+}
+
+fn json_int(text: &[u8], path: &[Step]) -> Option<i64> {
+    json::find(text, path)?.int()
 }
 
 fn len(value: &[u8]) -> i64 {

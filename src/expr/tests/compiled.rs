@@ -150,7 +150,7 @@ fn a_long_chain_is_flat_and_deep_nesting_is_refused() {
 fn the_table_of_functions_is_complete() {
     let contract = "any all cidr cidr6 concat decode_base64 ends_with starts_with len lower upper \
         substring url_decode remove_bytes lookup_json_string lookup_json_integer to_string \
-        regex_replace wildcard_replace split join jwt_claim";
+        regex_replace wildcard_replace split join jwt_claim has_key has_value";
     for name in contract.split_whitespace() {
         let spec = functions().iter().find(|spec| spec.name == name);
         let spec = spec.unwrap_or_else(|| panic!("{name}"));

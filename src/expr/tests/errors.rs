@@ -19,7 +19,8 @@ const PREDICATES: &[(&str, &str, &str)] = &[
     (r#"split(http.host, ".", 2) eq "x""#, r#"split(http.host, ".", 2)"#, "`split(http.host, \".\", 2)` is a list"),
     (r#"any(split(http.request.headers["x"][*], ",")[*] eq "x")"#, r#"split(http.request.headers["x"][*], ",")"#, "`split` of many values would be a list of lists"),
     (r#"join(http.host, ",") eq "x""#, "http.host", "`join` takes a list here; `http.host` is a string"),
-    (r#"jwt_claim(http.host, "sub") eq "x""#, "jwt_claim", "`jwt_claim` does not work yet"),
+    ("sha256(http.host) eq \"x\"", "sha256", "Cloudflare's `sha256` does not exist here; nearest: compare the value itself; counters and logs hash secrets by themselves"),
+    ("ip.src in $cf.vpn", "$cf.vpn", "only Cloudflare keeps the list `$cf.vpn`"),
     ("ip.src in $offce", "$offce", "unknown list `$offce`; did you mean `$office`?"),
     ("ip.src in $zzzzzzzzzz", "$zzzzzzzzzz", "unknown list `$zzzzzzzzzz`"),
     // Types.

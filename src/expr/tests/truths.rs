@@ -137,7 +137,8 @@ const TRUE: &[&str] = &[
     r#"not http.request.headers["x-tag"][3] ne "x""#,
     r#"not http.request.headers["x-tag"][-4] ne "x""#,
     r#"not len(http.request.cookies["none"]) ge 0"#,
-    r#"not concat(http.host, http.referer) ne "x""#,
+    r#"concat(http.host, http.referer) eq "shop.example.com""#,
+    r#"not concat(http.referer, http.referer) ne "x""#,
     // Functions.
     r#"starts_with(http.request.uri.path, "/api")"#,
     r#"starts_with(http.request.uri.path, "")"#,

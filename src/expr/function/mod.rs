@@ -1,0 +1,164 @@
+//! THE table of functions: name, parameters, result, doc line, and how a call becomes a term.
+//! A new function is one row here and one builder beside.
+
+mod build;
+mod refused;
+
+use super::Type;
+use super::term::Term;
+
+pub(super) use refused::nearest as refused_nearest;
+
+/// A function of the rule language.
+#[derive(Debug)]
+pub struct FunctionSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// How a call is written, with the types.
+    pub signature: &'static str,
+    /// The type of its result.
+    pub result: Type,
+    /// What it gives, in one sentence.
+    pub doc: &'static str,
+    pub(super) params: &'static [Param],
+    /// How many of the last parameters may be left out.
+    pub(super) optional: usize,
+    /// The last parameter may be repeated.
+    pub(super) repeats: bool,
+    pub(super) build: Build,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Param {
+    /// A string.
+    Text,
+    /// A string that is written in the rule.
+    Quoted,
+    /// A regex that is written in the rule.
+    Regex,
+    /// A wildcard pattern that is written in the rule.
+    Pattern,
+    /// An integer that is written in the rule.
+    Number,
+    /// A name or a place in a JSON text, written in the rule.
+    Step,
+    /// An address.
+    Address,
+    /// A string, integer, address or boolean.
+    Scalar,
+    /// A string, integer, address, boolean or a whole list.
+    Part,
+    /// A string or a whole list.
+    Measured,
+    /// A test of each value of a list.
+    Tests,
+    /// A whole list of strings.
+    Joined,
+    /// A whole map.
+    Map,
+    /// A whole map or list.
+    Values,
+}
+
+/// Makes the term of a call; the arguments fit the parameters. The error is the number of the
+/// argument to blame and the reason.
+pub(super) type Build = fn(Vec<Term>) -> Built;
+type Built = Result<Term, (usize, String)>;
+
+/// All functions.
+pub fn functions() -> &'static [FunctionSpec] {
+    TABLE
+}
+
+/// The function called `name`.
+pub(super) fn function(name: &str) -> Option<&'static FunctionSpec> {
+    TABLE.iter().find(|spec| spec.name == name)
+}
+
+const fn row(
+    signature: &'static str,
+    name: &'static str,
+    params: &'static [Param],
+    result: Type,
+    build: Build,
+    doc: &'static str,
+) -> FunctionSpec {
+    FunctionSpec {
+        name,
+        signature,
+        result,
+        doc,
+        params,
+        optional: 0,
+        repeats: false,
+        build,
+    }
+}
+
+const fn optional(mut spec: FunctionSpec) -> FunctionSpec {
+    spec.optional = 1;
+    spec
+}
+
+const fn repeats(mut spec: FunctionSpec) -> FunctionSpec {
+    spec.repeats = true;
+    spec
+}
+
+use Param::{
+    Address, Joined, Map, Measured, Number, Part, Pattern, Quoted, Regex, Scalar, Step, Tests,
+    Text, Values,
+};
+
+#[rustfmt::skip] // a row a line
+static TABLE: &[FunctionSpec] = &[
+    row("any(test of list[*])", "any", &[Tests], Type::Bool, build::any,
+        "True if the test holds for at least one value of the list."),
+    row("all(test of list[*])", "all", &[Tests], Type::Bool, build::all,
+        "True if the test holds for every value of the list; false if a named entry is missing."),
+    row("has_key(map, \"name\")", "has_key", &[Map, Quoted], Type::Bool, build::has_key,
+        "True if the map has an entry of this name."),
+    row("has_value(map or list, \"value\")", "has_value", &[Values, Quoted], Type::Bool, build::has_value,
+        "True if one of the values is this one."),
+    row("starts_with(string, \"prefix\")", "starts_with", &[Text, Quoted], Type::Bool, build::starts_with,
+        "True if the string starts with the prefix."),
+    row("ends_with(string, \"suffix\")", "ends_with", &[Text, Quoted], Type::Bool, build::ends_with,
+        "True if the string ends with the suffix."),
+    row("len(string or list)", "len", &[Measured], Type::Int, build::len,
+        "The bytes of a string, or the values of a list."),
+    row("lower(string)", "lower", &[Text], Type::Bytes, build::lower,
+        "The string with ASCII letters in lower case."),
+    row("upper(string)", "upper", &[Text], Type::Bytes, build::upper,
+        "The string with ASCII letters in upper case."),
+    repeats(row("concat(value, …)", "concat", &[Part], Type::Bytes, build::concat,
+        "All values as text, one after the other, missing ones left out; of lists, one list.")),
+    optional(row("substring(string, start[, end])", "substring", &[Text, Number, Number], Type::Bytes, build::substring,
+        "The bytes from start to before end; negative counts from the end.")),
+    row("remove_bytes(string, \"bytes\")", "remove_bytes", &[Text, Quoted], Type::Bytes, build::remove_bytes,
+        "The string without any of the bytes."),
+    row("regex_replace(string, \"regex\", \"with\")", "regex_replace", &[Text, Regex, Quoted], Type::Bytes, build::regex_replace,
+        "The string with the first match replaced; `${1}` is the first group, `$$` a dollar."),
+    optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Pattern, Quoted, Quoted], Type::Bytes, build::wildcard_replace,
+        "The replacement, if the whole string fits the pattern; `${1}` is what the first `*` took; s minds case.")),
+    optional(row("url_decode(string[, \"ru\"])", "url_decode", &[Text, Quoted], Type::Bytes, build::url_decode,
+        "The string percent-decoded, `+` as a space; r undoes up to 16 layers, u reads %uXXXX too.")),
+    row("decode_base64(string)", "decode_base64", &[Text], Type::Bytes, build::decode_base64,
+        "The string decoded from Base64, of either alphabet, padded or not; missing if it is none."),
+    repeats(row("lookup_json_string(string, \"name\" or place, …)", "lookup_json_string", &[Text, Step], Type::Bytes, build::lookup_json_string,
+        "A string in a JSON text, by names and places from 0; missing if it is not there.")),
+    repeats(row("lookup_json_integer(string, \"name\" or place, …)", "lookup_json_integer", &[Text, Step], Type::Int, build::lookup_json_integer,
+        "An integer in a JSON text; `1.0` is none.")),
+    repeats(row("jwt_claim(string, \"claim\", …)", "jwt_claim", &[Text, Step], Type::Bytes, build::jwt_claim,
+        "A claim of a JSON web token of up to 8 KiB, also after `Bearer `; read, not verified.")),
+    row("to_string(value)", "to_string", &[Scalar], Type::Bytes, build::to_string,
+        "An integer, address or boolean as text."),
+    row("cidr(address, ipv4_bits, ipv6_bits)", "cidr", &[Address, Number, Number], Type::Ip, build::cidr,
+        "The network address of the address."),
+    row("cidr6(address, ipv6_bits)", "cidr6", &[Address, Number], Type::Ip, build::cidr6,
+        "The network address of an IPv6 address; IPv4 stays as it is."),
+    optional(row("split(string, \"separator\"[, limit])", "split", &[Text, Quoted, Number], Type::Array, build::split,
+        "The parts of the string between separators, at most 128; the last part holds the rest.")),
+    row("join(list, \"separator\")", "join", &[Joined, Quoted], Type::Bytes, build::join,
+        "The values of the list in one string, the separator between them."),
+];

@@ -1,0 +1,162 @@
+//! `regex_replace` and `wildcard_replace`: a pattern and what stands in the place of its match.
+
+use std::borrow::Cow;
+
+use regex::bytes::Regex;
+
+use super::wildcard::Wildcard;
+
+/// A result that would be longer is missing: references can multiply what a client sent.
+const MAX_RESULT: usize = 64 << 10;
+/// As many references as a replacement may have.
+const MAX_REFERENCES: usize = 8;
+
+/// A prepared replacement.
+#[derive(Clone, Debug)]
+pub(super) struct Replace {
+    pattern: Pattern,
+    with: Vec<Part>,
+}
+
+/// What is replaced.
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    /// The first match.
+    Regex(Regex),
+    /// The whole value.
+    Wildcard(Wildcard),
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text(Box<[u8]>),
+    /// What a group or a star took; 0 is the whole match.
+    Group(usize),
+}
+
+// === impl Replace ===
+
+impl Replace {
+    /// Prepares a replacement: `${1}` is the first group or star, `$$` a dollar. The error is the
+    /// reason why it cannot be one.
+    pub(super) fn new(pattern: Pattern, with: &[u8]) -> Result<Replace, String> {
+        let with = parts(with)?;
+        let groups = with.iter().filter_map(|part| match part {
+            Part::Group(group) => Some(*group),
+            Part::Text(_) => None,
+        });
+        if groups.clone().count() > MAX_REFERENCES {
+            return Err(format!("more than {MAX_REFERENCES} references"));
+        }
+        let (last, has) = (groups.max().unwrap_or(0), pattern.groups());
+        if last > has {
+            let what = pattern.word(has);
+            return Err(format!(
+                "`${{{last}}}` is not there: the pattern has {has} {what}"
+            ));
+        }
+        Ok(Replace { pattern, with })
+    }
+
+    /// The value with the match replaced, or as it is.
+    pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
+        let replaced = match &self.pattern {
+            Pattern::Regex(regex) => regex.captures(&value).map(|groups| {
+                let whole = groups.get(0).map_or(0..0, |whole| whole.range());
+                let group = |at| groups.get(at).map(|group| group.as_bytes());
+                self.build(&value, whole, group)
+            }),
+            Pattern::Wildcard(pattern) => pattern.captures(&value).map(|stars| {
+                let group = |at: usize| match at.checked_sub(1) {
+                    None => Some(&*value),
+                    Some(at) => stars.get(at).copied(),
+                };
+                self.build(&value, 0..value.len(), group)
+            }),
+        };
+        match replaced {
+            Some(replaced) => replaced.map(Cow::Owned),
+            None => Some(value),
+        }
+    }
+
+    fn build<'v>(
+        &self,
+        value: &'v [u8],
+        whole: std::ops::Range<usize>,
+        group: impl Fn(usize) -> Option<&'v [u8]>,
+    ) -> Option<Vec<u8>> {
+        // A group that took no part in the match is empty.
+        let with = self.with.iter().map(|part| match part {
+            Part::Text(text) => &**text,
+            Part::Group(at) => group(*at).unwrap_or_default(),
+        });
+        let around = [value.get(..whole.start)?, value.get(whole.end..)?];
+        let [before, after] = around;
+        let length: usize = with.clone().chain(around).map(<[u8]>::len).sum();
+        if length > MAX_RESULT {
+            return None;
+        }
+        let mut out = Vec::with_capacity(length);
+        let parts = std::iter::once(before).chain(with).chain([after]);
+        parts.for_each(|part| out.extend_from_slice(part));
+        Some(out)
+    }
+}
+
+// === impl Pattern ===
+
+impl Pattern {
+    fn groups(&self) -> usize {
+        match self {
+            Pattern::Regex(regex) => regex.captures_len() - 1,
+            Pattern::Wildcard(pattern) => pattern.stars(),
+        }
+    }
+
+    fn word(&self, count: usize) -> &'static str {
+        match (self, count) {
+            (Pattern::Regex(_), 1) => "group",
+            (Pattern::Regex(_), _) => "groups",
+            (Pattern::Wildcard(_), 1) => "star",
+            (Pattern::Wildcard(_), _) => "stars",
+        }
+    }
+}
+
+fn parts(with: &[u8]) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    let mut text = Vec::new();
+    let mut rest = with;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = match (first, after) {
+            (b'$', [b'$', after @ ..]) => {
+                text.push(b'$');
+                after
+            }
+            (b'$', after) => {
+                let (group, after) = reference(after)
+                    .ok_or("`$` stands before `{1}` or another `$` in a replacement")?;
+                parts.push(Part::Text(std::mem::take(&mut text).into()));
+                parts.push(Part::Group(group));
+                after
+            }
+            (byte, after) => {
+                text.push(byte);
+                after
+            }
+        };
+    }
+    parts.push(Part::Text(text.into()));
+    Ok(parts)
+}
+
+/// Reads `{1}`.
+fn reference(text: &[u8]) -> Option<(usize, &[u8])> {
+    let text = text.strip_prefix(b"{")?;
+    let (digits, rest) = text.split_at_checked(memchr::memchr(b'}', text)?)?;
+    let digits = std::str::from_utf8(digits).ok()?;
+    let plain =
+        !digits.is_empty() && digits.len() <= 2 && digits.bytes().all(|b| b.is_ascii_digit());
+    Some((digits.parse().ok().filter(|_| plain)?, rest.get(1..)?))
+}
