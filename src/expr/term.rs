@@ -19,7 +19,7 @@ pub(super) enum Term {
     Ip(Ip),
     Bool(Test),
     /// A test of each value of a list: the argument of `any` and `all`.
-    Many(Source, Test),
+    Many(Source, Each),
     /// A list as a whole: how each value comes from the item.
     List(Source, Box<Term>),
     /// A map as a whole: an argument.
@@ -93,8 +93,20 @@ pub(super) enum Test {
     Bytes(Bytes, BytesTest),
     Int(Int, IntTest),
     Ip(Ip, IpTest),
-    Any(Source, Box<Test>),
-    All(Source, Box<Test>),
+    Any(Source, Box<Each>),
+    All(Source, Box<Each>),
+    /// What came out of a kept test, by its number.
+    Kept(usize),
+}
+
+/// A test of each value of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Each {
+    /// Looks at the item.
+    pub test: Test,
+    /// Tests that do not, and so are made once, before the first item; `test` and later ones read
+    /// what came out of them.
+    pub kept: Vec<Test>,
 }
 
 /// The orders.
@@ -163,6 +175,19 @@ impl Term {
             Term::Bool(Test::Bytes(bytes, test)) => Term::Bool(Test::Bytes(bytes.fill(leaf), test)),
             other => other,
         }
+    }
+}
+
+// === impl Each ===
+
+impl Each {
+    /// As many tests as can be kept.
+    pub(super) const MAX_KEPT: usize = 64;
+
+    /// A test that needs no others.
+    pub(super) fn of(test: Test) -> Box<Each> {
+        let kept = Vec::new();
+        Box::new(Each { test, kept })
     }
 }
 

@@ -7,7 +7,11 @@ use std::ops::ControlFlow;
 use http::header::{CONTENT_TYPE, COOKIE, HeaderName, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Version};
 
+mod uri;
+
 use super::{ResponseFacts, TlsFacts, View};
+
+pub use uri::{extension, full_uri, path, raw_extension, raw_full_uri, raw_uri, uri};
 
 /// What a string getter gives.
 pub type Bytes<'a> = Option<Cow<'a, [u8]>>;
@@ -40,34 +44,6 @@ pub fn version_name(version: Version) -> &'static str {
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
     }
-}
-
-pub fn full_uri<'a>(view: View<'a, '_>) -> Bytes<'a> {
-    let head = view.request.head;
-    let scheme = if head.secure { "https" } else { "http" };
-    let full = format!("{scheme}://{}{}", head.authority(), head.uri());
-    Some(Cow::Owned(full.into_bytes()))
-}
-
-pub fn uri<'a>(view: View<'a, '_>) -> Bytes<'a> {
-    Some(match view.request.head.uri() {
-        Cow::Borrowed(uri) => Cow::Borrowed(uri.as_bytes()),
-        Cow::Owned(uri) => Cow::Owned(uri.into_bytes()),
-    })
-}
-
-pub fn path<'a>(view: View<'a, '_>) -> Bytes<'a> {
-    text(&view.request.head.path)
-}
-
-/// In lower case; a name that is nothing but a dot and more (`.env`) has none.
-pub fn extension<'a>(view: View<'a, '_>) -> Bytes<'a> {
-    let name = view.request.head.path.rsplit('/').next()?;
-    let (stem, extension) = name.rsplit_once('.')?;
-    if stem.is_empty() || extension.is_empty() {
-        return None;
-    }
-    lower(extension.as_bytes())
 }
 
 /// Empty where there is none, as Cloudflare has it.
@@ -103,6 +79,11 @@ pub fn x_forwarded_for<'a>(view: View<'a, '_>) -> Bytes<'a> {
 
 pub fn timestamp(view: View<'_, '_>) -> Option<i64> {
     number(view.request.now.as_secs())
+}
+
+/// The part of the second alone, as Cloudflare has it.
+pub fn timestamp_msec(view: View<'_, '_>) -> Option<i64> {
+    number(view.request.now.as_millis() % 1000)
 }
 
 pub fn body_size(view: View<'_, '_>) -> Option<i64> {

@@ -150,6 +150,11 @@ impl<'r> Head<'r> {
         self.with_port.as_deref().unwrap_or(&self.host)
     }
 
+    /// The path and the query as they came.
+    pub fn raw_uri(&self) -> &'r str {
+        self.target
+    }
+
     /// The normal path and the query.
     pub fn uri(&self) -> Cow<'_, str> {
         match (&self.path, self.query) {

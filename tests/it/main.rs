@@ -16,6 +16,7 @@ mod geo;
 mod harness;
 mod hostile;
 mod import;
+mod language;
 mod model;
 mod observe;
 mod process;

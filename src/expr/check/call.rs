@@ -4,7 +4,7 @@
 use super::super::ast::{Base, LiteralKind, Node, NodeKind};
 use super::super::function::{FunctionSpec, Param, function, functions, refused_nearest};
 use super::super::suggest::nearest;
-use super::super::term::{Bytes, Int, Source, Term, words};
+use super::super::term::{Bytes, Each, Int, Source, Term, words};
 use super::{Checker, FieldSpec, Shape, Span};
 
 // === impl Checker ===
@@ -31,7 +31,11 @@ impl Checker<'_> {
         match ((spec.build)(terms), source) {
             (Ok(Term::List(..)), Some(_)) => {
                 let message = format!("`{name}` of many values would be a list of lists");
-                self.fail_with(span, message, "take one of them, as in `[0]`")
+                self.fail_with(
+                    span,
+                    message,
+                    "take one value, with `[0]` in the place of `[*]`",
+                )
             }
             (Ok(Term::List(source, term)), None) => Some(Shape::List(source, *term)),
             (Ok(term), Some(source)) => Some(Shape::List(source, term)),
@@ -109,17 +113,21 @@ impl Checker<'_> {
             return self.regex_argument(spec, node);
         }
         let outer = std::mem::replace(&mut self.many, param == Param::Tests);
+        let outer_kept = std::mem::take(&mut self.kept);
         let shape = self.node(node);
         self.many = outer;
+        let kept = std::mem::replace(&mut self.kept, outer_kept);
         let term = match (shape?, param) {
             (Shape::Each(list, Term::Bool(test)), Param::Tests)
-            | (Shape::List(list, Term::Bool(test)), Param::Tests) => Term::Many(list, test),
+            | (Shape::List(list, Term::Bool(test)), Param::Tests) => {
+                Term::Many(list, Each { test, kept })
+            }
             (Shape::Map(_) | Shape::One(_), Param::Tests) => return self.not_tests(spec, node),
             (shape, Param::Tests) => return self.not_compared(shape, node),
             (Shape::List(list, _), Param::Measured) => Term::Int(Int::Count(list)),
             (Shape::Map(map), Param::Map) => Term::Map(map),
             (Shape::Map(map), Param::Values) => every(&map),
-            (Shape::List(list, term), Param::Joined | Param::Values) => {
+            (Shape::List(list, term), Param::Joined | Param::Map | Param::Values) => {
                 Term::List(list, Box::new(term))
             }
             (Shape::List(list, term), Param::Part) if !self.is_first(&list) => {

@@ -9,7 +9,7 @@ mod literal;
 
 use super::ast::{Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Operand};
 use super::room::Room;
-use super::term::{Bytes, Int, Source, Term, Test, words};
+use super::term::{Bytes, Each, Int, Source, Term, Test, words};
 use super::token::{Atom, Span};
 use super::{Env, Error, FieldId, FieldSpec, Type};
 
@@ -59,6 +59,8 @@ struct Checker<'a> {
     key: bool,
     /// In `any` or `all`.
     many: bool,
+    /// The tests there that do not look at the list.
+    kept: Vec<Test>,
     room: Room,
     errors: Vec<Error>,
     reads: Reads,
@@ -83,6 +85,7 @@ impl<'a> Checker<'a> {
             env,
             key,
             many: false,
+            kept: Vec::new(),
             room: Room::new(),
             errors: Vec::new(),
             reads: Reads::default(),
@@ -169,8 +172,25 @@ impl<'a> Checker<'a> {
             Shape::Each(list, Term::Bool(test)) | Shape::List(list, Term::Bool(test)) => {
                 Some((Some(list), test))
             }
-            shape => self.single_test(shape, node).map(|test| (None, test)),
+            shape => {
+                let test = self.single_test(shape, node)?;
+                Some((None, self.keep(test, &node.span)?))
+            }
         }
+    }
+
+    /// Sets a test aside that is the same for every value of the list.
+    fn keep(&mut self, test: Test, span: &Span) -> Option<Test> {
+        if let Test::Const(_) | Test::Kept(_) = test {
+            return Some(test);
+        }
+        let at = self.kept.len();
+        if at == Each::MAX_KEPT {
+            let message = format!("more than {at} tests beside those of the list");
+            return self.fail_with(span, message, "move them out of `any(…)` or `all(…)`");
+        }
+        self.kept.push(test);
+        Some(Test::Kept(at))
     }
 
     fn operand(&mut self, operand: &Operand) -> Option<Shape> {

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use self::list::List;
 use super::json::{self, Step};
-use super::term::{Int, IntTest, Ip, IpTest, Source, Term, Test};
+use super::term::{Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
 pub(super) type Check = Box<dyn for<'a> Fn(&Context<'a>) -> bool + Send + Sync>;
@@ -26,6 +26,8 @@ type GetBytes = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Cow<'a, [u8]>> + Send
 pub(super) struct Context<'a> {
     facts: &'a dyn Facts,
     item: &'a [u8],
+    /// What came out of the tests that `any` or `all` keeps, a bit each.
+    kept: u64,
 }
 
 // === impl Context ===
@@ -34,7 +36,11 @@ impl<'a> Context<'a> {
     /// The facts, and no item.
     #[inline]
     pub(super) fn new(facts: &'a dyn Facts) -> Context<'a> {
-        Context { facts, item: &[] }
+        Context {
+            facts,
+            item: &[],
+            kept: 0,
+        }
     }
 
     /// The same facts with this item.
@@ -46,7 +52,32 @@ impl<'a> Context<'a> {
         Context {
             facts: self.facts,
             item,
+            kept: self.kept,
         }
+    }
+}
+
+/// The tests that are made once for a whole list.
+struct Kept(Box<[Check]>);
+
+// === impl Kept ===
+
+impl Kept {
+    fn new(tests: Vec<Test>) -> Kept {
+        Kept(tests.into_iter().map(test).collect())
+    }
+
+    /// Makes the tests; a later one may read what came out of those before it.
+    #[inline]
+    fn made<'a>(&self, context: &Context<'a>) -> Context<'a> {
+        let mut made = Context {
+            kept: 0,
+            ..*context
+        };
+        for (at, check) in self.0.iter().enumerate() {
+            made.kept |= u64::from(check(&made)) << at;
+        }
+        made
     }
 }
 
@@ -64,8 +95,9 @@ pub(super) fn test(test: Test) -> Check {
         Test::Bytes(term, test) => bytes::test(term, test),
         Test::Int(term, test) => int_test(term, test),
         Test::Ip(term, test) => ip_test(term, test),
-        Test::Any(source, inner) => any(source, *inner),
-        Test::All(source, inner) => all(source, *inner),
+        Test::Any(source, each) => any(source, *each),
+        Test::All(source, each) => all(source, *each),
+        Test::Kept(at) => Box::new(move |context| context.kept >> at & 1 == 1),
     }
 }
 
@@ -105,8 +137,8 @@ pub(super) fn value(term: Term) -> Get {
             Box::new(move |context| context.facts.bool(field).map(Value::Bool))
         }
         // The checker gives these no single value.
-        Term::List(..) | Term::Map(_) | Term::Regex(_) => Box::new(|_| None),
-        Term::Bool(inner) | Term::Many(_, inner) => {
+        Term::Many(..) | Term::List(..) | Term::Map(_) | Term::Regex(_) => Box::new(|_| None),
+        Term::Bool(inner) => {
             let inner = test(inner);
             Box::new(move |context| Some(Value::Bool(inner(context))))
         }
@@ -144,9 +176,10 @@ fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
         .map_err(Vec::into_boxed_slice)
 }
 
-fn any(source: Source, inner: Test) -> Check {
-    let (list, inner) = (List::new(source), test(inner));
+fn any(source: Source, each: Each) -> Check {
+    let (list, inner, kept) = (List::new(source), test(each.test), Kept::new(each.kept));
     Box::new(move |context| {
+        let context = &kept.made(context);
         let mut found = false;
         list.each(context, &mut |item| {
             found = inner(&context.at(item));
@@ -160,9 +193,10 @@ fn any(source: Source, inner: Test) -> Check {
     })
 }
 
-fn all(source: Source, inner: Test) -> Check {
-    let (list, inner) = (List::new(source), test(inner));
+fn all(source: Source, each: Each) -> Check {
+    let (list, inner, kept) = (List::new(source), test(each.test), Kept::new(each.kept));
     Box::new(move |context| {
+        let context = &kept.made(context);
         // A list that is missing fails the test; one without values does not.
         let mut holds = true;
         let there = list.each(context, &mut |item| {

@@ -4,23 +4,26 @@
 use super::Built;
 use crate::expr::json::Step;
 use crate::expr::replace::{Pattern, Replace};
-use crate::expr::term::{Bytes, BytesTest, Int, Ip, Source, Term, Test};
+use crate::expr::term::{Bytes, BytesTest, Each, Int, Ip, Source, Term, Test};
 use crate::expr::transform::Transform;
 use crate::expr::wildcard::Wildcard;
+
+/// A text, and the way to a value in it.
+type Path = (Vec<Term>, Box<[Step]>);
 
 /// As many parts as `split` may give.
 const MAX_PARTS: usize = 128;
 
 pub(super) fn any(args: Vec<Term>) -> Built {
     match one(args) {
-        Some(Term::Many(source, test)) => Ok(Term::Bool(Test::Any(source, Box::new(test)))),
+        Some(Term::Many(source, each)) => Ok(Term::Bool(Test::Any(source, Box::new(each)))),
         _ => unfit(),
     }
 }
 
 pub(super) fn all(args: Vec<Term>) -> Built {
     match one(args) {
-        Some(Term::Many(source, test)) => Ok(Term::Bool(Test::All(source, Box::new(test)))),
+        Some(Term::Many(source, each)) => Ok(Term::Bool(Test::All(source, Box::new(each)))),
         _ => unfit(),
     }
 }
@@ -29,7 +32,7 @@ pub(super) fn all(args: Vec<Term>) -> Built {
 pub(super) fn has_key(args: Vec<Term>) -> Built {
     match one(args) {
         Some(Term::List(entry, _)) => {
-            let there = Box::new(Test::Const(true));
+            let there = Each::of(Test::Const(true));
             Ok(Term::Bool(Test::Any(entry, there)))
         }
         _ => unfit(),
@@ -42,7 +45,7 @@ pub(super) fn has_value(args: Vec<Term>) -> Built {
         (Some(Term::List(source, each)), Some(Term::Bytes(Bytes::Literal(value)))) => match *each {
             Term::Bytes(each) => {
                 let equal = Test::Bytes(each, BytesTest::Eq(value));
-                Ok(Term::Bool(Test::Any(source, Box::new(equal))))
+                Ok(Term::Bool(Test::Any(source, Each::of(equal))))
             }
             _ => Err((0, "`has_value` looks for a string among strings".into())),
         },
@@ -179,7 +182,7 @@ pub(super) fn jwt_claim(args: Vec<Term>) -> Built {
 }
 
 /// The first argument, and the others as steps.
-fn path(args: Vec<Term>) -> Result<(Vec<Term>, Box<[Step]>), (usize, String)> {
+fn path(args: Vec<Term>) -> Result<Path, (usize, String)> {
     let mut args = args.into_iter();
     let text = args.next().into_iter().collect();
     let steps = args.enumerate().map(|(at, term)| match term {

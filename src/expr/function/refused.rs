@@ -7,7 +7,7 @@ const ROWS: &[(&str, &str)] = &[
     ("encode_base64", "compare `decode_base64(…)` of the other side"),
     ("is_timed_hmac_valid_v0", "`jwt_claim(…)` reads a token, but let the origin verify it"),
     ("remove_query_args", "`http.request.uri.args[\"name\"]`, or `regex_replace` of `http.request.uri.query`"),
-    ("sha256", "compare the value itself; counters and logs hash secrets by themselves"),
+    ("sha256", "compare the value itself"),
     ("uuidv4", "`http.request.id`"),
 ];
 

@@ -10,12 +10,14 @@
 //!
 //! Depth is counted, so that hostile input cannot exhaust the stack; long chains are flat.
 
+mod mistake;
 mod operand;
+
+use mistake::{error, unknown_operator};
 
 use super::Error;
 use super::ast::{Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right};
 use super::lex::lex;
-use super::suggest::nearest;
 use super::text::{Reader, decode};
 use super::token::{Kind, Span, Token};
 
@@ -35,7 +37,16 @@ pub(super) fn predicate(source: &str) -> Result<Node, Vec<Error>> {
 
 /// Parses a whole expression as a value.
 pub(super) fn value(source: &str) -> Result<Operand, Vec<Error>> {
-    whole(source, |parser| parser.operand())
+    whole(source, |parser| {
+        let value = parser.operand()?;
+        let (at, span) = (parser.at, parser.here());
+        if let Ok(Some(_)) = parser.operator() {
+            let help = Some("a part of a key is a field or a function of fields");
+            return Err(error(span, "a value is wanted, not a test", help));
+        }
+        parser.at = at;
+        Ok(value)
+    })
 }
 
 fn whole<T>(source: &str, rule: fn(&mut Parser) -> Parsed<T>) -> Result<T, Vec<Error>> {
@@ -354,29 +365,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn unknown_operator(span: Span, word: &str) -> Error {
-    let words = Op::SPELLINGS
-        .iter()
-        .map(|(word, _)| *word)
-        .chain(["and", "or", "xor"]);
-    match nearest(&word.to_ascii_lowercase(), words) {
-        Some(near) => error(
-            span,
-            format!("unknown operator `{word}`; did you mean `{near}`?"),
-            None,
-        ),
-        None => error(span, format!("unknown operator `{word}`"), None),
-    }
-}
-
 fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word) || Op::spelt(word).is_some()
-}
-
-fn error(span: Span, message: impl Into<String>, help: Option<&str>) -> Error {
-    Error {
-        span,
-        message: message.into(),
-        help: help.map(str::to_owned),
-    }
 }

@@ -103,6 +103,7 @@ impl Parser<'_> {
         if self.take("*") {
             return Ok(IndexKind::Every);
         }
+        let span = self.found();
         let literal = self.literal(Reader::Plain)?.map(|literal| literal.kind);
         let at = match literal {
             Some(LiteralKind::Text { bytes, .. }) => return Ok(IndexKind::Name(bytes)),
@@ -111,6 +112,6 @@ impl Parser<'_> {
         };
         let help = Some("write `[\"name\"]`, `[0]` or `[*]`");
         at.map(IndexKind::At)
-            .ok_or_else(|| error(self.found(), "this cannot be an index", help))
+            .ok_or_else(|| error(span, "this cannot be an index", help))
     }
 }

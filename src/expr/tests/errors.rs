@@ -19,7 +19,7 @@ const PREDICATES: &[(&str, &str, &str)] = &[
     (r#"split(http.host, ".", 2) eq "x""#, r#"split(http.host, ".", 2)"#, "`split(http.host, \".\", 2)` is a list"),
     (r#"any(split(http.request.headers["x"][*], ",")[*] eq "x")"#, r#"split(http.request.headers["x"][*], ",")"#, "`split` of many values would be a list of lists"),
     (r#"join(http.host, ",") eq "x""#, "http.host", "`join` takes a list here; `http.host` is a string"),
-    ("sha256(http.host) eq \"x\"", "sha256", "Cloudflare's `sha256` does not exist here; nearest: compare the value itself; counters and logs hash secrets by themselves"),
+    ("sha256(http.host) eq \"x\"", "sha256", "Cloudflare's `sha256` does not exist here; nearest: compare the value itself"),
     ("ip.src in $cf.vpn", "$cf.vpn", "only Cloudflare keeps the list `$cf.vpn`"),
     ("ip.src in $offce", "$offce", "unknown list `$offce`; did you mean `$office`?"),
     ("ip.src in $zzzzzzzzzz", "$zzzzzzzzzz", "unknown list `$zzzzzzzzzz`"),
@@ -73,7 +73,7 @@ const PREDICATES: &[(&str, &str, &str)] = &[
     (r#"http.request.headers[0] eq "y""#, "[0]", "`http.request.headers` is a map"),
     (r#"http.request.headers.names["x"] eq "y""#, "[\"x\"]", "`http.request.headers.names` is a list and has no names"),
     (r#"http.host[0] eq "y""#, "[0]", "`http.host` is a string and has no parts"),
-    (r#"http.request.headers[1..2] eq "y""#, "]", "this cannot be an index"),
+    (r#"http.request.headers[1..2] eq "y""#, "1..2", "this cannot be an index"),
     // Literals.
     (r#"http.host eq "abc"#, "\"abc", "this string is never closed"),
     (r##"http.host eq r#"abc""##, "r#\"abc\"", "this string is never closed"),
@@ -130,7 +130,7 @@ const SCALARS: &[(&str, &str, &str)] = &[
     ("http.request.headers.names", "http.request.headers.names", "`http.request.headers.names` is a list"),
     (r#"http.request.headers["x"][*]"#, r#"http.request.headers["x"][*]"#, "`http.request.headers[\"x\"][*]` has many values"),
     (r#""x""#, "\"x\"", "this reads no field, so it is the same for everyone"),
-    (r#"http.host eq "x""#, "eq", "the expression should end here"),
+    (r#"http.host eq "x""#, "eq", "a value is wanted, not a test"),
     ("ip.scr", "ip.scr", "unknown field `ip.scr`; did you mean `ip.src`?"),
 ];
 

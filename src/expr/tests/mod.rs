@@ -1,11 +1,13 @@
 //! A small scheme and map-backed facts; the tests proper are beside.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod bounds;
 mod compiled;
 mod errors;
 mod explained;
 mod lists;
 mod naive;
+mod parts;
 mod random;
 mod truths;
 

@@ -4,9 +4,14 @@
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
+mod functions;
+
+pub(super) use functions::{encode, json_int, json_text};
+
 use super::super::ast::{
     Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right,
 };
+use super::super::json::Step;
 use super::super::token::Atom;
 use super::super::{Facts, Scheme, Type};
 use super::{Sample, Small, lists};
@@ -19,7 +24,11 @@ enum V {
     B(bool),
     /// A list, and whether a named entry was not there.
     L(Vec<V>, bool),
+    /// Each value of a list, after `[*]`.
+    E(Vec<V>, bool),
     Map(u16, bool),
+    /// A value of a list that a function could not give.
+    Gone,
 }
 
 /// Whether `node` holds for `facts`.
@@ -29,29 +38,63 @@ pub(super) fn holds(node: &Node, facts: &Sample) -> bool {
 
 fn eval(node: &Node, facts: &Sample) -> Option<V> {
     Some(match &node.kind {
-        NodeKind::Not(inner) => V::B(!holds(inner, facts)),
+        NodeKind::Not(inner) => map(truth(inner, facts), |value| !value),
         NodeKind::Join(logic, nodes) => {
-            let mut values = nodes.iter().map(|node| holds(node, facts));
-            V::B(match logic {
-                Logic::And => values.all(|value| value),
-                Logic::Or => values.any(|value| value),
-                Logic::Xor => values.filter(|value| *value).count() % 2 == 1,
-            })
+            let parts: Vec<V> = nodes.iter().map(|node| truth(node, facts)).collect();
+            joined(*logic, &parts)
         }
         NodeKind::Compare {
             left, op, right, ..
         } => match operand(left, facts) {
-            Some(V::L(items, gone)) => {
+            Some(V::L(items, gone) | V::E(items, gone)) => {
                 let items = items
                     .into_iter()
                     .map(|item| V::B(compare(&item, *op, right)));
-                V::L(items.collect(), gone)
+                V::E(items.collect(), gone)
             }
             Some(value) => V::B(compare(&value, *op, right)),
             None => V::B(false),
         },
         NodeKind::Alone(one) => return operand(one, facts),
     })
+}
+
+/// True or false, or a list of them.
+fn truth(node: &Node, facts: &Sample) -> V {
+    eval(node, facts).unwrap_or(V::B(false))
+}
+
+fn map(value: V, change: fn(bool) -> bool) -> V {
+    match value {
+        V::L(items, gone) | V::E(items, gone) => V::E(
+            items.into_iter().map(|item| map(item, change)).collect(),
+            gone,
+        ),
+        value => V::B(change(value == V::B(true))),
+    }
+}
+
+/// All lists have one length; what is no list is the same beside each of their values.
+fn joined(logic: Logic, parts: &[V]) -> V {
+    let list = parts.iter().find_map(|part| match part {
+        V::L(items, gone) | V::E(items, gone) => Some((items.len(), *gone)),
+        _ => None,
+    });
+    let at = |index: usize| {
+        let mut values = parts.iter().map(|part| match part {
+            V::L(items, _) | V::E(items, _) => items[index] == V::B(true),
+            part => *part == V::B(true),
+        });
+        V::B(match logic {
+            Logic::And => values.all(|value| value),
+            Logic::Or => values.any(|value| value),
+            Logic::Xor => values.filter(|value| *value).count() % 2 == 1,
+        })
+    };
+    match list {
+        Some((len, gone)) => V::E((0..len).map(at).collect(), gone),
+        None => at(0),
+    }
 }
 
 fn operand(operand: &Operand, facts: &Sample) -> Option<V> {
@@ -65,18 +108,22 @@ fn operand(operand: &Operand, facts: &Sample) -> Option<V> {
         Base::Field(name) => field(name, facts)?,
         Base::Call { name, args, .. } => {
             let args: Vec<Option<V>> = args.iter().map(|arg| eval(arg, facts)).collect();
-            call(name, &args)?
+            match (&**name, &args[0]) {
+                ("has_key", Some(V::Map(id, fold))) => {
+                    let name = string(args[1].as_ref()?);
+                    V::B(!each(facts, *id, Some(&folded(&name, *fold))).is_empty())
+                }
+                ("has_value", Some(V::Map(id, _))) => {
+                    V::B(each(facts, *id, None).contains(args[1].as_ref()?))
+                }
+                _ => call(name, &args)?,
+            }
         }
     };
     for index in &operand.path {
         value = match (value, &index.kind) {
             (V::Map(id, fold), IndexKind::Name(name)) => {
-                let name = if fold {
-                    name.to_ascii_lowercase()
-                } else {
-                    name.to_vec()
-                };
-                let values = each(facts, id, Some(&name));
+                let values = each(facts, id, Some(&folded(name, fold)));
                 let gone = values.is_empty();
                 V::L(values, gone)
             }
@@ -87,12 +134,22 @@ fn operand(operand: &Operand, facts: &Sample) -> Option<V> {
                 } else {
                     i64::from(*at)
                 };
-                items.get(usize::try_from(at).ok()?)?.clone()
+                let item = items.get(usize::try_from(at).ok()?)?.clone();
+                Some(item).filter(|item| *item != V::Gone)?
             }
+            (V::L(items, gone), IndexKind::Every) => V::E(items, gone),
             (value, _) => value,
         }
     }
     Some(value)
+}
+
+fn folded(name: &[u8], fold: bool) -> Vec<u8> {
+    if fold {
+        name.to_ascii_lowercase()
+    } else {
+        name.to_vec()
+    }
 }
 
 fn field(name: &str, facts: &Sample) -> Option<V> {
@@ -117,21 +174,147 @@ fn each(facts: &Sample, id: u16, name: Option<&[u8]>) -> Vec<V> {
 }
 
 fn call(name: &str, args: &[Option<V>]) -> Option<V> {
-    let first = args[0].clone()?;
-    match (name, first) {
-        ("any", V::L(items, _)) => Some(V::B(items.contains(&V::B(true)))),
-        ("all", V::L(items, gone)) => Some(V::B(!gone && !items.contains(&V::B(false)))),
-        // The generated expressions call `len` of a list only with `[*]`.
-        (_, V::L(items, gone)) => {
-            let map = |item| call(name, &[&[Some(item)], &args[1..]].concat());
-            Some(V::L(items.into_iter().filter_map(map).collect(), gone))
+    if name == "concat" {
+        return concat(args);
+    }
+    let first = match (name, args[0].clone()) {
+        ("split", None) => return Some(V::L(Vec::new(), true)),
+        (_, first) => first?,
+    };
+    let rest: Vec<&V> = args[1..].iter().flatten().collect();
+    let text = |at: usize| string(rest[at]);
+    Some(match (name, first) {
+        ("any", V::L(items, _) | V::E(items, _)) => V::B(items.contains(&V::B(true))),
+        ("all", V::L(items, gone) | V::E(items, gone)) => {
+            V::B(!gone && items.iter().all(|item| *item == V::B(true)))
         }
-        ("lower", V::S(text)) => Some(V::S(text.to_ascii_lowercase())),
-        ("upper", V::S(text)) => Some(V::S(text.to_ascii_uppercase())),
-        ("len", V::S(text)) => Some(V::I(text.len() as i64)),
-        ("starts_with", V::S(text)) => Some(V::B(text.starts_with(&string(args[1].as_ref()?)))),
-        ("ends_with", V::S(text)) => Some(V::B(text.ends_with(&string(args[1].as_ref()?)))),
+        ("has_value", V::L(items, _)) => V::B(items.contains(&V::S(text(0)))),
+        ("join", V::L(_, true)) => return None,
+        ("join", V::L(items, _)) => {
+            let items = items.iter().filter(|item| **item != V::Gone).map(string);
+            V::S(items.collect::<Vec<_>>().join(&*text(0)))
+        }
+        ("len", V::L(_, true)) => return None,
+        ("len", V::L(items, _)) => V::I(items.len() as i64),
+        (_, V::E(items, gone)) => {
+            let each = |item| call(name, &[&[Some(item)], &args[1..]].concat());
+            let items = items.into_iter().map(|item| match item {
+                V::Gone => V::Gone,
+                item => each(item).unwrap_or(V::Gone),
+            });
+            V::L(items.collect(), gone)
+        }
+        ("lower", V::S(text)) => V::S(text.to_ascii_lowercase()),
+        ("upper", V::S(text)) => V::S(text.to_ascii_uppercase()),
+        ("len", V::S(text)) => V::I(text.len() as i64),
+        ("starts_with", V::S(value)) => V::B(value.starts_with(&text(0))),
+        ("ends_with", V::S(value)) => V::B(value.ends_with(&text(0))),
+        ("to_string", value) => V::S(shown(&value)),
+        ("substring", V::S(value)) => V::S(substring(&value, &rest)),
+        ("remove_bytes", V::S(mut value)) => {
+            value.retain(|byte| !text(0).contains(byte));
+            V::S(value)
+        }
+        ("url_decode", V::S(value)) => V::S(functions::url_decode(
+            &value,
+            rest.first().map(|options| string(options)),
+        )),
+        ("decode_base64", V::S(value)) => V::S(functions::decode_base64(&value)?),
+        ("lookup_json_string", V::S(value)) => {
+            V::S(json_text(std::str::from_utf8(&value).ok()?, &steps(&rest))?.into_bytes())
+        }
+        ("lookup_json_integer", V::S(value)) => {
+            V::I(json_int(std::str::from_utf8(&value).ok()?, &steps(&rest))?)
+        }
+        ("jwt_claim", V::S(value)) => V::S(functions::jwt_claim(&value, &steps(&rest))?),
+        ("regex_replace", V::S(value)) => {
+            V::S(functions::regex_replace(&value, &text(0), &text(1)))
+        }
+        ("wildcard_replace", V::S(value)) => V::S(functions::wildcard_replace(
+            &value,
+            &text(0),
+            &text(1),
+            rest.len() < 3,
+        )),
+        ("split", V::S(value)) => {
+            let limit = rest.get(1).map_or(128, |limit| number(limit)) as usize;
+            V::L(
+                functions::split(&value, &text(0), limit)
+                    .into_iter()
+                    .map(V::S)
+                    .collect(),
+                false,
+            )
+        }
+        ("cidr", V::A(ip)) => V::A(functions::network(
+            ip,
+            number(rest[0]) as u8,
+            number(rest[1]) as u8,
+        )),
+        ("cidr6", V::A(ip)) => V::A(functions::network(ip, 32, number(rest[0]) as u8)),
         (name, first) => panic!("{name} {first:?}"),
+    })
+}
+
+fn concat(args: &[Option<V>]) -> Option<V> {
+    if let Some(Some(V::E(items, gone))) = args.first() {
+        // Value by value.
+        let each = |item: &V| match item {
+            V::Gone => concat(&[&[None], &args[1..]].concat()),
+            item => concat(&[&[Some(item.clone())], &args[1..]].concat()),
+        };
+        return Some(V::L(
+            items
+                .iter()
+                .map(|item| each(item).unwrap_or(V::Gone))
+                .collect(),
+            *gone,
+        ));
+    }
+    let there: Vec<&V> = args.iter().flatten().collect();
+    if let Some(V::L(..)) = there.first() {
+        let lists = there.iter().map(|list| match list {
+            V::L(items, gone) => (items.clone(), *gone),
+            other => panic!("{other:?}"),
+        });
+        let gone = lists.clone().all(|(_, gone)| gone);
+        let items = lists.flat_map(|(items, _)| items);
+        return Some(V::L(items.filter(|item| *item != V::Gone).collect(), gone));
+    }
+    (!there.is_empty()).then(|| V::S(there.iter().flat_map(|value| shown(value)).collect()))
+}
+
+fn shown(value: &V) -> Vec<u8> {
+    match value {
+        V::S(text) => text.clone(),
+        V::I(int) => int.to_string().into_bytes(),
+        V::A(ip) => ip.to_string().into_bytes(),
+        V::B(value) => value.to_string().into_bytes(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn substring(value: &[u8], ends: &[&V]) -> Vec<u8> {
+    let len = value.len() as i64;
+    let place = |at: i64| (if at < 0 { len + at } else { at }).clamp(0, len) as usize;
+    let from = place(number(ends[0]));
+    let to = ends.get(1).map_or(value.len(), |end| place(number(end)));
+    value[from..to.max(from)].to_vec()
+}
+
+fn steps(values: &[&V]) -> Vec<Step> {
+    let step = |value: &&V| match value {
+        V::S(name) => Step::Name((**name).into()),
+        V::I(at) => Step::At(*at as usize),
+        other => panic!("{other:?}"),
+    };
+    values.iter().map(step).collect()
+}
+
+fn number(value: &V) -> i64 {
+    match value {
+        V::I(int) => *int,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -143,6 +326,9 @@ fn string(value: &V) -> Vec<u8> {
 }
 
 fn compare(left: &V, op: Op, right: &Right) -> bool {
+    if *left == V::Gone {
+        return false;
+    }
     match right {
         Right::Set(items) => items.iter().any(|item| is_in(left, item)),
         Right::List { name, .. } => match (lists().get(name).unwrap(), left) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::set::{IntSet, IpSet};
-use super::super::{explain, parse, predicate, scalar};
+use super::super::{explain, parse, predicate, print, scalar};
 use super::{Sample, naive, with_env};
 
 /// Pieces that make garbage look like the language.
@@ -51,20 +51,51 @@ const PIECES: &[&str] = &[
 ];
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
+    let plain = prop_oneof![
         Just("http.request.method"),
         Just("http.host"),
         Just("http.referer"),
-        Just("lower(http.host)"),
-        Just("upper(http.host)"),
-        Just("lower(upper(http.request.method))"),
+        Just("http.user_agent"),
         Just("http.request.headers[\"A\"][0]"),
         Just("http.request.headers[\"a\"][-1]"),
         Just("http.request.cookies[\"A\"][0]"),
         Just("http.request.headers.names[1]"),
         Just("lower(http.request.headers[\"a\"][*])[0]"),
-    ]
-    .prop_map(str::to_owned)
+        Just("decode_base64(http.request.headers[\"a\"][*])[0]"),
+        Just("split(http.host, \".\")[0]"),
+        Just("split(http.host, \"1\", 2)[-1]"),
+        Just("to_string(ip.src.asnum)"),
+        Just("to_string(cidr(ip.src, 24, 64))"),
+        Just("to_string(ssl)"),
+        Just("join(http.request.headers[\"a\"], \"-\")"),
+        Just("join(split(http.host, \".\"), \"\")"),
+        Just("join(lookup_json_string(http.request.headers[\"a\"][*], 0), \".\")"),
+        Just("concat(http.request.headers[\"a\"], http.request.cookies[\"a\"])[1]"),
+    ];
+    let plain = plain.prop_map(str::to_owned);
+    plain.prop_recursive(3, 6, 2, |inner| changed(inner.boxed()))
+}
+
+/// Functions of a string that give a string.
+fn changed(inner: BoxedStrategy<String>) -> impl Strategy<Value = String> {
+    (inner, 0..16, -3i64..4, -3i64..4).prop_map(|(inner, pick, from, to)| match pick {
+        0 => format!("lower({inner})"),
+        1 => format!("upper({inner})"),
+        2 => format!("substring({inner}, {from})"),
+        3 => format!("substring({inner}, {from}, {to})"),
+        4 => format!("remove_bytes({inner}, \"a.\")"),
+        5 => format!("url_decode({inner})"),
+        6 => format!("url_decode({inner}, \"ur\")"),
+        7 => format!("decode_base64({inner})"),
+        8 => format!("lookup_json_string({inner}, \"a\")"),
+        9 => format!("lookup_json_string({inner}, {})", from.unsigned_abs()),
+        10 => format!("jwt_claim({inner}, \"a\")"),
+        11 => format!("regex_replace({inner}, \"(a|1)+(b?)\", \"<${{2}}$$${{1}}>\")"),
+        12 => format!("wildcard_replace({inner}, \"*a*.*\", \"${{3}}-${{1}}\")"),
+        13 => format!("wildcard_replace({inner}, \"A*\", \"${{1}}a\", \"s\")"),
+        14 => format!("concat({inner}, \".\", http.referer, ip.src.asnum)"),
+        _ => format!("concat(http.referer, {inner})"),
+    })
 }
 
 fn many() -> impl Strategy<Value = String> {
@@ -75,13 +106,40 @@ fn many() -> impl Strategy<Value = String> {
         Just("http.request.cookies[\"b\"][*]"),
         Just("lower(http.request.headers[\"a\"][*])[*]"),
         Just("upper(http.request.headers.names[*])[*]"),
+        Just("decode_base64(http.request.headers[\"a\"][*])[*]"),
+        Just("lookup_json_string(http.request.cookies[\"b\"][*], \"a\")[*]"),
+        Just("concat(http.request.headers[\"a\"][*], \"-\", http.host)[*]"),
+        Just("regex_replace(http.request.headers[*][*], \"[ab]\", \"\")[*]"),
+        Just("split(http.host, \".\")[*]"),
+        Just("split(http.request.headers[\"a\"][0], \"1\", 2)[*]"),
+        Just("concat(http.request.headers[\"a\"], http.request.cookies[\"b\"])[*]"),
+        Just("concat(lower(http.request.headers[\"a\"][*]), split(http.host, \".\"))[*]"),
     ]
     .prop_map(str::to_owned)
 }
 
+/// Tests of many values under one connective, all of one list, some of the request beside them.
+fn many_joined() -> impl Strategy<Value = String> {
+    let tests = many().prop_flat_map(|list| prop::collection::vec(of_text(Just(list)), 1..4));
+    (
+        tests,
+        prop::option::of(other()),
+        0usize..3,
+        any::<[bool; 4]>(),
+    )
+        .prop_map(|(mut tests, beside, logic, turned)| {
+            tests.extend(beside);
+            let turned = tests.iter().zip(turned);
+            let tests: Vec<String> = turned
+                .map(|(test, turned)| format!("{}{test}", if turned { "not " } else { "" }))
+                .collect();
+            tests.join([" and ", " or ", " xor "][logic])
+        })
+}
+
 /// Compares `left`, a string; literals without letters keep `lower` and `upper` possible.
 fn of_text(left: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    (left, "[.1]{0,2}", "[ab.1]{0,2}", "[AB*.]{0,4}", 0..12).prop_map(
+    (left, "[.1]{0,2}", "[ab.1]{0,2}", "[AB*.]{0,4}", 0..15).prop_map(
         |(left, plain, free, wild, pick)| match pick {
             0 => format!("{left} eq \"{plain}\""),
             1 => format!("{left} ne \"{plain}\""),
@@ -94,6 +152,9 @@ fn of_text(left: impl Strategy<Value = String>) -> impl Strategy<Value = String>
             8 => format!("{left} matches \"^{free}[ab]?\""),
             9 => format!("starts_with({left}, \"{free}\")"),
             10 => format!("ends_with({left}, \"{free}\")"),
+            11 => format!("lookup_json_integer({left}, \"a\") ge -1"),
+            12 => format!("lookup_json_integer({left}, 0) in {{-2..2}}"),
+            13 => format!("{left} strict wildcard \"*{plain}*\""),
             _ => format!("len({left}) gt 1"),
         },
     )
@@ -128,11 +189,32 @@ fn other() -> impl Strategy<Value = String> {
         Just("ssl ne false"),
         Just("true")
     ];
-    prop_oneof![int, ip, flag.prop_map(str::to_owned)]
+    let whole = prop_oneof![
+        Just("len(http.request.headers[\"a\"]) gt 1"),
+        Just("len(split(http.host, \".\")) eq 2"),
+        Just("len(concat(http.request.headers[\"a\"], http.request.cookies[\"b\"])) gt 1"),
+        Just("len(decode_base64(http.request.headers[\"a\"][*])) eq 1"),
+        Just("has_key(http.request.headers, \"A\")"),
+        Just("has_key(http.request.cookies, \"A\")"),
+        Just("has_value(http.request.headers, \"a\")"),
+        Just("has_value(http.request.headers.names, \"a\")"),
+        Just("has_value(http.request.cookies[\"b\"], \"\")"),
+        Just("has_value(lower(http.request.headers[\"a\"][*]), \"a\")"),
+        Just("has_value(split(http.host, \".\"), \"a\")"),
+        Just("cidr(ip.src, 30, 64) eq 10.0.0.0"),
+        Just("cidr6(ip.peer, 127) eq ::2"),
+    ];
+    prop_oneof![
+        int,
+        ip,
+        flag.prop_map(str::to_owned),
+        whole.prop_map(str::to_owned)
+    ]
 }
 
 pub(super) fn expression() -> impl Strategy<Value = String> {
-    let each = of_text(many()).prop_flat_map(|test| {
+    let each = prop_oneof![of_text(many()), many_joined()];
+    let each = each.prop_flat_map(|test| {
         prop_oneof![Just(format!("any({test})")), Just(format!("all({test})"))]
     });
     let leaf = prop_oneof![of_text(text()), each, other()];
@@ -150,12 +232,38 @@ pub(super) fn expression() -> impl Strategy<Value = String> {
     })
 }
 
+/// A value that some function can make something of.
+fn value() -> impl Strategy<Value = String> {
+    let json = prop_oneof![
+        "\\{\"a\": ?(\"[ab.1]{0,2}\"|-?[1-3]|null|true|1\\.0)\\}",
+        "\\[(\"[ab.1]{0,2}\"|-?[1-3]), ?[1-3]\\]",
+        "\\{\"a\":\"a\",\"a\":\"\\\\u0062\"\\}",
+    ];
+    let token = json.clone().prop_map(|json| {
+        format!(
+            "Bearer e30.{}.x",
+            naive::encode(json.as_bytes(), true, false)
+        )
+    });
+    let encoded = json
+        .clone()
+        .prop_map(|json| naive::encode(json.as_bytes(), false, true));
+    prop_oneof![
+        8 => "[abAB.1*]{0,4}".boxed(),
+        2 => "[ab%+u21064]{0,8}".boxed(),
+        2 => json.boxed(),
+        1 => token.boxed(),
+        1 => encoded.boxed(),
+    ]
+}
+
 prop_compose! {
     pub(super) fn facts()(
         method in prop::option::of("[abAB.1*]{0,4}"),
-        host in prop::option::of("[abAB.1*]{0,4}"),
-        headers in prop::collection::vec(("[ab]", "[abAB.1*]{0,3}"), 0..4),
-        cookies in prop::collection::vec(("[abAB]", "[abAB.1*]{0,3}"), 0..3),
+        host in prop::option::of(value()),
+        agent in prop::option::of(value()),
+        headers in prop::collection::vec(("[ab]", value()), 0..4),
+        cookies in prop::collection::vec(("[abAB]", value()), 0..3),
         asnum in prop::option::of(-2i64..5),
         code in prop::option::of(-2i64..5),
         src in prop::option::of(0u8..5),
@@ -170,6 +278,7 @@ prop_compose! {
         let names: Vec<(&str, &str)> = headers.iter().map(|(name, _)| ("", &**name)).collect();
         sample = sample.list("http.request.headers.names", &names);
         if let Some(value) = method { sample = sample.bytes("http.request.method", value.as_bytes()) }
+        if let Some(value) = agent { sample = sample.bytes("http.user_agent", value.as_bytes()) }
         if let Some(value) = host { sample = sample.bytes("http.host", value.as_bytes()) }
         if let Some(value) = asnum { sample = sample.int("ip.src.asnum", value) }
         if let Some(value) = code { sample = sample.int("http.response.code", value) }
@@ -178,6 +287,13 @@ prop_compose! {
         if let Some(value) = ssl { sample = sample.bool("ssl", value) }
         sample
     }
+}
+
+/// The tree without the places.
+fn bare(node: &impl std::fmt::Debug) -> String {
+    let spans = regex::Regex::new(r"\b\d+\.\.\d+\b").unwrap();
+    let shown = format!("{node:?}");
+    spans.replace_all(&shown, "_").into_owned()
 }
 
 proptest! {
@@ -223,6 +339,35 @@ proptest! {
                 assert_eq!(compiled.test(sample), naive::holds(&node, sample), "{source}\n{sample:?}");
             }
         });
+    }
+
+    #[test]
+    fn what_is_printed_parses_to_the_same_tree(source in expression()) {
+        if let Ok(node) = parse::predicate(&source) {
+            let printed = print::test(&node);
+            let again = parse::predicate(&printed).unwrap_or_else(|errors| panic!("{printed}: {errors:?}"));
+            prop_assert_eq!(bare(&node), bare(&again), "{}\n{}", source, printed);
+        }
+    }
+
+    #[test]
+    fn strings_of_any_bytes_are_printed_so_that_they_parse(
+        bytes in prop::collection::vec(any::<u8>(), 0..12),
+        regex in "[a\"#\\\\é\\n*]{0,8}",
+        op in 0..4,
+    ) {
+        let hex: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        let hashes = "#".repeat(9);
+        let source = match op {
+            0 => format!("http.host eq \"{hex}\""),
+            1 => format!("http.host wildcard \"{hex}\""),
+            2 => format!("http.request.headers[\"{hex}\"][0] in {{\"{hex}\" r{hashes}\"{regex}\"{hashes}}}"),
+            _ => format!("http.host matches r{hashes}\"{regex}\"{hashes}"),
+        };
+        let node = parse::predicate(&source).unwrap();
+        let printed = print::test(&node);
+        let again = parse::predicate(&printed).unwrap_or_else(|errors| panic!("{printed}: {errors:?}"));
+        prop_assert_eq!(bare(&node), bare(&again), "{}\n{}", source, printed);
     }
 
     #[test]

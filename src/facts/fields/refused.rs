@@ -11,9 +11,13 @@ enum Filler {
     Body,
     /// No database that the gateway reads holds it.
     Database,
+    /// It is about packets, which the gateway never sees.
+    Packets,
+    /// It can be had, but in another way.
+    Otherwise,
 }
 
-use Filler::{Body, Cloudflare, Database};
+use Filler::{Body, Cloudflare, Database, Otherwise, Packets};
 
 /// The first row that fits counts.
 #[rustfmt::skip] // a row a line
@@ -43,6 +47,30 @@ const ROWS: &[Row] = &[
     ("cf.tls_ciphers_sha1", Cloudflare, "`tls.ja4`"),
     ("cf.worker.", Cloudflare, "`http.request.headers[\"…\"]`"),
     ("cf.", Cloudflare, "the fields that `lockgate fields` lists"),
+    ("http.request.accepted_languages", Otherwise, "`http.request.headers[\"accept-language\"][0]`"),
+    ("http.request.jwt.claims.", Otherwise, "`jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")`"),
+    ("http.request.headers.truncated", Otherwise, "nothing: a request with too many headers is refused"),
+    ("http.response.1xxx_code", Cloudflare, "`upstream.error`"),
+    ("raw.http.request.uri.args", Otherwise, "`http.request.uri.args` or `raw.http.request.uri.query`"),
+    ("raw.http.request.uri.args.", Otherwise, "`http.request.uri.args` or `raw.http.request.uri.query`"),
+    ("raw.http.request.method", Otherwise, "`http.request.method`"),
+    ("raw.http.request.version", Otherwise, "`http.request.version`"),
+    ("raw.http.request.cookies", Otherwise, "`http.request.cookies`"),
+    ("icmp", Packets, "`ip.src`"),
+    ("icmp.", Packets, "`ip.src`"),
+    ("tcp", Packets, "`ip.peer`"),
+    ("tcp.", Packets, "`ip.peer`"),
+    ("udp", Packets, "`ip.peer`"),
+    ("udp.", Packets, "`ip.peer`"),
+    ("sip", Packets, "`ip.peer`"),
+    ("ip.dst", Packets, "`http.host`"),
+    ("ip.dst.", Packets, "`http.host`"),
+    ("ip.hdr_len", Packets, "`ip.src`"),
+    ("ip.len", Packets, "`http.request.body.size`"),
+    ("ip.opt.", Packets, "`ip.src`"),
+    ("ip.proto", Packets, "`ip.src`"),
+    ("ip.proto.", Packets, "`ip.src`"),
+    ("ip.ttl", Packets, "`ip.src`"),
     ("http.request.body.raw", Body, "`http.request.body.size`"),
     ("http.request.body.form", Body, "`http.request.body.size`"),
     ("http.request.body.form.", Body, "`http.request.body.size`"),
@@ -86,6 +114,8 @@ pub fn why(name: &str) -> Option<String> {
         Cloudflare => format!("only Cloudflare can fill `{name}`; nearest: {nearest}"),
         Body => format!("`{name}` is in the body, which is passed on unread; nearest: {nearest}"),
         Database => format!("no database here holds `{name}`; nearest: {nearest}"),
+        Packets => format!("`{name}` is about packets, and rules see requests; nearest: {nearest}"),
+        Otherwise => format!("`{name}` does not exist here; nearest: {nearest}"),
     })
 }
 

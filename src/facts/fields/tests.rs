@@ -35,12 +35,12 @@ fn the_fields_of_the_language() {
         (
             Type::Bytes,
             Phase::Request,
-            "http.request.method http.request.version http.request.full_uri http.request.uri http.request.uri.path http.request.uri.path.extension http.request.uri.query http.host http.referer http.user_agent http.cookie http.x_forwarded_for raw.http.request.uri.path raw.http.request.uri.query http.request.route http.request.id ip.src.country ip.src.continent ip.geoip.country ip.geoip.continent tls.version tls.cipher tls.sni tls.alpn tls.ja3 tls.ja3_raw tls.ja4 cf.tls_version cf.tls_cipher cf.bot_management.ja3_hash cf.bot_management.ja4",
+            "http.request.method http.request.version http.request.full_uri http.request.uri http.request.uri.path http.request.uri.path.extension http.request.uri.query http.host http.referer http.user_agent http.cookie http.x_forwarded_for raw.http.request.full_uri raw.http.request.uri raw.http.request.uri.path raw.http.request.uri.path.extension raw.http.request.uri.query http.request.route http.request.id ip.src.country ip.src.continent ip.geoip.country ip.geoip.continent tls.version tls.cipher tls.sni tls.alpn tls.ja3 tls.ja3_raw tls.ja4 cf.tls_version cf.tls_cipher cf.bot_management.ja3_hash cf.bot_management.ja4",
         ),
         (
             Type::Int,
             Phase::Request,
-            "http.request.timestamp.sec http.request.body.size ip.src.asnum ip.geoip.asnum tls.client_hello_length",
+            "http.request.timestamp.sec http.request.timestamp.msec http.request.body.size ip.src.asnum ip.geoip.asnum tls.client_hello_length",
         ),
         (Type::Ip, Phase::Request, "ip.src ip.peer"),
         (Type::Bool, Phase::Request, "ssl"),
@@ -138,10 +138,10 @@ fn the_nearest_fields_exist() {
     }
     for (_, _, nearest) in super::refused::rows() {
         for quoted in nearest.split('`').skip(1).step_by(2) {
-            let field = quoted.split([' ', '[']).next().unwrap();
+            let field = quoted.split([' ', '[', '(']).next().unwrap();
             let known = Fields.field(field).is_some();
             assert!(
-                known || ["matches", "lockgate"].contains(&field),
+                known || ["matches", "lockgate", "jwt_claim"].contains(&field),
                 "{quoted}"
             );
         }
