@@ -95,11 +95,6 @@ impl Predicate {
         self.reads.response
     }
 
-    /// Whether it reads a claim of a token, which nobody has verified.
-    pub fn reads_claims(&self) -> bool {
-        self.reads.claims
-    }
-
     /// The expression as it was written.
     pub fn source(&self) -> &str {
         &self.source
@@ -140,11 +135,6 @@ impl Scalar {
     /// Whether it reads a field of the response.
     pub fn reads_response(&self) -> bool {
         self.reads.response
-    }
-
-    /// Whether it reads a claim of a token, which nobody has verified.
-    pub fn reads_claims(&self) -> bool {
-        self.reads.claims
     }
 
     /// The expression as it was written.

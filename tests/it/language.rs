@@ -206,7 +206,7 @@ impl Case {
         let tables = self.table.get("lists").and_then(Toml::as_table);
         for (name, values) in tables.into_iter().flatten() {
             let values = values.as_array().unwrap().iter();
-            let list = List::from_texts(values.map(|value| value.as_str().unwrap())).unwrap();
+            let list = List::from_texts(values.map(|value| value.as_str().unwrap()));
             lists.insert(name.as_str(), list);
         }
         lists

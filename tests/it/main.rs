@@ -10,8 +10,8 @@
 
 mod check;
 mod docs;
-mod fuzz;
 mod explain;
+mod fuzz;
 mod geo;
 mod harness;
 mod hostile;

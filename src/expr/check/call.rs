@@ -27,7 +27,6 @@ impl Checker<'_> {
             .collect();
         let terms = terms.into_iter().collect::<Option<Vec<Term>>>()?;
         let terms = self.named(terms, span)?;
-        self.reads.claims |= name == "jwt_claim";
         match ((spec.build)(terms), source) {
             (Ok(Term::List(..)), Some(_)) => {
                 let message = format!("`{name}` of many values would be a list of lists");

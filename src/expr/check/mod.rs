@@ -22,8 +22,6 @@ pub(super) struct Reads {
     pub entries: Vec<(FieldId, Box<str>)>,
     /// Some field is known only after the answer.
     pub response: bool,
-    /// A claim of a token that nobody has verified.
-    pub claims: bool,
 }
 
 /// Checks a test.

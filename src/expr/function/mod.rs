@@ -140,7 +140,7 @@ static TABLE: &[FunctionSpec] = &[
     row("regex_replace(string, \"regex\", \"with\")", "regex_replace", &[Text, Regex, Quoted], Type::Bytes, build::regex_replace,
         "The string with the first match replaced; `${1}` is the first group, `$$` a dollar."),
     optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Pattern, Quoted, Quoted], Type::Bytes, build::wildcard_replace,
-        "The replacement, if the whole string fits the pattern; `${1}` is what the first `*` took; s minds case.")),
+        "The replacement if the whole string fits the pattern, else the string; `${1}` is what the first `*` took; s minds case.")),
     optional(row("url_decode(string[, \"ru\"])", "url_decode", &[Text, Quoted], Type::Bytes, build::url_decode,
         "The string percent-decoded, `+` as a space; r undoes up to 16 layers, u reads %uXXXX too.")),
     row("decode_base64(string)", "decode_base64", &[Text], Type::Bytes, build::decode_base64,

@@ -101,6 +101,10 @@ fn fields_and_unchanged_strings_are_borrowed() {
         "lower(http.host)",
         r#"http.request.headers["accept"]"#,
         "substring(http.host, 2)",
+        "concat(http.host)",
+        r#"regex_replace(http.host, "zzz", "y")"#,
+        r#"wildcard_replace(http.host, "zzz*", "y")"#,
+        r#"split(http.host, ".")[1]"#,
     ] {
         let value = eval(source, &request);
         assert!(
