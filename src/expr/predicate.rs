@@ -5,6 +5,7 @@ use std::fmt;
 use super::check::{self, Reads};
 use super::compile::{self, Check, Context, Get};
 use super::lists::Lists;
+use super::need::{self, Need};
 use super::term::{Bytes, Int, Ip, Term, Test};
 use super::{Error, Facts, FieldId, Scheme, Value, parse, print};
 
@@ -25,6 +26,8 @@ pub struct Env<'a> {
 /// A compiled test.
 pub struct Predicate {
     check: Check,
+    need: Box<Need>,
+    first_read: Option<FieldId>,
     reads: Reads,
     source: Box<str>,
 }
@@ -42,6 +45,8 @@ pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
     let node = parse::predicate(source).map_err(first)?;
     let (test, reads) = check::test(source, &node, env).map_err(first)?;
     Ok(Predicate {
+        need: Box::new(need::of(&test)),
+        first_read: need::first_read(&test),
         check: compile::test(test),
         reads,
         source: source.into(),
@@ -77,6 +82,16 @@ impl Predicate {
     #[inline]
     pub fn test(&self, facts: &dyn Facts) -> bool {
         (self.check)(&Context::new(facts))
+    }
+
+    /// What must hold for the expression to hold.
+    pub fn need(&self) -> &Need {
+        &self.need
+    }
+
+    /// The field that it reads whatever the other values are.
+    pub fn first_read(&self) -> Option<FieldId> {
+        self.first_read
     }
 
     /// The fields it reads, sorted, each once.

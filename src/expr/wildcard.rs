@@ -17,6 +17,8 @@ pub(super) struct Wildcard {
 struct Rest {
     /// Between two stars each.
     middle: Box<[Finder]>,
+    /// The longest of them.
+    longest: Box<[u8]>,
     /// After the last star.
     tail: Box<[u8]>,
 }
@@ -29,13 +31,15 @@ impl Wildcard {
         let mut parts = split(pattern)?.into_iter();
         let head = parts.next().unwrap_or_default().into();
         let tail = parts.next_back();
-        let middle = parts.filter(|part| !part.is_empty());
-        let middle = middle.map(|part| Finder::new(&part, ignore_case));
+        let middle: Vec<Vec<u8>> = parts.filter(|part| !part.is_empty()).collect();
+        let longest = middle.iter().max_by_key(|part| part.len()).cloned();
+        let middle = middle.iter().map(|part| Finder::new(part, ignore_case));
         let middle = middle
             .collect::<Option<_>>()
             .ok_or("the pattern is too big")?;
         let rest = tail.map(|tail| Rest {
             middle,
+            longest: longest.unwrap_or_default().into(),
             tail: tail.into(),
         });
         Ok(Wildcard {
@@ -53,6 +57,26 @@ impl Wildcard {
     /// How many stars it has; two in a row are one.
     pub(super) fn stars(&self) -> usize {
         self.rest.as_ref().map_or(0, |rest| rest.middle.len() + 1)
+    }
+
+    /// Whether it has no star.
+    pub(super) fn is_plain(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// What stands before the first star.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The longest part between two stars; empty if there is none.
+    pub(super) fn middle(&self) -> &[u8] {
+        self.rest.as_ref().map_or(&[], |rest| &rest.longest)
+    }
+
+    /// What stands after the last star.
+    pub(super) fn tail(&self) -> &[u8] {
+        self.rest.as_ref().map_or(&[], |rest| &rest.tail)
     }
 
     /// Whether the whole of `text` matches.

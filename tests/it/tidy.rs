@@ -40,6 +40,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rustls", &["tls"]),
     ("tokio_rustls", &["tls"]),
     ("regex", &["expr"]),
+    ("regex_syntax", &["expr"]),
+    ("aho_corasick", &["rules"]),
     (
         "hyper",
         &["listen", "upstream", "pipeline", "admin", "gateway"],

@@ -4,7 +4,7 @@
 mod ranges;
 mod strings;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ranges::Ranges;
 pub use strings::StringSet;
@@ -66,6 +66,26 @@ impl IntSet {
             Ints::Far(ranges) => ranges.contains(value),
         }
     }
+
+    /// Its ranges, if they are at most `most`.
+    pub(super) fn ranges(&self, most: usize) -> Option<Vec<(i64, i64)>> {
+        match &self.0 {
+            Ints::Near { least, .. } => {
+                let values = (0..64).filter_map(|above| least.checked_add(above));
+                let values = values.filter(|value| self.contains(*value));
+                Some(values.map(|value| (value, value)).collect())
+            }
+            Ints::Far(ranges) => Some(ranges.few(most)?.to_vec()),
+        }
+    }
+
+    /// A number that two big sets share only if one is a copy of the other.
+    pub fn id(&self) -> usize {
+        match &self.0 {
+            Ints::Near { .. } => 0,
+            Ints::Far(ranges) => ranges.id(),
+        }
+    }
 }
 
 // === impl IpSet ===
@@ -94,5 +114,23 @@ impl IpSet {
             IpAddr::V4(ip) => self.v4.contains(ip.to_bits()),
             IpAddr::V6(ip) => self.v6.contains(ip.to_bits()),
         }
+    }
+
+    /// Its ranges, if neither family has more than `most`.
+    pub(super) fn ranges(&self, most: usize) -> Option<Vec<(IpAddr, IpAddr)>> {
+        let v4 = self.v4.few(most)?.iter().map(|&(low, high)| {
+            let ip = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
+            (ip(low), ip(high))
+        });
+        let v6 = self.v6.few(most)?.iter().map(|&(low, high)| {
+            let ip = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits));
+            (ip(low), ip(high))
+        });
+        Some(v4.chain(v6).collect())
+    }
+
+    /// A number that two big sets share only if one is a copy of the other.
+    pub fn id(&self) -> usize {
+        self.v4.id() ^ self.v6.id().rotate_left(1)
     }
 }

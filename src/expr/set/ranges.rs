@@ -57,6 +57,16 @@ impl<T: Point> Ranges<T> {
         Some((self.ranges.first()?.0, self.ranges.last()?.1))
     }
 
+    /// The ranges, if they are at most `most`.
+    pub(super) fn few(&self, most: usize) -> Option<&[(T, T)]> {
+        Some(&*self.ranges).filter(|ranges| ranges.len() <= most)
+    }
+
+    /// A number that only copies share.
+    pub(super) fn id(&self) -> usize {
+        Arc::as_ptr(&self.ranges).cast::<()>().addr()
+    }
+
     #[inline]
     pub(super) fn contains(&self, value: T) -> bool {
         match &self.index {

@@ -56,6 +56,24 @@ impl StringSet {
         }
     }
 
+    /// Its values, if they are at most `most`.
+    pub(in super::super) fn values(&self, most: usize) -> Option<Vec<&[u8]>> {
+        let values: Vec<&[u8]> = match &self.0 {
+            Strings::Few(values) => values.iter().map(|value| &**value).collect(),
+            Strings::Many(many) if many.values.len() > most => return None,
+            Strings::Many(many) => many.values.iter().map(|value| &**value).collect(),
+        };
+        Some(values)
+    }
+
+    /// A number that two big sets share only if one is a copy of the other.
+    pub fn id(&self) -> usize {
+        match &self.0 {
+            Strings::Few(values) => Arc::as_ptr(values).cast::<()>().addr(),
+            Strings::Many(many) => Arc::as_ptr(many).addr(),
+        }
+    }
+
     /// The length of every value, when they are few and of one length; else 0.
     pub(in super::super) fn one_length(&self) -> usize {
         let mut lengths = self

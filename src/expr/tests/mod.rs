@@ -7,6 +7,7 @@ mod errors;
 mod explained;
 mod lists;
 mod naive;
+mod needs;
 mod parts;
 mod random;
 mod truths;

@@ -1,0 +1,200 @@
+//! Where a test holds, what it needs holds.
+
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+
+use super::super::{Atom, Facts, Hint, Need, Place, predicate};
+use super::random::{expression, facts};
+use super::{Sample, request, with_env};
+
+proptest! {
+    #[test]
+    fn what_a_test_needs_holds_where_it_holds(
+        source in expression(),
+        samples in prop::collection::vec(facts(), 8),
+    ) {
+        with_env(|env| {
+            if source.len() > 4096 { return }
+            let compiled = predicate(&source, env).unwrap_or_else(|errors| panic!("{source}: {errors:?}"));
+            for sample in &samples {
+                let needed = holds(compiled.need(), sample);
+                assert!(needed || !compiled.test(sample), "{source}\n{sample:?}\n{:?}", compiled.need());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_need_is_as_sharp_as_it_can_be() {
+    let (path, agent) = ("http.request.uri.path", "http.user_agent");
+    let cases = [
+        (format!("{path} eq \"/Login\""), "is /login"),
+        (format!("starts_with({path}, \"/api/\")"), "starts /api/"),
+        (format!("ends_with({path}, \".php\")"), "has .php"),
+        (format!("{path} contains \"x\""), "has x"),
+        (format!("{path} wildcard \"/a/b\""), "is /a/b"),
+        (
+            format!("{path} wildcard \"/A/*/long/*/s/*.json\""),
+            "(starts /a/ and has /long/ and has .json)",
+        ),
+        (format!("{path} in {{\"/a\"}}"), "(is /a)"),
+        (format!("lower({path}) eq \"/a\""), "is /a"),
+        (format!("substring({path}, 0, 2) eq \"/a\""), "starts /a"),
+        (format!("substring({path}, 1) eq \"a\""), "has a"),
+        (format!("url_decode({path}) eq \"a\""), "starts "),
+        (
+            format!("any(split({path}, \"/\", 9)[*] eq \"admin\")"),
+            "has admin",
+        ),
+        (
+            format!("{agent} matches \"(?i)(curl|wget)/.*[a-z]\""),
+            "((has curl/ or has wget/) and starts )",
+        ),
+        (
+            format!("{agent} matches \".*bot\""),
+            "((has bot) and starts )",
+        ),
+        (format!("{agent} matches \"^.{{3}}$\""), "(starts )"),
+        (format!("{agent} ne \"x\""), "starts "),
+        (format!("not {path} eq \"/a\""), "?"),
+        (format!("{path} eq \"/a\" xor ssl"), "?"),
+        (format!("{path} eq \"/a\" and ssl"), "(is /a and ?)"),
+        (format!("{path} eq \"/a\" or ssl"), "(is /a or ?)"),
+        (
+            "any(http.request.headers[\"X\"][*] eq \"a\")".into(),
+            "is a",
+        ),
+        ("all(http.request.headers[\"X\"][*] eq \"a\")".into(), "?"),
+        ("http.request.cookies[\"s\"][0] eq \"a\"".into(), "is a"),
+        ("ip.src.asnum gt 5".into(), "5..9223372036854775807"),
+        ("ip.src.asnum in {1 3}".into(), "(1..1 or 3..3)"),
+        ("ip.src in {10.0.0.0/31}".into(), "(10.0.0.0..10.0.0.1)"),
+        ("ip.src eq ::ffff:10.0.0.1".into(), "10.0.0.1..10.0.0.1"),
+        ("false".into(), "()"),
+        ("true".into(), "?"),
+    ];
+    for (source, expected) in cases {
+        let need = with_env(|env| show(predicate(&source, env).unwrap().need()));
+        assert_eq!(need, expected, "{source}");
+    }
+}
+
+#[test]
+fn the_first_read_is_the_one_that_nothing_stops() {
+    let cases = [
+        ("ip.src.asnum eq 1 and ssl", Some("ip.src.asnum")),
+        ("ssl and ip.src.asnum eq 1", Some("ssl")),
+        ("not (http.host eq \"a\" or ssl)", Some("http.host")),
+        (
+            "any(http.request.cookies[\"a\"][*] eq \"b\")",
+            Some("http.request.cookies"),
+        ),
+        ("lower(http.host) eq \"a\"", Some("http.host")),
+        ("ip.src in {::1}", Some("ip.src")),
+        ("true", None),
+    ];
+    for (source, expected) in cases {
+        let first = with_env(|env| predicate(source, env).unwrap().first_read());
+        assert_eq!(
+            first.map(|field| field.0),
+            expected.map(super::id),
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn a_big_set_is_asked_as_a_whole_and_only_without_a_change_of_case() {
+    let values: Vec<String> = (0..200).map(|n| format!("\"v{n}\"")).collect();
+    let set = values.join(" ");
+    let of = |source: String| with_env(|env| show(predicate(&source, env).unwrap().need()));
+    assert_eq!(of(format!("http.host in {{{set}}}")), "in strings");
+    assert_eq!(of(format!("lower(http.host) in {{{set}}}")), "starts ");
+    let ints: Vec<String> = (0..200).map(|n| (n * 1000).to_string()).collect();
+    assert_eq!(
+        of(format!("ip.src.asnum in {{{}}}", ints.join(" "))),
+        "in ints"
+    );
+    let sample = request().bytes("http.host", b"v7");
+    let held =
+        |source: &str| with_env(|env| holds(predicate(source, env).unwrap().need(), &sample));
+    assert!(held(&format!("http.host in {{{set}}}")));
+    assert!(!held("http.host in {\"v8\"}"));
+}
+
+fn show(need: &Need) -> String {
+    let join = |parts: &[Need], word: &str| {
+        let parts: Vec<String> = parts.iter().map(show).collect();
+        format!("({})", parts.join(word))
+    };
+    let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    match need {
+        Need::Anything => "?".into(),
+        Need::All(parts) => join(parts, " and "),
+        Need::Any(parts) => join(parts, " or "),
+        Need::Atom(Atom { hint, .. }) => match hint {
+            Hint::Exact(whole) => format!("is {}", text(whole)),
+            Hint::Prefix(start) => format!("starts {}", text(start)),
+            Hint::Contains(part) => format!("has {}", text(part)),
+            Hint::Ints(low, high) => format!("{low}..{high}"),
+            Hint::Ips(low, high) => format!("{low}..{high}"),
+            Hint::InStrings(_) => "in strings".into(),
+            Hint::InInts(_) => "in ints".into(),
+            Hint::InIps(_) => "in ips".into(),
+        },
+    }
+}
+
+fn holds(need: &Need, facts: &Sample) -> bool {
+    match need {
+        Need::Anything => true,
+        Need::All(parts) => parts.iter().all(|part| holds(part, facts)),
+        Need::Any(parts) => parts.iter().any(|part| holds(part, facts)),
+        Need::Atom(atom) => atom_holds(atom, facts),
+    }
+}
+
+fn atom_holds(Atom { place, hint }: &Atom, facts: &Sample) -> bool {
+    let field = place.field();
+    let ip = facts.ip(field).map(|ip: IpAddr| ip.to_canonical());
+    match hint {
+        Hint::Ints(low, high) => facts
+            .int(field)
+            .is_some_and(|int| (low..=high).contains(&&int)),
+        Hint::Ips(low, high) => ip.is_some_and(|ip| (low..=high).contains(&&ip)),
+        Hint::InInts(set) => facts.int(field).is_some_and(|int| set.contains(int)),
+        Hint::InIps(set) => ip.is_some_and(|ip| set.contains(ip)),
+        hint => values(place, facts)
+            .iter()
+            .any(|value| text_holds(hint, value)),
+    }
+}
+
+fn text_holds(hint: &Hint, value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    match hint {
+        Hint::Exact(whole) => lower == **whole,
+        Hint::Prefix(start) => lower.starts_with(start),
+        Hint::Contains(part) => lower.windows(part.len()).any(|window| window == &**part),
+        Hint::InStrings(set) => set.contains(value),
+        _ => false,
+    }
+}
+
+fn values(place: &Place, facts: &Sample) -> Vec<Vec<u8>> {
+    let mut values = Vec::new();
+    match place {
+        Place::Field(field) => values.extend(facts.bytes(*field).map(|value| value.to_vec())),
+        Place::Element { field, name, index } => {
+            let value = facts.element(*field, name.as_deref(), *index);
+            values.extend(value.map(|value| value.to_vec()));
+        }
+        Place::Each { field, name } => facts.each(*field, name.as_deref(), &mut |value| {
+            values.push(value.to_vec());
+            ControlFlow::Continue(())
+        }),
+    }
+    values
+}
