@@ -6,6 +6,7 @@
 
 mod again;
 mod decide;
+mod index;
 pub mod key;
 pub mod plan;
 mod planner;
@@ -16,10 +17,11 @@ pub mod trace;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
 pub use self::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::Predicate;
+use crate::expr::{Need, Phase, Predicate};
 use crate::limit::Limiter;
 
 /// A rule, ready to run.
@@ -76,7 +78,15 @@ pub enum HeaderStyle {
 pub struct RuleSet {
     rules: Vec<Rule>,
     counts_responses: bool,
+    /// Which rules a request is asked about; `None`: all.
+    planning: Option<Index>,
+    /// Which rules an answer is asked about; `None`: all.
+    settling: Option<Index>,
 }
+
+/// With fewer guards than this on a value, it is left to the rules to read it; with fewer than
+/// twice as many rules, all of it.
+const FEW_GUARDS: usize = 4;
 
 // === impl Rule ===
 
@@ -109,10 +119,26 @@ impl Rule {
 impl RuleSet {
     /// A rule set in file order.
     pub fn new(rules: Vec<Rule>) -> Self {
-        let counts_responses = rules.iter().any(Rule::counts_response);
+        Self::with_guards(rules, FEW_GUARDS)
+    }
+
+    /// `least`: how many guards make a group.
+    fn with_guards(rules: Vec<Rule>, least: usize) -> Self {
+        let index = |phase, need: fn(&Rule) -> Need| {
+            let reads = rules
+                .iter()
+                .flat_map(|rule| needs::reads_first(rule, phase));
+            let read_anyway = &reads.collect();
+            let needs: Vec<Need> = rules.iter().map(need).collect();
+            Index::new(&needs, Worth { least, read_anyway })
+        };
+        let many = rules.len() >= least.saturating_mul(2);
+        let planning = many.then(|| index(Phase::Request, needs::to_plan));
         Self {
+            counts_responses: rules.iter().any(Rule::counts_response),
+            planning: planning.filter(|index| !index.is_idle()),
+            settling: many.then(|| index(Phase::Response, needs::to_settle)),
             rules,
-            counts_responses,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Facts → plan: which counters a request touches, and how, in rule order.
 
+use super::index::Index;
 use super::{Op, Plan, Rule, RuleSet, Scope, Step};
 use crate::decision::{Action, RuleIndex};
 use crate::expr::Facts;
@@ -19,11 +20,12 @@ impl RuleSet {
     /// What a store must do for this request before it is decided.
     pub fn plan(&self, facts: &dyn Facts) -> Plan {
         let mut plan = Plan::default();
+        if let Some(index) = &self.planning {
+            self.plan_found(index, facts, &mut plan);
+            return plan;
+        }
         for (index, rule) in self.iter() {
-            let Some(op) = rule.op(rule.matches(facts)) else {
-                continue;
-            };
-            if plan.push(index, rule, op, facts) && op.0 == Op::Always && rule.ends_pass() {
+            if plan.ask(index, rule, facts) {
                 break;
             }
         }
@@ -34,15 +36,48 @@ impl RuleSet {
     /// request did not reach.
     pub fn settle(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> Plan {
         let mut plan = Plan::default();
+        if let Some(index) = &self.settling {
+            self.settle_found(index, facts, before, &mut plan);
+            return plan;
+        }
         for (index, rule) in self.iter() {
             if before.is_some_and(|end| index >= end) {
                 break;
             }
-            if rule.counts_response() && rule.predicates().0.test(facts) {
-                plan.push(index, rule, (Op::Charge, false), facts);
-            }
+            plan.settle(index, rule, facts);
         }
         plan
+    }
+
+    /// Apart from the rest, so that few rules do not pay for the room that candidates take.
+    #[inline(never)]
+    fn plan_found(&self, index: &Index, facts: &dyn Facts, plan: &mut Plan) {
+        for index in index.candidates(facts) {
+            if self
+                .get(index)
+                .is_some_and(|rule| plan.ask(index, rule, facts))
+            {
+                break;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn settle_found(
+        &self,
+        index: &Index,
+        facts: &dyn Facts,
+        before: Option<RuleIndex>,
+        plan: &mut Plan,
+    ) {
+        for index in index.candidates(facts) {
+            if before.is_some_and(|end| index >= end) {
+                break;
+            }
+            if let Some(rule) = self.get(index) {
+                plan.settle(index, rule, facts);
+            }
+        }
     }
 }
 
@@ -96,6 +131,23 @@ impl Rule {
 // === impl Plan ===
 
 impl Plan {
+    /// Adds what `rule` has to do with `facts`; `true`: no later rule is reached.
+    #[inline(always)]
+    fn ask(&mut self, index: RuleIndex, rule: &Rule, facts: &dyn Facts) -> bool {
+        let Some(op) = rule.op(rule.matches(facts)) else {
+            return false;
+        };
+        self.push(index, rule, op, facts) && op.0 == Op::Always && rule.ends_pass()
+    }
+
+    /// Counts the answer in `facts`, if `rule` does.
+    #[inline(always)]
+    fn settle(&mut self, index: RuleIndex, rule: &Rule, facts: &dyn Facts) {
+        if rule.counts_response() && rule.predicates().0.test(facts) {
+            self.push(index, rule, (Op::Charge, false), facts);
+        }
+    }
+
     /// Adds a step; `false`: the key has an absent part and the rule skips such requests.
     fn push(
         &mut self,

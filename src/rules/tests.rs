@@ -2,6 +2,7 @@
 //! together do what the contract says is tested over the whole gateway.
 
 mod deciding;
+mod indexing;
 mod keys;
 mod planning;
 mod tracing;

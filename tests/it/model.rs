@@ -21,6 +21,7 @@ use self::naive::{Naive, Outcome};
 /// The period of every rule, in seconds.
 const PERIOD: u64 = 10;
 const STOPS: &[&[&str]] = &[&["/a"], &["/b"], &["/a", "/b"], &["/a", "/b", "/c"]];
+const EVERYWHERE: &[&str] = &["/a", "/b", "/c"];
 const BYS: &[By] = &[By::Everybody, By::Address, By::Header, By::HeaderOrSkip];
 
 /// What a rule counts.
@@ -30,8 +31,8 @@ enum Counts {
     Same,
     /// These paths.
     Paths(&'static [&'static str]),
-    /// Answers with 401.
-    Status401,
+    /// Answers with 401 at these paths.
+    Status401(&'static [&'static str]),
 }
 
 /// Whom a rule counts.
@@ -82,7 +83,11 @@ proptest! {
 
     #[test]
     fn rules_decide_as_the_sentences_say(
-        cases in prop::collection::vec(case(), 2..=4),
+        // The more are enough for an index.
+        cases in prop_oneof![
+            3 => prop::collection::vec(case(), 2..=4),
+            1 => prop::collection::vec(case(), 10..=20),
+        ],
         asks in prop::collection::vec(ask(), 1..60),
     ) {
         let gateway = Gateway::new(&cases);
@@ -114,7 +119,8 @@ fn case() -> impl Strategy<Value = Case> {
         3 => Just(Counts::Same),
         2 => Just(Counts::Paths(&["/a"])),
         1 => Just(Counts::Paths(&["/b", "/c"])),
-        2 => Just(Counts::Status401),
+        1 => Just(Counts::Status401(EVERYWHERE)),
+        1 => Just(Counts::Status401(&["/b"])),
     ];
     let action = prop_oneof![
         5 => Just(Action::Block),
@@ -241,8 +247,12 @@ impl Case {
                 count: compile(&any_of(paths)),
                 mitigate,
             },
-            Counts::Status401 => Scope::Separate {
+            Counts::Status401(EVERYWHERE) => Scope::Separate {
                 count: compile("http.response.code eq 401"),
+                mitigate,
+            },
+            Counts::Status401(paths) => Scope::Separate {
+                count: compile(&format!("http.response.code eq 401 and {}", any_of(paths))),
                 mitigate,
             },
         }

@@ -115,7 +115,10 @@ impl Naive {
         }
         for at in 0..reached {
             let rule = &self.rules[at];
-            let counts = matches!(rule.counts, Counts::Status401) && ask.status == 401;
+            let counts = match rule.counts {
+                Counts::Status401(paths) => ask.status == 401 && paths.contains(&ask.path),
+                _ => false,
+            };
             let Some(key) = rule.counted_as(ask).filter(|_| counts && rule.limit > 0) else {
                 continue;
             };
@@ -163,7 +166,7 @@ impl Naive {
         match stand {
             Stand::Act(wait) => outcome.quotas.push(known.quota(at, &rule, now, wait)),
             _ if counts => outcome.quotas.push(known.quota(at, &rule, now, None)),
-            _ if matches!(rule.counts, Counts::Status401) => outcome.tentative.push(before),
+            _ if matches!(rule.counts, Counts::Status401(_)) => outcome.tentative.push(before),
             _ => {}
         }
         stand
@@ -210,7 +213,7 @@ impl Case {
         match self.counts {
             Counts::Same => self.stops(ask),
             Counts::Paths(paths) => paths.contains(&ask.path),
-            Counts::Status401 => false,
+            Counts::Status401(_) => false,
         }
     }
 

@@ -1,0 +1,170 @@
+//! Which rules can have anything to do with a request, found without asking each of them.
+//!
+//! For most rules one condition is known that must hold before the rule can matter (its guard: a
+//! path, a header's value, a network). Guards on the same value stand together in a group that
+//! finds all that hold at once. What is found is a candidate, no more: its expressions decide, as
+//! they do without an index. Rules without a guard are always candidates.
+
+mod choose;
+mod group;
+mod heads;
+pub(super) mod needs;
+mod parts;
+mod price;
+mod spans;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use smallvec::SmallVec;
+
+use self::choose::Site;
+use self::group::Group;
+use crate::decision::RuleIndex;
+use crate::expr::{Facts, FieldId, Hint, Need};
+
+/// An index over rules.
+#[derive(Default)]
+pub(super) struct Index {
+    /// The rules that are always candidates, a bit each.
+    always: Box<[u64]>,
+    /// By the first rule that each can find.
+    groups: Box<[Group]>,
+}
+
+/// What makes a group worth its cost.
+#[derive(Clone, Copy)]
+pub(super) struct Worth<'a> {
+    /// How many rules a group must have, where its value costs nothing to read.
+    pub least: usize,
+    /// Fields that the first test of some rule reads for every request.
+    pub read_anyway: &'a HashSet<FieldId>,
+}
+
+/// Rules, by their places.
+type Rules = Box<[u16]>;
+
+/// A bit a rule. Four thousand rules need no memory from the heap.
+struct Marks(SmallVec<[u64; 64]>);
+
+/// The candidates for one request, in rule order.
+pub(super) struct Candidates<'a> {
+    facts: &'a dyn Facts,
+    marks: Marks,
+    /// No mark stands before this word.
+    word: usize,
+    /// Not asked yet.
+    groups: &'a [Group],
+}
+
+// === impl Index ===
+
+impl Index {
+    /// An index of rules with these needs, in rule order.
+    pub(super) fn new(needs: &[Need], worth: Worth<'_>) -> Index {
+        let mut always = vec![0; needs.len().div_ceil(64)];
+        let mut sites: HashMap<Site<'_>, Vec<(&Hint, u16)>> = HashMap::new();
+        for (rule, guard) in (0..=u16::MAX).zip(choose::guards(needs, worth)) {
+            let Some(guard) = guard else {
+                set(&mut always, rule);
+                continue;
+            };
+            for atom in guard {
+                let site = sites.entry(Site::of(atom)).or_default();
+                site.push((&atom.hint, rule));
+            }
+        }
+        let mut groups = Vec::with_capacity(sites.len());
+        for (site, hints) in sites {
+            match Group::new(site.place, &hints) {
+                Some(group) => groups.push(group),
+                None => hints.iter().for_each(|(_, rule)| set(&mut always, *rule)),
+            }
+        }
+        groups.sort_by_key(Group::first);
+        Index {
+            always: always.into(),
+            groups: groups.into(),
+        }
+    }
+
+    /// Whether every rule is always a candidate, or never.
+    pub(super) fn is_idle(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// The rules that may have something to do with `facts`.
+    #[inline]
+    pub(super) fn candidates<'a>(&'a self, facts: &'a dyn Facts) -> Candidates<'a> {
+        Candidates {
+            facts,
+            marks: Marks(SmallVec::from_slice(&self.always)),
+            word: 0,
+            groups: &self.groups,
+        }
+    }
+}
+
+// === impl Candidates ===
+
+impl Iterator for Candidates<'_> {
+    type Item = RuleIndex;
+
+    /// A group is asked only when the rules before its first one are through: a value that is
+    /// costly to read is not read if the pass ends before.
+    fn next(&mut self) -> Option<RuleIndex> {
+        loop {
+            let found = self.lowest();
+            match self.groups.split_first() {
+                Some((group, rest)) if found.is_none_or(|rule| group.first() <= rule) => {
+                    group.ask(self.facts, &mut self.marks);
+                    self.groups = rest;
+                }
+                _ => {
+                    self.marks.take_lowest(self.word);
+                    return found.map(RuleIndex);
+                }
+            }
+        }
+    }
+}
+
+impl Candidates<'_> {
+    /// The first mark, as far as no group that was not asked yet can set one before it.
+    fn lowest(&mut self) -> Option<u16> {
+        let next = self.groups.first();
+        let end = next.map_or(usize::MAX, |group| usize::from(group.first()) / 64);
+        loop {
+            let bits = *self.marks.0.get(self.word)?;
+            if bits != 0 {
+                return u16::try_from(self.word * 64 + bits.trailing_zeros() as usize).ok();
+            }
+            if self.word >= end {
+                return None;
+            }
+            self.word += 1;
+        }
+    }
+}
+
+// === impl Marks ===
+
+impl Marks {
+    fn add(&mut self, rules: &[u16]) {
+        rules.iter().for_each(|rule| set(&mut self.0, *rule));
+    }
+
+    fn take_lowest(&mut self, word: usize) {
+        if let Some(bits) = self.0.get_mut(word) {
+            *bits &= bits.wrapping_sub(1);
+        }
+    }
+}
+
+fn set(bits: &mut [u64], rule: u16) {
+    if let Some(word) = bits.get_mut(usize::from(rule / 64)) {
+        *word |= 1 << (rule % 64);
+    }
+}

@@ -1,0 +1,118 @@
+//! Strings that a value may be or start with: one hash a length, whatever their number.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::{Marks, Rules};
+use crate::expr::Hint;
+
+/// No more of a value is looked at. A longer string is known by its start.
+const LONGEST: usize = 64;
+
+/// Strings, by the hashes of their lower case. That two strings may have one hash costs a look at
+/// a rule that does not match.
+pub(super) struct Heads {
+    /// How long starts are, in order.
+    lengths: Box<[usize]>,
+    /// How long whole strings are, a bit a length.
+    wholes: u128,
+    rules: HashMap<u64, Rules, BuildHasherDefault<Hashed>>,
+}
+
+/// A hash that grows byte by byte.
+#[derive(Clone, Copy)]
+struct Growing(u64);
+
+/// Takes what is a hash already.
+#[derive(Default)]
+struct Hashed(u64);
+
+// === impl Heads ===
+
+impl Heads {
+    pub(super) fn new(hints: &[(&Hint, u16)]) -> Heads {
+        let mut lengths = BTreeSet::new();
+        let mut wholes = 0;
+        let mut rules: HashMap<u64, Vec<u16>> = HashMap::new();
+        for (hint, rule) in hints {
+            let hash = match hint {
+                Hint::Exact(text) if text.len() <= LONGEST => {
+                    wholes |= 1 << text.len();
+                    Growing::new().with(text).whole()
+                }
+                Hint::Exact(text) | Hint::Prefix(text) => {
+                    let start = text.get(..LONGEST).unwrap_or(text);
+                    lengths.insert(start.len());
+                    Growing::new().with(start).start()
+                }
+                _ => continue,
+            };
+            rules.entry(hash).or_default().push(*rule);
+        }
+        let rules = rules.into_iter().map(|(hash, rules)| (hash, rules.into()));
+        Heads {
+            lengths: lengths.into_iter().collect(),
+            wholes,
+            rules: rules.collect(),
+        }
+    }
+
+    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks) {
+        let (mut hash, mut at) = (Growing::new(), 0);
+        for &length in &self.lengths {
+            let Some(more) = value.get(at..length) else {
+                break;
+            };
+            (hash, at) = (hash.with(more), length);
+            self.mark(hash.start(), marks);
+        }
+        if value.len() <= LONGEST && self.wholes >> value.len() & 1 == 1 {
+            let rest = value.get(at..).unwrap_or_default();
+            self.mark(hash.with(rest).whole(), marks);
+        }
+    }
+
+    fn mark(&self, hash: u64, marks: &mut Marks) {
+        if let Some(rules) = self.rules.get(&hash) {
+            marks.add(rules);
+        }
+    }
+}
+
+// === impl Growing ===
+
+impl Growing {
+    fn new() -> Growing {
+        Growing(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// FNV-1a over the lower case: short strings, and every length on the way is a hash.
+    fn with(self, text: &[u8]) -> Growing {
+        Growing(text.iter().fold(self.0, |hash, byte| {
+            let byte = u64::from(byte.to_ascii_lowercase());
+            (hash ^ byte).wrapping_mul(0x0000_0100_0000_01b3)
+        }))
+    }
+
+    fn start(self) -> u64 {
+        (self.0 ^ self.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn whole(self) -> u64 {
+        !self.start()
+    }
+}
+
+// === impl Hashed ===
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,74 @@
+//! What a rule needs of a request, from what its expressions need.
+
+use super::super::{Rule, Scope};
+use crate::expr::{Atom, FieldId, Hint, Need, Phase, Place, Predicate, Scheme};
+use crate::facts::{Fields, fields};
+
+/// What must hold for a rule to have a step in a plan that anybody can notice.
+///
+/// A rule that counts responses and tells of its quota looks at its counter for every request, so
+/// that the headers can show what was known. What is shown is only the quota of rules that count
+/// the answer in the end. They count it only if `count` holds, and so what `count` needs of the
+/// request, which no answer changes. Where that fails already, nobody would see the look: it
+/// charges nothing, and a request that does not match `mitigate` is not acted on.
+pub(in super::super) fn to_plan(rule: &Rule) -> Need {
+    let (count, mitigate) = rule.predicates();
+    let stops = adapt(mitigate.need(), Phase::Request);
+    let counts = || adapt(count.need(), Phase::Request);
+    match &rule.scope {
+        Scope::Same(_) => stops,
+        Scope::Separate { .. } if rule.limiter.is_none() => stops,
+        Scope::Separate { .. } if rule.counts_response() && !rule.tells() => stops,
+        Scope::Separate { .. } => Need::Any(vec![counts(), stops]),
+    }
+}
+
+/// What must hold for a rule to count an answer.
+pub(in super::super) fn to_settle(rule: &Rule) -> Need {
+    match rule.counts_response() {
+        true => adapt(rule.predicates().0.need(), Phase::Response),
+        false => Need::Any(Vec::new()),
+    }
+}
+
+/// The fields that the rule's first tests read for every request, or for every answer too.
+pub(in super::super) fn reads_first(rule: &Rule, phase: Phase) -> impl Iterator<Item = FieldId> {
+    let (count, mitigate) = rule.predicates();
+    let count = Some(count).filter(|count| phase == Phase::Response || !count.reads_response());
+    let firsts = [count.and_then(Predicate::first_read), mitigate.first_read()];
+    firsts.into_iter().flatten()
+}
+
+/// The need with what can be told in `phase`, and with the names of entries as another way to
+/// know that a value is there.
+pub(super) fn adapt(need: &Need, phase: Phase) -> Need {
+    let each = |parts: &[Need]| parts.iter().map(|part| adapt(part, phase)).collect();
+    match need {
+        Need::Anything => Need::Anything,
+        Need::All(parts) => Need::All(each(parts)),
+        Need::Any(parts) => Need::Any(each(parts)),
+        Need::Atom(atom) if phase == Phase::Request && is_later(atom) => Need::Anything,
+        Need::Atom(atom) => match named(&atom.place) {
+            Some(name) => Need::All(vec![need.clone(), Need::Atom(name)]),
+            None => need.clone(),
+        },
+    }
+}
+
+fn is_later(atom: &Atom) -> bool {
+    fields::by_id(atom.place.field()).is_none_or(|field| field.phase == Phase::Response)
+}
+
+/// The name of the entry among the names of its map.
+fn named(place: &Place) -> Option<Atom> {
+    let (Place::Element { field, name, .. } | Place::Each { field, name }) = place else {
+        return None;
+    };
+    let hint = Hint::Exact(name.as_ref()?.to_ascii_lowercase().into());
+    let names = format!("{}.names", fields::by_id(*field)?.name);
+    let place = Place::Each {
+        field: Fields.field(&names)?.id,
+        name: None,
+    };
+    Some(Atom { place, hint })
+}

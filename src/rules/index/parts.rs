@@ -1,0 +1,59 @@
+//! Strings that a value may contain: one walk over the value finds them all.
+
+use std::collections::BTreeMap;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use smallvec::SmallVec;
+
+use super::{Marks, Rules};
+use crate::expr::Hint;
+
+/// Strings, without ASCII case.
+pub(super) struct Parts {
+    finder: AhoCorasick,
+    /// By the number of the string.
+    rules: Box<[Rules]>,
+}
+
+// === impl Parts ===
+
+impl Parts {
+    /// `None`: more than can be searched for at once.
+    pub(super) fn new(hints: &[(&Hint, u16)]) -> Option<Parts> {
+        let mut texts: BTreeMap<&[u8], Vec<u16>> = BTreeMap::new();
+        for (hint, rule) in hints {
+            if let Hint::Contains(text) = hint {
+                texts.entry(text).or_default().push(*rule);
+            }
+        }
+        let mut builder = AhoCorasick::builder();
+        builder
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard);
+        Some(Parts {
+            finder: builder.build(texts.keys()).ok()?,
+            rules: texts.into_values().map(Vec::into_boxed_slice).collect(),
+        })
+    }
+
+    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks) {
+        let Ok(found) = self.finder.try_find_overlapping_iter(value) else {
+            return self.rules.iter().for_each(|rules| marks.add(rules));
+        };
+        // A client may send the same string a thousand times.
+        let mut seen: SmallVec<[u64; 16]> = SmallVec::new();
+        for text in found {
+            let text = text.pattern().as_usize();
+            if seen.is_empty() {
+                seen.resize(self.rules.len().div_ceil(64), 0);
+            }
+            let Some(word) = seen.get_mut(text / 64) else {
+                continue;
+            };
+            if *word >> (text % 64) & 1 == 0 {
+                *word |= 1 << (text % 64);
+                marks.add(self.rules.get(text).map_or(&[], |rules| rules));
+            }
+        }
+    }
+}
