@@ -1,7 +1,7 @@
 //! The part of lockgate that reads what a stranger or the author of a rule wrote, for the fuzz
 //! targets: the gateway's own files, under the gateway's name.
 //!
-//! Only the pure modules are here. Their few crates build in seconds, where the whole gateway takes
+//! Only the pure modules are here. Their few crates build in a minute, where the whole gateway takes
 //! minutes; `tests/it/tidy.rs` keeps them free of the rest.
 
 extern crate self as lockgate;

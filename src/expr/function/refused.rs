@@ -12,7 +12,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 /// The nearest thing to the function called `name`; `None`: Cloudflare has no such function.
-pub(in crate::expr) fn nearest(name: &str) -> Option<&'static str> {
+pub(in super::super) fn nearest(name: &str) -> Option<&'static str> {
     let row = ROWS.iter().find(|(row, _)| *row == name);
     row.map(|(_, nearest)| *nearest)
 }
