@@ -327,9 +327,9 @@ fn connection(request: &Table) -> Connection {
             sni: own(tls, "sni"),
             alpn: tls.contains_key("alpn").then(|| leak(tls, "alpn")),
             hello: HelloFacts {
-                ja3: own(tls, "ja3").unwrap_or_default(),
-                ja3_raw: own(tls, "ja3_raw").unwrap_or_default(),
-                ja4: own(tls, "ja4").unwrap_or_default(),
+                ja3: own(tls, "ja3").unwrap_or_default().into(),
+                ja3_raw: own(tls, "ja3_raw").unwrap_or_default().into(),
+                ja4: own(tls, "ja4").unwrap_or_default().into(),
                 length: int(tls, "hello_length").unwrap_or(0).try_into().unwrap(),
             },
         });
