@@ -18,12 +18,15 @@ pub struct IntSet(Ints);
 
 #[derive(Clone, Debug)]
 enum Ints {
-    /// All within 64 of the least: status codes, neighbouring networks.
-    Near {
-        least: i64,
-        bits: u64,
-    },
+    Near(Near),
     Far(Ranges<i64>),
+}
+
+/// Integers within 64 of the least: status codes, neighbouring networks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near {
+    least: i64,
+    bits: u64,
 }
 
 /// A set of addresses. IPv4-mapped IPv6 addresses are IPv4.
@@ -46,10 +49,10 @@ impl IntSet {
                         .checked_add(*bit)
                         .is_some_and(|value| ranges.contains(value))
                 });
-                Ints::Near {
+                Ints::Near(Near {
                     least,
                     bits: inside.fold(0, |bits, bit| bits | 1 << bit),
-                }
+                })
             }
             _ => Ints::Far(ranges),
         })
@@ -59,19 +62,24 @@ impl IntSet {
     #[inline]
     pub fn contains(&self, value: i64) -> bool {
         match &self.0 {
-            Ints::Near { least, bits } => {
-                let above = value.wrapping_sub(*least).cast_unsigned();
-                above < 64 && bits >> above & 1 == 1
-            }
+            Ints::Near(near) => near.contains(value),
             Ints::Far(ranges) => ranges.contains(value),
+        }
+    }
+
+    /// The whole set, where it is small enough for two words.
+    pub(super) fn near(&self) -> Option<Near> {
+        match self.0 {
+            Ints::Near(near) => Some(near),
+            Ints::Far(_) => None,
         }
     }
 
     /// Its ranges, if they are at most `most`.
     pub(super) fn ranges(&self, most: usize) -> Option<Vec<(i64, i64)>> {
         match &self.0 {
-            Ints::Near { least, .. } => {
-                let values = (0..64).filter_map(|above| least.checked_add(above));
+            Ints::Near(near) => {
+                let values = (0..64).filter_map(|above| near.least.checked_add(above));
                 let values = values.filter(|value| self.contains(*value));
                 Some(values.map(|value| (value, value)).collect())
             }
@@ -82,9 +90,19 @@ impl IntSet {
     /// A number that two big sets share only if one is a copy of the other.
     pub fn id(&self) -> usize {
         match &self.0 {
-            Ints::Near { .. } => 0,
+            Ints::Near(_) => 0,
             Ints::Far(ranges) => ranges.id(),
         }
+    }
+}
+
+// === impl Near ===
+
+impl Near {
+    #[inline]
+    pub(super) fn contains(self, value: i64) -> bool {
+        let above = value.wrapping_sub(self.least).cast_unsigned();
+        above < 64 && self.bits >> above & 1 == 1
     }
 }
 
