@@ -17,8 +17,19 @@ use crate::expr::Value;
 /// Room for a line of usual length.
 const USUAL_LENGTH: usize = 1024;
 
-/// A field that a rule read, by the name the rule used; `None`: it was missing.
-pub type KeyField<'a> = (&'a str, Option<Value<'a>>);
+/// A field that a rule read, by the name the rule used.
+pub type KeyField<'a> = (&'a str, Seen<'a>);
+
+/// What a rule may have read of a field.
+#[derive(Clone, Debug)]
+pub enum Seen<'a> {
+    /// Nothing: it was missing.
+    Missing,
+    /// Its value.
+    One(Value<'a>),
+    /// All its values.
+    Many(Vec<Value<'a>>),
+}
 
 /// What is known of a request when its answer begins.
 #[derive(Clone, Debug)]
@@ -293,19 +304,33 @@ impl<'a> Object<'a> {
             }
             escape::json(self.out, name.as_bytes());
             self.out.push(b':');
-            self.value(value.as_ref());
+            match value {
+                Seen::Missing => self.null(),
+                Seen::One(one) => self.value(one),
+                Seen::Many(many) => self.values(many),
+            }
         }
         self.out.push(b'}');
     }
 
-    fn value(&mut self, value: Option<&Value<'_>>) {
+    fn values(&mut self, values: &[Value<'_>]) {
+        self.out.push(b'[');
+        for (i, value) in values.iter().enumerate() {
+            if i > 0 {
+                self.out.push(b',');
+            }
+            self.value(value);
+        }
+        self.out.push(b']');
+    }
+
+    fn value(&mut self, value: &Value<'_>) {
         match value {
-            None => self.null(),
-            Some(Value::Bytes(bytes)) => escape::json(self.out, bytes),
-            Some(Value::Int(int)) => integer(self.out, *int),
-            Some(Value::Ip(ip)) => address(self.out, *ip),
-            Some(Value::Bool(true)) => self.out.extend_from_slice(b"true"),
-            Some(Value::Bool(false)) => self.out.extend_from_slice(b"false"),
+            Value::Bytes(bytes) => escape::json(self.out, bytes),
+            Value::Int(int) => integer(self.out, *int),
+            Value::Ip(ip) => address(self.out, *ip),
+            Value::Bool(true) => self.out.extend_from_slice(b"true"),
+            Value::Bool(false) => self.out.extend_from_slice(b"false"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The access log's line of a request, as far as it is known when the answer begins.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use http::header::{HOST, HeaderName, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
@@ -10,9 +11,9 @@ use super::forward::Sent;
 use super::record::Visit;
 use crate::action::Asked;
 use crate::decision::Decision;
-use crate::expr::{Facts, Type, Value};
+use crate::expr::{Facts, FieldId, Type, Value};
 use crate::facts::{Connection, RequestFacts, version_name};
-use crate::observe::access::{AccessLog, Record};
+use crate::observe::access::{AccessLog, Record, Seen};
 use crate::snapshot::{KeyField, Snapshot};
 
 /// The line of a request that was served.
@@ -36,7 +37,7 @@ pub fn of(
     let key_fields: SmallVec<[_; 4]> = snapshot
         .key_fields
         .iter()
-        .map(|field| (field.label.as_str(), value(field, facts, snapshot)))
+        .map(|field| (field.label.as_str(), seen(field, facts, snapshot)))
         .collect();
     access.start(&Record {
         ts: facts.now,
@@ -119,25 +120,41 @@ fn header<'a>(
     })
 }
 
-/// What a rule read, or a hash of it where it is a secret.
-fn value<'a>(
-    field: &KeyField,
-    facts: &'a RequestFacts<'_>,
-    snapshot: &Snapshot,
-) -> Option<Value<'a>> {
-    let id = field.field;
-    let value = match (&field.entry, field.ty) {
-        (Some(entry), _) => Value::Bytes(facts.element(id, Some(entry), 0)?),
-        (None, Type::Bytes) => Value::Bytes(facts.bytes(id)?),
-        (None, Type::Int) => Value::Int(facts.int(id)?),
-        (None, Type::Ip) => Value::Ip(facts.ip(id)?),
-        (None, Type::Bool) => Value::Bool(facts.bool(id)?),
-        (None, Type::Map | Type::Array) => return None,
-    };
-    Some(match value {
+/// What a rule may have read there, or a hash of it where it is a secret.
+fn seen<'a>(field: &KeyField, facts: &'a RequestFacts<'_>, snapshot: &Snapshot) -> Seen<'a> {
+    let hidden = |value: Value<'a>| match value {
         Value::Bytes(bytes) if field.secret => {
             Value::Bytes(snapshot.redactor.hash(&bytes).as_bytes().to_vec().into())
         }
         other => other,
-    })
+    };
+    match read(field, facts) {
+        Seen::Missing => Seen::Missing,
+        Seen::One(one) => Seen::One(hidden(one)),
+        Seen::Many(many) => Seen::Many(many.into_iter().map(hidden).collect()),
+    }
+}
+
+fn read<'a>(field: &KeyField, facts: &'a RequestFacts<'_>) -> Seen<'a> {
+    let (id, entry) = (field.field, field.entry.as_deref());
+    let one = match (entry, field.ty) {
+        (Some(_), _) | (None, Type::Map | Type::Array) => match facts.element(id, entry, 1) {
+            None => facts.element(id, entry, 0).map(Value::Bytes),
+            Some(_) => return Seen::Many(all(id, entry, facts)),
+        },
+        (None, Type::Bytes) => facts.bytes(id).map(Value::Bytes),
+        (None, Type::Int) => facts.int(id).map(Value::Int),
+        (None, Type::Ip) => facts.ip(id).map(Value::Ip),
+        (None, Type::Bool) => facts.bool(id).map(Value::Bool),
+    };
+    one.map_or(Seen::Missing, Seen::One)
+}
+
+fn all<'a>(field: FieldId, entry: Option<&[u8]>, facts: &RequestFacts<'_>) -> Vec<Value<'a>> {
+    let mut values = Vec::new();
+    facts.each(field, entry, &mut |value| {
+        values.push(Value::Bytes(value.to_vec().into()));
+        ControlFlow::Continue(())
+    });
+    values
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Origin, Process, Running, wait_until};
 
@@ -250,6 +250,33 @@ fn secrets_never_appear_in_clear() {
         hash,
         &lines[5]["key_fields"]["http.request.cookies[\"sid\"]"]
     );
+}
+
+#[test]
+fn every_value_that_a_rule_may_have_read_is_in_the_log() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let rules = r#"
+        [[rules]]
+        name = "many"
+        mitigate = '''any(http.request.headers["x-tag"][*] eq "none")
+            or any(http.request.cookies["sid"][*] eq "none")
+            or any(http.request.headers.names[*] eq "x-none")'''
+    "#;
+    let gateway = logging(&log, rules);
+    let mut wire = gateway.client().connect();
+    let fields = "host: a\r\nx-tag: 1\r\nx-tag: 2\r\ncookie: sid=3; sid=4";
+    wire.send(format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n").as_bytes());
+    assert_eq!(wire.answer().status, 200);
+    let fields = &parse(&log, 1)[0]["key_fields"];
+    assert_eq!(fields["http.request.headers[\"x-tag\"]"], json!(["1", "2"]));
+    assert_eq!(
+        fields["http.request.headers.names"],
+        json!(["host", "x-tag", "x-tag", "cookie"])
+    );
+    let secret = fields["http.request.cookies[\"sid\"]"].as_array().unwrap();
+    assert!(secret.len() == 2 && secret[0] != secret[1], "{fields}");
+    assert!(!secret.contains(&json!("3")), "{fields}");
 }
 
 #[test]

@@ -81,7 +81,8 @@ fn add(
     found: &mut Vec<KeyField>,
 ) {
     for field in read.iter().copied().filter(|field| is_wanted(*field)) {
-        if matches!(ty(field), Type::Map | Type::Array) {
+        // An entry that is named is enough.
+        if ty(field) == Type::Map && entries.iter().any(|(of, _)| *of == field) {
             continue;
         }
         let secret = is_secret(&[field], &[], redactor);

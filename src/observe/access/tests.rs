@@ -73,14 +73,19 @@ fn every_field_of_the_contract_is_there() {
 
 #[test]
 fn key_fields_keep_their_types_and_missing_is_not_empty() {
+    let text = |text: &'static [u8]| Value::Bytes(text.into());
     let name = "http.request.headers[\"x-key\"]";
     let fields = [
-        (name, Some(Value::Bytes(b"h:5f2a".as_slice().into()))),
-        ("ip.src.asnum", Some(Value::Int(-1))),
-        ("ip.src", Some(Value::Ip("::1".parse().unwrap()))),
-        ("ssl", Some(Value::Bool(true))),
-        ("http.referer", None),
-        ("http.user_agent", Some(Value::Bytes(b"".as_slice().into()))),
+        (name, Seen::One(text(b"h:5f2a"))),
+        (
+            "http.request.headers.names",
+            Seen::Many(vec![text(b"a"), text(b"b")]),
+        ),
+        ("ip.src.asnum", Seen::One(Value::Int(-1))),
+        ("ip.src", Seen::One(Value::Ip("::1".parse().unwrap()))),
+        ("ssl", Seen::One(Value::Bool(true))),
+        ("http.referer", Seen::Missing),
+        ("http.user_agent", Seen::One(text(b""))),
     ];
     let record = Record {
         key_fields: &fields,
@@ -91,7 +96,7 @@ fn key_fields_keep_their_types_and_missing_is_not_empty() {
     let back: serde_json::Value = serde_json::from_str(&json_line(&record, &CLOSING)).unwrap();
     let wanted = json!({
         name: "h:5f2a", "ip.src.asnum": -1, "ip.src": "::1", "ssl": true,
-        "http.referer": null, "http.user_agent": "",
+        "http.referer": null, "http.user_agent": "", "http.request.headers.names": ["a", "b"],
     });
     assert_eq!(back["key_fields"], wanted);
     assert_eq!(back["asn"], json!(u32::MAX));
@@ -152,7 +157,8 @@ proptest! {
         path in any::<Vec<u8>>(), host in any::<Option<Vec<u8>>>(),
         agent in any::<Vec<u8>>(), name in any::<String>(), method in any::<String>(),
     ) {
-        let fields = [(name.as_str(), Some(Value::Bytes(agent.as_slice().into())))];
+        let value = Value::Bytes(agent.as_slice().into());
+        let fields = [(name.as_str(), Seen::Many(vec![value.clone(), value]))];
         let record = Record {
             path: &path, query: Some(&path), host: host.as_deref(), method: &method,
             user_agent: Some(&agent), referer: Some(&agent), key_fields: &fields, ..record()
