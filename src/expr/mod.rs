@@ -16,6 +16,7 @@ mod function;
 mod json;
 mod lex;
 mod lists;
+mod names;
 mod need;
 mod outline;
 mod parse;
@@ -41,8 +42,9 @@ use std::ops::{ControlFlow, Range};
 pub use explain::{Explained, Kind, Read, explain};
 pub use function::{FunctionSpec, functions};
 pub use lists::{Entry, List, Lists, Misfit};
+pub use names::{calls, reads};
 pub use need::{Atom, Hint, Need, Place};
-pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, calls, outline};
+pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, outline};
 pub use predicate::{Env, Predicate, Scalar, normalized, predicate, scalar};
 pub use set::{IntSet, IpSet, StringSet};
 

@@ -117,15 +117,6 @@ pub fn outline(source: &str) -> Result<Outline, Vec<Error>> {
     parse::predicate(source).map(|node| test(&node))
 }
 
-/// The functions that a test or a value calls, each with its place.
-pub fn calls(source: &str) -> Vec<(Box<str>, Range<usize>)> {
-    let mut found = Vec::new();
-    if let Ok(node) = parse::predicate(source) {
-        in_node(&node, &mut found);
-    }
-    found
-}
-
 // === impl Outline ===
 
 impl Outline {
@@ -350,23 +341,5 @@ fn given(literal: &Literal) -> Given {
     Given {
         span: literal.span.clone(),
         value,
-    }
-}
-
-fn in_node(node: &Node, found: &mut Vec<(Box<str>, Range<usize>)>) {
-    match &node.kind {
-        NodeKind::Not(inner) => in_node(inner, found),
-        NodeKind::Join(_, nodes) => nodes.iter().for_each(|node| in_node(node, found)),
-        NodeKind::Alone(operand) | NodeKind::Compare { left: operand, .. } => {
-            if let Base::Call {
-                name,
-                name_span,
-                args,
-            } = &operand.base
-            {
-                found.push((name.clone(), name_span.clone()));
-                args.iter().for_each(|arg| in_node(arg, found));
-            }
-        }
     }
 }

@@ -147,11 +147,4 @@ impl Warnings<'_> {
         let span = text.inner(self.source, span);
         self.out.warning(span, message)
     }
-
-    /// A warning at a name in an expression, or at all of it.
-    fn at_name(&mut self, text: &Text, name: &str, message: impl Into<String>) -> &mut Diagnostic {
-        let start = text.value.find(name);
-        let span = start.map_or(0..text.value.len(), |start| start..start + name.len());
-        self.within(text, span, message)
-    }
 }

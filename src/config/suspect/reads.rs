@@ -1,5 +1,7 @@
 //! What a rule reads that is never there, or not what it seems.
 
+use std::ops::Range;
+
 use super::{Case, Compiled, Warnings};
 use crate::config::Text;
 use crate::config::file::File;
@@ -36,10 +38,10 @@ fn places(text: &Text, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
         ),
     ];
     for (field, known, key) in fields {
-        if let Some(name) = read_as(text, field).filter(|_| !known) {
+        if let Some((name, span)) = read_as(text, field).filter(|_| !known) {
             let message = format!("`{name}` is never known: no database says it");
             let help = format!("add `{key} = \"…\"` under `[geo]`, or `[geo.overrides]`");
-            warnings.at_name(text, name, message).help(help);
+            warnings.within(text, span, message).help(help);
         }
     }
 }
@@ -51,10 +53,10 @@ fn tls(text: &Text, file: &File, warnings: &mut Warnings<'_>) {
     let tls = fields::all().iter().map(|field| field.name);
     let tls = tls.filter(|name| name.starts_with("tls."));
     for field in tls {
-        if let Some(name) = read_as(text, field) {
+        if let Some((name, span)) = read_as(text, field) {
             let message = format!("`{name}` is never known: no listener speaks TLS");
             warnings
-                .at_name(text, name, message)
+                .within(text, span, message)
                 .help("add `[listeners.tls]`");
             return;
         }
@@ -134,11 +136,10 @@ fn unseen_headers(case: &Case<'_>, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// The name under which `text` reads `field`, if it does.
-fn read_as<'t>(text: &'t Text, field: &str) -> Option<&'t str> {
+/// The name under which `text` reads `field`, and where, if it does.
+fn read_as(text: &Text, field: &str) -> Option<(Box<str>, Range<usize>)> {
     let meant = Fields.field(field)?.id;
-    let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let same = |spec: FieldSpec| spec.id == meant;
-    let mut words = text.value.split(|c| !name(c));
-    words.find(|word| Fields.field(word).is_some_and(same))
+    let mut names = expr::reads(&text.value).into_iter();
+    names.find(|(name, _)| Fields.field(name).is_some_and(same))
 }

@@ -330,6 +330,13 @@ fn fields_that_nothing_fills() {
 }
 
 #[test]
+fn a_name_in_a_string_is_no_field() {
+    none(&format!(
+        "{PLAIN}[[rules]]\nname = \"r\"\nmitigate = 'http.host contains \"ip.src.asnum tls.ja4\"'\n"
+    ));
+}
+
+#[test]
 fn values_that_are_easily_changed() {
     only(
         &deny(r#"raw.http.request.uri.path eq "/a""#),
