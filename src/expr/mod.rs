@@ -44,7 +44,7 @@ pub use function::{FunctionSpec, functions};
 pub use lists::{Entry, List, Lists, Misfit};
 pub use names::{calls, reads};
 pub use need::{Atom, Hint, Need, Place};
-pub use outline::{Given, GivenValue, Leaf, Outline, Relation, Subject, outline};
+pub use outline::{Argument, Given, GivenValue, Leaf, Outline, Relation, Subject, outline};
 pub use predicate::{Env, Predicate, Scalar, normalized, predicate, scalar};
 pub use set::{IntSet, IpSet, StringSet};
 

@@ -51,6 +51,19 @@ pub struct Subject {
     pub entry: Option<Box<[u8]>>,
     /// `[0]`; `None`: none, or each value.
     pub index: Option<i32>,
+    /// All that the outermost function with several arguments is given.
+    pub arguments: Vec<Argument>,
+}
+
+/// What a function is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// A written value.
+    Value(GivenValue),
+    /// Something that is looked at.
+    Read(Subject),
+    /// The test that stands there; like no other.
+    Test(Range<usize>),
 }
 
 /// How a value is compared.
@@ -248,12 +261,15 @@ fn walked(name: &str, inner: Outline) -> Outline {
         // Several tests of one value are not the same tests of several values.
         other => {
             let leaves = other.leaves().into_iter();
-            let span = leaves.clone().map(|leaf| leaf.span.start).min();
+            let start = leaves.clone().map(|leaf| leaf.span.start).min();
             let end = leaves.clone().map(|leaf| leaf.span.end).max();
+            let span = start.unwrap_or(0)..end.unwrap_or(0);
             let subject = leaves.map(|leaf| leaf.subject.clone()).next();
+            let mut subject = subject.unwrap_or_default().within(name);
+            subject.arguments = vec![Argument::Test(span.clone())];
             Outline::Leaf(Leaf {
-                span: span.unwrap_or(0)..end.unwrap_or(0),
-                subject: subject.unwrap_or_default().within(name),
+                span,
+                subject,
                 relation: Relation::Holds,
                 values: Vec::new(),
             })
@@ -267,11 +283,7 @@ fn subject(operand: &Operand) -> Subject {
             field: Some(name.clone()),
             ..Subject::default()
         },
-        Base::Call { name, args, .. } => {
-            let mut read = args.iter().map(of_node);
-            let first = read.find(|subject| subject.field.is_some());
-            first.unwrap_or_default().within(name)
-        }
+        Base::Call { name, args, .. } => called(name, args),
         Base::Literal(_) => Subject::default(),
     };
     for index in &operand.path {
@@ -282,6 +294,40 @@ fn subject(operand: &Operand) -> Subject {
         }
     }
     subject
+}
+
+/// What is looked at through a function. Two calls look at the same thing only if all that they are
+/// given is the same.
+fn called(name: &str, args: &[Node]) -> Subject {
+    if let [only] = args {
+        return of_node(only).within(name);
+    }
+    let arguments: Vec<Argument> = args.iter().map(argument).collect();
+    let first = arguments.iter().find_map(|argument| match argument {
+        Argument::Read(subject) if subject.field.is_some() => Some(Subject {
+            functions: subject.functions.clone(),
+            field: subject.field.clone(),
+            entry: subject.entry.clone(),
+            index: subject.index,
+            arguments: Vec::new(),
+        }),
+        _ => None,
+    });
+    Subject {
+        arguments,
+        ..first.unwrap_or_default().within(name)
+    }
+}
+
+fn argument(node: &Node) -> Argument {
+    match &node.kind {
+        NodeKind::Alone(Operand {
+            base: Base::Literal(literal),
+            ..
+        }) => Argument::Value(given(literal).value),
+        NodeKind::Alone(operand) => Argument::Read(subject(operand)),
+        _ => Argument::Test(node.span.clone()),
+    }
 }
 
 fn of_node(node: &Node) -> Subject {

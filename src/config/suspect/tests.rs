@@ -257,6 +257,23 @@ fn tests_that_exclude_each_other() {
 }
 
 #[test]
+fn calls_with_other_arguments_are_other_values() {
+    for expression in [
+        r#"substring(http.host, 0, 1) eq "a" and substring(http.host, 1, 2) eq "b""#,
+        r#"concat(http.host, "/") eq "a/" and concat("/", http.host) eq "/a""#,
+        r#"concat(http.host, ssl) eq "a" and concat(http.host, http.referer) eq "ab""#,
+        r#"split(http.host, ".")[0] eq "a" and split(http.host, "-")[0] eq "b""#,
+        r#"len(concat(http.host, "a")) eq 3 and len(concat(http.host, "ab")) eq 4"#,
+    ] {
+        none(&deny(expression));
+    }
+    only(
+        &deny(r#"substring(http.host, 0, 1) eq "a" and substring(http.host, 0, 1) eq "b""#),
+        "this never holds together with `substring(http.host, 0, 1) eq \"a\"`",
+    );
+}
+
+#[test]
 fn values_that_never_come() {
     let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"DE\" }\n";
     let wrong = [
