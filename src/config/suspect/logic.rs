@@ -4,6 +4,10 @@
 use super::{Said, Warnings};
 use crate::expr::{GivenValue, Leaf, Outline, Relation};
 
+/// How many pairs of parts are compared before the answer is "not sure". An `or` in an `and` in an
+/// `or` has exponentially many, and a reload waits for the answer.
+const STEPS: u32 = 2_000;
+
 /// Warns of an expression that can never hold.
 pub(super) fn warn(said: &Said<'_>, warnings: &mut Warnings<'_>) {
     conflicts(&said.outline, said, warnings);
@@ -11,10 +15,21 @@ pub(super) fn warn(said: &Said<'_>, warnings: &mut Warnings<'_>) {
 
 /// Whether `wide` holds whenever `narrow` does. `false` says nothing.
 pub(super) fn covers(wide: &Outline, narrow: &Outline) -> bool {
+    let mut steps = STEPS;
+    covers_within(wide, narrow, &mut steps)
+}
+
+/// The same, with so many steps left.
+fn covers_within(wide: &Outline, narrow: &Outline, steps: &mut u32) -> bool {
     use Outline::{And, Leaf, Not, Or};
+    let Some(left) = steps.checked_sub(1) else {
+        return false;
+    };
+    *steps = left;
     if always(wide) || wide.says_as(narrow) {
         return true;
     }
+    let mut covers = |wide, narrow| covers_within(wide, narrow, steps);
     match (wide, narrow) {
         (_, Or(parts)) => parts.iter().all(|part| covers(wide, part)),
         (And(parts), _) => parts.iter().all(|part| covers(part, narrow)),
@@ -32,9 +47,9 @@ pub(super) fn always(outline: &Outline) -> bool {
         Outline::Const(value) => *value,
         Outline::And(parts) => parts.iter().all(always),
         Outline::Or(parts) => {
-            let opposite = |part: &Outline| {
-                let inverse = Outline::Not(Box::new(part.clone()));
-                parts.iter().any(|other| other.says_as(&inverse))
+            let opposite = |part: &Outline| match part {
+                Outline::Not(inner) => parts.iter().any(|other| other.says_as(inner)),
+                _ => false,
             };
             parts.iter().any(|part| always(part) || opposite(part))
         }

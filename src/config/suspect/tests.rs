@@ -274,6 +274,25 @@ fn calls_with_other_arguments_are_other_values() {
 }
 
 #[test]
+fn nested_expressions_are_compared_in_bounded_time() {
+    let nested = |name: &str| {
+        let mut text = "ssl".to_owned();
+        for at in 0..50 {
+            let join = ["or", "and"][at % 2];
+            text = format!("({text}) {join} http.host eq \"{name}{at}\"");
+        }
+        text
+    };
+    let rule = |name: &str| {
+        format!(
+            "[[rules]]\nname = \"{name}\"\nmitigate = '{}'\n",
+            nested(name)
+        )
+    };
+    none(&format!("{TLS}{}{}", rule("a"), rule("b")));
+}
+
+#[test]
 fn values_that_never_come() {
     let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"DE\" }\n";
     let wrong = [
