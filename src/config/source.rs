@@ -12,6 +12,8 @@ pub struct Source {
     pub path: String,
     /// The whole text.
     pub text: String,
+    /// Where each line but the first begins.
+    lines: Vec<usize>,
 }
 
 /// A place in a text, as editors count.
@@ -28,9 +30,12 @@ pub struct Position {
 impl Source {
     /// A source from text that is already there.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
         Self {
             path: path.into(),
-            text: text.into(),
+            text,
+            lines,
         }
     }
 
@@ -51,11 +56,13 @@ impl Source {
 
     /// Where the byte at `offset` is. An offset past the end is the end.
     pub fn position(&self, offset: usize) -> Position {
-        let before = self.before(offset);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.get(line_start..).unwrap_or_default();
+        let end = self.clamp(offset..offset).start;
+        let breaks = self.lines.partition_point(|start| *start <= end);
+        let start = breaks.checked_sub(1).and_then(|at| self.lines.get(at));
+        let line = self.text.get(start.copied().unwrap_or(0)..end);
+        let line = line.unwrap_or_default();
         Position {
-            line: before.matches('\n').count() + 1,
+            line: breaks + 1,
             column: line.trim_start_matches(BYTE_ORDER_MARK).chars().count() + 1,
         }
     }
@@ -72,11 +79,6 @@ impl Source {
     /// The text at `span`.
     pub fn slice(&self, span: Range<usize>) -> &str {
         self.text.get(self.clamp(span)).unwrap_or_default()
-    }
-
-    fn before(&self, offset: usize) -> &str {
-        let end = self.clamp(offset..offset).start;
-        self.text.get(..end).unwrap_or_default()
     }
 
     fn broken(

@@ -108,7 +108,8 @@ proptest! {
         prop_assert_eq!((at.line, at.column), (2, line.chars().count() + 4));
         // Any byte, also one within a character, has a place.
         for offset in 0..source.text.len() + 3 {
-            source.position(offset);
+            let before = source.slice(0..source.clamp(offset..offset).start);
+            prop_assert_eq!(source.position(offset).line, before.matches('\n').count() + 1);
             source.slice(offset..offset + 2);
         }
     }
