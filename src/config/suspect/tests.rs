@@ -264,9 +264,15 @@ fn calls_with_other_arguments_are_other_values() {
         r#"concat(http.host, ssl) eq "a" and concat(http.host, http.referer) eq "ab""#,
         r#"split(http.host, ".")[0] eq "a" and split(http.host, "-")[0] eq "b""#,
         r#"len(concat(http.host, "a")) eq 3 and len(concat(http.host, "ab")) eq 4"#,
+        r#"not has_key(http.request.headers, "a") and has_key(http.request.headers, "b")"#,
     ] {
         none(&deny(expression));
     }
+    let any = |name| {
+        let names = "http.request.headers.names[*]";
+        format!(r#"any({names} eq "{name}" or {names} eq "x")"#)
+    };
+    none(&deny(&format!("{} and not {}", any("a"), any("b"))));
     only(
         &deny(r#"substring(http.host, 0, 1) eq "a" and substring(http.host, 0, 1) eq "b""#),
         "this never holds together with `substring(http.host, 0, 1) eq \"a\"`",
