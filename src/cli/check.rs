@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Format, print};
+use super::{Format, print, say};
 use crate::clock::Clock;
 use crate::config::{self, Context, Diagnostics, Source};
 use crate::observe::Log;
@@ -20,7 +20,7 @@ pub fn check(path: &Path, format: Format) -> ExitCode {
         let lasting = match Lasting::new(Clock::System, Log::off(), 1024) {
             Ok(lasting) => lasting,
             Err(error) => {
-                eprintln!("lockgate: {error:#}");
+                say(&format!("lockgate: {error:#}"));
                 return ExitCode::FAILURE;
             }
         };
@@ -33,27 +33,28 @@ pub fn check(path: &Path, format: Format) -> ExitCode {
         };
         config::compile(&file, &mut cx);
     }
-    tell(&diagnostics, &source, format);
+    let printed = tell(&diagnostics, &source, format);
     match diagnostics.has_errors() {
         true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+        false => printed,
     }
 }
 
-/// Prints what was found.
-pub fn tell(diagnostics: &Diagnostics, source: &Source, format: Format) {
+/// Prints what was found; 1 if that could not be done.
+pub fn tell(diagnostics: &Diagnostics, source: &Source, format: Format) -> ExitCode {
     match format {
         Format::Human => human(diagnostics, source),
         Format::Json => print(&format!("{:#}\n", report(diagnostics, source))),
     }
 }
 
-fn human(diagnostics: &Diagnostics, source: &Source) {
+fn human(diagnostics: &Diagnostics, source: &Source) -> ExitCode {
     let color = std::io::stdout().is_terminal();
-    print(&diagnostics.render(source, color));
+    let mut text = diagnostics.render(source, color);
     if !diagnostics.has_errors() {
-        print(&format!("{}: ok\n", source.path));
+        text.push_str(&format!("{}: ok\n", source.path));
     }
+    print(&text)
 }
 
 fn report(diagnostics: &Diagnostics, source: &Source) -> Value {

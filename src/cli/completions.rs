@@ -11,6 +11,5 @@ use super::{Cli, print};
 pub fn completions(shell: Shell) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "lockgate", &mut script);
-    print(&String::from_utf8_lossy(&script));
-    ExitCode::SUCCESS
+    print(&String::from_utf8_lossy(&script))
 }

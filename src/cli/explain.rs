@@ -17,7 +17,7 @@ use clap::Args;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use self::parse::Url;
-use super::{ConfigFile, Format, check, print};
+use super::{ConfigFile, Format, check, print, say};
 use crate::clock::{Clock, ManualClock, Timestamp};
 use crate::config::{self, Context, Diagnostics};
 use crate::observe::Log;
@@ -108,7 +108,7 @@ pub fn explain(args: &Explain) -> ExitCode {
     match run(args) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("lockgate: {error:#}");
+            say(&format!("lockgate: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -134,11 +134,10 @@ fn run(args: &Explain) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     };
     let story = tell(args, &snapshot, &lasting, &clock)?;
-    match args.format {
+    Ok(match args.format {
         Format::Human => print(&human::human(&story)),
         Format::Json => print(&format!("{:#}\n", json::json(&story, &snapshot.redactor))),
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn tell(

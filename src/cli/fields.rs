@@ -25,8 +25,7 @@ pub fn fields() -> ExitCode {
     for function in expr::functions() {
         let _ = writeln!(text, "  {:<40} {}", function.signature, function.doc);
     }
-    print(&text);
-    ExitCode::SUCCESS
+    print(&text)
 }
 
 const fn type_name(ty: Type) -> &'static str {

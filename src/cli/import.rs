@@ -19,7 +19,7 @@ mod shape;
 mod tests;
 mod write;
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,6 +28,8 @@ use judge::Judge;
 use name::Names;
 use shape::Ruleset;
 use write::Writer;
+
+use super::{print, say};
 
 /// What became of a file.
 struct Imported {
@@ -40,31 +42,22 @@ struct Imported {
 /// 0 if there were rules, also if some could only be written as comments; 1 if there were none.
 pub fn cloudflare(path: &Path) -> ExitCode {
     match import(path) {
-        Ok(said) => {
-            said.iter().for_each(|line| eprintln!("{line}"));
-            ExitCode::SUCCESS
+        Ok(imported) => {
+            let printed = print(&imported.toml);
+            imported.said.iter().for_each(|line| say(line));
+            printed
         }
         Err(error) => {
-            eprintln!("{error}");
+            say(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-/// Writes the configuration; what comes back is to be said.
-fn import(path: &Path) -> Result<Vec<String>, String> {
+fn import(path: &Path) -> Result<Imported, String> {
     let (name, bytes) = load(path);
     let bytes = bytes.map_err(|error| format!("{name}: cannot read: {error}"))?;
-    let imported = convert(&name, &bytes)?;
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(imported.toml.as_bytes());
-    match written.and_then(|()| out.flush()) {
-        // Half a file of rules is not a success; a reader that went away is its own affair.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("lockgate: cannot write: {error}"))
-        }
-        _ => Ok(imported.said),
-    }
+    convert(&name, &bytes)
 }
 
 /// How to call the file, and what is in it.

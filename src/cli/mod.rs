@@ -8,6 +8,7 @@ mod import;
 mod run;
 mod schema;
 
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -94,8 +95,22 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints `text`; a reader that went away (`lockgate fields | head`) is not an error.
-fn print(text: &str) {
-    use std::io::Write as _;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+/// Prints `text`; 1 if that could not be done, which is said. A reader that went away
+/// (`lockgate fields | head`) is not an error.
+fn print(text: &str) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        // Half a schema or half a file of rules is not a success.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            say(&format!("lockgate: cannot write: {error}"));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// A line on standard error. There is nobody to tell if that fails, and `eprintln` would panic.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

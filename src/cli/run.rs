@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 
+use super::say;
 use crate::admin::{self, Admin};
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Refused};
@@ -21,8 +22,8 @@ pub fn run(config: &Path) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             match error.downcast_ref::<Refused>() {
-                Some(refused) => eprint!("{refused}"),
-                None => eprintln!("lockgate: {error:#}"),
+                Some(refused) => say(refused.to_string().trim_end()),
+                None => say(&format!("lockgate: {error:#}")),
             }
             ExitCode::FAILURE
         }

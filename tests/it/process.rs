@@ -1,5 +1,6 @@
 //! The program itself: its commands, its exit codes, its signals.
 
+use std::fs::File;
 use std::net::TcpStream;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -38,6 +39,38 @@ fn a_hangup_applies_an_edit() {
         let errors = process.logged("http.request.uri.pth");
         errors.iter().any(|line| line.contains("gateway.toml:5:"))
     });
+}
+
+/// What cannot be written was not done; what cannot be said is no reason to panic.
+#[test]
+fn a_full_disk_is_a_failure_and_no_panic() {
+    let folder = Folder::new();
+    folder.write("gateway.toml", HELLO);
+    folder.write(
+        "rules.json",
+        r#"[{"expression":"ssl","action":"challenge"}]"#,
+    );
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for arguments in [
+        &["schema"][..],
+        &["fields"],
+        &["completions", "bash"],
+        &["check"],
+        &["explain", "GET", "/"],
+        &["import", "cloudflare", "rules.json"],
+    ] {
+        let mut command = Process::command();
+        command.current_dir(folder.path()).args(arguments);
+        let ran = command.stdout(full()).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{arguments:?}");
+        assert!(said.contains("lockgate: cannot write: "), "{said}");
+        let deaf = command.stderr(full()).status().unwrap();
+        assert_eq!(deaf.code(), Some(1), "{arguments:?}");
+    }
+    let mut command = Process::command();
+    let missing = command.args(["--config", "/nowhere"]).stderr(full());
+    assert_eq!(missing.status().unwrap().code(), Some(1));
 }
 
 /// An origin that says when a request came, and answers when it is told to.
