@@ -137,6 +137,13 @@ fn a_key_behind_a_proxy() {
         &format!("{TLS}[client_ip]\ntrusted_proxies = [\"0.0.0.0/0\"]\n"),
         "everybody in 0.0.0.0/0 is believed about who the client is",
     );
+    let trusted =
+        |network: &str| format!("{TLS}[client_ip]\ntrusted_proxies = [\"{network}\"]\n");
+    none(&trusted("fc00::/7"));
+    only(
+        &trusted("fc00::/6"),
+        "everybody in fc00::/6 is believed about who the client is",
+    );
 }
 
 #[test]

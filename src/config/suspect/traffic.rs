@@ -1,5 +1,7 @@
 //! Who is believed about where a client is.
 
+use ipnet::IpNet;
+
 use super::Warnings;
 use crate::config::file::File;
 
@@ -9,7 +11,7 @@ const WIDEST: u8 = 8;
 /// Warns of trusted proxies that are everybody.
 pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
     let trusted = file.client_ip.trusted_proxies.iter();
-    for network in trusted.filter(|network| network.value.prefix_len() < WIDEST) {
+    for network in trusted.filter(|network| holds_strangers(&network.value)) {
         let message = format!(
             "everybody in {} is believed about who the client is",
             network.value
@@ -18,4 +20,13 @@ pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
             .at(network.span.clone(), message)
             .help("name the addresses of your proxies only");
     }
+}
+
+/// `fc00::/7` is wide, but nobody's on the Internet (RFC 4193).
+fn holds_strangers(network: &IpNet) -> bool {
+    let private = match network {
+        IpNet::V4(_) => false,
+        IpNet::V6(v6) => v6.network().is_unique_local() && v6.broadcast().is_unique_local(),
+    };
+    network.prefix_len() < WIDEST && !private
 }
