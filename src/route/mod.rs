@@ -7,7 +7,7 @@ mod path;
 pub mod redirect;
 
 pub use hosts::HostPattern;
-pub use path::PathPattern;
+pub use path::{PathPattern, Segment};
 pub use redirect::Redirect;
 
 /// Which requests a route takes.

@@ -444,6 +444,23 @@ fn routes_behind_wider_ones() {
         &routes("hosts = [\"a\", \"b\"]", "hosts = [\"b\"]\npath = \"/a\""),
         message,
     );
+    only(&routes("path = \"/a/{x}\"", "path = \"/a/b\""), message);
+    only(&routes("path = \"/a/*\"", "path = \"/a/{x}/c\""), message);
+    only(&routes("path = \"/{x}/*\"", "path = \"/a/*\""), message);
+    none(&routes("path = \"/{x}\"", "path = \"/a/*\""));
+    none(&routes("path = \"/a/b\"", "path = \"/a/{x}\""));
+    none(&routes("path = \"/x/*\"", "path = \"/{x}/a\""));
+    let hosts = |first: &str, second: &str| {
+        routes(
+            &format!("hosts = [\"{first}\"]"),
+            &format!("hosts = [\"{second}\"]"),
+        )
+    };
+    only(&hosts("*.example.com", "api.example.com"), message);
+    only(&hosts("*.example.com", "*.api.example.com:8443"), message);
+    only(&hosts("example.com", "example.com:8443"), message);
+    none(&hosts("*.example.com", "example.com"));
+    none(&hosts("example.com:8443", "example.com"));
     none(&routes("path = \"/a/b\"", "path = \"/a/*\""));
     none(&routes("hosts = [\"a\"]", "hosts = [\"b\"]"));
     none(&routes("hosts = [\"a\"]", ""));

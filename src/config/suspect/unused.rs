@@ -4,7 +4,7 @@ use super::Warnings;
 use crate::config::Text;
 use crate::config::file::{File, Route, Target};
 use crate::expr::{self, Relation};
-use crate::route::{HostPattern, PathPattern};
+use crate::route::{HostPattern, PathPattern, Segment};
 
 /// Warns of lists, responses and upstreams without a use, and of routes behind wider ones.
 pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
@@ -81,13 +81,26 @@ fn hides(wide: &Route, narrow: &Route) -> bool {
 }
 
 fn path_hides(wide: &PathPattern, narrow: &PathPattern) -> bool {
-    match (wide, narrow) {
-        (PathPattern::Any, _) => true,
-        (PathPattern::Prefix(_), PathPattern::Exact(path) | PathPattern::Prefix(path)) => {
-            wide.matches(path)
-        }
-        (wide, narrow) => wide == narrow,
-    }
+    let (path, open) = match narrow {
+        _ if *wide == PathPattern::Any => return true,
+        PathPattern::Any => return false,
+        PathPattern::Exact(path) => (path.to_string(), false),
+        PathPattern::Prefix(path) => (path.to_string(), true),
+        PathPattern::Template { segments, open } => (sample(segments), *open),
+    };
+    // What takes a path and one below takes all below.
+    wide.matches(&path) && (!open || wide.matches(&format!("{path}/{ANY}")))
+}
+
+/// A segment that only a variable can take: no path holds it.
+const ANY: &str = "\0";
+
+fn sample(segments: &[Segment]) -> String {
+    let text = |segment: &Segment| match segment {
+        Segment::Literal(text) => format!("/{text}"),
+        Segment::Variable => format!("/{ANY}"),
+    };
+    segments.iter().map(text).collect()
 }
 
 fn hosts_hide(wide: &Route, narrow: &Route) -> bool {
@@ -100,6 +113,22 @@ fn hosts_hide(wide: &Route, narrow: &Route) -> bool {
     let (Some(wide), Some(narrow)) = (patterns(wide), patterns(narrow)) else {
         return false;
     };
-    let any = wide.is_empty() || wide.contains(&HostPattern::Any);
-    any || !narrow.is_empty() && narrow.iter().all(|host| wide.contains(host))
+    let hidden = |host: &HostPattern| wide.iter().any(|wide| host_hides(wide, host));
+    wide.is_empty()
+        || wide.contains(&HostPattern::Any)
+        || !narrow.is_empty() && narrow.iter().all(hidden)
+}
+
+fn host_hides(wide: &HostPattern, narrow: &HostPattern) -> bool {
+    use HostPattern::{Any, Below, Exact};
+    let port = |wide: &Option<_>, narrow| wide.is_none() || wide == narrow;
+    match (wide, narrow) {
+        (Any, _) => true,
+        (Exact(wide, a), Exact(narrow, b)) => wide == narrow && port(a, b),
+        (Below(wide, a), Below(narrow, b)) => narrow.ends_with(&**wide) && port(a, b),
+        (Below(wide, a), Exact(narrow, b)) => {
+            narrow.len() > wide.len() && narrow.ends_with(&**wide) && port(a, b)
+        }
+        (_, Any) | (Exact(..), Below(..)) => false,
+    }
 }
