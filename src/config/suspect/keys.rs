@@ -20,13 +20,11 @@ pub(super) fn warn(case: &Case<'_>, all: &[Case<'_>], file: &File, warnings: &mu
     }
     let has_client = parts.iter().any(|part| reads(part, is_address));
     behind_a_proxy(case, file, warnings);
-    if has_client {
-        return;
-    }
-    if case.bans() && parts.iter().all(|part| reads_only(part, is_shared)) {
+    let bans_many = case.bans() && !has_client;
+    if bans_many && parts.iter().all(|part| reads_only(part, is_shared)) {
         return shared(case, warnings);
     }
-    if case.bans() && case.rule.key.missing == Missing::Group {
+    if bans_many && case.rule.key.missing == Missing::Group {
         grouped(case, file, warnings);
     }
     let chosen = parts.iter().any(|part| reads(part, is_chosen));
@@ -35,14 +33,12 @@ pub(super) fn warn(case: &Case<'_>, all: &[Case<'_>], file: &File, warnings: &mu
     }
 }
 
-/// Whether `other` counts the same requests by something that costs a client more to change.
+/// Whether `other` counts the same requests by something that costs a client more to change: every
+/// part of its key, as a key is no harder to change than its easiest part.
 fn guards(other: &Case<'_>, case: &Case<'_>) -> bool {
-    let by_client = other
-        .rule
-        .key
-        .parts
-        .iter()
-        .any(|part| reads(part, is_address));
+    let parts = &other.rule.key.parts;
+    let by_client = parts.iter().any(|part| reads(part, is_address))
+        && !parts.iter().any(|part| reads(part, is_chosen));
     let limits = other.rule.limiter.is_some() && !other.rule.dry_run;
     let wide = other.counts().zip(case.counts());
     by_client && limits && wide.is_some_and(|(wide, narrow)| covers(wide, narrow))
@@ -85,7 +81,7 @@ fn dodged(case: &Case<'_>, warnings: &mut Warnings<'_>) {
     let forwarded = source.into_iter().any(|text| text.contains("forwarded"));
     warnings.at(span, message).help(match forwarded {
         true => "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front",
-        false => "add `ip.src` or `tls.ja4`, or a second rule for the same requests by `ip.src`",
+        false => "add a second rule for the same requests by `ip.src` alone",
     });
 }
 

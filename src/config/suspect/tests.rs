@@ -59,6 +59,9 @@ fn none(text: &str) {
     assert_eq!(warnings(text), [] as [&str; 0], "{text}");
 }
 
+/// A second rule that counts.
+const GUARD: &str = "[[rules]]\nname = \"by-ip\"\nlimit = 9\nperiod = \"1m\"\n";
+
 const PATH: &str = "mitigate = 'http.request.uri.path eq \"/a\"'\n";
 
 #[test]
@@ -77,7 +80,8 @@ fn a_ban_on_a_shared_key() {
         let with = |rest: &str| rule(&format!("{PATH}key = [{key}]\n{rest}"));
         only(&(with("duration = \"1m\"") + geo), message);
         let narrower = format!("{PATH}key = [{key}, \"ip.src\"]\nduration = \"1m\"");
-        none(&(rule(&narrower) + geo));
+        let by_address = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
+        none(&(rule(&narrower) + &by_address + geo));
     }
     none(&(rule(&format!("{PATH}key = [\"ip.src.asnum\"]\n")) + geo));
     only(
@@ -92,8 +96,8 @@ fn a_ban_on_all_who_lack_something() {
     let cookie = "key = ['http.request.cookies[\"s\"]', \"tls.ja4\"]\nduration = \"1m\"\n";
     let message = "clients without `http.request.cookies[\"s\"]` share one counter and one ban";
     let chosen = "a client chooses this key: with every new value it starts afresh";
-    let other = "[[rules]]\nname = \"by-ip\"\nlimit = 9\nperiod = \"1m\"\nkey = [\"ip.src\"]\n";
-    let guarded = |lines: &str| format!("{}{other}{PATH}", rule(&format!("{PATH}{lines}")));
+    let other = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
+    let guarded = |lines: &str| format!("{}{other}", rule(&format!("{PATH}{lines}")));
     only(&guarded(cookie), message);
     none(&guarded(&format!("{cookie}missing = \"skip\"")));
     none(&guarded(
@@ -115,7 +119,11 @@ fn a_key_that_the_client_chooses() {
         "http.x_forwarded_for",
     ] {
         only(&rule(&format!("{PATH}key = ['{key}']")), message);
-        none(&rule(&format!("{PATH}key = ['{key}', \"ip.src\"]")));
+        // Who changes the one part starts afresh, whatever the other is.
+        let with_address = rule(&format!("{PATH}key = ['{key}', \"ip.src\"]"));
+        only(&with_address, message);
+        let by_address = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
+        none(&format!("{with_address}{by_address}"));
     }
     none(&rule(&format!("{PATH}key = ['http.request.uri.path']")));
     only(
@@ -137,8 +145,7 @@ fn a_key_behind_a_proxy() {
         &format!("{TLS}[client_ip]\ntrusted_proxies = [\"0.0.0.0/0\"]\n"),
         "everybody in 0.0.0.0/0 is believed about who the client is",
     );
-    let trusted =
-        |network: &str| format!("{TLS}[client_ip]\ntrusted_proxies = [\"{network}\"]\n");
+    let trusted = |network: &str| format!("{TLS}[client_ip]\ntrusted_proxies = [\"{network}\"]\n");
     none(&trusted("fc00::/7"));
     only(
         &trusted("fc00::/6"),
