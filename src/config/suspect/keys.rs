@@ -40,8 +40,13 @@ fn guards(other: &Case<'_>, case: &Case<'_>) -> bool {
     let by_client = parts.iter().any(|part| reads(part, is_address))
         && !parts.iter().any(|part| reads(part, is_chosen));
     let limits = other.rule.limiter.is_some() && !other.rule.dry_run;
-    let wide = other.counts().zip(case.counts());
-    by_client && limits && wide.is_some_and(|(wide, narrow)| covers(wide, narrow))
+    // A rule that counts what the origin refuses catches made-up values by what it stops.
+    let wide = match other.rule.counts_response() {
+        true => other.stops(),
+        false => other.counts(),
+    };
+    let both = wide.zip(case.counts());
+    by_client && limits && both.is_some_and(|(wide, narrow)| covers(wide, narrow))
 }
 
 fn shared(case: &Case<'_>, warnings: &mut Warnings<'_>) {

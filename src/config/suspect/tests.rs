@@ -125,6 +125,13 @@ fn a_key_that_the_client_chooses() {
         let by_address = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
         none(&format!("{with_address}{by_address}"));
     }
+    let header = rule(&format!(
+        "{PATH}key = ['http.request.headers[\"x-api-key\"]']"
+    ));
+    let refusals = "count = 'http.response.code eq 401'\nkey = [\"ip.src\"]\n";
+    none(&format!("{header}{GUARD}{refusals}{PATH}"));
+    let elsewhere = "mitigate = 'http.host eq \"b\"'\n";
+    only(&format!("{header}{GUARD}{refusals}{elsewhere}"), message);
     none(&rule(&format!("{PATH}key = ['http.request.uri.path']")));
     only(
         &rule(&format!("{PATH}key = ['ip.src', 'http.request.id']")),
