@@ -35,7 +35,7 @@ pub struct Explain {
     /// The method, `GET`.
     #[arg(value_parser = parse::method)]
     method: Method,
-    /// The URL; a path alone is one of `localhost` at the first listener.
+    /// The URL; a path alone, or `*`, is one of `localhost` at the first listener.
     #[arg(value_parser = parse::url)]
     url: Url,
     /// A header field of the request.

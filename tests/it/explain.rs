@@ -551,3 +551,22 @@ fn a_bad_configuration_is_told_as_check_tells_it() {
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["ok"], false);
 }
+
+#[test]
+fn an_old_version_and_the_server_itself_can_be_asked_about() {
+    let rules = "[[rules]]\nname = \"old\"\nmitigate = 'http.request.version eq \"HTTP/1.0\"'\n\
+                 [[rules]]\nname = \"star\"\nmitigate = 'http.request.uri.path eq \"*\"'\n";
+    let old = human(rules, &["GET", "http://example.com/", "--http", "1.0"]);
+    assert!(old.starts_with("429 by rule old\n"), "{old}");
+    for version in ["1.1", "2"] {
+        let star = ["OPTIONS", "*", "-H", "host: example.com", "--http", version];
+        let star = human(rules, &star);
+        assert!(star.starts_with("429 by rule star\n"), "{star}");
+        assert!(
+            star.contains("  OPTIONS * of http://localhost over "),
+            "{star}"
+        );
+    }
+    let get = human(rules, &["GET", "*", "-H", "host: example.com"]);
+    assert!(get.starts_with("refused with 400: "), "{get}");
+}

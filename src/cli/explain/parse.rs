@@ -20,9 +20,9 @@ pub struct Url {
 
 const URL_HELP: &str = "write https://example.com/login, or a path such as /login";
 
-/// A URL, or a path alone.
+/// A URL, a path alone, or the `*` of `OPTIONS *`.
 pub fn url(text: &str) -> Result<Url, String> {
-    if text.starts_with('/') {
+    if text.starts_with('/') || text == "*" {
         return Ok(Url {
             secure: None,
             authority: Authority::from_static("localhost"),
@@ -133,9 +133,10 @@ pub fn ja4(text: &str) -> Result<String, String> {
 /// A version.
 pub fn version(text: &str) -> Result<Version, String> {
     match text {
+        "1.0" => Ok(Version::HTTP_10),
         "1.1" => Ok(Version::HTTP_11),
         "2" => Ok(Version::HTTP_2),
-        _ => Err("the gateway speaks 1.1 and 2".into()),
+        _ => Err("the gateway speaks 1.0, 1.1 and 2".into()),
     }
 }
 
@@ -173,6 +174,7 @@ mod tests {
             "/?q=1",
         );
         is("/a b", None, "localhost", "/a b");
+        is("*", None, "localhost", "*");
         is(
             "https://a.example/..%2fb",
             Some(true),

@@ -70,10 +70,14 @@ pub fn words(args: &Explain, imagined: &Imagined) -> String {
     };
     let (method, url) = (&args.method, &args.url);
     let version = version_name(imagined.parts.version);
-    format!(
-        "{method} {scheme}://{}{} over {version}",
-        url.authority, url.target
-    )
+    match url.target.as_str() {
+        // RFC 9110, section 7.1: the server itself.
+        "*" => format!("{method} * of {scheme}://{} over {version}", url.authority),
+        target => format!(
+            "{method} {scheme}://{}{target} over {version}",
+            url.authority
+        ),
+    }
 }
 
 /// The listener that the URL leads to, by TLS and port; else the first.
@@ -126,7 +130,7 @@ fn reads(rule: &Rule, field: &str) -> bool {
 /// Puts target and host where this version has them (RFC 9112, section 3.2; RFC 9113, 8.3.1).
 fn address(request: &mut Request<()>, args: &Explain, secure: bool) -> Result<(), Malformed> {
     let (authority, target) = (&args.url.authority, args.url.target.as_str());
-    if request.version() == Version::HTTP_11 {
+    if request.version() < Version::HTTP_2 {
         *request.uri_mut() = target.parse().map_err(|_| Malformed::Target)?;
         if !request.headers().contains_key(HOST) {
             let value = authority.as_str().parse().map_err(|_| Malformed::Host)?;
