@@ -1,5 +1,7 @@
 //! The text of a configuration file, and where in it a byte is.
 
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
@@ -42,7 +44,7 @@ impl Source {
     /// Reads a file. What could not be read is reported, and comes back as far as it was read.
     pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> Result<Self, Self> {
         let name = path.display().to_string();
-        let bytes = match std::fs::read(path) {
+        let bytes = match read_whole(path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 diagnostics.error(0..0, format!("cannot read: {error}"));
@@ -95,5 +97,36 @@ impl Source {
     }
 }
 
+/// The largest file that is read: `/dev/zero` has no end.
+const LARGEST: u64 = 256 << 20;
+
+/// Reads a whole file.
+pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(path)?.take(LARGEST + 1);
+    match file.read_to_end(&mut bytes)? as u64 > LARGEST {
+        true => Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            "it is larger than 256 MiB",
+        )),
+        false => Ok(bytes),
+    }
+}
+
 /// Some editors begin a file with it; no editor counts it as a column.
 const BYTE_ORDER_MARK: char = '\u{feff}';
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::path::Path;
+
+    use super::read_whole;
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let error = read_whole(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_whole(Path::new("/dev/null")).unwrap(), b"");
+    }
+}
