@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::logic::covers;
 use super::{Case, Warnings};
 use crate::config::file::File;
-use crate::expr::FieldId;
-use crate::facts::fields;
+use crate::expr::{FieldId, Outline, Phase, Scheme as _};
+use crate::facts::fields::{self, Fields};
 use crate::rules::{KeyPart, Missing};
 
 /// Warns of a key that is shared, missing, chosen by the client, or new with every request.
@@ -40,13 +40,21 @@ fn guards(other: &Case<'_>, case: &Case<'_>) -> bool {
     let by_client = parts.iter().any(|part| reads(part, is_address))
         && !parts.iter().any(|part| reads(part, is_chosen));
     let limits = other.rule.limiter.is_some() && !other.rule.dry_run;
-    // A rule that counts what the origin refuses catches made-up values by what it stops.
-    let wide = match other.rule.counts_response() {
-        true => other.stops(),
-        false => other.counts(),
+    let Some(narrow) = case.counts().filter(|_| by_client && limits) else {
+        return false;
     };
-    let both = wide.zip(case.counts());
-    by_client && limits && both.is_some_and(|(wide, narrow)| covers(wide, narrow))
+    // A rule that counts what the origin refuses catches made-up values too.
+    let counted = other.counts().map(Outline::conjuncts).unwrap_or_default();
+    let mut counted = counted.into_iter().filter(|part| !of_response(part));
+    counted.all(|wide| covers(wide, narrow))
+        && other.stops().is_some_and(|wide| covers(wide, narrow))
+}
+
+/// Whether a part of an expression looks at the answer.
+fn of_response(part: &Outline) -> bool {
+    let fields = part.leaves().into_iter();
+    let mut fields = fields.filter_map(|leaf| Fields.field(leaf.subject.field.as_deref()?));
+    fields.any(|field| field.phase == Phase::Response)
 }
 
 fn shared(case: &Case<'_>, warnings: &mut Warnings<'_>) {

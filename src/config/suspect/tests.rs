@@ -130,6 +130,8 @@ fn a_key_that_the_client_chooses() {
     ));
     let refusals = "count = 'http.response.code eq 401'\nkey = [\"ip.src\"]\n";
     none(&format!("{header}{GUARD}{refusals}{PATH}"));
+    let other = "count = 'http.host eq \"b\" and http.response.code eq 401'\nkey = [\"ip.src\"]\n";
+    only(&format!("{header}{GUARD}{other}{PATH}"), message);
     let elsewhere = "mitigate = 'http.host eq \"b\"'\n";
     only(&format!("{header}{GUARD}{refusals}{elsewhere}"), message);
     none(&rule(&format!("{PATH}key = ['http.request.uri.path']")));
