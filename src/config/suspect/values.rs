@@ -36,21 +36,19 @@ fn texts(
     warnings: &mut Warnings<'_>,
 ) {
     let path = field == "http.request.uri.path";
-    let whole = matches!(leaf.relation, Relation::Eq | Relation::Ne | Relation::In);
-    let begins = path && leaf.relation == Relation::StartsWith;
-    if !whole && !begins {
-        return;
-    }
+    let fault = match leaf.relation {
+        Relation::Eq | Relation::Ne | Relation::In => fault,
+        Relation::StartsWith if path => beginning,
+        Relation::Wildcard | Relation::StrictWildcard if path => pattern,
+        Relation::Contains | Relation::EndsWith if path => piece,
+        _ => return,
+    };
     for given in &leaf.values {
         let GivenValue::Text(bytes) = &given.value else {
             continue;
         };
         let text = String::from_utf8_lossy(bytes);
-        let found = match begins {
-            true => beginning(&text),
-            false => fault(&text),
-        };
-        let Some((what, instead)) = found else {
+        let Some((what, instead)) = fault(&text) else {
             continue;
         };
         let message = format!("`{field}` is never this: {what}");
@@ -151,8 +149,27 @@ fn beginning(text: &str) -> Option<Fault> {
     if !text.is_empty() && !text.starts_with('/') {
         return Some(("a path starts with `/`", Some(format!("/{text}"))));
     }
-    let doubled = text.contains("//") || text.contains("/./") || text.contains("/../");
-    doubled.then_some(("paths are compared in normal form", None))
+    let what = "paths are compared in normal form";
+    if text.contains("//") || text.contains("/./") || text.contains("/../") {
+        return Some((what, None));
+    }
+    // An escape that is cut off may go on in the path.
+    let normal = path::normalise(text).ok().filter(|_| text.contains('%'))?;
+    (normal != text).then(|| (what, Some(normal.into_owned())))
+}
+
+/// A wildcard for paths.
+fn pattern(text: &str) -> Option<Fault> {
+    match text.starts_with(['/', '*', '\\']) || text.is_empty() {
+        true => piece(text),
+        false => Some(("a path starts with `/`", Some(format!("/{text}")))),
+    }
+}
+
+/// A part of a path.
+fn piece(text: &str) -> Option<Fault> {
+    let what = "the query is not part of it; `http.request.uri` has both";
+    text.contains('?').then_some((what, None))
 }
 
 fn uri(text: &str) -> Option<Fault> {
@@ -166,7 +183,8 @@ fn full_uri(text: &str) -> Option<Fault> {
 }
 
 fn extension(text: &str) -> Option<Fault> {
-    let clean = text.trim_start_matches('.').to_ascii_lowercase();
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let clean = last.to_ascii_lowercase();
     (text != clean).then_some(("it has no dot and is in lower case", Some(clean)))
 }
 
@@ -182,6 +200,9 @@ fn media_type(text: &str) -> Option<Fault> {
 }
 
 fn host(text: &str) -> Option<Fault> {
+    if text.contains('*') {
+        return Some(("`*` is a pattern only after `wildcard`", None));
+    }
     let bare = text.split("://").last().unwrap_or(text);
     let bare = bare.split('/').next().unwrap_or(bare);
     let port = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
