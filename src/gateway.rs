@@ -91,31 +91,9 @@ impl Gateway {
         &self.live
     }
 
-    /// Reads the configuration again and, if it is good, serves every later request under it. A
-    /// bad one changes nothing.
+    /// Reads the configuration again: see [`Live::reload`].
     pub fn reload(&self) -> Result<(), Refused> {
-        let mut diagnostics = Diagnostics::new();
-        let (source, file) = config::load(&self.config, &mut diagnostics);
-        let current = self.live.current.load_full();
-        let lasting = &self.live.lasting;
-        let loaded = file.and_then(|file| {
-            let previous = Some(&*current);
-            let loaded = Loaded::compile(&source, &file, lasting, previous, &mut diagnostics)?;
-            Some((loaded, config::log(&file)))
-        });
-        match loaded {
-            Some((loaded, (level, format))) => {
-                lasting.log.configure(level, format);
-                self.live.replace(loaded.snapshot);
-                self.live.tell_warnings(&loaded.warnings);
-                Ok(())
-            }
-            None => {
-                let refused = Refused(diagnostics.render(&source, false));
-                self.live.refuse(&self.config, &refused);
-                Err(refused)
-            }
-        }
+        self.live.reload(&self.config)
     }
 
     /// Takes no more connections and waits until the open ones have ended, for as long as the
@@ -279,6 +257,33 @@ impl Lasting {
 // === impl Live ===
 
 impl Live {
+    /// Reads the configuration again and, if it is good, serves every later request under it. A
+    /// bad one changes nothing. Reads files, however long that takes: not for a thread that serves.
+    pub fn reload(&self, config: &Path) -> Result<(), Refused> {
+        let mut diagnostics = Diagnostics::new();
+        let (source, file) = config::load(config, &mut diagnostics);
+        let current = self.current.load_full();
+        let lasting = &self.lasting;
+        let loaded = file.and_then(|file| {
+            let previous = Some(&*current);
+            let loaded = Loaded::compile(&source, &file, lasting, previous, &mut diagnostics)?;
+            Some((loaded, config::log(&file)))
+        });
+        match loaded {
+            Some((loaded, (level, format))) => {
+                lasting.log.configure(level, format);
+                self.replace(loaded.snapshot);
+                self.tell_warnings(&loaded.warnings);
+                Ok(())
+            }
+            None => {
+                let refused = Refused(diagnostics.render(&source, false));
+                self.refuse(config, &refused);
+                Err(refused)
+            }
+        }
+    }
+
     fn replace(&self, snapshot: Snapshot) {
         let identities = snapshot.rules.identities();
         self.keep_series(&snapshot);

@@ -40,4 +40,12 @@ impl Signals {
             _ = self.int.recv() => Request::Stop,
         }
     }
+
+    /// The next request to stop; one to reload waits.
+    pub async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
 }

@@ -40,16 +40,27 @@ fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
         let gateway = Gateway::start(config, Clock::System, log.clone())?;
         let admin = admin::start(&gateway)?;
         tell_addresses(&gateway, admin.as_ref(), &log);
-        while signals.next().await == Request::Reload {
-            // A refusal is in the log, and nothing has changed.
-            let _ = gateway.reload();
-        }
+        reload_until_stopped(&gateway, config, &mut signals).await;
         Ok(stop(gateway, admin, signals, &log).await)
     });
     log.flush(FLUSH);
     // A thread that was told twice to stop may still hold a connection.
     runtime.shutdown_background();
     code
+}
+
+/// Follows the signals to reload until there is one to stop. Files can take long, and a pipe or a
+/// network may never give them: the admin port answers meanwhile, and a stop does not wait.
+async fn reload_until_stopped(gateway: &Gateway, config: &Path, signals: &mut Signals) {
+    while signals.next().await == Request::Reload {
+        let (live, config) = (gateway.live().clone(), config.to_owned());
+        // A refusal is in the log, and nothing has changed.
+        let reload = spawn_blocking(move || live.reload(&config).is_ok());
+        tokio::select! {
+            _ = reload => {}
+            () = signals.stop() => return,
+        }
+    }
 }
 
 fn tell_addresses(gateway: &Gateway, admin: Option<&Admin>, log: &Log) {
@@ -68,13 +79,12 @@ async fn stop(gateway: Gateway, admin: Option<Admin>, mut signals: Signals, log:
         admin.not_ready();
     }
     let stopping = spawn_blocking(move || gateway.stop());
-    let again = async { while signals.next().await != Request::Stop {} };
     tokio::select! {
         _ = stopping => {
             log.info("stopped", &[]);
             ExitCode::SUCCESS
         }
-        () = again => {
+        () = signals.stop() => {
             log.warn("stopped at once", &[]);
             ExitCode::FAILURE
         }

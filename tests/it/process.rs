@@ -41,6 +41,29 @@ fn a_hangup_applies_an_edit() {
     });
 }
 
+#[test]
+fn a_reload_that_never_ends_stops_neither_the_admin_port_nor_a_stop() {
+    let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
+    let mut process = Process::run(&format!("{admin}{HELLO}"));
+    let pipe = process.folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let list = "[lists]\na = { file = \"pipe\" }\n";
+    process
+        .folder
+        .write("gateway.toml", format!("{admin}{HELLO}{list}"));
+    process.signal("HUP");
+    // Opens when the gateway has it open.
+    let held = File::options().write(true).open(&pipe).unwrap();
+    Client::plain(process.admin())
+        .get("/readyz")
+        .times(1)
+        .all_are(200);
+    process.signal("TERM");
+    assert_eq!(process.exit_code(), Some(0));
+    drop(held);
+}
+
 /// What cannot be written was not done; what cannot be said is no reason to panic.
 #[test]
 fn a_full_disk_is_a_failure_and_no_panic() {
