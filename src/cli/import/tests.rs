@@ -293,3 +293,22 @@ fn a_rule_called_like_the_shared_response_has_one_of_its_own() {
             .contains("[responses.forbidden-2]\nstatus = 451\n")
     );
 }
+
+#[test]
+fn a_list_that_only_a_comment_reads_is_a_comment() {
+    let rule = |expression: &str| json!({ "expression": expression, "action": "block" });
+    let [good, bad] = ["ip.src in $good", "ip.src in $bad and cf.threat_score gt 5"].map(rule);
+    let lists = |rules: Value| {
+        let imported = convert("f", rules.to_string().as_bytes()).unwrap();
+        let lines = imported.toml.lines().skip(2);
+        lines
+            .take_while(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lists(json!([bad])), ["# [lists]", "# bad = []"]);
+    assert_eq!(
+        lists(json!([bad, good])),
+        ["[lists]", "# bad = []", "good = []"]
+    );
+}

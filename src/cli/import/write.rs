@@ -1,6 +1,6 @@
 //! The whole output: comments, notes, rules.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::draft::{self, Draft};
@@ -12,7 +12,8 @@ pub struct Writer<'a> {
     file: &'a str,
     body: String,
     said: Vec<String>,
-    lists: BTreeSet<String>,
+    /// Lists, and whether a rule that is not a comment reads them.
+    lists: BTreeMap<String, bool>,
     /// Whether a rule that is not a comment answers with the shared 403; `None`: no rule does.
     forbidden: Option<bool>,
     written: usize,
@@ -28,7 +29,7 @@ impl<'a> Writer<'a> {
             file,
             body: String::new(),
             said: Vec::new(),
-            lists: BTreeSet::new(),
+            lists: BTreeMap::new(),
             forbidden: None,
             written: 0,
             commented: 0,
@@ -70,7 +71,10 @@ impl<'a> Writer<'a> {
         if draft.forbidden {
             self.forbidden = self.forbidden.max(Some(!draft.is_refused()));
         }
-        self.lists.extend(draft.lists);
+        let used = !draft.is_refused();
+        for name in draft.lists {
+            *self.lists.entry(name).or_default() |= used;
+        }
     }
 
     /// What stands above a rule. One that is a comment is told by its name too.
@@ -83,6 +87,20 @@ impl<'a> Writer<'a> {
         }
         for note in &draft.notes {
             let _ = writeln!(self.body, "# note: {note}");
+        }
+    }
+
+    /// The lists to fill; those that only comments read are comments too.
+    fn lists(&self) -> String {
+        let sign = |used: bool| if used { "" } else { "# " };
+        let lines = self.lists.iter();
+        let lines: String = lines
+            .map(|(name, used)| format!("{}{name} = []\n", sign(*used)))
+            .collect();
+        let used = self.lists.values().any(|used| *used);
+        match lines.is_empty() {
+            true => lines,
+            false => format!("{}[lists]\n{lines}\n", sign(used)),
         }
     }
 
@@ -103,7 +121,7 @@ impl<'a> Writer<'a> {
             "# Imported from {}, a file of Cloudflare: {sum}.\n\n",
             self.file
         );
-        toml.push_str(&draft::lists(&self.lists));
+        toml.push_str(&self.lists());
         match self.forbidden {
             Some(true) => toml.push_str(&format!("{}\n", draft::forbidden())),
             Some(false) => toml.push_str(&format!("{}\n", comment(draft::forbidden()))),
