@@ -36,6 +36,7 @@ fn covers_within(wide: &Outline, narrow: &Outline, steps: &mut u32) -> bool {
         (Or(parts), _) if parts.iter().any(|part| covers(part, narrow)) => true,
         (_, And(parts)) => parts.iter().any(|part| covers(wide, part)),
         (Not(wide), Not(narrow)) => covers(narrow, wide),
+        (Not(wide), Leaf(narrow)) => matches!(&**wide, Leaf(wide) if leaves_exclude(wide, narrow)),
         (Leaf(wide), Leaf(narrow)) => leaf_covers(wide, narrow),
         _ => false,
     }

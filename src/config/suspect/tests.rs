@@ -222,6 +222,16 @@ fn a_rule_behind_another() {
             Some(hidden),
         ),
         (
+            &format!("not starts_with({path}, \"/a\")"),
+            &format!("{path} in {{\"/b\" \"/c\"}} and ssl"),
+            Some(hidden),
+        ),
+        (
+            &format!("not starts_with({path}, \"/a\")"),
+            &format!("{path} in {{\"/ab\" \"/c\"}}"),
+            None,
+        ),
+        (
             "not http.host in {\"a\" \"b\"}",
             "not http.host eq \"a\"",
             None,
