@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use super::{Source, render};
 
+/// Nobody reads more at once.
+const MOST_SHOWN: usize = 100;
+
 /// The mistakes of one file. Nothing is printed here.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
@@ -84,10 +87,17 @@ impl Diagnostics {
     }
 
     /// The text for people: each begins with `FILE:LINE:COLUMN: error: MESSAGE`, then comes the
-    /// line with the place marked, then help.
+    /// line with the place marked, then help. Of very many, the first hundred.
     pub fn render(&self, source: &Source, color: bool) -> String {
-        let parts = self.sorted().into_iter();
-        let parts: Vec<_> = parts.map(|d| render::one(d, source, color)).collect();
+        let shown = self.sorted().into_iter().take(MOST_SHOWN);
+        let mut parts: Vec<_> = shown.map(|d| render::one(d, source, color)).collect();
+        if let Some(more) = self
+            .count()
+            .checked_sub(MOST_SHOWN)
+            .filter(|more| *more > 0)
+        {
+            parts.push(format!("… and {more} more\n"));
+        }
         parts.join("\n")
     }
 

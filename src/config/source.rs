@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use super::Diagnostics;
@@ -101,7 +102,7 @@ impl Source {
 const LARGEST: u64 = 256 << 20;
 
 /// Reads a whole file.
-pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = File::open(path)?.take(LARGEST + 1);
     match file.read_to_end(&mut bytes)? as u64 > LARGEST {
@@ -110,6 +111,17 @@ pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
             "it is larger than 256 MiB",
         )),
         false => Ok(bytes),
+    }
+}
+
+/// Reads a whole file that the configuration names. A pipe is none: nobody may ever write to it.
+pub(super) fn read_named(path: &Path) -> io::Result<Vec<u8>> {
+    match std::fs::metadata(path)?.file_type().is_fifo() {
+        true => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is a pipe, not a file",
+        )),
+        false => read_whole(path),
     }
 }
 

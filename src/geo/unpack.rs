@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -15,6 +16,12 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Reads a whole file.
 pub fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+    // Opening a pipe would wait for somebody to write to it.
+    let metadata = std::fs::metadata(path).map_err(Fault::Unreadable)?;
+    if metadata.file_type().is_fifo() {
+        let error = std::io::Error::new(ErrorKind::InvalidInput, "it is a pipe, not a file");
+        return Err(Fault::Unreadable(error));
+    }
     let file = File::open(path).map_err(Fault::Unreadable)?;
     let bytes = bounded(file, LARGEST, Fault::Unreadable)?;
     match bytes.starts_with(GZIP) {

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::file::File;
-use super::source::read_whole;
+use super::source::read_named;
 use super::suspect::{self, Compiled};
 use super::{Diagnostics, Source};
 use crate::action::QuotaNames;
@@ -103,7 +103,7 @@ impl Context<'_> {
     /// The bytes of a file that the configuration names.
     fn read(&mut self, path: &Path, span: &Range<usize>) -> Option<Vec<u8>> {
         let resolved = self.resolve(path);
-        match read_whole(&resolved) {
+        match read_named(&resolved) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
                 let message = format!("cannot read `{}`: {error}", resolved.display());

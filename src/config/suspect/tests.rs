@@ -435,6 +435,17 @@ fn values_that_are_easily_changed() {
 }
 
 #[test]
+fn tokens_that_nobody_verified() {
+    let message = "`jwt_claim` reads a token and does not verify it: anybody can write one";
+    let claim = "jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")";
+    only(&deny(&format!("{claim} eq \"a\"")), message);
+    let chosen = "a client chooses this key: with every new value it starts afresh";
+    let found = warnings(&rule(&format!("{PATH}key = ['{claim}']")));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().any(|m| m == message) && found.iter().any(|m| m == chosen));
+}
+
+#[test]
 fn actions_that_do_less() {
     let shadow = r#"any(http.request.headers["Content-Type"][*] eq "application/grpc")"#;
     only(
