@@ -113,9 +113,12 @@ impl IpSet {
     pub fn new(ranges: impl IntoIterator<Item = (IpAddr, IpAddr)>) -> IpSet {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for (low, high) in ranges {
-            match (low.to_canonical(), high.to_canonical()) {
-                (IpAddr::V4(low), IpAddr::V4(high)) => v4.push((low.to_bits(), high.to_bits())),
-                (IpAddr::V6(low), IpAddr::V6(high)) => v6.push((low.to_bits(), high.to_bits())),
+            match (low.to_canonical(), high.to_canonical(), low, high) {
+                (IpAddr::V4(low), IpAddr::V4(high), ..) => v4.push((low.to_bits(), high.to_bits())),
+                // One end alone may look IPv4-mapped: `::/80` ends in `::ffff:255.255.255.255`.
+                (_, _, IpAddr::V6(low), IpAddr::V6(high)) => {
+                    v6.push((low.to_bits(), high.to_bits()));
+                }
                 _ => {}
             }
         }

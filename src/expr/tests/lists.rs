@@ -164,6 +164,20 @@ fn a_hundred_thousand_blocks_are_told_apart() {
     }
 }
 
+/// The last address of such a block looks like IPv4, and the block has more than that.
+#[test]
+fn a_block_that_ends_among_the_mapped_addresses_has_the_others() {
+    for prefix in 80..96 {
+        let high = Ipv6Addr::from_bits(0xffff_ffff_ffff);
+        let low = Ipv6Addr::from_bits(high.to_bits() & u128::MAX << (128 - prefix));
+        let set = IpSet::new([(low.into(), high.into())]);
+        assert!(set.contains(low.into()), "{low}/{prefix}");
+        assert!(set.contains(ip("::fffe:255.255.255.255")));
+        assert!(!set.contains(ip("192.0.2.1")));
+        assert!(!set.contains(ip("::1:0:0:0")));
+    }
+}
+
 #[test]
 fn a_hundred_thousand_strings_are_told_apart() {
     let value = |n: u32| format!("agent/{n:x}").into_bytes().into_boxed_slice();
