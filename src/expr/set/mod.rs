@@ -150,8 +150,8 @@ impl IpSet {
         Some(v4.chain(v6).collect())
     }
 
-    /// A number that two big sets share only if one is a copy of the other.
-    pub fn id(&self) -> usize {
-        self.v4.id() ^ self.v6.id().rotate_left(1)
+    /// Two numbers that two sets share only if one is a copy of the other.
+    pub fn id(&self) -> [usize; 2] {
+        [self.v4.id(), self.v6.id()]
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Ip,
     /// At one big set.
     Set(usize),
+    /// At one big set of addresses.
+    Ips([usize; 2]),
 }
 
 /// What is known about all rules.
@@ -68,7 +70,7 @@ impl<'n> Site<'n> {
             Hint::Ips(..) => Kind::Ip,
             Hint::InStrings(set) => Kind::Set(set.id()),
             Hint::InInts(set) => Kind::Set(set.id()),
-            Hint::InIps(set) => Kind::Set(set.id()),
+            Hint::InIps(set) => Kind::Ips(set.id()),
         };
         Site {
             place: &atom.place,
