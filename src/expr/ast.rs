@@ -120,6 +120,13 @@ impl Logic {
             Logic::Or => "or",
         }
     }
+
+    /// Whether a connective is spelt `word`.
+    pub(super) fn spelt(word: &str) -> bool {
+        [Logic::And, Logic::Xor, Logic::Or]
+            .map(Logic::word)
+            .contains(&word)
+    }
 }
 
 // === impl Op ===

@@ -147,16 +147,23 @@ impl<'a> Lexer<'a> {
             '=' => self.fail(1, message, Some("write `eq` or `==`")),
             '|' => self.fail(1, message, Some("write `or` or `||`")),
             '^' => self.fail(1, message, Some("write `xor` or `^^`")),
-            '\'' => self.single_quoted(),
+            '\'' => self.quoted_otherwise(&['\'']),
+            '“' | '”' | '„' => self.quoted_otherwise(&['“', '”']),
+            '#' => self.fail(1, message, Some("an expression has no comments")),
             c => self.fail(c.len_utf8(), message, None),
         }
     }
 
-    fn single_quoted(&mut self) {
-        let close = self.rest().char_indices().skip(1).find(|&(_, c)| c == '\'');
-        let len = close.map_or(1, |(end, _)| end + 1);
+    /// A string in quotes of another kind, as word processors make them.
+    fn quoted_otherwise(&mut self, close: &[char]) {
+        let mut chars = self
+            .rest()
+            .char_indices()
+            .map(|(at, c)| (at + c.len_utf8(), c));
+        let open = chars.next().map_or(0, |(end, _)| end);
+        let close = chars.find(|(_, c)| close.contains(c));
         self.fail(
-            len,
+            close.map_or(open, |(end, _)| end),
             "strings stand in double quotes".into(),
             Some("write `\"…\"`"),
         );

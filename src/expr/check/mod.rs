@@ -111,7 +111,12 @@ impl<'a> Checker<'a> {
             Shape::One(Term::Bool(test)) => Some(test),
             Shape::One(term) => {
                 let message = format!("`{text}` is {}, not a test", words(term.ty()));
-                let help = format!("compare it, as in `{text} eq …`");
+                let help = match term {
+                    Term::Bytes(Bytes::Literal(_)) | Term::Int(Int::Literal(_)) => {
+                        "write the field and the operator again before it, or use `in {…}`".into()
+                    }
+                    _ => format!("compare it, as in `{text} eq …`"),
+                };
                 self.fail_with(&node.span, message, help)
             }
             Shape::Each(_, Term::Bool(_)) | Shape::List(_, Term::Bool(_)) => {

@@ -288,6 +288,9 @@ impl<'a> Parser<'a> {
             Some(Kind::Sign(")")) => {
                 Err(error(self.here(), "this parenthesis closes nothing", None))
             }
+            Some(Kind::Name(word)) if Logic::spelt(&word.to_ascii_lowercase()) => {
+                Err(unknown_operator(self.here(), word))
+            }
             Some(_) => Err(error(
                 self.here(),
                 "the expression should end here",
