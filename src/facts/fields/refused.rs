@@ -48,6 +48,7 @@ const ROWS: &[Row] = &[
     ("cf.worker.", Cloudflare, "`http.request.headers[\"…\"]`"),
     ("cf.", Cloudflare, "the fields that `lockgate fields` lists"),
     ("http.request.accepted_languages", Otherwise, "`http.request.headers[\"accept-language\"][0]`"),
+    ("http.request.jwt.claims", Otherwise, "`jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")`"),
     ("http.request.jwt.claims.", Otherwise, "`jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")`"),
     ("http.request.headers.truncated", Otherwise, "nothing: a request with too many headers is refused"),
     ("http.response.1xxx_code", Cloudflare, "`upstream.error`"),

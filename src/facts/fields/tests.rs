@@ -112,6 +112,12 @@ fn fields_that_only_cloudflare_fills_are_refused_with_the_nearest() {
             .unwrap()
             .contains("body.size")
     );
+    for name in ["http.request.jwt.claims", "http.request.jwt.claims.iat.sec"] {
+        assert!(
+            Fields.refusal(name).unwrap().contains("jwt_claim("),
+            "{name}"
+        );
+    }
 }
 
 #[test]
