@@ -351,8 +351,10 @@ fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Bytes<'a> {
 
 fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName, separator: &[u8]) -> Bytes<'a> {
     let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    let first = lines.next()?;
-    Some(lines.fold(Cow::Borrowed(first), |all, line| {
-        Cow::Owned([&all, separator, line].concat())
+    let first = Cow::Borrowed(lines.next()?);
+    Some(lines.fold(first, |mut all, line| {
+        all.to_mut().extend_from_slice(separator);
+        all.to_mut().extend_from_slice(line);
+        all
     }))
 }
