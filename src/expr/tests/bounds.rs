@@ -127,3 +127,36 @@ fn patterns_share_what_an_expression_may_take() {
         );
     });
 }
+
+#[test]
+fn counted_repetitions_share_what_a_client_could_make_slow() {
+    let told = |source: &str| {
+        with_env(|env| {
+            predicate(source, env)
+                .err()
+                .map(|errors| errors[0].message.clone())
+        })
+    };
+    for fits in [
+        r#"http.host matches "^[a-z0-9]{1,255}$""#,
+        r#"http.host matches "a.{1024}c""#,
+        r#"http.host matches "(?:a[bc]{31}){32}""#,
+        r#"http.host matches "[ab]{500}" or http.host matches "[ab]{500,}""#,
+        r#"http.host matches "(?:a*){0}""#,
+    ] {
+        assert_eq!(told(fits), None, "{fits}");
+    }
+    for slow in [
+        r#"http.host matches "a.{1026}c""#,
+        r#"http.host matches "a[ab]{5000}c""#,
+        r#"http.host matches "(?:a[bc]{33}){33}""#,
+        r#"http.host matches "[ab]{600}" or http.host matches "[ab]{600,}""#,
+        r#"regex_replace(http.host, "[ab]{0,2000}c", "") eq "x""#,
+    ] {
+        let message = told(slow).unwrap_or_default();
+        assert!(
+            message.contains("more than 1024 characters"),
+            "{slow}: {message}"
+        );
+    }
+}
