@@ -150,7 +150,7 @@ fn draft() -> impl Strategy<Value = Draft> {
 
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![3 => of_text(), 1 => other()];
-    leaf.prop_recursive(3, 12, 3, |inner| {
+    let tests = leaf.prop_recursive(3, 12, 3, |inner| {
         let joined = |word: &'static str, inner: BoxedStrategy<String>| {
             prop::collection::vec(inner, 2..4)
                 .prop_map(move |parts| format!("({})", parts.join(word)))
@@ -158,9 +158,12 @@ fn expression() -> impl Strategy<Value = String> {
         prop_oneof![
             3 => joined(" and ", inner.clone().boxed()),
             2 => joined(" or ", inner.clone().boxed()),
+            1 => joined(" xor ", inner.clone().boxed()),
             1 => inner.prop_map(|inner| format!("not ({inner})")),
         ]
-    })
+    });
+    // Big sets, joined, may pass what an expression may hold.
+    tests.prop_filter("too long", |test| test.len() < 4000)
 }
 
 fn of_text() -> impl Strategy<Value = String> {
@@ -170,41 +173,84 @@ fn of_text() -> impl Strategy<Value = String> {
             "http.request.uri.path",
             "lower(http.request.uri.path)",
             "substring(http.request.uri.path, 0, 3)",
+            "substring(http.request.uri.path, -2)",
+            "substring(upper(http.request.uri.path), 0, -1)",
+            "lower(url_decode(http.request.uri.path))",
+            "remove_bytes(http.request.uri.path, \"/\")",
+            "split(http.request.uri.path, \"/\")[-1]",
+            "regex_replace(http.request.uri.path, \"a\", \"b\")",
+            "concat(http.request.uri.path, http.user_agent)",
             "http.user_agent",
+            "http.request.uri.args.names[-1]",
+            "http.request.headers.values[1]",
+            "http.request.headers[\"none\"][0]",
             "http.request.headers[\"X-K\"][0]",
             "http.request.headers[\"y-k\"][-1]",
             "http.request.cookies[\"s\"][0]",
             "http.request.uri.args[\"q\"][0]",
         ][..],
     );
-    (left, "/[ab]{0,2}", "[ab/]{1,2}", 0..9).prop_map(|(left, whole, part, pick)| match pick {
-        0 | 1 => format!("{left} eq \"{whole}\""),
-        2 => format!("starts_with({left}, \"{whole}\")"),
-        3 => format!("{left} contains \"{part}\""),
-        4 => format!("ends_with({left}, \"{part}\")"),
-        5 => format!("{left} wildcard \"{whole}*{part}\""),
-        6 => format!("{left} in {{\"{whole}\" \"/a/b\"}}"),
-        7 => format!("{left} matches \"(?i){part}[ab]\""),
-        _ => format!("{left} ne \"{whole}\""),
-    })
+    let many: Vec<String> = (70..200).map(|n| format!("\"/{n}\"")).collect();
+    let many = many.join(" ");
+    (left, "/[ab]{0,2}", "[ab/]{0,2}", 0..16).prop_map(
+        move |(left, whole, part, pick)| match pick {
+            0 => format!("{left} eq \"{whole}\""),
+            1 => format!("{left} ne \"{whole}\""),
+            2 => format!("starts_with({left}, \"{whole}\")"),
+            3 => format!("{left} contains \"{part}\""),
+            4 => format!("ends_with({left}, \"{part}\")"),
+            5 => format!("{left} wildcard \"{whole}*{part}\""),
+            6 => format!("{left} in {{\"{whole}\" \"/a/b\"}}"),
+            7 => format!("{left} matches \"(?i){part}[ab]\""),
+            8 => format!("{left} matches \"^(?:{whole}|{part})$\""),
+            9 => format!("{left} matches \"(?x) {part} \\b | {whole} .\""),
+            10 => format!("{left} matches \"(?-u)({part})?\""),
+            11 => format!("{left} in {{{many} \"{whole}\"}}"),
+            12 => format!("{left} strict wildcard \"*{part}*\""),
+            13 => format!("{left} lt \"{whole}\""),
+            14 => format!("{left} in {{\"\" \"{part}\" \"{whole}\"}}"),
+            _ => format!("{left} in {{\"{whole}\" \"{}\"}}", whole.repeat(40)),
+        },
+    )
 }
 
 fn other() -> impl Strategy<Value = String> {
-    (prop::sample::select(&["a", "b", "/"][..]), 0u8..4, 0..6).prop_map(|(part, host, pick)| {
+    let blocks: Vec<String> = (0..130).map(|n| format!("10.{n}.0.0")).collect();
+    let blocks = blocks.join(" ");
+    (prop::sample::select(&["a", "b", "/"][..]), 0u8..4, 0..16).prop_map(move |(part, host, pick)| {
         match pick {
             0 => "http.request.method eq \"POST\"".into(),
             1 => format!("any(http.request.headers[\"x-k\"][*] contains \"{part}\")"),
             2 => format!("ip.src in {{203.0.113.{host}/31 2001:db8::/32}}"),
             3 => format!("ip.src eq 203.0.113.{host}"),
             4 => "http.request.timestamp.sec gt 5".into(),
+            5 => format!("any(lower(http.request.headers[\"x-k\"][*])[*] eq \"{part}\" xor ssl)"),
+            6 => format!("all(http.request.headers[\"x-k\"][*] contains \"{part}\")"),
+            7 => format!("has_key(http.request.headers, \"X-K\") and has_value(http.request.uri.args, \"{part}\")"),
+            8 => format!("ip.src in {{{blocks} 203.0.113.{host}}}"),
+            9 => format!("ip.src in {{::ffff:203.0.113.{host}/127 ::/0}}"),
+            10 => "http.request.timestamp.sec in {-9223372036854775808..5 1700000040..9223372036854775807}".into(),
+            11 => "http.request.timestamp.sec le -9223372036854775808".into(),
+            12 => "any(http.request.uri.args.names[*] wildcard \"Q*\")".into(),
+            13 => format!("any(concat(http.request.headers[\"x-k\"], http.request.uri.args[\"q\"])[*] eq \"{part}\")"),
+            14 => format!("any(not http.request.headers[\"x-k\"][*] eq \"{part}\")"),
             _ => format!("any(split(http.request.uri.path, \"/\", 5)[*] eq \"{part}\")"),
         }
     })
 }
 
 fn drawn() -> impl Strategy<Value = Drawn> {
-    let text =
-        || prop::sample::select(&[None, Some("a"), Some("/b"), Some("/aB"), Some("b/a")][..]);
+    let texts = [
+        None,
+        Some(""),
+        Some("a"),
+        Some("/b"),
+        Some("/aB"),
+        Some("b/a"),
+        Some("/199"),
+        Some("\u{212a}/a"),
+    ];
+    let text = move || prop::sample::select(texts.to_vec());
     (
         any::<bool>(),
         prop::sample::select(
@@ -216,6 +262,9 @@ fn drawn() -> impl Strategy<Value = Drawn> {
                 "/ab",
                 "/ab/c",
                 "/c?q=/a&q=b",
+                "/c?Q=/A&q=&q=b",
+                "/%41/%C3%A9",
+                "/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b/b",
                 "/a?q=/ab",
             ][..],
         ),
@@ -232,6 +281,10 @@ fn ask((post, path, agent, one, cookie, host): Drawn) -> Ask {
         false => Ask::get(path),
     };
     ask.client = std::net::IpAddr::from([203, 0, 113, host]);
+    if host == 4 {
+        ask.client =
+            std::net::IpAddr::V6(std::net::Ipv4Addr::from([203, 0, 113, 2]).to_ipv6_mapped());
+    }
     for (name, value) in [
         ("user-agent", agent),
         ("x-k", one),
