@@ -23,6 +23,7 @@ const COSTLY: &[(&str, usize, bool)] = &[
     ("http.response.headers.names", 600, false),
     ("http.response.headers.values", 600, false),
     ("http.request.full_uri", 300, false),
+    ("raw.http.request.full_uri", 300, false),
     ("http.request.uri", 150, false),
     ("http.cookie", 150, false),
     ("http.x_forwarded_for", 150, false),
