@@ -355,6 +355,7 @@ fn values_that_never_come() {
         r#"http.host eq "example.com:8443""#,
         r#"http.host ne "https://example.com""#,
         r#"tls.version eq "TLS 1.3""#,
+        r#"cf.tls_cipher in {"ECDHE-RSA-AES128-GCM-SHA256"}"#,
         r#"tls.alpn eq "h3""#,
         r#"tls.ja3 eq "abc""#,
         r#"tls.ja4 eq "t13d1516h2_8daaf6152771""#,
@@ -382,6 +383,7 @@ fn values_that_never_come() {
         r#"http.host wildcard "*.example.com""#,
         r#"http.host eq "[2001:db8::1]""#,
         r#"tls.version eq "TLSv1.3""#,
+        r#"tls.cipher eq "TLS_AES_128_GCM_SHA256""#,
         r#"tls.ja4 eq "t13d1516h2_8daaf6152771_02713d6af862""#,
         r#"http.request.uri.path.extension eq "php""#,
         r#"lower(http.request.method) eq "get""#,
@@ -394,6 +396,26 @@ fn values_that_never_come() {
         &rule(&status),
         "`http.response.code` is never this: it is from 100 to 599",
     );
+}
+
+#[test]
+fn headers_that_are_empty_or_missing() {
+    let message = "`http.user_agent` is missing, not empty, where the header was not sent";
+    for test in [
+        r#"http.user_agent eq """#,
+        r#"not http.user_agent in {"-" ""}"#,
+    ] {
+        only(&deny(test), message);
+    }
+    for test in [
+        r#"http.user_agent ne """#,
+        r#"http.user_agent eq "-""#,
+        "not len(http.user_agent) gt 0",
+        r#"http.request.headers["x"][0] eq """#,
+        r#"http.request.uri.query eq """#,
+    ] {
+        none(&deny(test));
+    }
 }
 
 #[test]

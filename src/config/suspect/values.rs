@@ -14,6 +14,14 @@ enum Domain {
     Int(i64, i64),
 }
 
+/// Fields that are one header: empty on Cloudflare where there is none, missing here.
+const HEADERS: [&str; 4] = [
+    "http.cookie",
+    "http.referer",
+    "http.user_agent",
+    "http.x_forwarded_for",
+];
+
 /// Warns of comparisons with values that never come.
 pub(super) fn warn(said: &Said<'_>, warnings: &mut Warnings<'_>) {
     for leaf in said.outline.leaves() {
@@ -23,6 +31,7 @@ pub(super) fn warn(said: &Said<'_>, warnings: &mut Warnings<'_>) {
         match domain(field) {
             Some(Domain::Text(fault)) => texts(field, leaf, fault, said, warnings),
             Some(Domain::Int(low, high)) => ints(field, leaf, (low, high), said, warnings),
+            None if HEADERS.contains(&field) => empty(field, leaf, said, warnings),
             None => {}
         }
     }
@@ -79,6 +88,19 @@ fn ints(
     }
 }
 
+/// Who asks whether a header is empty most often means that there is none.
+fn empty(field: &str, leaf: &Leaf, said: &Said<'_>, warnings: &mut Warnings<'_>) {
+    if !matches!(leaf.relation, Relation::Eq | Relation::In) {
+        return;
+    }
+    let is_empty = |value: &GivenValue| matches!(value, GivenValue::Text(text) if text.is_empty());
+    for given in leaf.values.iter().filter(|given| is_empty(&given.value)) {
+        let message = format!("`{field}` is missing, not empty, where the header was not sent");
+        let warning = warnings.within(said.text, given.span.clone(), message);
+        warning.help(format!("`not len({field}) gt 0` holds for both"));
+    }
+}
+
 fn canonical(name: &str) -> Option<&'static str> {
     fields::by_id(Fields.field(name)?.id).map(|field| field.name)
 }
@@ -97,6 +119,7 @@ fn domain(field: &str) -> Option<Domain> {
         "ip.src.country" => Domain::Text(country),
         "ip.src.continent" => Domain::Text(continent),
         "tls.version" => Domain::Text(tls_version),
+        "tls.cipher" => Domain::Text(cipher),
         "tls.alpn" => Domain::Text(alpn),
         "tls.ja3" => Domain::Text(ja3),
         "tls.ja4" => Domain::Text(ja4),
@@ -237,6 +260,12 @@ fn tls_version(text: &str) -> Option<Fault> {
         .find(|known| text.ends_with(known.trim_start_matches("TLSv")));
     let what = "it is `TLSv1.2` or `TLSv1.3`";
     (!known.contains(&text)).then(|| (what, near.map(ToString::to_string)))
+}
+
+/// Cloudflare has the names of OpenSSL.
+fn cipher(text: &str) -> Option<Fault> {
+    let what = "ciphers have the names of IANA, as `TLS_AES_128_GCM_SHA256`";
+    (!text.starts_with("TLS")).then_some((what, None))
 }
 
 fn alpn(text: &str) -> Option<Fault> {
