@@ -26,6 +26,96 @@ proptest! {
     }
 }
 
+/// What regexes are made of, where letters have more cases than two, bytes are not UTF-8 or
+/// nothing is matched at all.
+const PATTERNS: &[&str] = &[
+    "",
+    "a",
+    "ab",
+    "Bot",
+    "k",
+    "s",
+    "é",
+    "ß",
+    ".",
+    r"\d",
+    r"\w",
+    r"\pL",
+    "[ab]",
+    "[^a]",
+    "[a&&b]",
+    "^",
+    "$",
+    r"\b",
+    r"\B",
+    r"\z",
+    "(?m:^)",
+    "(?m:$)",
+    r"\b{start}",
+    r"\x41",
+    r"\u{212A}",
+    r"(?-u:\xff)",
+    r"(?-u:\xC3)",
+    "(?-u:.)",
+    "(?s:.)",
+    "(?x: a b # c\n )",
+];
+const TEXTS: &[&[u8]] = &[
+    b"a",
+    b"b",
+    b"A",
+    b"k",
+    b"K",
+    b"s",
+    b"1",
+    b" ",
+    b"abc",
+    b"bot",
+    b"BOT",
+    b"\r\n",
+    b"\xff",
+    b"\xc3",
+    b"\xe2\x84\xaa",
+    b"\xc5\xbf",
+    b"\xc3\xa9",
+    b"\xc3\x89",
+    b"\xc3\x9f",
+];
+
+fn regex() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(PATTERNS).prop_map(str::to_owned);
+    let tree = leaf.prop_recursive(4, 16, 4, |inner| {
+        let many = prop::collection::vec(inner.clone(), 1..4);
+        let times = prop::sample::select(&["*", "+", "?", "{0}", "{2}", "{0,2}", "+?", "??"][..]);
+        prop_oneof![
+            3 => many.clone().prop_map(|parts| parts.concat()),
+            2 => many.prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            1 => (inner.clone(), times).prop_map(|(part, times)| format!("(?:{part}){times}")),
+            1 => inner.prop_map(|part| format!("(?i:{part})")),
+        ]
+    });
+    let flags = prop::sample::select(&["", "(?i)", "(?s)", "(?x)", "(?im)", "(?U)", "(?R)"][..]);
+    (flags, tree).prop_map(|(flags, tree)| format!("{flags}{tree}"))
+}
+
+proptest! {
+    #[test]
+    fn what_a_regex_needs_is_in_all_that_it_matches(
+        pattern in regex(),
+        texts in prop::collection::vec(prop::collection::vec(prop::sample::select(TEXTS), 0..6), 12),
+    ) {
+        let source = format!("http.user_agent matches r##\"{pattern}\"##");
+        with_env(|env| {
+            let Ok(compiled) = predicate(&source, env) else { return };
+            for text in texts {
+                let sample = Sample::default().bytes("http.user_agent", &text.concat());
+                let needed = holds(compiled.need(), &sample);
+                assert!(needed || !compiled.test(&sample), "{pattern}\n{sample:?}");
+            }
+        });
+    }
+}
+
 #[test]
 fn a_need_is_as_sharp_as_it_can_be() {
     let (path, agent) = ("http.request.uri.path", "http.user_agent");
