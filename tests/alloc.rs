@@ -144,6 +144,30 @@ fn typical_rules_match_and_allocate_nothing() {
 }
 
 #[test]
+fn a_regex_keeps_little_of_what_a_client_makes_it_remember() {
+    // Every run of twenty letters is a state of its own.
+    let mut seed = 1u32;
+    let letters = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if seed >> 30 & 1 == 1 { 'a' } else { 'b' }
+    });
+    let agent: String = letters.take(32 << 10).collect();
+    let asked = Asked {
+        agent: &agent,
+        ..Asked::browsing()
+    };
+    let facts = asked.facts();
+    for text in [
+        r#"http.user_agent matches "[ab]*a[ab]{20}c""#,
+        r#"lower(http.user_agent) contains "abababababababababababababababababababab""#,
+    ] {
+        let predicate = cases::predicate(text, &Lists::new());
+        let kept = measure(|| assert!(!predicate.test(facts))).bytes_current;
+        assert!(kept < 1 << 20, "{text}: {kept} bytes");
+    }
+}
+
+#[test]
 fn rules_that_do_not_match_allocate_nothing() {
     let (rules, facts) = (rules::set(1000), Asked::browsing().facts());
     assert_eq!(when_warm(|| rules.plan(facts).steps.len()), 0);

@@ -2,6 +2,8 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::room::MEMORY;
+
 /// A prepared needle.
 #[derive(Clone, Debug)]
 pub(super) struct Finder(Regex);
@@ -17,6 +19,7 @@ impl Finder {
         builder
             .unicode(false)
             .case_insensitive(ignore_case)
+            .dfa_size_limit(MEMORY)
             .build()
             .ok()
             .map(Finder)

@@ -10,6 +10,9 @@ const TOTAL: usize = 4 << 20;
 const SIZES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
 /// What a part of a wildcard pattern is charged.
 const PART: usize = 16 << 10;
+/// What a regex may remember of its way through texts, in bytes and for each thread that uses it. A
+/// client can fill it; the default of 2 MiB would make gigabytes of a few hundred rules.
+pub(super) const MEMORY: usize = 256 << 10;
 /// How many more characters counted repetitions may stand for than are written: about as many as
 /// an expression has room to write out. Where a client makes the text fit them all at once, each
 /// byte of it costs a step for each; ten thousand took seconds for one header of 32 KiB.
@@ -51,7 +54,8 @@ impl Room {
     pub(super) fn regex(&mut self, pattern: &[u8]) -> Result<Regex, Refused> {
         let pattern = std::str::from_utf8(pattern).map_err(|_| Refused::Encoding)?;
         for size in SIZES {
-            match RegexBuilder::new(pattern).size_limit(size).build() {
+            let mut builder = RegexBuilder::new(pattern);
+            match builder.size_limit(size).dfa_size_limit(MEMORY).build() {
                 Ok(regex) => {
                     self.charge(size)?;
                     return self.charge_copies(pattern).map(|()| regex);
