@@ -33,12 +33,9 @@ impl Wildcard {
         let tail = parts.next_back();
         let middle: Vec<Vec<u8>> = parts.filter(|part| !part.is_empty()).collect();
         let longest = middle.iter().max_by_key(|part| part.len()).cloned();
-        let middle = middle.iter().map(|part| Finder::new(part, ignore_case));
-        let middle = middle
-            .collect::<Option<_>>()
-            .ok_or("the pattern is too big")?;
+        let finder = |part: &Vec<u8>| Finder::new(part, ignore_case);
         let rest = tail.map(|tail| Rest {
-            middle,
+            middle: middle.iter().map(finder).collect(),
             longest: longest.unwrap_or_default().into(),
             tail: tail.into(),
         });

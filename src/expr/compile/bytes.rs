@@ -26,7 +26,7 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
         BytesTest::In(set) => literal::member(term, set),
         BytesTest::Matches(regex) => on(term, move |left| regex.is_match(left)),
         BytesTest::Wildcard(pattern) => on(term, move |left| pattern.matches(left)),
-        BytesTest::Contains(needle) => contains(term, needle, false),
+        BytesTest::Contains(needle) => contains(term, &needle, false),
     }
 }
 
@@ -94,7 +94,7 @@ fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
                 .and_then(|at| left.get(at..));
             tail.is_some_and(|tail| tail.eq_ignore_ascii_case(&suffix))
         })),
-        BytesTest::Contains(needle) if kept(&needle) => Some(contains(inner(), needle, true)),
+        BytesTest::Contains(needle) if kept(&needle) => Some(contains(inner(), &needle, true)),
         BytesTest::Wildcard(pattern) if pattern.ignores_case() => {
             Some(on(inner(), move |left| pattern.matches(left)))
         }
@@ -112,18 +112,9 @@ fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
     }
 }
 
-fn contains(term: Bytes, needle: Box<[u8]>, ignore_case: bool) -> Check {
-    match Finder::new(&needle, ignore_case) {
-        Some(finder) => on(term, move |text| finder.is_in(text)),
-        // Beyond what the search can prepare; an expression is too short to get here.
-        None => on(term, move |text| {
-            text.windows(needle.len().max(1))
-                .any(|part| match ignore_case {
-                    true => part.eq_ignore_ascii_case(&needle),
-                    false => *part == *needle,
-                })
-        }),
-    }
+fn contains(term: Bytes, needle: &[u8], ignore_case: bool) -> Check {
+    let finder = Finder::new(needle, ignore_case);
+    on(term, move |text| finder.is_in(text))
 }
 
 /// Any value as text.
