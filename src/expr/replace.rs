@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use super::wildcard::Wildcard;
 
 /// A result that would be longer is missing: references can multiply what a client sent.
-const MAX_RESULT: usize = 64 << 10;
+pub(super) const MAX_RESULT: usize = 64 << 10;
 /// As many references as a replacement may have.
 const MAX_REFERENCES: usize = 8;
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use super::super::Value;
 use super::super::find::Finder;
+use super::super::replace::MAX_RESULT;
 use super::super::term::{Bytes, BytesTest, Source, Term};
 use super::super::transform::Transform;
 use super::list::List;
@@ -139,21 +140,22 @@ fn concat(terms: Vec<Term>) -> GetBytes {
     Box::new(move |context| {
         let mut there = parts.iter().filter_map(|part| part(context));
         let first = there.next()?;
-        Some(there.fold(first, |mut whole, part| {
+        there.try_fold(first, |mut whole, part| {
+            let fits = whole.len() + part.len() <= MAX_RESULT;
             whole.to_mut().extend_from_slice(&part);
-            whole
-        }))
+            fits.then_some(whole)
+        })
     })
 }
 
-/// A value that cannot be had is left out, as an absent one is.
+/// A value that cannot be had is left out, as an absent one is. A result that would be too long is
+/// missing: a client could make megabytes of ten thousand values and a separator.
 fn join(source: Source, each: Term, separator: Box<[u8]>) -> GetBytes {
     let (list, each) = (List::new(source), text(each));
     Box::new(move |context| {
         let mut whole: Option<Vec<u8>> = None;
         let there = list.each(context, &mut |item| {
-            let context = context.at(item);
-            if let Some(value) = each(&context) {
+            if let Some(value) = each(&context.at(item)) {
                 match &mut whole {
                     Some(whole) => {
                         whole.extend_from_slice(&separator);
@@ -162,8 +164,12 @@ fn join(source: Source, each: Term, separator: Box<[u8]>) -> GetBytes {
                     None => whole = Some(value.into_owned()),
                 }
             }
-            ControlFlow::Continue(())
+            match whole.as_ref().is_some_and(|whole| whole.len() > MAX_RESULT) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         });
-        there.then(|| Cow::Owned(whole.unwrap_or_default()))
+        let whole = whole.unwrap_or_default();
+        (there && whole.len() <= MAX_RESULT).then_some(Cow::Owned(whole))
     })
 }

@@ -160,3 +160,22 @@ fn counted_repetitions_share_what_a_client_could_make_slow() {
         );
     }
 }
+
+#[test]
+fn a_client_cannot_blow_a_string_up() {
+    let values = vec![("x", "y"); 1000];
+    let facts = request().list("http.request.headers", &values);
+    let separator = "-".repeat(100);
+    let joined = format!("len(join(http.request.headers[\"x\"], \"{separator}\")) gt 0");
+    let many = vec!["http.host"; 300].join(", ");
+    let long = "h".repeat(300);
+    let put_together = format!("len(concat({many})) gt 0");
+    with_env(|env| {
+        assert!(!predicate(&joined, env).unwrap().test(&facts));
+        let short = joined.replace(&separator, "-");
+        assert!(predicate(&short, env).unwrap().test(&facts));
+        let facts = request().bytes("http.host", long.as_bytes());
+        let whole = predicate(&put_together, env).unwrap();
+        assert!(!whole.test(&facts) && whole.test(&request()));
+    });
+}
