@@ -196,7 +196,8 @@ fn is_chosen(name: &str) -> bool {
     of_map || CHOSEN.contains(&name)
 }
 
-fn can_be_missing(name: &str, only_tls: bool) -> bool {
+/// Whether some requests have none.
+pub(super) fn can_be_missing(name: &str, only_tls: bool) -> bool {
     if name.starts_with("tls.") {
         return !only_tls || name == "tls.sni" || name == "tls.alpn";
     }

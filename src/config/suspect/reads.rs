@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use super::keys::can_be_missing;
 use super::{Case, Compiled, Warnings};
 use crate::config::Text;
 use crate::config::file::File;
 use crate::decision::Action;
-use crate::expr::{self, FieldSpec, GivenValue, Leaf, Relation, Scheme};
+use crate::expr::{self, FieldSpec, Given, GivenValue, Leaf, Relation, Scheme};
 use crate::facts::fields::{self, Fields};
 
 /// Warns of fields that nothing fills here and of values that are easily forged or respelt.
@@ -20,6 +21,8 @@ pub(super) fn warn(case: &Case<'_>, compiled: &Compiled<'_>, warnings: &mut Warn
         for leaf in said.outline.leaves() {
             raw_path(leaf, said.text, warnings);
             forwarded(leaf, said.text, warnings);
+            encoded(leaf, said.text, warnings);
+            unequal(leaf, said.text, compiled.file, warnings);
         }
     }
     grpc(case, warnings);
@@ -95,6 +98,48 @@ fn forwarded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
         warnings
             .within(text, leaf.span.clone(), message)
             .help("use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front");
+    }
+}
+
+/// Arguments are decoded before they are compared.
+fn encoded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+    let compared = matches!(leaf.relation, Relation::Eq | Relation::Ne | Relation::In);
+    let of_args = leaf.subject.field.as_deref() == Some("http.request.uri.args");
+    if !compared || !of_args || leaf.subject.functions.iter().any(|name| &**name == "len") {
+        return;
+    }
+    for given in &leaf.values {
+        let GivenValue::Text(bytes) = &given.value else {
+            continue;
+        };
+        if bytes.contains(&b'+') || bytes.contains(&b'%') {
+            let message = "arguments are decoded: `+` has become a space and `%41` an `A`";
+            warnings
+                .within(text, given.span.clone(), message)
+                .help("write the value as it is meant");
+        }
+    }
+}
+
+/// `ne` does not hold for a missing value, which surprises whoever means "all but".
+fn unequal(leaf: &Leaf, text: &Text, file: &File, warnings: &mut Warnings<'_>) {
+    let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
+    let field = leaf
+        .subject
+        .field
+        .as_deref()
+        .and_then(|name| Fields.field(name));
+    let field = field.and_then(|field| fields::by_id(field.id));
+    // `ne ""` asks whether there is a value at all.
+    let empty = |given: &Given| given.value == GivenValue::Text(Box::default());
+    let all_but = leaf.relation == Relation::Ne && !leaf.values.iter().any(empty);
+    if all_but && field.is_some_and(|field| can_be_missing(field.name, tls)) {
+        let message = "`ne` is false where the value is missing, in Cloudflare's engine it is true";
+        let said = text.value.get(leaf.span.clone()).unwrap_or_default();
+        let turned = said.replacen(" ne ", " eq ", 1).replacen(" != ", " eq ", 1);
+        warnings
+            .within(text, leaf.span.clone(), message)
+            .help(format!("`not {turned}` holds for those without it too"));
     }
 }
 

@@ -457,6 +457,33 @@ fn values_that_are_easily_changed() {
 }
 
 #[test]
+fn all_but_one_value() {
+    let message = "`ne` is false where the value is missing, in Cloudflare's engine it is true";
+    only(
+        &deny(r#"http.request.headers["x-key"][0] ne "s3cret""#),
+        message,
+    );
+    only(&deny(r#"http.user_agent != "curl" and ssl"#), message);
+    none(&deny(r#"not http.request.headers["x-key"][0] eq "s3cret""#));
+    none(&deny(r#"http.request.method ne "GET""#));
+    none(&deny(r#"http.request.uri.path ne "/a""#));
+}
+
+#[test]
+fn arguments_that_are_decoded_already() {
+    let message = "arguments are decoded: `+` has become a space and `%41` an `A`";
+    only(
+        &deny(r#"http.request.uri.args["q"][0] eq "red+apples""#),
+        message,
+    );
+    only(
+        &deny(r#"any(http.request.uri.args["q"][*] in {"a" "%41"})"#),
+        message,
+    );
+    none(&deny(r#"http.request.uri.args["q"][0] eq "red apples""#));
+}
+
+#[test]
 fn tokens_that_nobody_verified() {
     let message = "`jwt_claim` reads a token and does not verify it: anybody can write one";
     let claim = "jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")";
