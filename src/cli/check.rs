@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Format, print, say};
 use crate::clock::Clock;
-use crate::config::{self, Context, Diagnostics, Source};
+use crate::config::{self, Diagnostics, Source};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
 
@@ -24,14 +24,7 @@ pub fn check(path: &Path, format: Format) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-        let mut cx = Context {
-            source: &source,
-            lasting: &lasting,
-            check_only: true,
-            previous: None,
-            diagnostics: &mut diagnostics,
-        };
-        config::compile(&file, &mut cx);
+        config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }
     let printed = tell(&diagnostics, &source, format);
     match diagnostics.has_errors() {

@@ -19,7 +19,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use self::parse::Url;
 use super::{ConfigFile, Format, check, print, say};
 use crate::clock::{Clock, ManualClock, Timestamp};
-use crate::config::{self, Context, Diagnostics};
+use crate::config::{self, Diagnostics};
 use crate::observe::Log;
 use crate::pipeline::imagined::{Outcome, Report};
 use crate::snapshot::{Lasting, Snapshot};
@@ -119,16 +119,8 @@ fn run(args: &Explain) -> anyhow::Result<ExitCode> {
     let lasting = Lasting::new(Clock::Manual(clock.clone()), Log::off(), KEYS)?;
     let mut diagnostics = Diagnostics::new();
     let (source, file) = config::load(&args.config.config, &mut diagnostics);
-    let snapshot = file.and_then(|file| {
-        let mut cx = Context {
-            source: &source,
-            lasting: &lasting,
-            check_only: true,
-            previous: None,
-            diagnostics: &mut diagnostics,
-        };
-        config::compile(&file, &mut cx)
-    });
+    let snapshot =
+        file.and_then(|file| config::rehearse(&file, &source, &lasting, &mut diagnostics));
     let Some(snapshot) = snapshot.filter(|_| !diagnostics.has_errors()) else {
         check::tell(&diagnostics, &source, args.format);
         return Ok(ExitCode::FAILURE);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use crate::observe::{Format, Level};
+use crate::snapshot::{Lasting, Snapshot};
 
 mod compile;
 pub mod defaults;
@@ -69,4 +70,21 @@ pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> (Source, Option<file:
         }
         Err(source) => (source, None),
     }
+}
+
+/// Compiles `file` and leaves no trace: nothing is opened for writing.
+pub fn rehearse(
+    file: &file::File,
+    source: &Source,
+    lasting: &Lasting,
+    diagnostics: &mut Diagnostics,
+) -> Option<Snapshot> {
+    let mut cx = Context {
+        source,
+        lasting,
+        check_only: true,
+        previous: None,
+        diagnostics,
+    };
+    compile(file, &mut cx)
 }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use lockgate::clock::Clock;
-use lockgate::config::{self, Context, Diagnostics, Source};
+use lockgate::config::{self, Diagnostics, Source};
 use lockgate::expr::{self, Env, List, Lists, Phase, Type};
 use lockgate::facts::fields::{self, Fields};
 use lockgate::observe::Log;
@@ -232,14 +232,7 @@ fn mistakes(block: &Block, folder: &Folder) -> String {
     let mut diagnostics = Diagnostics::new();
     let lasting = Lasting::new(Clock::System, Log::off(), 1024).unwrap();
     if let Some(file) = config::read(&source, &mut diagnostics) {
-        let mut cx = Context {
-            source: &source,
-            lasting: &lasting,
-            check_only: true,
-            previous: None,
-            diagnostics: &mut diagnostics,
-        };
-        config::compile(&file, &mut cx);
+        config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }
     match diagnostics.has_errors() {
         true => diagnostics

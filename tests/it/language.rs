@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Version};
 use lockgate::clock::{Clock, Timestamp};
-use lockgate::config::{self, Context, Diagnostics, Source};
+use lockgate::config::{self, Diagnostics, Source};
 use lockgate::expr::{self, Env, Facts, List, Lists, Value};
 use lockgate::facts::fields::{self, Fields};
 use lockgate::facts::{
@@ -377,14 +377,7 @@ fn mistakes(name: &str, text: String) -> String {
     let mut diagnostics = Diagnostics::new();
     let lasting = Lasting::new(Clock::System, Log::off(), 1024).unwrap();
     if let Some(file) = config::read(&source, &mut diagnostics) {
-        let mut cx = Context {
-            source: &source,
-            lasting: &lasting,
-            check_only: true,
-            previous: None,
-            diagnostics: &mut diagnostics,
-        };
-        config::compile(&file, &mut cx);
+        config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }
     diagnostics.render(&source, false)
 }

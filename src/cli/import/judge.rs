@@ -1,7 +1,7 @@
 //! What the gateway itself says about a piece of configuration.
 
 use crate::clock::Clock;
-use crate::config::{self, Context, Diagnostic, Diagnostics, Severity, Source};
+use crate::config::{self, Diagnostic, Diagnostics, Severity, Source};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
 
@@ -27,14 +27,7 @@ impl Judge {
         let source = Source::new("", format!("{piece}{LISTENER}"));
         let mut diagnostics = Diagnostics::new();
         if let Some(file) = config::read(&source, &mut diagnostics) {
-            let mut cx = Context {
-                source: &source,
-                lasting: &self.lasting,
-                check_only: true,
-                previous: None,
-                diagnostics: &mut diagnostics,
-            };
-            config::compile(&file, &mut cx);
+            config::rehearse(&file, &source, &self.lasting, &mut diagnostics);
         }
         let all = diagnostics.sorted().into_iter();
         let errors = all.filter(|found| found.severity == Severity::Error);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::clock::Clock;
-use crate::config::{self, Context, Diagnostics, Source};
+use crate::config::{self, Diagnostics, Source};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
 
@@ -19,16 +19,7 @@ fn warnings(text: &str) -> Vec<String> {
     let log = Log::stderr(Clock::System).unwrap();
     let lasting = Lasting::new(Clock::System, log, 1000).unwrap();
     if let Some(file) = file.filter(|_| !diagnostics.has_errors()) {
-        config::compile(
-            &file,
-            &mut Context {
-                source: &source,
-                lasting: &lasting,
-                check_only: true,
-                previous: None,
-                diagnostics: &mut diagnostics,
-            },
-        );
+        config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }
     assert!(
         !diagnostics.has_errors(),
