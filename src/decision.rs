@@ -1,5 +1,7 @@
 //! What the rules decided about a request. Plain values: nothing here acts.
 
+use std::time::Duration;
+
 /// What a rule does with the requests that it stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
@@ -8,6 +10,16 @@ pub enum Action {
     Block,
     /// Answer as if all were well; the origin never sees the request.
     Shadow,
+    /// Let another upstream answer.
+    Divert,
+    /// Hold until its turn, at most for a while, then forward.
+    Delay,
+    /// Hold for a while, then refuse.
+    Tarpit,
+    /// Close the connection, or reset the stream, without an answer.
+    Close,
+    /// Forward with a header that names the rule.
+    Tag,
     /// Forward, and record that the rule would have acted.
     Log,
     /// Forward, and skip the rules that follow.
@@ -23,6 +35,12 @@ pub struct RuleIndex(pub u16);
 pub struct Decision {
     /// Forwarded or stopped.
     pub verdict: Verdict,
+    /// How long the request is held before the verdict is carried out: the longest of all waits.
+    pub hold: Duration,
+    /// The first rule in whose queue the request waits. If it cannot be held, that rule acts.
+    pub queued: Option<RuleIndex>,
+    /// The rules that the origin is told of, in rule order.
+    pub tags: Vec<RuleIndex>,
     /// The rule that the log names: the one that stopped the request or let it pass, else the
     /// first that only recorded it or would have acted.
     pub credit: Option<Credit>,
@@ -65,6 +83,16 @@ pub enum Verdict {
         /// The rule whose answer it is.
         rule: RuleIndex,
     },
+    /// The rule's upstream answers.
+    Divert {
+        /// The rule whose upstream it is.
+        rule: RuleIndex,
+    },
+    /// Nobody answers.
+    Close {
+        /// The rule that closes.
+        rule: RuleIndex,
+    },
 }
 
 /// A rule's quota as one client sees it.
@@ -99,6 +127,10 @@ pub enum Event {
     Mitigated,
     /// The action would have been taken; the rule is a dry run.
     WouldMitigate,
+    /// The rule's candidate would have acted where the rule did not.
+    CandidateActs,
+    /// The rule's candidate would have passed what the rule acted on.
+    CandidatePasses,
 }
 
 // === impl Credit ===
@@ -110,6 +142,11 @@ impl Credit {
             (false, action) => action.name(),
             (true, Action::Block) => "would_block",
             (true, Action::Shadow) => "would_shadow",
+            (true, Action::Divert) => "would_divert",
+            (true, Action::Delay) => "would_delay",
+            (true, Action::Tarpit) => "would_tarpit",
+            (true, Action::Close) => "would_close",
+            (true, Action::Tag) => "would_tag",
             (true, Action::Log) => "would_log",
             (true, Action::Allow) => "would_allow",
         }
@@ -122,8 +159,13 @@ impl Action {
     /// Whether the pass through the rules ends here.
     pub const fn is_terminal(self) -> bool {
         match self {
-            Action::Block | Action::Shadow | Action::Allow => true,
-            Action::Log => false,
+            Action::Block
+            | Action::Shadow
+            | Action::Divert
+            | Action::Tarpit
+            | Action::Close
+            | Action::Allow => true,
+            Action::Delay | Action::Tag | Action::Log => false,
         }
     }
 
@@ -132,6 +174,11 @@ impl Action {
         match self {
             Action::Block => "block",
             Action::Shadow => "shadow",
+            Action::Divert => "divert",
+            Action::Delay => "delay",
+            Action::Tarpit => "tarpit",
+            Action::Close => "close",
+            Action::Tag => "tag",
             Action::Log => "log",
             Action::Allow => "allow",
         }

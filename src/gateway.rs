@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::listen::{self, Deadlines, Drain, DrainTrigger, Gate};
 use crate::observe::{Log, Metrics};
 use crate::pipeline::{self, Core};
 use crate::snapshot::{Lasting, Live, Snapshot};
-use crate::store::Store;
+use crate::store::{Bounds, Store};
 use crate::tls::{self, Tickets};
 use crate::upstream::{Pool, Registry};
 
@@ -58,7 +59,7 @@ impl Gateway {
         let (level, format) = config::log(&file);
         log.configure(level, format);
         let fixed = config::fixed(&file);
-        let lasting = Lasting::new(clock, log, fixed.max_keys)?;
+        let lasting = Lasting::new(clock, log, fixed.bounds)?;
         let loaded = Loaded::compile(&source, &file, &lasting, None, &mut diagnostics);
         let loaded = loaded.ok_or_else(|| refused(&diagnostics))?;
         tls::warm_up()?;
@@ -237,13 +238,14 @@ impl Loaded {
 
 impl Lasting {
     /// What a gateway begins with.
-    pub fn new(clock: Clock, log: Log, max_keys: usize) -> anyhow::Result<Self> {
+    pub fn new(clock: Clock, log: Log, bounds: Bounds) -> anyhow::Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)
             .map_err(|error| anyhow::anyhow!("the machine has no random numbers: {error}"))?;
         Ok(Self {
             clock,
-            store: Store::memory(max_keys),
+            store: Store::memory(bounds),
+            held: AtomicUsize::new(0),
             metrics: Metrics::new(),
             servers: Registry::default(),
             tickets: Tickets::new().context("cannot make ticket keys")?,

@@ -7,6 +7,7 @@ mod body;
 mod core;
 mod enter;
 mod forward;
+mod hold;
 pub mod imagined;
 mod line;
 mod outlive;
@@ -98,7 +99,7 @@ async fn request(
     let mut decision = snapshot.rules.decide(&plan, &findings, visit.now);
     ban::tell(&core, &snapshot, &plan, &findings);
     stop::lengthen(store, &snapshot, &plan, &findings, &mut decision, visit.now).await;
-
+    hold::hold(&core, &snapshot, visit.began, decision.hold).await;
     let mut sent = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
             stop::block(&snapshot, &asked, incoming, &visit.meter, rule, retry_after).await
@@ -106,7 +107,7 @@ async fn request(
         Verdict::Shadow { rule } => {
             stop::shadow(&snapshot, &asked, incoming, &visit.meter, rule).await
         }
-        Verdict::Forward => {
+        Verdict::Forward | Verdict::Divert { .. } | Verdict::Close { .. } => {
             let forward = Forward {
                 core: &core,
                 snapshot: &snapshot,

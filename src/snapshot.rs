@@ -4,6 +4,8 @@
 //! reload puts another in its place. [`Lasting`] is what a reload must not lose.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use crate::observe::{
 };
 use crate::route::{Redirect, Table};
 use crate::rules::RuleSet;
-use crate::store::Store;
+use crate::store::{Bounds, Store};
 use crate::tls::{Certificate, Terminator, Tickets};
 use crate::upstream::{Registry, Server, Upstream};
 
@@ -35,6 +37,8 @@ pub struct Snapshot {
     pub max_body: Option<u64>,
     /// How long a stopping gateway waits for its clients.
     pub drain_timeout: Duration,
+    /// Requests that may be held at once.
+    pub max_held: usize,
     /// How a client's address is found.
     pub client_ip: ClientIp,
     /// Where requests go.
@@ -100,6 +104,8 @@ pub enum Target {
 pub struct RuleKit {
     /// Its configured answer.
     pub response: Option<Arc<Canned>>,
+    /// `divert`: who answers in the origin's place.
+    pub divert: Option<Target>,
     /// Its counters.
     pub metrics: RuleMetrics,
 }
@@ -126,8 +132,12 @@ pub struct Fixed {
     pub workers: usize,
     /// Connections at once.
     pub max_connections: usize,
-    /// Counters at once.
-    pub max_keys: usize,
+    /// How much the store may keep.
+    pub bounds: Bounds,
+    /// Where counters and bans are kept over a restart; `None`: nowhere.
+    pub snapshot: Option<PathBuf>,
+    /// Where the secret of this gateway is; `None`: it is made at the start.
+    pub secret_file: Option<PathBuf>,
     /// The listening addresses, with whether they speak TLS.
     pub listeners: Vec<(SocketAddr, bool)>,
     /// The admin port.
@@ -140,6 +150,8 @@ pub struct Lasting {
     pub clock: Clock,
     /// Counters and bans.
     pub store: Store,
+    /// How many requests are held.
+    pub held: AtomicUsize,
     /// Metrics.
     pub metrics: Metrics,
     /// The origin servers' shared state.

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use lockgate::decision::Action;
 use lockgate::expr::{self, Env, Lists};
 use lockgate::facts::{Fields, Prefixes};
 use lockgate::limit::{Algorithm, Limiter};
@@ -238,29 +237,24 @@ fn rule(at: usize, draft: &Draft) -> Rule {
     let compile = |text: &str| predicate(text, &Lists::new());
     let mitigate = compile(&draft.mitigate);
     let at = u16::try_from(at).unwrap();
+    let id = RuleId {
+        identity: u64::from(at),
+        slot: at,
+    };
+    let scope = match &draft.count {
+        Some(count) => Scope::Separate {
+            count: compile(count),
+            mitigate,
+        },
+        None => Scope::Same(mitigate),
+    };
+    let minute = Duration::from_secs(60);
     Rule {
-        name: format!("rule-{at}").into(),
-        id: RuleId {
-            identity: u64::from(at),
-            slot: at,
-        },
-        scope: match &draft.count {
-            Some(count) => Scope::Separate {
-                count: compile(count),
-                mitigate,
-            },
-            None => Scope::Same(mitigate),
-        },
         key: key(draft.key),
-        limiter: Some(Limiter {
-            algorithm: Algorithm::SlidingWindow,
-            limit: 100,
-            period: Duration::from_secs(60),
-        }),
-        ban: Duration::from_secs(600),
-        action: Action::Block,
-        dry_run: false,
+        limiter: Some(Limiter::new(Algorithm::SlidingWindow, 100, minute)),
+        ban: Duration::from_secs(600).into(),
         headers: HeaderStyle::None,
+        ..Rule::new(format!("rule-{at}").into(), id, scope)
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Canned {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Template,
+    /// `shadow`: headers and timing are those of the route's real answers, once they are known.
+    pub imitate: bool,
 }
 
 /// A body with values to fill in.

@@ -11,13 +11,14 @@ use crate::clock::Clock;
 use crate::config::{self, Diagnostics, Source};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
+use crate::store::Bounds;
 
 /// 0 if the file can be used, 1 if not.
 pub fn check(path: &Path, format: Format) -> ExitCode {
     let mut diagnostics = Diagnostics::new();
     let (source, file) = config::load(path, &mut diagnostics);
     if let Some(file) = file {
-        let lasting = match Lasting::new(Clock::System, Log::off(), 1024) {
+        let lasting = match Lasting::new(Clock::System, Log::off(), Bounds::keys(1024)) {
             Ok(lasting) => lasting,
             Err(error) => {
                 say(&format!("lockgate: {error:#}"));

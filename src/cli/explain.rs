@@ -23,6 +23,7 @@ use crate::config::{self, Diagnostics};
 use crate::observe::Log;
 use crate::pipeline::imagined::{Outcome, Report};
 use crate::snapshot::{Lasting, Snapshot};
+use crate::store::Bounds;
 
 /// Counters that are enough for one key a rule.
 const KEYS: usize = 100_000;
@@ -116,7 +117,7 @@ pub fn explain(args: &Explain) -> ExitCode {
 
 fn run(args: &Explain) -> anyhow::Result<ExitCode> {
     let clock = ManualClock::at(midnight(Clock::System.now()));
-    let lasting = Lasting::new(Clock::Manual(clock.clone()), Log::off(), KEYS)?;
+    let lasting = Lasting::new(Clock::Manual(clock.clone()), Log::off(), Bounds::keys(KEYS))?;
     let mut diagnostics = Diagnostics::new();
     let (source, file) = config::load(&args.config.config, &mut diagnostics);
     let snapshot =

@@ -23,6 +23,29 @@ pub enum Algorithm {
     /// Two counters, the older one weighted by how much of it still lies in the window.
     #[default]
     SlidingWindow,
+    /// One counter a window.
+    FixedWindow,
+    /// The moment of every unit.
+    SlidingLog,
+    /// A bucket of tokens that fills evenly.
+    TokenBucket,
+    /// A queue that is left evenly.
+    LeakyBucket,
+    /// The generic cell rate algorithm: the moment by which all would be paid for.
+    Gcra,
+    /// How many are in flight.
+    Concurrency,
+}
+
+/// What a limiter keeps of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A [`State`].
+    Words,
+    /// A counter for each of the sub-windows.
+    Slices,
+    /// The moment of every unit.
+    Log,
 }
 
 /// A limit: how many, in how long, counted how.
@@ -34,6 +57,14 @@ pub struct Limiter {
     pub limit: u64,
     /// The window.
     pub period: Duration,
+    /// `token_bucket`, `gcra`: how many may come back to back from idle.
+    pub burst: u64,
+    /// `sliding_window`: into how many sub-windows it is divided.
+    pub slices: u16,
+    /// `leaky_bucket`: how many may wait.
+    pub queue: u32,
+    /// `leaky_bucket`: how long they may wait.
+    pub max_wait: Duration,
 }
 
 /// What an operation found.
@@ -49,30 +80,48 @@ pub struct Reading {
     /// Until this cost would fit, if nothing more comes; zero if it fits now, `None` if it never
     /// can.
     pub retry_after: Option<Duration>,
+    /// How long what fits must wait for its turn.
+    pub wait: Duration,
 }
 
 // === impl Limiter ===
 
 impl Limiter {
+    /// `limit` in a `period`, with a burst of as many, no sub-windows and nobody who waits.
+    pub const fn new(algorithm: Algorithm, limit: u64, period: Duration) -> Self {
+        Self {
+            algorithm,
+            limit,
+            period,
+            burst: limit,
+            slices: 1,
+            queue: 0,
+            max_wait: Duration::MAX,
+        }
+    }
+
+    /// What is kept of a key.
+    pub const fn shape(&self) -> Shape {
+        match self.algorithm {
+            Algorithm::SlidingLog => Shape::Log,
+            Algorithm::SlidingWindow if self.slices > 1 => Shape::Slices,
+            _ => Shape::Words,
+        }
+    }
+
     /// Charges `cost` if it fits.
     pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        match self.algorithm {
-            Algorithm::SlidingWindow => sliding_window::admit(self, state, now, cost),
-        }
+        sliding_window::admit(self, state, now, cost)
     }
 
     /// Charges `cost`, past the limit too.
     pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        match self.algorithm {
-            Algorithm::SlidingWindow => sliding_window::charge(self, state, now, cost),
-        }
+        sliding_window::charge(self, state, now, cost)
     }
 
     /// Says what [`Limiter::admit`] would say, and takes nothing.
     pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> Reading {
-        match self.algorithm {
-            Algorithm::SlidingWindow => sliding_window::peek(self, state, now, cost),
-        }
+        sliding_window::peek(self, state, now, cost)
     }
 
     /// From when on `state` means nothing and can be dropped, if nothing more comes.

@@ -171,6 +171,7 @@ impl Window {
             } else {
                 self.retry_after(limiter.capped(), cost)
             },
+            wait: Duration::ZERO,
         }
     }
 

@@ -132,6 +132,7 @@ impl Visit {
                 Event::Matched => kit.metrics.matched_mitigate.inc(),
                 Event::Mitigated => kit.metrics.mitigated.inc(),
                 Event::WouldMitigate => kit.metrics.would_mitigate.inc(),
+                Event::CandidateActs | Event::CandidatePasses => {}
             }
         }
     }

@@ -112,14 +112,16 @@ impl Decision {
     fn act(&mut self, credit: Credit, finding: &Finding, now: Timestamp) -> bool {
         let rule = credit.rule;
         match credit.action {
-            Action::Log => {
+            Action::Delay | Action::Tag | Action::Log => {
                 self.credit.get_or_insert(credit);
                 return false;
             }
             // The rule itself was reached: it still counts the answer.
             Action::Allow => self.settle_before = Some(RuleIndex(rule.0.saturating_add(1))),
             Action::Shadow => self.verdict = Verdict::Shadow { rule },
-            Action::Block => {
+            Action::Divert => self.verdict = Verdict::Divert { rule },
+            Action::Close => self.verdict = Verdict::Close { rule },
+            Action::Block | Action::Tarpit => {
                 let retry_after = wait(finding, now);
                 self.verdict = Verdict::Block { rule, retry_after };
             }

@@ -17,11 +17,13 @@ pub mod trace;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
-pub use self::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
+pub use self::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::{Need, Phase, Predicate};
+use crate::expr::{Need, Phase, Predicate, Scalar};
 use crate::limit::Limiter;
 
 /// A rule, ready to run.
@@ -36,14 +38,46 @@ pub struct Rule {
     pub key: Key,
     /// How many are allowed; `None`: the action on every request that matches.
     pub limiter: Option<Limiter>,
-    /// How long passing the limit bans a key; zero: only what is over the limit is acted on.
-    pub ban: Duration,
+    /// How long passing the limit bans a key.
+    pub ban: Ban,
+    /// What a request costs.
+    pub cost: Cost,
+    /// How far each key's limit is from `limiter`'s.
+    pub jitter: Jitter,
+    /// `delay`, `tarpit`: how long a request is held at the most.
+    pub max_delay: Duration,
+    /// Another limit, decided beside the real one and never enforced.
+    pub candidate: Option<Candidate>,
     /// What is done.
     pub action: Action,
     /// Decide, log and count, but do not act.
     pub dry_run: bool,
     /// What a client is told.
     pub headers: HeaderStyle,
+}
+
+/// What a request costs.
+pub enum Cost {
+    /// Always this many units.
+    Fixed(u64),
+    /// What an integer expression says. Where it says nothing, or less than nothing: 1.
+    Computed(Scalar),
+    /// What this header of the response says. Where it does not say a whole number: nothing.
+    Header(HeaderName),
+}
+
+/// How far a key's limit may be from the rule's, in millionths of it. The distance comes from the
+/// rule, the key and the hour alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jitter(pub u32);
+
+/// A limit that is tried beside a rule's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Whose counters it uses.
+    pub id: RuleId,
+    /// The limit.
+    pub limiter: Limiter,
 }
 
 /// What a rule counts and what it stops.
@@ -91,6 +125,25 @@ const FEW_GUARDS: usize = 4;
 // === impl Rule ===
 
 impl Rule {
+    /// A rule that blocks whatever `scope` stops: no limit, and the defaults of everything else.
+    pub fn new(name: Arc<str>, id: RuleId, scope: Scope) -> Self {
+        Self {
+            name,
+            id,
+            scope,
+            key: Key::default(),
+            limiter: None,
+            ban: Ban::Never,
+            cost: Cost::Fixed(1),
+            jitter: Jitter(0),
+            max_delay: Duration::ZERO,
+            candidate: None,
+            action: Action::Block,
+            dry_run: false,
+            headers: HeaderStyle::Standard,
+        }
+    }
+
     /// Whether what it counts is known only once there is a response. A rule without a limit
     /// counts nothing.
     pub fn counts_response(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The plan of a request: which counters to touch, how, in rule order. A store carries it out.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -43,8 +44,13 @@ pub struct Step {
     pub cost: u64,
     /// What to do with the counter if the key is not banned.
     pub op: Op,
-    /// How long passing the limit bans the key; zero: it never does.
-    pub ban: Duration,
+    /// How long passing the limit bans the key.
+    pub ban: Ban,
+    /// A request that does not fit is charged all the same if it would within this time, which it
+    /// then waits for.
+    pub patience: Duration,
+    /// Decided beside the rule's own step, which follows; never enforced.
+    pub candidate: bool,
     /// The request matches `mitigate`, so a refusal or a ban concerns it.
     pub acts: bool,
     /// Acting on this request ends the pass: later steps are not carried out, except that those
@@ -52,6 +58,18 @@ pub struct Step {
     pub ends_pass: bool,
     /// A later step that is looked at after the pass has ended, because its wait may be longer.
     pub peek_after_end: bool,
+}
+
+/// How long passing a limit bans a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ban {
+    /// It does not: only what is over the limit is acted on.
+    #[default]
+    Never,
+    /// For this long.
+    For(Duration),
+    /// The first offence for the first length, the next for the second; the last one repeats.
+    Escalating(Arc<[Duration]>),
 }
 
 /// What to do with a counter.
@@ -78,6 +96,8 @@ pub struct Finding {
     pub standing: Standing,
     /// What the limiter said; `None` where only a ban was looked at.
     pub reading: Option<Reading>,
+    /// The cost was taken.
+    pub charged: bool,
 }
 
 /// Where a key stands.
@@ -98,6 +118,37 @@ pub enum Standing {
 
 /// What a store found for a plan: at most one finding a step, in order.
 pub type Findings = SmallVec<[Finding; 4]>;
+
+// === impl Ban ===
+
+impl Ban {
+    /// Whether there is none.
+    pub fn is_never(&self) -> bool {
+        *self == Ban::Never
+    }
+
+    /// The length for the offence with this number, counted from 0.
+    pub fn length(&self, offence: u32) -> Duration {
+        match self {
+            Ban::Never => Duration::ZERO,
+            Ban::For(length) => *length,
+            Ban::Escalating(lengths) => {
+                let last = lengths.len().saturating_sub(1);
+                let place = usize::try_from(offence).unwrap_or(last).min(last);
+                lengths.get(place).copied().unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl From<Duration> for Ban {
+    fn from(length: Duration) -> Self {
+        match length.is_zero() {
+            true => Ban::Never,
+            false => Ban::For(length),
+        }
+    }
+}
 
 // === impl Plan ===
 

@@ -1,5 +1,7 @@
 //! Facts → plan: which counters a request touches, and how, in rule order.
 
+use std::time::Duration;
+
 use super::index::Index;
 use super::{Op, Plan, Rule, RuleSet, Scope, Step};
 use crate::decision::{Action, RuleIndex};
@@ -113,11 +115,11 @@ impl Rule {
             (Some(true), false) => Some((Op::Charge, false)),
             // Not counted now: a throttled key is acted on while one more unit would be refused, a
             // banned one while the ban lasts.
-            (Some(false), true) if self.ban.is_zero() => Some((Op::Peek, true)),
+            (Some(false), true) if self.ban.is_never() => Some((Op::Peek, true)),
             (Some(false), true) => Some((Op::Pass, true)),
             // Its headers show what was known when the request came.
             (None, _) if self.tells() => Some((Op::Peek, acts)),
-            (None, true) if self.ban.is_zero() => Some((Op::Peek, true)),
+            (None, true) if self.ban.is_never() => Some((Op::Peek, true)),
             (None, true) => Some((Op::Pass, true)),
             (None, false) => None,
         }
@@ -168,7 +170,9 @@ impl Plan {
             limiter: rule.limiter.unwrap_or(NO_LIMIT),
             cost: 1,
             op,
-            ban: rule.ban,
+            ban: rule.ban.clone(),
+            patience: Duration::ZERO,
+            candidate: false,
             acts,
             ends_pass: rule.ends_pass(),
             peek_after_end: acts && rule.action == Action::Block && rule.ends_pass(),
@@ -178,8 +182,4 @@ impl Plan {
 }
 
 /// Stands in a step that has no counter.
-const NO_LIMIT: Limiter = Limiter {
-    algorithm: Algorithm::SlidingWindow,
-    limit: 0,
-    period: std::time::Duration::ZERO,
-};
+const NO_LIMIT: Limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::ZERO);

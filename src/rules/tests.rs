@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use super::{HeaderStyle, Key, KeyPart, Missing, Rule, RuleId, RuleSet, Scope};
+use super::{Key, KeyPart, Missing, Rule, RuleId, RuleSet, Scope};
 use crate::clock::Timestamp;
-use crate::decision::Action;
 use crate::expr::{Env, Lists, predicate, scalar};
 use crate::facts::{
     Connection, Fields, Head, HelloFacts, NoGeo, Prefixes, RequestFacts, ResponseFacts, TlsFacts,
@@ -26,23 +25,15 @@ const NOW: Timestamp = Timestamp::from_secs(1_700_000_040);
 
 /// Counts POSTs and stops `/a`; five a minute from everybody together.
 fn rule() -> Rule {
+    let id = RuleId {
+        identity: 1,
+        slot: 1,
+    };
+    let scope = separate(r#"http.request.method eq "POST""#);
+    let minute = Duration::from_secs(60);
     Rule {
-        name: "rule".into(),
-        id: RuleId {
-            identity: 1,
-            slot: 1,
-        },
-        scope: separate(r#"http.request.method eq "POST""#),
-        key: Key::default(),
-        limiter: Some(Limiter {
-            algorithm: Algorithm::SlidingWindow,
-            limit: 5,
-            period: Duration::from_secs(60),
-        }),
-        ban: Duration::ZERO,
-        action: Action::Block,
-        dry_run: false,
-        headers: HeaderStyle::Standard,
+        limiter: Some(Limiter::new(Algorithm::SlidingWindow, 5, minute)),
+        ..Rule::new("rule".into(), id, scope)
     }
 }
 

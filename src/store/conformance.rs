@@ -44,6 +44,7 @@ async fn throttle_refuses_what_is_over(store: &Store) {
         remaining: 0,
         reset_after: Duration::from_secs(119),
         retry_after: Some(Duration::ZERO),
+        wait: Duration::ZERO,
     };
     assert_eq!(second.reading, Some(reading));
     let third = rule.ask(store, Op::Admit, "k", 30).await;
@@ -53,6 +54,7 @@ async fn throttle_refuses_what_is_over(store: &Store) {
         remaining: 0,
         reset_after: Duration::from_secs(90),
         retry_after: Some(Duration::from_secs(60)),
+        wait: Duration::ZERO,
     };
     assert_eq!(third.reading, Some(reading));
     assert_eq!(rule.admit(store, "k", 89).await, Standing::Over);

@@ -40,14 +40,25 @@ pub struct BanEntry {
     pub key: Box<[u8]>,
     /// When it ends.
     pub until: Timestamp,
+    /// Which offence of the key it is, counted from 1.
+    pub offence: u32,
+}
+
+/// How much a store in this process may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Keys that are tracked, over all rules; bans a quarter as many.
+    pub max_keys: usize,
+    /// Bytes of all `sliding_log` timestamps together.
+    pub max_log_bytes: usize,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// A store in this process that tracks at most `max_keys` keys, and bans a quarter as many.
-    pub fn memory(max_keys: usize) -> Self {
-        Store::Memory(memory::Memory::new(max_keys))
+    /// A store in this process.
+    pub fn memory(bounds: Bounds) -> Self {
+        Store::Memory(memory::Memory::new(bounds))
     }
 
     /// Carries out `plan`: its steps in order, until one ends the pass; after that, those that
@@ -55,6 +66,14 @@ impl Store {
     pub async fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
         match self {
             Store::Memory(memory) => memory.apply(plan, now),
+        }
+    }
+
+    /// Gives back the `concurrency` places that `plan` took, as `findings` says. The plan's steps
+    /// are those of one call of [`Store::apply`].
+    pub fn release(&self, plan: &Plan, findings: &Findings) {
+        match self {
+            Store::Memory(memory) => memory.release(plan, findings),
         }
     }
 
@@ -96,6 +115,18 @@ impl Store {
     pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
         match self {
             Store::Memory(memory) => memory.bans(now),
+        }
+    }
+}
+
+// === impl Bounds ===
+
+impl Bounds {
+    /// At most `max_keys` keys, and the default room for logs.
+    pub const fn keys(max_keys: usize) -> Self {
+        Self {
+            max_keys,
+            max_log_bytes: 64 << 20,
         }
     }
 }

@@ -230,7 +230,12 @@ fn mistakes(block: &Block, folder: &Folder) -> String {
     let flat = flat.display().to_string();
     let source = Source::new(flat.as_str(), text);
     let mut diagnostics = Diagnostics::new();
-    let lasting = Lasting::new(Clock::System, Log::off(), 1024).unwrap();
+    let lasting = Lasting::new(
+        Clock::System,
+        Log::off(),
+        lockgate::store::Bounds::keys(1024),
+    )
+    .unwrap();
     if let Some(file) = config::read(&source, &mut diagnostics) {
         config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }

@@ -375,7 +375,12 @@ fn rendered(toml: &std::path::Path) -> String {
 fn mistakes(name: &str, text: String) -> String {
     let source = Source::new(name, text + "\n" + LISTENER);
     let mut diagnostics = Diagnostics::new();
-    let lasting = Lasting::new(Clock::System, Log::off(), 1024).unwrap();
+    let lasting = Lasting::new(
+        Clock::System,
+        Log::off(),
+        lockgate::store::Bounds::keys(1024),
+    )
+    .unwrap();
     if let Some(file) = config::read(&source, &mut diagnostics) {
         config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }

@@ -12,7 +12,7 @@ use lockgate::decision::{Action, Decision, Verdict};
 use lockgate::expr::{Env, Lists, predicate, scalar};
 use lockgate::facts::{Connection, Fields, Head, NoGeo, Prefixes, RequestFacts, ResponseFacts};
 use lockgate::limit::{Algorithm, Limiter};
-use lockgate::rules::{HeaderStyle, Key, KeyPart, Missing, Rule, RuleSet, Scope};
+use lockgate::rules::{Key, KeyPart, Missing, Rule, RuleSet, Scope};
 use lockgate::store::memory::Memory;
 use proptest::prelude::*;
 
@@ -171,7 +171,7 @@ fn ask() -> impl Strategy<Value = Ask> {
 
 impl Gateway {
     fn new(cases: &[Case]) -> Self {
-        let store = Memory::new(10_000);
+        let store = Memory::new(lockgate::store::Bounds::keys(10_000));
         let rules = cases.iter().enumerate();
         let rules = rules.map(|(at, case)| case.rule(at, &store)).collect();
         Self {
@@ -221,20 +221,16 @@ impl Gateway {
 impl Case {
     fn rule(&self, at: usize, store: &Memory) -> Rule {
         let name = format!("rule-{at}");
+        let id = store.register(at as u64, &name);
+        let period = Duration::from_secs(PERIOD);
+        let limiter = Limiter::new(Algorithm::SlidingWindow, self.limit, period);
         Rule {
-            id: store.register(at as u64, &name),
-            name: name.into(),
-            scope: self.scope(),
             key: self.key(),
-            limiter: (self.limit > 0).then_some(Limiter {
-                algorithm: Algorithm::SlidingWindow,
-                limit: self.limit,
-                period: Duration::from_secs(PERIOD),
-            }),
-            ban: Duration::from_secs(self.ban),
+            limiter: (self.limit > 0).then_some(limiter),
+            ban: Duration::from_secs(self.ban).into(),
             action: self.action,
             dry_run: self.dry_run,
-            headers: HeaderStyle::Standard,
+            ..Rule::new(name.into(), id, self.scope())
         }
     }
 

@@ -9,7 +9,7 @@ use crate::decision::{Action, Quota, RuleIndex};
 use crate::expr::{Env, Lists, predicate};
 use crate::facts::Fields;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::{HeaderStyle, Key, Rule, RuleId, RuleSet, Scope};
+use crate::rules::{HeaderStyle, Rule, RuleId, RuleSet, Scope};
 
 #[test]
 fn standard_members_in_rule_order() {
@@ -106,22 +106,15 @@ fn rule(name: &str, limit: u64, period: u64, headers: HeaderStyle) -> Rule {
         lists: &Lists::default(),
         allow_response: false,
     };
+    let id = RuleId {
+        identity: 0,
+        slot: 0,
+    };
+    let scope = Scope::Same(predicate("ssl", &env).unwrap());
+    let period = Duration::from_millis(period);
     Rule {
-        name: name.into(),
-        id: RuleId {
-            identity: 0,
-            slot: 0,
-        },
-        scope: Scope::Same(predicate("ssl", &env).unwrap()),
-        key: Key::default(),
-        limiter: Some(Limiter {
-            algorithm: Algorithm::SlidingWindow,
-            limit,
-            period: Duration::from_millis(period),
-        }),
-        ban: Duration::ZERO,
-        action: Action::Block,
-        dry_run: false,
+        limiter: Some(Limiter::new(Algorithm::SlidingWindow, limit, period)),
         headers,
+        ..Rule::new(name.into(), id, scope)
     }
 }

@@ -199,5 +199,6 @@ fn canned(status: StatusCode, content_type: &'static str, body: &str) -> Canned 
             HeaderValue::from_static("b"),
         )],
         body: Template::parse(body).unwrap(),
+        imitate: false,
     }
 }

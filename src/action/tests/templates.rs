@@ -103,6 +103,7 @@ fn fill_for(rule: &str, template: &str, content_type: &'static str) -> String {
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),
         body: Template::parse(template).unwrap(),
+        imitate: false,
     };
     let refused = Refused {
         rule,

@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::config::{self, Diagnostic, Diagnostics, Severity, Source};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
+use crate::store::Bounds;
 
 /// What a piece needs to be a whole file.
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
@@ -18,7 +19,7 @@ pub struct Judge {
 impl Judge {
     /// A judge with an empty store.
     pub fn new() -> anyhow::Result<Self> {
-        let lasting = Lasting::new(Clock::System, Log::off(), 1024)?;
+        let lasting = Lasting::new(Clock::System, Log::off(), Bounds::keys(1024))?;
         Ok(Self { lasting })
     }
 

@@ -27,6 +27,7 @@ use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
 use crate::listen::Limits;
 use crate::observe::Redactor;
 use crate::snapshot::{Fixed, Lasting, Snapshot};
+use crate::store::Bounds;
 
 /// What compiling needs beside the file.
 pub struct Context<'a> {
@@ -74,6 +75,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         limits: limits(file),
         max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
         drain_timeout: file.server.drain_timeout.value,
+        max_held: 10_000,
         client_ip: client_ip(file),
         routes,
         quota_names: QuotaNames::of(&rules.set),
@@ -166,7 +168,9 @@ pub fn fixed(file: &File) -> Fixed {
     Fixed {
         workers: file.server.workers.value as usize,
         max_connections: file.server.max_connections.value as usize,
-        max_keys: file.store.max_keys.value as usize,
+        bounds: Bounds::keys(file.store.max_keys.value as usize),
+        snapshot: None,
+        secret_file: None,
         listeners,
         admin: file.admin.as_ref().map(|admin| admin.address.value),
     }

@@ -81,7 +81,7 @@ pub fn must_not_change(file: &File, now: &Fixed, cx: &mut Context<'_>) {
             "`max_connections`",
         ),
         (
-            before.max_keys != now.max_keys,
+            before.bounds != now.bounds,
             &file.store.max_keys.span,
             "`max_keys`",
         ),

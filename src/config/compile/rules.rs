@@ -93,19 +93,19 @@ impl Shared<'_> {
         }
         let identity = identity::identity(written, self.prefixes);
         let name = &written.name.value;
+        let id = cx.lasting.store.register(identity, name);
         let rule = Rule {
-            name: name.as_str().into(),
-            id: cx.lasting.store.register(identity, name),
-            scope,
             key,
             limiter: limiter(written),
-            ban: written.duration.value,
+            ban: written.duration.value.into(),
             action: written.action.value,
             dry_run: written.dry_run.value,
             headers: header_style(written),
+            ..Rule::new(name.as_str().into(), id, scope)
         };
         let kit = RuleKit {
             response: response.flatten(),
+            divert: None,
             metrics: cx.lasting.metrics.rule(name, written.action.value.name()),
         };
         Some((rule, kit))
@@ -231,6 +231,7 @@ impl Shared<'_> {
                 .map(|h| (h.name.value.clone(), h.value.value.clone()))
                 .collect(),
             body,
+            imitate: false,
         }))
     }
 }
@@ -256,11 +257,9 @@ fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
 }
 
 fn limiter(written: &file::Rule) -> Option<Limiter> {
-    Some(Limiter {
-        algorithm: written.algorithm.value,
-        limit: u64::from(written.limit.as_ref()?.value),
-        period: written.period.as_ref()?.value,
-    })
+    let limit = u64::from(written.limit.as_ref()?.value);
+    let period = written.period.as_ref()?.value;
+    Some(Limiter::new(written.algorithm.value, limit, period))
 }
 
 fn header_style(written: &file::Rule) -> HeaderStyle {

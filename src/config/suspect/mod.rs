@@ -110,7 +110,7 @@ impl<'a> Case<'a> {
     }
 
     fn bans(&self) -> bool {
-        self.rule.limiter.is_some() && !self.rule.ban.is_zero()
+        self.rule.limiter.is_some() && !self.rule.ban.is_never()
     }
 
     fn texts(&self) -> impl Iterator<Item = &'a Text> {

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::config::{self, Diagnostics, Source};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
+use crate::store::Bounds;
 
 const TLS: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n";
 const PLAIN: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
@@ -17,7 +18,7 @@ fn warnings(text: &str) -> Vec<String> {
     let mut diagnostics = Diagnostics::new();
     let file = config::read(&source, &mut diagnostics);
     let log = Log::stderr(Clock::System).unwrap();
-    let lasting = Lasting::new(Clock::System, log, 1000).unwrap();
+    let lasting = Lasting::new(Clock::System, log, Bounds::keys(1000)).unwrap();
     if let Some(file) = file.filter(|_| !diagnostics.has_errors()) {
         config::rehearse(&file, &source, &lasting, &mut diagnostics);
     }

@@ -8,11 +8,7 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const START: u64 = 1_767_225_600 * SECOND;
 
 pub(super) fn limiter(limit: u64, period: Duration) -> Limiter {
-    Limiter {
-        algorithm: Algorithm::SlidingWindow,
-        limit,
-        period,
-    }
+    Limiter::new(Algorithm::SlidingWindow, limit, period)
 }
 
 fn per_minute(limit: u64) -> Limiter {
@@ -56,6 +52,7 @@ fn a_limit_of_one_admits_one_and_tells_when_the_next_fits() {
             remaining: 0,
             reset_after: Duration::from_secs(110),
             retry_after: Some(Duration::ZERO),
+            wait: Duration::ZERO,
         }
     );
     let second = limiter.admit(&mut state, at(START + 20 * SECOND), 1);

@@ -106,11 +106,13 @@ impl Way<'_> {
                 Answer::own(Fault::BodyTooLarge.answer(asked))
             }
             Verdict::Shadow { rule } => Answer::own(stop::pretence(snapshot, asked, rule)),
-            Verdict::Forward => match (fault(snapshot, self.facts), self.target) {
-                (Some(fault), _) => Answer::fault(fault, asked),
-                (None, None) => Answer::fault(Fault::NoRoute, asked),
-                (None, Some(target)) => self.routed(target),
-            },
+            Verdict::Forward | Verdict::Divert { .. } | Verdict::Close { .. } => {
+                match (fault(snapshot, self.facts), self.target) {
+                    (Some(fault), _) => Answer::fault(fault, asked),
+                    (None, None) => Answer::fault(Fault::NoRoute, asked),
+                    (None, Some(target)) => self.routed(target),
+                }
+            }
         }
     }
 
@@ -179,9 +181,9 @@ impl Answer {
         match (decision.verdict, self.refused) {
             (Verdict::Block { .. }, _) => Outcome::Block,
             (Verdict::Shadow { .. }, _) => Outcome::Shadow,
-            (Verdict::Forward, Some(reason)) => Outcome::Refuse(reason),
-            (Verdict::Forward, None) if allowed => Outcome::Allow,
-            (Verdict::Forward, None) => Outcome::Forward,
+            (_, Some(reason)) => Outcome::Refuse(reason),
+            (_, None) if allowed => Outcome::Allow,
+            (_, None) => Outcome::Forward,
         }
     }
 }

@@ -221,6 +221,7 @@ fn findings_that_fit_no_step_are_left_out() {
         step: 9,
         standing: Standing::Over,
         reading: None,
+        charged: false,
     };
     let decision = rules.decide(&Plan::default(), &Findings::from_elem(finding, 1), NOW);
     assert_eq!(decision, Decision::default());
@@ -253,6 +254,7 @@ pub(super) fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<
         step,
         standing: *standing,
         reading: *reading,
+        charged: *standing == Standing::Within,
     })
 }
 
@@ -262,6 +264,7 @@ pub(super) fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) 
         remaining,
         reset_after: Duration::from_millis(reset),
         retry_after: Some(Duration::ZERO),
+        wait: Duration::ZERO,
     };
     (Standing::Within, Some(reading))
 }
@@ -272,6 +275,7 @@ pub(super) fn over(retry: Option<u64>) -> (Standing, Option<Reading>) {
         remaining: 0,
         reset_after: Duration::from_secs(999),
         retry_after: retry.map(Duration::from_millis),
+        wait: Duration::ZERO,
     };
     (Standing::Over, Some(reading))
 }

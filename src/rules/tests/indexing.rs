@@ -107,7 +107,7 @@ impl Draft {
             },
             key: key(&["ip.src", "http.request.headers[\"x-k\"]"], Missing::Skip),
             limiter: plain.limiter.filter(|_| self.limited),
-            ban: Duration::from_secs(if self.banned { 60 } else { 0 }),
+            ban: Duration::from_secs(if self.banned { 60 } else { 0 }).into(),
             dry_run: self.dry_run,
             action: self.action,
             headers: self.headers,

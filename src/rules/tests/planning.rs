@@ -27,7 +27,7 @@ fn what_is_counted_and_what_is_stopped_make_the_operation() {
     ];
     for (ask, ban, expected) in cases {
         let mut rule = rule();
-        rule.ban = ban;
+        rule.ban = ban.into();
         let plan = plan(&set([rule]), ask);
         assert_eq!(ops(&plan), Vec::from_iter(expected), "{} {ban:?}", ask.path);
     }
@@ -49,7 +49,7 @@ fn what_is_counted_at_the_response_is_looked_at_first() {
     for (path, ban, headers, expected) in cases {
         let mut rule = rule();
         rule.scope = separate(RESPONSE);
-        rule.ban = ban;
+        rule.ban = ban.into();
         rule.headers = headers;
         let plan = plan(&set([rule]), &Ask::get(path));
         assert_eq!(ops(&plan), Vec::from_iter(expected), "{path} {ban:?}");

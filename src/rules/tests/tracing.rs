@@ -71,7 +71,7 @@ fn says(rule: Rule, ask: &Ask, found: &[Found], verdict: &str, why: &str) {
 
 fn banning() -> Rule {
     Rule {
-        ban: Duration::from_secs(600),
+        ban: Duration::from_secs(600).into(),
         ..rule()
     }
 }

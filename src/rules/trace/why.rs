@@ -100,7 +100,7 @@ impl Said<'_> {
             (Op::Charge, Standing::Banned { until, .. }) => {
                 format!("banned for another {}, so not charged", self.length(until))
             }
-            _ if step.acts && met.rule.ban.is_zero() => {
+            _ if step.acts && met.rule.ban.is_never() => {
                 format!("`mitigate` matched, but only {used} of {limit} are used")
             }
             _ if step.acts => "`mitigate` matched, but the key is not banned".to_owned(),
@@ -186,6 +186,11 @@ const fn past(action: Action) -> &'static str {
     match action {
         Action::Block => "blocked",
         Action::Shadow => "answered in the origin's place",
+        Action::Divert => "answered by another upstream",
+        Action::Delay => "held",
+        Action::Tarpit => "held and blocked",
+        Action::Close => "closed without an answer",
+        Action::Tag => "tagged",
         Action::Log => "recorded",
         Action::Allow => "allowed",
     }

@@ -15,7 +15,7 @@ use self::room::Room;
 use self::slots::{SHARED, Slots};
 use self::table::Table;
 use self::visit::Visit;
-use super::{BanEntry, Evictions};
+use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
 use crate::limit::Reading;
 use crate::rules::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
@@ -72,9 +72,9 @@ type Found = (Standing, Option<Reading>);
 // === impl Memory ===
 
 impl Memory {
-    /// A store for `max_keys` keys, at least one, and a quarter as many bans.
-    pub fn new(max_keys: usize) -> Self {
-        let max_keys = max_keys.max(1);
+    /// A store for at least one key, and a quarter as many bans.
+    pub fn new(bounds: Bounds) -> Self {
+        let max_keys = bounds.max_keys.max(1);
         // One place in five stays free, so that two full buckets are rare before `max_keys` is
         // reached.
         let buckets = (max_keys + max_keys / 4).div_ceil(PLACES);
@@ -106,10 +106,14 @@ impl Memory {
                 step: index,
                 standing,
                 reading,
+                charged: false,
             });
         }
         findings
     }
+
+    /// See [`super::Store::release`].
+    pub fn release(&self, _plan: &Plan, _findings: &Findings) {}
 
     /// See [`super::Store::register`].
     pub fn register(&self, identity: u64, name: &str) -> RuleId {

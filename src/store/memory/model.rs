@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::tests::memory;
 use super::*;
 use crate::limit::{Algorithm, Limiter, State};
-use crate::store::Store;
 use crate::store::fixture::{Rule, at, plan};
+use crate::store::{Bounds, Store};
 
 /// A table that forgets nothing.
 #[derive(Default)]
@@ -68,16 +68,16 @@ proptest! {
         ban in prop_oneof![Just(0u64), 1..5_000u64],
         requests in prop::collection::vec((0..40u8, ops(), 0..400u64), 1..300),
     ) {
-        let store = Store::memory(200);
+        let store = Store::memory(Bounds::keys(200));
         let rule = Rule::throttle(&store, "r", limit);
         let period = Duration::from_millis(period);
-        let limiter = Limiter { algorithm: Algorithm::SlidingWindow, limit, period };
+        let limiter = Limiter::new(Algorithm::SlidingWindow, limit, period);
         let ban = Duration::from_millis(ban);
         let mut model = Model::default();
         let mut now = at(0);
         for (key, op, wait) in requests {
             now = now.plus(Duration::from_millis(wait));
-            let step = Step { limiter, ban, ..rule.step(op, 1) };
+            let step = Step { limiter, ban: ban.into(), ..rule.step(op, 1) };
             let name = format!("key {key}");
             let found = memory(&store).apply(&plan([(&*name, step)]), now)[0];
             let expected = model.ask(&limiter, ban, key, op, now);

@@ -2,8 +2,8 @@
 
 use super::bucket::{Bucket, Entry};
 use super::*;
-use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, plan};
+use crate::store::{Bounds, Store};
 
 pub(super) fn memory(store: &Store) -> &Memory {
     let Store::Memory(memory) = store;
@@ -34,7 +34,7 @@ fn a_bucket_is_four_cache_lines() {
 #[test]
 fn a_key_takes_at_most_forty_bytes() {
     for max_keys in [1_000, 12_345, 100_000, 1_000_000] {
-        let store = Store::memory(max_keys);
+        let store = Store::memory(Bounds::keys(max_keys));
         let shards = size_of_val(&*memory(&store).shards);
         let total = bytes(&store) + shards;
         assert!(total <= 40 * max_keys, "{total} for {max_keys}");
@@ -43,7 +43,7 @@ fn a_key_takes_at_most_forty_bytes() {
 
 #[test]
 fn a_store_for_nothing_still_counts_one_key() {
-    let store = Store::memory(0);
+    let store = Store::memory(Bounds::keys(0));
     let rule = Rule::throttle(&store, "r", 1);
     assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), Standing::Within);
     assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), Standing::Over);
@@ -53,7 +53,7 @@ fn a_store_for_nothing_still_counts_one_key() {
 
 #[test]
 fn keys_are_counted_by_slot_while_they_mean_something() {
-    let store = Store::memory(1_000);
+    let store = Store::memory(Bounds::keys(1_000));
     let quiet = Rule::throttle(&store, "quiet", 5);
     let busy = Rule::throttle(&store, "busy", 5);
     for key in ["a", "b", "c", "a"] {
@@ -69,7 +69,7 @@ fn keys_are_counted_by_slot_while_they_mean_something() {
 #[test]
 fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
     const KEYS: usize = 100_000;
-    let store = Store::memory(KEYS);
+    let store = Store::memory(Bounds::keys(KEYS));
     let ban = Rule::ban(&store, "ban", 0, 3_600);
     let flood = Rule::throttle(&store, "flood", 10);
     let before = bytes(&store);
@@ -103,7 +103,7 @@ fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
 #[test]
 fn what_fits_is_not_evicted() {
     for max_keys in [10, 100, 1_000, 50_000] {
-        let store = Store::memory(max_keys);
+        let store = Store::memory(Bounds::keys(max_keys));
         let rule = Rule::throttle(&store, "r", 10);
         for key in 0..max_keys {
             ask(&store, &rule, Op::Admit, &key.to_string(), 0);
@@ -117,7 +117,7 @@ fn what_fits_is_not_evicted() {
 
 #[test]
 fn expired_entries_make_room_first() {
-    let store = Store::memory(8);
+    let store = Store::memory(Bounds::keys(8));
     let rule = Rule::throttle(&store, "r", 10);
     for key in 0..4 {
         ask(&store, &rule, Op::Admit, &format!("old {key}"), 0);
@@ -138,7 +138,7 @@ fn expired_entries_make_room_first() {
 
 #[test]
 fn the_key_furthest_below_its_limit_makes_room() {
-    let store = Store::memory(8);
+    let store = Store::memory(Bounds::keys(8));
     let rule = Rule::throttle(&store, "r", 20);
     let keys: Vec<_> = (1..=8).map(|count| format!("key {count}")).collect();
     for (count, key) in (1..=8).zip(&keys) {
@@ -208,7 +208,7 @@ fn the_bound_gives_way_rather_than_leave_a_key_uncounted() {
 #[test]
 fn at_the_bound_the_ban_that_ends_first_makes_room() {
     // Four shards, so that the first to end is mostly in another one.
-    let store = Store::memory(4_096);
+    let store = Store::memory(Bounds::keys(4_096));
     assert_eq!(memory(&store).shards.len(), 4);
     let bound = 1_024;
     let key = |n: u64| format!("key {n}");
@@ -243,7 +243,7 @@ fn at_the_bound_the_ban_that_ends_first_makes_room() {
 fn bans_that_ended_do_not_hide_which_ends_first() {
     // Which shards the keys are in is chance: enough rounds see every case.
     for _ in 0..12 {
-        let store = Store::memory(4_096);
+        let store = Store::memory(Bounds::keys(4_096));
         let ban = |key: &str, now, secs| {
             let rule = Rule::ban(&store, "ban", 0, secs);
             ask(&store, &rule, Op::Admit, key, now)
@@ -264,7 +264,7 @@ fn bans_that_ended_do_not_hide_which_ends_first() {
 
 #[test]
 fn ended_bans_make_room_and_count_as_nothing() {
-    let store = Store::memory(16);
+    let store = Store::memory(Bounds::keys(16));
     let rule = Rule::ban(&store, "ban", 0, 10);
     for round in 0..20 {
         for key in 0..4 {
@@ -284,7 +284,7 @@ fn ended_bans_make_room_and_count_as_nothing() {
 
 #[test]
 fn a_ban_gives_its_counters_place_back() {
-    let store = Store::memory(8);
+    let store = Store::memory(Bounds::keys(8));
     let rule = Rule::ban(&store, "ban", 1, 10);
     for key in ["a", "b"] {
         ask(&store, &rule, Op::Admit, key, 0);
@@ -300,7 +300,7 @@ fn a_ban_gives_its_counters_place_back() {
 
 #[test]
 fn long_keys_are_cut_in_listings_but_not_confused() {
-    let store = Store::memory(100);
+    let store = Store::memory(Bounds::keys(100));
     let rule = Rule::ban(&store, "ban", 0, 10);
     let long = "x".repeat(SHOWN + 1);
     ask(&store, &rule, Op::Admit, &long, 0);
@@ -312,7 +312,7 @@ fn long_keys_are_cut_in_listings_but_not_confused() {
 
 #[test]
 fn retired_rules_lose_their_counters_and_bans() {
-    let store = Store::memory(1_000);
+    let store = Store::memory(Bounds::keys(1_000));
     let kept = Rule::ban(&store, "kept", 1, 100);
     let gone = Rule::ban(&store, "gone", 1, 100);
     let idle = Rule::throttle(&store, "idle", 1);

@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicUsize;
 
 use super::tests::{ask, tracked};
 use super::*;
-use crate::store::Store;
 use crate::store::fixture::{Rule, at};
+use crate::store::{Bounds, Store};
 
 #[test]
 fn threads_admit_no_more_than_the_limit() {
     const LIMIT: u64 = 500;
-    let store = Store::memory(10_000);
+    let store = Store::memory(Bounds::keys(10_000));
     let rule = Rule::throttle(&store, "r", LIMIT);
     let admitted: Vec<_> = (0..17).map(|_| AtomicUsize::new(0)).collect();
     std::thread::scope(|scope| {
@@ -34,7 +34,7 @@ fn threads_admit_no_more_than_the_limit() {
 
 #[test]
 fn threads_start_one_ban_and_charge_nothing_beside_it() {
-    let store = Store::memory(10_000);
+    let store = Store::memory(Bounds::keys(10_000));
     for round in 0..50 {
         let rule = Rule::ban(&store, &format!("r{round}"), 40, 30);
         let [within, started, banned] = [0; 3].map(AtomicUsize::new);
@@ -60,7 +60,7 @@ fn threads_start_one_ban_and_charge_nothing_beside_it() {
 
 #[test]
 fn threads_at_the_bound_of_bans_keep_it() {
-    let store = Store::memory(8_192);
+    let store = Store::memory(Bounds::keys(8_192));
     std::thread::scope(|scope| {
         for part in 0..4 {
             let store = &store;

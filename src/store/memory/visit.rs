@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::bucket::Entry;
 use super::hash::KeyHash;
@@ -100,13 +101,13 @@ impl Visit<'_> {
 
     fn starts_ban(&self, reading: Reading) -> bool {
         let counted = matches!(self.op, Op::Admit | Op::Charge);
-        counted && !reading.fits && !self.step.ban.is_zero()
+        counted && !reading.fits && !self.step.ban.is_never()
     }
 
     /// A key with a ban rule is only acted on while it is banned; that it is full matters to
     /// those who count it.
     fn standing(&self, reading: Reading) -> Standing {
-        let counts = self.step.ban.is_zero() || self.step.op != Op::Peek;
+        let counts = self.step.ban.is_never() || self.step.op != Op::Peek;
         if reading.fits || !counts {
             Standing::Within
         } else {
@@ -128,11 +129,13 @@ impl Visit<'_> {
         if let Some(spot) = spot {
             held.table.clear(spot, &self.memory.counter_room);
         }
-        let until = self.now.plus(self.step.ban);
+        let length = self.step.ban.length(0);
+        let until = self.now.plus(length);
         let ban = BanEntry {
             id: self.step.id,
             key: self.key.get(..SHOWN).unwrap_or(self.key).into(),
             until,
+            offence: 1,
         };
         held.bans.add(self.hash, ban);
         shard.publish(&held.bans);
@@ -140,8 +143,9 @@ impl Visit<'_> {
         let reading = Reading {
             fits: false,
             remaining: 0,
-            reset_after: self.step.ban,
-            retry_after: Some(self.step.ban),
+            reset_after: length,
+            retry_after: Some(length),
+            wait: Duration::ZERO,
         };
         Some((Standing::Banned { until, started }, Some(reading)))
     }

@@ -88,13 +88,15 @@ impl Naive {
                 continue;
             }
             match action {
-                Action::Log => {
+                Action::Delay | Action::Tag | Action::Log => {
                     outcome.credit.get_or_insert(credit);
                     continue;
                 }
                 Action::Allow => {}
                 Action::Shadow => outcome.verdict = Verdict::Shadow { rule },
-                Action::Block => {
+                Action::Divert => outcome.verdict = Verdict::Divert { rule },
+                Action::Close => outcome.verdict = Verdict::Close { rule },
+                Action::Block | Action::Tarpit => {
                     let retry_after = self.longest(wait, at, ask, now);
                     outcome.verdict = Verdict::Block { rule, retry_after };
                 }
