@@ -1,17 +1,46 @@
 //! Rate-limiting arithmetic: pure functions of (state, now, cost), one file an algorithm.
 //!
-//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the [`State`] of each key
-//! and calls the three operations.
+//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the [`State`], the
+//! [`slices::Slices`] or the [`sliding_log::Log`] of each key and calls the three operations.
+//!
+//! A clock that goes back by no more than a period, or ten seconds if that is more, is taken for
+//! one that another thread read earlier: the key's own moment counts, nothing is forgotten, and
+//! what is told to wait includes what the clock has to catch up. One that goes back further was
+//! set: what was counted is moved to the new time as it stands ([`Limiter::rebase`]), so that
+//! nobody waits for a clock. A clock that jumps forward lets things expire, as if the time had
+//! passed.
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 
+mod concurrency;
+mod fixed_window;
+mod gcra;
+mod leaky_bucket;
+mod level;
+mod ratio;
+pub mod slices;
+pub mod sliding_log;
 pub mod sliding_window;
+mod tally;
+mod token_bucket;
+
+#[cfg(test)]
+mod clocks;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod subject;
+#[cfg(test)]
+mod tests;
 
 /// The largest limit that can be told from a larger one: counts are kept in 32 bits. A larger
 /// limit is held to this one.
 pub const MAX_LIMIT: u64 = u32::MAX as u64;
+
+/// How far apart, in nanoseconds, two readings of one clock are believed to lie at most.
+const SKEW: u64 = 10_000_000_000;
 
 /// What is kept of one key: three words whose meaning belongs to the algorithm. All zero: nothing
 /// was counted.
@@ -75,13 +104,39 @@ pub struct Reading {
     pub fits: bool,
     /// Whole units left.
     pub remaining: u64,
-    /// Until nothing is counted any more, if nothing more comes.
+    /// Until nothing is counted any more, if nothing more comes. `concurrency`: `Duration::MAX`
+    /// while anything is in flight; for the store, not for a client.
     pub reset_after: Duration,
     /// Until this cost would fit, if nothing more comes; zero if it fits now, `None` if it never
-    /// can.
+    /// can. Exact, but for `concurrency`, where it is a hint.
     pub retry_after: Option<Duration>,
-    /// How long what fits must wait for its turn.
+    /// `leaky_bucket`: how long what fits must wait for its turn; zero for what does not.
     pub wait: Duration,
+}
+
+/// Calls one of the operations of [`tally`] for the limiter's algorithm. Those that keep more
+/// than a [`State`] count as `sliding_window` where there is no room for more.
+macro_rules! by_algorithm {
+    ($limiter:expr, $operation:ident($($argument:expr),*)) => {
+        match $limiter.algorithm {
+            Algorithm::SlidingWindow | Algorithm::SlidingLog => {
+                tally::$operation::<sliding_window::Window>($limiter, $($argument),*)
+            }
+            Algorithm::FixedWindow => {
+                tally::$operation::<fixed_window::Window>($limiter, $($argument),*)
+            }
+            Algorithm::TokenBucket => {
+                tally::$operation::<token_bucket::Bucket>($limiter, $($argument),*)
+            }
+            Algorithm::LeakyBucket => {
+                tally::$operation::<leaky_bucket::Queue>($limiter, $($argument),*)
+            }
+            Algorithm::Gcra => tally::$operation::<gcra::Cells>($limiter, $($argument),*),
+            Algorithm::Concurrency => {
+                tally::$operation::<concurrency::InFlight>($limiter, $($argument),*)
+            }
+        }
+    };
 }
 
 // === impl Limiter ===
@@ -109,19 +164,44 @@ impl Limiter {
         }
     }
 
-    /// Charges `cost` if it fits.
+    /// The most that is ever admitted at once: the limit, the burst, or the queue and the one
+    /// that passes.
+    pub const fn capacity(&self) -> u64 {
+        match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra if self.limit > 0 => at_most(self.burst),
+            Algorithm::LeakyBucket if self.limit > 0 => self.queue as u64 + 1,
+            _ => self.capped(),
+        }
+    }
+
+    /// Charges `cost` if it fits. What does not fit changes nothing, unless the clock was set
+    /// back: then the state is moved all the same, and should be kept.
     pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        sliding_window::admit(self, state, now, cost)
+        by_algorithm!(self, admit(state, now, cost))
     }
 
     /// Charges `cost`, past the limit too.
     pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        sliding_window::charge(self, state, now, cost)
+        by_algorithm!(self, charge(state, now, cost))
     }
 
     /// Says what [`Limiter::admit`] would say, and takes nothing.
     pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> Reading {
-        sliding_window::peek(self, state, now, cost)
+        by_algorithm!(self, peek(state, now, cost))
+    }
+
+    /// Moves `state` to `now` if the clock was set back, and says whether it was. To be called
+    /// when a [`Limiter::peek`] finds no room: a key that is only looked at would stay full until
+    /// the clock shows its old time again.
+    pub fn rebase(&self, state: &mut State, now: Timestamp) -> bool {
+        by_algorithm!(self, rebase(state, now))
+    }
+
+    /// `concurrency`: gives back the places that `cost` took. Nothing for the others.
+    pub fn release(&self, state: &mut State, cost: u64) {
+        if self.algorithm == Algorithm::Concurrency {
+            concurrency::release(state, cost);
+        }
     }
 
     /// From when on `state` means nothing and can be dropped, if nothing more comes.
@@ -129,21 +209,47 @@ impl Limiter {
         now.plus(self.peek(state, now, 0).reset_after)
     }
 
-    /// How near the limit `state` is: 0 is empty, 255 is at the limit or past it.
+    /// How near the limit `state` is: 0 is empty, 255 is at the limit or past it. `concurrency`
+    /// is at 255 while anything is in flight: a place that is forgotten would be given back twice.
     pub fn fill(&self, state: &State, now: Timestamp) -> u8 {
         self.level(self.peek(state, now, 0).remaining)
     }
 
     /// [`Limiter::fill`], from what a reading said was left.
     pub fn level(&self, remaining: u64) -> u8 {
-        let limit = self.capped();
-        let used = limit.saturating_sub(remaining);
+        let capacity = self.capacity();
+        let used = capacity.saturating_sub(remaining);
+        if self.algorithm == Algorithm::Concurrency && used > 0 {
+            return u8::MAX;
+        }
         (used * 255)
-            .checked_div(limit)
+            .checked_div(capacity)
             .map_or(u8::MAX, |level| u8::try_from(level).unwrap_or(u8::MAX))
     }
 
-    fn capped(&self) -> u64 {
-        self.limit.min(MAX_LIMIT)
+    /// The limit, as far as it can be counted.
+    const fn capped(&self) -> u64 {
+        at_most(self.limit)
     }
+
+    /// The period in nanoseconds, never zero.
+    #[inline]
+    fn nanos(&self) -> u64 {
+        nanos(self.period).max(1)
+    }
+}
+
+const fn at_most(limit: u64) -> u64 {
+    if limit < MAX_LIMIT { limit } else { MAX_LIMIT }
+}
+
+#[inline]
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether a clock that shows `ahead` nanoseconds less than a key's moment was set, and not just
+/// read by another thread.
+fn was_set(ahead: u64, period: u64) -> bool {
+    ahead > period.max(SKEW)
 }

@@ -8,7 +8,8 @@
 
 use std::time::Duration;
 
-use super::{Limiter, Reading, State};
+use super::tally::Tally;
+use super::{Limiter, Reading, State, ratio, was_set};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -27,10 +28,11 @@ pub struct Estimate {
 
 /// The two counters as they stand at one moment.
 #[derive(Clone, Copy)]
-struct Window {
+pub(super) struct Window {
     /// Its length in nanoseconds, never zero.
     period: u64,
-    /// The low bits of its number since the epoch.
+    /// The low bits of its number since the epoch: two windows are told apart that lie less than
+    /// 2³¹ of them from each other.
     index: u32,
     /// What was counted in the one before.
     previous: u32,
@@ -42,32 +44,7 @@ struct Window {
     ahead: u64,
     /// The previous window's part of the estimate, rounded up.
     faded: u64,
-}
-
-/// Charges `cost` if it fits.
-pub fn admit(limiter: &Limiter, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-    let mut window = Window::at(limiter, state, now);
-    let fits = window.fits(limiter, cost);
-    if fits {
-        window.add(cost);
-        *state = window.state();
-    }
-    window.reading(limiter, fits, cost)
-}
-
-/// Charges `cost`, past the limit too.
-pub fn charge(limiter: &Limiter, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-    let mut window = Window::at(limiter, state, now);
-    let fits = window.fits(limiter, cost);
-    window.add(cost);
-    *state = window.state();
-    window.reading(limiter, fits, cost)
-}
-
-/// Says what [`admit`] would say, and takes nothing.
-pub fn peek(limiter: &Limiter, state: &State, now: Timestamp, cost: u64) -> Reading {
-    let window = Window::at(limiter, state, now);
-    window.reading(limiter, window.fits(limiter, cost), cost)
+    rebased: bool,
 }
 
 /// The weighted count at `now`.
@@ -92,12 +69,13 @@ impl Estimate {
 
 // === impl Window ===
 
-impl Window {
+impl Tally for Window {
     /// The window of `now`, with what `state` says about it. When the clock went back behind the
     /// state's window, that window's first moment is taken instead: nothing is forgotten, and
     /// nothing is counted twice when the clock has caught up.
+    #[inline]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        let period = nanos(limiter.period);
+        let period = limiter.nanos();
         let number = now.as_nanos() / period;
         let fresh = Window {
             period,
@@ -107,6 +85,7 @@ impl Window {
             elapsed: now.as_nanos() % period,
             ahead: 0,
             faded: 0,
+            rebased: false,
         };
         let [index, previous, current] = *state;
         if previous == 0 && current == 0 {
@@ -120,47 +99,27 @@ impl Window {
         }
     }
 
-    fn holding(self, previous: u32, current: u32) -> Self {
-        Window {
-            previous,
-            current,
-            faded: faded(previous, self.period - self.elapsed, self.period),
-            ..self
-        }
+    #[inline]
+    fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
+        self.used().saturating_add(cost) <= limiter.capped()
     }
 
-    /// The first moment of the window `index`, which is yet to come.
-    #[cold]
-    fn back_from(self, index: u32) -> Self {
-        let windows = u64::from(index.wrapping_sub(self.index));
-        Window {
-            index,
-            elapsed: 0,
-            ahead: windows
-                .saturating_mul(self.period)
-                .saturating_sub(self.elapsed),
-            ..self
-        }
-    }
-
-    fn state(&self) -> State {
-        [self.index, self.previous, self.current]
-    }
-
+    #[inline]
     fn add(&mut self, cost: u64) {
         let cost = u32::try_from(cost).unwrap_or(u32::MAX);
         self.current = self.current.saturating_add(cost);
     }
 
-    fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
-        self.used().saturating_add(cost) <= limiter.capped()
+    #[inline]
+    fn state(&self) -> State {
+        [self.index, self.previous, self.current]
     }
 
-    /// The estimate, rounded up.
-    fn used(&self) -> u64 {
-        u64::from(self.current) + self.faded
+    fn rebased(&self) -> bool {
+        self.rebased
     }
 
+    #[inline]
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
         Reading {
             fits,
@@ -173,6 +132,44 @@ impl Window {
             },
             wait: Duration::ZERO,
         }
+    }
+}
+
+impl Window {
+    #[inline]
+    fn holding(self, previous: u32, current: u32) -> Self {
+        Window {
+            previous,
+            current,
+            faded: ratio::up(u64::from(previous), self.period - self.elapsed, self.period),
+            ..self
+        }
+    }
+
+    /// The first moment of the window `index`, which is yet to come; this one, if the clock was
+    /// set.
+    #[cold]
+    fn back_from(self, index: u32) -> Self {
+        let windows = u64::from(index.wrapping_sub(self.index));
+        let ahead = windows
+            .saturating_mul(self.period)
+            .saturating_sub(self.elapsed);
+        if was_set(ahead, self.period) {
+            let rebased = true;
+            return Window { rebased, ..self };
+        }
+        Window {
+            index,
+            elapsed: 0,
+            ahead,
+            ..self
+        }
+    }
+
+    /// The estimate, rounded up.
+    #[inline]
+    fn used(&self) -> u64 {
+        u64::from(self.current) + self.faded
     }
 
     fn reset_after(&self) -> Duration {
@@ -202,28 +199,11 @@ impl Window {
     }
 }
 
-/// `count × left / period`, rounded up; at most `count`, since `left` is at most `period`.
-fn faded(count: u32, left: u64, period: u64) -> u64 {
-    match u64::from(count).checked_mul(left) {
-        Some(0) => 0,
-        Some(product) => product.div_ceil(period),
-        None => {
-            let product = u128::from(count) * u128::from(left);
-            u64::try_from(product.div_ceil(u128::from(period))).unwrap_or(u64::from(count))
-        }
-    }
-}
-
 /// How far into a window `count` of the window before weighs no more than `room`: the least
 /// `elapsed` with `count × (period − elapsed) ≤ room × period`.
-fn faded_to(count: u32, room: u64, period: u64) -> u64 {
+pub(super) fn faded_to(count: u32, room: u64, period: u64) -> u64 {
     if u64::from(count) <= room {
         return 0;
     }
-    let weight = u128::from(room) * u128::from(period) / u128::from(count);
-    period - u64::try_from(weight).unwrap_or(period)
-}
-
-fn nanos(period: Duration) -> u64 {
-    u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)
+    period - ratio::down(room, period, u64::from(count))
 }

@@ -2,153 +2,49 @@
 
 use proptest::prelude::*;
 
-use super::tests::{SECOND, START, at, limiter};
+use super::tests::limiter;
 use super::*;
-use crate::limit::MAX_LIMIT;
+use crate::limit::Algorithm;
+use crate::limit::clocks;
+use crate::limit::samples::{SECOND, START, at, limits, periods, requests, timed};
+use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
 
-const DAY: u64 = 86_400 * SECOND;
-
-/// Every unit that was ever charged, with its time.
-struct Log {
-    limit: u64,
-    period: u64,
-    charges: Vec<(u64, u64)>,
-}
-
-impl Log {
-    fn of(limiter: &Limiter) -> Self {
-        Self {
-            limit: limiter.limit,
-            period: limiter.period.as_nanos() as u64,
-            charges: Vec::new(),
-        }
-    }
-
-    fn fits(&self, now: u64, cost: u64) -> bool {
-        let window = now / self.period;
-        let counted = |wanted: Option<u64>| -> u128 {
-            let charges = self.charges.iter();
-            let inside = charges.filter(|(time, _)| Some(time / self.period) == wanted);
-            inside.map(|(_, cost)| u128::from(*cost)).sum()
-        };
-        let period = u128::from(self.period);
-        let left = period - u128::from(now % self.period);
-        let estimate = counted(window.checked_sub(1)) * left + counted(Some(window)) * period;
-        estimate + u128::from(cost) * period <= u128::from(self.limit) * period
-    }
-
-    fn admit(&mut self, now: u64, cost: u64) -> bool {
-        let fits = self.fits(now, cost);
-        if fits {
-            self.charges.push((now, cost));
-        }
-        fits
-    }
-}
-
-fn periods() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        Just(1_000_000),
-        Just(SECOND),
-        Just(60 * SECOND),
-        Just(366 * DAY),
-        1_000_000..366 * DAY,
-        1_000_000..10 * SECOND,
-        1..1_000u64,
-    ]
-}
-
-fn limits() -> impl Strategy<Value = u64> {
-    prop_oneof![1..20u64, 1..1_000u64, 1..=MAX_LIMIT, Just(MAX_LIMIT)]
-}
-
-/// Requests as (wait in 1/64 of a period, nanoseconds beside it, cost in 1/16 of the limit, units
-/// beside it).
-fn requests() -> impl Strategy<Value = Vec<(u64, u64, u64, u64)>> {
-    let wait = prop_oneof![4 => 0..8u64, 2 => 0..64u64, 1 => 0..200u64];
-    let cost = prop_oneof![3 => Just(0u64), 2 => 0..6u64, 1 => 0..20u64];
-    prop::collection::vec((wait, 0..3u64, cost, 0..3u64), 1..60)
-}
-
-/// The requests as (time, cost).
-fn timed(
-    requests: &[(u64, u64, u64, u64)],
-    limit: u64,
-    period: u64,
-) -> impl Iterator<Item = (u64, u64)> {
-    requests
-        .iter()
-        .scan(START, move |now, (wait, nanos, share, units)| {
-            let wait = u128::from(*wait) * u128::from(period) / 64;
-            *now += wait as u64 + nanos;
-            Some((*now, limit / 16 * share + units))
-        })
+fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
+    let period = limiter.nanos();
+    let counted = |wanted: Option<u64>| -> u128 {
+        let inside = charges
+            .iter()
+            .filter(|(time, _)| Some(time / period) == wanted);
+        inside.map(|(_, cost)| u128::from(*cost)).sum()
+    };
+    let window = now / period;
+    let left = u128::from(period - now % period);
+    let period = u128::from(period);
+    let estimate = counted(window.checked_sub(1)) * left + counted(Some(window)) * period;
+    estimate + u128::from(cost) * period <= u128::from(limiter.limit) * period
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn admits_exactly_what_the_log_admits(
+    fn admits_what_the_log_admits(
         limit in limits(), period in periods(), requests in requests()
     ) {
         let limiter = limiter(limit, Duration::from_nanos(period));
-        let mut log = Log::of(&limiter);
-        let mut state = State::default();
-        for (now, cost) in timed(&requests, limit, period) {
-            let looked = limiter.peek(&state, at(now), cost);
-            let reading = limiter.admit(&mut state, at(now), cost);
-            prop_assert_eq!(reading.fits, looked.fits);
-            prop_assert_eq!(reading.retry_after, looked.retry_after);
-            prop_assert_eq!(reading.fits, log.admit(now, cost));
-            // What is left after it is what the log would still admit, and not one more.
-            prop_assert!(log.fits(now, reading.remaining));
-            prop_assert!(!log.fits(now, reading.remaining + 1));
-        }
+        agrees(&limiter, naive, Operation::Admit, &requests)?;
     }
 
     #[test]
-    fn charges_are_past_the_limit_exactly_when_the_log_is(
+    fn charges_as_the_log_does(
         limit in 1..1_000_000u64, period in periods(), requests in requests()
     ) {
         let limiter = limiter(limit, Duration::from_nanos(period));
-        let mut log = Log::of(&limiter);
-        let mut state = State::default();
-        for (now, cost) in timed(&requests, limit, period) {
-            let reading = limiter.charge(&mut state, at(now), cost);
-            log.charges.push((now, cost));
-            prop_assert_eq!(reading.fits, log.fits(now, 0));
-            prop_assert_eq!(limiter.peek(&state, at(now), 0).fits, reading.fits);
-            prop_assert_eq!(limiter.peek(&state, at(now), 0).remaining, reading.remaining);
-        }
+        agrees(&limiter, naive, Operation::Charge, &requests)?;
     }
 
     #[test]
-    fn retry_after_is_exact(
-        limit in limits(), period in periods(), requests in requests(), charge: bool
-    ) {
-        let limiter = limiter(limit, Duration::from_nanos(period));
-        let mut state = State::default();
-        for (now, cost) in timed(&requests, limit, period) {
-            let operation = if charge { Limiter::charge } else { Limiter::admit };
-            let reading = operation(&limiter, &mut state, at(now), cost);
-            let fits = |wait: u64| limiter.peek(&state, at(now + wait), cost).fits;
-            match reading.retry_after {
-                None => prop_assert!(cost > limit),
-                Some(wait) if reading.fits => prop_assert_eq!(wait, Duration::ZERO),
-                Some(wait) => {
-                    let wait = wait.as_nanos() as u64;
-                    prop_assert!(wait > 0 && fits(wait) && !fits(wait - 1));
-                    let seconds = wait.div_ceil(SECOND);
-                    prop_assert!(fits(seconds * SECOND));
-                    prop_assert!(!fits((seconds - 1) * SECOND));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn reset_and_expiry_are_exact(
+    fn the_estimate_and_the_expiry_are_exact(
         limit in limits(), period in periods(), requests in requests()
     ) {
         let limiter = limiter(limit, Duration::from_nanos(period));
@@ -163,6 +59,29 @@ proptest! {
             let full = limiter.peek(&state, at(now), 0).remaining == 0;
             prop_assert_eq!(limiter.fill(&state, at(now)) == 255, full);
         }
+    }
+
+    #[test]
+    fn a_step_back_forgets_nothing(
+        limit in 1..1_000u64, period in periods(), operation in operations(),
+        requests in requests(), share in 0..=64u64
+    ) {
+        let period = period.max(1_000_000);
+        let limiter = limiter(limit, Duration::from_nanos(period));
+        clocks::small_step_back(&limiter, operation, &requests, share)?;
+        // Windows shorter than a second are not told apart over decades.
+        if period >= SECOND {
+            clocks::large_step_back(&limiter, operation, &requests, (share, period))?;
+        }
+    }
+
+    #[test]
+    fn a_jump_forward_is_time_that_passed(
+        limit in 1..1_000u64, period in periods(), operation in operations(),
+        requests in requests(), share in 0..=64u64
+    ) {
+        let limiter = limiter(limit, Duration::from_nanos(period));
+        clocks::jump_forward(&limiter, operation, &requests, share)?;
     }
 
     /// Whatever the clock does, no window ever holds more than the limit, and what is refused at
@@ -190,15 +109,8 @@ proptest! {
 
     #[test]
     fn no_input_overflows(
-        state: [u32; 3], now: u64, cost: u64, limit: u64, secs: u64, nanos in 0..1_000_000_000u32
+        limiter in any_limiter(Algorithm::SlidingWindow), state: [u32; 3], now: u64, cost: u64
     ) {
-        let limiter = limiter(limit, Duration::new(secs, nanos));
-        for mut state in [state, State::default()] {
-            limiter.fill(&state, at(now));
-            limiter.expires(&state, at(now));
-            let looked = limiter.peek(&state, at(now), cost);
-            prop_assert_eq!(limiter.admit(&mut state, at(now), cost).fits, looked.fits);
-            limiter.charge(&mut state, at(now), cost);
-        }
+        survives(&limiter, state, now, cost)?;
     }
 }

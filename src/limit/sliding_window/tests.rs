@@ -1,11 +1,8 @@
 //! Examples, one a rule of the arithmetic.
 
 use super::*;
+use crate::limit::samples::{SECOND, START, at};
 use crate::limit::{Algorithm, MAX_LIMIT};
-
-pub(super) const SECOND: u64 = 1_000_000_000;
-/// Thursday 2026-01-01, a whole number of minutes.
-pub(super) const START: u64 = 1_767_225_600 * SECOND;
 
 pub(super) fn limiter(limit: u64, period: Duration) -> Limiter {
     Limiter::new(Algorithm::SlidingWindow, limit, period)
@@ -13,10 +10,6 @@ pub(super) fn limiter(limit: u64, period: Duration) -> Limiter {
 
 fn per_minute(limit: u64) -> Limiter {
     limiter(limit, Duration::from_secs(60))
-}
-
-pub(super) fn at(nanos: u64) -> Timestamp {
-    Timestamp::from_nanos(nanos)
 }
 
 #[test]
@@ -190,6 +183,28 @@ fn a_clock_that_goes_back_waits_at_the_start_of_the_window() {
     assert!(!limiter.admit(&mut state, back, 1).fits);
     // Back in its own window the state has lost nothing and gained only what was admitted.
     assert_eq!(state, [(START / SECOND / 60) as u32 + 1, 4, 6]);
+}
+
+#[test]
+fn a_clock_that_was_set_back_keeps_the_counts_for_the_window_of_now() {
+    let limiter = per_minute(10);
+    let mut state = State::default();
+    limiter.charge(&mut state, at(START + 86_400 * SECOND), 10);
+    let back = at(START + 20 * SECOND);
+    let refused = limiter.admit(&mut state, back, 1);
+    assert_eq!(refused.retry_after, Some(Duration::from_secs(40 + 6)));
+    assert_eq!(state, [(START / SECOND / 60) as u32, 0, 10]);
+    assert!(!limiter.rebase(&mut state, back));
+}
+
+#[test]
+fn a_look_notices_a_clock_that_was_set_back_only_if_told_to() {
+    let limiter = per_minute(10);
+    let mut state = State::default();
+    limiter.charge(&mut state, at(START + 86_400 * SECOND), 10);
+    assert!(!limiter.peek(&state, at(START), 1).fits);
+    assert!(limiter.rebase(&mut state, at(START)));
+    assert!(limiter.peek(&state, at(START + 120 * SECOND), 10).fits);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! `fixed_window`: one counter, which starts from nothing with every window.
+//!
+//! Windows are aligned to the Unix epoch, so every gateway has the same ones. Cheap and simple to
+//! tell, but around the seam of two windows twice the limit can pass in no time.
+//!
+//! The words: the window's number, low half; the count; the number's high half.
+
+use std::time::Duration;
+
+use super::tally::Tally;
+use super::{Limiter, Reading, State, was_set};
+use crate::clock::Timestamp;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+/// The counter as it stands at one moment.
+#[derive(Clone, Copy)]
+pub(super) struct Window {
+    /// The window's number since the epoch.
+    index: u64,
+    count: u32,
+    /// How long until it ends.
+    rest: u64,
+    rebased: bool,
+}
+
+// === impl Window ===
+
+impl Tally for Window {
+    #[inline]
+    fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
+        let period = limiter.nanos();
+        let fresh = Window {
+            index: now.as_nanos() / period,
+            count: 0,
+            rest: period - now.as_nanos() % period,
+            rebased: false,
+        };
+        let [low, count, high] = *state;
+        let index = u64::from(high) << 32 | u64::from(low);
+        if count == 0 || index < fresh.index {
+            fresh
+        } else if index == fresh.index {
+            Window { count, ..fresh }
+        } else {
+            fresh.back_from(index, count, period)
+        }
+    }
+
+    fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
+        u64::from(self.count).saturating_add(cost) <= limiter.capped()
+    }
+
+    fn add(&mut self, cost: u64) {
+        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
+        self.count = self.count.saturating_add(cost);
+    }
+
+    fn state(&self) -> State {
+        [self.index as u32, self.count, (self.index >> 32) as u32]
+    }
+
+    fn rebased(&self) -> bool {
+        self.rebased
+    }
+
+    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
+        let rest = Duration::from_nanos(self.rest);
+        Reading {
+            fits,
+            remaining: limiter.capped().saturating_sub(u64::from(self.count)),
+            reset_after: if self.count > 0 { rest } else { Duration::ZERO },
+            retry_after: if fits {
+                Some(Duration::ZERO)
+            } else {
+                (cost <= limiter.capped()).then_some(rest)
+            },
+            wait: Duration::ZERO,
+        }
+    }
+}
+
+impl Window {
+    /// The window `index`, which is yet to come; this one, if the clock was set.
+    #[cold]
+    fn back_from(self, index: u64, count: u32, period: u64) -> Self {
+        let windows = index - self.index;
+        let rest = windows.saturating_mul(period).saturating_add(self.rest);
+        if was_set(rest.saturating_sub(period), period) {
+            let rebased = true;
+            return Window {
+                count,
+                rebased,
+                ..self
+            };
+        }
+        Window {
+            index,
+            count,
+            rest,
+            ..self
+        }
+    }
+}

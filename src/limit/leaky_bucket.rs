@@ -1,0 +1,103 @@
+//! `leaky_bucket`: one passes, `queue` more wait, and they leave `period / limit` apart.
+//!
+//! The [`Level`] is what has not left yet, with the one that has just passed. A request waits for
+//! its turn until the level that it found has drained away; it is refused where the queue has no
+//! room for it, or where it would wait longer than `max_wait`.
+
+use std::time::Duration;
+
+use super::level::Level;
+use super::tally::Tally;
+use super::{Limiter, Reading, State, nanos};
+use crate::clock::Timestamp;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+/// The queue as it stands at one moment.
+#[derive(Clone, Copy)]
+pub(super) struct Queue {
+    level: Level,
+    /// Those who wait, and the one that passes.
+    size: u64,
+    /// The longest wait, in nanoseconds.
+    longest: u64,
+    /// How long one that comes now waits.
+    wait: u64,
+}
+
+// === impl Queue ===
+
+impl Tally for Queue {
+    #[inline]
+    fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
+        let level = Level::at(limiter, state, now);
+        Queue {
+            level,
+            size: limiter.capacity(),
+            longest: nanos(limiter.max_wait),
+            wait: level.drains_to(0).unwrap_or(u64::MAX),
+        }
+    }
+
+    #[inline]
+    fn fits(&self, _: &Limiter, cost: u64) -> bool {
+        self.level.used().saturating_add(cost) <= self.size && self.wait <= self.longest
+    }
+
+    #[inline]
+    fn add(&mut self, cost: u64) {
+        self.level.add(cost);
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        self.level.state()
+    }
+
+    fn rebased(&self) -> bool {
+        self.level.rebased()
+    }
+
+    #[inline]
+    fn reading(&self, _: &Limiter, fits: bool, cost: u64) -> Reading {
+        let reset = self.level.falls_to(0).unwrap_or(u64::MAX);
+        Reading {
+            fits,
+            remaining: self.remaining(),
+            reset_after: Duration::from_nanos(reset),
+            retry_after: if fits {
+                Some(Duration::ZERO)
+            } else {
+                self.retry_after(cost)
+            },
+            wait: Duration::from_nanos(if fits { self.wait } else { 0 }),
+        }
+    }
+}
+
+impl Queue {
+    /// How many more could come one by one.
+    #[inline]
+    fn remaining(&self) -> u64 {
+        let places = self.size.saturating_sub(self.level.used());
+        if self.longest == u64::MAX {
+            return places;
+        }
+        places.min(self.level.room_within(self.longest))
+    }
+
+    /// The least wait after which there is a place that is reached soon enough.
+    #[cold]
+    fn retry_after(&self, cost: u64) -> Option<Duration> {
+        let room = self.size.checked_sub(cost)?;
+        let place = self.level.falls_to(room)?;
+        let turn = match self.level.drains_to(0)?.saturating_sub(self.longest) {
+            0 => 0,
+            late => late.saturating_add(self.level.ahead()),
+        };
+        Some(Duration::from_nanos(place.max(turn)))
+    }
+}

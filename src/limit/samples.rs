@@ -1,0 +1,56 @@
+//! Moments, limits and requests for the tests of every algorithm.
+
+use proptest::prelude::*;
+
+use super::MAX_LIMIT;
+use crate::clock::Timestamp;
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+pub(super) const DAY: u64 = 86_400 * SECOND;
+/// Thursday 2026-01-01, a whole number of minutes.
+pub(super) const START: u64 = 1_767_225_600 * SECOND;
+
+/// A request as (wait in 1/64 of a period, nanoseconds beside it, cost in 1/16 of the capacity,
+/// units beside it).
+pub(super) type Request = (u64, u64, u64, u64);
+
+pub(super) fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+pub(super) fn periods() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(1_000_000),
+        Just(SECOND),
+        Just(60 * SECOND),
+        Just(366 * DAY),
+        1_000_000..366 * DAY,
+        1_000_000..10 * SECOND,
+        1..1_000u64,
+    ]
+}
+
+pub(super) fn limits() -> impl Strategy<Value = u64> {
+    prop_oneof![1..20u64, 1..1_000u64, 1..=MAX_LIMIT, Just(MAX_LIMIT)]
+}
+
+pub(super) fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let wait = prop_oneof![4 => 0..8u64, 2 => 0..64u64, 1 => 0..200u64];
+    let cost = prop_oneof![3 => Just(0u64), 2 => 0..6u64, 1 => 0..20u64];
+    prop::collection::vec((wait, 0..3u64, cost, 0..3u64), 1..60)
+}
+
+/// The requests as (time, cost).
+pub(super) fn timed(
+    requests: &[Request],
+    capacity: u64,
+    period: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    requests
+        .iter()
+        .scan(START, move |now, (wait, nanos, share, units)| {
+            let wait = u128::from(*wait) * u128::from(period) / 64;
+            *now += wait as u64 + nanos;
+            Some((*now, capacity / 16 * share + units))
+        })
+}

@@ -1,0 +1,259 @@
+//! `sliding_window` with `slices = N`: a counter for each N-th of a period.
+//!
+//! The window that ends now covers the newest slice as far as it has come, the N − 1 whole ones
+//! before it, and a part of one more, which is weighted as `sliding_window` weighs its older
+//! window; with N = 1 the two are the same. Slices are aligned to the Unix epoch: slice `i` begins
+//! at `i × period / N`, which need not be a whole number of nanoseconds. All arithmetic is exact.
+
+use std::time::Duration;
+
+use super::sliding_window::faded_to;
+use super::{Algorithm, Limiter, Reading, ratio, was_set};
+use crate::clock::Timestamp;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+/// Into how many slices a `sliding_log` is divided when there is no room for it.
+pub const SLICES_OF_A_LOG: u16 = 60;
+
+/// What was counted in each of the last N + 1 slices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slices {
+    /// A ring: the one after the newest is the oldest.
+    counts: Box<[u32]>,
+    /// Where the newest stands.
+    newest: usize,
+    /// The newest one's number since the epoch.
+    index: u64,
+    /// The sum of the counts.
+    total: u64,
+}
+
+/// A moment, seen from the newest slice.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// In nanoseconds, never zero.
+    period: u64,
+    /// How many slices a period has, never zero.
+    slices: u64,
+    /// The number of the slice it lies in.
+    index: u64,
+    /// How much of that slice has passed, in `slices`-ths of a nanosecond; less than `period`.
+    passed: u64,
+    /// By how many slices the newest one is ahead: not zero only after the clock went back.
+    behind: u64,
+}
+
+// === impl Slices ===
+
+impl Slices {
+    /// Nothing counted yet, in as many slices as `limiter` wants.
+    pub fn new(limiter: &Limiter) -> Self {
+        let slices = match limiter.algorithm {
+            Algorithm::SlidingLog => SLICES_OF_A_LOG,
+            _ => limiter.slices.max(1),
+        };
+        Self {
+            counts: vec![0; usize::from(slices) + 1].into(),
+            newest: 0,
+            index: 0,
+            total: 0,
+        }
+    }
+
+    /// Charges `cost` if it fits.
+    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        let moment = self.turn_to(limiter, now);
+        let fits = self.fits(limiter, moment, cost);
+        if fits {
+            self.add(cost);
+        }
+        self.reading(limiter, moment, fits, cost)
+    }
+
+    /// Charges `cost`, past the limit too.
+    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        let moment = self.turn_to(limiter, now);
+        let fits = self.fits(limiter, moment, cost);
+        self.add(cost);
+        self.reading(limiter, moment, fits, cost)
+    }
+
+    /// Says what [`Slices::admit`] would say, and takes nothing.
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        let moment = self.turn_to(limiter, now);
+        self.reading(limiter, moment, self.fits(limiter, moment, cost), cost)
+    }
+
+    /// How much memory it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.counts)
+    }
+
+    /// The first moment and the count of each slice, oldest first; charging them to a new one
+    /// makes the same again.
+    pub fn entries(&self, limiter: &Limiter) -> impl Iterator<Item = (Timestamp, u32)> {
+        let (period, slices) = (limiter.nanos(), self.slices());
+        let begins = move |index| Timestamp::from_nanos(ratio::up(index, period, slices));
+        (0..=slices).rev().filter_map(move |age| {
+            let index = self.index.checked_sub(age)?;
+            Some((begins(index), self.count(age))).filter(|(_, count)| *count > 0)
+        })
+    }
+
+    /// How many slices a period has.
+    fn slices(&self) -> u64 {
+        self.counts.len().saturating_sub(1).max(1) as u64
+    }
+
+    /// Drops the slices that have left the window by `now`. When the clock went back behind the
+    /// newest slice, the first moment of that is taken instead; when it was set back, the newest
+    /// slice becomes that of `now`.
+    fn turn_to(&mut self, limiter: &Limiter, now: Timestamp) -> Moment {
+        let moment = Moment::of(limiter, self.slices(), now);
+        if self.total == 0 {
+            self.index = moment.index;
+            return moment;
+        }
+        let turns = moment.index.wrapping_sub(self.index) as i64;
+        match u64::try_from(turns) {
+            Ok(0) => moment,
+            Ok(turns) => {
+                self.turn(turns);
+                moment
+            }
+            Err(_) => self.turn_back(moment, turns.unsigned_abs()),
+        }
+    }
+
+    fn turn(&mut self, turns: u64) {
+        self.index = self.index.wrapping_add(turns);
+        for _ in 0..turns.min(self.counts.len() as u64) {
+            self.newest += 1;
+            if self.newest == self.counts.len() {
+                self.newest = 0;
+            }
+            if let Some(count) = self.counts.get_mut(self.newest) {
+                self.total -= u64::from(std::mem::take(count));
+            }
+        }
+    }
+
+    #[cold]
+    fn turn_back(&mut self, moment: Moment, behind: u64) -> Moment {
+        let back = Moment { behind, ..moment };
+        if was_set(back.until(0, 0), moment.period) {
+            self.index = moment.index;
+            return moment;
+        }
+        back
+    }
+
+    fn add(&mut self, cost: u64) {
+        let Some(count) = self.counts.get_mut(self.newest) else {
+            return;
+        };
+        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
+        let sum = count.saturating_add(cost);
+        self.total += u64::from(sum - *count);
+        *count = sum;
+    }
+
+    /// What was counted `age` slices before the newest, at most N.
+    fn count(&self, age: u64) -> u32 {
+        let (age, length) = (age as usize, self.counts.len());
+        let place = self.newest.checked_sub(age);
+        let place = place.unwrap_or_else(|| (self.newest + length).saturating_sub(age));
+        self.counts.get(place).copied().unwrap_or(0)
+    }
+
+    /// The estimate, rounded up.
+    fn used(&self, moment: Moment) -> u64 {
+        let oldest = u64::from(self.count(self.slices()));
+        let left = moment.period - moment.into_newest();
+        self.total - oldest + ratio::up(oldest, left, moment.period)
+    }
+
+    fn fits(&self, limiter: &Limiter, moment: Moment, cost: u64) -> bool {
+        self.used(moment).saturating_add(cost) <= limiter.capped()
+    }
+
+    fn reading(&self, limiter: &Limiter, moment: Moment, fits: bool, cost: u64) -> Reading {
+        let retry = || self.retry_after(moment, limiter.capped().checked_sub(cost)?);
+        Reading {
+            fits,
+            remaining: limiter.capped().saturating_sub(self.used(moment)),
+            reset_after: Duration::from_nanos(self.reset_after(moment)),
+            retry_after: if fits {
+                Some(Duration::ZERO)
+            } else {
+                retry().map(Duration::from_nanos)
+            },
+            wait: Duration::ZERO,
+        }
+    }
+
+    /// Until the youngest slice with a count has left the window.
+    fn reset_after(&self, moment: Moment) -> u64 {
+        let youngest = (0..=self.slices()).find(|age| self.count(*age) > 0);
+        youngest.map_or(0, |age| moment.until(self.slices() + 1 - age, 0))
+    }
+
+    /// Until no more than `room` is counted: turns the slices over until those that are wholly in
+    /// the window leave room, then waits for the oldest to fade.
+    #[cold]
+    fn retry_after(&self, moment: Moment, room: u64) -> Option<u64> {
+        let mut whole = self.total;
+        (0..=self.slices()).find_map(|turns| {
+            let oldest = self.count(self.slices() - turns);
+            whole -= u64::from(oldest);
+            let room = room.checked_sub(whole)?;
+            Some(moment.until(turns, faded_to(oldest, room, moment.period)))
+        })
+    }
+}
+
+// === impl Moment ===
+
+impl Moment {
+    fn of(limiter: &Limiter, slices: u64, now: Timestamp) -> Self {
+        let period = limiter.nanos();
+        let (window, elapsed) = (now.as_nanos() / period, now.as_nanos() % period);
+        let (slice, passed) = match elapsed.checked_mul(slices) {
+            Some(parts) => (parts / period, parts % period),
+            None => {
+                let parts = u128::from(elapsed) * u128::from(slices);
+                let period = u128::from(period);
+                ((parts / period) as u64, (parts % period) as u64)
+            }
+        };
+        Self {
+            period,
+            slices,
+            index: window.wrapping_mul(slices).wrapping_add(slice),
+            passed,
+            behind: 0,
+        }
+    }
+
+    /// How much of the newest slice has passed.
+    fn into_newest(self) -> u64 {
+        if self.behind == 0 { self.passed } else { 0 }
+    }
+
+    /// Nanoseconds, rounded up, until `turns` slices after the newest one have begun and `into`
+    /// the next has passed.
+    fn until(self, turns: u64, into: u64) -> u64 {
+        let turns = turns.saturating_add(self.behind);
+        let whole = turns.checked_mul(self.period);
+        if let Some(parts) = whole.and_then(|whole| whole.checked_add(into)) {
+            return parts.saturating_sub(self.passed).div_ceil(self.slices);
+        }
+        let parts = u128::from(turns) * u128::from(self.period) + u128::from(into);
+        let wait = (parts - u128::from(self.passed)).div_ceil(u128::from(self.slices));
+        u64::try_from(wait).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,206 @@
+//! `sliding_log`: the moment of every unit. Counts what lies in (now − period, now], exactly.
+//!
+//! The exactness costs memory: 12 bytes for every moment at which something was counted. No more
+//! is kept than can matter: of what was charged past the limit only the newest units, one more
+//! than the limit. The store bounds the logs of all keys together and falls back on
+//! [`Log::to_slices`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::slices::Slices;
+use super::{Limiter, Reading, was_set};
+use crate::clock::Timestamp;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+/// What was counted in the last period, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    /// The sum of their units.
+    total: u64,
+    /// The latest moment it was asked about: the log is complete for a period before it.
+    at: u64,
+}
+
+/// Units that were counted at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    /// In nanoseconds since the epoch, in halves: so an entry takes 12 bytes and not 16.
+    at: [u32; 2],
+    units: u32,
+}
+
+// === impl Log ===
+
+impl Log {
+    /// Nothing counted yet.
+    pub fn new(_: &Limiter) -> Self {
+        Self::default()
+    }
+
+    /// Charges `cost` if it fits.
+    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        self.advance(limiter, now);
+        let fits = self.fits(limiter, cost);
+        if fits {
+            self.add(limiter, cost);
+        }
+        self.reading(limiter, now, fits, cost)
+    }
+
+    /// Charges `cost`, past the limit too.
+    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        self.advance(limiter, now);
+        let fits = self.fits(limiter, cost);
+        self.add(limiter, cost);
+        self.reading(limiter, now, fits, cost)
+    }
+
+    /// Says what [`Log::admit`] would say, and takes nothing.
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        self.advance(limiter, now);
+        self.reading(limiter, now, self.fits(limiter, cost), cost)
+    }
+
+    /// How much memory it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// The same count in slices, as near as they come.
+    pub fn to_slices(&self, limiter: &Limiter, now: Timestamp) -> Slices {
+        let mut slices = Slices::new(limiter);
+        for (at, units) in self.entries() {
+            slices.charge(limiter, at, u64::from(units));
+        }
+        slices.peek(limiter, now, 0);
+        slices
+    }
+
+    /// The moments and units, oldest first; charging them to a new log makes the same again.
+    pub fn entries(&self) -> impl Iterator<Item = (Timestamp, u32)> {
+        let entries = self.entries.iter();
+        entries.map(|entry| (Timestamp::from_nanos(entry.at()), entry.units))
+    }
+
+    /// Drops what has left the window by `now`. When the clock went back, the latest moment it
+    /// was asked about counts; when it was set back, everything is moved with it.
+    fn advance(&mut self, limiter: &Limiter, now: Timestamp) {
+        let (now, period) = (now.as_nanos(), limiter.nanos());
+        if now >= self.at || self.entries.is_empty() {
+            self.at = now;
+            self.drop_before(period);
+        } else if was_set(self.at - now, period) {
+            self.move_back(self.at - now);
+        }
+    }
+
+    fn drop_before(&mut self, period: u64) {
+        while let Some(oldest) = self.entries.front() {
+            if self.at.saturating_sub(oldest.at()) < period {
+                break;
+            }
+            self.total -= u64::from(oldest.units);
+            self.entries.pop_front();
+        }
+        if self.entries.capacity() > 8 && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
+    }
+
+    #[cold]
+    fn move_back(&mut self, by: u64) {
+        self.at -= by;
+        for entry in &mut self.entries {
+            *entry = Entry::new(entry.at().saturating_sub(by), entry.units);
+        }
+    }
+
+    fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
+        self.total.saturating_add(cost) <= limiter.capped()
+    }
+
+    /// Counts `cost` units now, and drops the old ones that no longer matter: while the newest
+    /// `limit + 1` lie in the window nothing fits, and when one of them leaves, all before it have
+    /// left.
+    fn add(&mut self, limiter: &Limiter, cost: u64) {
+        let most = limiter.capped() + 1;
+        self.push(cost.min(most));
+        while let Some(oldest) = self.entries.front_mut() {
+            let surplus = self.total.saturating_sub(most);
+            if surplus < u64::from(oldest.units) {
+                oldest.units -= surplus as u32;
+                self.total -= surplus;
+                break;
+            }
+            self.total -= u64::from(oldest.units);
+            self.entries.pop_front();
+        }
+    }
+
+    fn push(&mut self, mut units: u64) {
+        self.total += units;
+        while units > 0 {
+            match self.entries.back_mut() {
+                Some(newest) if newest.at() == self.at && newest.units < u32::MAX => {
+                    let more = u32::try_from(units).unwrap_or(u32::MAX);
+                    let more = more.min(u32::MAX - newest.units);
+                    newest.units += more;
+                    units -= u64::from(more);
+                }
+                _ => self.entries.push_back(Entry::new(self.at, 0)),
+            }
+        }
+    }
+
+    fn reading(&self, limiter: &Limiter, now: Timestamp, fits: bool, cost: u64) -> Reading {
+        let leaves = |entry: &Entry| {
+            let end = entry.at().saturating_add(limiter.nanos());
+            Duration::from_nanos(end.saturating_sub(now.as_nanos()))
+        };
+        Reading {
+            fits,
+            remaining: limiter.capped().saturating_sub(self.total),
+            reset_after: self.entries.back().map_or(Duration::ZERO, leaves),
+            retry_after: if fits {
+                Some(Duration::ZERO)
+            } else {
+                self.last_in_the_way(limiter, cost).map(leaves)
+            },
+            wait: Duration::ZERO,
+        }
+    }
+
+    /// The entry that has to leave before `cost` fits; none if it never can.
+    #[cold]
+    fn last_in_the_way(&self, limiter: &Limiter, cost: u64) -> Option<&Entry> {
+        let room = limiter.capped().checked_sub(cost)?;
+        let mut left = self.total;
+        self.entries.iter().find(|entry| {
+            left -= u64::from(entry.units);
+            left <= room
+        })
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn new(at: u64, units: u32) -> Self {
+        Self {
+            at: [at as u32, (at >> 32) as u32],
+            units,
+        }
+    }
+
+    fn at(&self) -> u64 {
+        let [low, high] = self.at;
+        u64::from(high) << 32 | u64::from(low)
+    }
+}

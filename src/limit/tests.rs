@@ -1,0 +1,130 @@
+//! What is the same for every algorithm, and where they part.
+
+use std::time::Duration;
+
+use super::samples::{SECOND, START, at};
+use super::subject::Subject;
+use super::*;
+
+const ALL: [Algorithm; 7] = [
+    Algorithm::SlidingWindow,
+    Algorithm::FixedWindow,
+    Algorithm::SlidingLog,
+    Algorithm::TokenBucket,
+    Algorithm::LeakyBucket,
+    Algorithm::Gcra,
+    Algorithm::Concurrency,
+];
+
+fn per_minute(algorithm: Algorithm, limit: u64) -> Limiter {
+    Limiter {
+        queue: u32::try_from(limit - 1).unwrap(),
+        ..Limiter::new(algorithm, limit, Duration::from_secs(60))
+    }
+}
+
+#[test]
+fn every_algorithm_admits_its_capacity_and_not_one_more() {
+    for algorithm in ALL {
+        let mut subject = Subject::of(&per_minute(algorithm, 5));
+        for _ in 0..5 {
+            assert!(subject.admit(START, 1).fits, "{algorithm:?}");
+        }
+        assert!(!subject.admit(START, 1).fits, "{algorithm:?}");
+        assert!(subject.peek(START, 0).fits, "{algorithm:?}");
+        subject.charge(START, 1);
+        assert!(!subject.peek(START, 0).fits, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn every_algorithm_refuses_what_never_fits() {
+    for algorithm in ALL {
+        let subject = Subject::of(&per_minute(algorithm, 5));
+        let reading = subject.peek(START, 6);
+        assert_eq!((reading.fits, reading.retry_after), (false, None));
+        assert_eq!(subject.peek(START, u64::MAX).retry_after, None);
+    }
+}
+
+#[test]
+fn every_algorithm_is_full_at_its_capacity() {
+    for algorithm in ALL {
+        let limiter = per_minute(algorithm, 4);
+        let mut state = State::default();
+        assert_eq!(limiter.fill(&state, at(START)), 0, "{algorithm:?}");
+        limiter.admit(&mut state, at(START), 2);
+        let half = limiter.fill(&state, at(START));
+        let expected = if algorithm == Algorithm::Concurrency {
+            255
+        } else {
+            127
+        };
+        assert_eq!(half, expected, "{algorithm:?}");
+        limiter.admit(&mut state, at(START), 2);
+        assert_eq!(limiter.fill(&state, at(START)), 255, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn the_fill_is_seen_against_what_can_be_used_at_once() {
+    let bucket = Limiter {
+        burst: 20,
+        ..Limiter::new(Algorithm::TokenBucket, 1_000, Duration::from_secs(60))
+    };
+    let mut state = State::default();
+    bucket.admit(&mut state, at(START), 10);
+    assert_eq!(bucket.fill(&state, at(START)), 127);
+    let queue = Limiter {
+        queue: 3,
+        ..Limiter::new(Algorithm::LeakyBucket, 1_000, Duration::from_secs(60))
+    };
+    let mut state = State::default();
+    queue.admit(&mut state, at(START), 1);
+    assert_eq!(queue.fill(&state, at(START)), 63);
+}
+
+#[test]
+fn without_room_for_more_a_log_counts_as_a_sliding_window() {
+    let log = per_minute(Algorithm::SlidingLog, 5);
+    let window = per_minute(Algorithm::SlidingWindow, 5);
+    let (mut one, mut other) = (State::default(), State::default());
+    for moment in [0, 30, 61, 75, 100] {
+        let now = at(START + moment * SECOND);
+        let readings = (
+            log.charge(&mut one, now, 2),
+            window.charge(&mut other, now, 2),
+        );
+        assert_eq!(readings.0, readings.1);
+        assert_eq!(one, other);
+    }
+}
+
+#[test]
+fn only_concurrency_gives_back() {
+    for algorithm in ALL {
+        let limiter = per_minute(algorithm, 5);
+        let mut state = State::default();
+        limiter.admit(&mut state, at(START), 1);
+        limiter.release(&mut state, 1);
+        let left = limiter.peek(&state, at(START), 0).remaining;
+        assert_eq!(
+            left == 5,
+            algorithm == Algorithm::Concurrency,
+            "{algorithm:?}"
+        );
+    }
+}
+
+#[test]
+fn a_ratio_past_64_bits_and_over_nothing_is_the_largest() {
+    assert_eq!(ratio::down(7, 3, 2), 10);
+    assert_eq!(ratio::up(7, 3, 2), 11);
+    assert_eq!(ratio::down(u64::MAX, 3, 3), u64::MAX);
+    assert_eq!(ratio::down(u64::MAX, 3, 6), u64::MAX / 2);
+    assert_eq!(ratio::up(u64::MAX, 3, 6), u64::MAX / 2 + 1);
+    assert_eq!(ratio::up(u64::MAX, u64::MAX, 1), u64::MAX);
+    assert_eq!(ratio::up(0, 1, 0), 0);
+    assert_eq!(ratio::up(1, 1, 0), u64::MAX);
+    assert_eq!(ratio::down(1, 1, 0), u64::MAX);
+}

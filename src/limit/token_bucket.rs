@@ -1,0 +1,79 @@
+//! `token_bucket`: a bucket of `burst` tokens, to which `limit` come back in a `period`, evenly.
+//!
+//! What is kept is the [`Level`] of tokens that are missing: nothing to keep for a full bucket.
+
+use std::time::Duration;
+
+use super::level::Level;
+use super::tally::Tally;
+use super::{Limiter, Reading, State};
+use crate::clock::Timestamp;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+/// The bucket as it stands at one moment.
+#[derive(Clone, Copy)]
+pub(super) struct Bucket {
+    /// Tokens that are missing.
+    missing: Level,
+    size: u64,
+}
+
+// === impl Bucket ===
+
+impl Tally for Bucket {
+    #[inline]
+    fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
+        Bucket {
+            missing: Level::at(limiter, state, now),
+            size: limiter.capacity(),
+        }
+    }
+
+    #[inline]
+    fn fits(&self, _: &Limiter, cost: u64) -> bool {
+        self.missing.used().saturating_add(cost) <= self.size
+    }
+
+    #[inline]
+    fn add(&mut self, cost: u64) {
+        self.missing.add(cost);
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        self.missing.state()
+    }
+
+    fn rebased(&self) -> bool {
+        self.missing.rebased()
+    }
+
+    #[inline]
+    fn reading(&self, _: &Limiter, fits: bool, cost: u64) -> Reading {
+        let reset = self.missing.falls_to(0).unwrap_or(u64::MAX);
+        Reading {
+            fits,
+            remaining: self.size.saturating_sub(self.missing.used()),
+            reset_after: Duration::from_nanos(reset),
+            retry_after: if fits {
+                Some(Duration::ZERO)
+            } else {
+                self.retry_after(cost)
+            },
+            wait: Duration::ZERO,
+        }
+    }
+}
+
+impl Bucket {
+    /// The least wait after which there are `cost` tokens, if nobody takes any.
+    #[cold]
+    fn retry_after(&self, cost: u64) -> Option<Duration> {
+        let room = self.size.checked_sub(cost)?;
+        self.missing.falls_to(room).map(Duration::from_nanos)
+    }
+}
