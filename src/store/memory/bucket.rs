@@ -17,6 +17,29 @@ pub(super) struct Bucket {
     states: [State; PLACES],
     slots: [u16; PLACES],
     fills: [u8; PLACES],
+    kinds: [Kind; PLACES],
+}
+
+/// What the words of an entry mean, and what becomes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// The limiter's numbers.
+    #[default]
+    Words,
+    /// The first is a handle: the counter itself is kept beside the table.
+    Handle,
+    /// Requests in flight. They are given back one by one, so they do not expire, and make room
+    /// last.
+    Places,
+}
+
+/// From when to when an entry's end may lie. One that ends later than anything could that was
+/// counted by now is from before the clock was set back: it means no more than an expired one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) second: u32,
+    pub(super) last: u32,
 }
 
 /// What is kept of one key.
@@ -32,6 +55,8 @@ pub(super) struct Entry {
     pub(super) slot: u16,
     /// How near its limit the key was when it was last written.
     pub(super) fill: u8,
+    /// What the words are.
+    pub(super) kind: Kind,
 }
 
 /// What a newcomer can find in a bucket.
@@ -50,6 +75,7 @@ pub(super) struct Survey {
 /// How little would be lost with an entry, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weak {
+    in_flight: bool,
     fill: u8,
     expires: u32,
     pub(super) place: usize,
@@ -72,6 +98,18 @@ impl Bucket {
         }
     }
 
+    /// All that is at `place`.
+    pub(super) fn entry(&self, place: usize) -> Entry {
+        Entry {
+            tag: get(&self.tags, place),
+            expires: get(&self.expires, place),
+            state: get(&self.states, place),
+            slot: get(&self.slots, place),
+            fill: get(&self.fills, place),
+            kind: get(&self.kinds, place),
+        }
+    }
+
     /// Writes `entry` at `place`.
     pub(super) fn put(&mut self, place: usize, entry: Entry) {
         set(&mut self.tags, place, entry.tag);
@@ -79,21 +117,34 @@ impl Bucket {
         set(&mut self.states, place, entry.state);
         set(&mut self.slots, place, entry.slot);
         set(&mut self.fills, place, entry.fill);
+        set(&mut self.kinds, place, entry.kind);
+    }
+
+    /// Writes when the entry at `place` expires and how near its limit it is.
+    pub(super) fn refresh(&mut self, place: usize, expires: u32, fill: u8) {
+        set(&mut self.expires, place, expires);
+        set(&mut self.fills, place, fill);
+    }
+
+    /// The kind of words at `place`.
+    pub(super) fn kind(&self, place: usize) -> Kind {
+        get(&self.kinds, place)
     }
 
     /// What a newcomer would find.
-    pub(super) fn survey(&self, second: u32) -> Survey {
+    pub(super) fn survey(&self, span: Span) -> Survey {
         let mut survey = Survey::default();
-        let places = self.tags.iter().zip(&self.expires).zip(&self.fills);
-        for (place, ((tag, expires), fill)) in places.enumerate() {
-            if *tag == 0 {
+        for place in 0..PLACES {
+            let entry = self.entry(place);
+            if entry.tag == 0 {
                 survey.empty.get_or_insert(place);
-            } else if *expires <= second {
+            } else if !entry.is_live(span) {
                 survey.expired.get_or_insert(place);
             } else {
                 survey.count(Weak {
-                    fill: *fill,
-                    expires: *expires,
+                    in_flight: entry.kind == Kind::Places,
+                    fill: entry.fill,
+                    expires: entry.expires,
                     place,
                 });
             }
@@ -101,29 +152,36 @@ impl Bucket {
         survey
     }
 
-    /// The slots of the entries that have not expired.
-    pub(super) fn live_slots(&self, second: u32) -> impl Iterator<Item = u16> {
-        let entries = self.expires.iter().zip(&self.slots);
-        entries.filter_map(move |(expires, slot)| (*expires > second).then_some(*slot))
+    /// The entries that are there, with their places.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, Entry)> {
+        let entries = (0..PLACES).map(|place| (place, self.entry(place)));
+        entries.filter(|(_, entry)| entry.tag != 0)
     }
+}
 
-    /// Clears the entries whose slot is `unwanted`; says how many.
-    pub(super) fn clear_slots(&mut self, unwanted: impl Fn(u16) -> bool) -> usize {
-        let mut cleared = 0;
-        for place in 0..PLACES {
-            let used = self.tags.get(place).is_some_and(|tag| *tag != 0);
-            if used && self.slots.get(place).is_some_and(|slot| unwanted(*slot)) {
-                self.put(place, Entry::default());
-                cleared += 1;
-            }
-        }
-        cleared
-    }
+fn get<T: Copy + Default>(fields: &[T; PLACES], place: usize) -> T {
+    fields.get(place).copied().unwrap_or_default()
 }
 
 fn set<T>(fields: &mut [T; PLACES], place: usize, value: T) {
     if let Some(field) = fields.get_mut(place) {
         *field = value;
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Its handle, if that is what its words are.
+    pub(super) fn handle(&self) -> Option<u32> {
+        let [handle, ..] = self.state;
+        (self.kind == Kind::Handle).then_some(handle)
+    }
+
+    /// Whether it means something.
+    pub(super) fn is_live(&self, span: Span) -> bool {
+        let within = self.expires > span.second && self.expires <= span.last;
+        self.tag != 0 && (within || self.kind == Kind::Places)
     }
 }
 

@@ -8,21 +8,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use self::bans::Bans;
+use self::bans::{Bans, Firsts};
 use self::bucket::PLACES;
 use self::hash::{KeyHash, KeyHasher};
+use self::held::Held;
+use self::long::Budgets;
 use self::room::Room;
 use self::slots::{SHARED, Slots};
-use self::table::Table;
-use self::visit::Visit;
+use self::visit::{Found, Visit};
 use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
-use crate::limit::Reading;
+use crate::limit::Algorithm;
 use crate::rules::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
 
 mod bans;
 mod bucket;
+mod counter;
 mod hash;
+mod held;
+mod long;
+mod make_room;
 mod room;
 mod slots;
 mod table;
@@ -45,6 +50,7 @@ pub struct Memory {
     shards: Box<[Shard]>,
     counter_room: Room,
     ban_room: Room,
+    budgets: Budgets,
     slots: Mutex<Slots>,
     counters_evicted: AtomicU64,
     bans_evicted: AtomicU64,
@@ -54,20 +60,12 @@ pub struct Memory {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Shard {
-    /// When the first ban here ends, in nanoseconds; `u64::MAX`: there is none.
-    first_end: AtomicU64,
+    /// See [`Firsts::live`].
+    first_live: AtomicU64,
+    /// See [`Firsts::past`].
+    first_past: AtomicU64,
     held: Mutex<Held>,
 }
-
-/// What a shard's lock guards.
-#[derive(Debug)]
-struct Held {
-    table: Table,
-    bans: Bans,
-}
-
-/// What a step found.
-type Found = (Standing, Option<Reading>);
 
 // === impl Memory ===
 
@@ -86,6 +84,7 @@ impl Memory {
                 .collect(),
             counter_room: Room::of(max_keys),
             ban_room: Room::of((max_keys / 4).max(1)),
+            budgets: Budgets::of(bounds.max_log_bytes),
             slots: Mutex::default(),
             counters_evicted: AtomicU64::new(0),
             bans_evicted: AtomicU64::new(0),
@@ -100,20 +99,29 @@ impl Memory {
             if ended && !step.peek_after_end {
                 continue;
             }
-            let (standing, reading) = self.carry_out(step, plan.key(step), now, ended);
-            ended |= step.acts && step.ends_pass && standing != Standing::Within;
+            let found = self.carry_out(step, plan.key(step), now, ended);
+            ended |= step.acts && step.ends_pass && found.standing != Standing::Within;
             findings.push(Finding {
                 step: index,
-                standing,
-                reading,
-                charged: false,
+                standing: found.standing,
+                reading: found.reading,
+                charged: found.charged,
             });
         }
         findings
     }
 
     /// See [`super::Store::release`].
-    pub fn release(&self, _plan: &Plan, _findings: &Findings) {}
+    pub fn release(&self, plan: &Plan, findings: &Findings) {
+        for finding in findings.iter().filter(|finding| finding.charged) {
+            if let Some(step) = plan.steps.get(usize::from(finding.step))
+                && step.limiter.algorithm == Algorithm::Concurrency
+            {
+                let now = Timestamp::default();
+                self.visit(step, step.op, plan.key(step), now).give_back();
+            }
+        }
+    }
 
     /// See [`super::Store::register`].
     pub fn register(&self, identity: u64, name: &str) -> RuleId {
@@ -132,13 +140,13 @@ impl Memory {
         for shard in &self.shards {
             let mut held = shard.held.lock();
             let unwanted = |slot| slot != SHARED && find(slot).is_ok();
-            held.table.clear_slots(unwanted, &self.counter_room);
+            held.clear_all(|entry| unwanted(entry.slot), self);
             let unwanted = |id| gone.iter().any(|rule| rule.id == id);
-            let bans = held.bans.remove(|ban| unwanted(ban.id));
+            let removed = held.bans.remove(|ban| unwanted(ban.id));
             shard.publish(&held.bans);
             drop(held);
-            self.ban_room.give(bans.len());
-            for ban in bans.iter().filter(|ban| ban.until > now) {
+            self.ban_room.give(removed.live.len() + removed.past);
+            for ban in removed.live.iter().filter(|ban| ban.until > now) {
                 let rule = ended.iter_mut().find(|(id, _)| *id == ban.id);
                 rule.into_iter().for_each(|(_, count)| *count += 1);
             }
@@ -174,7 +182,7 @@ impl Memory {
     pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
         let mut bans = Vec::new();
         for shard in &self.shards {
-            bans.extend(shard.held.lock().bans.live(now).cloned());
+            bans.extend(shard.held.lock().bans.live(now));
         }
         bans.sort_by_key(|ban| ban.until);
         bans
@@ -183,13 +191,17 @@ impl Memory {
     /// One step; if `look`, nothing is changed by it.
     fn carry_out(&self, step: &Step, key: &[u8], now: Timestamp, look: bool) -> Found {
         if step.op == Op::Pass && self.ban_room.is_empty() {
-            return (Standing::Within, None);
+            return Found::NOTHING;
         }
         let op = match step.op {
-            Op::Always => return (Standing::Over, None),
+            Op::Always => return Found::ALWAYS,
             Op::Admit | Op::Charge if look => Op::Peek,
             op => op,
         };
+        self.visit(step, op, key, now).run()
+    }
+
+    fn visit<'a>(&'a self, step: &'a Step, op: Op, key: &'a [u8], now: Timestamp) -> Visit<'a> {
         Visit {
             memory: self,
             step,
@@ -198,7 +210,6 @@ impl Memory {
             hash: self.hasher.hash(step.id.identity, key),
             now,
         }
-        .run()
     }
 
     fn shard(&self, key: KeyHash) -> &Shard {
@@ -206,42 +217,24 @@ impl Memory {
         let shard = self.shards.get(index);
         shard.expect("the number of shards is a power of two, and the index is masked by it")
     }
-
-    /// Ends the ban that ends first and leaves its place taken, for the caller. There may be none
-    /// when others are about to use all places.
-    fn free_ban(&self, now: Timestamp) -> bool {
-        let first = |shard: &&Shard| shard.first_end.load(Ordering::Relaxed);
-        let Some(shard) = self.shards.iter().min_by_key(first) else {
-            return false;
-        };
-        let mut held = shard.held.lock();
-        let Some(ban) = held.bans.remove_first() else {
-            return false;
-        };
-        shard.publish(&held.bans);
-        if ban.until > now {
-            self.bans_evicted.fetch_add(1, Ordering::Relaxed);
-        }
-        true
-    }
 }
 
 // === impl Shard ===
 
 impl Shard {
     fn new(buckets: usize) -> Self {
-        let table = Table::new(buckets);
-        let bans = Bans::default();
         Self {
-            first_end: AtomicU64::new(u64::MAX),
-            held: Mutex::new(Held { table, bans }),
+            first_live: AtomicU64::new(u64::MAX),
+            first_past: AtomicU64::new(u64::MAX),
+            held: Mutex::new(Held::new(buckets)),
         }
     }
 
-    /// Tells other shards when the first ban here ends. The caller holds the lock.
+    /// Tells other shards what makes room first here. The caller holds the lock.
     fn publish(&self, bans: &Bans) {
-        let end = bans.first_end().map_or(u64::MAX, Timestamp::as_nanos);
-        self.first_end.store(end, Ordering::Relaxed);
+        let Firsts { live, past } = bans.firsts();
+        self.first_live.store(live, Ordering::Relaxed);
+        self.first_past.store(past, Ordering::Relaxed);
     }
 }
 

@@ -1,87 +1,187 @@
-//! Against a plain map, which is never full.
+//! Every algorithm against a plain map, which is never full and forgets nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::counter::{Count, Counter};
 use super::tests::memory;
 use super::*;
-use crate::limit::{Algorithm, Limiter, State};
-use crate::store::fixture::{Rule, at, plan};
+use crate::limit::{Limiter, Reading};
+use crate::rules::plan::Ban;
+use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::{Bounds, Store};
 
-/// A table that forgets nothing.
-#[derive(Default)]
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A store of one rule, as it would be without bounds.
 struct Model {
-    states: HashMap<u8, State>,
-    bans: HashMap<u8, Timestamp>,
+    limiter: Limiter,
+    ban: Ban,
+    patience: Duration,
+    counters: HashMap<u8, Counter>,
+    /// The last ban of each key: its end, and which offence it was.
+    bans: HashMap<u8, (Timestamp, u32)>,
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Ask(Op, u64),
+    /// Ends the oldest request that is in flight.
+    Leave,
 }
 
 impl Model {
-    fn ask(&mut self, limiter: &Limiter, ban: Duration, key: u8, op: Op, now: Timestamp) -> Found {
-        if let Some(until) = self.bans.get(&key).copied().filter(|until| *until > now) {
+    fn ask(&mut self, key: u8, op: Op, cost: u64, now: Timestamp) -> Found {
+        let last = self.bans.get(&key).copied();
+        if let Some((until, _)) = last.filter(|(until, _)| *until > now) {
             let started = false;
-            return (Standing::Banned { until, started }, None);
+            return Found {
+                standing: Standing::Banned { until, started },
+                ..Found::NOTHING
+            };
         }
-        let state = self.states.entry(key).or_default();
-        let reading = match op {
-            Op::Admit => limiter.admit(state, now, 1),
-            Op::Charge => limiter.charge(state, now, 1),
-            Op::Peek => limiter.peek(state, now, 1),
-            Op::Pass => return (Standing::Within, None),
-            Op::Always => return (Standing::Over, None),
-        };
-        match reading.fits || (op == Op::Peek && !ban.is_zero()) {
-            true => (Standing::Within, Some(reading)),
-            false if ban.is_zero() => (Standing::Over, Some(reading)),
-            false => {
-                *state = State::default();
-                let (until, started) = (now.plus(ban), true);
-                self.bans.insert(key, until);
-                let reading = Reading {
-                    remaining: 0,
-                    reset_after: ban,
-                    retry_after: Some(ban),
-                    ..reading
-                };
-                (Standing::Banned { until, started }, Some(reading))
+        let limiter = self.limiter;
+        let new = || Counter::new(limiter.shape(), &limiter);
+        let counter = self.counters.entry(key).or_insert_with(new);
+        let look = counter.peek(&limiter, now, cost);
+        let (reading, charged) = match op {
+            Op::Pass => return Found::NOTHING,
+            Op::Always => return Found::ALWAYS,
+            Op::Peek => (look, false),
+            Op::Admit | Op::Charge if !look.fits && !self.ban.is_never() => {
+                return self.start(key, now);
             }
+            Op::Charge => (counter.charge(&limiter, now, cost), true),
+            Op::Admit if look.fits => (counter.admit(&limiter, now, cost), true),
+            Op::Admit => {
+                let waits = look.retry_after.is_some_and(|wait| wait <= self.patience);
+                if waits {
+                    counter.charge(&limiter, now, cost);
+                }
+                (look, waits)
+            }
+        };
+        let matters = self.ban.is_never() || op != Op::Peek;
+        let standing = match !reading.fits && matters {
+            true => Standing::Over,
+            false => Standing::Within,
+        };
+        Found {
+            standing,
+            reading: Some(reading),
+            charged,
+        }
+    }
+
+    fn start(&mut self, key: u8, now: Timestamp) -> Found {
+        if self.limiter.algorithm != Algorithm::Concurrency {
+            self.counters.remove(&key);
+        }
+        let recent = self.bans.get(&key).filter(|(end, _)| end.plus(DAY) > now);
+        let before = match self.ban {
+            Ban::Escalating(_) => recent.map_or(0, |(_, offence)| *offence),
+            _ => 0,
+        };
+        let length = self.ban.length(before);
+        let (until, started) = (now.plus(length), true);
+        self.bans.insert(key, (until, before + 1));
+        let reading = Reading {
+            fits: false,
+            remaining: 0,
+            reset_after: length,
+            retry_after: Some(length),
+            wait: Duration::ZERO,
+        };
+        Found {
+            standing: Standing::Banned { until, started },
+            reading: Some(reading),
+            charged: false,
+        }
+    }
+
+    fn leave(&mut self, key: u8, cost: u64) {
+        if let Some(Counter::Words(state)) = self.counters.get_mut(&key) {
+            self.limiter.release(state, cost);
         }
     }
 }
 
-fn ops() -> impl Strategy<Value = Op> {
-    prop_oneof![
+fn acts() -> impl Strategy<Value = Act> {
+    let costs = prop_oneof![6 => Just(1u64), 1 => Just(0), 1 => 2..5u64];
+    let ops = prop_oneof![
         4 => Just(Op::Admit),
         2 => Just(Op::Charge),
         1 => Just(Op::Peek),
         1 => Just(Op::Pass),
+    ];
+    prop_oneof![
+        5 => (ops, costs).prop_map(|(op, cost)| Act::Ask(op, cost)),
+        1 => Just(Act::Leave),
     ]
+}
+
+fn bans() -> impl Strategy<Value = Ban> {
+    let lengths = prop::collection::vec(1..5_000u64, 1..4);
+    let lengths = lengths.prop_map(|lengths| lengths.into_iter().map(Duration::from_millis));
+    prop_oneof![
+        Just(Ban::Never),
+        (1..5_000u64).prop_map(|length| Ban::For(Duration::from_millis(length))),
+        lengths.prop_map(|lengths| Ban::Escalating(lengths.collect())),
+    ]
+}
+
+/// Between two requests, in milliseconds: mostly short, sometimes a day.
+fn waits() -> impl Strategy<Value = u64> {
+    prop_oneof![60 => 0..400u64, 1 => 86_390_000..86_400_000u64]
 }
 
 proptest! {
     #[test]
     fn a_table_with_room_gives_the_verdicts_of_a_plain_map(
+        algorithm in 0..8usize,
         limit in 0..6u64,
         period in prop_oneof![Just(1u64), Just(250), Just(1_000), Just(60_000)],
-        ban in prop_oneof![Just(0u64), 1..5_000u64],
-        requests in prop::collection::vec((0..40u8, ops(), 0..400u64), 1..300),
+        ban in bans(),
+        patience in prop_oneof![Just(0u64), 1..2_000u64],
+        requests in prop::collection::vec((0..40u8, acts(), waits()), 1..300),
     ) {
         let store = Store::memory(Bounds::keys(200));
         let rule = Rule::throttle(&store, "r", limit);
         let period = Duration::from_millis(period);
-        let limiter = Limiter::new(Algorithm::SlidingWindow, limit, period);
-        let ban = Duration::from_millis(ban);
-        let mut model = Model::default();
+        let limiter = Limiter { period, ..limiters(limit)[algorithm].1 };
+        let patience = Duration::from_millis(patience);
+        let mut model = Model {
+            limiter,
+            ban: ban.clone(),
+            patience,
+            counters: HashMap::new(),
+            bans: HashMap::new(),
+        };
+        let mut in_flight = Vec::new();
         let mut now = at(0);
-        for (key, op, wait) in requests {
+        for (key, act, wait) in requests {
             now = now.plus(Duration::from_millis(wait));
-            let step = Step { limiter, ban: ban.into(), ..rule.step(op, 1) };
-            let name = format!("key {key}");
-            let found = memory(&store).apply(&plan([(&*name, step)]), now)[0];
-            let expected = model.ask(&limiter, ban, key, op, now);
-            prop_assert_eq!((found.standing, found.reading), expected);
+            let Act::Ask(op, cost) = act else {
+                if let Some((key, cost, plan, findings)) = in_flight.pop() {
+                    store.release(&plan, &findings);
+                    model.leave(key, cost);
+                }
+                continue;
+            };
+            let step = Step { limiter, ban: ban.clone(), patience, ..rule.step(op, cost) };
+            let plan = plan([(&*format!("key {key}"), step)]);
+            let findings = memory(&store).apply(&plan, now);
+            let found = findings[0];
+            let expected = model.ask(key, op, cost, now);
+            prop_assert_eq!(found.standing, expected.standing);
+            prop_assert_eq!(found.reading, expected.reading);
+            prop_assert_eq!(found.charged, expected.charged);
+            if found.charged {
+                in_flight.push((key, cost, plan, findings));
+            }
         }
         prop_assert_eq!(store.evictions(), Evictions::default());
     }

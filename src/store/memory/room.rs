@@ -22,11 +22,22 @@ impl Room {
 
     /// Takes a place, if there is one.
     pub(super) fn take(&self) -> bool {
-        let more = |taken| (taken < self.max).then_some(taken + 1);
+        self.take_many(1)
+    }
+
+    /// Takes so many places, if they are there.
+    pub(super) fn take_many(&self, places: usize) -> bool {
+        let more = |taken: usize| Some(taken.checked_add(places)?).filter(|sum| *sum <= self.max);
         // Only the number matters: what is in the places is ordered by the shards' locks.
         self.taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .is_ok()
+    }
+
+    /// Whether so many places are left, for now.
+    pub(super) fn has(&self, places: usize) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.max.saturating_sub(taken) >= places
     }
 
     /// Takes a place past the bound too.

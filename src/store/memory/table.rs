@@ -2,17 +2,35 @@
 //!
 //! The allocation is made once and never grows. Expired entries stay until a newcomer takes their
 //! place. When neither bucket has a place, the entry furthest below its limit makes room: it is
-//! the one whose loss changes least.
+//! the one whose loss changes least. Requests in flight make room last.
+//!
+//! What an entry's handle stands for is kept elsewhere: whatever overwrites an entry hands its
+//! handle to the caller, who frees it.
 
-use super::bucket::{Bucket, Entry, Survey};
+use super::bucket::{Bucket, Entry, Kind, PLACES, Span, Survey};
 use super::hash::KeyHash;
 use super::room::Room;
 use crate::limit::State;
+
+/// By how many seconds the time may differ between requests before it means that the clock was set
+/// back.
+const SLACK: u32 = 10;
 
 /// Buckets of one shard.
 #[derive(Debug)]
 pub(super) struct Table {
     buckets: Box<[Bucket]>,
+    /// How many seconds after it was written an entry may expire, at the most.
+    longest: u32,
+}
+
+/// What had to go for a new entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Displaced {
+    /// It still meant something.
+    pub(super) live: bool,
+    /// Its handle.
+    pub(super) handle: Option<u32>,
 }
 
 /// Where an entry is.
@@ -29,6 +47,7 @@ impl Table {
     pub(super) fn new(buckets: usize) -> Self {
         Self {
             buckets: vec![Bucket::default(); buckets.max(1)].into(),
+            longest: 0,
         }
     }
 
@@ -48,51 +67,104 @@ impl Table {
         bucket.map_or_else(State::default, |bucket| bucket.state(spot.place, second))
     }
 
-    /// Writes `entry` at `spot`.
-    pub(super) fn put(&mut self, spot: Spot, entry: Entry) {
+    /// All that is at `spot`, expired or not.
+    pub(super) fn entry(&self, spot: Spot) -> Entry {
+        let bucket = self.buckets.get(spot.bucket);
+        bucket.map_or_else(Entry::default, |bucket| bucket.entry(spot.place))
+    }
+
+    /// Writes `entry` at `spot`; returns the handle that was there.
+    #[must_use = "the handle stands for something"]
+    pub(super) fn put(&mut self, spot: Spot, entry: Entry) -> Option<u32> {
+        let bucket = self.buckets.get_mut(spot.bucket)?;
+        let handle = match bucket.kind(spot.place) {
+            Kind::Handle => bucket.entry(spot.place).handle(),
+            Kind::Words | Kind::Places => None,
+        };
+        bucket.put(spot.place, entry);
+        handle
+    }
+
+    /// Writes when the entry at `spot` expires and how near its limit it is.
+    pub(super) fn refresh(&mut self, spot: Spot, expires: u32, fill: u8) {
         if let Some(bucket) = self.buckets.get_mut(spot.bucket) {
-            bucket.put(spot.place, entry);
+            bucket.refresh(spot.place, expires, fill);
         }
     }
 
-    /// Empties `spot`, which was in use.
-    pub(super) fn clear(&mut self, spot: Spot, room: &Room) {
-        self.put(spot, Entry::default());
+    /// Empties `spot`, which was in use; returns the handle that was there.
+    #[must_use = "the handle stands for something"]
+    pub(super) fn clear(&mut self, spot: Spot, room: &Room) -> Option<u32> {
         room.give(1);
+        self.put(spot, Entry::default())
     }
 
-    /// Writes a new entry for `key`. Says whether one that still meant something had to go.
-    pub(super) fn insert(&mut self, key: KeyHash, entry: Entry, second: u32, room: &Room) -> bool {
+    /// Writes a new entry for `key`.
+    pub(super) fn insert(
+        &mut self,
+        key: KeyHash,
+        entry: Entry,
+        second: u32,
+        room: &Room,
+    ) -> Displaced {
+        let span = self.span(second);
         let mut surveys = key
             .buckets(self.buckets.len())
-            .map(|bucket| (bucket, self.survey(bucket, second)));
+            .map(|bucket| (bucket, self.survey(bucket, span)));
         surveys.sort_by_key(|(_, survey)| survey.live);
         if let Some(spot) = find_place(&surveys, |survey| survey.vacant(room)) {
-            self.put(spot, entry);
-            return false;
+            let handle = self.put(spot, entry);
+            return Displaced {
+                handle,
+                live: false,
+            };
         }
         if let Some(spot) = weakest(&surveys) {
-            self.put(spot, entry);
-            return true;
+            let handle = self.put(spot, entry);
+            return Displaced { handle, live: true };
         }
         // Every entry that there may be is elsewhere: better one too many than one uncounted.
-        if let Some(spot) = find_place(&surveys, |survey| survey.squeezed(room)) {
-            self.put(spot, entry);
+        let spot = find_place(&surveys, |survey| survey.squeezed(room));
+        let handle = spot.and_then(|spot| self.put(spot, entry));
+        Displaced {
+            handle,
+            live: false,
         }
-        false
     }
 
     /// The slots of all entries that have not expired.
     pub(super) fn live_slots(&self, second: u32) -> impl Iterator<Item = u16> {
-        let buckets = self.buckets.iter();
-        buckets.flat_map(move |bucket| bucket.live_slots(second))
+        let span = self.span(second);
+        let entries = self.buckets.iter().flat_map(Bucket::entries);
+        entries.filter_map(move |(_, entry)| entry.is_live(span).then_some(entry.slot))
     }
 
-    /// Clears all entries whose slot is `unwanted`.
-    pub(super) fn clear_slots(&mut self, unwanted: impl Fn(u16) -> bool, room: &Room) {
+    /// Clears all entries that `unwanted` names; returns their handles.
+    #[must_use = "the handles stand for something"]
+    pub(super) fn clear_all(&mut self, unwanted: impl Fn(&Entry) -> bool, room: &Room) -> Vec<u32> {
+        let mut handles = Vec::new();
         for bucket in &mut self.buckets {
-            room.give(bucket.clear_slots(&unwanted));
+            for place in 0..PLACES {
+                let entry = bucket.entry(place);
+                if entry.tag != 0 && unwanted(&entry) {
+                    handles.extend(entry.handle());
+                    bucket.put(place, Entry::default());
+                    room.give(1);
+                }
+            }
         }
+        handles
+    }
+
+    /// Where the ends of entries that mean something lie at `second`.
+    pub(super) fn span(&self, second: u32) -> Span {
+        let last = second.saturating_add(self.longest).saturating_add(SLACK);
+        Span { second, last }
+    }
+
+    /// Lets entries last this many seconds.
+    pub(super) fn allow(&mut self, seconds: u32) {
+        self.longest = self.longest.max(seconds);
     }
 
     /// How much memory the buckets take.
@@ -101,9 +173,9 @@ impl Table {
         size_of_val(&*self.buckets)
     }
 
-    fn survey(&self, bucket: usize, second: u32) -> Survey {
+    fn survey(&self, bucket: usize, span: Span) -> Survey {
         let bucket = self.buckets.get(bucket);
-        bucket.map_or_else(Survey::default, |bucket| bucket.survey(second))
+        bucket.map_or_else(Survey::default, |bucket| bucket.survey(span))
     }
 }
 

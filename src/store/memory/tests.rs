@@ -1,6 +1,8 @@
 //! What only the store in this process promises: its bounds, and what gives way at them.
 
 use super::bucket::{Bucket, Entry};
+use super::slots::Slots;
+use super::table::{Displaced, Table};
 use super::*;
 use crate::store::fixture::{Rule, at, banned, plan};
 use crate::store::{Bounds, Store};
@@ -170,13 +172,15 @@ fn the_key_furthest_below_its_limit_makes_room() {
 fn a_newcomer_goes_to_the_emptier_bucket() {
     let room = Room::of(usize::MAX);
     let mut table = Table::new(2);
+    table.allow(10);
     let entry = |tag| Entry {
         tag,
         expires: 10,
         ..Entry::default()
     };
     for tag in 1..=10 {
-        assert!(!table.insert(KeyHash { place: 0, tag }, entry(tag), 0, &room));
+        let displaced = table.insert(KeyHash { place: 0, tag }, entry(tag), 0, &room);
+        assert_eq!(displaced, Displaced::default());
         let buckets = (1..=tag).filter(|tag| {
             let spot = table
                 .find(KeyHash {
@@ -194,13 +198,14 @@ fn a_newcomer_goes_to_the_emptier_bucket() {
 fn the_bound_gives_way_rather_than_leave_a_key_uncounted() {
     let room = Room::of(0);
     let mut table = Table::new(1);
+    table.allow(10);
     let key = KeyHash { place: 0, tag: 5 };
     let entry = Entry {
         tag: 5,
         expires: 10,
         ..Entry::default()
     };
-    assert!(!table.insert(key, entry, 0, &room));
+    assert_eq!(table.insert(key, entry, 0, &room), Displaced::default());
     assert!(table.find(key).is_some());
     assert!(!room.is_empty());
 }

@@ -1,17 +1,19 @@
 //! One step of a plan at its key's shard, under that shard's lock.
 
-use std::mem;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::bucket::Entry;
+use super::bucket::{Entry, Kind};
+use super::counter::Count;
 use super::hash::KeyHash;
 use super::table::Spot;
-use super::{Found, Held, Memory, SHOWN, Shard, second};
+use super::{Held, Memory, Shard, second};
 use crate::clock::Timestamp;
-use crate::limit::{Reading, State};
+use crate::limit::{Algorithm, Reading, Shape, State};
 use crate::rules::plan::{Op, Standing, Step};
-use crate::store::BanEntry;
+
+mod ban;
+mod long;
+mod places;
 
 /// A step, its key and its moment.
 pub(super) struct Visit<'a> {
@@ -22,6 +24,24 @@ pub(super) struct Visit<'a> {
     pub(super) key: &'a [u8],
     pub(super) hash: KeyHash,
     pub(super) now: Timestamp,
+}
+
+/// What a step found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) standing: Standing,
+    pub(super) reading: Option<Reading>,
+    pub(super) charged: bool,
+}
+
+/// What an operation did to a counter.
+struct Outcome {
+    /// What is told.
+    reading: Reading,
+    /// How the counter stands after the charge.
+    after: Option<Reading>,
+    /// The cost was taken.
+    charged: bool,
 }
 
 // === impl Visit ===
@@ -59,54 +79,89 @@ impl Visit<'_> {
         let shard = self.memory.shard(self.hash);
         let held = &mut *shard.held.lock();
         if let Some(until) = self.banned(shard, held) {
-            let started = false;
-            return Some((Standing::Banned { until, started }, None));
+            return Some(Found::banned(until));
         }
-        if self.op == Op::Pass {
-            return Some((Standing::Within, None));
+        let limiter = &self.step.limiter;
+        match limiter.shape() {
+            _ if self.op == Op::Pass => Some(Found::NOTHING),
+            Shape::Words if limiter.algorithm == Algorithm::Concurrency => {
+                self.count_places(shard, held, reserved)
+            }
+            Shape::Words => self.count(shard, held, reserved),
+            Shape::Slices | Shape::Log => self.count_long(shard, held, reserved),
         }
-        let second = second(self.now);
-        let spot = held.table.find(self.hash);
-        let mut state = spot.map_or_else(State::default, |spot| held.table.state(spot, second));
-        let reading = self.operate(&mut state);
-        if self.starts_ban(reading) {
-            return self.ban(shard, held, spot, reserved);
-        }
-        if self.op == Op::Charge || (self.op == Op::Admit && reading.fits) {
-            self.write(held, spot, state, reading);
-        }
-        Some((self.standing(reading), Some(reading)))
     }
 
     fn banned(&self, shard: &Shard, held: &mut Held) -> Option<Timestamp> {
         if held.bans.is_empty() {
             return None;
         }
-        let ended = held.bans.remove_ended(self.now);
-        if ended > 0 {
-            self.memory.ban_room.give(ended);
+        if held.bans.is_behind(self.now) {
+            self.memory.ban_room.give(held.bans.catch_up(self.now));
             shard.publish(&held.bans);
         }
         held.bans.until(self.hash)
     }
 
-    fn operate(&self, state: &mut State) -> Reading {
-        let (limiter, cost) = (&self.step.limiter, self.step.cost);
-        match self.op {
-            Op::Admit => limiter.admit(state, self.now, cost),
-            Op::Charge => limiter.charge(state, self.now, cost),
-            Op::Peek | Op::Pass | Op::Always => limiter.peek(state, self.now, cost),
+    fn count(&self, shard: &Shard, held: &mut Held, reserved: &mut bool) -> Option<Found> {
+        let spot = held.table.find(self.hash);
+        let second = second(self.now);
+        let kept = spot.map_or_else(State::default, |spot| held.table.state(spot, second));
+        let mut state = kept;
+        let outcome = self.operate(&mut state);
+        if self.may_ban() && !outcome.reading.fits {
+            let found = self.ban(shard, held, reserved)?;
+            held.clear_some(spot, self.memory);
+            return Some(found);
         }
+        if let Some(after) = &outcome.after {
+            self.write(held, spot, state, after);
+        } else if state != kept {
+            self.write(held, spot, state, &outcome.reading);
+        }
+        Some(self.found(&outcome))
     }
 
-    fn starts_ban(&self, reading: Reading) -> bool {
-        let counted = matches!(self.op, Op::Admit | Op::Charge);
-        counted && !reading.fits && !self.step.ban.is_never()
+    fn operate(&self, counter: &mut impl Count) -> Outcome {
+        let (limiter, cost) = (&self.step.limiter, self.step.cost);
+        let reading = match self.op {
+            Op::Admit => counter.admit(limiter, self.now, cost),
+            Op::Charge => counter.charge(limiter, self.now, cost),
+            Op::Peek | Op::Pass | Op::Always => counter.peek(limiter, self.now, cost),
+        };
+        if self.op == Op::Charge || (self.op == Op::Admit && reading.fits) {
+            return Outcome::charged(reading, reading);
+        }
+        if self.waits(&reading) {
+            return Outcome::charged(reading, counter.charge(limiter, self.now, cost));
+        }
+        Outcome::kept(reading)
+    }
+
+    /// Does not fit, but is charged all the same because it will wait.
+    fn waits(&self, reading: &Reading) -> bool {
+        let patience = self.step.patience;
+        let soon = |wait: Duration| wait <= patience;
+        let may = self.op == Op::Admit && !patience.is_zero() && self.step.ban.is_never();
+        may && reading.retry_after.is_some_and(soon)
+    }
+
+    /// What does not fit bans the key.
+    fn may_ban(&self) -> bool {
+        matches!(self.op, Op::Admit | Op::Charge) && !self.step.ban.is_never()
+    }
+
+    fn found(&self, outcome: &Outcome) -> Found {
+        Found {
+            standing: self.standing(&outcome.reading),
+            reading: Some(outcome.reading),
+            charged: outcome.charged,
+        }
     }
 
     /// A key with a ban rule is only acted on while it is banned; that it is full matters to
     /// those who count it.
-    fn standing(&self, reading: Reading) -> Standing {
+    fn standing(&self, reading: &Reading) -> Standing {
         let counts = self.step.ban.is_never() || self.step.op != Op::Peek;
         if reading.fits || !counts {
             Standing::Within
@@ -115,63 +170,73 @@ impl Visit<'_> {
         }
     }
 
-    #[cold]
-    fn ban(
-        &self,
-        shard: &Shard,
-        held: &mut Held,
-        spot: Option<Spot>,
-        reserved: &mut bool,
-    ) -> Option<Found> {
-        if !mem::take(reserved) && !self.memory.ban_room.take() {
-            return None;
-        }
+    fn write(&self, held: &mut Held, spot: Option<Spot>, state: State, after: &Reading) {
+        let entry = self.entry(held, state, after);
         if let Some(spot) = spot {
-            held.table.clear(spot, &self.memory.counter_room);
+            held.put(spot, entry, self.memory);
+        } else if !after.reset_after.is_zero() {
+            held.insert(self.hash, entry, second(self.now), self.memory);
         }
-        let length = self.step.ban.length(0);
-        let until = self.now.plus(length);
-        let ban = BanEntry {
-            id: self.step.id,
-            key: self.key.get(..SHOWN).unwrap_or(self.key).into(),
-            until,
-            offence: 1,
-        };
-        held.bans.add(self.hash, ban);
-        shard.publish(&held.bans);
-        let started = true;
-        let reading = Reading {
-            fits: false,
-            remaining: 0,
-            reset_after: length,
-            retry_after: Some(length),
-            wait: Duration::ZERO,
-        };
-        Some((Standing::Banned { until, started }, Some(reading)))
     }
 
-    fn write(&self, held: &mut Held, spot: Option<Spot>, state: State, reading: Reading) {
-        let expires = self.now.plus(reading.reset_after);
-        let entry = Entry {
+    fn entry(&self, held: &mut Held, state: State, after: &Reading) -> Entry {
+        let expires = next_second(self.now.plus(after.reset_after));
+        held.table.allow(expires.saturating_sub(second(self.now)));
+        Entry {
             tag: self.hash.tag,
-            expires: next_second(expires),
+            expires,
             state,
             slot: self.step.id.slot,
-            fill: self.step.limiter.level(reading.remaining),
-        };
-        if let Some(spot) = spot {
-            held.table.put(spot, entry);
-        } else if !reading.reset_after.is_zero() {
-            self.insert(held, entry);
+            fill: self.step.limiter.level(after.remaining),
+            kind: Kind::Words,
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn charged(reading: Reading, after: Reading) -> Self {
+        let (after, charged) = (Some(after), true);
+        Self {
+            reading,
+            after,
+            charged,
         }
     }
 
-    #[inline(never)]
-    fn insert(&self, held: &mut Held, entry: Entry) {
-        let room = &self.memory.counter_room;
-        if held.table.insert(self.hash, entry, second(self.now), room) {
-            let evicted = &self.memory.counters_evicted;
-            evicted.fetch_add(1, Ordering::Relaxed);
+    fn kept(reading: Reading) -> Self {
+        let (after, charged) = (None, false);
+        Self {
+            reading,
+            after,
+            charged,
+        }
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Nothing stands against the request, and no counter was looked at.
+    pub(super) const NOTHING: Found = Found {
+        standing: Standing::Within,
+        reading: None,
+        charged: false,
+    };
+
+    /// The rule acts on whatever matches.
+    pub(super) const ALWAYS: Found = Found {
+        standing: Standing::Over,
+        ..Found::NOTHING
+    };
+
+    /// Banned, since before.
+    fn banned(until: Timestamp) -> Self {
+        let started = false;
+        Found {
+            standing: Standing::Banned { until, started },
+            ..Found::NOTHING
         }
     }
 }

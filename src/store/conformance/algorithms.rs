@@ -1,0 +1,130 @@
+//! The same of every algorithm.
+
+use crate::clock::Timestamp;
+use crate::limit::Algorithm;
+use crate::rules::plan::{Op, Standing};
+use crate::store::Store;
+use crate::store::fixture::{Rule, at, banned, limiters, plan};
+
+pub(super) async fn all(store: &Store) {
+    each_admits_its_limit_and_no_more(store).await;
+    each_charges_past_its_limit(store).await;
+    each_looks_and_takes_nothing(store).await;
+    each_counts_costs(store).await;
+    each_is_exact_about_its_wait(store).await;
+    each_starts_afresh_after_a_ban(store).await;
+}
+
+async fn each_admits_its_limit_and_no_more(store: &Store) {
+    for (name, limiter) in limiters(5) {
+        let rule = Rule::counting(store, &format!("admits-{name}"), limiter);
+        for left in (0..5).rev() {
+            assert!(rule.takes(store, "k", 0).await, "{name}");
+            assert_eq!(rule.left(store, "k", 0).await, left, "{name}");
+        }
+        for _ in 0..3 {
+            assert!(!rule.takes(store, "k", 0).await, "{name}");
+        }
+        assert!(rule.takes(store, "other", 0).await, "{name}");
+    }
+}
+
+async fn each_charges_past_its_limit(store: &Store) {
+    for (name, limiter) in limiters(2) {
+        let rule = Rule::counting(store, &format!("charges-{name}"), limiter);
+        for standing in [
+            Standing::Within,
+            Standing::Within,
+            Standing::Over,
+            Standing::Over,
+        ] {
+            let found = rule.ask(store, Op::Charge, "k", 0).await;
+            assert_eq!((found.standing, found.charged), (standing, true), "{name}");
+        }
+    }
+}
+
+async fn each_looks_and_takes_nothing(store: &Store) {
+    for (name, limiter) in limiters(1) {
+        let rule = Rule::counting(store, &format!("looks-{name}"), limiter);
+        for op in [Op::Peek, Op::Pass] {
+            let found = rule.ask(store, op, "k", 0).await;
+            assert_eq!((found.standing, found.charged), (Standing::Within, false));
+        }
+        assert!(rule.takes(store, "k", 0).await, "{name}");
+        for (op, standing) in [(Op::Peek, Standing::Over), (Op::Pass, Standing::Within)] {
+            let found = rule.ask(store, op, "k", 0).await;
+            assert_eq!((found.standing, found.charged), (standing, false), "{name}");
+        }
+    }
+}
+
+async fn each_counts_costs(store: &Store) {
+    for (name, limiter) in limiters(5) {
+        let rule = Rule::counting(store, &format!("costs-{name}"), limiter);
+        for (cost, charged) in [
+            (6, false),
+            (3, true),
+            (3, false),
+            (0, true),
+            (2, true),
+            (1, false),
+        ] {
+            let plan = plan([("k", rule.step(Op::Admit, cost))]);
+            let found = store.apply(&plan, at(0)).await[0];
+            assert_eq!(found.charged, charged, "{name} {cost}");
+            if cost == 6 {
+                assert_eq!(found.reading.unwrap().retry_after, None, "{name}");
+            }
+        }
+    }
+}
+
+async fn each_is_exact_about_its_wait(store: &Store) {
+    for (name, limiter) in limiters(3) {
+        if limiter.algorithm == Algorithm::Concurrency {
+            continue;
+        }
+        let rule = Rule::counting(store, &format!("waits-{name}"), limiter);
+        for secs in [1, 7, 18] {
+            rule.admit(store, "k", secs).await;
+        }
+        let mut now = at(20);
+        let admit = |now| store.apply_one(rule.step(Op::Admit, 2), "k", now);
+        for _ in 0..3 {
+            let refused = admit(now).await;
+            assert!(!refused.charged, "{name}");
+            now = now.plus(refused.reading.unwrap().retry_after.unwrap());
+            let early = Timestamp::from_nanos(now.as_nanos() - 1);
+            assert!(!admit(early).await.charged, "{name}");
+            assert!(admit(now).await.charged, "{name}");
+        }
+    }
+}
+
+async fn each_starts_afresh_after_a_ban(store: &Store) {
+    for (name, limiter) in limiters(2) {
+        if limiter.algorithm == Algorithm::Concurrency {
+            continue;
+        }
+        let rule = Rule {
+            ban: 5,
+            ..Rule::counting(store, &format!("afresh-{name}"), limiter)
+        };
+        for op in [Op::Charge, Op::Admit] {
+            let key = format!("{op:?}");
+            for standing in [Standing::Within, Standing::Within, banned(5, true)] {
+                assert_eq!(
+                    rule.ask(store, op, &key, 0).await.standing,
+                    standing,
+                    "{name}"
+                );
+            }
+            assert_eq!(
+                rule.ask(store, op, &key, 4).await.standing,
+                banned(5, false)
+            );
+            assert_eq!(rule.left(store, &key, 5).await, 2, "{name}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One counter: what is charged, refused and looked at.
+
+use std::time::Duration;
+
+use crate::limit::Reading;
+use crate::rules::plan::{Op, Standing};
+use crate::store::Store;
+use crate::store::fixture::{Rule, at, plan};
+
+pub(super) async fn all(store: &Store) {
+    throttle_refuses_what_is_over(store).await;
+    a_refusal_takes_nothing(store).await;
+    a_charge_passes_the_limit(store).await;
+    a_look_takes_nothing(store).await;
+    a_pass_leaves_the_counter_alone(store).await;
+    keys_and_rules_are_apart(store).await;
+    a_cost_above_the_limit_never_fits(store).await;
+    a_changed_limit_keeps_the_count(store).await;
+    the_same_identity_keeps_its_id(store);
+}
+
+async fn throttle_refuses_what_is_over(store: &Store) {
+    let rule = Rule::throttle(store, "over", 2);
+    assert_eq!(rule.admit(store, "k", 0).await, Standing::Within);
+    let second = rule.ask(store, Op::Admit, "k", 1).await;
+    assert_eq!(second.standing, Standing::Within);
+    let reading = Reading {
+        fits: true,
+        remaining: 0,
+        reset_after: Duration::from_secs(119),
+        retry_after: Some(Duration::ZERO),
+        wait: Duration::ZERO,
+    };
+    assert_eq!(second.reading, Some(reading));
+    let third = rule.ask(store, Op::Admit, "k", 30).await;
+    assert_eq!(third.standing, Standing::Over);
+    let reading = Reading {
+        fits: false,
+        remaining: 0,
+        reset_after: Duration::from_secs(90),
+        retry_after: Some(Duration::from_secs(60)),
+        wait: Duration::ZERO,
+    };
+    assert_eq!(third.reading, Some(reading));
+    assert_eq!(rule.admit(store, "k", 89).await, Standing::Over);
+    assert_eq!(rule.admit(store, "k", 90).await, Standing::Within);
+}
+
+async fn a_refusal_takes_nothing(store: &Store) {
+    let rule = Rule::throttle(store, "refusal", 1);
+    rule.admit(store, "k", 0).await;
+    for secs in 1..50 {
+        assert_eq!(rule.admit(store, "k", secs).await, Standing::Over);
+    }
+    assert_eq!(rule.admit(store, "k", 120).await, Standing::Within);
+}
+
+async fn a_charge_passes_the_limit(store: &Store) {
+    let rule = Rule::throttle(store, "charge", 2);
+    for expected in [Standing::Within, Standing::Within, Standing::Over] {
+        let found = rule.ask(store, Op::Charge, "k", 0).await;
+        assert_eq!(found.standing, expected);
+    }
+    rule.ask(store, Op::Charge, "k", 0).await;
+    // Four were counted: one still weighs when three quarters of the next minute have passed.
+    assert_eq!(rule.admit(store, "k", 104).await, Standing::Over);
+    assert_eq!(rule.admit(store, "k", 105).await, Standing::Within);
+}
+
+async fn a_look_takes_nothing(store: &Store) {
+    let rule = Rule::throttle(store, "look", 1);
+    for _ in 0..3 {
+        let found = rule.ask(store, Op::Peek, "k", 0).await;
+        assert_eq!(found.standing, Standing::Within);
+    }
+    assert_eq!(rule.admit(store, "k", 0).await, Standing::Within);
+    let found = rule.ask(store, Op::Peek, "k", 0).await;
+    assert_eq!(found.standing, Standing::Over);
+    assert_eq!(
+        found.reading.unwrap().retry_after,
+        Some(Duration::from_secs(120))
+    );
+}
+
+async fn a_pass_leaves_the_counter_alone(store: &Store) {
+    let rule = Rule::throttle(store, "pass", 1);
+    rule.ask(store, Op::Charge, "k", 0).await;
+    rule.ask(store, Op::Charge, "k", 0).await;
+    let found = rule.ask(store, Op::Pass, "k", 0).await;
+    assert_eq!(found.standing, Standing::Within);
+    assert_eq!(found.reading, None);
+}
+
+async fn keys_and_rules_are_apart(store: &Store) {
+    let one = Rule::throttle(store, "apart-1", 1);
+    let two = Rule::throttle(store, "apart-2", 1);
+    for rule in [one, two] {
+        for key in ["", "a", "b", "ab"] {
+            assert_eq!(rule.admit(store, key, 0).await, Standing::Within);
+            assert_eq!(rule.admit(store, key, 0).await, Standing::Over);
+        }
+    }
+}
+
+async fn a_cost_above_the_limit_never_fits(store: &Store) {
+    let rule = Rule::throttle(store, "cost", 5);
+    let ask = async |cost| {
+        let plan = plan([("k", rule.step(Op::Admit, cost))]);
+        store.apply(&plan, at(0)).await[0]
+    };
+    let found = ask(6).await;
+    assert_eq!(found.standing, Standing::Over);
+    assert_eq!(found.reading.unwrap().retry_after, None);
+    assert_eq!(ask(0).await.standing, Standing::Within);
+    assert_eq!(ask(5).await.standing, Standing::Within);
+    assert_eq!(ask(1).await.standing, Standing::Over);
+}
+
+async fn a_changed_limit_keeps_the_count(store: &Store) {
+    let rule = Rule::throttle(store, "changed", 5);
+    for _ in 0..3 {
+        rule.admit(store, "k", 0).await;
+    }
+    let tighter = Rule { limit: 3, ..rule };
+    assert_eq!(tighter.admit(store, "k", 0).await, Standing::Over);
+    let wider = Rule { limit: 10, ..rule };
+    assert_eq!(wider.left(store, "k", 0).await, 7);
+}
+
+fn the_same_identity_keeps_its_id(store: &Store) {
+    let first = store.register(41, "same");
+    let other = store.register(42, "other");
+    assert_eq!(store.register(41, "renamed"), first);
+    assert_ne!(first.slot, other.slot);
+    assert_eq!((first.identity, other.identity), (41, 42));
+}

@@ -1,0 +1,128 @@
+//! Several steps: which of them are carried out.
+
+use std::time::Duration;
+
+use crate::rules::plan::{Findings, Op, Standing};
+use crate::store::Store;
+use crate::store::fixture::{Rule, at, banned, plan};
+
+pub(super) async fn all(store: &Store) {
+    an_acting_refusal_ends_the_pass(store).await;
+    an_acting_ban_ends_the_pass(store).await;
+    what_does_not_act_or_end_goes_on(store).await;
+    after_the_end_only_marked_steps_are_looked_at(store).await;
+    after_the_end_bans_are_told_and_none_starts(store).await;
+}
+
+fn standings(findings: &Findings) -> Vec<(u16, Standing)> {
+    findings.iter().map(|f| (f.step, f.standing)).collect()
+}
+
+async fn an_acting_refusal_ends_the_pass(store: &Store) {
+    let first = Rule::throttle(store, "end-1", 1);
+    let second = Rule::throttle(store, "end-2", 5);
+    let plan = plan([
+        ("k", first.step(Op::Admit, 1)),
+        ("k", second.step(Op::Admit, 1)),
+    ]);
+    let found = store.apply(&plan, at(0)).await;
+    assert_eq!(
+        standings(&found),
+        [(0, Standing::Within), (1, Standing::Within)]
+    );
+    let found = store.apply(&plan, at(0)).await;
+    assert_eq!(standings(&found), [(0, Standing::Over)]);
+    assert_eq!(second.left(store, "k", 0).await, 4);
+}
+
+async fn an_acting_ban_ends_the_pass(store: &Store) {
+    let first = Rule::ban(store, "end-ban-1", 1, 60);
+    let second = Rule::throttle(store, "end-ban-2", 5);
+    let plan = plan([
+        ("k", first.step(Op::Admit, 1)),
+        ("k", second.step(Op::Admit, 1)),
+    ]);
+    store.apply(&plan, at(0)).await;
+    let found = store.apply(&plan, at(0)).await;
+    assert_eq!(standings(&found), [(0, banned(60, true))]);
+    let found = store.apply(&plan, at(1)).await;
+    assert_eq!(standings(&found), [(0, banned(60, false))]);
+    assert_eq!(second.left(store, "k", 1).await, 4);
+}
+
+async fn what_does_not_act_or_end_goes_on(store: &Store) {
+    for (name, acts, ends_pass) in [("go-on-acts", true, false), ("go-on-ends", false, true)] {
+        for ban in [0, 60] {
+            let first = Rule {
+                acts,
+                ends_pass,
+                ..Rule::ban(store, &format!("{name}-{ban}"), 1, ban)
+            };
+            let second = Rule::throttle(store, &format!("{name}-{ban}-next"), 9);
+            let plan = plan([
+                ("k", first.step(Op::Charge, 1)),
+                ("k", second.step(Op::Admit, 1)),
+            ]);
+            for _ in 0..3 {
+                assert_eq!(store.apply(&plan, at(0)).await.len(), 2);
+            }
+            assert_eq!(second.left(store, "k", 0).await, 6);
+        }
+    }
+}
+
+async fn after_the_end_only_marked_steps_are_looked_at(store: &Store) {
+    let first = Rule::throttle(store, "after-1", 0);
+    let skipped = Rule::throttle(store, "after-2", 5);
+    let looked = Rule {
+        peek_after_end: true,
+        ..Rule::throttle(store, "after-3", 1)
+    };
+    let steps = |op| {
+        plan([
+            ("k", first.step(Op::Admit, 1)),
+            ("k", skipped.step(Op::Charge, 1)),
+            ("k", looked.step(op, 1)),
+        ])
+    };
+    for op in [Op::Admit, Op::Charge, Op::Admit] {
+        let found = store.apply(&steps(op), at(0)).await;
+        assert_eq!(
+            standings(&found),
+            [(0, Standing::Over), (2, Standing::Within)]
+        );
+    }
+    assert_eq!(skipped.left(store, "k", 0).await, 5);
+    looked.admit(store, "k", 0).await;
+    let found = store.apply(&steps(Op::Admit), at(30)).await;
+    assert_eq!(
+        standings(&found),
+        [(0, Standing::Over), (2, Standing::Over)]
+    );
+    let wait = found[1].reading.unwrap().retry_after;
+    assert_eq!(wait, Some(Duration::from_secs(90)));
+}
+
+async fn after_the_end_bans_are_told_and_none_starts(store: &Store) {
+    let first = Rule::throttle(store, "after-ban-1", 0);
+    let looked = Rule {
+        peek_after_end: true,
+        ..Rule::ban(store, "after-ban-2", 1, 600)
+    };
+    let steps = |op| plan([("k", first.step(Op::Admit, 1)), ("k", looked.step(op, 1))]);
+    looked.admit(store, "k", 0).await;
+    // Full, so that counting it would ban the key: its wait is told, and nothing happens.
+    let found = store.apply(&steps(Op::Admit), at(0)).await;
+    assert_eq!(found[1].standing, Standing::Over);
+    assert_eq!(
+        found[1].reading.unwrap().retry_after,
+        Some(Duration::from_secs(120))
+    );
+    let found = store.apply(&steps(Op::Pass), at(0)).await;
+    assert_eq!(found[1].standing, Standing::Within);
+    assert_eq!(looked.admit(store, "k", 0).await, banned(600, true));
+    for op in [Op::Admit, Op::Pass] {
+        let found = store.apply(&steps(op), at(0)).await;
+        assert_eq!(found[1].standing, banned(600, false));
+    }
+}

@@ -1,0 +1,126 @@
+//! Places in flight, which are given back.
+
+use std::time::Duration;
+
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::plan::Op;
+use crate::store::Store;
+use crate::store::fixture::{Rule, at, banned, limiters, plan};
+
+pub(super) async fn all(store: &Store) {
+    a_place_is_free_when_it_is_given_back(store).await;
+    a_cost_is_that_many_places(store).await;
+    time_frees_no_place(store).await;
+    what_was_charged_past_the_limit_is_given_back_too(store).await;
+    a_refusal_and_a_look_give_nothing_back(store).await;
+    other_counters_keep_what_was_charged(store).await;
+    each_step_of_a_plan_gives_back_its_own(store).await;
+    a_ban_keeps_the_places_in_flight(store).await;
+}
+
+async fn a_place_is_free_when_it_is_given_back(store: &Store) {
+    let rule = in_flight(store, "places", 2);
+    let first = rule.enter(store, "k", 1).await.unwrap();
+    let second = rule.enter(store, "k", 1).await.unwrap();
+    assert!(rule.enter(store, "k", 1).await.is_none());
+    let other = rule.enter(store, "other", 1).await.unwrap();
+    first.leave(store);
+    let third = rule.enter(store, "k", 1).await.unwrap();
+    assert!(rule.enter(store, "k", 1).await.is_none());
+    for stay in [second, third, other] {
+        stay.leave(store);
+    }
+    assert_eq!(rule.left(store, "k", 0).await, 2);
+}
+
+async fn a_cost_is_that_many_places(store: &Store) {
+    let rule = in_flight(store, "wide-places", 5);
+    let wide = rule.enter(store, "k", 3).await.unwrap();
+    assert!(rule.enter(store, "k", 3).await.is_none());
+    let narrow = rule.enter(store, "k", 2).await.unwrap();
+    wide.leave(store);
+    assert_eq!(rule.left(store, "k", 0).await, 3);
+    narrow.leave(store);
+    assert_eq!(rule.left(store, "k", 0).await, 5);
+}
+
+async fn time_frees_no_place(store: &Store) {
+    let rule = in_flight(store, "lasting-places", 1);
+    let stay = rule.enter(store, "k", 1).await.unwrap();
+    assert_eq!(rule.left(store, "k", 400 * 24 * 60 * 60).await, 0);
+    stay.leave(store);
+    assert_eq!(rule.left(store, "k", 0).await, 1);
+}
+
+async fn what_was_charged_past_the_limit_is_given_back_too(store: &Store) {
+    let rule = in_flight(store, "charged-places", 1);
+    let plan = plan([("k", rule.step(Op::Charge, 1))]);
+    let stays = [
+        store.apply(&plan, at(0)).await,
+        store.apply(&plan, at(0)).await,
+    ];
+    for findings in &stays {
+        assert_eq!(rule.left(store, "k", 0).await, 0);
+        store.release(&plan, findings);
+    }
+    assert_eq!(rule.left(store, "k", 0).await, 1);
+}
+
+async fn a_refusal_and_a_look_give_nothing_back(store: &Store) {
+    let rule = in_flight(store, "refused-places", 1);
+    let stay = rule.enter(store, "k", 1).await.unwrap();
+    for op in [Op::Admit, Op::Peek, Op::Pass] {
+        let plan = plan([("k", rule.step(op, 1))]);
+        let findings = store.apply(&plan, at(0)).await;
+        store.release(&plan, &findings);
+        assert_eq!(rule.left(store, "k", 0).await, 0);
+    }
+    stay.leave(store);
+}
+
+async fn other_counters_keep_what_was_charged(store: &Store) {
+    for (name, limiter) in limiters(2) {
+        let rule = Rule::counting(store, &format!("kept-{name}"), limiter);
+        rule.enter(store, "k", 1).await.unwrap().leave(store);
+        let places = limiter.algorithm == Algorithm::Concurrency;
+        let left = if places { 2 } else { 1 };
+        assert_eq!(rule.left(store, "k", 0).await, left, "{name}");
+    }
+}
+
+async fn each_step_of_a_plan_gives_back_its_own(store: &Store) {
+    let one = in_flight(store, "plan-places-1", 1);
+    let two = in_flight(store, "plan-places-2", 3);
+    let plan = plan([("a", one.step(Op::Admit, 1)), ("b", two.step(Op::Admit, 2))]);
+    let findings = store.apply(&plan, at(0)).await;
+    assert_eq!(one.left(store, "a", 0).await, 0);
+    assert_eq!(two.left(store, "b", 0).await, 1);
+    store.release(&plan, &findings);
+    assert_eq!(one.left(store, "a", 0).await, 1);
+    assert_eq!(two.left(store, "b", 0).await, 3);
+}
+
+async fn a_ban_keeps_the_places_in_flight(store: &Store) {
+    let rule = Rule {
+        ban: 10,
+        ..in_flight(store, "banned-places", 2)
+    };
+    let [first, second] = [
+        rule.enter(store, "k", 1).await.unwrap(),
+        rule.enter(store, "k", 1).await.unwrap(),
+    ];
+    assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
+    assert_eq!(
+        rule.ask(store, Op::Charge, "k", 1).await.standing,
+        banned(10, false)
+    );
+    first.leave(store);
+    assert_eq!(rule.left(store, "k", 10).await, 1);
+    second.leave(store);
+    assert_eq!(rule.left(store, "k", 10).await, 2);
+}
+
+fn in_flight(store: &Store, name: &str, limit: u64) -> Rule {
+    let limiter = Limiter::new(Algorithm::Concurrency, limit, Duration::ZERO);
+    Rule::counting(store, name, limiter)
+}

@@ -1,0 +1,78 @@
+//! Bans by key and by end.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::Sentence;
+use crate::clock::Timestamp;
+use crate::store::memory::hash::{KeyHash, Prehashed};
+
+/// Bans, at most one a key, and which of them ends first.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    by_key: HashMap<u128, Sentence, Prehashed>,
+    by_end: BTreeSet<(Timestamp, u128)>,
+}
+
+// === impl Ends ===
+
+impl Ends {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// That of `key`.
+    pub(super) fn get(&self, key: KeyHash) -> Option<&Sentence> {
+        self.by_key.get(&key.whole())
+    }
+
+    /// All of them, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Sentence> {
+        self.by_key.values()
+    }
+
+    /// When the first of them ends.
+    pub(super) fn first_end(&self) -> Option<Timestamp> {
+        self.by_end.first().map(|(end, _)| *end)
+    }
+
+    /// Adds one for a key that has none, which is known by its whole hash.
+    pub(super) fn insert(&mut self, key: u128, sentence: Sentence) {
+        self.by_end.insert((sentence.ban.until, key));
+        self.by_key.insert(key, sentence);
+    }
+
+    /// Removes that of `key`; says whether there was one.
+    pub(super) fn remove(&mut self, key: KeyHash) -> bool {
+        let removed = self.by_key.remove(&key.whole());
+        removed.is_some_and(|gone| self.by_end.remove(&(gone.ban.until, key.whole())))
+    }
+
+    /// Removes the one that ends first.
+    pub(super) fn pop_first(&mut self) -> Option<(u128, Sentence)> {
+        let (_, key) = self.by_end.pop_first()?;
+        self.by_key.remove(&key).map(|sentence| (key, sentence))
+    }
+
+    /// Removes those that `unwanted` names.
+    pub(super) fn extract(&mut self, unwanted: impl Fn(&Sentence) -> bool) -> Vec<Sentence> {
+        let by_end = &mut self.by_end;
+        let gone = self.by_key.extract_if(|_, sentence| unwanted(sentence));
+        gone.map(|(key, sentence)| {
+            by_end.remove(&(sentence.ban.until, key));
+            sentence
+        })
+        .collect()
+    }
+
+    /// Changes all of them.
+    pub(super) fn change(&mut self, change: impl Fn(&mut Sentence)) {
+        for (key, mut sentence) in std::mem::take(self).by_key {
+            change(&mut sentence);
+            self.insert(key, sentence);
+        }
+    }
+}

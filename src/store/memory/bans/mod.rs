@@ -1,0 +1,218 @@
+//! One shard's bans, live and past, with readable keys.
+//!
+//! They have room of their own, so that no flood of new keys can free a banned one. A ban that has
+//! ended is dropped when the shard is next asked, and when room is needed. One of a rule that
+//! escalates stays for another day as a past offence, in the same room: it makes room before any
+//! live ban does.
+//!
+//! A ban knows when it began, so that it never lasts longer than its length from now, wherever the
+//! clock is set.
+
+use std::time::Duration;
+
+use self::ends::Ends;
+use super::hash::KeyHash;
+use crate::clock::Timestamp;
+use crate::store::BanEntry;
+
+mod ends;
+
+#[cfg(test)]
+mod tests;
+
+/// How long after its end a ban of an escalating rule makes the next one a repetition.
+const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How far behind a ban's beginning the time may be before it means that the clock was set back.
+/// Requests do not reach a shard in the order in which they read the clock.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// Bans of one shard.
+#[derive(Debug)]
+pub(super) struct Bans {
+    live: Ends,
+    past: Ends,
+    /// When something here ends or is forgotten.
+    due: Timestamp,
+    /// The latest moment at which something here happened, or a later one.
+    newest: Timestamp,
+}
+
+/// A ban, in force or past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub(super) ban: BanEntry,
+    /// When it began.
+    pub(super) began: Timestamp,
+    /// Its rule escalates, so that it counts after its end.
+    pub(super) counts: bool,
+}
+
+/// What was removed.
+#[derive(Debug)]
+pub(super) struct Removed {
+    pub(super) live: Vec<BanEntry>,
+    /// How many past ones.
+    pub(super) past: usize,
+}
+
+/// What stands first in line when room is needed, in nanoseconds; `u64::MAX`: nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Firsts {
+    /// When the first live ban ends.
+    pub(super) live: u64,
+    /// When the first past one ended.
+    pub(super) past: u64,
+}
+
+// === impl Bans ===
+
+impl Default for Bans {
+    fn default() -> Self {
+        Self {
+            live: Ends::default(),
+            past: Ends::default(),
+            due: Timestamp::from_nanos(u64::MAX),
+            newest: Timestamp::default(),
+        }
+    }
+}
+
+impl Bans {
+    /// There are none, not even past ones.
+    pub(super) fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.past.is_empty()
+    }
+
+    /// When the ban of `key` ends, if it has one. What has ended is out of it after
+    /// [`Bans::catch_up`].
+    pub(super) fn until(&self, key: KeyHash) -> Option<Timestamp> {
+        self.live.get(key).map(|live| live.ban.until)
+    }
+
+    /// How many offences of `key` are remembered, now that its last ban has ended.
+    pub(super) fn past(&self, key: KeyHash) -> Option<u32> {
+        self.past.get(key).map(|past| past.ban.offence)
+    }
+
+    /// Adds a ban for a key that has none. It takes the place of the key's past one, or one that
+    /// was taken before.
+    pub(super) fn add(&mut self, key: KeyHash, sentence: Sentence) {
+        self.past.remove(key);
+        self.newest = self.newest.max(sentence.began);
+        self.live.insert(key.whole(), sentence);
+        self.note();
+    }
+
+    /// Whether [`Bans::catch_up`] has something to do.
+    pub(super) fn is_behind(&self, now: Timestamp) -> bool {
+        now >= self.due || self.is_ahead(now)
+    }
+
+    /// Moves bans back with the clock, ends those that have ended and forgets old offences. Says
+    /// how many are gone; their places stay taken.
+    #[cold]
+    pub(super) fn catch_up(&mut self, now: Timestamp) -> usize {
+        let before = self.live.len() + self.past.len();
+        if self.is_ahead(now) {
+            self.live.change(|live| live.begin_by(now));
+            self.past.change(|past| past.end_by(now));
+            self.newest = now.plus(SLACK);
+        }
+        while self.live.first_end().is_some_and(|end| end <= now) {
+            self.end_first();
+        }
+        let forgotten = |end: Timestamp| end.plus(MEMORY) <= now;
+        while self.past.first_end().is_some_and(forgotten) {
+            self.past.pop_first();
+        }
+        self.note();
+        before - self.live.len() - self.past.len()
+    }
+
+    /// What makes room first.
+    pub(super) fn firsts(&self) -> Firsts {
+        let nanos = |end: Option<Timestamp>| end.map_or(u64::MAX, Timestamp::as_nanos);
+        Firsts {
+            live: nanos(self.live.first_end()),
+            past: nanos(self.past.first_end()),
+        }
+    }
+
+    /// Forgets the offence that ended first; says whether there was one. Its place stays taken.
+    pub(super) fn forget_first(&mut self) -> bool {
+        let forgotten = self.past.pop_first().is_some();
+        self.note();
+        forgotten
+    }
+
+    /// Removes the live ban that ends first; its place stays taken.
+    pub(super) fn lift_first(&mut self) -> Option<BanEntry> {
+        let lifted = self.live.pop_first();
+        self.note();
+        lifted.map(|(_, live)| live.ban)
+    }
+
+    /// Removes those, live and past, that `unwanted` names; their places stay taken.
+    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanEntry) -> bool) -> Removed {
+        let live = self.live.extract(|live| unwanted(&live.ban));
+        let past = self.past.extract(|past| unwanted(&past.ban));
+        self.note();
+        Removed {
+            past: past.len(),
+            live: live.into_iter().map(|live| live.ban).collect(),
+        }
+    }
+
+    /// Those in force at `now`.
+    pub(super) fn live(&self, now: Timestamp) -> impl Iterator<Item = BanEntry> {
+        let live = self.live.iter().filter(move |live| live.ban.until > now);
+        live.map(move |live| {
+            let mut live = live.clone();
+            live.begin_by(now);
+            live.ban
+        })
+    }
+
+    /// The clock was set back behind something here.
+    fn is_ahead(&self, now: Timestamp) -> bool {
+        now.plus(SLACK) < self.newest
+    }
+
+    fn end_first(&mut self) {
+        if let Some((key, sentence)) = self.live.pop_first()
+            && sentence.counts
+        {
+            self.newest = self.newest.max(sentence.ban.until);
+            self.past.insert(key, sentence);
+        }
+    }
+
+    /// Notes when there is something to do next.
+    fn note(&mut self) {
+        let end = self.live.first_end();
+        let forgotten = self.past.first_end().map(|end| end.plus(MEMORY));
+        let due = end.into_iter().chain(forgotten).min();
+        self.due = due.unwrap_or(Timestamp::from_nanos(u64::MAX));
+    }
+}
+
+// === impl Sentence ===
+
+impl Sentence {
+    /// Lets a ban that begins later than the clock says begin now, as long as it was.
+    fn begin_by(&mut self, now: Timestamp) {
+        if now.plus(SLACK) < self.began {
+            let length = self.ban.until.since(self.began);
+            self.began = now;
+            self.ban.until = now.plus(length);
+        }
+    }
+
+    /// Lets a past ban that ended later than the clock says have ended now.
+    fn end_by(&mut self, now: Timestamp) {
+        if now.plus(SLACK) < self.ban.until {
+            self.ban.until = now;
+        }
+    }
+}

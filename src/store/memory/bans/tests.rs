@@ -1,0 +1,1 @@
+//! Who makes room, and what a clock may do.

@@ -1,0 +1,59 @@
+//! How a ban begins.
+
+use std::mem;
+use std::time::Duration;
+
+use super::{Found, Visit};
+use crate::limit::Reading;
+use crate::rules::plan::{Ban, Standing};
+use crate::store::BanEntry;
+use crate::store::memory::bans::Sentence;
+use crate::store::memory::{Held, SHOWN, Shard};
+
+impl Visit<'_> {
+    /// Bans the key, which is not banned. `None`: there is no room.
+    #[cold]
+    pub(super) fn ban(&self, shard: &Shard, held: &mut Held, reserved: &mut bool) -> Option<Found> {
+        let past = held.bans.past(self.hash);
+        if past.is_none() && !mem::take(reserved) && !self.memory.ban_room.take() {
+            return None;
+        }
+        let sentence = self.sentence(past.unwrap_or_default());
+        let until = sentence.ban.until;
+        held.bans.add(self.hash, sentence);
+        shard.publish(&held.bans);
+        let started = true;
+        Some(Found {
+            standing: Standing::Banned { until, started },
+            reading: Some(over(until.since(self.now))),
+            charged: false,
+        })
+    }
+
+    fn sentence(&self, past: u32) -> Sentence {
+        let counts = matches!(self.step.ban, Ban::Escalating(_));
+        let before = if counts { past } else { 0 };
+        let ban = BanEntry {
+            id: self.step.id,
+            key: self.key.get(..SHOWN).unwrap_or(self.key).into(),
+            until: self.now.plus(self.step.ban.length(before)),
+            offence: before.saturating_add(1),
+        };
+        Sentence {
+            ban,
+            began: self.now,
+            counts,
+        }
+    }
+}
+
+/// Nothing is left until the ban has ended.
+fn over(length: Duration) -> Reading {
+    Reading {
+        fits: false,
+        remaining: 0,
+        reset_after: length,
+        retry_after: Some(length),
+        wait: Duration::ZERO,
+    }
+}

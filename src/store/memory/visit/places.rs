@@ -1,0 +1,74 @@
+//! Places in flight: `concurrency`.
+//!
+//! A place is given back by who took it, so it is taken only where it can be: an entry of another
+//! slot belongs to a rule that was registered anew, and is left to it. A ban leaves the places as
+//! they are, since their requests are still in flight.
+
+use super::{Found, Visit};
+use crate::limit::State;
+use crate::rules::plan::Op;
+use crate::store::memory::bucket::{Entry, Kind};
+use crate::store::memory::table::Spot;
+use crate::store::memory::{Held, Shard, second};
+
+impl Visit<'_> {
+    /// Takes places.
+    pub(super) fn count_places(
+        &self,
+        shard: &Shard,
+        held: &mut Held,
+        reserved: &mut bool,
+    ) -> Option<Found> {
+        let spot = held.table.find(self.hash);
+        let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
+        if spot.is_some() && entry.slot != self.step.id.slot && self.op != Op::Peek {
+            let op = Op::Peek;
+            return Visit { op, ..*self }.count_places(shard, held, reserved);
+        }
+        let mut state = entry.state;
+        let outcome = self.operate(&mut state);
+        if self.may_ban() && !outcome.reading.fits {
+            return self.ban(shard, held, reserved);
+        }
+        if let Some(after) = &outcome.after {
+            let fill = self.step.limiter.level(after.remaining);
+            self.write_places(held, spot, state, fill);
+        }
+        Some(self.found(&outcome))
+    }
+
+    /// Gives places back.
+    pub(in crate::store::memory) fn give_back(&self) {
+        let shard = self.memory.shard(self.hash);
+        let held = &mut *shard.held.lock();
+        let Some(spot) = held.table.find(self.hash) else {
+            return;
+        };
+        let entry = held.table.entry(spot);
+        if entry.slot != self.step.id.slot || entry.kind != Kind::Places {
+            return;
+        }
+        let mut state = entry.state;
+        self.step.limiter.release(&mut state, self.step.cost);
+        let remaining = self.step.limiter.peek(&state, self.now, 0).remaining;
+        self.write_places(held, Some(spot), state, self.step.limiter.level(remaining));
+    }
+
+    fn write_places(&self, held: &mut Held, spot: Option<Spot>, state: State, fill: u8) {
+        let entry = Entry {
+            tag: self.hash.tag,
+            expires: u32::MAX,
+            state,
+            slot: self.step.id.slot,
+            fill,
+            kind: Kind::Places,
+        };
+        let empty = state == State::default();
+        match spot {
+            Some(spot) if empty => held.clear(spot, self.memory),
+            Some(spot) => held.put(spot, entry, self.memory),
+            None if empty => {}
+            None => held.insert(self.hash, entry, second(self.now), self.memory),
+        }
+    }
+}
