@@ -85,11 +85,13 @@ pub(super) struct Weak {
 
 impl Bucket {
     /// Where the entry with this tag is.
+    #[inline]
     pub(super) fn find(&self, tag: u64) -> Option<usize> {
         self.tags.iter().position(|found| *found == tag)
     }
 
     /// The numbers at `place`; none if they have expired.
+    #[inline]
     pub(super) fn state(&self, place: usize, second: u32) -> State {
         let live = self.expires.get(place).is_some_and(|end| *end > second);
         match self.states.get(place) {
@@ -111,19 +113,31 @@ impl Bucket {
     }
 
     /// Writes `entry` at `place`.
+    #[inline]
     pub(super) fn put(&mut self, place: usize, entry: Entry) {
-        set(&mut self.tags, place, entry.tag);
-        set(&mut self.expires, place, entry.expires);
-        set(&mut self.states, place, entry.state);
-        set(&mut self.slots, place, entry.slot);
-        set(&mut self.fills, place, entry.fill);
-        set(&mut self.kinds, place, entry.kind);
+        if let Some(tag) = self.tags.get_mut(place)
+            && let Some(expires) = self.expires.get_mut(place)
+            && let Some(state) = self.states.get_mut(place)
+            && let Some(slot) = self.slots.get_mut(place)
+            && let Some(fill) = self.fills.get_mut(place)
+            && let Some(kind) = self.kinds.get_mut(place)
+        {
+            *tag = entry.tag;
+            *expires = entry.expires;
+            *state = entry.state;
+            *slot = entry.slot;
+            *fill = entry.fill;
+            *kind = entry.kind;
+        }
     }
 
     /// Writes when the entry at `place` expires and how near its limit it is.
     pub(super) fn refresh(&mut self, place: usize, expires: u32, fill: u8) {
-        set(&mut self.expires, place, expires);
-        set(&mut self.fills, place, fill);
+        if let Some(end) = self.expires.get_mut(place)
+            && let Some(level) = self.fills.get_mut(place)
+        {
+            (*end, *level) = (expires, fill);
+        }
     }
 
     /// The kind of words at `place`.
@@ -161,12 +175,6 @@ impl Bucket {
 
 fn get<T: Copy + Default>(fields: &[T; PLACES], place: usize) -> T {
     fields.get(place).copied().unwrap_or_default()
-}
-
-fn set<T>(fields: &mut [T; PLACES], place: usize, value: T) {
-    if let Some(field) = fields.get_mut(place) {
-        *field = value;
-    }
 }
 
 // === impl Entry ===

@@ -15,7 +15,7 @@ use self::held::Held;
 use self::long::Budgets;
 use self::room::Room;
 use self::slots::{SHARED, Slots};
-use self::visit::{Found, Visit};
+use self::visit::Visit;
 use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;
@@ -99,14 +99,9 @@ impl Memory {
             if ended && !step.peek_after_end {
                 continue;
             }
-            let found = self.carry_out(step, plan.key(step), now, ended);
-            ended |= step.acts && step.ends_pass && found.standing != Standing::Within;
-            findings.push(Finding {
-                step: index,
-                standing: found.standing,
-                reading: found.reading,
-                charged: found.charged,
-            });
+            let finding = self.carry_out(index, step, plan.key(step), now, ended);
+            ended |= step.acts && step.ends_pass && finding.standing != Standing::Within;
+            findings.push(finding);
         }
         findings
     }
@@ -117,8 +112,9 @@ impl Memory {
             if let Some(step) = plan.steps.get(usize::from(finding.step))
                 && step.limiter.algorithm == Algorithm::Concurrency
             {
-                let now = Timestamp::default();
-                self.visit(step, step.op, plan.key(step), now).give_back();
+                let (key, now) = (plan.key(step), Timestamp::default());
+                self.visit(finding.step, step, step.op, key, now)
+                    .give_back();
             }
         }
     }
@@ -189,26 +185,50 @@ impl Memory {
     }
 
     /// One step; if `look`, nothing is changed by it.
-    fn carry_out(&self, step: &Step, key: &[u8], now: Timestamp, look: bool) -> Found {
-        if step.op == Op::Pass && self.ban_room.is_empty() {
-            return Found::NOTHING;
-        }
+    #[inline]
+    fn carry_out(
+        &self,
+        index: u16,
+        step: &Step,
+        key: &[u8],
+        now: Timestamp,
+        look: bool,
+    ) -> Finding {
         let op = match step.op {
-            Op::Always => return Found::ALWAYS,
             Op::Admit | Op::Charge if look => Op::Peek,
             op => op,
         };
-        self.visit(step, op, key, now).run()
+        let nothing = |standing| Finding {
+            step: index,
+            standing,
+            reading: None,
+            charged: false,
+        };
+        match op {
+            Op::Always => nothing(Standing::Over),
+            Op::Pass if self.ban_room.is_empty() => nothing(Standing::Within),
+            op => self.visit(index, step, op, key, now).run(),
+        }
     }
 
-    fn visit<'a>(&'a self, step: &'a Step, op: Op, key: &'a [u8], now: Timestamp) -> Visit<'a> {
+    #[inline]
+    fn visit<'a>(
+        &'a self,
+        index: u16,
+        step: &'a Step,
+        op: Op,
+        key: &'a [u8],
+        now: Timestamp,
+    ) -> Visit<'a> {
         Visit {
             memory: self,
+            index,
             step,
             op,
             key,
             hash: self.hasher.hash(step.id.identity, key),
             now,
+            second: second(now),
         }
     }
 

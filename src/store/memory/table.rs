@@ -52,6 +52,7 @@ impl Table {
     }
 
     /// Where the key's entry is, expired or not.
+    #[inline]
     pub(super) fn find(&self, key: KeyHash) -> Option<Spot> {
         key.buckets(self.buckets.len())
             .into_iter()
@@ -62,6 +63,7 @@ impl Table {
     }
 
     /// The numbers at `spot`; none if they have expired.
+    #[inline]
     pub(super) fn state(&self, spot: Spot, second: u32) -> State {
         let bucket = self.buckets.get(spot.bucket);
         bucket.map_or_else(State::default, |bucket| bucket.state(spot.place, second))
@@ -83,6 +85,14 @@ impl Table {
         };
         bucket.put(spot.place, entry);
         handle
+    }
+
+    /// Writes `entry` over that of the same key at `spot`, which has no handle.
+    #[inline]
+    pub(super) fn update(&mut self, spot: Spot, entry: Entry) {
+        if let Some(bucket) = self.buckets.get_mut(spot.bucket) {
+            bucket.put(spot.place, entry);
+        }
     }
 
     /// Writes when the entry at `spot` expires and how near its limit it is.

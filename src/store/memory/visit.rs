@@ -6,49 +6,47 @@ use super::bucket::{Entry, Kind};
 use super::counter::Count;
 use super::hash::KeyHash;
 use super::table::Spot;
-use super::{Held, Memory, Shard, second};
+use super::{Held, Memory, Shard};
 use crate::clock::Timestamp;
 use crate::limit::{Algorithm, Reading, Shape, State};
-use crate::rules::plan::{Op, Standing, Step};
+use crate::rules::plan::{Finding, Op, Standing, Step};
 
 mod ban;
 mod long;
 mod places;
 
 /// A step, its key and its moment.
+#[derive(Clone, Copy)]
 pub(super) struct Visit<'a> {
     pub(super) memory: &'a Memory,
+    /// The step's place in the plan.
+    pub(super) index: u16,
     pub(super) step: &'a Step,
     /// What to do, which is less than the step says after the pass has ended.
     pub(super) op: Op,
     pub(super) key: &'a [u8],
     pub(super) hash: KeyHash,
     pub(super) now: Timestamp,
+    /// The second that `now` lies in.
+    pub(super) second: u32,
 }
 
-/// What a step found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) standing: Standing,
-    pub(super) reading: Option<Reading>,
-    pub(super) charged: bool,
-}
-
-/// What an operation did to a counter.
-struct Outcome {
-    /// What is told.
-    reading: Reading,
-    /// How the counter stands after the charge.
-    after: Option<Reading>,
-    /// The cost was taken.
-    charged: bool,
+/// What follows from a reading.
+enum Fate {
+    /// The key is banned.
+    Ban,
+    /// The cost was charged; how the counter stands now.
+    Charged(Reading),
+    /// Nothing was taken.
+    Kept,
 }
 
 // === impl Visit ===
 
 impl Visit<'_> {
     /// Carries the step out.
-    pub(super) fn run(&self) -> Found {
+    #[inline]
+    pub(super) fn run(&self) -> Finding {
         let found = self.attempt(&mut false);
         found.unwrap_or_else(|| self.run_with_room())
     }
@@ -56,7 +54,7 @@ impl Visit<'_> {
     /// Carries the step out after room for a ban was made. That is done while no lock is held,
     /// because the ban that ends first is often in another shard.
     #[cold]
-    fn run_with_room(&self) -> Found {
+    fn run_with_room(&self) -> Finding {
         loop {
             let mut reserved = self.memory.free_ban(self.now);
             if !reserved {
@@ -75,15 +73,18 @@ impl Visit<'_> {
 
     /// `None`: a ban must start, but there is no room; nothing was changed. A place that was
     /// `reserved` is used first.
-    fn attempt(&self, reserved: &mut bool) -> Option<Found> {
+    fn attempt(&self, reserved: &mut bool) -> Option<Finding> {
         let shard = self.memory.shard(self.hash);
         let held = &mut *shard.held.lock();
         if let Some(until) = self.banned(shard, held) {
-            return Some(Found::banned(until));
+            let started = false;
+            return Some(self.found(Standing::Banned { until, started }));
+        }
+        if self.op == Op::Pass {
+            return Some(self.found(Standing::Within));
         }
         let limiter = &self.step.limiter;
         match limiter.shape() {
-            _ if self.op == Op::Pass => Some(Found::NOTHING),
             Shape::Words if limiter.algorithm == Algorithm::Concurrency => {
                 self.count_places(shard, held, reserved)
             }
@@ -92,6 +93,7 @@ impl Visit<'_> {
         }
     }
 
+    #[inline]
     fn banned(&self, shard: &Shard, held: &mut Held) -> Option<Timestamp> {
         if held.bans.is_empty() {
             return None;
@@ -103,67 +105,126 @@ impl Visit<'_> {
         held.bans.until(self.hash)
     }
 
-    fn count(&self, shard: &Shard, held: &mut Held, reserved: &mut bool) -> Option<Found> {
+    #[inline]
+    fn count(&self, shard: &Shard, held: &mut Held, reserved: &mut bool) -> Option<Finding> {
         let spot = held.table.find(self.hash);
-        let second = second(self.now);
-        let kept = spot.map_or_else(State::default, |spot| held.table.state(spot, second));
-        let mut state = kept;
-        let outcome = self.operate(&mut state);
-        if self.may_ban() && !outcome.reading.fits {
-            let found = self.ban(shard, held, reserved)?;
-            held.clear_some(spot, self.memory);
-            return Some(found);
+        let kept = |spot| held.table.state(spot, self.second);
+        let mut state = spot.map_or_else(State::default, kept);
+        let reading = self.operate(&mut state);
+        if !reading.fits {
+            return self.refuse(shard, held, spot, state, reading, reserved);
         }
-        if let Some(after) = &outcome.after {
-            self.write(held, spot, state, after);
-        } else if state != kept {
-            self.write(held, spot, state, &outcome.reading);
+        if self.counts() {
+            match spot {
+                Some(spot) => held.table.update(spot, self.entry(state, &reading)),
+                None => self.insert(held, state, &reading),
+            }
         }
-        Some(self.found(&outcome))
+        Some(self.told(reading, self.counts()))
     }
 
-    fn operate(&self, counter: &mut impl Count) -> Outcome {
+    /// `state` is as the operation left it.
+    #[inline(never)]
+    fn refuse(
+        &self,
+        shard: &Shard,
+        held: &mut Held,
+        spot: Option<Spot>,
+        mut state: State,
+        reading: Reading,
+        reserved: &mut bool,
+    ) -> Option<Finding> {
+        match self.fate(&mut state, &reading) {
+            Fate::Ban => {
+                let found = self.ban(shard, held, reserved)?;
+                held.clear_some(spot, self.memory);
+                Some(found)
+            }
+            Fate::Charged(after) => {
+                self.write(held, spot, state, &after);
+                Some(self.told(reading, true))
+            }
+            Fate::Kept => {
+                // The operation may have moved it to the time of a clock that was set back.
+                if spot.is_some() {
+                    self.write(held, spot, state, &reading);
+                }
+                Some(self.told(reading, false))
+            }
+        }
+    }
+
+    #[inline]
+    fn operate(&self, counter: &mut impl Count) -> Reading {
         let (limiter, cost) = (&self.step.limiter, self.step.cost);
-        let reading = match self.op {
+        match self.op {
             Op::Admit => counter.admit(limiter, self.now, cost),
             Op::Charge => counter.charge(limiter, self.now, cost),
             Op::Peek | Op::Pass | Op::Always => counter.peek(limiter, self.now, cost),
-        };
+        }
+    }
+
+    /// What follows from `reading`, which [`Visit::operate`] gave.
+    fn fate(&self, counter: &mut impl Count, reading: &Reading) -> Fate {
+        if self.may_ban() && !reading.fits {
+            return Fate::Ban;
+        }
         if self.op == Op::Charge || (self.op == Op::Admit && reading.fits) {
-            return Outcome::charged(reading, reading);
+            return Fate::Charged(*reading);
         }
-        if self.waits(&reading) {
-            return Outcome::charged(reading, counter.charge(limiter, self.now, cost));
+        if self.waits(reading) {
+            let (limiter, cost) = (&self.step.limiter, self.step.cost);
+            return Fate::Charged(counter.charge(limiter, self.now, cost));
         }
-        Outcome::kept(reading)
+        Fate::Kept
     }
 
     /// Does not fit, but is charged all the same because it will wait.
     fn waits(&self, reading: &Reading) -> bool {
         let patience = self.step.patience;
         let soon = |wait: Duration| wait <= patience;
-        let may = self.op == Op::Admit && !patience.is_zero() && self.step.ban.is_never();
+        let may = self.op == Op::Admit && !patience.is_zero();
         may && reading.retry_after.is_some_and(soon)
     }
 
     /// What does not fit bans the key.
+    #[inline]
     fn may_ban(&self) -> bool {
-        matches!(self.op, Op::Admit | Op::Charge) && !self.step.ban.is_never()
+        self.counts() && !self.step.ban.is_never()
     }
 
-    fn found(&self, outcome: &Outcome) -> Found {
-        Found {
-            standing: self.standing(&outcome.reading),
-            reading: Some(outcome.reading),
-            charged: outcome.charged,
+    /// What fits is charged.
+    #[inline]
+    fn counts(&self) -> bool {
+        matches!(self.op, Op::Admit | Op::Charge)
+    }
+
+    #[inline]
+    fn told(&self, reading: Reading, charged: bool) -> Finding {
+        Finding {
+            reading: Some(reading),
+            charged,
+            ..self.found(self.standing(&reading))
+        }
+    }
+
+    /// What is found without a look at a counter.
+    #[inline]
+    pub(super) fn found(&self, standing: Standing) -> Finding {
+        Finding {
+            step: self.index,
+            standing,
+            reading: None,
+            charged: false,
         }
     }
 
     /// A key with a ban rule is only acted on while it is banned; that it is full matters to
     /// those who count it.
+    #[inline]
     fn standing(&self, reading: &Reading) -> Standing {
-        let counts = self.step.ban.is_never() || self.step.op != Op::Peek;
-        if reading.fits || !counts {
+        let matters = || self.step.ban.is_never() || self.step.op != Op::Peek;
+        if reading.fits || !matters() {
             Standing::Within
         } else {
             Standing::Over
@@ -171,77 +232,58 @@ impl Visit<'_> {
     }
 
     fn write(&self, held: &mut Held, spot: Option<Spot>, state: State, after: &Reading) {
-        let entry = self.entry(held, state, after);
-        if let Some(spot) = spot {
-            held.put(spot, entry, self.memory);
-        } else if !after.reset_after.is_zero() {
-            held.insert(self.hash, entry, second(self.now), self.memory);
+        let Some(spot) = spot else {
+            return self.insert(held, state, after);
+        };
+        let entry = self.entry(state, after);
+        held.table.allow(entry.expires.saturating_sub(self.second));
+        held.put(spot, entry, self.memory);
+    }
+
+    /// Writes a new entry, if there is something to write.
+    #[inline(never)]
+    fn insert(&self, held: &mut Held, state: State, after: &Reading) {
+        if !after.reset_after.is_zero() {
+            let entry = self.entry(state, after);
+            held.table.allow(self.lifetime());
+            held.table.allow(entry.expires.saturating_sub(self.second));
+            held.insert(self.hash, entry, self.second, self.memory);
         }
     }
 
-    fn entry(&self, held: &mut Held, state: State, after: &Reading) -> Entry {
-        let expires = next_second(self.now.plus(after.reset_after));
-        held.table.allow(expires.saturating_sub(second(self.now)));
+    #[inline]
+    fn entry(&self, state: State, after: &Reading) -> Entry {
         Entry {
             tag: self.hash.tag,
-            expires,
+            expires: self.end(after.reset_after),
             state,
             slot: self.step.id.slot,
-            fill: self.step.limiter.level(after.remaining),
+            fill: self.fill(after),
             kind: Kind::Words,
         }
     }
-}
 
-// === impl Outcome ===
-
-impl Outcome {
-    fn charged(reading: Reading, after: Reading) -> Self {
-        let (after, charged) = (Some(after), true);
-        Self {
-            reading,
-            after,
-            charged,
-        }
+    /// How many seconds an entry lasts at the most while nothing is charged past the limit.
+    fn lifetime(&self) -> u32 {
+        let limiter = &self.step.limiter;
+        let periods = limiter.capacity().div_ceil(limiter.limit.max(1)) + 2;
+        let periods = u32::try_from(periods).unwrap_or(u32::MAX);
+        let longest = limiter.period.saturating_mul(periods).as_secs();
+        u32::try_from(longest).unwrap_or(u32::MAX)
     }
 
-    fn kept(reading: Reading) -> Self {
-        let (after, charged) = (None, false);
-        Self {
-            reading,
-            after,
-            charged,
-        }
+    #[inline]
+    fn fill(&self, after: &Reading) -> u8 {
+        self.step.limiter.level(after.remaining)
     }
-}
 
-// === impl Found ===
-
-impl Found {
-    /// Nothing stands against the request, and no counter was looked at.
-    pub(super) const NOTHING: Found = Found {
-        standing: Standing::Within,
-        reading: None,
-        charged: false,
-    };
-
-    /// The rule acts on whatever matches.
-    pub(super) const ALWAYS: Found = Found {
-        standing: Standing::Over,
-        ..Found::NOTHING
-    };
-
-    /// Banned, since before.
-    fn banned(until: Timestamp) -> Self {
-        let started = false;
-        Found {
-            standing: Standing::Banned { until, started },
-            ..Found::NOTHING
-        }
+    /// The first second that does not begin before `wait` has passed.
+    #[inline]
+    fn end(&self, wait: Duration) -> u32 {
+        let begun = self.now.as_nanos() - u64::from(self.second) * 1_000_000_000;
+        let nanos = begun + u64::from(wait.subsec_nanos());
+        let started = u64::from(nanos > 0) + u64::from(nanos > 1_000_000_000);
+        let secs = (u64::from(self.second) + started).saturating_add(wait.as_secs());
+        u32::try_from(secs).unwrap_or(u32::MAX)
     }
-}
-
-/// The first second that does not begin before `time`.
-fn next_second(time: Timestamp) -> u32 {
-    u32::try_from(time.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX)
 }

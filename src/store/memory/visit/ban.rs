@@ -3,9 +3,9 @@
 use std::mem;
 use std::time::Duration;
 
-use super::{Found, Visit};
+use super::Visit;
 use crate::limit::Reading;
-use crate::rules::plan::{Ban, Standing};
+use crate::rules::plan::{Ban, Finding, Standing};
 use crate::store::BanEntry;
 use crate::store::memory::bans::Sentence;
 use crate::store::memory::{Held, SHOWN, Shard};
@@ -13,7 +13,12 @@ use crate::store::memory::{Held, SHOWN, Shard};
 impl Visit<'_> {
     /// Bans the key, which is not banned. `None`: there is no room.
     #[cold]
-    pub(super) fn ban(&self, shard: &Shard, held: &mut Held, reserved: &mut bool) -> Option<Found> {
+    pub(super) fn ban(
+        &self,
+        shard: &Shard,
+        held: &mut Held,
+        reserved: &mut bool,
+    ) -> Option<Finding> {
         let past = held.bans.past(self.hash);
         if past.is_none() && !mem::take(reserved) && !self.memory.ban_room.take() {
             return None;
@@ -23,10 +28,9 @@ impl Visit<'_> {
         held.bans.add(self.hash, sentence);
         shard.publish(&held.bans);
         let started = true;
-        Some(Found {
-            standing: Standing::Banned { until, started },
+        Some(Finding {
             reading: Some(over(until.since(self.now))),
-            charged: false,
+            ..self.found(Standing::Banned { until, started })
         })
     }
 

@@ -1,13 +1,13 @@
 //! Steps whose counter is a log or sub-windows.
 
-use super::{Found, Outcome, Visit};
+use super::{Fate, Visit};
 use crate::limit::{Reading, Shape, State};
-use crate::rules::plan::Op;
+use crate::rules::plan::{Finding, Op};
 use crate::store::memory::bucket::{Entry, Kind};
 use crate::store::memory::counter::{Count, Counter};
 use crate::store::memory::long::Long;
 use crate::store::memory::table::Spot;
-use crate::store::memory::{Held, Shard, second};
+use crate::store::memory::{Held, Shard};
 
 /// A counter while it is worked on.
 struct Open {
@@ -27,20 +27,24 @@ impl Visit<'_> {
         shard: &Shard,
         held: &mut Held,
         reserved: &mut bool,
-    ) -> Option<Found> {
+    ) -> Option<Finding> {
         let mut open = self.open(held);
         if self.may_ban() {
             let (spot, reading) = (open.spot, self.look(&mut open));
             if !reading.fits {
-                self.close(held, open, &Outcome::kept(reading));
+                self.close(held, open, &reading, false);
                 let found = self.ban(shard, held, reserved)?;
                 held.clear_some(spot, self.memory);
                 return Some(found);
             }
         }
-        let outcome = self.operate(&mut open.counter);
-        self.close(held, open, &outcome);
-        Some(self.found(&outcome))
+        let reading = self.operate(&mut open.counter);
+        let (after, charged) = match self.fate(&mut open.counter, &reading) {
+            Fate::Charged(after) => (after, true),
+            Fate::Kept | Fate::Ban => (reading, false),
+        };
+        self.close(held, open, &after, charged);
+        Some(self.told(reading, charged))
     }
 
     fn look(&self, open: &mut Open) -> Reading {
@@ -51,7 +55,7 @@ impl Visit<'_> {
     fn open(&self, held: &mut Held) -> Open {
         let spot = held.table.find(self.hash);
         let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
-        if entry.expires <= second(self.now) {
+        if entry.expires <= self.second {
             if self.op != Op::Peek {
                 held.clear_some(spot, self.memory);
             }
@@ -79,17 +83,16 @@ impl Visit<'_> {
             return Counter::new(Shape::Words, limiter);
         }
         if budgets.shape(wanted) != wanted {
-            held.sweep(self.hash.tag, second(self.now), self.memory);
+            held.sweep(self.hash.tag, self.second, self.memory);
         }
         Counter::new(budgets.shape(wanted), limiter)
     }
 
     /// Keeps what was counted. A new counter to which nothing was charged is dropped.
-    fn close(&self, held: &mut Held, open: Open, outcome: &Outcome) {
-        if open.spot.is_none() && !outcome.charged {
+    fn close(&self, held: &mut Held, open: Open, after: &Reading, charged: bool) {
+        if open.spot.is_none() && !charged {
             return;
         }
-        let after = outcome.after.as_ref().unwrap_or(&outcome.reading);
         match self.fit(held, open.counter, open.paid) {
             Counter::Words(state) => self.write(held, open.spot, state, after),
             Counter::Long(long) => self.write_long(held, open.spot, open.handle, long, after),
@@ -104,7 +107,8 @@ impl Visit<'_> {
         long: Box<Long>,
         after: &Reading,
     ) {
-        let entry = self.entry(held, State::default(), after);
+        let entry = self.entry(State::default(), after);
+        held.table.allow(entry.expires.saturating_sub(self.second));
         if let (Some(spot), Some(handle)) = (spot, handle) {
             held.slab.restore(handle, long);
             held.table.refresh(spot, entry.expires, entry.fill);
@@ -117,7 +121,7 @@ impl Visit<'_> {
         };
         match spot {
             Some(spot) => held.put(spot, entry, self.memory),
-            None => held.insert(self.hash, entry, second(self.now), self.memory),
+            None => held.insert(self.hash, entry, self.second, self.memory),
         }
     }
 
@@ -131,7 +135,7 @@ impl Visit<'_> {
         let more = long.bytes().saturating_sub(paid);
         budget.give(paid.saturating_sub(long.bytes()));
         let pay = || budget.take_many(more);
-        let sweep = |held: &mut Held| held.sweep(self.hash.tag, second(self.now), self.memory);
+        let sweep = |held: &mut Held| held.sweep(self.hash.tag, self.second, self.memory);
         if pay() || (sweep(held) && pay()) {
             return Counter::Long(long);
         }

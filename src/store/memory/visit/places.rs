@@ -4,12 +4,12 @@
 //! slot belongs to a rule that was registered anew, and is left to it. A ban leaves the places as
 //! they are, since their requests are still in flight.
 
-use super::{Found, Visit};
+use super::{Fate, Visit};
 use crate::limit::State;
-use crate::rules::plan::Op;
+use crate::rules::plan::{Finding, Op};
 use crate::store::memory::bucket::{Entry, Kind};
 use crate::store::memory::table::Spot;
-use crate::store::memory::{Held, Shard, second};
+use crate::store::memory::{Held, Shard};
 
 impl Visit<'_> {
     /// Takes places.
@@ -18,7 +18,7 @@ impl Visit<'_> {
         shard: &Shard,
         held: &mut Held,
         reserved: &mut bool,
-    ) -> Option<Found> {
+    ) -> Option<Finding> {
         let spot = held.table.find(self.hash);
         let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
         if spot.is_some() && entry.slot != self.step.id.slot && self.op != Op::Peek {
@@ -26,15 +26,16 @@ impl Visit<'_> {
             return Visit { op, ..*self }.count_places(shard, held, reserved);
         }
         let mut state = entry.state;
-        let outcome = self.operate(&mut state);
-        if self.may_ban() && !outcome.reading.fits {
-            return self.ban(shard, held, reserved);
+        let reading = self.operate(&mut state);
+        match self.fate(&mut state, &reading) {
+            Fate::Ban => self.ban(shard, held, reserved),
+            Fate::Charged(after) => {
+                let fill = self.step.limiter.level(after.remaining);
+                self.write_places(held, spot, state, fill);
+                Some(self.told(reading, true))
+            }
+            Fate::Kept => Some(self.told(reading, false)),
         }
-        if let Some(after) = &outcome.after {
-            let fill = self.step.limiter.level(after.remaining);
-            self.write_places(held, spot, state, fill);
-        }
-        Some(self.found(&outcome))
     }
 
     /// Gives places back.
@@ -68,7 +69,7 @@ impl Visit<'_> {
             Some(spot) if empty => held.clear(spot, self.memory),
             Some(spot) => held.put(spot, entry, self.memory),
             None if empty => {}
-            None => held.insert(self.hash, entry, second(self.now), self.memory),
+            None => held.insert(self.hash, entry, self.second, self.memory),
         }
     }
 }
