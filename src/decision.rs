@@ -39,6 +39,8 @@ pub struct Decision {
     pub hold: Duration,
     /// The first rule in whose queue the request waits. If it cannot be held, that rule acts.
     pub queued: Option<RuleIndex>,
+    /// From the decision until a retry of a blocked request is admitted; `None`: no wait helps.
+    pub refused_for: Option<Duration>,
     /// The rules that the origin is told of, in rule order.
     pub tags: Vec<RuleIndex>,
     /// The rule that the log names: the one that stopped the request or let it pass, else the
@@ -75,7 +77,8 @@ pub enum Verdict {
     Block {
         /// The rule whose answer it is.
         rule: RuleIndex,
-        /// Whole seconds until a retry is admitted; `None`: no wait would help.
+        /// Whole seconds until a retry is admitted, from the end of the hold; `None`: no wait
+        /// would help.
         retry_after: Option<u64>,
     },
     /// The gateway answers like the origin would.

@@ -1,9 +1,11 @@
 //! What makes a refusal's wait exact: rules before the one that refused have charged this request,
 //! and may have no room for the next one.
 
+use super::quota::rest;
 use super::{Findings, Op, Plan, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
+use crate::limit::Algorithm;
 
 // === impl RuleSet ===
 
@@ -23,7 +25,10 @@ impl RuleSet {
             let step = plan.steps.get(usize::from(finding.step))?;
             let charged = step.op == Op::Admit && finding.standing == Standing::Within;
             let is_full = finding.reading?.remaining < step.cost;
-            (step.rule < rule && step.peek_after_end && charged && is_full).then_some(step)
+            // A refused request gives its place back.
+            let keeps = step.limiter.algorithm != Algorithm::Concurrency;
+            let counts = step.rule < rule && step.peek_after_end && charged && keeps;
+            (counts && is_full).then_some(step)
         });
         let mut steps: Vec<Step> = full.cloned().collect();
         let first = steps.first()?.clone();
@@ -36,8 +41,9 @@ impl RuleSet {
 
     /// Takes in what a store found for [`RuleSet::look_again`]: the longest wait counts.
     pub fn lengthen(&self, decision: &mut Decision, found: &Findings, now: Timestamp) {
-        for finding in found.iter().filter(|finding| finding.step > 0) {
-            decision.lengthen(finding, now);
+        let again = found.iter().filter(|finding| finding.step > 0);
+        for finding in again.filter(|finding| finding.standing != Standing::Within) {
+            decision.lengthen(rest(finding, now));
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::quota::rest;
 use super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
-use crate::decision::{Action, Credit, Decision, Event, Mark, Quota, RuleIndex, Verdict};
+use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
 
 // === impl RuleSet ===
 
@@ -17,6 +18,7 @@ impl RuleSet {
             ..Decision::default()
         };
         let mut ended = false;
+        let mut candidate = None;
         for finding in findings {
             let Some(step) = plan.steps.get(usize::from(finding.step)) else {
                 continue;
@@ -24,9 +26,12 @@ impl RuleSet {
             let Some(rule) = self.get(step.rule) else {
                 continue;
             };
-            if ended {
-                decision.lengthen(finding, now);
+            if step.candidate {
+                candidate = Some(acted(step, finding));
+            } else if ended {
+                decision.take_after_end(plan, rule, (step, finding), now);
             } else {
+                decision.compare(step, finding, candidate.take());
                 ended = decision.take(rule, step, finding, now);
             }
         }
@@ -36,15 +41,10 @@ impl RuleSet {
     /// Takes in the rules that count the response: what a client is told of them is what was
     /// known when the request came.
     pub fn settled(&self, decision: &mut Decision, settled: &Plan) {
-        for step in &settled.steps {
+        for step in settled.steps.iter().filter(|step| !step.candidate) {
             decision.mark(step);
         }
-        let counted = |rule| settled.steps.iter().any(|step| step.rule == rule);
-        let tentative = std::mem::take(&mut decision.tentative);
-        decision
-            .quotas
-            .extend(tentative.into_iter().filter(|quota| counted(quota.rule)));
-        decision.quotas.sort_by_key(|quota| quota.rule);
+        decision.tell_settled(settled);
     }
 }
 
@@ -54,9 +54,9 @@ impl Decision {
     /// Takes in one rule's finding; `true`: the pass ends here.
     fn take(&mut self, rule: &Rule, step: &Step, finding: &Finding, now: Timestamp) -> bool {
         self.mark(step);
-        let acted = step.acts && finding.standing != Standing::Within;
-        self.tell(rule, step, finding, acted, now);
-        if !acted {
+        self.tell(rule, step, finding, now);
+        if !acted(step, finding) {
+            self.queue(rule, step, finding);
             return false;
         }
         let event = match rule.dry_run {
@@ -76,7 +76,39 @@ impl Decision {
             self.credit.get_or_insert(credit);
             return false;
         }
-        self.act(credit, finding, now)
+        let ends = self.act(credit);
+        self.hold_for(rule, finding, now);
+        ends
+    }
+
+    /// A rule that is only looked at: how long it would refuse, or what it would tell.
+    fn take_after_end(
+        &mut self,
+        plan: &Plan,
+        rule: &Rule,
+        (step, finding): (&Step, &Finding),
+        now: Timestamp,
+    ) {
+        match self.verdict {
+            Verdict::Block { .. } if acted(step, finding) && !plan.is_cut_before(finding) => {
+                self.lengthen(rest(finding, now));
+            }
+            Verdict::Shadow { .. } => self.tell_unreached(rule, step, finding, now),
+            _ => {}
+        }
+    }
+
+    /// Notes where a rule and its candidate differ.
+    fn compare(&mut self, step: &Step, finding: &Finding, candidate: Option<bool>) {
+        let event = match (acted(step, finding), candidate) {
+            (false, Some(true)) => Event::CandidateActs,
+            (true, Some(false)) => Event::CandidatePasses,
+            _ => return,
+        };
+        self.marks.push(Mark {
+            rule: step.rule,
+            event,
+        });
     }
 
     fn mark(&mut self, step: &Step) {
@@ -95,80 +127,69 @@ impl Decision {
         }
     }
 
-    fn tell(&mut self, rule: &Rule, step: &Step, finding: &Finding, acted: bool, now: Timestamp) {
-        if !rule.tells() || step.op == Op::Always {
-            return;
-        }
-        let Some(quota) = quota(step.rule, finding, acted, now) else {
-            return;
-        };
-        if acted || matches!(step.op, Op::Admit | Op::Charge) {
-            self.quotas.push(quota);
-        } else if rule.counts_response() {
-            self.tentative.push(quota);
-        }
-    }
-
-    fn act(&mut self, credit: Credit, finding: &Finding, now: Timestamp) -> bool {
+    /// What an action makes of the request; `true`: the pass ends here.
+    pub(super) fn act(&mut self, credit: Credit) -> bool {
         let rule = credit.rule;
         match credit.action {
-            Action::Delay | Action::Tag | Action::Log => {
-                self.credit.get_or_insert(credit);
-                return false;
+            Action::Delay | Action::Log => {}
+            Action::Tag => self.tags.push(rule),
+            Action::Allow => {
+                self.verdict = Verdict::Forward;
+                // The rule itself was reached: it still counts the answer.
+                self.settle_before = Some(RuleIndex(rule.0.saturating_add(1)));
             }
-            // The rule itself was reached: it still counts the answer.
-            Action::Allow => self.settle_before = Some(RuleIndex(rule.0.saturating_add(1))),
             Action::Shadow => self.verdict = Verdict::Shadow { rule },
             Action::Divert => self.verdict = Verdict::Divert { rule },
             Action::Close => self.verdict = Verdict::Close { rule },
             Action::Block | Action::Tarpit => {
-                let retry_after = wait(finding, now);
+                let retry_after = None;
                 self.verdict = Verdict::Block { rule, retry_after };
             }
         }
-        self.credit = Some(credit);
-        true
+        match credit.action.is_terminal() {
+            true => self.credit = Some(credit),
+            false => _ = self.credit.get_or_insert(credit),
+        }
+        credit.action.is_terminal()
+    }
+
+    /// How long an action holds the request, or keeps its client away. One that stops it leaves
+    /// nothing else to wait for.
+    fn hold_for(&mut self, rule: &Rule, finding: &Finding, now: Timestamp) {
+        match rule.action {
+            Action::Delay => self.delay(rule, finding, now),
+            Action::Close => self.drop_waits(),
+            Action::Block | Action::Tarpit => {
+                self.drop_waits();
+                if rule.action == Action::Tarpit {
+                    self.hold = rule.max_delay;
+                }
+                self.refuse_for(rest(finding, now));
+            }
+            Action::Shadow | Action::Divert | Action::Tag | Action::Log | Action::Allow => {}
+        }
     }
 
     /// Another rule that would refuse too: the longest wait counts, and none if no wait helps.
-    pub(super) fn lengthen(&mut self, finding: &Finding, now: Timestamp) {
-        if finding.standing == Standing::Within {
-            return;
-        }
-        if let Verdict::Block { retry_after, .. } = &mut self.verdict {
-            let other = wait(finding, now);
-            *retry_after = retry_after.zip(other).map(|(one, other)| one.max(other));
-        }
+    pub(super) fn lengthen(&mut self, wait: Option<Duration>) {
+        let both = self.refused_for.zip(wait);
+        self.refuse_for(both.map(|(one, other)| one.max(other)));
     }
 }
 
-fn quota(rule: RuleIndex, finding: &Finding, acted: bool, now: Timestamp) -> Option<Quota> {
-    let (remaining, reset) = match (finding.standing, finding.reading) {
-        (Standing::Banned { until, .. }, _) => (0, until.since(now)),
-        (_, Some(reading)) if acted => (reading.remaining, reading.retry_after.unwrap_or_default()),
-        (_, Some(reading)) => (reading.remaining, reading.reset_after),
-        (_, None) => return None,
-    };
-    Some(Quota {
-        rule,
-        remaining,
-        reset: match acted {
-            true => whole_seconds(reset).max(1),
-            false => whole_seconds(reset),
-        },
-    })
+// === impl Plan ===
+
+impl Plan {
+    /// Whether a request that comes again would not get as far as this finding's rule, however
+    /// long it waits.
+    fn is_cut_before(&self, finding: &Finding) -> bool {
+        let before = self.steps.iter().take(usize::from(finding.step));
+        let cuts = |step: &Step| step.op == Op::Always && step.ends_pass;
+        before.filter(|step| step.acts).any(cuts)
+    }
 }
 
-/// Whole seconds until a retry is admitted; `None`: waiting does not help.
-fn wait(finding: &Finding, now: Timestamp) -> Option<u64> {
-    let wait = match finding.standing {
-        Standing::Banned { until, .. } => until.since(now),
-        Standing::Over => finding.reading?.retry_after?,
-        Standing::Within => return None,
-    };
-    Some(whole_seconds(wait).max(1))
-}
-
-fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+/// Whether the rule acts on the request, or would.
+pub(super) fn acted(step: &Step, finding: &Finding) -> bool {
+    step.acts && finding.standing != Standing::Within
 }

@@ -5,11 +5,16 @@
 //! found. Live traffic and every tool go through the same functions.
 
 mod again;
+mod cost;
 mod decide;
+mod hold;
 mod index;
+mod jitter;
 pub mod key;
 pub mod plan;
 mod planner;
+mod pretend;
+mod quota;
 #[cfg(test)]
 mod tests;
 pub mod trace;
@@ -112,6 +117,8 @@ pub enum HeaderStyle {
 pub struct RuleSet {
     rules: Vec<Rule>,
     counts_responses: bool,
+    /// The first rule that answers in the origin's place.
+    first_shadow: Option<RuleIndex>,
     /// Which rules a request is asked about; `None`: all.
     planning: Option<Index>,
     /// Which rules an answer is asked about; `None`: all.
@@ -144,13 +151,24 @@ impl Rule {
         }
     }
 
-    /// Whether what it counts is known only once there is a response. A rule without a limit
-    /// counts nothing.
+    /// Whether what it counts, or how much, is known only once there is a response. A rule without
+    /// a limit counts nothing.
     pub fn counts_response(&self) -> bool {
-        match &self.scope {
+        let reads = match &self.scope {
             Scope::Same(_) => false,
-            Scope::Separate { count, .. } => self.limiter.is_some() && count.reads_response(),
-        }
+            Scope::Separate { count, .. } => count.reads_response(),
+        };
+        self.limiter.is_some() && (reads || self.cost.reads_response())
+    }
+
+    /// Whether those that it stops are told to come back later.
+    pub fn refuses(&self) -> bool {
+        matches!(self.action, Action::Block | Action::Tarpit) && !self.dry_run
+    }
+
+    /// Whether every key has the same limit, and nothing is tried beside it.
+    fn is_plain(&self) -> bool {
+        self.jitter.0 == 0 && self.candidate.is_none()
     }
 
     /// Whether a client may learn of this rule from headers.
@@ -189,6 +207,7 @@ impl RuleSet {
         let planning = many.then(|| index(Phase::Request, needs::to_plan));
         Self {
             counts_responses: rules.iter().any(Rule::counts_response),
+            first_shadow: (0..).map(RuleIndex).zip(&rules).find_map(shadows),
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle)),
             rules,
@@ -205,9 +224,11 @@ impl RuleSet {
         self.rules.get(usize::from(index.0))
     }
 
-    /// Whose counters these rules use.
+    /// Whose counters these rules and their candidates use.
     pub fn identities(&self) -> Vec<u64> {
-        self.rules.iter().map(|rule| rule.id.identity).collect()
+        let candidate = |rule: &Rule| rule.candidate.map(|candidate| candidate.id.identity);
+        let both = |rule: &Rule| [Some(rule.id.identity), candidate(rule)];
+        self.rules.iter().flat_map(both).flatten().collect()
     }
 
     /// Whether any rule wants to see responses.
@@ -224,4 +245,8 @@ impl RuleSet {
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
+}
+
+fn shadows((index, rule): (RuleIndex, &Rule)) -> Option<RuleIndex> {
+    (rule.action == Action::Shadow && !rule.dry_run).then_some(index)
 }

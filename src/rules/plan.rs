@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
-use crate::limit::{Limiter, Reading};
+use crate::limit::{Algorithm, Limiter, Reading};
 
 /// What a store must do for one request, in one go.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,8 @@ pub struct Step {
     /// Acting on this request ends the pass: later steps are not carried out, except that those
     /// marked [`Step::peek_after_end`] are looked at.
     pub ends_pass: bool,
-    /// A later step that is looked at after the pass has ended, because its wait may be longer.
+    /// A later step that is looked at after the pass has ended: its wait may be longer, or a
+    /// client is told of it as if the request had been forwarded.
     pub peek_after_end: bool,
 }
 
@@ -153,6 +154,15 @@ impl From<Duration> for Ban {
 // === impl Plan ===
 
 impl Plan {
+    /// The findings of steps that took a place among those in flight, to be given back when the
+    /// request ends, or at once if it is stopped.
+    pub fn places<'a>(&'a self, findings: &'a Findings) -> impl Iterator<Item = &'a Finding> {
+        let counts = |step: &Step| step.limiter.algorithm == Algorithm::Concurrency;
+        let step = |finding: &Finding| self.steps.get(usize::from(finding.step));
+        let taken = findings.iter().filter(|finding| finding.charged);
+        taken.filter(move |finding| step(finding).is_some_and(counts))
+    }
+
     /// The key bytes of `step`.
     pub fn key(&self, step: &Step) -> &[u8] {
         self.keys

@@ -3,17 +3,28 @@
 use std::time::Duration;
 
 use super::index::Index;
-use super::{Op, Plan, Rule, RuleSet, Scope, Step};
+use super::{Candidate, Op, Plan, Rule, RuleSet, Scope, Step};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::Facts;
+use crate::expr::{Facts, Predicate};
 use crate::limit::{Algorithm, Limiter};
 
 /// What a rule has to do with one request.
 #[derive(Clone, Copy)]
 pub(super) struct Match {
-    /// `None`: known only at the response.
+    /// `None`: whether or how much is known only at the response.
     pub(super) counts: Option<bool>,
     pub(super) mitigates: bool,
+}
+
+/// What a rule does with its counter.
+#[derive(Clone, Copy)]
+struct Task {
+    op: Op,
+    /// A refusal concerns this request.
+    acts: bool,
+    /// An earlier rule can answer in the origin's place: what a client would be told is looked at
+    /// then.
+    shadowed: bool,
 }
 
 // === impl RuleSet ===
@@ -27,7 +38,7 @@ impl RuleSet {
             return plan;
         }
         for (index, rule) in self.iter() {
-            if plan.ask(index, rule, facts) {
+            if self.ask(index, rule, facts, &mut plan) {
                 break;
             }
         }
@@ -57,7 +68,7 @@ impl RuleSet {
         for index in index.candidates(facts) {
             if self
                 .get(index)
-                .is_some_and(|rule| plan.ask(index, rule, facts))
+                .is_some_and(|rule| self.ask(index, rule, facts, plan))
             {
                 break;
             }
@@ -81,6 +92,22 @@ impl RuleSet {
             }
         }
     }
+
+    /// Adds what `rule` has to do with `facts`; `true`: no later rule is reached.
+    #[inline(always)]
+    fn ask(&self, index: RuleIndex, rule: &Rule, facts: &dyn Facts, plan: &mut Plan) -> bool {
+        let Some((op, acts)) = rule.op(rule.matches(facts)) else {
+            return false;
+        };
+        let task = Task {
+            op,
+            acts,
+            shadowed: self.first_shadow.is_some_and(|shadow| shadow < index),
+        };
+        // Behind a pretence, what a client would be told is still looked at.
+        let ends = op == Op::Always && rule.ends_pass() && rule.action != Action::Shadow;
+        plan.push(index, rule, task, facts) && ends
+    }
 }
 
 // === impl Rule ===
@@ -91,15 +118,27 @@ impl Rule {
             Scope::Same(both) => {
                 let matched = both.test(facts);
                 Match {
-                    counts: Some(matched),
+                    counts: self.known(matched),
                     mitigates: matched,
                 }
             }
             Scope::Separate { count, mitigate } => Match {
-                counts: (!count.reads_response()).then(|| count.test(facts)),
+                counts: self.counts(count, facts),
                 mitigates: mitigate.test(facts),
             },
         }
+    }
+
+    fn counts(&self, count: &Predicate, facts: &dyn Facts) -> Option<bool> {
+        match count.reads_response() {
+            true => None,
+            false => self.known(count.test(facts)),
+        }
+    }
+
+    /// Whether the request is counted now, if `count` holds or not: how much may be unknown yet.
+    fn known(&self, counts: bool) -> Option<bool> {
+        (!counts || !self.cost.reads_response()).then_some(counts)
     }
 
     /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
@@ -113,71 +152,140 @@ impl Rule {
             (Some(false), false) => None,
             (Some(true), true) => Some((Op::Admit, true)),
             (Some(true), false) => Some((Op::Charge, false)),
-            // Not counted now: a throttled key is acted on while one more unit would be refused, a
-            // banned one while the ban lasts.
-            (Some(false), true) if self.ban.is_never() => Some((Op::Peek, true)),
-            (Some(false), true) => Some((Op::Pass, true)),
             // Its headers show what was known when the request came.
             (None, _) if self.tells() => Some((Op::Peek, acts)),
-            (None, true) if self.ban.is_never() => Some((Op::Peek, true)),
-            (None, true) => Some((Op::Pass, true)),
             (None, false) => None,
+            (_, true) => Some((self.look(), true)),
+        }
+    }
+
+    /// Not counted now: a throttled key is acted on while one more unit would be refused, a banned
+    /// one while the ban lasts.
+    fn look(&self) -> Op {
+        match self.ban.is_never() {
+            true => Op::Peek,
+            false => Op::Pass,
         }
     }
 
     fn ends_pass(&self) -> bool {
         self.action.is_terminal() && !self.dry_run
     }
+
+    /// How long a request is held, rather than not be counted.
+    fn patience(&self) -> Duration {
+        match self.action == Action::Delay && self.ban.is_never() {
+            true => self.max_delay,
+            false => Duration::ZERO,
+        }
+    }
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// Adds what `rule` has to do with `facts`; `true`: no later rule is reached.
-    #[inline(always)]
-    fn ask(&mut self, index: RuleIndex, rule: &Rule, facts: &dyn Facts) -> bool {
-        let Some(op) = rule.op(rule.matches(facts)) else {
-            return false;
-        };
-        self.push(index, rule, op, facts) && op.0 == Op::Always && rule.ends_pass()
-    }
-
     /// Counts the answer in `facts`, if `rule` does.
     #[inline(always)]
     fn settle(&mut self, index: RuleIndex, rule: &Rule, facts: &dyn Facts) {
         if rule.counts_response() && rule.predicates().0.test(facts) {
-            self.push(index, rule, (Op::Charge, false), facts);
+            let task = Task {
+                op: Op::Charge,
+                acts: false,
+                shadowed: false,
+            };
+            self.push(index, rule, task, facts);
         }
     }
 
-    /// Adds a step; `false`: the key has an absent part and the rule skips such requests.
-    fn push(
-        &mut self,
-        index: RuleIndex,
-        rule: &Rule,
-        (op, acts): (Op, bool),
-        facts: &dyn Facts,
-    ) -> bool {
+    /// Adds a step; `false`: the key has an absent part and the rule skips such requests, or what
+    /// it costs is unknown and nothing is counted.
+    fn push(&mut self, index: RuleIndex, rule: &Rule, task: Task, facts: &dyn Facts) -> bool {
+        let Some(cost) = task.cost(rule, facts) else {
+            return false;
+        };
         let start = self.keys.len();
-        if op != Op::Always && !rule.key.write(facts, &mut self.keys) {
+        if task.op != Op::Always && !rule.key.write(facts, &mut self.keys) {
             self.keys.truncate(start);
             return false;
         }
-        self.steps.push(Step {
+        let step = Step {
             rule: index,
             id: rule.id,
             key: start as u32..self.keys.len() as u32,
             limiter: rule.limiter.unwrap_or(NO_LIMIT),
-            cost: 1,
-            op,
+            cost,
+            op: task.op,
             ban: rule.ban.clone(),
-            patience: Duration::ZERO,
+            patience: rule.patience(),
             candidate: false,
-            acts,
+            acts: task.acts,
             ends_pass: rule.ends_pass(),
-            peek_after_end: acts && rule.action == Action::Block && rule.ends_pass(),
-        });
+            peek_after_end: task.acts && rule.refuses() || task.shadowed && rule.tells(),
+        };
+        if rule.is_plain() {
+            self.steps.push(step);
+        } else {
+            self.push_unusual(rule, step, facts);
+        }
         true
+    }
+
+    /// Adds a step whose limit is drawn, or beside which another one is tried.
+    #[inline(never)]
+    fn push_unusual(&mut self, rule: &Rule, mut step: Step, facts: &dyn Facts) {
+        if step.op == Op::Always {
+            self.steps.push(step);
+            return;
+        }
+        if let Some(mut beside) = rule.candidate.and_then(|c| step.beside(rule, c)) {
+            // It has the rule's luck: only what is tried makes a difference.
+            beside.limiter = self.drawn(rule, &beside, facts);
+            self.steps.push(beside);
+        }
+        step.limiter = self.drawn(rule, &step, facts);
+        self.steps.push(step);
+    }
+
+    fn drawn(&self, rule: &Rule, step: &Step, facts: &dyn Facts) -> Limiter {
+        let (jitter, key) = (rule.jitter, self.key(step));
+        match jitter.0 {
+            0 => step.limiter,
+            _ => jitter.draw(step.limiter, rule.id.identity, key, facts),
+        }
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    /// What is asked for; `None`: nothing is counted.
+    fn cost(self, rule: &Rule, facts: &dyn Facts) -> Option<u64> {
+        match self.op {
+            Op::Admit | Op::Charge => rule.cost.of(facts),
+            Op::Peek | Op::Pass | Op::Always => Some(1),
+        }
+    }
+}
+
+// === impl Step ===
+
+impl Step {
+    /// The same for the rule's candidate; `None`: it has nothing to do with the request.
+    fn beside(&self, rule: &Rule, candidate: Candidate) -> Option<Step> {
+        let op = match self.op {
+            Op::Peek if !self.acts => return None,
+            Op::Peek => rule.look(),
+            op => op,
+        };
+        Some(Step {
+            id: candidate.id,
+            limiter: candidate.limiter,
+            op,
+            candidate: true,
+            ends_pass: false,
+            peek_after_end: false,
+            ..self.clone()
+        })
     }
 }
 

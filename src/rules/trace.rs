@@ -277,7 +277,7 @@ fn found<'a>(
 ) -> Option<(&'a Step, &'a Finding)> {
     let step = |finding: &Finding| plan.steps.get(usize::from(finding.step));
     let mut both = findings.iter().filter_map(|f| Some((step(f)?, f)));
-    both.find(|(step, _)| step.rule == rule)
+    both.find(|(step, _)| step.rule == rule && !step.candidate)
 }
 
 // === impl Met ===

@@ -130,7 +130,9 @@ fn each_action_has_its_verdict() {
     let (first, second) = (RuleIndex(0), RuleIndex(1));
     let shadow = act(Action::Shadow);
     assert_eq!(shadow.verdict, Verdict::Shadow { rule: first });
-    assert_eq!(shadow.quotas, []);
+    // What a forwarded one would be told: one less, and full again a whole window later.
+    assert_eq!(shadow.quotas, [quota(1, 2, 120)]);
+    assert!(shadow.marks.iter().all(|mark| mark.rule == first));
     let log = act(Action::Log);
     assert_eq!(log.verdict, Verdict::Forward);
     assert_eq!(credited(&log), Some((first, "log")));

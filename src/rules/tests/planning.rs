@@ -60,8 +60,10 @@ fn what_is_counted_at_the_response_is_looked_at_first() {
 fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
     for (action, dry_run, steps) in [
         (Action::Block, false, 1),
-        (Action::Shadow, false, 1),
         (Action::Allow, false, 1),
+        (Action::Close, false, 1),
+        // What a client would be told is looked at behind a pretence.
+        (Action::Shadow, false, 2),
         (Action::Log, false, 2),
         (Action::Block, true, 2),
     ] {

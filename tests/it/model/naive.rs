@@ -10,6 +10,7 @@ use lockgate::decision::{Action, Credit, Decision, Quota, RuleIndex, Verdict};
 use super::{Ask, By, Case, Counts, PERIOD};
 
 /// Rules with all that they remember.
+#[derive(Clone)]
 pub struct Naive {
     rules: Vec<Case>,
     keys: HashMap<(usize, String), Known>,
@@ -93,7 +94,10 @@ impl Naive {
                     continue;
                 }
                 Action::Allow => {}
-                Action::Shadow => outcome.verdict = Verdict::Shadow { rule },
+                Action::Shadow => {
+                    outcome.verdict = Verdict::Shadow { rule };
+                    self.pretend(at + 1, ask, now, &mut outcome);
+                }
                 Action::Divert => outcome.verdict = Verdict::Divert { rule },
                 Action::Close => outcome.verdict = Verdict::Close { rule },
                 Action::Block | Action::Tarpit => {
@@ -174,6 +178,20 @@ impl Naive {
         stand
     }
 
+    /// A client that is answered in the origin's place is told of the rules behind, as if it had
+    /// been forwarded; they count nothing.
+    fn pretend(&self, first: usize, ask: &Ask, now: Timestamp, outcome: &mut Outcome) {
+        let mut imagined = self.clone();
+        for at in first..self.rules.len() {
+            let rule = &self.rules[at];
+            let cuts = rule.action != Action::Shadow && rule.ends();
+            if cuts && matches!(rule.without_counter(ask), Some(Stand::Act(_))) {
+                break;
+            }
+            imagined.meet(at, ask, now, outcome);
+        }
+    }
+
     /// A client that waits must meet no other block rule that refuses: neither an earlier one that
     /// this request has filled, nor a later one, as far as waiting could bring the request to it.
     fn longest(&self, first: Option<u64>, own: usize, ask: &Ask, now: Timestamp) -> Option<u64> {
@@ -181,7 +199,7 @@ impl Naive {
         for at in (0..self.rules.len()).filter(|at| *at != own) {
             let rule = &self.rules[at];
             let blocks = rule.action == Action::Block && !rule.dry_run;
-            let ends = rule.action != Action::Log && !rule.dry_run;
+            let ends = rule.ends();
             if let Some(stand) = rule.without_counter(ask) {
                 match stand {
                     Stand::Act(_) if blocks => return None,
@@ -208,6 +226,11 @@ impl Naive {
 impl Case {
     fn stops(&self, ask: &Ask) -> bool {
         self.stops.contains(&ask.path)
+    }
+
+    /// Whether acting ends the pass.
+    fn ends(&self) -> bool {
+        self.action != Action::Log && !self.dry_run
     }
 
     /// Whether the request is counted when it comes.

@@ -1,0 +1,111 @@
+//! Requests that wait: how long they are held, and what becomes of those that cannot be.
+
+use std::time::Duration;
+
+use super::quota::{rest, whole_seconds};
+use super::{Finding, Op, Rule, RuleSet, Standing, Step};
+use crate::clock::Timestamp;
+use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
+
+// === impl RuleSet ===
+
+impl RuleSet {
+    /// What becomes of a request that would have to wait, but too many wait already. One in a
+    /// queue is refused by the rule whose queue it is; everything else happens at once.
+    pub fn cannot_hold(&self, decision: &mut Decision) {
+        let queued = decision.queued.take();
+        if let Some((index, rule)) = queued.and_then(|index| Some((index, self.get(index)?))) {
+            decision.leave_queue(index, rule);
+        }
+        decision.hold = Duration::ZERO;
+        decision.refuse_for(decision.refused_for);
+    }
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// Takes in how long a request that is admitted waits for its turn.
+    pub(super) fn queue(&mut self, rule: &Rule, step: &Step, finding: &Finding) {
+        let wait = finding.reading.map_or(Duration::ZERO, |r| r.wait);
+        let admitted = step.op == Op::Admit && finding.standing == Standing::Within;
+        if wait.is_zero() || !admitted || rule.dry_run {
+            return;
+        }
+        self.hold = self.hold.max(wait);
+        self.queued.get_or_insert(step.rule);
+    }
+
+    /// Takes in how long a request is held by a rule that delays it: until its turn, or as long as
+    /// the rule may.
+    pub(super) fn delay(&mut self, rule: &Rule, finding: &Finding, now: Timestamp) {
+        let turn = rest(finding, now).unwrap_or(Duration::MAX);
+        self.hold = self.hold.max(turn.min(rule.max_delay));
+    }
+
+    /// Nothing is left to wait for: the request is stopped.
+    pub(super) fn drop_waits(&mut self) {
+        self.hold = Duration::ZERO;
+        self.queued = None;
+    }
+
+    /// Sets how long a client that was blocked should stay away.
+    pub(super) fn refuse_for(&mut self, wait: Option<Duration>) {
+        self.refused_for = wait;
+        if let Verdict::Block { retry_after, .. } = &mut self.verdict {
+            let left = wait.map(|wait| wait.saturating_sub(self.hold));
+            *retry_after = left.map(|left| whole_seconds(left).max(1));
+        }
+    }
+
+    /// Acts on a request that waits in a rule's queue, as if there had been no place in it.
+    fn leave_queue(&mut self, index: RuleIndex, rule: &Rule) {
+        self.forget_after(index, rule.action);
+        self.act(Credit {
+            rule: index,
+            action: rule.action,
+            dry_run: false,
+        });
+        self.tags.sort();
+        self.marks.push(Mark {
+            rule: index,
+            event: Event::Mitigated,
+        });
+        if rule.refuses() {
+            self.refused_for = Some(self.hold.saturating_add(spacing(rule)));
+            self.tell_refusal(index);
+        }
+    }
+
+    /// Drops what later rules did, as far as they were not to be reached. What they counted stays.
+    fn forget_after(&mut self, index: RuleIndex, action: Action) {
+        let ends = action.is_terminal();
+        self.credit = self.credit.filter(|credit| {
+            let stays = credit.action.is_terminal() && !credit.dry_run && !ends;
+            credit.rule < index || stays
+        });
+        let undone = |mark: &Mark| {
+            let acted = matches!(mark.event, Event::Mitigated | Event::WouldMitigate);
+            ends && acted && mark.rule > index
+        };
+        self.marks.retain(|mark| !undone(mark));
+        self.tags.retain(|tag| !ends || *tag < index);
+    }
+
+    /// The refusing rule has nothing left for the client, until a retry is admitted.
+    fn tell_refusal(&mut self, index: RuleIndex) {
+        let seconds = whole_seconds(self.refused_for.unwrap_or_default()).max(1);
+        for quota in self.quotas.iter_mut().filter(|quota| quota.rule == index) {
+            (quota.remaining, quota.reset) = (0, seconds);
+        }
+    }
+}
+
+/// How far apart a queue is left.
+fn spacing(rule: &Rule) -> Duration {
+    let spacing = rule.limiter.and_then(|limiter| {
+        let limit = u32::try_from(limiter.limit).ok()?;
+        limiter.period.checked_div(limit)
+    });
+    spacing.unwrap_or_default()
+}

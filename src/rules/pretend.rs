@@ -1,0 +1,98 @@
+//! What a client is told with an answer that is not the origin's: what it would be told with the
+//! origin's. Rules behind the one that pretends were only looked at, and nothing was charged.
+
+use super::{Finding, Op, Plan, Rule, RuleSet, Standing, Step};
+use crate::clock::Timestamp;
+use crate::decision::Decision;
+use crate::expr::Facts;
+use crate::limit::{Algorithm, Limiter, Reading, Shape, State};
+
+// === impl RuleSet ===
+
+impl RuleSet {
+    /// Takes in what a client would be told, had the origin given the answer in `facts`. Nothing
+    /// is counted, for it did not.
+    pub fn pretend(&self, decision: &mut Decision, facts: &dyn Facts) {
+        if !decision.tentative.is_empty() {
+            decision.tell_settled(&self.settle(facts, decision.settle_before));
+        }
+    }
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// Takes in a rule that would have counted the request.
+    pub(super) fn tell_unreached(
+        &mut self,
+        rule: &Rule,
+        step: &Step,
+        finding: &Finding,
+        now: Timestamp,
+    ) {
+        let carried_out = match finding.reading.filter(|_| step.op != Op::Peek) {
+            Some(reading) => carried_out(step, reading, *finding, now),
+            None => *finding,
+        };
+        self.tell(rule, step, &carried_out, now);
+    }
+
+    /// Tells of the rules that count the response, as they stood when the request came.
+    pub(super) fn tell_settled(&mut self, settled: &Plan) {
+        let counted = |rule| settled.steps.iter().any(|step| step.rule == rule);
+        let tentative = std::mem::take(&mut self.tentative);
+        self.quotas
+            .extend(tentative.into_iter().filter(|quota| counted(quota.rule)));
+        self.quotas.sort_by_key(|quota| quota.rule);
+    }
+}
+
+/// What would have been found, had the step been carried out.
+fn carried_out(step: &Step, looked: Reading, finding: Finding, now: Timestamp) -> Finding {
+    let reading = match step.op {
+        Op::Admit if !looked.fits => looked,
+        _ => charged(step, looked, now),
+    };
+    let bans = !looked.fits && !step.ban.is_never();
+    let standing = match bans {
+        true => Standing::Banned {
+            until: now.plus(step.ban.length(0)),
+            started: true,
+        },
+        false => finding.standing,
+    };
+    Finding {
+        standing,
+        reading: Some(reading),
+        ..finding
+    }
+}
+
+/// What is left after a charge.
+fn charged(step: &Step, looked: Reading, now: Timestamp) -> Reading {
+    let alone = alone(&step.limiter, now, step.cost);
+    let reset_after = match step.limiter.algorithm {
+        Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::Gcra => {
+            looked.reset_after.saturating_add(alone.reset_after)
+        }
+        // The newest unit is the last to be forgotten.
+        _ => looked.reset_after.max(alone.reset_after),
+    };
+    Reading {
+        remaining: looked.remaining.saturating_sub(step.cost),
+        reset_after,
+        ..looked
+    }
+}
+
+/// What a key of which nothing was counted finds.
+fn alone(limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    let reading = limiter.charge(&mut State::default(), now, cost);
+    match limiter.shape() {
+        Shape::Log if cost > 0 => Reading {
+            reset_after: limiter.period,
+            ..reading
+        },
+        _ => reading,
+    }
+}
