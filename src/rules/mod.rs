@@ -224,11 +224,11 @@ impl RuleSet {
         self.rules.get(usize::from(index.0))
     }
 
-    /// Whose counters these rules and their candidates use.
+    /// Whose counters these rules use.
     pub fn identities(&self) -> Vec<u64> {
-        let candidate = |rule: &Rule| rule.candidate.map(|candidate| candidate.id.identity);
-        let both = |rule: &Rule| [Some(rule.id.identity), candidate(rule)];
-        self.rules.iter().flat_map(both).flatten().collect()
+        let candidates = |rule: &Rule| rule.candidate.as_ref().map(|c| c.id.identity);
+        let ids = |rule: &Rule| [Some(rule.id.identity), candidates(rule)];
+        self.rules.iter().flat_map(ids).flatten().collect()
     }
 
     /// Whether any rule wants to see responses.

@@ -1,11 +1,16 @@
 //! Tests of keys, plan, decide and settle, on rules compiled from text. That a store and these
 //! together do what the contract says is tested over the whole gateway.
 
+mod candidates;
+mod costs;
 mod deciding;
 mod indexing;
+mod jitters;
 mod keys;
 mod planning;
+mod pretending;
 mod tracing;
+mod waiting;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -85,6 +90,7 @@ struct Ask {
     headers: Vec<(&'static str, String)>,
     client: IpAddr,
     ja3: Option<&'static str>,
+    now: Timestamp,
 }
 
 impl Ask {
@@ -95,6 +101,7 @@ impl Ask {
             headers: Vec::new(),
             client: IpAddr::from([203, 0, 113, 7]),
             ja3: None,
+            now: NOW,
         }
     }
 
@@ -137,7 +144,7 @@ impl Ask {
             headers,
             &connection,
             self.client,
-            NOW,
+            self.now,
             geo,
         ))
     }
@@ -149,9 +156,18 @@ fn answered<T>(
     status: u16,
     then: impl FnOnce(&dyn crate::expr::Facts) -> T,
 ) -> T {
+    answered_with(facts, status, &HeaderMap::new(), then)
+}
+
+fn answered_with<T>(
+    facts: &RequestFacts<'_>,
+    status: u16,
+    headers: &HeaderMap,
+    then: impl FnOnce(&dyn crate::expr::Facts) -> T,
+) -> T {
     let response = ResponseFacts {
         status,
-        headers: &HeaderMap::new(),
+        headers,
         duration_ms: 1,
         body_size: None,
         upstream: None,

@@ -287,7 +287,7 @@ pub(super) fn banned(millis: u64, started: bool) -> (Standing, Option<Reading>) 
     (Standing::Banned { until, started }, None)
 }
 
-fn quota(rule: u16, remaining: u64, reset: u64) -> Quota {
+pub(super) fn quota(rule: u16, remaining: u64, reset: u64) -> Quota {
     Quota {
         rule: RuleIndex(rule),
         remaining,
@@ -295,7 +295,7 @@ fn quota(rule: u16, remaining: u64, reset: u64) -> Quota {
     }
 }
 
-fn events(decision: &Decision) -> Vec<(u16, Event)> {
+pub(super) fn events(decision: &Decision) -> Vec<(u16, Event)> {
     let marks = decision.marks.iter();
     marks.map(|mark| (mark.rule.0, mark.event)).collect()
 }

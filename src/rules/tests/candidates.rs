@@ -1,0 +1,211 @@
+//! A limit that is tried beside a rule's own: it counts, and changes nothing.
+
+use std::time::Duration;
+
+use super::super::{Candidate, Cost, Findings, Missing, Op, Plan, Rule, RuleId, RuleSet};
+use super::deciding::{banned, events, found_for, over, within};
+use super::{Ask, NOW, answered, key, rule, separate, set};
+use crate::decision::{Action, Decision, Event, Verdict};
+use crate::limit::{Algorithm, Limiter, Reading};
+use crate::rules::Standing;
+
+const OTHER: RuleId = RuleId {
+    identity: 9,
+    slot: 9,
+};
+
+#[test]
+fn a_candidate_stands_before_its_rule_with_a_counter_of_its_own() {
+    let mut tried = tried();
+    tried.cost = Cost::Fixed(3);
+    tried.key = key(&["ip.src"], Missing::Group);
+    tried.ban = Duration::from_secs(60).into();
+    let plan = plan(&set([rule(), tried]), &Ask::post("/a"));
+    let [_, candidate, own] = &plan.steps[..] else {
+        panic!("{plan:?}");
+    };
+    assert!(candidate.candidate && !own.candidate);
+    assert_eq!((candidate.id, own.id), (OTHER, rule().id));
+    assert_eq!(candidate.limiter.limit, 2);
+    assert_eq!(own.limiter.limit, 5);
+    assert_eq!(plan.key(candidate), plan.key(own));
+    let alike = |one: &super::super::Step| (one.rule, one.op, one.cost, one.acts, one.ban.clone());
+    assert_eq!(alike(candidate), alike(own));
+    // It never ends a pass, and nobody waits for it.
+    assert!(!candidate.ends_pass && !candidate.peek_after_end);
+    assert!(own.ends_pass && own.peek_after_end);
+}
+
+#[test]
+fn a_candidate_only_does_what_would_be_done_in_the_rules_place() {
+    let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
+    let late = || separate("http.response.code eq 401");
+    let cases = [
+        (Ask::post("/a"), zero, None, vec![Op::Admit, Op::Admit]),
+        (Ask::post("/b"), zero, None, vec![Op::Charge, Op::Charge]),
+        (Ask::get("/a"), zero, None, vec![Op::Peek, Op::Peek]),
+        (Ask::get("/a"), ban, None, vec![Op::Pass, Op::Pass]),
+        (Ask::get("/b"), zero, None, vec![]),
+        // The rule itself looks so that it can tell; nobody tells of a candidate.
+        (Ask::get("/a"), ban, Some(late()), vec![Op::Pass, Op::Peek]),
+        (Ask::get("/b"), zero, Some(late()), vec![Op::Peek]),
+    ];
+    for (ask, ban, scope, expected) in cases {
+        let mut tried = tried();
+        tried.ban = ban.into();
+        tried.scope = scope.unwrap_or(tried.scope);
+        let plan = plan(&set([tried]), &ask);
+        let ops: Vec<Op> = plan.steps.iter().map(|step| step.op).collect();
+        assert_eq!(ops, expected, "{} {} {ban:?}", ask.method, ask.path);
+    }
+}
+
+#[test]
+fn a_skipped_rule_skips_its_candidate() {
+    let mut tried = tried();
+    tried.key = key(&["tls.ja3"], Missing::Skip);
+    assert!(plan(&set([tried]), &Ask::post("/a")).steps.is_empty());
+}
+
+#[test]
+fn only_where_the_two_differ_is_it_noted() {
+    let second = || [within(3, 1_000)];
+    let cases = [
+        (within(1, 1), within(3, 1_000), None),
+        (over(Some(1)), over(Some(9_000)), None),
+        (over(Some(1)), within(3, 1_000), Some(Event::CandidateActs)),
+        (
+            banned(9, true),
+            within(3, 1_000),
+            Some(Event::CandidateActs),
+        ),
+        (
+            within(1, 1),
+            over(Some(9_000)),
+            Some(Event::CandidatePasses),
+        ),
+        (
+            within(1, 1),
+            banned(9_000, false),
+            Some(Event::CandidatePasses),
+        ),
+    ];
+    for (candidate, own, expected) in cases {
+        let rules = set([tried(), rule()]);
+        let decision = decide(
+            &rules,
+            &Ask::post("/a"),
+            &[[candidate, own], [second()[0]; 2]].concat()[..3],
+        );
+        let noted = events(&decision)
+            .into_iter()
+            .filter(|(_, event)| matches!(event, Event::CandidateActs | Event::CandidatePasses));
+        let expected = expected.map(|event| (0, event));
+        assert_eq!(noted.collect::<Vec<_>>(), Vec::from_iter(expected));
+        // And nothing else changes.
+        let without = decide(
+            &set([rule(), rule()]),
+            &Ask::post("/a"),
+            &[own, second()[0]],
+        );
+        assert_eq!(unnoted(decision), unnoted(without));
+    }
+}
+
+#[test]
+fn a_candidate_that_would_act_marks_nothing_on_what_is_only_counted() {
+    let decision = decide(
+        &set([tried()]),
+        &Ask::post("/b"),
+        &[over(Some(1)), within(3, 1_000)],
+    );
+    assert_eq!(events(&decision), [(0, Event::Counted)]);
+    assert_eq!(decision.verdict, Verdict::Forward);
+}
+
+#[test]
+fn a_dry_run_and_its_candidate_are_compared_too() {
+    let mut tried = tried();
+    tried.dry_run = true;
+    let found = [within(1, 1), over(Some(9_000))];
+    let decision = decide(&set([tried]), &Ask::post("/a"), &found);
+    let events = events(&decision);
+    assert!(events.contains(&(0, Event::CandidatePasses)));
+    assert!(events.contains(&(0, Event::WouldMitigate)));
+}
+
+#[test]
+fn a_candidates_queue_holds_nobody() {
+    let mut waits = within(1, 1);
+    waits.1.as_mut().unwrap().wait = Duration::from_secs(3);
+    let decision = decide(
+        &set([tried()]),
+        &Ask::post("/a"),
+        &[waits, within(3, 1_000)],
+    );
+    assert_eq!(decision.hold, Duration::ZERO);
+    assert_eq!(decision.queued, None);
+}
+
+#[test]
+fn the_response_is_charged_to_both_and_told_of_one() {
+    let mut tried = tried();
+    tried.scope = separate("http.response.code eq 401");
+    let rules = set([tried]);
+    let ask = Ask::post("/b");
+    let mut decision = decide(&rules, &ask, &[within(3, 60_000)]);
+    ask.facts(|facts| {
+        answered(facts, 401, |facts| {
+            let settled = rules.settle(facts, None);
+            let steps: Vec<_> = settled.steps.iter().map(|s| (s.op, s.candidate)).collect();
+            assert_eq!(steps, [(Op::Charge, true), (Op::Charge, false)]);
+            assert_eq!(settled.steps[0].id, OTHER);
+            rules.settled(&mut decision, &settled);
+        });
+    });
+    assert_eq!(events(&decision), [(0, Event::Counted)]);
+    assert_eq!(decision.quotas.len(), 1);
+}
+
+#[test]
+fn the_store_keeps_what_belongs_to_candidates() {
+    assert_eq!(set([tried(), rule()]).identities(), [1, 9, 1]);
+}
+
+#[test]
+fn a_rule_without_a_limit_tries_nothing() {
+    let mut deny = tried();
+    deny.limiter = None;
+    deny.action = Action::Log;
+    assert_eq!(plan(&set([deny]), &Ask::post("/a")).steps.len(), 1);
+}
+
+/// [`rule`], with two a minute tried beside its five.
+fn tried() -> Rule {
+    let minute = Duration::from_secs(60);
+    let mut rule = rule();
+    rule.candidate = Some(Candidate {
+        id: OTHER,
+        limiter: Limiter::new(Algorithm::SlidingWindow, 2, minute),
+    });
+    rule
+}
+
+fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
+    ask.facts(|facts| rules.plan(facts))
+}
+
+fn decide(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)]) -> Decision {
+    let plan = plan(rules, ask);
+    assert_eq!(plan.steps.len(), found.len());
+    let findings: Findings = found_for(found).collect();
+    rules.decide(&plan, &findings, NOW)
+}
+
+/// Without what is noted of the candidate.
+fn unnoted(mut decision: Decision) -> Decision {
+    decision
+        .marks
+        .retain(|mark| !matches!(mark.event, Event::CandidateActs | Event::CandidatePasses));
+    decision
+}

@@ -1,0 +1,130 @@
+//! What a request costs, and when that is known.
+
+use http::{HeaderMap, HeaderName};
+
+use super::super::{Cost, HeaderStyle, Op, Plan, RuleSet};
+use super::{Ask, answered_with, rule, same, separate, set, with_env};
+use crate::expr::scalar;
+
+#[test]
+fn a_cost_is_a_number_or_what_an_expression_says() {
+    let json = r#"lookup_json_integer(http.request.headers["x-json"][0], "a")"#;
+    let cases = [
+        (Cost::Fixed(4), "", 4),
+        (Cost::Fixed(0), "", 0),
+        (computed("len(http.request.uri.path)"), "", 2),
+        (computed(json), r#"{"a":7}"#, 7),
+        (computed(json), r#"{"a":0}"#, 0),
+        // Nothing, or less than nothing.
+        (computed(json), "{}", 1),
+        (computed(json), r#"{"a":-3}"#, 1),
+    ];
+    for (cost, text, expected) in cases {
+        let mut rule = rule();
+        rule.cost = cost;
+        let plan = plan(&set([rule]), &Ask::post("/a").header("x-json", text));
+        assert_eq!(steps(&plan), [(Op::Admit, expected)], "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_only_looked_at_asks_for_one_unit() {
+    let mut dear = rule();
+    dear.cost = Cost::Fixed(4);
+    let rules = set([dear]);
+    assert_eq!(steps(&plan(&rules, &Ask::get("/a"))), [(Op::Peek, 1)]);
+    assert_eq!(steps(&plan(&rules, &Ask::post("/b"))), [(Op::Charge, 4)]);
+}
+
+#[test]
+fn a_cost_of_the_response_counts_at_the_response() {
+    for cost in [computed("http.response.code"), header()] {
+        let mut rule = rule();
+        assert!(!rule.counts_response());
+        rule.cost = cost;
+        rule.scope = same(r#"http.request.method eq "POST""#);
+        assert!(rule.counts_response());
+        let rules = set([rule]);
+        assert!(rules.counts_responses());
+        // Acted on while one more unit would be refused.
+        assert_eq!(steps(&plan(&rules, &Ask::post("/a"))), [(Op::Peek, 1)]);
+        assert_eq!(steps(&plan(&rules, &Ask::get("/a"))), []);
+        let charged = settled(&rules, &Ask::post("/a"), Some("12"));
+        assert_eq!(charged.len(), 1);
+        assert_eq!(settled(&rules, &Ask::get("/a"), Some("12")), []);
+    }
+}
+
+#[test]
+fn what_does_not_match_count_is_known_before_the_response() {
+    let mut late = rule();
+    late.cost = header();
+    late.ban = std::time::Duration::from_secs(60).into();
+    let mut silent = rule();
+    silent.cost = header();
+    silent.headers = HeaderStyle::None;
+    let rules = set([late, silent]);
+    let ops = |ask: &Ask| steps(&plan(&rules, ask));
+    assert_eq!(ops(&Ask::post("/a")), [(Op::Peek, 1), (Op::Peek, 1)]);
+    assert_eq!(ops(&Ask::get("/a")), [(Op::Pass, 1), (Op::Peek, 1)]);
+    // The first tells what it knew.
+    assert_eq!(ops(&Ask::post("/b")), [(Op::Peek, 1)]);
+    assert_eq!(ops(&Ask::get("/b")), []);
+}
+
+#[test]
+fn a_header_that_is_no_whole_number_counts_nothing() {
+    let mut late = rule();
+    late.cost = header();
+    let rules = set([late]);
+    let costs = |value| settled(&rules, &Ask::post("/b"), value);
+    for (value, cost) in [
+        ("5", 5),
+        (" 17\t", 17),
+        ("0", 0),
+        ("007", 7),
+        ("99999999999999999999999", u64::MAX),
+    ] {
+        assert_eq!(costs(Some(value)), [(Op::Charge, cost)], "{value}");
+    }
+    for value in ["", "-5", "+5", "5.0", "5 units", "0x5", "many"] {
+        assert_eq!(costs(Some(value)), [], "{value}");
+    }
+    assert_eq!(costs(None), []);
+}
+
+#[test]
+fn a_cost_is_found_again_with_the_response() {
+    let mut late = rule();
+    late.scope = separate("http.response.code eq 401");
+    late.cost = computed("http.response.code");
+    let rules = set([late]);
+    let charged = settled(&rules, &Ask::post("/b"), None);
+    assert_eq!(charged, [(Op::Charge, 401)]);
+}
+
+fn computed(text: &str) -> Cost {
+    Cost::Computed(with_env(|env| scalar(text, env).unwrap()))
+}
+
+fn header() -> Cost {
+    Cost::Header(HeaderName::from_static("x-cost"))
+}
+
+fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
+    ask.facts(|facts| rules.plan(facts))
+}
+
+/// What is charged for an answer with status 401 and this `x-cost`.
+fn settled(rules: &RuleSet, ask: &Ask, cost: Option<&str>) -> Vec<(Op, u64)> {
+    let mut headers = HeaderMap::new();
+    if let Some(cost) = cost {
+        headers.insert("x-cost", cost.parse().unwrap());
+    }
+    let settle = |facts: &dyn crate::expr::Facts| rules.settle(facts, None);
+    steps(&ask.facts(|facts| answered_with(facts, 401, &headers, settle)))
+}
+
+fn steps(plan: &Plan) -> Vec<(Op, u64)> {
+    plan.steps.iter().map(|s| (s.op, s.cost)).collect()
+}

@@ -1,0 +1,179 @@
+//! What a client is told with a shadow answer: what it would be told with the origin's.
+
+use std::time::Duration;
+
+use super::super::{Cost, Findings, Plan, Rule, RuleSet, Standing};
+use super::deciding::{banned, found_for, over, quota, within};
+use super::{Ask, NOW, answered, rule, same, separate, set};
+use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
+use crate::limit::{Algorithm, Limiter, Reading, State};
+
+#[test]
+fn rules_behind_a_shadow_are_looked_at_if_they_tell() {
+    let mut silent = rule();
+    silent.headers = super::super::HeaderStyle::None;
+    let rules = set([rule(), shadow(), rule(), silent, with(Action::Log)]);
+    let looked = |ask: &Ask| -> Vec<bool> {
+        let steps = plan(&rules, ask).steps;
+        steps.iter().map(|step| step.peek_after_end).collect()
+    };
+    assert_eq!(looked(&Ask::post("/a")), [true, false, true, true, false]);
+    // Counted, not stopped: told all the same.
+    assert_eq!(looked(&Ask::post("/b")), [false, false, true, false, false]);
+    let mut dry = shadow();
+    dry.dry_run = true;
+    let steps = plan(&set([dry, rule()]), &Ask::post("/b")).steps;
+    assert!(steps.iter().all(|step| !step.peek_after_end));
+}
+
+#[test]
+fn they_tell_what_a_charge_would_have_left() {
+    let mut dear = rule();
+    dear.cost = Cost::Fixed(2);
+    let rules = set([shadow(), rule(), dear]);
+    let found = [over(Some(5_000)), within(5, 0), within(4, 30_000)];
+    let decision = decide(&rules, &Ask::post("/a"), &found);
+    assert_eq!(decision.quotas, [quota(1, 4, 120), quota(2, 2, 120)]);
+    let marked = decision.marks.iter().all(|mark| mark.rule == RuleIndex(0));
+    assert!(marked, "{:?}", decision.marks);
+}
+
+#[test]
+fn they_tell_of_refusals_and_bans_that_would_have_been() {
+    let mut bans = rule();
+    bans.ban = Duration::from_secs(600).into();
+    let rules = set([shadow(), rule(), rule(), bans]);
+    let found = [
+        over(Some(1)),
+        over(Some(7_000)),
+        banned(9_000, false),
+        over(Some(7_000)),
+    ];
+    let decision = decide(&rules, &Ask::post("/a"), &found);
+    assert_eq!(decision.verdict, Verdict::Shadow { rule: RuleIndex(0) });
+    assert_eq!(
+        decision.quotas,
+        [quota(1, 0, 7), quota(2, 0, 9), quota(3, 0, 600)]
+    );
+}
+
+#[test]
+fn every_algorithm_shows_what_it_would_have_shown() {
+    let minute = Duration::from_secs(60);
+    for algorithm in [
+        Algorithm::SlidingWindow,
+        Algorithm::FixedWindow,
+        Algorithm::TokenBucket,
+        Algorithm::LeakyBucket,
+        Algorithm::Gcra,
+        Algorithm::Concurrency,
+    ] {
+        let limiter = Limiter {
+            queue: 5,
+            ..Limiter::new(algorithm, 6, minute)
+        };
+        let mut state = State::default();
+        for second in [0, 3, 14, 25] {
+            let now = NOW.plus(Duration::from_secs(second));
+            let looked = limiter.peek(&state, now, 1);
+            let charged = limiter.admit(&mut state, now, 1);
+            let told = |shadowed: bool, reading: Reading| {
+                let mut rule = rule();
+                rule.limiter = Some(limiter);
+                let first = match shadowed {
+                    true => (Standing::Over, Some(reading)),
+                    false => within(1, 1),
+                };
+                let rules = set([shadow(), rule]);
+                let plan = plan(&rules, &Ask::post("/a"));
+                let found = [first, (Standing::Within, Some(reading))];
+                let findings: Findings = found_for(&found).collect();
+                rules.decide(&plan, &findings, now).quotas
+            };
+            assert_eq!(
+                told(true, looked),
+                told(false, charged),
+                "{algorithm:?} {second}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_shadow_without_a_limit_tells_too_and_lengthens_nothing_behind_it() {
+    let mut deny = shadow();
+    deny.limiter = None;
+    deny.scope = same(r#"http.request.uri.path eq "/a""#);
+    let rules = set([rule(), deny, rule()]);
+    let found = [within(1, 2_000), (Standing::Over, None), over(Some(9_000))];
+    let shadowed = decide(&rules, &Ask::post("/a"), &found);
+    assert_eq!(shadowed.quotas, [quota(0, 1, 2), quota(2, 0, 9)]);
+    // Who waits for the first meets the shadow, and never the third.
+    let found = [over(Some(3_000)), (Standing::Over, None), over(Some(9_000))];
+    let looked = found_for(&found).filter(|finding| finding.step != 1);
+    let plan = plan(&rules, &Ask::post("/a"));
+    let blocked = rules.decide(&plan, &looked.collect(), NOW);
+    let expected = Verdict::Block {
+        rule: RuleIndex(0),
+        retry_after: Some(3),
+    };
+    assert_eq!(blocked.verdict, expected);
+    assert_eq!(blocked.quotas, [quota(0, 0, 3)]);
+}
+
+#[test]
+fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
+    let mut late = rule();
+    late.scope = separate("http.response.code eq 200");
+    let rules = set([shadow(), late]);
+    let told = |status| -> (Vec<Quota>, usize) {
+        let ask = Ask::post("/a");
+        let found = [over(Some(1)), within(3, 60_000)];
+        let mut decision = decide(&rules, &ask, &found);
+        assert_eq!(decision.quotas, []);
+        let marks = decision.marks.len();
+        ask.facts(|facts| answered(facts, status, |facts| rules.pretend(&mut decision, facts)));
+        (decision.quotas, decision.marks.len() - marks)
+    };
+    assert_eq!(told(200), (vec![quota(1, 3, 60)], 0));
+    assert_eq!(told(401), (vec![], 0));
+}
+
+#[test]
+fn only_a_shadow_tells_of_what_is_behind_it() {
+    for action in [Action::Block, Action::Close, Action::Divert] {
+        let rules = set([shadow(), with(action), rule()]);
+        let found = [within(1, 1), over(Some(5_000)), within(3, 1_000)];
+        let decision = decide(&rules, &Ask::post("/a"), &found);
+        assert!(
+            decision
+                .quotas
+                .iter()
+                .all(|quota| quota.rule < RuleIndex(2))
+        );
+        assert!(
+            !decision
+                .marks
+                .iter()
+                .any(|mark| mark.event == Event::Counted && mark.rule.0 == 2)
+        );
+    }
+}
+
+fn shadow() -> Rule {
+    with(Action::Shadow)
+}
+
+fn with(action: Action) -> Rule {
+    Rule { action, ..rule() }
+}
+
+fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
+    ask.facts(|facts| rules.plan(facts))
+}
+
+fn decide(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)]) -> Decision {
+    let plan = plan(rules, ask);
+    assert_eq!(plan.steps.len(), found.len());
+    rules.decide(&plan, &found_for(found).collect(), NOW)
+}

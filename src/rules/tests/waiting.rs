@@ -1,0 +1,350 @@
+//! Requests that are held: for how long, with whom, and what becomes of those that cannot be.
+
+use std::time::Duration;
+
+use super::super::{Finding, Findings, Plan, Rule, RuleSet, Standing};
+use super::deciding::{banned, events, found_for, over, quota, within};
+use super::{Ask, NOW, rule, same, set};
+use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
+use crate::limit::{Algorithm, Limiter, Reading};
+
+type Found = (Standing, Option<Reading>);
+
+#[test]
+fn delay_holds_until_its_turn_and_goes_on() {
+    let cases = [
+        (over(Some(1_500)), 1_500),
+        (over(Some(9_000)), 5_000),
+        (over(None), 5_000),
+        (banned(2_000, false), 2_000),
+        (banned(600_000, true), 5_000),
+        (within(1, 1), 0),
+    ];
+    for (found, millis) in cases {
+        let decision = decide(
+            &set([with(Action::Delay), rule()]),
+            &[found, within(3, 1_000)],
+        );
+        assert_eq!(decision.verdict, Verdict::Forward);
+        assert_eq!(decision.hold, Duration::from_millis(millis), "{found:?}");
+        assert_eq!(decision.queued, None);
+        assert_eq!(decision.quotas, [quota(1, 3, 1)]);
+        let acted = (millis > 0).then_some((RuleIndex(0), "delay"));
+        assert_eq!(credited(&decision), acted);
+    }
+}
+
+#[test]
+fn a_rule_that_delays_is_patient_as_long_as_it_may_hold() {
+    let patience = |rule: Rule| plan(&set([rule])).steps[0].patience;
+    let five = Duration::from_secs(5);
+    assert_eq!(patience(with(Action::Delay)), five);
+    assert_eq!(patience(dry(Action::Delay)), five);
+    assert_eq!(patience(with(Action::Tarpit)), Duration::ZERO);
+    assert_eq!(patience(with(Action::Block)), Duration::ZERO);
+    let mut bans = with(Action::Delay);
+    bans.ban = Duration::from_secs(60).into();
+    assert_eq!(patience(bans), Duration::ZERO);
+}
+
+#[test]
+fn tarpit_holds_and_tells_a_wait_from_then_on() {
+    for (found, seconds) in [
+        (over(Some(42_000)), Some(37)),
+        (over(Some(7_001)), Some(3)),
+        (over(Some(5_000)), Some(1)),
+        (over(Some(10)), Some(1)),
+        (over(None), None),
+        (banned(60_000, true), Some(55)),
+    ] {
+        let decision = decide(&set([with(Action::Tarpit)]), &[found]);
+        assert_eq!(decision.verdict, block(0, seconds), "{found:?}");
+        assert_eq!(decision.hold, Duration::from_secs(5));
+        assert_eq!(credited(&decision), Some((RuleIndex(0), "tarpit")));
+        assert_eq!(decision.quotas, []);
+    }
+}
+
+#[test]
+fn a_tarpits_wait_is_the_longest_too() {
+    let rules = set([with(Action::Tarpit), rule(), with(Action::Tarpit)]);
+    let plan = plan(&rules);
+    assert!(plan.steps.iter().all(|step| step.peek_after_end));
+    let found = [over(Some(6_000)), over(Some(9_500)), within(1, 1)];
+    assert_eq!(decide(&rules, &found).verdict, block(0, Some(5)));
+    let found = [over(Some(6_000)), within(1, 1), banned(60_000, false)];
+    let mut decision = decide(&rules, &found);
+    assert_eq!(decision.verdict, block(0, Some(55)));
+    rules.cannot_hold(&mut decision);
+    assert_eq!(decision.verdict, block(0, Some(60)));
+    let blocked = decide(
+        &set([rule(), with(Action::Tarpit)]),
+        &[over(Some(1)), over(Some(9_000))],
+    );
+    assert_eq!(blocked.verdict, block(0, Some(9)));
+    assert_eq!(blocked.hold, Duration::ZERO);
+}
+
+#[test]
+fn a_tarpit_is_looked_at_again_with_those_before_it() {
+    let rules = set([rule(), with(Action::Tarpit)]);
+    let plan = plan(&rules);
+    let findings: Findings = found_for(&[within(0, 1), over(Some(6_000))]).collect();
+    let mut decision = rules.decide(&plan, &findings, NOW);
+    assert_eq!(decision.verdict, block(1, Some(1)));
+    assert!(rules.look_again(&plan, &findings, &decision).is_some());
+    let again: Findings = found_for(&[(Standing::Over, None), over(Some(20_000))]).collect();
+    rules.lengthen(&mut decision, &again, NOW);
+    assert_eq!(decision.verdict, block(1, Some(15)));
+}
+
+#[test]
+fn a_place_among_those_in_flight_is_given_back_and_needs_no_second_look() {
+    let mut places = rule();
+    places.limiter = Some(Limiter::new(Algorithm::Concurrency, 1, Duration::ZERO));
+    let rules = set([places, rule()]);
+    let plan = plan(&rules);
+    let findings: Findings = found_for(&[within(0, 1), over(Some(5_000))]).collect();
+    let decision = rules.decide(&plan, &findings, NOW);
+    assert!(rules.look_again(&plan, &findings, &decision).is_none());
+    let taken: Vec<&Finding> = plan.places(&findings).collect();
+    assert_eq!(taken, [&findings[0]]);
+    let none: Findings = found_for(&[over(Some(1_000)), within(1, 1)]).collect();
+    assert_eq!(plan.places(&none).count(), 0);
+}
+
+#[test]
+fn one_in_a_queue_waits_for_its_turn() {
+    let decision = decide(
+        &set([rule(), rule()]),
+        &[queued(2, 1_500), within(3, 1_000)],
+    );
+    assert_eq!(decision.verdict, Verdict::Forward);
+    assert_eq!(decision.hold, Duration::from_millis(1_500));
+    assert_eq!(decision.queued, Some(RuleIndex(0)));
+    assert_eq!(decision.credit, None);
+    assert_eq!(decision.quotas.len(), 2);
+    // What is only looked at, or only counted, has no turn.
+    for ask in [Ask::get("/a"), Ask::post("/b")] {
+        let rules = set([rule()]);
+        let plan = ask.facts(|facts| rules.plan(facts));
+        let decision = rules.decide(&plan, &found_for(&[queued(2, 1_500)]).collect(), NOW);
+        assert_eq!(decision.hold, Duration::ZERO);
+        assert_eq!(decision.queued, None);
+    }
+}
+
+#[test]
+fn of_several_waits_the_longest_counts_and_the_first_queue_acts() {
+    let rules = set([with(Action::Delay), rule(), rule()]);
+    let all = |delay, one, other| {
+        let found = [over(Some(delay)), queued(1, one), queued(1, other)];
+        let decision = decide(&rules, &found);
+        (decision.hold.as_millis(), decision.queued)
+    };
+    assert_eq!(all(3_000, 1_000, 2_000), (3_000, Some(RuleIndex(1))));
+    assert_eq!(all(500, 1_000, 2_000), (2_000, Some(RuleIndex(1))));
+    assert_eq!(all(500, 4_000, 0), (4_000, Some(RuleIndex(1))));
+    assert_eq!(all(500, 0, 900), (900, Some(RuleIndex(2))));
+}
+
+#[test]
+fn a_request_that_is_stopped_waits_for_nothing() {
+    for (action, keeps) in [
+        (Action::Block, false),
+        (Action::Close, false),
+        (Action::Shadow, true),
+        (Action::Divert, true),
+        (Action::Allow, true),
+        (Action::Tag, true),
+    ] {
+        let rules = set([with(Action::Delay), rule(), with(action)]);
+        let found = [over(Some(2_000)), queued(1, 3_000), over(Some(9_000))];
+        let decision = decide(&rules, &found);
+        assert_eq!(decision.hold == Duration::from_secs(3), keeps, "{action:?}");
+        assert_eq!(decision.hold.is_zero(), !keeps, "{action:?}");
+        assert_eq!(decision.queued.is_some(), keeps, "{action:?}");
+    }
+    let rules = set([with(Action::Delay), with(Action::Tarpit)]);
+    let decision = decide(&rules, &[over(Some(2_000)), over(Some(9_000))]);
+    assert_eq!(decision.hold, Duration::from_secs(5));
+}
+
+#[test]
+fn a_dry_run_holds_nobody() {
+    for action in [
+        Action::Delay,
+        Action::Tarpit,
+        Action::Close,
+        Action::Divert,
+        Action::Tag,
+    ] {
+        let decision = decide(&set([dry(action)]), &[over(Some(2_000))]);
+        assert_eq!(decision.hold, Duration::ZERO);
+        assert_eq!(decision.verdict, Verdict::Forward);
+        assert_eq!(decision.tags, []);
+        assert_eq!(decision.refused_for, None);
+        let name = format!("would_{}", action.name());
+        assert_eq!(credited(&decision), Some((RuleIndex(0), &*name)));
+        let queue = decide(&set([dry(action)]), &[queued(1, 2_000)]);
+        assert_eq!((queue.hold, queue.queued), (Duration::ZERO, None));
+    }
+}
+
+#[test]
+fn a_rule_without_a_limit_holds_as_long_as_it_may() {
+    let deny = |action| {
+        let mut deny = with(action);
+        deny.limiter = None;
+        deny.scope = same(r#"http.request.uri.path eq "/a""#);
+        decide(&set([deny]), &[(Standing::Over, None)])
+    };
+    let delay = deny(Action::Delay);
+    assert_eq!((delay.verdict, delay.hold.as_secs()), (Verdict::Forward, 5));
+    let tarpit = deny(Action::Tarpit);
+    assert_eq!((tarpit.verdict, tarpit.hold.as_secs()), (block(0, None), 5));
+}
+
+#[test]
+fn what_cannot_be_held_happens_at_once() {
+    let at_once = |action, found| {
+        let rules = set([with(action)]);
+        let mut decision = decide(&rules, &[found]);
+        assert!(!decision.hold.is_zero());
+        rules.cannot_hold(&mut decision);
+        assert!(decision.hold.is_zero());
+        decision
+    };
+    let delay = at_once(Action::Delay, over(Some(2_000)));
+    assert_eq!(delay.verdict, Verdict::Forward);
+    assert_eq!(credited(&delay), Some((RuleIndex(0), "delay")));
+    // Exact from now on, as it was from the end of the hold on.
+    for (wait, seconds) in [(42_000, 42), (2_000, 2), (7_001, 8)] {
+        let tarpit = at_once(Action::Tarpit, over(Some(wait)));
+        assert_eq!(tarpit.verdict, block(0, Some(seconds)));
+    }
+    let rules = set([with(Action::Delay), with(Action::Shadow)]);
+    let mut shadow = decide(&rules, &[over(Some(2_000)), over(Some(1_000))]);
+    rules.cannot_hold(&mut shadow);
+    assert_eq!(shadow.verdict, Verdict::Shadow { rule: RuleIndex(1) });
+    assert_eq!(shadow.hold, Duration::ZERO);
+}
+
+#[test]
+fn one_that_cannot_wait_in_a_queue_meets_its_rules_action() {
+    let (rule, settle) = (RuleIndex(0), Some(RuleIndex(1)));
+    for (action, verdict, tags, settle_before) in [
+        (Action::Block, block(0, Some(14)), 0, None),
+        (Action::Tarpit, block(0, Some(14)), 0, None),
+        (Action::Shadow, Verdict::Shadow { rule }, 0, None),
+        (Action::Divert, Verdict::Divert { rule }, 0, None),
+        (Action::Close, Verdict::Close { rule }, 0, None),
+        (Action::Delay, Verdict::Forward, 0, None),
+        (Action::Tag, Verdict::Forward, 1, None),
+        (Action::Log, Verdict::Forward, 0, None),
+        (Action::Allow, Verdict::Forward, 0, settle),
+    ] {
+        // A queue that five a minute leave, so twelve seconds apart.
+        let rules = set([with(action)]);
+        let mut decision = decide(&rules, &[queued(2, 1_500)]);
+        rules.cannot_hold(&mut decision);
+        assert_eq!(decision.verdict, verdict, "{action:?}");
+        assert_eq!((decision.hold, decision.queued), (Duration::ZERO, None));
+        assert_eq!(decision.tags.len(), tags, "{action:?}");
+        assert_eq!(decision.settle_before, settle_before, "{action:?}");
+        assert_eq!(credited(&decision), Some((rule, action.name())));
+        assert!(events(&decision).contains(&(0, Event::Mitigated)));
+        if action == Action::Block {
+            assert_eq!(decision.quotas, [quota(0, 0, 14)]);
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_acts_undoes_what_later_rules_did() {
+    let rules = set([
+        with(Action::Log),
+        rule(),
+        with(Action::Tag),
+        with(Action::Shadow),
+    ]);
+    let found = [
+        over(Some(1)),
+        queued(1, 1_500),
+        over(Some(1)),
+        over(Some(1)),
+    ];
+    let mut decision = decide(&rules, &found);
+    rules.cannot_hold(&mut decision);
+    assert_eq!(decision.verdict, block(1, Some(14)));
+    assert_eq!(decision.tags, []);
+    assert_eq!(credited(&decision), Some((RuleIndex(1), "block")));
+    let acted = events(&decision).into_iter();
+    let acted: Vec<u16> = acted
+        .filter(|(_, e)| *e == Event::Mitigated)
+        .map(|(r, _)| r)
+        .collect();
+    assert_eq!(acted, [0, 1]);
+    // One that forwards leaves them as they were, and is named before those that do too.
+    let rules = set([with(Action::Tag), with(Action::Log)]);
+    let mut decision = decide(&rules, &[queued(1, 1_500), over(Some(1))]);
+    rules.cannot_hold(&mut decision);
+    assert_eq!(credited(&decision), Some((RuleIndex(0), "tag")));
+    assert_eq!(decision.tags, [RuleIndex(0)]);
+    let rules = set([with(Action::Log), with(Action::Shadow)]);
+    let mut decision = decide(&rules, &[queued(1, 1_500), over(Some(1))]);
+    rules.cannot_hold(&mut decision);
+    assert_eq!(credited(&decision), Some((RuleIndex(1), "shadow")));
+}
+
+#[test]
+fn tags_come_in_rule_order() {
+    let rules = set([with(Action::Tag), rule(), with(Action::Tag)]);
+    let found = [over(Some(1)), within(1, 1), over(Some(1))];
+    let decision = decide(&rules, &found);
+    assert_eq!(decision.tags, [RuleIndex(0), RuleIndex(2)]);
+    assert_eq!(credited(&decision), Some((RuleIndex(0), "tag")));
+    assert_eq!(decision.verdict, Verdict::Forward);
+}
+
+/// [`rule`] with another action, which holds for five seconds at the most.
+fn with(action: Action) -> Rule {
+    Rule {
+        action,
+        max_delay: Duration::from_secs(5),
+        ..rule()
+    }
+}
+
+fn dry(action: Action) -> Rule {
+    Rule {
+        dry_run: true,
+        ..with(action)
+    }
+}
+
+/// Admitted, after a wait.
+fn queued(remaining: u64, millis: u64) -> Found {
+    let (standing, reading) = within(remaining, 1_000);
+    let wait = Duration::from_millis(millis);
+    (standing, reading.map(|reading| Reading { wait, ..reading }))
+}
+
+fn plan(rules: &RuleSet) -> Plan {
+    Ask::post("/a").facts(|facts| rules.plan(facts))
+}
+
+fn decide(rules: &RuleSet, found: &[Found]) -> Decision {
+    let plan = plan(rules);
+    assert_eq!(plan.steps.len(), found.len());
+    rules.decide(&plan, &found_for(found).collect(), NOW)
+}
+
+fn block(rule: u16, retry_after: Option<u64>) -> Verdict {
+    let rule = RuleIndex(rule);
+    Verdict::Block { rule, retry_after }
+}
+
+fn credited(decision: &Decision) -> Option<(RuleIndex, &'static str)> {
+    decision.credit.map(|credit| (credit.rule, credit.name()))
+}
