@@ -6,7 +6,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::decision::{Quota, RuleIndex};
-use crate::limit::Limiter;
+use crate::limit::{Algorithm, Limiter};
 use crate::rules::{HeaderStyle, RuleSet};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -21,7 +21,7 @@ pub struct QuotaNames(Vec<Option<Names>>);
 struct Names {
     /// `"name"`
     quoted: String,
-    /// `"name";q=5;w=60`
+    /// `"name";q=5;w=60`; `concurrency`: without `w`
     policy: String,
     limit: u64,
     style: HeaderStyle,
@@ -48,10 +48,14 @@ impl QuotaNames {
 
 impl Names {
     fn new(name: &str, limiter: &Limiter, style: HeaderStyle) -> Self {
-        let seconds = limiter.period.as_millis().div_ceil(1000);
+        // Who counts what is in flight has no window.
+        let window = match limiter.algorithm {
+            Algorithm::Concurrency => String::new(),
+            _ => format!(";w={}", limiter.period.as_millis().div_ceil(1000)),
+        };
         Self {
             quoted: format!("\"{name}\""),
-            policy: format!("\"{name}\";q={};w={seconds}", limiter.limit),
+            policy: format!("\"{name}\";q={}{window}", limiter.limit),
             limit: limiter.limit,
             style,
         }

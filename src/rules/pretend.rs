@@ -5,6 +5,8 @@ use super::{Finding, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::expr::Facts;
+use crate::limit::slices::Slices;
+use crate::limit::sliding_log::Log;
 use crate::limit::{Algorithm, Limiter, Reading, Shape, State};
 
 // === impl RuleSet ===
@@ -87,12 +89,9 @@ fn charged(step: &Step, looked: Reading, now: Timestamp) -> Reading {
 
 /// What a key of which nothing was counted finds.
 fn alone(limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
-    let reading = limiter.charge(&mut State::default(), now, cost);
     match limiter.shape() {
-        Shape::Log if cost > 0 => Reading {
-            reset_after: limiter.period,
-            ..reading
-        },
-        _ => reading,
+        Shape::Words => limiter.charge(&mut State::default(), now, cost),
+        Shape::Slices => Slices::new(limiter).charge(limiter, now, cost),
+        Shape::Log => Log::new(limiter).charge(limiter, now, cost),
     }
 }

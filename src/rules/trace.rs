@@ -4,14 +4,16 @@
 //! adds nothing to it; live traffic never comes here.
 
 mod condition;
+mod met;
 mod why;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::condition::{Condition, Seen};
-use super::planner::Match;
-use super::{Finding, Findings, Missing, Op, Plan, Rule, RuleSet, Scope, Standing, Step};
+use self::met::{Met, Stand};
+use super::{Finding, Findings, Missing, Plan, Rule, RuleSet, Scope, Step};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, RuleIndex};
 use crate::expr::{Env, Facts, FieldId, Lists, Predicate};
@@ -60,20 +62,48 @@ pub struct Trace {
     pub key: Option<String>,
     /// Its parts, as written and as counted; `None`: absent.
     pub key_parts: Vec<(String, Option<String>)>,
-    /// What is used of the limit, at most all of it; `None`: not looked at, or banned.
+    /// What is used, at most [`Trace::room`]; `None`: not looked at, or banned.
     pub value: Option<u64>,
-    /// The limit; `None`: the rule has none.
+    /// The limit, of this key if keys have limits of their own; `None`: the rule has none.
     pub limit: Option<u64>,
-    /// What is left of it; `None`: not looked at.
+    /// The rule's limit, if this key has another.
+    pub drawn_from: Option<u64>,
+    /// What is admitted at the most at once: the limit, the burst, or the queue and the one that
+    /// passes; `None`: the rule has no limit.
+    pub room: Option<u64>,
+    /// What is left; `None`: not looked at.
     pub remaining: Option<u64>,
+    /// What the request or its answer costs; `None`: it is not counted.
+    pub cost: Option<u64>,
+    /// How long the rule holds the request; `None`: it does not.
+    pub held_for: Option<Duration>,
     /// How long the key is banned from now on; `None`: it is not.
     pub banned_for: Option<Duration>,
     /// What the rule did.
     pub verdict: Verdict,
+    /// What its candidate would have done; `None`: it has none, or nothing to do with the request.
+    pub candidate: Option<Tried>,
     /// Why, in one sentence.
     pub why: String,
     /// The expressions, taken apart: `count` and `mitigate`, or `both` where they are one.
     pub conditions: Vec<(&'static str, Condition)>,
+}
+
+/// What a rule's candidate would have done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// What it would have done.
+    pub verdict: Verdict,
+    /// The same as of the rule itself.
+    pub value: Option<u64>,
+    /// The same as of the rule itself.
+    pub limit: u64,
+    /// The same as of the rule itself.
+    pub room: u64,
+    /// The same as of the rule itself.
+    pub remaining: Option<u64>,
+    /// The same as of the rule itself.
+    pub banned_for: Option<Duration>,
 }
 
 /// What a rule did with a request.
@@ -97,25 +127,11 @@ pub enum Verdict {
     Would(Action),
 }
 
-/// What was found between a rule and the request.
-struct Met<'a> {
-    rule: &'a Rule,
-    matched: Match,
-    /// Whether `count` matched in the phase that it belongs to.
-    counts: Option<bool>,
-    planned: Option<(&'a Step, &'a Finding)>,
-    settled: Option<(&'a Step, &'a Finding)>,
-    /// The first absent part of the key, if that makes the rule skip the request.
-    absent: Option<&'a str>,
-    /// The rule that ended the pass before this one.
-    ended_by: Option<&'a Rule>,
-    now: Timestamp,
-}
-
 /// The rules when the request was refused before any of them.
 pub fn unreached(rules: &RuleSet, why: &str) -> Vec<Trace> {
     let unreached = |rule: &Rule| Trace {
         limit: rule.limiter.map(|limiter| limiter.limit),
+        room: rule.limiter.map(|limiter| limiter.capacity()),
         counts_response: rule.counts_response(),
         ..Trace::untouched(&rule.name, Verdict::NotReached, why)
     };
@@ -140,9 +156,14 @@ impl Trace {
             key_parts: Vec::new(),
             value: None,
             limit: None,
+            drawn_from: None,
+            room: None,
             remaining: None,
+            cost: None,
+            held_for: None,
             banned_for: None,
             verdict,
+            candidate: None,
             why: why.to_owned(),
             conditions: Vec::new(),
         }
@@ -196,7 +217,10 @@ impl Pass<'_> {
             .iter()
             .map(|(_, value)| value.as_deref().unwrap_or("-"));
         let key = counter.then(|| shown.collect::<Vec<_>>().join(" "));
-        let (value, remaining) = met.used().unzip();
+        let limiter = met.limiter();
+        let limit = limiter.map(|limiter| limiter.limit);
+        let own = rule.limiter.map(|limiter| limiter.limit);
+        let (value, remaining) = met.own.used().unzip();
         Trace {
             name: rule.name.clone(),
             count: met.counts,
@@ -204,10 +228,15 @@ impl Pass<'_> {
             mitigate: Some(met.matched.mitigates),
             key,
             value: value.flatten(),
-            limit: rule.limiter.map(|limiter| limiter.limit),
+            limit,
+            drawn_from: own.filter(|_| own != limit),
+            room: limiter.map(|limiter| limiter.capacity()),
             remaining,
-            banned_for: met.banned_for(),
+            cost: met.cost(),
+            held_for: met.held_for(),
+            banned_for: met.own.banned_for(self.now),
             verdict: met.verdict(),
+            candidate: met.tried(),
             why: why::why(&met, &conditions),
             conditions,
             key_parts: (parts.into_iter())
@@ -222,15 +251,24 @@ impl Pass<'_> {
             true => self.settled.map(|_| rule.predicates().0.test(self.facts)),
             false => matched.counts,
         };
-        let of = |(plan, findings): (&'a Plan, &'a Findings)| found(index, plan, findings);
+        let stand = |candidate: bool| {
+            let of = |(plan, findings): (&'a Plan, &'a Findings)| {
+                found((index, candidate), plan, findings)
+            };
+            Stand {
+                planned: of(self.planned),
+                settled: self.settled.and_then(of),
+            }
+        };
         let concerns = rule.op(matched).is_some() || counts == Some(true);
         Met {
             matched,
             counts,
-            planned: of(self.planned),
-            settled: self.settled.and_then(of),
+            own: stand(false),
+            candidate: stand(true),
             absent: self.absent(rule).filter(|_| concerns),
             ended_by: self.ender(index),
+            decision: self.decision,
             now: self.now,
             rule,
         }
@@ -270,79 +308,13 @@ impl Pass<'_> {
     }
 }
 
+/// What was found for a rule, or for its candidate.
 fn found<'a>(
-    rule: RuleIndex,
+    (rule, candidate): (RuleIndex, bool),
     plan: &'a Plan,
     findings: &'a Findings,
 ) -> Option<(&'a Step, &'a Finding)> {
     let step = |finding: &Finding| plan.steps.get(usize::from(finding.step));
     let mut both = findings.iter().filter_map(|f| Some((step(f)?, f)));
-    both.find(|(step, _)| step.rule == rule && !step.candidate)
-}
-
-// === impl Met ===
-
-impl Met<'_> {
-    fn verdict(&self) -> Verdict {
-        let action = self.rule.action;
-        if self.ended_by.is_some() {
-            Verdict::NotReached
-        } else if self.acted() && self.rule.dry_run {
-            Verdict::Would(action)
-        } else if self.acted() {
-            Verdict::Acted(action)
-        } else if self.absent.is_some() {
-            Verdict::Skip
-        } else if self.charged() {
-            Verdict::Counted
-        } else if self.planned.is_some_and(|(step, _)| step.acts) {
-            Verdict::Within
-        } else {
-            Verdict::NoMatch
-        }
-    }
-
-    /// The action was taken, or would have been.
-    fn acted(&self) -> bool {
-        let stopped =
-            |(step, finding): (&Step, &Finding)| step.acts && finding.standing != Standing::Within;
-        self.ended_by.is_none() && self.planned.is_some_and(stopped)
-    }
-
-    fn charged(&self) -> bool {
-        let counted = |(step, finding): (&Step, &Finding)| {
-            let banned = matches!(finding.standing, Standing::Banned { started: false, .. });
-            matches!(step.op, Op::Admit | Op::Charge) && !banned
-        };
-        self.ended_by.is_none()
-            && [self.planned, self.settled]
-                .into_iter()
-                .flatten()
-                .any(counted)
-    }
-
-    /// The last that was found.
-    fn last(&self) -> Option<(&Step, &Finding)> {
-        self.settled.or(self.planned)
-    }
-
-    /// What is used, unless banned, and what is left.
-    fn used(&self) -> Option<(Option<u64>, u64)> {
-        let (step, finding) = self.last()?;
-        if matches!(finding.standing, Standing::Banned { .. }) {
-            return Some((None, 0));
-        }
-        let remaining = finding.reading?.remaining;
-        Some((
-            Some(step.limiter.limit.saturating_sub(remaining)),
-            remaining,
-        ))
-    }
-
-    fn banned_for(&self) -> Option<Duration> {
-        match self.last()?.1.standing {
-            Standing::Banned { until, .. } => Some(until.since(self.now)),
-            _ => None,
-        }
-    }
+    both.find(|(step, _)| step.rule == rule && step.candidate == candidate)
 }

@@ -43,6 +43,16 @@ fn legacy_shows_the_rule_nearest_its_end() {
 }
 
 #[test]
+fn what_is_in_flight_has_no_window() {
+    let mut rule = rule("uploads", 3, 0, HeaderStyle::Both);
+    rule.limiter = Some(Limiter::new(Algorithm::Concurrency, 3, Duration::ZERO));
+    let headers = told([rule], &[(0, 2, 1)], HeaderMap::new());
+    assert_eq!(headers["ratelimit-policy"], "\"uploads\";q=3");
+    assert_eq!(headers["ratelimit"], "\"uploads\";r=2;t=1");
+    assert_eq!(headers["x-ratelimit-limit"], "3");
+}
+
+#[test]
 fn both_and_none() {
     let rules = [
         rule("both", 5, 60_000, HeaderStyle::Both),

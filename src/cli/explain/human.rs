@@ -128,9 +128,7 @@ fn rule(trace: &Trace, text: &mut String) {
     if trace.key.is_some() {
         let _ = writeln!(text, "  key       {}", key(trace));
     }
-    if let Some(used) = used(trace) {
-        let _ = writeln!(text, "  used      {used}");
-    }
+    counter(trace, text);
     for (label, part) in &trace.conditions {
         let label = match *label {
             "both" => "count and mitigate",
@@ -138,6 +136,27 @@ fn rule(trace: &Trace, text: &mut String) {
         };
         let _ = writeln!(text, "  {label}:");
         condition(part, 4, text);
+    }
+}
+
+/// What is counted, and how that stands.
+fn counter(trace: &Trace, text: &mut String) {
+    if let Some(cost) = trace.cost.filter(|cost| *cost != 1) {
+        let _ = writeln!(text, "  cost      {cost}");
+    }
+    if let Some(used) = used(trace) {
+        let _ = writeln!(text, "  used      {used}");
+    }
+    if let (Some(limit), Some(near)) = (trace.limit, trace.drawn_from) {
+        let _ = writeln!(text, "  limit     {limit} for this key, drawn near {near}");
+    }
+    if let Some(held) = trace.held_for {
+        let _ = writeln!(text, "  held      for {}", seconds(held));
+    }
+    if let Some(tried) = &trace.candidate {
+        let used = standing(tried.value, Some(tried.room), tried.banned_for);
+        let used = used.map_or(String::new(), |used| format!(", {used}"));
+        let _ = writeln!(text, "  candidate {}{used}", tried.verdict.name());
     }
 }
 
@@ -153,10 +172,13 @@ fn key(trace: &Trace) -> String {
 }
 
 fn used(trace: &Trace) -> Option<String> {
-    let limit = trace.limit?;
-    match (trace.value, trace.banned_for) {
+    standing(trace.value, trace.room, trace.banned_for)
+}
+
+fn standing(value: Option<u64>, room: Option<u64>, banned_for: Option<Duration>) -> Option<String> {
+    match (value, banned_for) {
         (_, Some(left)) => Some(format!("banned for {}", seconds(left))),
-        (Some(value), None) => Some(format!("{value} of {limit}")),
+        (Some(value), None) => Some(format!("{value} of {}", room?)),
         (None, None) => None,
     }
 }

@@ -8,7 +8,7 @@ use super::Story;
 use crate::expr;
 use crate::observe::Redactor;
 use crate::pipeline::imagined::{Outcome, Report, To};
-use crate::rules::trace::{Condition, Seen, Trace};
+use crate::rules::trace::{Condition, Seen, Trace, Tried};
 
 /// The last request, with a line for each.
 pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
@@ -92,10 +92,26 @@ fn trace(trace: &Trace) -> Value {
         "remaining": trace.remaining,
         "verdict": trace.verdict.name(),
         "why": trace.why,
+        "room": trace.room,
+        "drawn_from": trace.drawn_from,
+        "cost": trace.cost,
+        "held_ms": trace.held_for.map(millis),
+        "candidate": trace.candidate.as_ref().map(tried),
         "counts_at": if trace.counts_response { "response" } else { "request" },
         "banned_for_ms": trace.banned_for.map(millis),
         "key_parts": parts.collect::<Vec<_>>(),
         "conditions": conditions,
+    })
+}
+
+fn tried(tried: &Tried) -> Value {
+    json!({
+        "verdict": tried.verdict.name(),
+        "value": tried.value,
+        "limit": tried.limit,
+        "room": tried.room,
+        "remaining": tried.remaining,
+        "banned_for_ms": tried.banned_for.map(millis),
     })
 }
 

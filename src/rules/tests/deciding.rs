@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing};
 use super::{Ask, NOW, answered, rule, same, separate, set};
 use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
-use crate::limit::Reading;
+use crate::limit::{Algorithm, Limiter, Reading};
 
 #[test]
 fn below_the_limit_a_request_is_forwarded_and_told() {
@@ -191,6 +191,45 @@ fn a_rule_without_a_limit_refuses_without_a_wait_or_a_quota() {
     };
     assert_eq!(decision.verdict, verdict);
     assert_eq!(decision.quotas, []);
+}
+
+#[test]
+fn a_client_is_told_no_more_than_the_limit_is_left() {
+    let minute = Duration::from_secs(60);
+    let limiter = |burst| Limiter {
+        burst,
+        ..Limiter::new(Algorithm::TokenBucket, 5, minute)
+    };
+    let told = |limiter, found| {
+        let mut rule = rule();
+        rule.limiter = Some(limiter);
+        decide(&set([rule]), &[found]).quotas
+    };
+    // A burst is more than the limit, a key's own limit may be.
+    assert_eq!(told(limiter(20), within(19, 12_000)), [quota(0, 5, 12)]);
+    assert_eq!(told(limiter(2), within(1, 12_000)), [quota(0, 1, 12)]);
+    let places = Limiter::new(Algorithm::Concurrency, 5, Duration::ZERO);
+    let forever = u64::MAX / 2;
+    assert_eq!(told(places, within(4, forever)), [quota(0, 4, 1)]);
+    assert_eq!(told(places, over(Some(1_000))), [quota(0, 0, 1)]);
+}
+
+#[test]
+fn a_cost_that_never_fits_is_refused_without_a_wait() {
+    let (standing, reading) = over(None);
+    let reading = reading.map(|reading| Reading {
+        remaining: 4,
+        reset_after: Duration::from_secs(30),
+        ..reading
+    });
+    let decision = decide(&set([rule()]), &[(standing, reading)]);
+    let verdict = Verdict::Block {
+        rule: RuleIndex(0),
+        retry_after: None,
+    };
+    assert_eq!(decision.verdict, verdict);
+    // What is left is left for less.
+    assert_eq!(decision.quotas, [quota(0, 4, 30)]);
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::super::{Cost, Findings, Plan, Rule, RuleSet, Standing};
 use super::deciding::{banned, found_for, over, quota, within};
 use super::{Ask, NOW, answered, rule, same, separate, set};
+use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
+use crate::limit::slices::Slices;
+use crate::limit::sliding_log::Log;
 use crate::limit::{Algorithm, Limiter, Reading, State};
 
 #[test]
@@ -59,7 +62,6 @@ fn they_tell_of_refusals_and_bans_that_would_have_been() {
 
 #[test]
 fn every_algorithm_shows_what_it_would_have_shown() {
-    let minute = Duration::from_secs(60);
     for algorithm in [
         Algorithm::SlidingWindow,
         Algorithm::FixedWindow,
@@ -68,34 +70,58 @@ fn every_algorithm_shows_what_it_would_have_shown() {
         Algorithm::Gcra,
         Algorithm::Concurrency,
     ] {
-        let limiter = Limiter {
-            queue: 5,
-            ..Limiter::new(algorithm, 6, minute)
-        };
+        let limiter = limiter(algorithm);
         let mut state = State::default();
-        for second in [0, 3, 14, 25] {
-            let now = NOW.plus(Duration::from_secs(second));
+        shows_alike(limiter, |now| {
             let looked = limiter.peek(&state, now, 1);
-            let charged = limiter.admit(&mut state, now, 1);
-            let told = |shadowed: bool, reading: Reading| {
-                let mut rule = rule();
-                rule.limiter = Some(limiter);
-                let first = match shadowed {
-                    true => (Standing::Over, Some(reading)),
-                    false => within(1, 1),
-                };
-                let rules = set([shadow(), rule]);
-                let plan = plan(&rules, &Ask::post("/a"));
-                let found = [first, (Standing::Within, Some(reading))];
-                let findings: Findings = found_for(&found).collect();
-                rules.decide(&plan, &findings, now).quotas
+            (looked, limiter.admit(&mut state, now, 1))
+        });
+    }
+    let sliced = Limiter {
+        slices: 7,
+        ..limiter(Algorithm::SlidingWindow)
+    };
+    let mut slices = Slices::new(&sliced);
+    shows_alike(sliced, |now| {
+        let looked = slices.peek(&sliced, now, 1);
+        (looked, slices.admit(&sliced, now, 1))
+    });
+    let logged = limiter(Algorithm::SlidingLog);
+    let mut log = Log::new(&logged);
+    shows_alike(logged, |now| {
+        let looked = log.peek(&logged, now, 1);
+        (looked, log.admit(&logged, now, 1))
+    });
+}
+
+/// Compares what is told behind a shadow with what is told without one. `count` looks, and then
+/// counts.
+fn shows_alike(limiter: Limiter, mut count: impl FnMut(Timestamp) -> (Reading, Reading)) {
+    for second in [0, 3, 14, 25] {
+        let now = NOW.plus(Duration::from_secs(second));
+        let (looked, charged) = count(now);
+        assert!(charged.fits);
+        let told = |shadowed: bool, reading: Reading| {
+            let mut rule = rule();
+            rule.limiter = Some(limiter);
+            let first = match shadowed {
+                true => over(Some(1)),
+                false => within(1, 1),
             };
-            assert_eq!(
-                told(true, looked),
-                told(false, charged),
-                "{algorithm:?} {second}"
-            );
-        }
+            let rules = set([shadow(), rule]);
+            let plan = plan(&rules, &Ask::post("/a"));
+            let found = [first, (Standing::Within, Some(reading))];
+            let findings: Findings = found_for(&found).collect();
+            rules.decide(&plan, &findings, now).quotas
+        };
+        assert_eq!(told(true, looked), told(false, charged), "{limiter:?}");
+    }
+}
+
+fn limiter(algorithm: Algorithm) -> Limiter {
+    Limiter {
+        queue: 5,
+        ..Limiter::new(algorithm, 6, Duration::from_secs(60))
     }
 }
 

@@ -1,11 +1,11 @@
 //! One sentence on why a rule did what it did, or nothing.
 
-use std::time::Duration;
-
+use super::words::{length, past, span};
 use super::{Condition, Met};
 use crate::clock::Timestamp;
-use crate::decision::Action;
-use crate::rules::{Finding, Op, Scope, Standing, Step};
+use crate::decision::{Action, Verdict};
+use crate::limit::Algorithm;
+use crate::rules::{Ban, Cost, Finding, Op, Scope, Standing, Step};
 
 /// How many parts of an expression a sentence blames.
 const MOST: usize = 3;
@@ -16,10 +16,10 @@ pub(super) fn why(met: &Met<'_>, conditions: &[(&'static str, Condition)]) -> St
     if let Some(ender) = met.ended_by {
         return said.not_reached(&ender.name);
     }
-    if let Some((step, finding)) = met.planned.filter(|_| met.acted()) {
+    if let Some((step, finding)) = met.own.planned.filter(|_| met.acted()) {
         let acted = said.acted(step, finding);
         // An action that forwards lets the response count.
-        let response = met.settled.and_then(|_| said.response());
+        let response = met.own.settled.and_then(|_| said.response());
         return [acted]
             .into_iter()
             .chain(response)
@@ -43,15 +43,17 @@ struct Said<'a> {
 
 impl Said<'_> {
     fn not_reached(&self, ender: &str) -> String {
-        let looked = match self.met.planned {
-            Some(_) => "; only looked at, so that Retry-After is the longest",
-            None => "",
+        let looked = match (self.met.own.planned, self.met.decision.verdict) {
+            (Some(_), Verdict::Shadow { .. }) => {
+                "; only looked at, so that its headers are told all the same"
+            }
+            (Some(_), _) => "; only looked at, so that Retry-After is the longest",
+            (None, _) => "",
         };
         format!("not reached: rule {ender} ended the pass{looked}")
     }
 
     fn acted(&self, step: &Step, finding: &Finding) -> String {
-        let limit = step.limiter.limit;
         let because = match finding.standing {
             _ if step.op == Op::Always => {
                 "the request matched, and the rule has no limit".to_owned()
@@ -59,49 +61,77 @@ impl Said<'_> {
             Standing::Banned {
                 started: true,
                 until,
-            } => {
-                let length = self.length(until);
-                format!("this request is past the limit of {limit}: banned for {length}")
-            }
+            } => format!("this request is {}", self.begins_ban(step, until)),
             Standing::Banned { until, .. } => {
                 format!("banned for another {}", self.length(until))
             }
-            _ => format!("over the limit, {limit} of {limit} are used"),
+            _ => over(step, finding),
         };
-        let action = self.met.rule.action;
+        let did = match self.met.held_for() {
+            Some(held) if self.met.rule.action == Action::Tarpit => {
+                format!("held for {} and blocked", span(held))
+            }
+            Some(held) => format!("held for {}", span(held)),
+            None => past(self.met.rule.action).to_owned(),
+        };
+        let turn = self.turn(step, finding);
         match self.met.rule.dry_run {
-            true => format!("dry_run: would have {}: {because}", past(action)),
-            false => format!("{}: {because}", past(action)),
+            true => format!("dry_run: would have {did}: {because}{turn}"),
+            false => format!("{did}: {because}{turn}"),
         }
+    }
+
+    /// Whether a request that is delayed was counted.
+    fn turn(&self, step: &Step, finding: &Finding) -> &'static str {
+        let delayed = self.met.rule.action == Action::Delay && step.op == Op::Admit;
+        match finding.standing {
+            Standing::Over if delayed && finding.charged => "; counted, for its turn comes then",
+            Standing::Over if delayed => "; not counted, for its turn would come later",
+            _ => "",
+        }
+    }
+
+    fn begins_ban(&self, step: &Step, until: Timestamp) -> String {
+        let ban = until.since(self.met.now);
+        let entry = match &self.met.rule.ban {
+            Ban::Escalating(lengths) => lengths.iter().position(|length| *length == ban),
+            _ => None,
+        };
+        let entry = entry.map_or(String::new(), |entry| {
+            format!(", entry {} of `escalate`", entry + 1)
+        });
+        let limit = step.limiter.limit;
+        format!(
+            "past the limit of {limit}: banned for {}{entry}",
+            length(ban)
+        )
     }
 
     /// What the request itself meant to the rule.
     fn request(&self) -> Vec<String> {
         let met = self.met;
-        let Some((step, finding)) = met.planned else {
+        let Some((step, finding)) = met.own.planned else {
             return self.unmatched();
         };
-        let limit = step.limiter.limit;
-        let used = limit.saturating_sub(finding.reading.map_or(0, |r| r.remaining));
         let counted = match (step.op, finding.standing) {
-            (Op::Admit, _) => return vec![format!("counted {used} of {limit}: within the limit")],
-            (Op::Charge, Standing::Within) => format!("counted {used} of {limit}"),
-            (Op::Charge, Standing::Over) => format!("counted, past the limit of {limit}"),
+            (Op::Admit, _) => return vec![self.admitted(step, finding)],
+            (Op::Charge, Standing::Within) => counted(step, finding),
+            (Op::Charge, Standing::Over) => {
+                format!("counted, past the limit of {}", step.limiter.limit)
+            }
             (
                 Op::Charge,
                 Standing::Banned {
                     started: true,
                     until,
                 },
-            ) => {
-                let length = self.length(until);
-                format!("counted, past the limit of {limit}: banned for {length}")
-            }
+            ) => format!("counted, {}", self.begins_ban(step, until)),
             (Op::Charge, Standing::Banned { until, .. }) => {
                 format!("banned for another {}, so not charged", self.length(until))
             }
             _ if step.acts && met.rule.ban.is_never() => {
-                format!("`mitigate` matched, but only {used} of {limit} are used")
+                let (used, room) = used(step, finding);
+                format!("`mitigate` matched, but only {used} of {room} are used")
             }
             _ if step.acts => "`mitigate` matched, but the key is not banned".to_owned(),
             _ => return vec![self.mismatch("mitigate")],
@@ -110,6 +140,21 @@ impl Said<'_> {
             false => vec![counted, self.mismatch("mitigate")],
             true if met.matched.counts == Some(false) => vec![counted, self.mismatch("count")],
             true => vec![counted],
+        }
+    }
+
+    fn admitted(&self, step: &Step, finding: &Finding) -> String {
+        let counted = counted(step, finding);
+        let wait = finding.reading.map(|reading| reading.wait);
+        match wait.filter(|wait| !wait.is_zero()) {
+            Some(wait) if self.met.rule.dry_run => {
+                format!(
+                    "dry_run: {counted}, and would wait {} for its turn",
+                    span(wait)
+                )
+            }
+            Some(wait) => format!("{counted}, and waits {} for its turn", span(wait)),
+            None => format!("{counted}: within the limit"),
         }
     }
 
@@ -128,31 +173,43 @@ impl Said<'_> {
         if !met.rule.counts_response() {
             return None;
         }
-        let Some((step, finding)) = met.settled else {
-            return Some(match met.counts {
-                None => "`count` asks for a response, and this answer never counts".to_owned(),
-                Some(_) => self.mismatch("count"),
-            });
+        let Some((step, finding)) = met.own.settled else {
+            return Some(self.unsettled());
         };
         let limit = step.limiter.limit;
-        let used = limit.saturating_sub(finding.reading.map_or(0, |r| r.remaining));
         Some(match finding.standing {
-            Standing::Within => format!("the response counted {used} of {limit}"),
+            Standing::Within => format!("the response {}", counted(step, finding)),
             Standing::Over => {
                 format!("the response counted, past the limit of {limit}: what follows is acted on")
             }
             Standing::Banned {
                 started: true,
                 until,
-            } => format!(
-                "the response counted, past the limit of {limit}: banned for {} from now on",
-                self.length(until)
-            ),
+            } => {
+                let begins = self.begins_ban(step, until);
+                format!("the response counted, {begins} from now on")
+            }
             Standing::Banned { until, .. } => format!(
                 "banned for another {}, so the response is not charged",
                 self.length(until)
             ),
         })
+    }
+
+    /// Why the response was not counted.
+    fn unsettled(&self) -> String {
+        let rule = self.met.rule;
+        let asks = match rule.predicates().0.reads_response() {
+            true => "count",
+            false => "cost",
+        };
+        match (self.met.counts, &rule.cost) {
+            (None, _) => format!("`{asks}` asks for a response, and this answer never counts"),
+            (Some(true), Cost::Header(name)) => {
+                format!("the response has no whole number in `{name}`, so nothing is counted")
+            }
+            (Some(_), _) => self.mismatch("count"),
+        }
     }
 
     /// Why one of the two expressions did not match.
@@ -181,30 +238,41 @@ impl Said<'_> {
     }
 }
 
-/// What an action did.
-const fn past(action: Action) -> &'static str {
-    match action {
-        Action::Block => "blocked",
-        Action::Shadow => "answered in the origin's place",
-        Action::Divert => "answered by another upstream",
-        Action::Delay => "held",
-        Action::Tarpit => "held and blocked",
-        Action::Close => "closed without an answer",
-        Action::Tag => "tagged",
-        Action::Log => "recorded",
-        Action::Allow => "allowed",
+/// Why a request does not fit.
+fn over(step: &Step, finding: &Finding) -> String {
+    let (used, room) = used(step, finding);
+    let cost = step.cost;
+    match step.limiter.algorithm {
+        _ if cost > room => format!("it costs {cost}, and never more than {room} are admitted"),
+        Algorithm::Concurrency => format!("over the limit, {used} of {room} are in flight"),
+        Algorithm::LeakyBucket if used < room && cost == 1 => {
+            "its turn would come later than it may wait".to_owned()
+        }
+        Algorithm::LeakyBucket => {
+            format!("the queue is full, {} wait", step.limiter.queue)
+        }
+        _ if cost == 1 => format!("over the limit, {used} of {room} are used"),
+        _ => format!("over the limit, it costs {cost} and {used} of {room} are used"),
     }
 }
 
-/// A duration as a configuration would write it, in seconds where nothing longer fits.
-fn length(duration: Duration) -> String {
-    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
-    let fits = units
-        .iter()
-        .find(|(_, unit)| seconds >= *unit && seconds.is_multiple_of(*unit));
-    match fits {
-        Some((name, unit)) => format!("{}{name}", seconds / unit),
-        None => format!("{seconds}s"),
+/// What was counted.
+fn counted(step: &Step, finding: &Finding) -> String {
+    let (used, room) = used(step, finding);
+    let flight = match step.limiter.algorithm {
+        Algorithm::Concurrency => " in flight",
+        _ => "",
+    };
+    match step.cost {
+        0 => format!("cost nothing, {used} of {room} are used"),
+        1 => format!("counted {used} of {room}{flight}"),
+        cost => format!("cost {cost} and counted {used} of {room}{flight}"),
     }
+}
+
+/// What is used, and of how many.
+fn used(step: &Step, finding: &Finding) -> (u64, u64) {
+    let room = step.limiter.capacity();
+    let left = finding.reading.map_or(0, |reading| reading.remaining);
+    (room.saturating_sub(left), room)
 }

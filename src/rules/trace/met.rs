@@ -1,0 +1,164 @@
+//! What was found between a rule and a request.
+
+use std::time::Duration;
+
+use super::{Tried, Verdict};
+use crate::clock::Timestamp;
+use crate::decision::{Action, Decision, Verdict as Stopped};
+use crate::limit::Limiter;
+use crate::rules::decide::acted;
+use crate::rules::planner::Match;
+use crate::rules::quota::rest;
+use crate::rules::{Finding, Op, Rule, Standing, Step};
+
+/// A rule and a request.
+pub(super) struct Met<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) matched: Match,
+    /// Whether `count` matched in the phase that it belongs to.
+    pub(super) counts: Option<bool>,
+    pub(super) own: Stand<'a>,
+    pub(super) candidate: Stand<'a>,
+    /// The first absent part of the key, if that makes the rule skip the request.
+    pub(super) absent: Option<&'a str>,
+    /// The rule that ended the pass before this one.
+    pub(super) ended_by: Option<&'a Rule>,
+    pub(super) decision: &'a Decision,
+    pub(super) now: Timestamp,
+}
+
+/// What a store found for a rule or its candidate, in each phase.
+#[derive(Clone, Copy)]
+pub(super) struct Stand<'a> {
+    pub(super) planned: Option<(&'a Step, &'a Finding)>,
+    pub(super) settled: Option<(&'a Step, &'a Finding)>,
+}
+
+// === impl Met ===
+
+impl<'a> Met<'a> {
+    pub(super) fn verdict(&self) -> Verdict {
+        let action = self.rule.action;
+        if self.ended_by.is_some() {
+            Verdict::NotReached
+        } else if self.acted() && self.rule.dry_run {
+            Verdict::Would(action)
+        } else if self.acted() {
+            Verdict::Acted(action)
+        } else if self.absent.is_some() {
+            Verdict::Skip
+        } else {
+            self.own.verdict()
+        }
+    }
+
+    /// What the candidate would have done, if it was reached.
+    pub(super) fn tried(&self) -> Option<Tried> {
+        let (step, _) = self.candidate.last()?;
+        let (value, remaining) = self.candidate.used().unzip();
+        Some(Tried {
+            verdict: match self.candidate.acted() {
+                true => Verdict::Would(self.rule.action),
+                false => self.candidate.verdict(),
+            },
+            value: value.flatten(),
+            limit: step.limiter.limit,
+            room: step.limiter.capacity(),
+            remaining,
+            banned_for: self.candidate.banned_for(self.now),
+        })
+    }
+
+    /// The action was taken, or would have been.
+    pub(super) fn acted(&self) -> bool {
+        self.ended_by.is_none() && self.own.acted()
+    }
+
+    /// The limit that the key has, as far as it is known.
+    pub(super) fn limiter(&self) -> Option<Limiter> {
+        let found = self.own.last().map(|(step, _)| step.limiter);
+        found
+            .filter(|_| self.rule.limiter.is_some())
+            .or(self.rule.limiter)
+    }
+
+    /// What is counted, if it is.
+    pub(super) fn cost(&self) -> Option<u64> {
+        let (step, _) = self.own.last()?;
+        matches!(step.op, Op::Admit | Op::Charge).then_some(step.cost)
+    }
+
+    /// How long this rule holds the request.
+    pub(super) fn held_for(&self) -> Option<Duration> {
+        if self.ended_by.is_some() || self.rule.dry_run || self.decision.hold.is_zero() {
+            return None;
+        }
+        let (step, finding) = self.own.planned?;
+        // One that stops the request leaves nothing else to wait for.
+        if matches!(self.decision.verdict, Stopped::Block { rule, .. } if rule != step.rule) {
+            return None;
+        }
+        let most = self.rule.max_delay;
+        let held = match (acted(step, finding), self.rule.action) {
+            (true, Action::Delay) => rest(finding, self.now).map_or(most, |rest| rest.min(most)),
+            (true, Action::Tarpit) => most,
+            (false, _) if step.op == Op::Admit => finding.reading?.wait,
+            _ => return None,
+        };
+        (!held.is_zero()).then_some(held)
+    }
+}
+
+// === impl Stand ===
+
+impl<'a> Stand<'a> {
+    /// What it comes to where nothing was acted on.
+    fn verdict(&self) -> Verdict {
+        if self.charged() {
+            Verdict::Counted
+        } else if self.planned.is_some_and(|(step, _)| step.acts) {
+            Verdict::Within
+        } else {
+            Verdict::NoMatch
+        }
+    }
+
+    fn acted(&self) -> bool {
+        self.planned
+            .is_some_and(|(step, finding)| acted(step, finding))
+    }
+
+    fn charged(&self) -> bool {
+        let counted = |(step, finding): (&Step, &Finding)| {
+            let banned = matches!(finding.standing, Standing::Banned { started: false, .. });
+            matches!(step.op, Op::Admit | Op::Charge) && !banned
+        };
+        [self.planned, self.settled]
+            .into_iter()
+            .flatten()
+            .any(counted)
+    }
+
+    /// The last that was found.
+    pub(super) fn last(&self) -> Option<(&'a Step, &'a Finding)> {
+        self.settled.or(self.planned)
+    }
+
+    /// What is used, unless banned, and what is left.
+    pub(super) fn used(&self) -> Option<(Option<u64>, u64)> {
+        let (step, finding) = self.last()?;
+        if matches!(finding.standing, Standing::Banned { .. }) {
+            return Some((None, 0));
+        }
+        let remaining = finding.reading?.remaining;
+        let used = step.limiter.capacity().saturating_sub(remaining);
+        Some((Some(used), remaining))
+    }
+
+    pub(super) fn banned_for(&self, now: Timestamp) -> Option<Duration> {
+        match self.last()?.1.standing {
+            Standing::Banned { until, .. } => Some(until.since(now)),
+            _ => None,
+        }
+    }
+}

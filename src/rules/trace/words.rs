@@ -1,0 +1,41 @@
+//! Words for actions and durations.
+
+use std::time::Duration;
+
+use crate::decision::Action;
+
+/// What an action did.
+pub(super) const fn past(action: Action) -> &'static str {
+    match action {
+        Action::Block => "blocked",
+        Action::Shadow => "answered in the origin's place",
+        Action::Divert => "answered by another upstream",
+        Action::Delay => "held",
+        Action::Tarpit => "held and blocked",
+        Action::Close => "closed without an answer",
+        Action::Tag => "tagged",
+        Action::Log => "recorded",
+        Action::Allow => "allowed",
+    }
+}
+
+/// A duration as a configuration would write it, in seconds where nothing longer fits.
+pub(super) fn length(duration: Duration) -> String {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let fits = units
+        .iter()
+        .find(|(_, unit)| seconds >= *unit && seconds.is_multiple_of(*unit));
+    match fits {
+        Some((name, unit)) => format!("{}{name}", seconds / unit),
+        None => format!("{seconds}s"),
+    }
+}
+
+/// The same, to the millisecond.
+pub(super) fn span(duration: Duration) -> String {
+    match duration.subsec_nanos() {
+        0 => length(duration),
+        _ => format!("{}ms", duration.as_nanos().div_ceil(1_000_000)),
+    }
+}
