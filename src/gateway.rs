@@ -58,7 +58,7 @@ impl Gateway {
         };
         let (level, format) = config::log(&file);
         log.configure(level, format);
-        let fixed = config::fixed(&file);
+        let fixed = config::fixed(&file, &source);
         let lasting = Lasting::new(clock, log, fixed.bounds)?;
         let loaded = Loaded::compile(&source, &file, &lasting, None, &mut diagnostics);
         let loaded = loaded.ok_or_else(|| refused(&diagnostics))?;

@@ -81,7 +81,9 @@ fn demands(table: &Table) -> Json {
     let some = some.map(|keys| json!({ "anyOf": each_required(table, keys) }));
     let names = table.aliases.iter();
     let names = names.map(|(ours, theirs)| json!({ "not": { "required": [ours, theirs] } }));
-    let all: Vec<Json> = one.chain(some).chain(names).collect();
+    let apart = table.apart.iter();
+    let apart = apart.flat_map(|(one, other)| never_both(table, one, other));
+    let all: Vec<Json> = one.chain(some).chain(names).chain(apart).collect();
     let mut demands = json!({});
     if !required.is_empty() {
         add(&mut demands, json!({ "required": required }));
@@ -90,6 +92,15 @@ fn demands(table: &Table) -> Json {
         add(&mut demands, json!({ "allOf": all }));
     }
     demands
+}
+
+/// Two keys that are not there together, the first under each of its names.
+fn never_both(table: &Table, one: &'static str, other: &'static str) -> Vec<Json> {
+    let aliases = table.aliases.iter().filter(|(ours, _)| *ours == one);
+    let names = aliases.map(|(_, theirs)| *theirs).chain([one]);
+    names
+        .map(|name| json!({ "not": { "required": [name, other] } }))
+        .collect()
 }
 
 /// Each of `keys`, under each of its names.
@@ -108,6 +119,9 @@ fn shape(shape: &Shape, path: &str, notes: &Notes) -> Json {
             examples,
         } => text(*pattern, *least, examples),
         Shape::Integer { low, high } => integer(*low, *high),
+        Shape::Number { low, high } => {
+            json!({ "type": "number", "minimum": low, "maximum": high })
+        }
         Shape::Boolean => json!({ "type": "boolean" }),
         Shape::Words(words) => json!({ "type": "string", "enum": words }),
         Shape::Duration { low, high, seconds } => duration(*low, *high, *seconds),
@@ -188,6 +202,7 @@ fn value(value: &Value) -> Json {
     match value {
         Value::Text(text) => json!(text),
         Value::Integer(number) => json!(number),
+        Value::Number(number) => json!(number),
         Value::Boolean(truth) => json!(truth),
         Value::List(items) => items.iter().map(self::value).collect(),
     }

@@ -1,10 +1,12 @@
 //! What one value says about another in the same file: names that must be there, names and
 //! addresses that must be there only once.
 
+mod rules;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::file::{File, Target};
+use super::file::{File, Route, Target};
 use super::suggest::nearest;
 use super::{Diagnostics, Spanned, Text};
 
@@ -14,6 +16,10 @@ pub(super) fn file(file: &File, out: &mut Diagnostics) {
     unique("upstream", file.upstreams.iter().map(|up| &up.name), out);
     upstreams_exist(file, out);
     responses_exist(file, out);
+    rules::warn_of_answers(file, out);
+    for rule in &file.rules {
+        rules::check(rule, out);
+    }
     addresses_are_free(file, out);
 }
 
@@ -29,12 +35,16 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a Text>, out: &mut Diagn
     }
 }
 
-fn upstreams_exist(file: &File, out: &mut Diagnostics) {
+fn upstreams_exist<'a>(file: &'a File, out: &mut Diagnostics) {
     let names: Vec<_> = file.upstreams.iter().map(|up| &*up.name.value).collect();
-    for route in &file.routes {
-        if let Some(Target::Upstream(name)) = &route.target {
-            exists("upstream", name, &names, out);
-        }
+    let of_route = |route: &'a Route| match &route.target {
+        Some(Target::Upstream(name)) => Some(name),
+        _ => None,
+    };
+    let of_routes = file.routes.iter().filter_map(of_route);
+    let of_rules = file.rules.iter().filter_map(|rule| rule.upstream.as_ref());
+    for name in of_routes.chain(of_rules) {
+        exists("upstream", name, &names, out);
     }
 }
 

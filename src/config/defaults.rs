@@ -14,6 +14,8 @@ pub const WORKERS: u32 = 0;
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// `server.max_connections`.
 pub const MAX_CONNECTIONS: u32 = 100_000;
+/// `server.max_held`.
+pub const MAX_HELD: u32 = 10_000;
 
 /// `listeners.protocols`, in ALPN order.
 pub const PROTOCOLS: [Protocol; 2] = [Protocol::H2, Protocol::Http11];
@@ -51,6 +53,8 @@ pub const REDACT: [&str; 4] = ["authorization", "cookie", "set-cookie", "x-api-k
 pub const STORE_KIND: StoreKind = StoreKind::Memory;
 /// `store.max_keys`.
 pub const MAX_KEYS: u32 = 1_000_000;
+/// `store.max_log_bytes`.
+pub const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// `upstreams.balance`.
 pub const BALANCE: Balance = Balance::P2c;
@@ -80,3 +84,16 @@ pub const ENABLED: bool = true;
 pub const MISSING: Missing = Missing::Group;
 /// `rules.headers`.
 pub const COUNT_HEADERS: CountHeaders = CountHeaders::Standard;
+/// `rules.cost`.
+pub const COST: u32 = 1;
+/// `rules.slices`.
+pub const SLICES: u16 = 1;
+/// `rules.queue`.
+pub const QUEUE: u32 = 100;
+/// `rules.jitter`.
+pub const JITTER: f64 = 0.0;
+/// `rules.max_delay`.
+pub const MAX_DELAY: Duration = Duration::from_secs(5);
+
+/// `responses.NAME.imitate`.
+pub const IMITATE: bool = false;

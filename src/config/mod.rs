@@ -18,6 +18,7 @@ pub mod schema;
 
 mod check;
 mod diagnostics;
+mod limiter;
 mod read;
 mod render;
 mod scalar;

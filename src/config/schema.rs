@@ -18,6 +18,8 @@ pub struct Table {
     pub exactly_one: Vec<&'static [&'static str]>,
     /// Of each of these sets there is a key.
     pub at_least_one: Vec<&'static [&'static str]>,
+    /// Two keys each that a table does not have together.
+    pub apart: Vec<(&'static str, &'static str)>,
 }
 
 /// One key of a table.
@@ -61,6 +63,13 @@ pub enum Shape {
         /// The largest.
         high: i64,
     },
+    /// A number, whole or not.
+    Number {
+        /// The smallest.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
     /// True or false.
     Boolean,
     /// One of these strings.
@@ -97,12 +106,14 @@ pub enum Shape {
 }
 
 /// A value as a user would write it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A string.
     Text(String),
     /// A whole number.
     Integer(i64),
+    /// A number with a fraction.
+    Number(f64),
     /// True or false.
     Boolean(bool),
     /// An array.

@@ -7,7 +7,7 @@ use super::compile::{self, Check, Context, Get};
 use super::lists::Lists;
 use super::need::{self, Need};
 use super::term::{Bytes, Int, Ip, Term, Test};
-use super::{Error, Facts, FieldId, Scheme, Value, parse, print};
+use super::{Error, Facts, FieldId, Scheme, Type, Value, parse, print};
 
 /// As many mistakes of one expression as are told.
 const MAX_ERRORS: usize = 20;
@@ -35,6 +35,7 @@ pub struct Predicate {
 /// A compiled value, such as a part of a key.
 pub struct Scalar {
     get: Get,
+    ty: Type,
     bare: Option<FieldId>,
     reads: Reads,
     source: Box<str>,
@@ -58,8 +59,9 @@ pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
 pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
     let operand = parse::value(source).map_err(first)?;
     let (term, reads) = check::value(source, &operand, env).map_err(first)?;
-    let bare = bare(&term);
+    let (ty, bare) = (term.ty(), bare(&term));
     Ok(Scalar {
+        ty,
         get: compile::value(term),
         bare,
         reads,
@@ -129,6 +131,11 @@ impl Scalar {
     #[inline]
     pub fn eval<'a>(&self, facts: &'a dyn Facts) -> Option<Value<'a>> {
         (self.get)(&Context::new(facts))
+    }
+
+    /// The type of its values.
+    pub fn ty(&self) -> Type {
+        self.ty
     }
 
     /// The field, when the expression is one and nothing else.

@@ -3,27 +3,57 @@
 use sha2::{Digest, Sha256};
 
 use crate::config::file::Rule;
+use crate::config::limiter;
 use crate::facts::client_ip::Prefixes;
+use crate::limit::Limiter;
 
-/// A digest of `name`, `key`, `missing`, the IP prefixes, `period` and `algorithm`: while these
-/// stay, counters and bans stay.
+/// A digest, field by field.
+#[derive(Default)]
+struct Fields(Sha256);
+
+/// A digest of `name`, `key`, `missing`, the IP prefixes, `period`, `algorithm` and `slices`: while
+/// these stay, counters and bans stay.
 pub fn identity(rule: &Rule, prefixes: Prefixes) -> u64 {
-    let period = rule.period.as_ref().map_or(0, |p| p.value.as_nanos());
-    let mut digest = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        digest.update((bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
-    field(rule.name.value.as_bytes());
+    let mut fields = Fields::default();
+    fields.add(rule.name.value.as_bytes());
     for part in &rule.key {
-        field(part.value.trim().as_bytes());
+        fields.add(part.value.trim().as_bytes());
     }
-    field(format!("{:?}", rule.missing.value).as_bytes());
-    field(format!("{:?}", rule.algorithm.value).as_bytes());
-    field(&[prefixes.v4, prefixes.v6]);
-    field(&period.to_le_bytes());
-    let digest = digest.finalize();
-    digest
-        .first_chunk::<8>()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    fields.add(format!("{:?}", rule.missing.value).as_bytes());
+    fields.add(&[prefixes.v4, prefixes.v6]);
+    if let Some(limiter) = limiter::of(rule) {
+        fields.add_counting(&limiter);
+    }
+    fields.number()
+}
+
+/// The same for what is tried beside the rule with the identity `of_rule`.
+pub fn of_candidate(of_rule: u64, limiter: &Limiter) -> u64 {
+    let mut fields = Fields::default();
+    fields.add(&of_rule.to_le_bytes());
+    fields.add(b"candidate");
+    fields.add_counting(limiter);
+    fields.number()
+}
+
+// === impl Fields ===
+
+impl Fields {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn add_counting(&mut self, limiter: &Limiter) {
+        self.add(format!("{:?}", limiter.algorithm).as_bytes());
+        self.add(&limiter.period.as_nanos().to_le_bytes());
+        self.add(&limiter.slices.to_le_bytes());
+    }
+
+    fn number(self) -> u64 {
+        let digest = self.0.finalize();
+        digest
+            .first_chunk::<8>()
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
 }

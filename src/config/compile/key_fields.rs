@@ -4,7 +4,7 @@
 use crate::expr::{FieldId, Phase, Type};
 use crate::facts::fields::{self, Field};
 use crate::observe::Redactor;
-use crate::rules::RuleSet;
+use crate::rules::{Cost, RuleSet};
 use crate::snapshot::KeyField;
 
 /// Fields that stand in the access log under a name of their own.
@@ -69,6 +69,9 @@ pub fn of(rules: &RuleSet, redactor: &Redactor) -> Vec<KeyField> {
         for part in &rule.key.parts {
             let scalar = &part.scalar;
             add(scalar.reads(), scalar.reads_entries(), redactor, &mut found);
+        }
+        if let Cost::Computed(cost) = &rule.cost {
+            add(cost.reads(), cost.reads_entries(), redactor, &mut found);
         }
     }
     found

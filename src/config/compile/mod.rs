@@ -9,6 +9,7 @@ mod key_fields;
 mod listeners;
 mod lists;
 mod observe;
+mod responses;
 mod routes;
 mod rules;
 
@@ -28,6 +29,8 @@ use crate::listen::Limits;
 use crate::observe::Redactor;
 use crate::snapshot::{Fixed, Lasting, Snapshot};
 use crate::store::Bounds;
+use responses::Responses;
+use rules::Shared;
 
 /// What compiling needs beside the file.
 pub struct Context<'a> {
@@ -47,14 +50,20 @@ pub struct Context<'a> {
 pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let lists = lists::lists(&file.lists, cx);
     let redactor = redactor(file, cx);
-    let prefixes = prefixes(file);
-    let rules = rules::rules(file, &lists, &redactor, prefixes, cx);
     let upstreams = routes::upstreams(&file.upstreams, cx);
+    let shared = Shared {
+        lists: &lists,
+        redactor: &redactor,
+        prefixes: prefixes(file),
+        responses: Responses::new(file, cx),
+        upstreams: &upstreams,
+    };
+    let rules = rules::rules(file, &shared, cx);
     let routes = routes::routes(&file.routes, &upstreams, cx);
     let listeners = listeners::listeners(&file.listeners, cx);
     let geo = geo::geo(&file.geo, cx);
     let admin_token = admin_token(file, cx);
-    let fixed = fixed(file);
+    let fixed = fixed(file, cx.source);
     observe::must_not_change(file, &fixed, cx);
     if cx.diagnostics.has_errors() {
         return None;
@@ -75,7 +84,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         limits: limits(file),
         max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
         drain_timeout: file.server.drain_timeout.value,
-        max_held: 10_000,
+        max_held: file.server.max_held.value as usize,
         client_ip: client_ip(file),
         routes,
         quota_names: QuotaNames::of(&rules.set),
@@ -98,8 +107,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
 impl Context<'_> {
     /// `path` as the configuration file means it.
     fn resolve(&self, path: &Path) -> PathBuf {
-        let folder = Path::new(&self.source.path).parent();
-        folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
+        resolve(path, self.source)
     }
 
     /// The bytes of a file that the configuration names.
@@ -114,6 +122,12 @@ impl Context<'_> {
             }
         }
     }
+}
+
+/// `path` as the file `source` means it.
+fn resolve(path: &Path, source: &Source) -> PathBuf {
+    let folder = Path::new(&source.path).parent();
+    folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
 fn redactor(file: &File, cx: &Context<'_>) -> Redactor {
@@ -159,7 +173,8 @@ fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
 }
 
 /// What only a restart can change.
-pub fn fixed(file: &File) -> Fixed {
+pub fn fixed(file: &File, source: &Source) -> Fixed {
+    let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, source));
     let listeners: Vec<(SocketAddr, bool)> = file
         .listeners
         .iter()
@@ -168,9 +183,12 @@ pub fn fixed(file: &File) -> Fixed {
     Fixed {
         workers: file.server.workers.value as usize,
         max_connections: file.server.max_connections.value as usize,
-        bounds: Bounds::keys(file.store.max_keys.value as usize),
-        snapshot: None,
-        secret_file: None,
+        bounds: Bounds {
+            max_keys: file.store.max_keys.value as usize,
+            max_log_bytes: usize::try_from(file.store.max_log_bytes.value).unwrap_or(usize::MAX),
+        },
+        snapshot: resolved(&file.store.snapshot.value),
+        secret_file: resolved(&file.server.secret_file.value),
         listeners,
         admin: file.admin.as_ref().map(|admin| admin.address.value),
     }

@@ -81,9 +81,24 @@ pub fn must_not_change(file: &File, now: &Fixed, cx: &mut Context<'_>) {
             "`max_connections`",
         ),
         (
-            before.bounds != now.bounds,
+            before.bounds.max_keys != now.bounds.max_keys,
             &file.store.max_keys.span,
             "`max_keys`",
+        ),
+        (
+            before.bounds.max_log_bytes != now.bounds.max_log_bytes,
+            &file.store.max_log_bytes.span,
+            "`max_log_bytes`",
+        ),
+        (
+            before.snapshot != now.snapshot,
+            &file.store.snapshot.span,
+            "`snapshot`",
+        ),
+        (
+            before.secret_file != now.secret_file,
+            &file.server.secret_file.span,
+            "`secret_file`",
         ),
         (
             before.listeners != now.listeners,

@@ -20,6 +20,15 @@ pub struct Upstreams(HashMap<String, (Arc<Upstream>, Arc<[UpstreamMetrics]>)>);
 // === impl Upstreams ===
 
 impl Upstreams {
+    /// Where what is forwarded to `name` goes.
+    pub fn target(&self, name: &str) -> Option<Target> {
+        let (upstream, metrics) = self.0.get(name)?;
+        Some(Target::Upstream {
+            upstream: upstream.clone(),
+            metrics: metrics.clone(),
+        })
+    }
+
     /// All their servers, with the upstream's name.
     pub fn into_servers(self) -> Vec<(Arc<str>, Arc<Server>)> {
         let mut servers = Vec::new();
@@ -94,14 +103,8 @@ fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
 
 fn target(route: &file::Route, upstreams: &Upstreams, cx: &mut Context<'_>) -> Option<Target> {
     match route.target.as_ref()? {
-        file::Target::Upstream(name) => {
-            // An unknown name was reported when the file was read.
-            let (upstream, metrics) = upstreams.0.get(&name.value)?;
-            Some(Target::Upstream {
-                upstream: upstream.clone(),
-                metrics: metrics.clone(),
-            })
-        }
+        // An unknown name was reported when the file was read.
+        file::Target::Upstream(name) => upstreams.target(&name.value),
         file::Target::Respond(respond) => Some(Target::Reply(Reply {
             status: StatusCode::from_u16(respond.status.value).ok()?,
             content_type: respond.content_type.value.clone(),

@@ -1,21 +1,22 @@
-//! `[[rules]]` and `[responses]`: expressions compiled, keys built, counters found again.
+//! `[[rules]]`: expressions compiled, keys built, counters found again.
 
-use std::collections::HashMap;
+mod cost;
+
 use std::sync::Arc;
 
-use http::StatusCode;
-
+use super::responses::Responses;
+use super::routes::Upstreams;
 use super::{Context, identity};
-use crate::action::{Canned, Template};
-use crate::config::Text;
-use crate::config::file::{self, CountHeaders, File, Response};
-use crate::decision::{Action, RuleIndex};
+use crate::config::file::{self, CountHeaders, File};
+use crate::config::{Text, limiter};
+use crate::decision::RuleIndex;
 use crate::expr::{self, Env, Lists, Predicate, Scheme};
 use crate::facts::client_ip::Prefixes;
 use crate::facts::fields::Fields;
-use crate::limit::Limiter;
 use crate::observe::Redactor;
-use crate::rules::{HeaderStyle, Key, KeyPart, Missing, Rule, RuleSet, Scope};
+use crate::rules::{
+    Ban, Candidate, HeaderStyle, Jitter, Key, KeyPart, Missing, Rule, RuleSet, Scope,
+};
 use crate::snapshot::RuleKit;
 
 /// The rules and what belongs to each.
@@ -29,31 +30,21 @@ pub struct Rules {
 }
 
 /// What all rules of a file share.
-struct Shared<'a> {
-    lists: &'a Lists,
-    redactor: &'a Redactor,
-    prefixes: Prefixes,
-    responses: HashMap<&'a str, &'a Response>,
+pub struct Shared<'a> {
+    /// The lists that expressions name.
+    pub lists: &'a Lists,
+    /// Which values are secret.
+    pub redactor: &'a Redactor,
+    /// How an address becomes a key.
+    pub prefixes: Prefixes,
+    /// The answers that rules name.
+    pub responses: Responses<'a>,
+    /// The origins that rules name.
+    pub upstreams: &'a Upstreams,
 }
 
 /// Compiles the rules that are enabled. Those that are not are checked all the same.
-pub fn rules(
-    file: &File,
-    lists: &Lists,
-    redactor: &Redactor,
-    prefixes: Prefixes,
-    cx: &mut Context<'_>,
-) -> Rules {
-    let responses = file.responses.iter();
-    let shared = Shared {
-        lists,
-        redactor,
-        prefixes,
-        responses: responses.map(|r| (r.name.value.as_str(), r)).collect(),
-    };
-    for response in &file.responses {
-        template(&response.body, cx);
-    }
+pub fn rules(file: &File, shared: &Shared<'_>, cx: &mut Context<'_>) -> Rules {
     let mut set = Vec::new();
     let mut kits = Vec::new();
     let mut disabled = Vec::new();
@@ -83,11 +74,10 @@ impl Shared<'_> {
     fn rule(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<(Rule, RuleKit)> {
         let scope = self.scope(written, cx);
         let key = self.key(written, cx);
-        let response = written
-            .response
-            .as_ref()
-            .map(|name| self.response(name, written, cx));
-        let (scope, key) = (scope?, key?);
+        let cost = self.cost(written, cx);
+        let response = self.responses.of(written, cx);
+        let (scope, key, cost) = (scope?, key?, cost?);
+        self.known_in_time(written, &scope, &cost, cx);
         if !written.enabled.value {
             return None;
         }
@@ -96,16 +86,21 @@ impl Shared<'_> {
         let id = cx.lasting.store.register(identity, name);
         let rule = Rule {
             key,
-            limiter: limiter(written),
-            ban: written.duration.value.into(),
+            limiter: limiter::of(written),
+            ban: ban(written),
+            cost,
+            jitter: jitter(written),
+            max_delay: written.max_delay.value,
+            candidate: candidate(written, identity, cx),
             action: written.action.value,
             dry_run: written.dry_run.value,
             headers: header_style(written),
             ..Rule::new(name.as_str().into(), id, scope)
         };
+        let upstream = written.upstream.as_ref();
         let kit = RuleKit {
-            response: response.flatten(),
-            divert: None,
+            response,
+            divert: upstream.and_then(|name| self.upstreams.target(&name.value)),
             metrics: cx.lasting.metrics.rule(name, written.action.value.name()),
         };
         Some((rule, kit))
@@ -200,50 +195,6 @@ impl Shared<'_> {
             secret,
         }))
     }
-
-    fn response(
-        &self,
-        name: &Text,
-        written: &file::Rule,
-        cx: &mut Context<'_>,
-    ) -> Option<Arc<Canned>> {
-        // An unknown name was reported when the file was read.
-        let response = self.responses.get(name.value.as_str())?;
-        let body = Template::parse(&response.body.value).ok()?;
-        let action = written.action.value;
-        if action == Action::Shadow && body.tells() {
-            cx.diagnostics
-                .error(
-                    name.span.clone(),
-                    "a shadow answer must not name the rule or a wait",
-                )
-                .related(response.body.span.clone(), "used here")
-                .help("remove `{{rule}}` and `{{retry_after}}` from the response");
-        }
-        let status = response.status.as_ref().map(|s| s.value);
-        let default = if action == Action::Block { 429 } else { 200 };
-        Some(Arc::new(Canned {
-            status: StatusCode::from_u16(status.unwrap_or(default)).ok()?,
-            content_type: response.content_type.value.clone(),
-            headers: response
-                .headers
-                .iter()
-                .map(|h| (h.name.value.clone(), h.value.value.clone()))
-                .collect(),
-            body,
-            imitate: false,
-        }))
-    }
-}
-
-fn template(body: &Text, cx: &mut Context<'_>) {
-    if let Err(error) = Template::parse(&body.value) {
-        let span = body.inner(cx.source, error.span);
-        cx.diagnostics.error(span, error.message).help(
-            "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
-             `{{rule}}` `{{retry_after}}`",
-        );
-    }
 }
 
 fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
@@ -256,10 +207,25 @@ fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
     }
 }
 
-fn limiter(written: &file::Rule) -> Option<Limiter> {
-    let limit = u64::from(written.limit.as_ref()?.value);
-    let period = written.period.as_ref()?.value;
-    Some(Limiter::new(written.algorithm.value, limit, period))
+fn ban(written: &file::Rule) -> Ban {
+    match written.escalate.as_slice() {
+        [] => written.duration.value.into(),
+        bans => Ban::Escalating(bans.iter().map(|ban| ban.value).collect()),
+    }
+}
+
+/// Reading made sure of a part between 0 and 1.
+fn jitter(written: &file::Rule) -> Jitter {
+    Jitter((written.jitter.value * 1e6).round() as u32)
+}
+
+/// It counts under a name of its own, so that a reload keeps what it has learned.
+fn candidate(written: &file::Rule, of_rule: u64, cx: &Context<'_>) -> Option<Candidate> {
+    let limiter = limiter::of_candidate(written)?;
+    let identity = identity::of_candidate(of_rule, &limiter);
+    let name = format!("{} (candidate)", written.name.value);
+    let id = cx.lasting.store.register(identity, &name);
+    Some(Candidate { id, limiter })
 }
 
 fn header_style(written: &file::Rule) -> HeaderStyle {

@@ -17,6 +17,8 @@ pub struct Response {
     pub body: Text,
     /// Headers beside the media type, in file order.
     pub headers: Vec<Header>,
+    /// `shadow`: headers and timing are those of the route's real answers. Default false.
+    pub imitate: Spanned<bool>,
 }
 
 /// A header of a response.

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use crate::config::{Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -23,16 +25,36 @@ pub struct Rule {
     /// Requests that are allowed in a period; `None`, also written 0: the action on every request
     /// that matches.
     pub limit: Option<Spanned<u32>>,
-    /// The window, 1 ms to 366 days; there exactly if `limit` is, in a file without errors.
+    /// The window, 1 ms to 366 days; in a file without errors there exactly if `limit` is and the
+    /// algorithm is not concurrency.
     pub period: Option<Spanned<Duration>>,
     /// How requests are counted. Default sliding_window.
     pub algorithm: Spanned<Algorithm>,
+    /// `token_bucket`, `gcra`: how many may come back to back from idle; `None`: the limit.
+    pub burst: Option<Spanned<u32>>,
+    /// `sliding_window`: sub-windows of a period. Default 1.
+    pub slices: Spanned<u16>,
+    /// `leaky_bucket`: how many may wait. Default 100.
+    pub queue: Spanned<u32>,
+    /// What a request costs. Default 1.
+    pub cost: Spanned<Cost>,
+    /// How far each key's limit may be from `limit`, as a part of it. Default 0.
+    pub jitter: Spanned<f64>,
+    /// Another limit, tried beside this one.
+    pub candidate: Option<Candidate>,
     /// What is done with what is stopped. Default block.
     pub action: Spanned<Action>,
     /// One of `[responses]`.
     pub response: Option<Text>,
+    /// `divert`: one of `[[upstreams]]`.
+    pub upstream: Option<Text>,
+    /// `leaky_bucket`, `delay`, `tarpit`: how long a request is held at the most. Default 5 s.
+    pub max_delay: Spanned<Duration>,
     /// How long passing the limit bans a key, up to 366 days; zero is a throttle. Default zero.
     pub duration: Spanned<Duration>,
+    /// The ban of the first offence, of the second and so on, instead of `duration`; empty: none
+    /// was given.
+    pub escalate: Vec<Spanned<Duration>>,
     /// Decide, log and count, but do not act. Default false.
     pub dry_run: Spanned<bool>,
     /// Whether the rule is there at all. Default true.
@@ -41,6 +63,36 @@ pub struct Rule {
     pub missing: Spanned<Missing>,
     /// What a client is told. Default standard.
     pub headers: Spanned<CountHeaders>,
+}
+
+/// What a request costs.
+#[derive(Clone, Debug)]
+pub enum Cost {
+    /// Always so much.
+    Fixed(u32),
+    /// What an expression says.
+    Expression(String),
+    /// What a header of the response says.
+    Header(HeaderName),
+}
+
+/// A limit that is tried beside a rule's own. What is absent is as in the rule.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The whole table.
+    pub span: Range<usize>,
+    /// How requests are counted.
+    pub algorithm: Option<Spanned<Algorithm>>,
+    /// Requests that are allowed.
+    pub limit: Option<Spanned<u32>>,
+    /// The window.
+    pub period: Option<Spanned<Duration>>,
+    /// How many may come back to back from idle.
+    pub burst: Option<Spanned<u32>>,
+    /// Sub-windows of a period.
+    pub slices: Option<Spanned<u16>>,
+    /// How many may wait.
+    pub queue: Option<Spanned<u32>>,
 }
 
 /// What a missing part of a key means.

@@ -1,5 +1,6 @@
 //! `[server]` and `[limits]`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::Spanned;
@@ -13,6 +14,10 @@ pub struct Server {
     pub drain_timeout: Spanned<Duration>,
     /// Connections at once, over all listeners. Default 100,000.
     pub max_connections: Spanned<u32>,
+    /// Requests that rules hold at once. Default 10,000.
+    pub max_held: Spanned<u32>,
+    /// Where the secret of this gateway is; `None`: made at each start. Default none.
+    pub secret_file: Spanned<Option<PathBuf>>,
 }
 
 /// `[limits]`: per connection and per request.

@@ -11,6 +11,10 @@ pub struct Store {
     pub kind: Spanned<StoreKind>,
     /// Keys that are tracked at once, over all rules. Default 1,000,000.
     pub max_keys: Spanned<u32>,
+    /// Bytes of all `sliding_log` timestamps together. Default 64 MiB.
+    pub max_log_bytes: Spanned<u64>,
+    /// Where counters and bans are kept over a restart; `None`: nowhere. Default none.
+    pub snapshot: Spanned<Option<PathBuf>>,
 }
 
 /// Where counters live.

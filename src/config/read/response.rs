@@ -5,7 +5,7 @@ use http::{HeaderValue, header};
 use super::checked_name;
 use crate::config::defaults;
 use crate::config::file::{Header, Response};
-use crate::config::scalar::{Wrong, header_value, parse_header_name, status, text};
+use crate::config::scalar::{Wrong, boolean, header_value, parse_header_name, status, text};
 use crate::config::section::{Raw, Section};
 use crate::config::{Spanned, Text, schema};
 
@@ -19,8 +19,7 @@ pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
 }
 
 fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
-    s.later(&["imitate"]);
-    Response {
+    let response = Response {
         name,
         status: s.optional("status", status()),
         content_type: s.or(
@@ -30,6 +29,23 @@ fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
         ),
         body: s.or("body", text(), ""),
         headers: s.table("headers", headers).unwrap_or_default(),
+        imitate: s.or("imitate", boolean(), defaults::IMITATE),
+    };
+    must_succeed(s, &response);
+    response
+}
+
+/// What is learned are successes: another status beside their headers would give it away.
+fn must_succeed(s: &mut Section<'_, '_>, response: &Response) {
+    let status = response.status.as_ref().filter(|_| response.imitate.value);
+    if let Some(status) = status.filter(|status| !(200..300).contains(&status.value)) {
+        s.out
+            .error(
+                status.span.clone(),
+                "what imitates a success has the status of one",
+            )
+            .related(response.imitate.span.clone(), "it imitates")
+            .help("write a status from 200 to 299, or remove `imitate`");
     }
 }
 

@@ -1,39 +1,41 @@
 //! Reads `[[rules]]`.
 
+mod candidate;
+mod counting;
+mod meaning;
+
 use std::time::Duration;
 
-use toml::de::DeValue;
-
 use super::name;
+use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{CountHeaders, Missing, Rule};
 use crate::config::scalar::{
-    Scalar, Wrong, between, boolean, choice, duration_or_seconds, filled, integer,
+    Wrong, between, boolean, choice, duration, duration_or_seconds, filled, integer, number,
 };
-use crate::config::schema::{Shape, Value};
 use crate::config::section::Section;
 use crate::decision::Action;
 use crate::limit::Algorithm;
+use counting::{algorithm, burst, cost, period, queue, slices};
 
-const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
+const SHORTEST_BAN: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const MOST_JITTER: f64 = 0.9;
+const MOST_OFFENCES: usize = 16;
 
-const ALGORITHMS: &[(&str, Algorithm)] = &[("sliding_window", Algorithm::SlidingWindow)];
-const LATER_ALGORITHMS: &[&str] = &[
-    "fixed_window",
-    "sliding_log",
-    "token_bucket",
-    "leaky_bucket",
-    "gcra",
-    "concurrency",
-];
 const ACTIONS: &[(&str, Action)] = &[
     ("block", Action::Block),
     ("shadow", Action::Shadow),
+    ("divert", Action::Divert),
+    ("delay", Action::Delay),
+    ("tarpit", Action::Tarpit),
+    ("close", Action::Close),
+    ("tag", Action::Tag),
     ("log", Action::Log),
     ("allow", Action::Allow),
 ];
-const LATER_ACTIONS: &[&str] = &["divert", "delay", "tarpit", "close", "tag"];
 const MISSING: &[(&str, Missing)] = &[("group", Missing::Group), ("skip", Missing::Skip)];
 const HEADERS: &[(&str, CountHeaders)] = &[
     ("standard", CountHeaders::Standard),
@@ -52,13 +54,15 @@ struct Names {
 }
 
 pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
-    refuse_later(s);
+    s.later(&["on_store_failure"]);
     let names = Names::of(s);
-    let rule = values(s, &names);
+    let mut rule = values(s, &names);
+    let algorithm = known_algorithm(s, &rule);
+    rule.candidate = s.table("candidate", |s| candidate::candidate(s, algorithm));
     let example = "mitigate = 'http.request.uri.path eq \"/login\"'";
     s.at_least_one("a rule", &["count", "mitigate"], example);
-    quota(s, &names, &rule);
-    response(s, &rule);
+    s.apart("a rule", ["duration", "escalate"], names.duration);
+    meaning::check(s, &names, &rule);
     Rule {
         limit: rule.limit.filter(|limit| limit.value > 0),
         ..rule
@@ -66,8 +70,8 @@ pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
 }
 
 fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
-    let period = between(SHORTEST_PERIOD, LONGEST, duration_or_seconds());
     let ban = between(Duration::ZERO, LONGEST, duration_or_seconds());
+    let delay = between(MILLISECOND, LONGEST_DELAY, duration());
     Rule {
         span: s.span(),
         name: name(s, "\"login-stuffing\""),
@@ -75,15 +79,20 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
         mitigate: s.optional(names.mitigate, filled()),
         key: s.array_or(names.key, filled(), []),
         limit: s.optional(names.limit, integer(0..=u32::MAX)),
-        period: s.optional("period", period),
-        algorithm: s.or(
-            "algorithm",
-            choice(ALGORITHMS, LATER_ALGORITHMS),
-            defaults::ALGORITHM,
-        ),
-        action: s.or("action", choice(ACTIONS, LATER_ACTIONS), defaults::ACTION),
+        period: s.optional("period", period()),
+        algorithm: s.or("algorithm", algorithm(), defaults::ALGORITHM),
+        burst: s.optional("burst", burst()),
+        slices: s.or("slices", slices(), defaults::SLICES),
+        queue: s.or("queue", queue(), defaults::QUEUE),
+        cost: cost(s),
+        jitter: s.or("jitter", number(0.0, MOST_JITTER), defaults::JITTER),
+        candidate: None,
+        action: s.or("action", choice(ACTIONS, &[]), defaults::ACTION),
         response: s.optional("response", filled()),
+        upstream: s.optional("upstream", filled()),
+        max_delay: s.or("max_delay", delay, defaults::MAX_DELAY),
         duration: s.or(names.duration, ban, defaults::DURATION),
+        escalate: escalate(s),
         dry_run: s.or("dry_run", boolean(), defaults::DRY_RUN),
         enabled: s.or("enabled", boolean(), defaults::ENABLED),
         missing: s.or("missing", choice(MISSING, &[]), defaults::MISSING),
@@ -91,76 +100,27 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
     }
 }
 
-fn refuse_later(s: &mut Section<'_, '_>) {
-    s.later(&[
-        "escalate",
-        "cost",
-        "burst",
-        "queue",
-        "jitter",
-        "max_delay",
-        "on_store_failure",
-        "candidate",
-        "upstream",
-    ]);
-    s.or("slices", slices(), ());
-}
-
-fn slices() -> Scalar<()> {
-    let only = Shape::Integer { low: 1, high: 1 };
-    let parse = |value: &DeValue<'_>| match integer(1..=3_600_u32).parse(value)? {
-        1 => Ok(()),
-        _ => Err(Wrong::later("`slices` other than 1").help("write `slices = 1` or remove it")),
-    };
-    Scalar::new(only, parse).shown(|()| Value::Integer(1))
-}
-
-/// A limit has a period; without one there is nothing to count, for anybody, for any time.
-fn quota(s: &mut Section<'_, '_>, names: &Names, rule: &Rule) {
-    let zero = rule.limit.as_ref().is_some_and(|limit| limit.value == 0);
-    let Some(limit) = s.key_span(names.limit).filter(|_| !zero) else {
-        return plain(s, names);
-    };
-    // An algorithm that was refused may be one that needs no period.
+/// How the rule counts; `None` if what is written was refused.
+fn known_algorithm(s: &Section<'_, '_>, rule: &Rule) -> Option<Algorithm> {
     let refused = s.has("algorithm") && rule.algorithm.span == s.span();
-    if !s.has("period") && !refused {
-        s.out
-            .error(limit, "a limit with no period")
-            .help("add `period = \"1m\"`");
-    }
+    (!refused).then_some(rule.algorithm.value)
 }
 
-fn plain(s: &mut Section<'_, '_>, names: &Names) {
-    let both = s.has(names.count) && s.has(names.mitigate);
-    let counting = [names.count].into_iter().filter(|_| both);
-    let rest = [
-        "period",
-        names.key,
-        names.duration,
-        "algorithm",
-        "missing",
-        "headers",
-    ];
-    for key in rest.into_iter().chain(counting) {
-        if let Some(span) = s.key_span(key) {
-            s.out
-                .error(span, format!("a `{key}` with no limit"))
-                .help(format!("add `limit = 10`, or remove `{key}`"));
-        }
+fn escalate(s: &mut Section<'_, '_>) -> Vec<Spanned<Duration>> {
+    let ban = between(SHORTEST_BAN, LONGEST, duration());
+    let bans = s.array("escalate", ban).unwrap_or_default();
+    let empty = s.is_empty("escalate");
+    let Some(span) = s.key_span("escalate") else {
+        return bans;
+    };
+    let example = "for example `escalate = [\"10m\", \"1h\", \"1d\"]`";
+    if empty {
+        s.wrong(span, Wrong::new("`escalate` is empty").help(example));
+    } else if bans.len() > MOST_OFFENCES {
+        let wrong = Wrong::new(format!("`escalate` has more than {MOST_OFFENCES} bans"));
+        s.wrong(span, wrong.help("the last one repeats"));
     }
-}
-
-fn response(s: &mut Section<'_, '_>, rule: &Rule) {
-    let forwards = matches!(rule.action.value, Action::Log | Action::Allow);
-    if let (true, Some(response)) = (forwards, &rule.response) {
-        let action = rule.action.value.name();
-        s.out
-            .warning(
-                response.span.clone(),
-                format!("`action = \"{action}\"` forwards: this response is never sent"),
-            )
-            .related(rule.action.span.clone(), "the action");
-    }
+    bans
 }
 
 // === impl Names ===

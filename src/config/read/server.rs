@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use crate::config::defaults;
 use crate::config::file::{Limits, Server};
-use crate::config::scalar::{between, duration, integer, size, size_between};
+use crate::config::scalar::{between, duration, integer, path_or_none, size, size_between};
 use crate::config::section::Section;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
-    s.later(&["max_held", "secret_file"]);
     Server {
         workers: s.or("workers", integer(0..=1024), defaults::WORKERS),
         drain_timeout: s.or(
@@ -24,6 +23,8 @@ pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
             integer(1..=10_000_000),
             defaults::MAX_CONNECTIONS,
         ),
+        max_held: s.or("max_held", integer(0..=10_000_000), defaults::MAX_HELD),
+        secret_file: s.or("secret_file", path_or_none(), None),
     }
 }
 

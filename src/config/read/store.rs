@@ -5,17 +5,25 @@ use toml::de::DeValue;
 use super::checked_name;
 use crate::config::defaults;
 use crate::config::file::{Item, Items, List, Store, StoreKind};
-use crate::config::scalar::{Scalar, choice, filled, integer, kind, path};
+use crate::config::scalar::{
+    Scalar, choice, filled, integer, kind, path, path_or_none, size_between,
+};
 use crate::config::schema::{self, Shape};
 use crate::config::section::{Raw, Section};
 
 const KINDS: &[(&str, StoreKind)] = &[("memory", StoreKind::Memory)];
 
 pub(super) fn store(s: &mut Section<'_, '_>) -> Store {
-    s.later(&["redis", "snapshot", "max_log_bytes"]);
+    s.later(&["redis"]);
     Store {
         kind: s.or("kind", choice(KINDS, &["redis"]), defaults::STORE_KIND),
         max_keys: s.or("max_keys", integer(1..=1_000_000_000), defaults::MAX_KEYS),
+        max_log_bytes: s.or(
+            "max_log_bytes",
+            size_between(64 << 10, 1 << 40),
+            defaults::MAX_LOG_BYTES,
+        ),
+        snapshot: s.or("snapshot", path_or_none(), None),
     }
 }
 

@@ -152,6 +152,18 @@ pub(super) fn path() -> Scalar<PathBuf> {
     })
 }
 
+/// A path to a file, or nothing: an empty string says that there is none.
+pub(super) fn path_or_none() -> Scalar<Option<PathBuf>> {
+    Scalar::new(Shape::text(), |value| match string(value, "a path")? {
+        "" => Ok(None),
+        path => Ok(Some(PathBuf::from(path))),
+    })
+    .shown(|path| {
+        let text = path.as_ref().map(|path| path.display().to_string());
+        Value::Text(text.unwrap_or_default())
+    })
+}
+
 /// True or false.
 pub(super) fn boolean() -> Scalar<bool> {
     let help = "write `true` or `false`, without quotes";
@@ -180,6 +192,27 @@ where
         })
     };
     Scalar::new(shape, parse).shown(|number| Value::Integer(short((*number).into())))
+}
+
+/// A number within bounds, whole or not.
+pub(super) fn number(low: f64, high: f64) -> Scalar<f64> {
+    let parse = move |value: &DeValue<'_>| {
+        let number = match value {
+            DeValue::Integer(_) => whole(value)? as f64,
+            DeValue::Float(float) => float
+                .as_str()
+                .parse()
+                .map_err(|_| kind("a number", value))?,
+            _ => return Err(kind("a number", value).help(format!("from {low:?} to {high:?}"))),
+        };
+        if (low..=high).contains(&number) {
+            return Ok(number);
+        }
+        Err(Wrong::new(format!(
+            "{number} is not between {low:?} and {high:?}"
+        )))
+    };
+    Scalar::new(Shape::Number { low, high }, parse).shown(|number| Value::Number(*number))
 }
 
 /// One word out of a few. `later` are words of the contract that have no effect yet.

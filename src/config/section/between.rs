@@ -33,6 +33,22 @@ impl Section<'_, '_> {
         ours
     }
 
+    /// Refuses a table with both of a pair of keys, the first of which is called `named` in it.
+    pub(in crate::config) fn apart(&mut self, owner: &str, pair: [&'static str; 2], named: &str) {
+        let [ours, other] = pair;
+        if let Some(noted) = &mut self.noted {
+            noted.apart.push((ours, other));
+        }
+        let (Some(a), Some(b)) = (self.key_span(named), self.key_span(other)) else {
+            return;
+        };
+        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
+        let message = format!("{owner} has only one of `{named}` and `{other}`");
+        self.out
+            .error(second, message)
+            .related(first, "it has this one");
+    }
+
     /// Refuses keys that are known but have no effect yet.
     pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
         for &key in keys {

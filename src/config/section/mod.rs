@@ -171,6 +171,34 @@ impl<'a, 'd> Section<'a, 'd> {
         self.open(raw, read)
     }
 
+    /// A value or a table, with a default.
+    pub(super) fn value_or_table<T: 'static>(
+        &mut self,
+        key: &'static str,
+        scalar: Scalar<T>,
+        default: T,
+        read: impl FnOnce(&mut Section<'_, '_>) -> Option<T>,
+    ) -> Spanned<T> {
+        self.note(key, || scalar.shape());
+        if self.describing() {
+            let table = Shape::Table(Section::describe(read));
+            let shown = scalar.show(&default);
+            self.amend(key, |key| {
+                key.shape = Shape::Either(vec![scalar.shape(), table]);
+                key.default = shown;
+            });
+            return Spanned::new(default, self.span());
+        }
+        let found = self.ask(key).and_then(|raw| match raw.get_ref() {
+            DeValue::Table(_) => {
+                let value = self.open(raw, read).flatten()?;
+                Some(Spanned::new(value, raw.span()))
+            }
+            _ => self.parse(raw, &scalar),
+        });
+        found.unwrap_or_else(|| Spanned::new(default, self.span()))
+    }
+
     /// A table that is read as an empty one if it is absent: all its keys have defaults.
     pub(super) fn table_or_defaults<T>(
         &mut self,

@@ -28,10 +28,12 @@ pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
         );
     }
     for upstream in &file.upstreams {
-        let used = file.routes.iter().any(|route| match &route.target {
+        let by_route = file.routes.iter().any(|route| match &route.target {
             Some(Target::Upstream(name)) => name.value == upstream.name.value,
             _ => false,
         });
+        let mut rules = file.rules.iter().filter_map(|rule| rule.upstream.as_ref());
+        let used = by_route || rules.any(|name| name.value == upstream.name.value);
         unused("upstream", &upstream.name, used, warnings);
     }
     routes(file, warnings);

@@ -44,7 +44,19 @@ fn the_example_of_the_contract_is_read() {
     let rule = &file.rules[0];
     assert_eq!(rule.action.value, Action::Shadow);
     assert_eq!(rule.limit.as_ref().unwrap().value, 5);
-    assert_eq!(rule.duration.value, Duration::from_secs(600));
+    let bans: Vec<u64> = rule.escalate.iter().map(|b| b.value.as_secs()).collect();
+    assert_eq!(bans, [600, 3_600, 86_400]);
+    assert_eq!(
+        rule.candidate
+            .as_ref()
+            .unwrap()
+            .burst
+            .as_ref()
+            .unwrap()
+            .value,
+        5
+    );
+    assert!(file.responses[0].imitate.value && file.store.snapshot.value.is_none());
 }
 
 #[test]

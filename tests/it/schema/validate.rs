@@ -35,8 +35,8 @@ fn check(schema: &Json, value: &Json, at: &str, out: &mut Vec<String>) {
         let fits = match keyword.as_str() {
             "type" => is_type(want, value),
             "enum" => want.as_array().unwrap().contains(value),
-            "minimum" => value.as_i64().is_none_or(|n| n >= want.as_i64().unwrap()),
-            "maximum" => value.as_i64().is_none_or(|n| n <= want.as_i64().unwrap()),
+            "minimum" => value.as_f64().is_none_or(|n| n >= want.as_f64().unwrap()),
+            "maximum" => value.as_f64().is_none_or(|n| n <= want.as_f64().unwrap()),
             "minLength" => {
                 let least = want.as_u64().unwrap();
                 value
@@ -121,7 +121,7 @@ fn inspect(schema: &Json, at: &str, out: &mut Vec<String>) {
             "$comment" | "title" | "description" => value.as_str().is_some_and(|s| !s.is_empty()),
             "type" => value.as_str().is_some_and(|t| TYPES.contains(&t)),
             "enum" => value.as_array().is_some_and(|a| !a.is_empty()),
-            "minimum" | "maximum" => value.is_i64(),
+            "minimum" | "maximum" => value.is_number(),
             "minLength" | "minItems" => value.is_u64(),
             "uniqueItems" | "additionalProperties" => value.is_boolean(),
             "pattern" => value.as_str().is_some_and(|p| Regex::new(p).is_ok()),
@@ -154,7 +154,7 @@ fn inspect(schema: &Json, at: &str, out: &mut Vec<String>) {
     }
 }
 
-const TYPES: [&str; 5] = ["object", "array", "string", "integer", "boolean"];
+const TYPES: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
 
 fn is_type(want: &Json, value: &Json) -> bool {
     match want.as_str().unwrap() {
@@ -162,6 +162,7 @@ fn is_type(want: &Json, value: &Json) -> bool {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
         "boolean" => value.is_boolean(),
         other => panic!("the type {other} is not known here"),
     }

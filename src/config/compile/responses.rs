@@ -1,0 +1,69 @@
+//! `[responses]`: bodies read as templates, answers built for the rules that name them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::Context;
+use crate::action::{Canned, Template};
+use crate::config::Text;
+use crate::config::file::{File, Response, Rule};
+use crate::decision::Action;
+
+/// The answers by name.
+pub struct Responses<'a>(HashMap<&'a str, &'a Response>);
+
+// === impl Responses ===
+
+impl<'a> Responses<'a> {
+    /// Those of `file`; what is wrong with their bodies is reported, whether they are used or not.
+    pub fn new(file: &'a File, cx: &mut Context<'_>) -> Self {
+        for response in &file.responses {
+            template(&response.body, cx);
+        }
+        let responses = file.responses.iter();
+        Self(responses.map(|r| (r.name.value.as_str(), r)).collect())
+    }
+
+    /// The answer that `rule` names.
+    pub fn of(&self, rule: &Rule, cx: &mut Context<'_>) -> Option<Arc<Canned>> {
+        let name = rule.response.as_ref()?;
+        // An unknown name was reported when the file was read.
+        let response = self.0.get(name.value.as_str())?;
+        let body = Template::parse(&response.body.value).ok()?;
+        let action = rule.action.value;
+        if action == Action::Shadow && body.tells() {
+            cx.diagnostics
+                .error(
+                    name.span.clone(),
+                    "a shadow answer must not name the rule or a wait",
+                )
+                .related(response.body.span.clone(), "used here")
+                .help("remove `{{rule}}` and `{{retry_after}}` from the response");
+        }
+        let status = response.status.as_ref().map(|s| s.value);
+        let refuses = matches!(action, Action::Block | Action::Tarpit);
+        let default = if refuses { 429 } else { 200 };
+        let headers = response.headers.iter();
+        Some(Arc::new(Canned {
+            status: StatusCode::from_u16(status.unwrap_or(default)).ok()?,
+            content_type: response.content_type.value.clone(),
+            headers: headers
+                .map(|h| (h.name.value.clone(), h.value.value.clone()))
+                .collect(),
+            body,
+            imitate: response.imitate.value && action == Action::Shadow,
+        }))
+    }
+}
+
+fn template(body: &Text, cx: &mut Context<'_>) {
+    if let Err(error) = Template::parse(&body.value) {
+        let span = body.inner(cx.source, error.span);
+        cx.diagnostics.error(span, error.message).help(
+            "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
+             `{{rule}}` `{{retry_after}}`",
+        );
+    }
+}
