@@ -12,6 +12,8 @@ mod observe;
 mod responses;
 mod routes;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub use key_fields::is_secret;
 

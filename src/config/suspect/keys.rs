@@ -58,17 +58,22 @@ fn of_response(part: &Outline) -> bool {
 }
 
 fn shared(case: &Case<'_>, warnings: &mut Warnings<'_>) {
-    let ban = case.written.duration.span.clone();
+    let bans = &case.written.escalate;
+    let (ban, key) = match (bans.first(), bans.last()) {
+        (Some(first), Some(last)) => (first.span.start..last.span.end, "escalate"),
+        _ => (case.written.duration.span.clone(), "duration"),
+    };
+    let help = format!("or remove `{key}` to refuse only what is over the limit");
     let Some(span) = key_span(case) else {
         warnings
             .at(ban, "a ban without a key stops everybody at once")
-            .help("add `key = [\"ip.src\"]`, or remove `duration` to refuse only what is over the limit");
+            .help(format!("add `key = [\"ip.src\"]`, {help}"));
         return;
     };
     warnings
         .at(span, "a ban on this key stops everybody who shares it")
         .related(ban, "the ban")
-        .help("add `ip.src` or a cookie to the key, or remove `duration` to refuse only what is over the limit");
+        .help(format!("add `ip.src` or a cookie to the key, {help}"));
 }
 
 fn grouped(case: &Case<'_>, file: &File, warnings: &mut Warnings<'_>) {

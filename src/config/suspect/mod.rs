@@ -3,7 +3,9 @@
 //! Each file here is a family of warnings. They look at rules that compiled and never change what
 //! a rule does. A warning is given only where it is sure; a rule that is not enabled gets none.
 
+mod actions;
 mod keys;
+mod limits;
 mod logic;
 mod order;
 mod reads;
@@ -40,6 +42,8 @@ struct Case<'a> {
     rule: &'a Rule,
     count: Option<Said<'a>>,
     mitigate: Option<Said<'a>>,
+    /// The expression that says what a request costs.
+    cost: Option<Text>,
 }
 
 /// An expression and its outline.
@@ -70,7 +74,10 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
             values::warn(said, &mut warnings);
         }
         reads::warn(case, compiled, &mut warnings);
+        limits::warn(case, compiled.file, &mut warnings);
+        actions::warn(case, compiled.file, &mut warnings);
     }
+    actions::warn_of_held(&cases, compiled.file, &mut warnings);
     unused::warn(compiled.file, &mut warnings);
     traffic::warn(compiled.file, &mut warnings);
 }
@@ -85,6 +92,8 @@ fn cases<'a>(compiled: &Compiled<'a>) -> Vec<Case<'a>> {
             rule,
             count: written.count.as_ref().and_then(Said::of),
             mitigate: written.mitigate.as_ref().and_then(Said::of),
+            cost: limits::expression(&written.cost.value)
+                .map(|text| Text::new(text.to_owned(), written.cost.span.clone())),
         })
         .collect()
 }
@@ -113,10 +122,10 @@ impl<'a> Case<'a> {
         self.rule.limiter.is_some() && !self.rule.ban.is_never()
     }
 
-    fn texts(&self) -> impl Iterator<Item = &'a Text> {
+    fn texts(&self) -> impl Iterator<Item = &Text> {
         let written = self.written;
         let expressions = written.count.iter().chain(&written.mitigate);
-        expressions.chain(&written.key)
+        expressions.chain(&written.key).chain(&self.cost)
     }
 }
 

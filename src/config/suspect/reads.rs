@@ -6,7 +6,6 @@ use super::keys::can_be_missing;
 use super::{Case, Compiled, Warnings};
 use crate::config::Text;
 use crate::config::file::File;
-use crate::decision::Action;
 use crate::expr::{self, FieldSpec, Given, GivenValue, Leaf, Relation, Scheme};
 use crate::facts::fields::{self, Fields};
 
@@ -25,8 +24,6 @@ pub(super) fn warn(case: &Case<'_>, compiled: &Compiled<'_>, warnings: &mut Warn
             unequal(leaf, said.text, compiled.file, warnings);
         }
     }
-    grpc(case, warnings);
-    unseen_headers(case, warnings);
 }
 
 fn places(text: &Text, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
@@ -140,44 +137,6 @@ fn unequal(leaf: &Leaf, text: &Text, file: &File, warnings: &mut Warnings<'_>) {
         warnings
             .within(text, leaf.span.clone(), message)
             .help(format!("`not {turned}` holds for those without it too"));
-    }
-}
-
-fn grpc(case: &Case<'_>, warnings: &mut Warnings<'_>) {
-    if case.rule.action != Action::Shadow {
-        return;
-    }
-    let about = |leaf: &&Leaf| {
-        let header = leaf.subject.entry.as_deref().unwrap_or_default();
-        let of_grpc = leaf.values.iter().any(|given| match &given.value {
-            GivenValue::Text(text) => text.starts_with(b"application/grpc"),
-            _ => false,
-        });
-        header.eq_ignore_ascii_case(b"content-type") && of_grpc
-    };
-    for said in case.said() {
-        if let Some(leaf) = said.outline.leaves().into_iter().find(about) {
-            let message = "a gRPC call has no fake answer: `shadow` acts as `block` on it";
-            warnings
-                .within(said.text, leaf.span.clone(), message)
-                .related(case.written.action.span.clone(), "the action");
-        }
-    }
-}
-
-fn unseen_headers(case: &Case<'_>, warnings: &mut Warnings<'_>) {
-    let (action, headers) = (&case.written.action, &case.written.headers);
-    let written = headers.span != case.written.span;
-    let tells = headers.value != crate::config::file::CountHeaders::None;
-    if written && tells && action.value != Action::Block {
-        let message = format!(
-            "`action = \"{}\"` sends no rate-limit headers: `headers` has no effect",
-            action.value.name()
-        );
-        warnings
-            .at(headers.span.clone(), message)
-            .related(action.span.clone(), "the action")
-            .help("remove it");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Each warning with a file that deserves it, and the same file changed so that it does not.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod counting;
+
 use proptest::prelude::*;
 
 use crate::clock::Clock;

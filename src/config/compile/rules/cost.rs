@@ -40,7 +40,7 @@ impl Shared<'_> {
                 text.span.clone(),
                 format!("a cost is an integer; this expression is {found}"),
             )
-            .help("for example `cost = 'http.request.body.size'` or `cost = 'len(http.request.uri.query)'`");
+            .help("for example `cost = 'len(http.request.uri.query)'`");
         None
     }
 

@@ -1,0 +1,228 @@
+//! What becomes of a rule's keys, and what is wrong with them that only compiling shows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::config::{self, Diagnostics, Source};
+use crate::limit::Algorithm;
+use crate::observe::Log;
+use crate::rules::{Ban, Cost, Rule};
+use crate::snapshot::{Lasting, Snapshot, Target};
+use crate::store::Bounds;
+
+const BASE: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n\
+                    [[upstreams]]\nname = \"honeypot\"\nservers = [\"127.0.0.1:9\"]\n";
+
+fn lasting() -> Lasting {
+    Lasting::new(Clock::System, Log::off(), Bounds::keys(1000)).unwrap()
+}
+
+fn compile(text: &str, lasting: &Lasting) -> Result<Snapshot, String> {
+    let source = Source::new("folder/gateway.toml", format!("{text}\n{BASE}"));
+    let mut diagnostics = Diagnostics::new();
+    let file = config::read(&source, &mut diagnostics).unwrap();
+    let snapshot = config::rehearse(&file, &source, lasting, &mut diagnostics);
+    match diagnostics.has_errors() {
+        true => Err(diagnostics.render(&source, false)),
+        false => Ok(snapshot.unwrap()),
+    }
+}
+
+/// A rule that counts by address, with these lines beside.
+fn rule(lines: &str) -> String {
+    format!("[[rules]]\nname = \"r\"\nmitigate = 'ssl'\nkey = [\"ip.src\"]\nlimit = 10\n{lines}\n")
+}
+
+fn compiled(lines: &str) -> Snapshot {
+    compile(&rule(lines), &lasting()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn refused(lines: &str, message: &str) {
+    let errors = compile(&rule(lines), &lasting()).err().unwrap();
+    assert!(errors.contains(message), "{errors}");
+    assert_eq!(errors.matches("error:").count(), 1, "{errors}");
+}
+
+fn first(snapshot: &Snapshot) -> &Rule {
+    snapshot.rules.iter().next().unwrap().1
+}
+
+#[test]
+fn every_key_reaches_its_rule() {
+    let lines = "period = \"1m\"\nalgorithm = \"gcra\"\nburst = 20\njitter = 0.25\ncost = 2\n\
+                 escalate = [\"10m\", \"1h\"]\naction = \"tarpit\"\nmax_delay = \"3s\"";
+    let snapshot = compiled(lines);
+    let rule = first(&snapshot);
+    let limiter = rule.limiter.unwrap();
+    assert_eq!(limiter.algorithm, Algorithm::Gcra);
+    assert_eq!((limiter.limit, limiter.burst), (10, 20));
+    assert_eq!(rule.jitter.0, 250_000);
+    assert!(matches!(rule.cost, Cost::Fixed(2)));
+    assert_eq!(rule.ban.length(0), Duration::from_secs(600));
+    assert_eq!(rule.ban.length(9), Duration::from_secs(3_600));
+    assert_eq!(rule.max_delay, Duration::from_secs(3));
+    assert!(rule.candidate.is_none());
+}
+
+#[test]
+fn what_is_absent_has_its_default() {
+    let snapshot = compiled("period = \"1m\"\nalgorithm = \"token_bucket\"");
+    let rule = first(&snapshot);
+    assert_eq!(rule.limiter.unwrap().burst, 10);
+    assert_eq!(rule.ban, Ban::Never);
+    let snapshot = compiled("period = \"1m\"\nalgorithm = \"leaky_bucket\"");
+    let limiter = first(&snapshot).limiter.unwrap();
+    assert_eq!(
+        (limiter.queue, limiter.max_wait),
+        (100, Duration::from_secs(5))
+    );
+    let snapshot = compiled("algorithm = \"concurrency\"");
+    assert_eq!(first(&snapshot).limiter.unwrap().period, Duration::ZERO);
+}
+
+#[test]
+fn a_candidate_takes_from_the_rule_what_it_does_not_say() {
+    let snapshot = compiled("period = \"1m\"\nslices = 60\ncandidate = { limit = 20 }");
+    let tried = first(&snapshot).candidate.unwrap().limiter;
+    assert_eq!((tried.limit, tried.slices), (20, 60));
+    assert_eq!(tried.period, Duration::from_secs(60));
+    // It has no sub-windows to take, and no burst.
+    let snapshot = compiled("period = \"1m\"\nslices = 60\ncandidate = { algorithm = \"gcra\" }");
+    let tried = first(&snapshot).candidate.unwrap().limiter;
+    assert_eq!((tried.slices, tried.burst), (1, 10));
+}
+
+#[test]
+fn a_candidate_counts_under_an_identity_of_its_own() {
+    let lasting = lasting();
+    let text = rule("period = \"1m\"\ncandidate = { limit = 20 }");
+    let snapshot = compile(&text, &lasting).unwrap_or_else(|errors| panic!("{errors}"));
+    let rule = first(&snapshot);
+    let candidate = rule.candidate.unwrap().id;
+    assert_ne!(candidate.identity, rule.id.identity);
+    assert_ne!(candidate.slot, rule.id.slot);
+    let identities = snapshot.rules.identities();
+    assert_eq!(identities, [rule.id.identity, candidate.identity]);
+}
+
+/// The identity of the rule and that of its candidate.
+fn identities(lines: &str) -> Vec<u64> {
+    compiled(lines).rules.identities()
+}
+
+#[test]
+fn a_rule_stays_the_same_while_what_it_counts_does() {
+    let plain = "period = \"1m\"";
+    let same = [
+        "period = \"60s\"\nslices = 1",
+        "period = \"1m\"\ncost = 2\njitter = 0.5\naction = \"close\"",
+        "period = \"1m\"\nescalate = [\"1m\"]",
+    ];
+    for lines in same {
+        assert_eq!(identities(lines), identities(plain), "{lines}");
+    }
+    let other = [
+        "period = \"2m\"",
+        "period = \"1m\"\nslices = 60",
+        "period = \"1m\"\nalgorithm = \"fixed_window\"",
+        "period = \"1m\"\nmissing = \"skip\"",
+    ];
+    for lines in other {
+        assert_ne!(identities(lines), identities(plain), "{lines}");
+    }
+    let bucket = |burst: &str| format!("period = \"1m\"\nalgorithm = \"gcra\"\nburst = {burst}");
+    assert_eq!(identities(&bucket("1")), identities(&bucket("2")));
+    let tried = |limit: &str| format!("{plain}\ncandidate = {{ limit = {limit} }}");
+    assert_eq!(identities(&tried("1")), identities(&tried("2")));
+    let tried = |period: &str| format!("{plain}\ncandidate = {{ period = \"{period}\" }}");
+    assert_eq!(identities(&tried("1s"))[0], identities(&tried("2s"))[0]);
+    assert_ne!(identities(&tried("1s"))[1], identities(&tried("2s"))[1]);
+}
+
+#[test]
+fn a_divert_leads_to_its_upstream() {
+    let snapshot = compiled("period = \"1m\"\naction = \"divert\"\nupstream = \"honeypot\"");
+    let target = snapshot.rule_kits[0].divert.as_ref();
+    assert!(
+        matches!(target, Some(Target::Upstream { upstream, .. }) if &*upstream.name == "honeypot")
+    );
+    let snapshot = compiled("period = \"1m\"");
+    assert!(snapshot.rule_kits[0].divert.is_none());
+}
+
+#[test]
+fn only_a_shadow_imitates() {
+    for (action, imitates) in [("shadow", true), ("block", false), ("tarpit", false)] {
+        let lines = format!("period = \"1m\"\naction = \"{action}\"\nresponse = \"ok\"");
+        let snapshot = compiled(&format!("{lines}\n[responses.ok]\nimitate = true"));
+        let response = snapshot.rule_kits[0].response.as_ref().unwrap();
+        assert_eq!(response.imitate, imitates);
+        let status = if imitates { 200 } else { 429 };
+        assert_eq!(response.status.as_u16(), status);
+    }
+}
+
+#[test]
+fn paths_are_beside_the_file() {
+    let server = "[server]\nsecret_file = \"secret\"\nmax_held = 7\n";
+    let store = "[store]\nsnapshot = \"/var/counters\"\nmax_log_bytes = \"1MiB\"\n";
+    let snapshot =
+        compile(&format!("{server}{store}"), &lasting()).unwrap_or_else(|e| panic!("{e}"));
+    let fixed = &snapshot.fixed;
+    assert_eq!(
+        fixed.secret_file.as_deref(),
+        Some(Path::new("folder/secret"))
+    );
+    assert_eq!(fixed.snapshot.as_deref(), Some(Path::new("/var/counters")));
+    assert_eq!(fixed.bounds.max_log_bytes, 1 << 20);
+    assert_eq!(snapshot.max_held, 7);
+}
+
+#[test]
+fn a_cost_is_an_integer() {
+    let cost = |cost: &str| format!("period = \"1m\"\ncost = '{cost}'");
+    let is = |kind: &str| format!("a cost is an integer; this expression is {kind}");
+    refused(&cost("http.host"), &is("a string"));
+    refused(&cost("ip.src"), &is("an address"));
+    refused(&cost("ssl"), &is("true or false"));
+    refused(
+        &cost("len(http.hst)"),
+        "gateway.toml:7:13: error: unknown field `http.hst`",
+    );
+    compiled(&cost("http.response.duration_ms"));
+}
+
+#[test]
+fn a_place_is_taken_when_the_request_comes() {
+    let count = "count = 'http.response.code eq 401'";
+    let header = "cost = { response_header = \"x-cost\" }";
+    let late = "cost = 'http.response.duration_ms'";
+    for (algorithm, period) in [("concurrency", ""), ("leaky_bucket", "period = \"1m\"\n")] {
+        let with = |line: &str| format!("{period}algorithm = \"{algorithm}\"\n{line}");
+        let message = |key: &str| {
+            format!("`{algorithm}` takes a place when the request comes: `{key}` cannot read")
+        };
+        refused(&with(count), &message("count"));
+        refused(&with(header), &message("cost"));
+        refused(&with(late), &message("cost"));
+        compiled(&with("cost = 'len(http.request.uri.path)'"));
+    }
+    let tried = "period = \"1m\"\ncandidate = { algorithm = \"concurrency\" }";
+    refused(
+        &format!("{tried}\n{count}"),
+        "`concurrency` takes a place when the request comes: `count` cannot read",
+    );
+}
+
+#[test]
+fn the_access_log_shows_what_a_cost_reads() {
+    let cost = "period = \"1m\"\ncost = 'len(http.request.headers[\"x-work\"][0])'";
+    let snapshot = compiled(cost);
+    let labels: Vec<_> = snapshot
+        .key_fields
+        .iter()
+        .map(|f| f.label.as_str())
+        .collect();
+    assert_eq!(labels, ["http.request.headers[\"x-work\"]"]);
+}

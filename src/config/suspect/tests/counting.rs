@@ -1,0 +1,155 @@
+//! Warnings of limits, costs, bans and actions.
+
+use super::{GUARD, PATH, PLAIN, TLS, none, only, rule};
+
+/// A rule by address, with these lines beside.
+fn by_address(lines: &str) -> String {
+    rule(&format!("{PATH}key = [\"ip.src\"]\n{lines}"))
+}
+
+#[test]
+fn bans_that_become_shorter() {
+    let bans = |bans: &str| by_address(&format!("escalate = [{bans}]"));
+    let message = "a later offence is banned for a shorter time";
+    only(&bans("\"10m\", \"1h\", \"30m\""), message);
+    none(&bans("\"10m\", \"10m\", \"1h\""));
+    none(&bans("\"10m\""));
+}
+
+#[test]
+fn an_escalating_ban_on_a_shared_key() {
+    let key = "key = [\"tls.ja4\"]\nescalate = [\"10m\", \"1h\"]";
+    let message = "a ban on this key stops everybody who shares it";
+    only(&rule(&format!("{PATH}{key}")), message);
+}
+
+#[test]
+fn a_jitter_that_changes_nothing() {
+    let message = "this jitter is less than one request: the limit stays 5";
+    only(&by_address("jitter = 0.1"), message);
+    none(&by_address("jitter = 0.2"));
+    none(&by_address("jitter = 0.0"));
+    none(&by_address(
+        "jitter = 0.1\nalgorithm = \"gcra\"\nburst = 10",
+    ));
+}
+
+#[test]
+fn a_cost_that_some_keys_never_pay() {
+    let message = "some keys are never let in: their limit may be drawn as 4";
+    only(&by_address("jitter = 0.2\ncost = 5"), message);
+    none(&by_address("jitter = 0.2\ncost = 4"));
+    none(&by_address("cost = 5"));
+    let queue = "algorithm = \"leaky_bucket\"\nqueue = 4\nmax_delay = \"1m\"";
+    none(&by_address(&format!("jitter = 0.2\ncost = 5\n{queue}")));
+}
+
+#[test]
+fn a_cost_that_a_client_chooses() {
+    only(
+        &by_address("cost = 'http.request.body.size'"),
+        "a body that is sent without its length costs 1, whatever its size",
+    );
+    only(
+        &by_address("cost = 'lookup_json_integer(http.request.headers[\"x-work\"][0], \"units\")'"),
+        "a client writes itself what it pays",
+    );
+    none(&by_address(
+        "cost = 'lookup_json_integer(http.response.headers[\"x-work\"][0], \"units\")'",
+    ));
+    none(&by_address("cost = 'len(http.request.uri.query)'"));
+    none(&by_address("cost = 'http.response.body.size'"));
+    none(&by_address("cost = { response_header = \"x-cost\" }"));
+}
+
+#[test]
+fn a_cost_reads_as_the_other_expressions_do() {
+    let cost = "cost = 'len(tls.ja4)'\nkey = [\"ip.src\"]";
+    let file = format!("{PLAIN}{GUARD}{PATH}{cost}\n");
+    let message = "`tls.ja4` is never known: no listener speaks TLS";
+    only(&file, message);
+}
+
+#[test]
+fn a_queue_that_nobody_waits_out() {
+    let queue = |queue: u32| {
+        let lines = "algorithm = \"leaky_bucket\"\nmax_delay = \"36s\"";
+        by_address(&format!("{lines}\nqueue = {queue}"))
+    };
+    let message = "only 3 can wait: more would take longer than `max_delay`";
+    only(&queue(4), message);
+    none(&queue(3));
+    // The default is a bound, not a wish.
+    none(&by_address("algorithm = \"leaky_bucket\""));
+}
+
+#[test]
+fn a_log_that_fills_the_room() {
+    let message = "one key can fill all of `store.max_log_bytes` with a limit like this";
+    let file = |limit: u32, algorithm: &str| {
+        let store = "[store]\nmax_log_bytes = \"120000B\"\n";
+        let counted = format!("limit = {limit}\nperiod = \"1m\"\nalgorithm = \"{algorithm}\"");
+        format!("{TLS}{store}[[rules]]\nname = \"r\"\n{counted}\nkey = [\"ip.src\"]\n{PATH}")
+    };
+    only(&file(10_001, "sliding_log"), message);
+    none(&file(10_000, "sliding_log"));
+    none(&file(10_001, "fixed_window"));
+    let candidate = "candidate = { algorithm = \"sliding_log\" }\n";
+    only(&(file(10_001, "fixed_window") + candidate), message);
+}
+
+#[test]
+fn a_candidate_that_is_the_rule() {
+    let message = "the candidate is the rule itself: the two never differ";
+    only(&by_address("candidate = {}"), message);
+    only(
+        &by_address("candidate = { limit = 5, period = \"60s\", algorithm = \"sliding_window\" }"),
+        message,
+    );
+    none(&by_address("candidate = { limit = 6 }"));
+    none(&by_address("candidate = { algorithm = \"gcra\" }"));
+}
+
+#[test]
+fn an_exemption_of_whoever_is_over_the_limit() {
+    let message = "`allow` with a limit exempts whoever is over it";
+    only(&by_address("action = \"allow\""), message);
+    none(&format!(
+        "{TLS}[[rules]]\nname = \"r\"\n{PATH}action = \"allow\"\n"
+    ));
+}
+
+#[test]
+fn a_wait_that_nobody_waits() {
+    let message = "most clients and load balancers give up after a minute";
+    let held = |action: &str| by_address(&format!("action = \"{action}\"\nmax_delay = \"61s\""));
+    only(&held("delay"), message);
+    // Whoever is to be kept waiting may give up.
+    none(&held("tarpit"));
+    let queue = "algorithm = \"leaky_bucket\"\nmax_delay";
+    only(&by_address(&format!("{queue} = \"61s\"")), message);
+    none(&by_address(&format!("{queue} = \"60s\"")));
+}
+
+#[test]
+fn a_wait_that_is_not_allowed() {
+    let message = "with `max_held = 0` no rule can hold a request";
+    let file = |action: &str| format!("[server]\nmax_held = 0\n{}", by_address(action));
+    only(&file("action = \"tarpit\""), message);
+    only(&file("action = \"delay\""), message);
+    only(&file("algorithm = \"leaky_bucket\""), message);
+    none(&file("action = \"close\""));
+    none(&by_address("action = \"tarpit\""));
+}
+
+#[test]
+fn an_imitation_of_nothing() {
+    let message = "there is nothing to imitate: no route leads to an upstream";
+    let shadow = by_address("action = \"shadow\"\nresponse = \"ok\"\n[responses.ok]");
+    let route = "[[routes]]\nrespond = {}\n";
+    let origin = "[[upstreams]]\nname = \"app\"\nservers = [\"127.0.0.1:9\"]\n\
+                  [[routes]]\nupstream = \"app\"\n";
+    only(&format!("{shadow}imitate = true\n{route}"), message);
+    none(&format!("{shadow}imitate = true\n{origin}"));
+    none(&format!("{shadow}{route}"));
+}
