@@ -12,7 +12,7 @@ use super::record::Visit;
 use crate::action::Asked;
 use crate::decision::Decision;
 use crate::expr::{Facts, FieldId, Type, Value};
-use crate::facts::{Connection, RequestFacts, version_name};
+use crate::facts::{Connection, View, version_name};
 use crate::observe::access::{AccessLog, Record, Seen};
 use crate::snapshot::{KeyField, Snapshot};
 
@@ -20,10 +20,11 @@ use crate::snapshot::{KeyField, Snapshot};
 pub fn of(
     access: &AccessLog,
     snapshot: &Snapshot,
-    facts: &RequestFacts<'_>,
+    view: View<'_, '_>,
     decision: &Decision,
     sent: &Sent,
 ) -> Vec<u8> {
+    let facts = view.request;
     let tls = facts.connection.tls.as_ref();
     let (user_agent, referer) = (
         header(facts.headers, &USER_AGENT, snapshot),
@@ -37,7 +38,7 @@ pub fn of(
     let key_fields: SmallVec<[_; 4]> = snapshot
         .key_fields
         .iter()
-        .map(|field| (field.label.as_str(), seen(field, facts, snapshot)))
+        .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))
         .collect();
     access.start(&Record {
         ts: facts.now,
@@ -121,7 +122,7 @@ fn header<'a>(
 }
 
 /// What a rule may have read there, or a hash of it where it is a secret.
-fn seen<'a>(field: &KeyField, facts: &'a RequestFacts<'_>, snapshot: &Snapshot) -> Seen<'a> {
+fn seen<'a>(field: &KeyField, facts: &'a View<'_, '_>, snapshot: &Snapshot) -> Seen<'a> {
     let hidden = |value: Value<'a>| match value {
         Value::Bytes(bytes) if field.secret => {
             Value::Bytes(snapshot.redactor.hash(&bytes).as_bytes().to_vec().into())
@@ -135,7 +136,7 @@ fn seen<'a>(field: &KeyField, facts: &'a RequestFacts<'_>, snapshot: &Snapshot) 
     }
 }
 
-fn read<'a>(field: &KeyField, facts: &'a RequestFacts<'_>) -> Seen<'a> {
+fn read<'a>(field: &KeyField, facts: &'a View<'_, '_>) -> Seen<'a> {
     let (id, entry) = (field.field, field.entry.as_deref());
     let one = match (entry, field.ty) {
         (Some(_), _) | (None, Type::Map | Type::Array) => match facts.element(id, entry, 1) {
@@ -150,7 +151,7 @@ fn read<'a>(field: &KeyField, facts: &'a RequestFacts<'_>) -> Seen<'a> {
     one.map_or(Seen::Missing, Seen::One)
 }
 
-fn all<'a>(field: FieldId, entry: Option<&[u8]>, facts: &RequestFacts<'_>) -> Vec<Value<'a>> {
+fn all<'a>(field: FieldId, entry: Option<&[u8]>, facts: &View<'_, '_>) -> Vec<Value<'a>> {
     let mut values = Vec::new();
     facts.each(field, entry, &mut |value| {
         values.push(Value::Bytes(value.to_vec().into()));

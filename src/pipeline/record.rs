@@ -116,7 +116,11 @@ impl Visit {
         self.answered.set(true);
         self.count(decision);
         let line = match &self.snapshot.access {
-            Some(access) => line::of(access, &self.snapshot, facts, decision, &sent),
+            Some(access) => {
+                let response = sent.facts(self, &self.core);
+                let view = facts.with_response(&response);
+                line::of(access, &self.snapshot, view, decision, &sent)
+            }
             None => Vec::new(),
         };
         self.record(facts.head.method.clone(), line, sent)

@@ -262,6 +262,12 @@ fn every_value_that_a_rule_may_have_read_is_in_the_log() {
         mitigate = '''any(http.request.headers["x-tag"][*] eq "none")
             or any(http.request.cookies["sid"][*] eq "none")
             or any(http.request.headers.names[*] eq "x-none")'''
+        [[rules]]
+        name = "work"
+        count = '(http.request.uri.path eq "/")'
+        limit = 9
+        period = "1m"
+        cost = { response_header = "content-type" }
     "#;
     let gateway = logging(&log, rules);
     let mut wire = gateway.client().connect();
@@ -273,6 +279,11 @@ fn every_value_that_a_rule_may_have_read_is_in_the_log() {
     assert_eq!(
         fields["http.request.headers.names"],
         json!(["host", "x-tag", "x-tag", "cookie"])
+    );
+    let answered = fields["http.response.headers[\"content-type\"]"].as_str();
+    assert!(
+        answered.is_some_and(|t| t.starts_with("text/plain")),
+        "{fields}"
     );
     let secret = fields["http.request.cookies[\"sid\"]"].as_array().unwrap();
     assert!(secret.len() == 2 && secret[0] != secret[1], "{fields}");

@@ -1,8 +1,8 @@
 //! What the rules read that the access log would not show otherwise, so that a replay can decide
 //! as the live gateway did.
 
-use crate::expr::{FieldId, Phase, Type};
-use crate::facts::fields::{self, Field};
+use crate::expr::{FieldId, Scheme as _, Type};
+use crate::facts::fields::{self, Field, Fields};
 use crate::observe::Redactor;
 use crate::rules::{Cost, RuleSet};
 use crate::snapshot::KeyField;
@@ -33,6 +33,8 @@ const LOGGED: &[&str] = &[
     "tls.version",
     "tls.ja3",
     "tls.ja4",
+    "http.response.code",
+    "upstream.name",
 ];
 
 /// Whether what is read is a secret: a cookie, or a header that is to be redacted.
@@ -70,8 +72,16 @@ pub fn of(rules: &RuleSet, redactor: &Redactor) -> Vec<KeyField> {
             let scalar = &part.scalar;
             add(scalar.reads(), scalar.reads_entries(), redactor, &mut found);
         }
-        if let Cost::Computed(cost) = &rule.cost {
-            add(cost.reads(), cost.reads_entries(), redactor, &mut found);
+        match &rule.cost {
+            Cost::Computed(cost) => {
+                add(cost.reads(), cost.reads_entries(), redactor, &mut found);
+            }
+            Cost::Header(name) => {
+                let headers = Fields.field("http.response.headers").map(|field| field.id);
+                let entries = headers.map(|field| (field, name.as_str().into()));
+                add(&[], entries.as_slice(), redactor, &mut found);
+            }
+            Cost::Fixed(_) => {}
         }
     }
     found
@@ -119,7 +129,7 @@ fn push(
 
 fn is_wanted(field: FieldId) -> bool {
     let row = fields::by_id(field);
-    row.is_some_and(|row| row.phase == Phase::Request && !LOGGED.contains(&row.name))
+    row.is_some_and(|row| !LOGGED.contains(&row.name))
 }
 
 fn name(field: FieldId) -> &'static str {

@@ -216,13 +216,21 @@ fn a_place_is_taken_when_the_request_comes() {
 }
 
 #[test]
-fn the_access_log_shows_what_a_cost_reads() {
-    let cost = "period = \"1m\"\ncost = 'len(http.request.headers[\"x-work\"][0])'";
-    let snapshot = compiled(cost);
-    let labels: Vec<_> = snapshot
-        .key_fields
-        .iter()
-        .map(|f| f.label.as_str())
-        .collect();
-    assert_eq!(labels, ["http.request.headers[\"x-work\"]"]);
+fn the_access_log_shows_what_a_rule_reads_of_both_sides() {
+    let labels = |lines: &str| -> Vec<String> {
+        let fields = compiled(&format!("period = \"1m\"\n{lines}")).key_fields;
+        fields.into_iter().map(|field| field.label).collect()
+    };
+    assert_eq!(
+        labels("cost = 'len(http.request.headers[\"x-work\"][0])'"),
+        ["http.request.headers[\"x-work\"]"]
+    );
+    assert_eq!(
+        labels("cost = { response_header = \"X-Cost\" }"),
+        ["http.response.headers[\"x-cost\"]"]
+    );
+    assert_eq!(
+        labels("count = 'http.response.code eq 401 and upstream.error eq \"timeout\"'"),
+        ["upstream.error"]
+    );
 }
