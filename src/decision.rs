@@ -156,6 +156,15 @@ impl Credit {
     }
 }
 
+// === impl Verdict ===
+
+impl Verdict {
+    /// Whether the request gets the answer of an origin, its own or another.
+    pub const fn is_served(&self) -> bool {
+        matches!(self, Verdict::Forward | Verdict::Divert { .. })
+    }
+}
+
 // === impl Action ===
 
 impl Action {

@@ -11,9 +11,11 @@ mod hold;
 pub mod imagined;
 mod line;
 mod outlive;
+mod places;
 mod record;
 mod settle;
 mod stop;
+mod tab;
 mod tunnel;
 
 use std::net::SocketAddr;
@@ -22,16 +24,18 @@ use std::rc::Rc;
 use http::Request;
 use http::request::Parts;
 use hyper::body::{Body as _, Incoming};
+use hyper::upgrade::OnUpgrade;
 use tokio::net::TcpStream;
 
 pub use self::core::Core;
-use self::forward::Forward;
+use self::forward::{Forward, Sent};
 use self::record::{Recorded, Visit};
+use self::tab::Tab;
 use crate::action::Asked;
-use crate::decision::Verdict;
+use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::Permit;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Target};
 
 /// accept → ClientHello → handshake → requests, until the connection ends.
 pub async fn connection(
@@ -57,32 +61,35 @@ pub async fn connection(
     let handler = {
         let core = core.clone();
         move |incoming| {
-            let request = request(core.clone(), connection.clone(), listener, incoming);
-            outlive::outlive(core.clone(), request)
+            let tab = Rc::<Tab>::default();
+            let connection = connection.clone();
+            let request = request(core.clone(), connection, listener, tab.clone(), incoming);
+            outlive::outlive(core.clone(), tab, request)
         }
     };
     let ended = stream.serve(&limits, watch, handler).await;
     core.connection_ended(&ended);
 }
 
-/// head → facts → plan → apply → decide → stop or forward → settle → observe.
+/// head → facts → decide → hold → carry out → settle → observe; `None`: nobody answers.
 async fn request(
     core: Rc<Core>,
     connection: Rc<Connection>,
     listener: usize,
+    tab: Rc<Tab>,
     request: Request<Incoming>,
-) -> http::Response<Recorded> {
-    let snapshot = core.snapshot();
-    let visit = Visit::begin(&core, &snapshot, listener);
+) -> Option<http::Response<Recorded>> {
+    let visit = Visit::begin(core, listener, tab);
+    let (core, snapshot) = (&visit.core, &visit.snapshot);
     let id = core.request_id();
     let (mut parts, incoming) = request.into_parts();
     let upgrade = parts.extensions.remove();
     let asked = Asked::of(&parts, &id, visit.now);
 
     let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
-    let head = match read_head(&parts, secure, ended, &snapshot) {
+    let head = match read_head(&parts, secure, ended, snapshot) {
         Ok(head) => head,
-        Err(malformed) => return visit.malformed(&asked, &connection, malformed),
+        Err(malformed) => return Some(visit.malformed(&asked, &connection, malformed)),
     };
     let peer = connection.peer.ip();
     let client = snapshot.client_ip.resolve(peer, &parts.headers);
@@ -91,40 +98,79 @@ async fn request(
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
     facts.route = route.map(|(template, _)| template);
     facts.id = &id;
-    let _unanswered = visit.unanswered(&facts);
 
+    let mut open = visit.unanswered(&facts);
+    open.decision = decide(&visit, &facts).await;
+    let decision = &mut open.decision;
+    if !hold::hold(core, snapshot, visit.began, decision.hold).await {
+        hold::cannot_hold(&visit, decision);
+    }
+    let body = (incoming, upgrade);
+    let target = route.map(|(_, target)| target);
+    let Some(mut sent) = carry_out(&visit, &facts, &asked, decision, target, body).await else {
+        visit.end_unanswered(&facts, decision);
+        return None;
+    };
+    if sent.settles {
+        settle::settle(core, snapshot, &visit, &facts, &sent, decision).await;
+    }
+    sent.tell(snapshot, decision);
+    Some(visit.end(&facts, decision, sent))
+}
+
+/// plan → apply → decide: what becomes of a request, and the places that it takes.
+async fn decide(visit: &Visit, facts: &RequestFacts<'_>) -> Decision {
+    let (core, snapshot, now) = (&visit.core, &visit.snapshot, visit.now);
     let store = &core.live.lasting.store;
-    let plan = snapshot.rules.plan(&facts);
-    let findings = store.apply(&plan, visit.now).await;
-    let mut decision = snapshot.rules.decide(&plan, &findings, visit.now);
-    ban::tell(&core, &snapshot, &plan, &findings);
-    stop::lengthen(store, &snapshot, &plan, &findings, &mut decision, visit.now).await;
-    hold::hold(&core, &snapshot, visit.began, decision.hold).await;
-    let mut sent = match decision.verdict {
+    let plan = snapshot.rules.plan(facts);
+    let findings = store.apply(&plan, now).await;
+    let places = places::taken(&core.live, &plan, &findings);
+    let mut decision = snapshot.rules.decide(&plan, &findings, now);
+    // A request that is stopped gives back what it took, before anything else is looked at.
+    if let Some(taken) = places.filter(|_| decision.verdict.is_served()) {
+        visit.tab.places.keep(taken);
+    }
+    ban::tell(core, snapshot, &plan, &findings);
+    stop::lengthen(store, snapshot, &plan, &findings, &mut decision, now).await;
+    decision
+}
+
+/// Does what was decided: stops the request, or sends it on; `None`: nobody answers.
+async fn carry_out(
+    visit: &Visit,
+    facts: &RequestFacts<'_>,
+    asked: &Asked<'_>,
+    decision: &Decision,
+    route: Option<&Target>,
+    (incoming, upgrade): (Incoming, Option<OnUpgrade>),
+) -> Option<Sent> {
+    let (snapshot, meter) = (&visit.snapshot, &visit.tab.meter);
+    let target = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
-            stop::block(&snapshot, &asked, incoming, &visit.meter, rule, retry_after).await
+            return Some(stop::block(snapshot, asked, incoming, meter, rule, retry_after).await);
         }
         Verdict::Shadow { rule } => {
-            stop::shadow(&snapshot, &asked, incoming, &visit.meter, rule).await
+            return Some(stop::shadow(snapshot, asked, incoming, meter, rule).await);
         }
-        Verdict::Forward | Verdict::Divert { .. } | Verdict::Close { .. } => {
-            let forward = Forward {
-                core: &core,
-                snapshot: &snapshot,
-                facts: &facts,
-                asked: &asked,
-                began: visit.began,
-                meter: &visit.meter,
-            };
-            forward.to(route.map(|(_, to)| to), incoming, upgrade).await
-        }
+        Verdict::Close { .. } => return None,
+        Verdict::Divert { rule } => snapshot.diverted(rule),
+        Verdict::Forward => route,
     };
-
-    if sent.settles {
-        settle::settle(&core, &snapshot, &visit, &facts, &sent, &mut decision).await;
-    }
-    sent.tell(&snapshot, &decision);
-    visit.end(&facts, &decision, sent)
+    // No rule counts the answer to a request that a rule diverts.
+    let settles = decision.verdict == Verdict::Forward;
+    visit.tab.begun.set(settles);
+    let forward = Forward {
+        core: &visit.core,
+        snapshot,
+        facts,
+        asked,
+        began: visit.began,
+        tab: &visit.tab,
+        tags: &decision.tags,
+    };
+    let mut sent = forward.to(target, incoming, upgrade).await;
+    sent.settles &= settles;
+    Some(sent)
 }
 
 /// What hyper leaves open in HTTP/2: how many fields a head has, and whether a body follows.

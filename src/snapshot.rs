@@ -173,3 +173,13 @@ pub struct Live {
     /// What outlives it.
     pub lasting: Lasting,
 }
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// Who answers what `rule` diverts.
+    pub fn diverted(&self, rule: RuleIndex) -> Option<&Target> {
+        let kit = self.rule_kits.get(usize::from(rule.0))?;
+        kit.divert.as_ref()
+    }
+}

@@ -37,6 +37,14 @@ pub fn client_left() -> Response<Body> {
     response
 }
 
+/// What stands in the log for a request that a rule left without an answer: nginx's number for
+/// it, and nobody is sent this one.
+pub fn unanswered() -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::from_u16(444).unwrap_or(StatusCode::FORBIDDEN);
+    response
+}
+
 // === impl Fault ===
 
 impl Fault {

@@ -69,7 +69,7 @@ pub enum Slow {
 pub enum Error {
     /// It was too slow.
     Slow(Slow),
-    /// It broke HTTP, or its socket failed under HTTP.
+    /// It broke HTTP, its socket failed under HTTP, or a request was not to be answered.
     Http(hyper::Error),
     /// Its socket failed.
     Io(std::io::Error),

@@ -1,7 +1,7 @@
 //! One connection's HTTP: hyper with our bounds, driven under a deadline until it ends, is cut
 //! or is drained. It never answers by itself, but where hyper refuses what is not HTTP.
 
-use std::convert::Infallible;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -43,7 +43,8 @@ const H2_MAX_ERROR_RESETS: usize = 256;
 const LINGER_BYTES: usize = 1024 * 1024;
 
 /// Serves a connection until it ends. `handler` is called once a request; the stream becomes a
-/// tunnel where its answer is an upgrade that the client asked for.
+/// tunnel where its answer is an upgrade that the client asked for. Where it gives no answer, the
+/// connection closes (HTTP/1), or the stream is reset and the others live on (HTTP/2).
 ///
 /// A panic of the handler unwinds through here (HTTP/1) or ends the task of its stream (HTTP/2):
 /// run each connection in a task of its own.
@@ -57,7 +58,7 @@ pub async fn serve<S, H, F, B>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>) -> F + Unpin + 'static,
-    F: Future<Output = Response<B>> + 'static,
+    F: Future<Output = Option<Response<B>>> + 'static,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -74,6 +75,11 @@ struct Tracked<B> {
     body: B,
     _in_flight: InFlight,
 }
+
+/// Why a request gets no answer: the handler has none. hyper closes for it, or resets the stream
+/// with INTERNAL_ERROR, which unlike REFUSED_STREAM does not invite a client to try again.
+#[derive(Debug)]
+struct Unanswered;
 
 /// Runs what hyper spawns on this core.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +107,16 @@ impl<B: Body + Unpin> Body for Tracked<B> {
     }
 }
 
+// === impl Unanswered ===
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request is not answered")
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
 // === impl Local ===
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
@@ -118,7 +134,7 @@ async fn serve_http1<S, H, F, B>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>) -> F + Unpin + 'static,
-    F: Future<Output = Response<B>> + 'static,
+    F: Future<Output = Option<Response<B>>> + 'static,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -159,7 +175,7 @@ async fn serve_http2<S, H, F, B>(
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
     H: Fn(Request<Incoming>) -> F + 'static,
-    F: Future<Output = Response<B>> + 'static,
+    F: Future<Output = Option<Response<B>>> + 'static,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -223,15 +239,15 @@ fn answer<H, F, B>(
     protocol: Protocol,
     handler: &Rc<H>,
     request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Tracked<B>>, Infallible>> + use<H, F, B>
+) -> impl Future<Output = Result<Response<Tracked<B>>, Unanswered>> + use<H, F, B>
 where
     H: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Response<B>>,
+    F: Future<Output = Option<Response<B>>>,
 {
     let in_flight = watch.request(protocol, !request.body().is_end_stream());
     let handler = handler.clone();
     async move {
-        let answer = handler(request).await;
+        let answer = handler(request).await.ok_or(Unanswered)?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             in_flight.becomes_tunnel();
         }

@@ -115,8 +115,15 @@ impl Site {
         self.ends.borrow_mut().push(ended);
     }
 
-    async fn answer(self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(self, request: Request<Incoming>) -> Option<Response<Body>> {
         self.seen.set(self.seen.get() + 1);
+        match request.uri().path() {
+            "/silence" => None,
+            _ => Some(self.respond(request).await),
+        }
+    }
+
+    async fn respond(self, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let mut body = request.into_body();
         match path.as_str() {

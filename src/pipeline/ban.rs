@@ -18,7 +18,7 @@ pub fn tell(core: &Core, snapshot: &Snapshot, plan: &Plan, findings: &Findings) 
         let Some(step) = plan.steps.get(usize::from(finding.step)) else {
             continue;
         };
-        let Some(rule) = snapshot.rules.get(step.rule) else {
+        let Some(rule) = snapshot.rules.get(step.rule).filter(|_| !step.candidate) else {
             continue;
         };
         let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes).to_string();

@@ -13,6 +13,7 @@ use http::header::EXPECT;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use super::tab::Tab;
 use crate::body::{Body, BodyError};
 use crate::listen::{Drained, drain_body};
 
@@ -37,7 +38,7 @@ pub struct Meter {
 /// A request body that is counted and bounded while it streams.
 struct Metered {
     incoming: Incoming,
-    meter: Rc<Meter>,
+    tab: Rc<Tab>,
     max: u64,
 }
 
@@ -50,13 +51,13 @@ pub struct Rest {
 }
 
 /// The body of a request to an origin.
-pub fn streamed(incoming: Incoming, max: Option<u64>, meter: &Rc<Meter>) -> Body {
+pub fn streamed(incoming: Incoming, max: Option<u64>, tab: &Rc<Tab>) -> Body {
     if incoming.is_end_stream() {
         return Body::Empty;
     }
     Body::stream(Metered {
         incoming,
-        meter: meter.clone(),
+        tab: tab.clone(),
         max: max.unwrap_or(u64::MAX),
     })
 }
@@ -92,10 +93,11 @@ impl http_body::Body for Metered {
         let Some(Ok(data)) = frame.as_ref().map(|f| f.as_ref().map(Frame::data_ref)) else {
             return Poll::Ready(frame.map(|f| f.map_err(Into::into)));
         };
-        let bytes = self.meter.bytes.get() + data.map_or(0, |data| data.len() as u64);
-        self.meter.bytes.set(bytes);
+        let meter = &self.tab.meter;
+        let bytes = meter.bytes.get() + data.map_or(0, |data| data.len() as u64);
+        meter.bytes.set(bytes);
         if bytes > self.max {
-            self.meter.too_large.set(true);
+            meter.too_large.set(true);
             return Poll::Ready(Some(Err("the body is larger than allowed".into())));
         }
         Poll::Ready(frame.map(|f| f.map_err(Into::into)))

@@ -61,7 +61,7 @@ impl Stream {
     ) -> Result<(), listen::Error>
     where
         H: Fn(Request<Incoming>) -> F + Unpin + 'static,
-        F: Future<Output = Response<Recorded>> + 'static,
+        F: Future<Output = Option<Response<Recorded>>> + 'static,
     {
         match self {
             Stream::Plain(tcp, protocol) => {

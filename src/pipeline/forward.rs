@@ -9,11 +9,12 @@ use http::{HeaderValue, Response, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::OnUpgrade;
 
-use super::body::{self, Meter, Rest};
+use super::body::{self, Rest};
+use super::tab::Tab;
 use super::{Core, Visit, tunnel};
 use crate::action::{self, Asked, Fault, Redirect};
 use crate::body::Body;
-use crate::decision::Decision;
+use crate::decision::{Decision, RuleIndex};
 use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
 use crate::listen::Drained;
 use crate::observe::{Count, UpstreamMetrics};
@@ -32,8 +33,10 @@ pub struct Forward<'a, 'r> {
     pub asked: &'a Asked<'a>,
     /// When the head had arrived.
     pub began: Instant,
-    /// Where the body is counted.
-    pub meter: &'a Rc<Meter>,
+    /// What it has open.
+    pub tab: &'a Rc<Tab>,
+    /// The rules that the origin is told of.
+    pub tags: &'a [RuleIndex],
 }
 
 /// An answer, with what the rules and the log want to know about it.
@@ -72,13 +75,13 @@ impl Forward<'_, '_> {
         match target {
             None => self.fault(Fault::NoRoute, incoming).await,
             Some(Target::Reply(reply)) => {
-                let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+                let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
                 let mut sent = Sent::own(reply.answer(self.asked)).leaving(rest, self.asked);
                 sent.settles = true;
                 sent
             }
             Some(Target::Redirect(template)) => {
-                let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+                let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
                 let location = Redirect(template.expand(self.facts.head));
                 Sent::own(location.answer(self.asked)).leaving(rest, self.asked)
             }
@@ -94,7 +97,7 @@ impl Forward<'_, '_> {
         if self.facts.head.body != BodyLength::Declared(0) || incoming.is_end_stream() {
             return Ok(incoming);
         }
-        let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+        let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
         match rest.drained {
             Drained::Whole => Ok(rest.incoming),
             _ => Err(Sent::own(Fault::Malformed.answer(self.asked)).leaving(rest, self.asked)),
@@ -103,7 +106,7 @@ impl Forward<'_, '_> {
 
     async fn fault(&self, fault: Fault, incoming: Incoming) -> Sent {
         self.core.fault(fault);
-        let rest = body::discard(incoming, self.asked.headers, self.meter).await;
+        let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
         Sent::own(fault.answer(self.asked)).leaving(rest, self.asked)
     }
 
@@ -115,13 +118,14 @@ impl Forward<'_, '_> {
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
         let (authority, target) = (self.facts.head.authority(), self.facts.head.uri());
+        let rules = self.tagging();
         let outbound = Outbound {
             method: self.facts.head.method,
             target: &target,
             headers: self.asked.headers,
             version: self.facts.head.version,
-            forwarding: self.forwarding(authority),
-            body: body::streamed(incoming, self.snapshot.max_body, self.meter),
+            forwarding: self.forwarding(authority, &rules),
+            body: body::streamed(incoming, self.snapshot.max_body, self.tab),
             upgrade: self.facts.head.upgrade.is_some(),
         };
         let answered = self.core.pool.forward(upstream, outbound).await;
@@ -135,7 +139,15 @@ impl Forward<'_, '_> {
         sent
     }
 
-    fn forwarding<'a>(&'a self, authority: &'a str) -> Forwarding<'a> {
+    /// The names of the rules that the origin is told of.
+    fn tagging(&self) -> String {
+        let rules = self.tags.iter();
+        let mut rules = rules.filter_map(|rule| self.snapshot.rules.get(*rule));
+        let first = rules.next().map_or("", |rule| &rule.name);
+        rules.fold(first.to_owned(), |names, rule| names + ", " + &rule.name)
+    }
+
+    fn forwarding<'a>(&'a self, authority: &'a str, rules: &'a str) -> Forwarding<'a> {
         let peer = self.facts.connection.peer.ip();
         Forwarding {
             peer: peer.to_canonical(),
@@ -144,13 +156,14 @@ impl Forward<'_, '_> {
             host: authority,
             https: self.facts.connection.tls.is_some(),
             request_id: self.asked.id,
+            rules,
         }
     }
 
     fn answered(&self, answer: Answer, counted: &Counted<'_>, upgrade: Option<OnUpgrade>) -> Sent {
         counted.count(&answer.server, |metrics| &metrics.ok);
         if let (Some(origin), Some(client)) = (answer.upgraded, upgrade) {
-            tunnel::spawn(client, origin);
+            tunnel::spawn(client, origin, self.tab.places.hand_over());
         }
         let mut sent = Sent::own(answer.response);
         sent.settles = true;
@@ -158,7 +171,7 @@ impl Forward<'_, '_> {
     }
 
     fn failed(&self, error: &Error, counted: &Counted<'_>) -> Sent {
-        if self.meter.too_large.get() {
+        if self.tab.meter.too_large.get() {
             self.core.fault(Fault::BodyTooLarge);
             return Sent::own(Fault::BodyTooLarge.answer(self.asked)).closing(true, self.asked);
         }

@@ -1,9 +1,12 @@
 //! Requests that wait before their verdict is carried out, a bounded number at once.
+//!
+//! Their bodies are not read meanwhile. A client that leaves frees its place.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Core;
+use super::{Core, Visit};
+use crate::decision::Decision;
 use crate::snapshot::Snapshot;
 
 /// A place among the requests that are held.
@@ -14,11 +17,31 @@ pub async fn hold(core: &Core, snapshot: &Snapshot, began: Instant, time: Durati
     if time.is_zero() {
         return true;
     }
-    let Some(_place) = Place::take(&core.live.lasting.held, snapshot.max_held) else {
+    let lasting = &core.live.lasting;
+    let Some(_place) = Place::take(&lasting.held, snapshot.max_held) else {
         return false;
     };
-    tokio::time::sleep_until((began + time).into()).await;
+    let left = time.saturating_sub(lasting.clock.instant() - began);
+    tokio::select! {
+        () = tokio::time::sleep(left) => {}
+        () = last_moment(core, snapshot) => {}
+    }
     true
+}
+
+/// What becomes of a request that cannot be held.
+pub fn cannot_hold(visit: &Visit, decision: &mut Decision) {
+    decision.hold = Duration::ZERO;
+    if !decision.verdict.is_served() {
+        visit.tab.places.free();
+    }
+}
+
+/// A gateway that stops holds nobody for longer than half of the time that it has: the other half
+/// is for the answers.
+async fn last_moment(core: &Core, snapshot: &Snapshot) {
+    core.drain.started().await;
+    tokio::time::sleep(snapshot.drain_timeout / 2).await;
 }
 
 // === impl Place ===

@@ -1,5 +1,5 @@
-//! Requests whose client leaves before the answer: where rules count answers, what was begun is
-//! finished all the same. Otherwise a client that never waits would never be counted.
+//! Requests whose client leaves before the answer: where rules count answers, what an origin was
+//! asked is finished all the same. Otherwise a client that never waits would never be counted.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use super::Core;
+use super::tab::Tab;
 
 /// How many requests a core finishes for nobody at once; more are given up, as all are where no
 /// rule counts answers.
@@ -16,15 +17,16 @@ const MOST: usize = 1024;
 pub struct Outlive<F: Future + 'static> {
     request: Option<Pin<Box<F>>>,
     core: Rc<Core>,
+    tab: Rc<Tab>,
 }
 
 /// A place among those that are finished for nobody.
 struct Place(Rc<Core>);
 
-/// `request`, finished in any case.
-pub fn outlive<F: Future + 'static>(core: Rc<Core>, request: F) -> Outlive<F> {
+/// `request`, finished in any case if it was begun. `tab` is what it has open.
+pub fn outlive<F: Future + 'static>(core: Rc<Core>, tab: Rc<Tab>, request: F) -> Outlive<F> {
     let request = Some(Box::pin(request));
-    Outlive { request, core }
+    Outlive { request, core, tab }
 }
 
 // === impl Outlive ===
@@ -49,6 +51,11 @@ impl<F: Future + 'static> Drop for Outlive<F> {
         let Some(request) = self.request.take() else {
             return;
         };
+        // Whoever leaves takes no place, though the origin may still be at work for it.
+        self.tab.places.free();
+        if !self.tab.begun.get() {
+            return;
+        }
         if let Some(place) = Place::take(&self.core) {
             tokio::task::spawn_local(async move {
                 drop(request.await);

@@ -13,10 +13,10 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::Core;
-use super::body::Meter;
 use super::forward::Sent;
 use super::line;
-use crate::action::{Asked, Fault, client_left};
+use super::tab::Tab;
+use crate::action::{Asked, Fault, client_left, unanswered};
 use crate::body::{Body, BodyError};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Event};
@@ -30,16 +30,20 @@ pub struct Visit {
     pub now: Timestamp,
     /// When its head had arrived.
     pub began: Instant,
-    /// Its body.
-    pub meter: Rc<Meter>,
+    /// What it has open.
+    pub tab: Rc<Tab>,
+    /// The core that serves it.
+    pub core: Rc<Core>,
+    /// The configuration, from its first fact to its last count.
+    pub snapshot: Arc<Snapshot>,
     answered: Cell<bool>,
-    core: Rc<Core>,
-    pub(super) snapshot: Arc<Snapshot>,
     listener: usize,
 }
 
 /// A request that has no answer yet. Dropped like that, its client has left.
 pub struct Unanswered<'a, 'r> {
+    /// What was decided about it.
+    pub decision: Decision,
     visit: &'a Visit,
     facts: &'a RequestFacts<'r>,
 }
@@ -61,7 +65,7 @@ struct Entry {
     method: Method,
     status: u16,
     began: Instant,
-    meter: Rc<Meter>,
+    tab: Rc<Tab>,
     /// The log line up to what is not known yet; empty: no line.
     line: Vec<u8>,
 }
@@ -70,15 +74,15 @@ struct Entry {
 
 impl Visit {
     /// A request that has just arrived.
-    pub fn begin(core: &Rc<Core>, snapshot: &Arc<Snapshot>, listener: usize) -> Self {
+    pub fn begin(core: Rc<Core>, listener: usize, tab: Rc<Tab>) -> Self {
         let clock = &core.live.lasting.clock;
         Self {
             now: clock.now(),
             began: clock.instant(),
-            meter: Rc::default(),
+            tab,
             answered: Cell::new(false),
-            core: core.clone(),
-            snapshot: snapshot.clone(),
+            snapshot: core.snapshot(),
+            core,
             listener,
         }
     }
@@ -103,7 +107,16 @@ impl Visit {
 
     /// Sees to it that the request is written down even if its client leaves before the answer.
     pub fn unanswered<'a, 'r>(&'a self, facts: &'a RequestFacts<'r>) -> Unanswered<'a, 'r> {
-        Unanswered { visit: self, facts }
+        Unanswered {
+            decision: Decision::default(),
+            visit: self,
+            facts,
+        }
+    }
+
+    /// Writes down that nobody answers.
+    pub fn end_unanswered(&self, facts: &RequestFacts<'_>, decision: &Decision) {
+        drop(self.end(facts, decision, Sent::own(unanswered())));
     }
 
     /// The answer, to be written down when it has ended.
@@ -149,7 +162,7 @@ impl Visit {
             method,
             status: sent.response.status().as_u16(),
             began: self.began,
-            meter: self.meter.clone(),
+            tab: self.tab.clone(),
             line,
         };
         let unread = sent.unread;
@@ -168,7 +181,7 @@ impl Drop for Unanswered<'_, '_> {
     fn drop(&mut self) {
         if !self.visit.answered.get() {
             let nobody = Sent::own(client_left());
-            drop(self.visit.end(self.facts, &Decision::default(), nobody));
+            drop(self.visit.end(self.facts, &self.decision, nobody));
         }
     }
 }
@@ -177,6 +190,7 @@ impl Drop for Unanswered<'_, '_> {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
+        self.entry.tab.places.free();
         self.entry.write(self.sent);
     }
 }
@@ -219,7 +233,7 @@ impl Entry {
             return;
         };
         let closing = Closing {
-            bytes_in: self.meter.bytes.get(),
+            bytes_in: self.tab.meter.bytes.get(),
             bytes_out,
             duration,
         };

@@ -4,10 +4,11 @@
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
+use super::places::Taken;
 use crate::upstream::Tunnel;
 
-/// Joins a client and an origin on this core.
-pub fn spawn(client: OnUpgrade, mut origin: Tunnel) {
+/// Joins a client and an origin on this core. The request's places are free when they part.
+pub fn spawn(client: OnUpgrade, mut origin: Tunnel, places: Option<Box<Taken>>) {
     tokio::task::spawn_local(async move {
         // A client that left before the switch needs no tunnel; one that breaks off later is an
         // ordinary end.
@@ -15,5 +16,6 @@ pub fn spawn(client: OnUpgrade, mut origin: Tunnel) {
             let mut client = TokioIo::new(client);
             let _ = tokio::io::copy_bidirectional(&mut client, &mut origin).await;
         }
+        drop(places);
     });
 }

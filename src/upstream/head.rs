@@ -167,6 +167,9 @@ impl Writer<'_> {
         if let (false, Some(id)) = (self.kept.id, text(forwarding.request_id)) {
             self.field(b"x-request-id", id);
         }
+        if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {
+            self.field(b"x-lockgate-rule", rules);
+        }
     }
 
     fn framing(&mut self, framing: Framing) {

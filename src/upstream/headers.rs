@@ -27,6 +27,8 @@ pub struct Forwarding<'a> {
     pub https: bool,
     /// The request's id.
     pub request_id: &'a str,
+    /// The rules that tagged the request, with commas; empty: none did.
+    pub rules: &'a str,
 }
 
 /// Removes from trailers what only a head may say: RFC 9110, section 6.5.1.

@@ -31,6 +31,28 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
+fn no_answer_closes_without_a_byte_after_the_answers_before_it() {
+    let silence = "GET /silence HTTP/1.1\r\nhost: a\r\n\r\n";
+    let upload = "POST /silence HTTP/1.1\r\nhost: a\r\ncontent-length: 9999999\r\n\r\nbeginning";
+    for (asked, answered) in [
+        (silence.to_owned(), 0),
+        (upload.to_owned(), 0),
+        (GET.repeat(3) + silence, 3),
+    ] {
+        run(async {
+            let site = Site::open(limits()).await;
+            let mut client = site.connect().await;
+            let answers = client.send(&asked).await.rest().await;
+            assert_eq!(answers.matches("HTTP/1.1").count(), answered, "{answers}");
+            assert_eq!(answers.matches("hello").count(), answered);
+            let error = site.end().await.unwrap_err();
+            assert!(!error.is_malformed() && !error.is_timeout(), "{error}");
+            assert!(!error.is_head_too_large(), "{error}");
+        });
+    }
+}
+
+#[test]
 fn what_is_not_http_gets_400_and_a_close() {
     for garbage in [
         "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n",

@@ -14,6 +14,7 @@ const WIDE_OPEN: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff\
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
 pub(super) const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -127,6 +128,33 @@ fn a_body_left_unread_ends_its_stream_only() {
         }
         assert_eq!(get(&client, "/").await.unwrap(), "hello");
         assert_eq!(site.gate.open(), 1);
+    });
+}
+
+#[test]
+fn no_answer_resets_its_stream_and_no_other() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let client = connect(&site).await;
+        let held = tokio::task::spawn_local(get(&client, "/held"));
+        // More than the resets for errors that end a connection.
+        for _ in 0..300 {
+            assert!(get(&client, "/silence").await.is_err());
+        }
+        let body = Bytes::from(vec![b'u'; 1 << 20]);
+        assert!(send(&client, "/silence", body).await.is_err());
+        site.release.notify_one();
+        assert_eq!(held.await.unwrap().unwrap(), "hello");
+        assert_eq!(get(&client, "/").await.unwrap(), "hello");
+
+        let mut client = ask(&site, "/silence", NO_SETTINGS).await;
+        let reset = loop {
+            match frame(&mut client).await.unwrap() {
+                (3, code) => break code,
+                (kind, _) => assert!([SETTINGS, WINDOW_UPDATE].contains(&kind), "{kind}"),
+            }
+        };
+        assert_eq!(reset, [0, 0, 0, 2], "INTERNAL_ERROR");
     });
 }
 

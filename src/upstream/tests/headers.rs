@@ -46,6 +46,7 @@ fn untrusted() -> Forwarding<'static> {
         host: "a.test",
         https: true,
         request_id: "id-1",
+        rules: "",
     }
 }
 
@@ -162,6 +163,25 @@ fn what_clients_send() {
                 "{sent:?}, trusted: {trust}"
             );
         }
+    }
+}
+
+#[test]
+fn the_rules_that_tagged_a_request_stand_in_one_line_whatever_the_client_says() {
+    let said: &Fields = &[("x-lockgate-rule", "mine"), ("X_Lockgate_Rule", "mine")];
+    for forwarding in [untrusted(), trusted()] {
+        let rules = "agents, no_accept";
+        let tagged = Forwarding {
+            rules,
+            ..forwarding
+        };
+        assert_eq!(sent(said, &tagged, "x-lockgate-rule"), rules);
+        assert_eq!(sent(said, &forwarding, "x-lockgate-rule"), "");
+        let broken = Forwarding {
+            rules: "a\r\nx: y",
+            ..forwarding
+        };
+        assert_eq!(sent(said, &broken, "x-lockgate-rule"), "");
     }
 }
 

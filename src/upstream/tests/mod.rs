@@ -158,6 +158,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
             host: "a.test",
             https: false,
             request_id: "id-1",
+            rules: "",
         },
         body,
         upgrade: parts.headers.contains_key("upgrade"),
