@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -360,6 +360,7 @@ impl Live {
             let gauge = metrics.upstream(upstream, server.label()).in_flight;
             gauge.set(server.in_flight() as i64);
         }
+        metrics.set_held(self.lasting.held.load(Ordering::Relaxed));
         let evictions = store.evictions();
         metrics.set_evictions(evictions.counters, evictions.bans);
         let access = snapshot

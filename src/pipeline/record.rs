@@ -149,7 +149,8 @@ impl Visit {
                 Event::Matched => kit.metrics.matched_mitigate.inc(),
                 Event::Mitigated => kit.metrics.mitigated.inc(),
                 Event::WouldMitigate => kit.metrics.would_mitigate.inc(),
-                Event::CandidateActs | Event::CandidatePasses => {}
+                Event::CandidateActs => kit.metrics.candidate_acts(),
+                Event::CandidatePasses => kit.metrics.candidate_passes(),
             }
         }
     }

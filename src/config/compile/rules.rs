@@ -101,7 +101,10 @@ impl Shared<'_> {
         let kit = RuleKit {
             response,
             divert: upstream.and_then(|name| self.upstreams.target(&name.value)),
-            metrics: cx.lasting.metrics.rule(name, written.action.value.name()),
+            metrics: cx
+                .lasting
+                .metrics
+                .rule(name, rule.action.name(), rule.candidate.is_some()),
         };
         Some((rule, kit))
     }

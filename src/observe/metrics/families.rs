@@ -9,8 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::handles::{
-    CLASSES, Handshakes, ListenerMetrics, METHODS, ProtocolError, ProtocolErrors, Reloads,
-    RuleMetrics, UpstreamMetrics,
+    CLASSES, Divergence, Handshakes, ListenerMetrics, METHODS, ProtocolError, ProtocolErrors,
+    Reloads, RuleMetrics, UpstreamMetrics,
 };
 use super::histogram::Histogram;
 use super::value::Count;
@@ -22,6 +22,9 @@ type Gauges = Family<Labels, Gauge>;
 /// What can become of a request to an upstream.
 const RESULTS: [&str; 4] = ["ok", "connect_error", "error", "timeout"];
 
+/// How a rule and its candidate can differ: what the rule does, then what the candidate would do.
+const DIVERGENCES: [(&str, &str); 2] = [("pass", "act"), ("act", "pass")];
+
 /// Every metric of the gateway.
 #[derive(Debug, Default)]
 pub(super) struct Families {
@@ -31,6 +34,8 @@ pub(super) struct Families {
     rule_matched: Counts,
     rule_mitigated: Counts,
     rule_would_mitigate: Counts,
+    rule_divergence: Counts,
+    pub(super) held_requests: Gauge,
     store_keys: Gauges,
     store_evictions: Counts,
     tls_handshakes: Counts,
@@ -81,6 +86,10 @@ impl Families {
         let help = "Requests that a dry run would have acted on";
         let would = self.rule_would_mitigate.clone();
         r.register("rule_would_mitigate_total", help, would);
+        let help = "Requests on which a rule and its candidate differ";
+        r.register("rule_divergence_total", help, self.rule_divergence.clone());
+        let help = "Requests that wait before they are forwarded or answered";
+        r.register("held_requests", help, self.held_requests.clone());
         let help = "Keys that the store tracks for a rule";
         r.register("store_keys", help, self.store_keys.clone());
         let help = "Entries that made room for others";
@@ -98,14 +107,21 @@ impl Families {
         r.register("log_lines_dropped_total", help, dropped);
     }
 
-    pub(super) fn rule(&self, name: &str, action: &str) -> RuleMetrics {
+    pub(super) fn rule(&self, name: &str, action: &str, candidate: bool) -> RuleMetrics {
         RuleMetrics {
             matched_count: count(&self.rule_matched, phase_labels(name, "count")),
             matched_mitigate: count(&self.rule_matched, phase_labels(name, "mitigate")),
             mitigated: count(&self.rule_mitigated, action_labels(name, action)),
             would_mitigate: count(&self.rule_would_mitigate, rule_labels(name)),
+            divergence: candidate.then(|| self.divergence(name)),
             keys: gauge(&self.store_keys, rule_labels(name)),
         }
+    }
+
+    fn divergence(&self, name: &str) -> Divergence {
+        let [acts, passes] =
+            DIVERGENCES.map(|pair| count(&self.rule_divergence, divergence_labels(name, pair)));
+        Divergence { acts, passes }
     }
 
     pub(super) fn remove_rule(&self, name: &str, actions: &BTreeSet<&'static str>) {
@@ -114,6 +130,9 @@ impl Families {
         }
         for action in actions {
             self.rule_mitigated.remove(&action_labels(name, action));
+        }
+        for pair in DIVERGENCES {
+            self.rule_divergence.remove(&divergence_labels(name, pair));
         }
         self.rule_would_mitigate.remove(&rule_labels(name));
         self.store_keys.remove(&rule_labels(name));
@@ -218,6 +237,13 @@ fn phase_labels(rule: &str, phase: &str) -> Labels {
 
 fn action_labels(rule: &str, action: &str) -> Labels {
     vec![("rule", rule.into()), ("action", action.into())]
+}
+
+fn divergence_labels(rule: &str, (live, candidate): (&str, &str)) -> Labels {
+    let mut labels = rule_labels(rule);
+    labels.push(("live", live.into()));
+    labels.push(("candidate", candidate.into()));
+    labels
 }
 
 fn listener_labels(address: &str) -> Labels {

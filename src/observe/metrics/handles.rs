@@ -30,8 +30,19 @@ pub struct RuleMetrics {
     pub mitigated: Count,
     /// Requests that would have been, were it not a dry run.
     pub would_mitigate: Count,
+    /// Where it has a candidate: requests on which the two differ.
+    pub divergence: Option<Divergence>,
     /// Keys in the store. For the moment of a scrape.
     pub keys: Gauge,
+}
+
+/// Requests on which a rule and its candidate differ.
+#[derive(Clone, Debug)]
+pub struct Divergence {
+    /// The candidate would have acted where the rule did not.
+    pub acts: Count,
+    /// The candidate would have passed what the rule acted on.
+    pub passes: Count,
 }
 
 /// A listener's counters.
@@ -109,6 +120,20 @@ pub enum ProtocolError {
 /// Counters for each [`ProtocolError`].
 #[derive(Clone, Debug)]
 pub struct ProtocolErrors(pub(super) [Count; ProtocolError::ALL.len()]);
+
+// === impl RuleMetrics ===
+
+impl RuleMetrics {
+    /// The rule passed what its candidate would have acted on.
+    pub fn candidate_acts(&self) {
+        self.divergence.iter().for_each(|both| both.acts.inc());
+    }
+
+    /// The rule acted on what its candidate would have passed.
+    pub fn candidate_passes(&self) {
+        self.divergence.iter().for_each(|both| both.passes.inc());
+    }
+}
 
 // === impl ListenerMetrics ===
 

@@ -15,7 +15,7 @@ use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    Handshakes, ListenerMetrics, ProtocolError, ProtocolErrors, Reloads, RuleMetrics,
+    Divergence, Handshakes, ListenerMetrics, ProtocolError, ProtocolErrors, Reloads, RuleMetrics,
     UpstreamMetrics,
 };
 pub use histogram::Histogram;
@@ -65,10 +65,11 @@ impl Metrics {
     }
 
     /// A rule's handles. Its series exist from now on; a rule of this name keeps its values.
-    pub fn rule(&self, name: &str, action: &'static str) -> RuleMetrics {
+    /// `candidate`: it has one.
+    pub fn rule(&self, name: &str, action: &'static str, candidate: bool) -> RuleMetrics {
         let mut known = self.known.lock();
         known.rules.entry(name.into()).or_default().insert(action);
-        self.families.rule(name, action)
+        self.families.rule(name, action, candidate)
     }
 
     /// Removes the series of all rules but `names`.
@@ -121,6 +122,12 @@ impl Metrics {
     /// Sets how many entries the store has pushed out so far. For the moment of a scrape.
     pub fn set_evictions(&self, counters: u64, bans: u64) {
         self.families.set_evictions(counters, bans);
+    }
+
+    /// Sets how many requests are held. For the moment of a scrape.
+    pub fn set_held(&self, requests: usize) {
+        let requests = i64::try_from(requests).unwrap_or(i64::MAX);
+        self.families.held_requests.set(requests);
     }
 
     /// Sets how many log lines were lost so far. For the moment of a scrape.

@@ -69,7 +69,7 @@ fn count_of(metrics: &Metrics, part: &str) -> usize {
 #[test]
 fn all_is_there_from_the_start_at_zero() {
     let metrics = Metrics::new();
-    metrics.rule("login", "block");
+    metrics.rule("login", "block", true);
     metrics.listener("[::]:8443");
     metrics.upstream("app", "127.0.0.1:9000");
     for name in [
@@ -77,6 +77,9 @@ fn all_is_there_from_the_start_at_zero() {
         r#"rule_matched_total{rule="login",phase="mitigate"}"#,
         r#"rule_mitigated_total{rule="login",action="block"}"#,
         r#"rule_would_mitigate_total{rule="login"}"#,
+        r#"rule_divergence_total{rule="login",live="pass",candidate="act"}"#,
+        r#"rule_divergence_total{rule="login",live="act",candidate="pass"}"#,
+        "held_requests",
         r#"store_keys{rule="login"}"#,
         r#"store_evictions_total{kind="counter"}"#,
         r#"store_evictions_total{kind="ban"}"#,
@@ -150,13 +153,13 @@ fn every_method_has_its_own_row() {
 #[test]
 fn a_rule_that_stays_keeps_its_values_and_one_that_goes_leaves_nothing() {
     let metrics = Metrics::new();
-    let stays = metrics.rule("stays", "block");
+    let stays = metrics.rule("stays", "block", false);
     stays.matched_count.inc();
     stays.mitigated.add(2);
     stays.keys.set(7);
-    metrics.rule("goes", "shadow").would_mitigate.inc();
+    metrics.rule("goes", "shadow", true).would_mitigate.inc();
 
-    let again = metrics.rule("stays", "shadow");
+    let again = metrics.rule("stays", "shadow", false);
     metrics.keep_rules(&["stays"]);
     again.matched_count.inc();
     again.mitigated.inc();
@@ -177,8 +180,24 @@ fn a_rule_that_stays_keeps_its_values_and_one_that_goes_leaves_nothing() {
 
     metrics.keep_rules(&[]);
     assert_eq!(count_of(&metrics, "rule="), 0);
-    metrics.rule("stays", "block");
+    metrics.rule("stays", "block", false);
     assert_eq!(of(matched), Some(0.0));
+}
+
+#[test]
+fn a_candidate_is_counted_where_it_differs_and_only_where_there_is_one() {
+    let metrics = Metrics::new();
+    assert!(metrics.rule("plain", "block", false).divergence.is_none());
+    let tried = metrics.rule("tried", "block", true).divergence.unwrap();
+    tried.acts.inc();
+    tried.passes.add(2);
+    let of = |pair: &str| {
+        let labels = format!("rule=\"tried\",{pair}");
+        value(&metrics, &format!("rule_divergence_total{{{labels}}}"))
+    };
+    assert_eq!(of(r#"live="pass",candidate="act""#), Some(1.0));
+    assert_eq!(of(r#"live="act",candidate="pass""#), Some(2.0));
+    assert_eq!(count_of(&metrics, "rule_divergence_total{"), 2);
 }
 
 #[test]
@@ -228,9 +247,11 @@ fn totals_from_elsewhere_are_taken_over() {
     let metrics = Metrics::new();
     metrics.set_evictions(3, 4);
     metrics.set_log_lines_dropped(5);
+    metrics.set_held(6);
     let bans = r#"store_evictions_total{kind="ban"}"#;
     assert_eq!(value(&metrics, bans), Some(4.0));
     assert_eq!(value(&metrics, "log_lines_dropped_total"), Some(5.0));
+    assert_eq!(value(&metrics, "held_requests"), Some(6.0));
 }
 
 #[test]
