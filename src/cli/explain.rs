@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use self::parse::Url;
 use super::{ConfigFile, Format, check, print, say};
@@ -99,7 +99,8 @@ struct Line {
     at: Duration,
     outcome: Outcome,
     credit: Option<(Arc<str>, &'static str)>,
-    status: StatusCode,
+    /// `None`: nobody answers.
+    status: Option<StatusCode>,
     /// What became of it, in words.
     text: String,
 }
@@ -175,7 +176,7 @@ impl Line {
             at,
             outcome: report.outcome,
             credit: report.credit.clone(),
-            status: report.response.status(),
+            status: report.response.as_ref().map(Response::status),
             text: human::line(report),
         }
     }

@@ -1,10 +1,12 @@
 //! A request that nobody sent, on the way that a real one takes: the same head, facts, plan, store,
-//! decision and settling. Only the origin's answer is made up. Nothing is forwarded or logged.
+//! decision and settling. Only the origin's answer is made up. Nothing is forwarded, held or logged,
+//! and `concurrency` places are given back at once: each request has ended before the next.
 
 mod way;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -54,14 +56,18 @@ pub struct Report {
     pub outcome: Outcome,
     /// The rule that the access log would name, and what it would say that the rule did.
     pub credit: Option<(Arc<str>, &'static str)>,
-    /// Where its route leads.
+    /// How long it is held before that.
+    pub held: Duration,
+    /// The rules that its origin is told of.
+    pub tags: Vec<Arc<str>>,
+    /// Where its route leads, or the rule that diverts it.
     pub to: Option<To>,
     /// The template of its route.
     pub route: Option<String>,
     /// The client's address.
     pub client: IpAddr,
-    /// The client's answer.
-    pub response: Response<Body>,
+    /// The client's answer; `None`: nobody answers.
+    pub response: Option<Response<Body>>,
     /// Whether rules could count that answer.
     pub settled: bool,
     /// What each rule of the file did, in order.
@@ -75,8 +81,18 @@ pub enum Outcome {
     Forward,
     /// The same, because a rule let it pass.
     Allow,
+    /// The same, after a wait.
+    Delay,
+    /// The same, with a word about the rules that tagged it.
+    Tag,
+    /// It went where a rule leads.
+    Divert,
     /// A rule refused it.
     Block,
+    /// The same, after a wait.
+    Tarpit,
+    /// A rule closed its connection.
+    Close,
     /// A rule answered in the origin's place.
     Shadow,
     /// The gateway refused it, for this reason; no rule did.
@@ -153,10 +169,12 @@ impl Imagined {
         Report {
             outcome: Outcome::Refuse(malformed.reason()),
             credit: None,
+            held: Duration::ZERO,
+            tags: Vec::new(),
             to: None,
             route: None,
             client: self.client(snapshot),
-            response: record::fault(malformed).answer(asked),
+            response: Some(record::fault(malformed).answer(asked)),
             settled: false,
             rules: with_disabled(snapshot, rules),
         }
@@ -200,7 +218,12 @@ impl Outcome {
         match self {
             Outcome::Forward => "forward",
             Outcome::Allow => "allow",
+            Outcome::Delay => "delay",
+            Outcome::Tag => "tag",
+            Outcome::Divert => "divert",
             Outcome::Block => "block",
+            Outcome::Tarpit => "tarpit",
+            Outcome::Close => "close",
             Outcome::Shadow => "shadow",
             Outcome::Refuse(_) => "refuse",
         }

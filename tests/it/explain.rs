@@ -449,8 +449,8 @@ fn the_json_has_the_documented_shape() {
     let keys =
         |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     let top = [
-        "action", "client", "decision", "notes", "reason", "repeat", "request", "response",
-        "route", "rule", "rules", "to", "upstream",
+        "action", "client", "decision", "held_ms", "notes", "reason", "repeat", "request",
+        "response", "route", "rule", "rules", "tags", "to", "upstream",
     ];
     assert_eq!(keys(&report), top);
     assert_eq!(report["decision"], "block");

@@ -1,5 +1,6 @@
 //! A report for people: the decision first, then every rule with its reason and its expressions.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -72,41 +73,58 @@ fn count(trace: &Trace) -> Option<String> {
 }
 
 fn decision(report: &Report) -> String {
+    let what = what(report);
+    match report.held.is_zero() {
+        true => what,
+        false => format!("held for {}, then {what}", seconds(report.held)),
+    }
+}
+
+fn what(report: &Report) -> String {
     let status = status(report);
     let rule = report.credit.as_ref().map_or("", |(rule, _)| rule);
     let did = report.credit.as_ref().map_or("", |(_, action)| action);
     match report.outcome {
-        Outcome::Block => match report.response.headers().get(RETRY_AFTER) {
-            Some(seconds) => {
-                let seconds = String::from_utf8_lossy(seconds.as_bytes());
-                format!("{status} by rule {rule}, Retry-After {seconds}")
-            }
+        Outcome::Block | Outcome::Tarpit => match header(report, RETRY_AFTER.as_str()) {
+            Some(seconds) => format!("{status} by rule {rule}, Retry-After {seconds}"),
             None => format!("{status} by rule {rule}"),
         },
+        Outcome::Close => format!("closed without an answer by rule {rule}"),
+        Outcome::Divert => format!("diverted by rule {rule}: {}", forwarded(report)),
         Outcome::Shadow => format!("shadow {status} by rule {rule}"),
         Outcome::Refuse(reason) => format!("refused with {status}: {reason}"),
         Outcome::Allow => format!("allowed by rule {rule}: {}", forwarded(report)),
-        Outcome::Forward if rule.is_empty() => forwarded(report),
-        Outcome::Forward => format!("{}; rule {rule}: {did}", forwarded(report)),
+        Outcome::Forward | Outcome::Delay | Outcome::Tag if rule.is_empty() => forwarded(report),
+        Outcome::Forward | Outcome::Delay | Outcome::Tag => {
+            format!("{}; rule {rule}: {did}", forwarded(report))
+        }
     }
 }
 
 /// The status; gRPC has one of its own.
 fn status(report: &Report) -> String {
-    let status = report.response.status().as_u16();
-    match report.response.headers().get("grpc-status") {
-        Some(own) => format!(
-            "{status} (grpc-status {})",
-            String::from_utf8_lossy(own.as_bytes())
-        ),
+    let status = report.response.as_ref().map_or(0, |r| r.status().as_u16());
+    match header(report, "grpc-status") {
+        Some(own) => format!("{status} (grpc-status {own})"),
         None => status.to_string(),
     }
+}
+
+fn header<'a>(report: &'a Report, name: &str) -> Option<Cow<'a, str>> {
+    let value = report.response.as_ref()?.headers().get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()))
 }
 
 fn forwarded(report: &Report) -> String {
     let status = status(report);
     match &report.to {
-        Some(To::Upstream(name)) => format!("forwarded to upstream {name}"),
+        Some(To::Upstream(name)) if report.tags.is_empty() => {
+            format!("forwarded to upstream {name}")
+        }
+        Some(To::Upstream(name)) => {
+            let tags = report.tags.join(", ");
+            format!("forwarded to upstream {name}, tagged {tags}")
+        }
         Some(To::Redirect) => format!("redirected by its route with {status}"),
         _ => format!("answered by its route with {status}"),
     }

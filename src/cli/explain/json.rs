@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::Story;
@@ -21,7 +22,7 @@ pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
                 "decision": line.outcome.name(),
                 "rule": line.credit.as_ref().map(|(rule, _)| &**rule),
                 "action": line.credit.as_ref().map(|(_, action)| action),
-                "status": line.status.as_u16(),
+                "status": line.status.map(|status| status.as_u16()),
             })
         });
         object.insert("request".into(), json!(story.request));
@@ -52,16 +53,17 @@ pub fn report(report: &Report, redactor: &Redactor) -> Value {
         "route": report.route,
         "to": to,
         "upstream": upstream,
-        "response": {
-            "status": report.response.status().as_u16(),
-            "headers": headers(report, redactor),
-        },
+        "held_ms": millis(report.held),
+        "tags": report.tags.iter().map(|rule| &**rule).collect::<Vec<_>>(),
+        "response": report.response.as_ref().map(|response| json!({
+            "status": response.status().as_u16(),
+            "headers": headers(response.headers(), redactor),
+        })),
         "rules": report.rules.iter().map(trace).collect::<Vec<_>>(),
     })
 }
 
-fn headers(report: &Report, redactor: &Redactor) -> Value {
-    let headers = report.response.headers();
+fn headers(headers: &HeaderMap, redactor: &Redactor) -> Value {
     let shown =
         headers.keys().map(|name| {
             let values = headers.get_all(name).iter().map(|value| {

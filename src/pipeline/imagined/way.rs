@@ -28,9 +28,9 @@ pub(super) struct Way<'a> {
     pub(super) target: Option<&'a Target>,
 }
 
-/// An answer, and whether rules may count it.
+/// An answer, if anybody gives one, and whether rules may count it.
 struct Answer {
-    response: Response<Body>,
+    response: Option<Response<Body>>,
     settles: bool,
     refused: Option<&'static str>,
 }
@@ -43,6 +43,7 @@ impl Way<'_> {
         let (rules, facts, now) = (&self.snapshot.rules, self.facts, self.asked.now);
         let plan = rules.plan(facts);
         let findings = self.store.apply(&plan, now).await;
+        self.store.release(&plan, &findings);
         let mut decision = rules.decide(&plan, &findings, now);
         stop::lengthen(
             self.store,
@@ -55,17 +56,22 @@ impl Way<'_> {
         .await;
         let mut answer = self.answer(&decision);
 
-        let to = self.target.map(To::of);
+        let to = self.leads(&decision).map(To::of);
         let response = answer.facts(to.as_ref());
-        let counted = facts.with_response(&response);
-        let settled = match answer.settles {
-            true => Some(self.settle(&counted, &mut decision).await),
-            false => None,
+        let counted = response
+            .as_ref()
+            .map(|response| facts.with_response(response));
+        let settled = match &counted {
+            Some(counted) => Some(self.settle(counted, &mut decision).await),
+            None => None,
         };
         let pass = Pass {
             rules,
             lists: &self.snapshot.lists,
-            facts: if answer.settles { &counted } else { facts },
+            facts: match &counted {
+                Some(counted) => counted,
+                None => facts,
+            },
             now,
             planned: (&plan, &findings),
             decision: &decision,
@@ -73,17 +79,29 @@ impl Way<'_> {
             secrets: &self.snapshot.redactor,
         };
         let traces = pass.trace(detail);
-        let headers = answer.response.headers_mut();
-        action::tell_quotas(&self.snapshot.quota_names, &decision.quotas, headers);
+        if let Some(response) = &mut answer.response {
+            let headers = response.headers_mut();
+            action::tell_quotas(&self.snapshot.quota_names, &decision.quotas, headers);
+        }
         Report {
             outcome: answer.outcome(&decision),
             credit: credit(self.snapshot, &decision),
+            held: decision.hold,
+            tags: tags(self.snapshot, &decision),
             to,
             route: facts.route.map(str::to_owned),
             client: facts.client,
             response: answer.response,
             settled: answer.settles,
             rules: with_disabled(self.snapshot, traces),
+        }
+    }
+
+    /// Where the request goes if it is not stopped.
+    fn leads(&self, decision: &Decision) -> Option<&Target> {
+        match decision.verdict {
+            Verdict::Divert { rule } => self.snapshot.diverted(rule),
+            _ => self.target,
         }
     }
 
@@ -106,10 +124,15 @@ impl Way<'_> {
                 Answer::own(Fault::BodyTooLarge.answer(asked))
             }
             Verdict::Shadow { rule } => Answer::own(stop::pretence(snapshot, asked, rule)),
-            Verdict::Forward | Verdict::Divert { .. } | Verdict::Close { .. } => {
-                match (fault(snapshot, self.facts), self.target) {
+            Verdict::Close { .. } => Answer::none(),
+            Verdict::Forward | Verdict::Divert { .. } => {
+                match (fault(snapshot, self.facts), self.leads(decision)) {
                     (Some(fault), _) => Answer::fault(fault, asked),
                     (None, None) => Answer::fault(Fault::NoRoute, asked),
+                    // No rule counts it, so nobody asks what it is.
+                    (None, Some(_)) if decision.verdict != Verdict::Forward => {
+                        Answer::own(Response::new(Body::Empty))
+                    }
                     (None, Some(target)) => self.routed(target),
                 }
             }
@@ -138,7 +161,15 @@ impl Answer {
     /// An answer that no rule counts.
     fn own(response: Response<Body>) -> Self {
         Self {
-            response,
+            response: Some(response),
+            ..Self::none()
+        }
+    }
+
+    /// Nobody answers.
+    fn none() -> Self {
+        Self {
+            response: None,
             settles: false,
             refused: None,
         }
@@ -157,33 +188,39 @@ impl Answer {
         }
     }
 
-    fn facts<'a>(&'a self, to: Option<&'a To>) -> ResponseFacts<'a> {
+    /// The answer as rules see it; `None`: they do not.
+    fn facts<'a>(&'a self, to: Option<&'a To>) -> Option<ResponseFacts<'a>> {
+        let response = self.response.as_ref().filter(|_| self.settles)?;
         let upstream = match to {
             Some(To::Upstream(name)) => Some(&**name),
             _ => None,
         };
-        let size = http_body::Body::size_hint(self.response.body()).exact();
-        ResponseFacts {
-            status: self.response.status().as_u16(),
-            headers: self.response.headers(),
+        let size = http_body::Body::size_hint(response.body()).exact();
+        Some(ResponseFacts {
+            status: response.status().as_u16(),
+            headers: response.headers(),
             duration_ms: 0,
             // Nobody knows what an origin would send.
             body_size: size.filter(|_| upstream.is_none()),
             upstream,
             upstream_error: None,
-        }
+        })
     }
 
     fn outcome(&self, decision: &Decision) -> Outcome {
-        let allowed = decision
-            .credit
-            .is_some_and(|credit| credit.action == Action::Allow && !credit.dry_run);
+        let did = decision.credit.filter(|credit| !credit.dry_run);
+        let did = did.map(|credit| credit.action);
         match (decision.verdict, self.refused) {
+            (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Outcome::Tarpit,
             (Verdict::Block { .. }, _) => Outcome::Block,
             (Verdict::Shadow { .. }, _) => Outcome::Shadow,
+            (Verdict::Close { .. }, _) => Outcome::Close,
             (_, Some(reason)) => Outcome::Refuse(reason),
-            (_, None) if allowed => Outcome::Allow,
-            (_, None) => Outcome::Forward,
+            (Verdict::Divert { .. }, None) => Outcome::Divert,
+            (Verdict::Forward, None) if did == Some(Action::Allow) => Outcome::Allow,
+            (Verdict::Forward, None) if !decision.hold.is_zero() => Outcome::Delay,
+            (Verdict::Forward, None) if !decision.tags.is_empty() => Outcome::Tag,
+            (Verdict::Forward, None) => Outcome::Forward,
         }
     }
 }
@@ -192,4 +229,10 @@ fn credit(snapshot: &Snapshot, decision: &Decision) -> Option<(Arc<str>, &'stati
     let credit = decision.credit?;
     let rule = snapshot.rules.get(credit.rule)?;
     Some((rule.name.clone(), credit.name()))
+}
+
+fn tags(snapshot: &Snapshot, decision: &Decision) -> Vec<Arc<str>> {
+    let rules = decision.tags.iter();
+    let rules = rules.filter_map(|rule| snapshot.rules.get(*rule));
+    rules.map(|rule| rule.name.clone()).collect()
 }

@@ -71,7 +71,10 @@ fn compare(live: &[Answer], report: &Value) {
         let told = report["response"]["headers"][name].as_str();
         assert_eq!(last.header(name), told, "{name}");
     }
-    let forwarded = matches!(report["decision"].as_str().unwrap(), "forward" | "allow");
+    let forwarded = matches!(
+        report["decision"].as_str().unwrap(),
+        "forward" | "allow" | "delay" | "tag"
+    );
     let upstream = report["to"] == "upstream";
     assert_eq!(last.is_from_origin(), forwarded && upstream);
 }
