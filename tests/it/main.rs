@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod actions;
 mod check;
 mod docs;
 mod explain;

@@ -64,7 +64,8 @@ impl Frames {
         (answer, body)
     }
 
-    fn open(&self, wire: &mut Wire) {
+    /// Opens a connection on `wire` and sends the frames.
+    pub fn open(&self, wire: &mut Wire) {
         let opening = Frames(PREFACE.to_vec()).frame(4, 0, 0, &[]);
         let bytes = [opening.0, self.0.clone()].concat();
         let _ = wire.try_send(&bytes);
