@@ -31,7 +31,7 @@ pub async fn hold(core: &Core, snapshot: &Snapshot, began: Instant, time: Durati
 
 /// What becomes of a request that cannot be held.
 pub fn cannot_hold(visit: &Visit, decision: &mut Decision) {
-    decision.hold = Duration::ZERO;
+    visit.snapshot.rules.cannot_hold(decision);
     if !decision.verdict.is_served() {
         visit.tab.places.free();
     }
@@ -50,7 +50,7 @@ impl<'a> Place<'a> {
     fn take(held: &'a AtomicUsize, max: usize) -> Option<Self> {
         let more = |taken| (taken < max).then_some(taken + 1);
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then_some(Self(held))
+        taken.ok().map(|_| Self(held))
     }
 }
 

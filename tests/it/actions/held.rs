@@ -118,10 +118,10 @@ fn a_queue_is_left_one_by_one_and_is_refused_past_the_bound() {
         mitigate = 'starts_with(http.request.uri.path, "/q")'
         key = ["ip.src"]
         algorithm = "leaky_bucket"
-        limit = 1
+        limit = 2
         period = "1h"
         queue = 5
-        max_delay = "10h"
+        max_delay = "1h"
     "#;
     let gateway = gateway(queue);
     gateway.client().get("/q").times(1).all_are(200);
