@@ -446,3 +446,24 @@ fn a_diverted_answer_shows_other_quotas_and_is_not_counted() {
     // Had any of them counted, this would be refused.
     gateway.client().get("/").times(2).then(200, 429);
 }
+
+#[test]
+fn a_candidate_acts_on_nobody_and_is_counted_where_it_differs() {
+    let rule = |candidate: u32| {
+        format!(
+            "[[rules]]\nname = \"tried\"\nkey = [\"ip.src\"]\nlimit = 2\nperiod = \"1h\"\n\
+             mitigate = 'starts_with(http.request.uri.path, \"/\")'\n\
+             candidate = {{ limit = {candidate} }}\n"
+        )
+    };
+    for (candidate, acts, passes) in [(1, 1, 0), (2, 0, 0), (3, 0, 1)] {
+        let gateway = Running::on(&format!("{}{}", beginning("off"), rule(candidate)));
+        gateway.client().get("/").times(3).then(200, 429);
+        let metrics = gateway.metrics();
+        for (live, tried, count) in [("pass", "act", acts), ("act", "pass", passes)] {
+            let labels = format!("rule=\"tried\",live=\"{live}\",candidate=\"{tried}\"");
+            let series = format!("lockgate_rule_divergence_total{{{labels}}} {count}\n");
+            assert!(metrics.contains(&series), "limit = {candidate}: {series}");
+        }
+    }
+}

@@ -149,7 +149,8 @@ fn the_metrics_table_is_the_code_s() {
         .filter_map(|row| ticked(row).next())
         .map(|name| name.split('{').next().unwrap().to_owned())
         .collect();
-    let rule = "[[rules]]\nname = \"r\"\nmitigate = 'ssl'\n";
+    let rule = "[[rules]]\nname = \"r\"\nmitigate = 'ssl'\nlimit = 1\nperiod = \"1m\"\n\
+                key = [\"ip.src\"]\ncandidate = { limit = 2 }\n";
     let scrape = Running::with(rule).metrics();
     let types = scrape.lines().filter_map(|l| l.strip_prefix("# TYPE "));
     let real = types.map(|line| line.split(' ').next().unwrap());

@@ -1,6 +1,7 @@
 //! `lockgate explain`, as an operator runs it: what it prints, and that live traffic agrees.
 
 mod agree;
+mod outcomes;
 
 use serde_json::Value;
 

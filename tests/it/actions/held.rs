@@ -1,7 +1,7 @@
 //! Requests that wait.
 
-use super::{beginning, deny, head, upstream};
-use crate::harness::{Client, Frames, Origin, Process, Running, wait_until};
+use super::{beginning, deny, head, logged};
+use crate::harness::{Client, Folder, Frames, Origin, Process, Running, wait_until};
 
 /// Longer than any test waits: who gets an answer was not held.
 const FOR_EVER: &str = "max_delay = \"1h\"";
@@ -160,7 +160,6 @@ fn a_tarpit_answers_as_a_block_does() {
 
 #[test]
 fn a_delayed_request_of_a_limit_waits_for_its_turn() {
-    let pot = Origin::start();
     let delay = r#"
         [[rules]]
         name = "slow-down"
@@ -173,11 +172,30 @@ fn a_delayed_request_of_a_limit_waits_for_its_turn() {
         action = "delay"
         max_delay = "5s"
     "#;
-    let config = beginning("off").replace("max_held = 1", "");
-    let gateway = Running::on(&format!("{config}{}{delay}", upstream("pot", &pot)));
+    let gateway = gateway(delay);
     let answers = gateway.client().get("/").times(5);
     assert!(answers.all_are(200).is_from_origin());
     let metrics = gateway.metrics();
     let acted = "lockgate_rule_mitigated_total{rule=\"slow-down\",action=\"delay\"} 4\n";
     assert!(metrics.contains(acted), "{metrics}");
+}
+
+#[test]
+fn who_leaves_while_it_waits_is_counted_and_logged_with_its_rule() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let config = beginning(log.to_str().unwrap());
+    let gateway = Running::on(&format!("{config}{}", rules()));
+    let mut held = gateway.client().connect();
+    held.send(head("GET", "/tarpit", "1.1", 0).as_bytes());
+    wait_for_held(&gateway, 1);
+    drop(held);
+    let line = &logged(&log, 1)[0];
+    assert_eq!(line["status"], 499);
+    assert_eq!(
+        (&line["rule"], &line["action"]),
+        (&"tarpit".into(), &"tarpit".into())
+    );
+    let acted = "lockgate_rule_mitigated_total{rule=\"tarpit\",action=\"tarpit\"} 1\n";
+    assert!(gateway.metrics().contains(acted));
 }
