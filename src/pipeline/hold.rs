@@ -1,6 +1,7 @@
 //! Requests that wait before their verdict is carried out, a bounded number at once.
 //!
-//! Their bodies are not read meanwhile. A client that leaves frees its place.
+//! Their bodies are not read meanwhile. A client that leaves frees its place; one of HTTP/1 whose
+//! body is still to come is only seen to leave when the wait is over, for nobody reads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
