@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::docs::pages;
 use crate::harness::{Answer, Client, Running};
 
 mod check;
@@ -25,6 +26,9 @@ struct Scenario {
     about: String,
     config: Option<String>,
     whole: Option<String>,
+    guide: Option<String>,
+    #[serde(default)]
+    replace: BTreeMap<String, String>,
     step: Vec<Step>,
 }
 
@@ -106,11 +110,7 @@ fn files() -> Vec<PathBuf> {
 fn run(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap();
     let scenario: Scenario = toml::from_str(&text).map_err(|error| error.to_string())?;
-    let gateway = match (&scenario.config, &scenario.whole) {
-        (Some(rules), None) => Running::with(rules),
-        (None, Some(whole)) => Running::on(whole),
-        _ => return Err("it needs either `config` or `whole`".into()),
-    };
+    let gateway = scenario.gateway()?;
     for (number, step) in (1..).zip(&scenario.step) {
         let place = |why| format!("{}\n  step {number}: {why}", scenario.about);
         scenario.take(step, &gateway).map_err(place)?;
@@ -121,6 +121,37 @@ fn run(file: &Path) -> Result<(), String> {
 // === impl Scenario ===
 
 impl Scenario {
+    fn gateway(&self) -> Result<Running, String> {
+        let guide = self.guide.as_deref().map(|title| self.defence(title));
+        match (&self.config, guide, &self.whole) {
+            (None, None, Some(whole)) => Ok(Running::on(whole)),
+            (None, None, None) | (_, _, Some(_)) => {
+                Err("it needs `config`, `guide` or `whole`".into())
+            }
+            (config, guide, None) => {
+                let config = config.as_deref().unwrap_or_default();
+                let rules = format!("{}\n{config}", guide.transpose()?.unwrap_or_default());
+                Ok(Running::with(&rules))
+            }
+        }
+    }
+
+    /// The configuration of a section of the guide, with what is replaced in it.
+    fn defence(&self, title: &str) -> Result<String, String> {
+        let page = pages::read("docs/guide.md");
+        let section = pages::section(&page, &format!("## {title}"));
+        let mut blocks = section.split("```toml\n").skip(1);
+        let first = blocks.next().ok_or("the section has no configuration")?;
+        let mut text = first.split("```").next().unwrap_or_default().to_owned();
+        for (from, to) in &self.replace {
+            if !text.contains(from.as_str()) {
+                return Err(format!("the guide does not have {from:?}"));
+            }
+            text = text.replace(from.as_str(), to);
+        }
+        Ok(text)
+    }
+
     fn take(&self, step: &Step, gateway: &Running) -> Result<(), String> {
         if let Some(wait) = &step.wait {
             gateway.wait(duration(wait));
