@@ -114,7 +114,7 @@ class Bench:
             "nginx": ["nginx", "-c", str(conf), "-p", str(self.work)],
             "haproxy": ["haproxy", "-db", "-f", str(conf)],
             "lockgate": [str(lockgate_binary()), "run", "--config", str(conf)],
-        }[name]
+        }[name.split("-")[0]]
         child = self._start([*wrapper, *command], name, list(ports.values()), patience)
         return Proxy(name, child.pid, ports["PLAIN"], ports["TLS"])
 
