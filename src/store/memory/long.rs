@@ -18,6 +18,9 @@ use crate::limit::slices::Slices;
 use crate::limit::sliding_log::Log;
 use crate::limit::{Limiter, Shape, State};
 
+#[cfg(test)]
+mod tests;
+
 /// What a counter takes beside what it says itself: the place for its handle, and the allocator's
 /// part.
 const OVERHEAD: usize = size_of::<Option<Box<Long>>>() + size_of::<u32>() + 32;
@@ -111,10 +114,10 @@ impl Slab {
         self.lend(handle)
     }
 
-    /// How many counters there are.
+    /// The counters that there are.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.counters.iter().flatten().count()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Long> {
+        self.counters.iter().flatten().map(|long| &**long)
     }
 }
 

@@ -34,6 +34,10 @@ mod table;
 mod visit;
 
 #[cfg(test)]
+mod clock;
+#[cfg(test)]
+mod evictions;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;

@@ -50,6 +50,12 @@ impl Room {
         self.taken.fetch_sub(places, Ordering::Relaxed);
     }
 
+    /// How many places are taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Nothing is taken.
     pub(super) fn is_empty(&self) -> bool {
         self.taken.load(Ordering::Relaxed) == 0

@@ -1,35 +1,72 @@
 //! Threads that share a store.
 
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
-use super::tests::{ask, tracked};
+use super::tests::{ask, memory, tracked};
 use super::*;
-use crate::store::fixture::{Rule, at};
+use crate::limit::Limiter;
+use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::{Bounds, Store};
 
 #[test]
 fn threads_admit_no_more_than_the_limit() {
-    const LIMIT: u64 = 500;
-    let store = Store::memory(Bounds::keys(10_000));
-    let rule = Rule::throttle(&store, "r", LIMIT);
-    let admitted: Vec<_> = (0..17).map(|_| AtomicUsize::new(0)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                // Every other request is for one key, the others for sixteen more.
-                for n in 0..2_400 {
-                    let key = if n % 2 == 0 { 0 } else { 1 + n / 2 % 16 };
-                    let found = ask(&store, &rule, Op::Admit, &key.to_string(), 1);
-                    if found == Standing::Within {
-                        admitted[key].fetch_add(1, Ordering::Relaxed);
+    const LIMIT: u64 = 200;
+    for (name, limiter) in limiters(LIMIT) {
+        let store = Store::memory(Bounds::keys(10_000));
+        let rule = Rule::counting(&store, name, limiter);
+        let admitted: Vec<_> = (0..17).map(|_| AtomicUsize::new(0)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    // Every other request is for one key, the others for sixteen more.
+                    for n in 0..960 {
+                        let key = if n % 2 == 0 { 0 } else { 1 + n / 2 % 16 };
+                        let found = ask(&store, &rule, Op::Admit, &key.to_string(), 1);
+                        if found == Standing::Within {
+                            admitted[key].fetch_add(1, Ordering::Relaxed);
+                        }
                     }
+                });
+            }
+        });
+        for count in admitted {
+            assert_eq!(count.into_inner() as u64, LIMIT, "{name}");
+        }
+    }
+}
+
+#[test]
+fn threads_never_have_more_in_flight_than_the_limit() {
+    const LIMIT: usize = 5;
+    let store = Store::memory(Bounds::keys(10_000));
+    let limiter = Limiter::new(Algorithm::Concurrency, LIMIT as u64, Duration::ZERO);
+    let rule = Rule::counting(&store, "places", limiter);
+    let in_flight: Vec<_> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+    let entered = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (store, rule, in_flight, entered) = (&store, &rule, &in_flight, &entered);
+            scope.spawn(move || {
+                for n in 0..1_500 {
+                    let cost = 1 + n % 2;
+                    let key = (n / 7 + thread) % 3;
+                    let plan = plan([(&*key.to_string(), rule.step(Op::Admit, cost as u64))]);
+                    let findings = memory(store).apply(&plan, at(0));
+                    if findings[0].charged {
+                        let before = in_flight[key].fetch_add(cost, Ordering::SeqCst);
+                        assert!(before + cost <= LIMIT);
+                        entered.fetch_add(1, Ordering::Relaxed);
+                        std::thread::yield_now();
+                        in_flight[key].fetch_sub(cost, Ordering::SeqCst);
+                    }
+                    store.release(&plan, &findings);
                 }
             });
         }
     });
-    for count in admitted {
-        assert_eq!(count.into_inner() as u64, LIMIT);
-    }
+    assert!(entered.into_inner() > 1_000);
+    assert_eq!(tracked(&store, 0), 0);
 }
 
 #[test]

@@ -30,8 +30,7 @@ impl Visit<'_> {
         match self.fate(&mut state, &reading) {
             Fate::Ban => self.ban(shard, held, reserved),
             Fate::Charged(after) => {
-                let fill = self.step.limiter.level(after.remaining);
-                self.write_places(held, spot, state, fill);
+                self.write_places(held, spot, state, after.remaining);
                 Some(self.told(reading, true))
             }
             Fate::Kept => Some(self.told(reading, false)),
@@ -52,16 +51,16 @@ impl Visit<'_> {
         let mut state = entry.state;
         self.step.limiter.release(&mut state, self.step.cost);
         let remaining = self.step.limiter.peek(&state, self.now, 0).remaining;
-        self.write_places(held, Some(spot), state, self.step.limiter.level(remaining));
+        self.write_places(held, Some(spot), state, remaining);
     }
 
-    fn write_places(&self, held: &mut Held, spot: Option<Spot>, state: State, fill: u8) {
+    fn write_places(&self, held: &mut Held, spot: Option<Spot>, state: State, left: u64) {
         let entry = Entry {
             tag: self.hash.tag,
             expires: u32::MAX,
             state,
             slot: self.step.id.slot,
-            fill,
+            fill: self.share(left),
             kind: Kind::Places,
         };
         let empty = state == State::default();
@@ -71,5 +70,12 @@ impl Visit<'_> {
             None if empty => {}
             None => held.insert(self.hash, entry, self.second, self.memory),
         }
+    }
+
+    /// How much of the limit is taken: among places in flight, the fewest make room first.
+    fn share(&self, left: u64) -> u8 {
+        let capacity = self.step.limiter.capacity();
+        let share = (left * 255).checked_div(capacity);
+        u8::MAX - share.map_or(0, |share| u8::try_from(share).unwrap_or(u8::MAX))
     }
 }
