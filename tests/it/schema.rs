@@ -224,7 +224,10 @@ fn good_files() -> Vec<(String, String)> {
     }
     for path in files("tests/scenarios", "toml") {
         let scenario: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
-        let text = scenario.get("config").or(scenario.get("whole")).unwrap();
+        // What runs the rules of a document has none of its own: they are among the blocks.
+        let Some(text) = scenario.get("config").or(scenario.get("whole")) else {
+            continue;
+        };
         let text = text.as_str().unwrap().replace("{origin}", "127.0.0.1:9");
         found.push((path.display().to_string(), whole(&text)));
     }
