@@ -31,6 +31,14 @@ pub(super) struct Visit<'a> {
     pub(super) second: u32,
 }
 
+/// The key's shard, locked.
+struct Site<'a> {
+    shard: &'a Shard,
+    held: &'a mut Held,
+    /// A place for a ban that was taken before.
+    reserved: &'a mut bool,
+}
+
 /// What follows from a reading.
 enum Fate {
     /// The key is banned.
@@ -75,8 +83,12 @@ impl Visit<'_> {
     /// `reserved` is used first.
     fn attempt(&self, reserved: &mut bool) -> Option<Finding> {
         let shard = self.memory.shard(self.hash);
-        let held = &mut *shard.held.lock();
-        if let Some(until) = self.banned(shard, held) {
+        let site = &mut Site {
+            shard,
+            held: &mut shard.held.lock(),
+            reserved,
+        };
+        if let Some(until) = self.banned(site) {
             let started = false;
             return Some(self.found(Standing::Banned { until, started }));
         }
@@ -85,34 +97,34 @@ impl Visit<'_> {
         }
         let limiter = &self.step.limiter;
         match limiter.shape() {
-            Shape::Words if limiter.algorithm == Algorithm::Concurrency => {
-                self.count_places(shard, held, reserved)
-            }
-            Shape::Words => self.count(shard, held, reserved),
-            Shape::Slices | Shape::Log => self.count_long(shard, held, reserved),
+            Shape::Words if limiter.algorithm == Algorithm::Concurrency => self.count_places(site),
+            Shape::Words => self.count(site),
+            Shape::Slices | Shape::Log => self.count_long(site),
         }
     }
 
     #[inline]
-    fn banned(&self, shard: &Shard, held: &mut Held) -> Option<Timestamp> {
-        if held.bans.is_empty() {
+    fn banned(&self, site: &mut Site<'_>) -> Option<Timestamp> {
+        let bans = &mut site.held.bans;
+        if bans.is_empty() {
             return None;
         }
-        if held.bans.is_behind(self.now) {
-            self.memory.ban_room.give(held.bans.catch_up(self.now));
-            shard.publish(&held.bans);
+        if bans.is_behind(self.now) {
+            self.memory.ban_room.give(bans.catch_up(self.now));
+            site.shard.publish(bans);
         }
-        held.bans.until(self.hash)
+        bans.until(self.hash)
     }
 
     #[inline]
-    fn count(&self, shard: &Shard, held: &mut Held, reserved: &mut bool) -> Option<Finding> {
+    fn count(&self, site: &mut Site<'_>) -> Option<Finding> {
+        let held = &mut *site.held;
         let spot = held.table.find(self.hash);
         let kept = |spot| held.table.state(spot, self.second);
         let mut state = spot.map_or_else(State::default, kept);
         let reading = self.operate(&mut state);
         if !reading.fits {
-            return self.refuse(shard, held, spot, state, reading, reserved);
+            return self.refuse(site, spot, state, reading);
         }
         if self.counts() {
             match spot {
@@ -127,27 +139,25 @@ impl Visit<'_> {
     #[inline(never)]
     fn refuse(
         &self,
-        shard: &Shard,
-        held: &mut Held,
+        site: &mut Site<'_>,
         spot: Option<Spot>,
         mut state: State,
         reading: Reading,
-        reserved: &mut bool,
     ) -> Option<Finding> {
         match self.fate(&mut state, &reading) {
             Fate::Ban => {
-                let found = self.ban(shard, held, reserved)?;
-                held.clear_some(spot, self.memory);
+                let found = self.ban(site)?;
+                site.held.clear_some(spot, self.memory);
                 Some(found)
             }
             Fate::Charged(after) => {
-                self.write(held, spot, state, &after);
+                self.write(site.held, spot, state, &after);
                 Some(self.told(reading, true))
             }
             Fate::Kept => {
                 // The operation may have moved it to the time of a clock that was set back.
                 if spot.is_some() {
-                    self.write(held, spot, state, &reading);
+                    self.write(site.held, spot, state, &reading);
                 }
                 Some(self.told(reading, false))
             }

@@ -3,30 +3,26 @@
 use std::mem;
 use std::time::Duration;
 
-use super::Visit;
+use super::{Site, Visit};
 use crate::limit::Reading;
 use crate::rules::plan::{Ban, Finding, Standing};
 use crate::store::BanEntry;
+use crate::store::memory::SHOWN;
 use crate::store::memory::bans::Sentence;
-use crate::store::memory::{Held, SHOWN, Shard};
 
 impl Visit<'_> {
     /// Bans the key, which is not banned. `None`: there is no room.
     #[cold]
-    pub(super) fn ban(
-        &self,
-        shard: &Shard,
-        held: &mut Held,
-        reserved: &mut bool,
-    ) -> Option<Finding> {
-        let past = held.bans.past(self.hash);
-        if past.is_none() && !mem::take(reserved) && !self.memory.ban_room.take() {
+    pub(super) fn ban(&self, site: &mut Site<'_>) -> Option<Finding> {
+        let bans = &mut site.held.bans;
+        let past = bans.past(self.hash);
+        if past.is_none() && !mem::take(site.reserved) && !self.memory.ban_room.take() {
             return None;
         }
         let sentence = self.sentence(past.unwrap_or_default());
         let until = sentence.ban.until;
-        held.bans.add(self.hash, sentence);
-        shard.publish(&held.bans);
+        bans.add(self.hash, sentence);
+        site.shard.publish(bans);
         let started = true;
         Some(Finding {
             reading: Some(over(until.since(self.now))),

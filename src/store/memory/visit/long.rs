@@ -1,13 +1,13 @@
 //! Steps whose counter is a log or sub-windows.
 
-use super::{Fate, Visit};
+use super::{Fate, Site, Visit};
 use crate::limit::{Reading, Shape, State};
 use crate::rules::plan::{Finding, Op};
+use crate::store::memory::Held;
 use crate::store::memory::bucket::{Entry, Kind};
 use crate::store::memory::counter::{Count, Counter};
 use crate::store::memory::long::Long;
 use crate::store::memory::table::Spot;
-use crate::store::memory::{Held, Shard};
 
 /// A counter while it is worked on.
 struct Open {
@@ -22,19 +22,14 @@ struct Open {
 
 impl Visit<'_> {
     /// Counts in a long counter.
-    pub(super) fn count_long(
-        &self,
-        shard: &Shard,
-        held: &mut Held,
-        reserved: &mut bool,
-    ) -> Option<Finding> {
-        let mut open = self.open(held);
+    pub(super) fn count_long(&self, site: &mut Site<'_>) -> Option<Finding> {
+        let mut open = self.open(site.held);
         if self.may_ban() {
             let (spot, reading) = (open.spot, self.look(&mut open));
             if !reading.fits {
-                self.close(held, open, &reading, false);
-                let found = self.ban(shard, held, reserved)?;
-                held.clear_some(spot, self.memory);
+                self.close(site.held, open, &reading, false);
+                let found = self.ban(site)?;
+                site.held.clear_some(spot, self.memory);
                 return Some(found);
             }
         }
@@ -43,7 +38,7 @@ impl Visit<'_> {
             Fate::Charged(after) => (after, true),
             Fate::Kept | Fate::Ban => (reading, false),
         };
-        self.close(held, open, &after, charged);
+        self.close(site.held, open, &after, charged);
         Some(self.told(reading, charged))
     }
 

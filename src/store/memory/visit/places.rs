@@ -4,31 +4,27 @@
 //! slot belongs to a rule that was registered anew, and is left to it. A ban leaves the places as
 //! they are, since their requests are still in flight.
 
-use super::{Fate, Visit};
+use super::{Fate, Site, Visit};
 use crate::limit::State;
 use crate::rules::plan::{Finding, Op};
+use crate::store::memory::Held;
 use crate::store::memory::bucket::{Entry, Kind};
 use crate::store::memory::table::Spot;
-use crate::store::memory::{Held, Shard};
 
 impl Visit<'_> {
     /// Takes places.
-    pub(super) fn count_places(
-        &self,
-        shard: &Shard,
-        held: &mut Held,
-        reserved: &mut bool,
-    ) -> Option<Finding> {
+    pub(super) fn count_places(&self, site: &mut Site<'_>) -> Option<Finding> {
+        let held = &mut *site.held;
         let spot = held.table.find(self.hash);
         let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
         if spot.is_some() && entry.slot != self.step.id.slot && self.op != Op::Peek {
             let op = Op::Peek;
-            return Visit { op, ..*self }.count_places(shard, held, reserved);
+            return Visit { op, ..*self }.count_places(site);
         }
         let mut state = entry.state;
         let reading = self.operate(&mut state);
         match self.fate(&mut state, &reading) {
-            Fate::Ban => self.ban(shard, held, reserved),
+            Fate::Ban => self.ban(site),
             Fate::Charged(after) => {
                 self.write_places(held, spot, state, after.remaining);
                 Some(self.told(reading, true))
