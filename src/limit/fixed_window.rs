@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::tally::Tally;
-use super::{Limiter, Reading, State, was_set};
+use super::{Limiter, Reading, State, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -33,10 +33,11 @@ impl Tally for Window {
     #[inline]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.nanos();
+        let elapsed = now.as_nanos() % period;
         let fresh = Window {
             index: now.as_nanos() / period,
             count: 0,
-            rest: period - now.as_nanos() % period,
+            rest: period - elapsed,
             rebased: false,
         };
         let [low, count, high] = *state;
@@ -46,7 +47,12 @@ impl Tally for Window {
         } else if index == fresh.index {
             Window { count, ..fresh }
         } else {
-            fresh.back_from(index, count, period)
+            let ahead = until_begins(index - fresh.index, elapsed, period);
+            fresh.back_from(
+                index,
+                count,
+                ahead.map(|ahead| ahead.saturating_add(period)),
+            )
         }
     }
 
@@ -84,24 +90,22 @@ impl Tally for Window {
 }
 
 impl Window {
-    /// The window `index`, which is yet to come; this one, if the clock was set.
-    #[cold]
-    fn back_from(self, index: u64, count: u32, period: u64) -> Self {
-        let windows = index - self.index;
-        let rest = windows.saturating_mul(period).saturating_add(self.rest);
-        if was_set(rest.saturating_sub(period), period) {
-            let rebased = true;
-            return Window {
+    /// The window `index`, which is yet to come and ends in `rest`; this one, if the clock was
+    /// set.
+    #[inline]
+    fn back_from(self, index: u64, count: u32, rest: Option<u64>) -> Self {
+        match rest {
+            Some(rest) => Window {
+                index,
                 count,
-                rebased,
+                rest,
                 ..self
-            };
-        }
-        Window {
-            index,
-            count,
-            rest,
-            ..self
+            },
+            None => Window {
+                count,
+                rebased: true,
+                ..self
+            },
         }
     }
 }

@@ -16,6 +16,9 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+/// A longest wait above this is none: 292 years.
+const LONGEST: u64 = u64::MAX / 2;
+
 /// The queue as it stands at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct Queue {
@@ -36,7 +39,7 @@ impl Tally for Queue {
         let level = Level::at(limiter, state, now);
         Queue {
             level,
-            size: limiter.capacity(),
+            size: limiter.places(),
             longest: nanos(limiter.max_wait),
             wait: level.drains_to(0).unwrap_or(u64::MAX),
         }
@@ -83,14 +86,14 @@ impl Queue {
     #[inline]
     fn remaining(&self) -> u64 {
         let places = self.size.saturating_sub(self.level.used());
-        if self.longest == u64::MAX {
+        if self.longest > LONGEST {
             return places;
         }
         places.min(self.level.room_within(self.longest))
     }
 
     /// The least wait after which there is a place that is reached soon enough.
-    #[cold]
+    #[inline]
     fn retry_after(&self, cost: u64) -> Option<Duration> {
         let room = self.size.checked_sub(cost)?;
         let place = self.level.falls_to(room)?;

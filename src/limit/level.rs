@@ -113,6 +113,7 @@ impl Level {
         self.ahead
     }
 
+    #[inline]
     fn kept(limiter: &Limiter, state: &State) -> Self {
         let [used, at, top] = *state;
         Level {
@@ -127,6 +128,7 @@ impl Level {
         }
     }
 
+    #[inline]
     fn empty(self, now: u64) -> Self {
         Level {
             used: 0,
@@ -151,6 +153,7 @@ impl Level {
     }
 
     /// `elapsed` after `at`, which moves by the whole periods in it.
+    #[inline]
     fn after_periods(self, elapsed: u64) -> Self {
         let periods = elapsed / self.period;
         let moved = Level {
@@ -161,13 +164,13 @@ impl Level {
         moved.after(elapsed % self.period)
     }
 
-    #[cold]
+    #[inline]
     fn back_at(self, now: u64) -> Self {
         let ahead = self.at - now;
         if was_set(ahead, self.period) {
-            let rebased = true;
+            let (at, rebased) = (now, true);
             return Level {
-                at: now,
+                at,
                 rebased,
                 ..self
             };

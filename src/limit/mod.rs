@@ -42,6 +42,9 @@ pub const MAX_LIMIT: u64 = u32::MAX as u64;
 /// How far apart, in nanoseconds, two readings of one clock are believed to lie at most.
 const SKEW: u64 = 10_000_000_000;
 
+/// As many seconds as can be counted in nanoseconds.
+const MOST_SECONDS: u64 = u64::MAX / 1_000_000_000 - 1;
+
 /// What is kept of one key: three words whose meaning belongs to the algorithm. All zero: nothing
 /// was counted.
 pub type State = [u32; 3];
@@ -168,8 +171,8 @@ impl Limiter {
     /// that passes.
     pub const fn capacity(&self) -> u64 {
         match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::Gcra if self.limit > 0 => at_most(self.burst),
-            Algorithm::LeakyBucket if self.limit > 0 => self.queue as u64 + 1,
+            Algorithm::TokenBucket | Algorithm::Gcra => self.burst_capped(),
+            Algorithm::LeakyBucket => self.places(),
             _ => self.capped(),
         }
     }
@@ -232,6 +235,24 @@ impl Limiter {
         at_most(self.limit)
     }
 
+    /// The burst, as far as it can be counted; none of nothing.
+    const fn burst_capped(&self) -> u64 {
+        if self.limit > 0 {
+            at_most(self.burst)
+        } else {
+            0
+        }
+    }
+
+    /// Those who wait and the one that passes.
+    const fn places(&self) -> u64 {
+        if self.limit > 0 {
+            self.queue as u64 + 1
+        } else {
+            0
+        }
+    }
+
     /// The period in nanoseconds, never zero.
     #[inline]
     fn nanos(&self) -> u64 {
@@ -243,9 +264,19 @@ const fn at_most(limit: u64) -> u64 {
     if limit < MAX_LIMIT { limit } else { MAX_LIMIT }
 }
 
+/// In nanoseconds, at most 584 years.
 #[inline]
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    let seconds = duration.as_secs().min(MOST_SECONDS);
+    seconds * 1_000_000_000 + u64::from(duration.subsec_nanos())
+}
+
+/// How long until a window begins that is `windows` ahead of the one that has `elapsed` so far;
+/// none if the clock was set back.
+#[cold]
+fn until_begins(windows: u64, elapsed: u64, period: u64) -> Option<u64> {
+    let ahead = windows.saturating_mul(period).saturating_sub(elapsed);
+    (!was_set(ahead, period)).then_some(ahead)
 }
 
 /// Whether a clock that shows `ahead` nanoseconds less than a key's moment was set, and not just

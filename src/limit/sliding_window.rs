@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::tally::Tally;
-use super::{Limiter, Reading, State, ratio, was_set};
+use super::{Limiter, Reading, State, ratio, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -148,21 +148,20 @@ impl Window {
 
     /// The first moment of the window `index`, which is yet to come; this one, if the clock was
     /// set.
-    #[cold]
+    #[inline]
     fn back_from(self, index: u32) -> Self {
         let windows = u64::from(index.wrapping_sub(self.index));
-        let ahead = windows
-            .saturating_mul(self.period)
-            .saturating_sub(self.elapsed);
-        if was_set(ahead, self.period) {
-            let rebased = true;
-            return Window { rebased, ..self };
-        }
-        Window {
-            index,
-            elapsed: 0,
-            ahead,
-            ..self
+        match until_begins(windows, self.elapsed, self.period) {
+            Some(ahead) => Window {
+                index,
+                elapsed: 0,
+                ahead,
+                ..self
+            },
+            None => Window {
+                rebased: true,
+                ..self
+            },
         }
     }
 
@@ -172,6 +171,7 @@ impl Window {
         u64::from(self.current) + self.faded
     }
 
+    #[inline]
     fn reset_after(&self) -> Duration {
         let rest = self.ahead.saturating_add(self.period - self.elapsed);
         if self.current > 0 {
@@ -184,7 +184,7 @@ impl Window {
     }
 
     /// The least wait after which `cost` fits, if nothing more comes.
-    #[cold]
+    #[inline]
     fn retry_after(&self, limit: u64, cost: u64) -> Option<Duration> {
         let room = limit.checked_sub(cost)?;
         let wait = match room.checked_sub(u64::from(self.current)) {

@@ -1,4 +1,7 @@
 //! The operations on three words, the same for every algorithm that needs no more.
+//!
+//! Each is a function of its own for each algorithm, so that none pays for the registers of
+//! another.
 
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
@@ -20,7 +23,7 @@ pub(super) trait Tally: Sized {
 }
 
 /// Counts `cost` if it fits.
-#[inline]
+#[inline(never)]
 pub(super) fn admit<T: Tally>(
     limiter: &Limiter,
     state: &mut State,
@@ -39,7 +42,7 @@ pub(super) fn admit<T: Tally>(
 }
 
 /// Counts `cost`, past the limit too.
-#[inline]
+#[inline(never)]
 pub(super) fn charge<T: Tally>(
     limiter: &Limiter,
     state: &mut State,
@@ -54,7 +57,7 @@ pub(super) fn charge<T: Tally>(
 }
 
 /// Says what [`admit`] would say, and takes nothing.
-#[inline]
+#[inline(never)]
 pub(super) fn peek<T: Tally>(
     limiter: &Limiter,
     state: &State,

@@ -29,7 +29,7 @@ impl Tally for Bucket {
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         Bucket {
             missing: Level::at(limiter, state, now),
-            size: limiter.capacity(),
+            size: limiter.burst_capped(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Tally for Bucket {
 
 impl Bucket {
     /// The least wait after which there are `cost` tokens, if nobody takes any.
-    #[cold]
+    #[inline]
     fn retry_after(&self, cost: u64) -> Option<Duration> {
         let room = self.size.checked_sub(cost)?;
         self.missing.falls_to(room).map(Duration::from_nanos)

@@ -33,6 +33,16 @@ fn only_the_oldest_slice_is_weighted() {
 }
 
 #[test]
+fn the_estimate_is_a_fraction() {
+    let limiter = per_minute(100, 6);
+    let mut slices = Slices::new(&limiter);
+    slices.charge(&limiter, at(START), 3);
+    slices.charge(&limiter, at(START + 10 * SECOND), 4);
+    let estimate = slices.estimate(&limiter, at(START + 65 * SECOND));
+    assert_eq!(estimate.as_f64(), 5.5);
+}
+
+#[test]
 fn a_wait_walks_the_slices() {
     let limiter = per_minute(20, 6);
     let mut slices = Slices::new(&limiter);
