@@ -1,6 +1,8 @@
 //! What a client is told with an answer that is not the origin's: what it would be told with the
 //! origin's. Rules behind the one that pretends were only looked at, and nothing was charged.
 
+use std::time::Duration;
+
 use super::{Finding, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
 use crate::decision::Decision;
@@ -74,8 +76,10 @@ fn carried_out(step: &Step, looked: Reading, finding: Finding, now: Timestamp) -
 fn charged(step: &Step, looked: Reading, now: Timestamp) -> Reading {
     let alone = alone(&step.limiter, now, step.cost);
     let reset_after = match step.limiter.algorithm {
+        // Both were rounded up; together they are once.
         Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::Gcra => {
-            looked.reset_after.saturating_add(alone.reset_after)
+            let both = looked.reset_after.saturating_add(alone.reset_after);
+            both.saturating_sub(Duration::from_nanos(is_broken(step).into()))
         }
         // The newest unit is the last to be forgotten.
         _ => looked.reset_after.max(alone.reset_after),
@@ -85,6 +89,14 @@ fn charged(step: &Step, looked: Reading, now: Timestamp) -> Reading {
         reset_after,
         ..looked
     }
+}
+
+/// Whether the cost drains in a time that is no whole number of nanoseconds.
+fn is_broken(step: &Step) -> bool {
+    let period = step.limiter.period.as_nanos();
+    let drains = period.checked_mul(step.cost.into());
+    let rest = drains.and_then(|drains| drains.checked_rem(step.limiter.limit.into()));
+    rest.is_some_and(|rest| rest > 0)
 }
 
 /// What a key of which nothing was counted finds.

@@ -1,59 +1,34 @@
-//! The naive model: for each rule and key a list of moments and the end of a ban. Every wait is
-//! found by trying one second after the other.
+//! The naive model: each sentence of the contract on its own, one rule after the other, on maps
+//! without bounds. Nothing here knows of plans and findings.
+
+mod known;
+mod outcome;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::decision::{Action, Credit, Decision, Quota, RuleIndex, Verdict};
+use lockgate::decision::{Action, Credit, RuleIndex, Verdict};
+use lockgate::limit::Algorithm;
 
-use super::{Ask, By, Case, Counts, PERIOD};
+use self::known::{Known, Stand, seconds};
+pub use self::outcome::Outcome;
+use super::cases::{Ask, By, Case, Costs, Counts, MAX_DELAY};
 
 /// Rules with all that they remember.
 #[derive(Clone)]
 pub struct Naive {
     rules: Vec<Case>,
-    keys: HashMap<(usize, String), Known>,
+    keys: HashMap<(Who, String), Known>,
+    /// Nobody knows which offence it is: a pretence takes it for the first.
+    pretends: bool,
 }
 
-/// What is remembered of a key.
-#[derive(Clone, Default)]
-struct Known {
-    charged: Vec<Timestamp>,
-    banned: Option<Timestamp>,
-}
-
-/// What becomes of a request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    verdict: Verdict,
-    credit: Option<Credit>,
-    quotas: Vec<Quota>,
-    tentative: Vec<Quota>,
-    reached: usize,
-}
-
-/// Where a rule stands with a request.
-enum Stand {
-    /// Nothing to do with it.
-    Aside,
-    /// It may pass.
-    Pass,
-    /// It is acted on; whole seconds to wait, if a wait helps.
-    Act(Option<u64>),
-}
-
-impl Outcome {
-    /// What the gateway decided, in the same words; once it is settled.
-    pub fn of(decision: &Decision) -> Self {
-        Self {
-            verdict: decision.verdict,
-            credit: decision.credit,
-            quotas: decision.quotas.clone(),
-            tentative: Vec::new(),
-            reached: 0,
-        }
-    }
+/// A rule by its place, or its candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Who {
+    at: usize,
+    candidate: bool,
 }
 
 impl Naive {
@@ -61,118 +36,177 @@ impl Naive {
         Self {
             rules,
             keys: HashMap::new(),
+            pretends: false,
         }
     }
 
     /// Each rule in file order; a terminal action ends the pass.
     pub fn decide(&mut self, ask: &Ask, now: Timestamp) -> Outcome {
-        let mut outcome = Outcome {
-            verdict: Verdict::Forward,
-            credit: None,
-            quotas: Vec::new(),
-            tentative: Vec::new(),
-            reached: self.rules.len(),
-        };
+        let mut outcome = Outcome::new(self.rules.len());
         for at in 0..self.rules.len() {
-            let Stand::Act(wait) = self.meet(at, ask, now, &mut outcome) else {
-                continue;
-            };
-            let (rule, action) = (RuleIndex(at as u16), self.rules[at].action);
+            let tried = self.candidate(at, ask, now, &mut outcome);
+            let stand = self.meet(Who::rule(at), ask, now, &mut outcome);
+            outcome.compare(at, tried, &stand);
             let dry_run = self.rules[at].dry_run;
-            let credit = Credit {
-                rule,
-                action,
-                dry_run,
-            };
-            if dry_run {
-                outcome.credit.get_or_insert(credit);
-                continue;
-            }
-            match action {
-                Action::Delay | Action::Tag | Action::Log => {
-                    outcome.credit.get_or_insert(credit);
-                    continue;
-                }
-                Action::Allow => {}
-                Action::Shadow => {
-                    outcome.verdict = Verdict::Shadow { rule };
-                    self.pretend(at + 1, ask, now, &mut outcome);
-                }
-                Action::Divert => outcome.verdict = Verdict::Divert { rule },
-                Action::Close => outcome.verdict = Verdict::Close { rule },
-                Action::Block | Action::Tarpit => {
-                    let retry_after = self.longest(wait, at, ask, now);
-                    outcome.verdict = Verdict::Block { rule, retry_after };
+            match stand {
+                Stand::Aside | Stand::Pass => {}
+                Stand::Queue(_) if dry_run => {}
+                Stand::Queue(wait) => outcome.queue(at, wait),
+                Stand::Act(wait) => {
+                    if self.act(at, wait, ask, now, &mut outcome) {
+                        break;
+                    }
                 }
             }
-            outcome.credit = Some(credit);
-            outcome.reached = at + 1;
-            break;
+        }
+        if ask.crowded && !outcome.hold.is_zero() {
+            outcome.cannot_hold(&self.rules);
+        }
+        if !outcome.is_served() {
+            self.give_back(&mut outcome);
         }
         outcome
     }
 
-    /// The rules that the request reached count its answer, if it was forwarded.
+    /// What was forwarded is counted by the rules that it reached. A pretence tells what it would
+    /// have told.
     pub fn settle(&mut self, ask: &Ask, outcome: &mut Outcome, now: Timestamp) {
+        self.give_back(outcome);
         let tentative = std::mem::take(&mut outcome.tentative);
         let reached = std::mem::take(&mut outcome.reached);
-        if outcome.verdict != Verdict::Forward {
-            return;
-        }
-        for at in 0..reached {
+        let (forward, shadow) = match outcome.verdict {
+            Verdict::Forward => (true, false),
+            Verdict::Shadow { .. } => (false, true),
+            _ => return,
+        };
+        for at in 0..self.rules.len() {
             let rule = &self.rules[at];
-            let counts = match rule.counts {
-                Counts::Status401(paths) => ask.status == 401 && paths.contains(&ask.path),
-                _ => false,
-            };
-            let Some(key) = rule.counted_as(ask).filter(|_| counts && rule.limit > 0) else {
+            let counted = rule.limiter.is_some() && rule.counts_answer(ask);
+            let cost = rule.answer_cost(ask).filter(|_| counted);
+            let (Some(cost), Some(key)) = (cost, rule.counted_as(ask)) else {
                 continue;
             };
-            let known = tentative
-                .iter()
-                .find(|quota| usize::from(quota.rule.0) == at);
-            outcome.quotas.extend(known);
-            let (rule, known) = (self.rules[at].clone(), self.known(at, key));
-            if known.until(now).is_none() {
-                known.charge(&rule, now);
+            if shadow || at < reached {
+                let told = tentative.iter().filter(|q| usize::from(q.rule.0) == at);
+                outcome.quotas.extend(told);
+            }
+            if forward && at < reached {
+                self.charge(Who::rule(at), &key, cost, now);
+                self.charge(Who::candidate(at), &key, cost, now);
             }
         }
         outcome.quotas.sort_by_key(|quota| quota.rule);
     }
 
+    /// A place is freed when the response ends, or at once if the request is stopped.
+    fn give_back(&mut self, outcome: &mut Outcome) {
+        for (who, key, cost) in outcome.places.drain(..) {
+            let known = self.keys.get_mut(&(who, key)).unwrap();
+            known.release(cost);
+        }
+    }
+
+    /// An answer is charged, unless its key is banned.
+    fn charge(&mut self, who: Who, key: &str, cost: u64, now: Timestamp) {
+        let Some(rule) = self.rule(who) else {
+            return;
+        };
+        let known = self.known(who, key.to_owned(), &rule);
+        if known.until(now).is_none() {
+            known.charge(&rule, now, cost, false);
+        }
+    }
+
+    /// Whether the candidate would have acted; its state is what it would be if it were the rule.
+    fn candidate(
+        &mut self,
+        at: usize,
+        ask: &Ask,
+        now: Timestamp,
+        outcome: &mut Outcome,
+    ) -> Option<bool> {
+        self.rule(Who::candidate(at))?;
+        let stand = self.meet(Who::candidate(at), ask, now, outcome);
+        Some(matches!(stand, Stand::Act(_)))
+    }
+
+    /// Acts; `true`: the pass ends.
+    fn act(
+        &self,
+        at: usize,
+        wait: Option<Duration>,
+        ask: &Ask,
+        now: Timestamp,
+        outcome: &mut Outcome,
+    ) -> bool {
+        let (rule, case) = (RuleIndex(at as u16), &self.rules[at]);
+        let credit = Credit {
+            rule,
+            action: case.action,
+            dry_run: case.dry_run,
+        };
+        if !case.ends() {
+            outcome.credit.get_or_insert(credit);
+        } else {
+            outcome.credit = Some(credit);
+            outcome.reached = at + 1;
+        }
+        if case.dry_run {
+            return false;
+        }
+        let most = Duration::from_secs(MAX_DELAY);
+        match case.action {
+            Action::Log | Action::Allow => {}
+            Action::Tag => outcome.tags.push(rule),
+            Action::Delay => outcome.hold = outcome.hold.max(wait.unwrap_or(most).min(most)),
+            Action::Shadow => {
+                outcome.verdict = Verdict::Shadow { rule };
+                self.pretend(at + 1, ask, now, outcome);
+            }
+            Action::Divert => outcome.verdict = Verdict::Divert { rule },
+            Action::Close => outcome.stop(Verdict::Close { rule }),
+            Action::Block => outcome.refuse(rule, self.longest(wait, at, ask, now), 0),
+            Action::Tarpit => outcome.refuse(rule, self.longest(wait, at, ask, now), MAX_DELAY),
+        }
+        case.ends()
+    }
+
     /// One rule and one request, with all that it changes.
-    fn meet(&mut self, at: usize, ask: &Ask, now: Timestamp, outcome: &mut Outcome) -> Stand {
-        let rule = self.rules[at].clone();
-        let counts = rule.counts(ask);
+    fn meet(&mut self, who: Who, ask: &Ask, now: Timestamp, outcome: &mut Outcome) -> Stand {
+        let Some(rule) = self.rule(who) else {
+            return Stand::Aside;
+        };
         if let Some(stand) = rule.without_counter(ask) {
             return stand;
         }
         let Some(key) = rule.counted_as(ask) else {
             return Stand::Aside;
         };
-        let known = self.known(at, key);
-        let before = known.quota(at, &rule, now, None);
+        let (counts, pretends) = (rule.counts(ask), self.pretends);
+        let known = self.known(who, key.clone(), &rule);
+        let before = known.quota(who.at, &rule, now, None);
         let stand = known.look(&rule, ask, now);
         if known.until(now).is_none() && counts {
-            let charged = rule.stops(ask) && matches!(stand, Stand::Pass);
-            let passes = !known.fits(&rule, now) && rule.ban > 0;
-            if charged || passes || !rule.stops(ask) {
-                known.charge(&rule, now);
+            let cost = rule.asked_cost(ask);
+            let charged = known.count(&rule, &stand, now, cost, pretends, rule.stops(ask));
+            if charged && rule.algorithm() == Some(Algorithm::Concurrency) {
+                outcome.places.push((who, key, cost));
             }
         }
-        let known = known.clone();
         let stand = match (stand, known.until(now)) {
             // It began with this very request.
-            (Stand::Act(_), Some(until)) => Stand::Act(Some(seconds(until.since(now)))),
+            (Stand::Act(_), Some(until)) => Stand::Act(Some(until.since(now))),
             (stand, _) => stand,
         };
-        if rule.action != Action::Block || rule.dry_run {
+        if rule.action != Action::Block || rule.dry_run || who.candidate {
             return stand;
         }
         match stand {
-            Stand::Act(wait) => outcome.quotas.push(known.quota(at, &rule, now, wait)),
-            _ if counts => outcome.quotas.push(known.quota(at, &rule, now, None)),
-            _ if matches!(rule.counts, Counts::Status401(_)) => outcome.tentative.push(before),
+            Stand::Act(wait) => outcome
+                .quotas
+                .push(known.quota(who.at, &rule, now, Some(wait))),
+            _ if counts => outcome.quotas.push(known.quota(who.at, &rule, now, None)),
+            _ if rule.is_late() => outcome.tentative.push(before),
             _ => {}
         }
         stand
@@ -182,44 +216,81 @@ impl Naive {
     /// been forwarded; they count nothing.
     fn pretend(&self, first: usize, ask: &Ask, now: Timestamp, outcome: &mut Outcome) {
         let mut imagined = self.clone();
+        imagined.pretends = true;
+        let places = outcome.places.len();
         for at in first..self.rules.len() {
             let rule = &self.rules[at];
             let cuts = rule.action != Action::Shadow && rule.ends();
             if cuts && matches!(rule.without_counter(ask), Some(Stand::Act(_))) {
                 break;
             }
-            imagined.meet(at, ask, now, outcome);
+            imagined.meet(Who::rule(at), ask, now, outcome);
         }
+        outcome.places.truncate(places);
     }
 
-    /// A client that waits must meet no other block rule that refuses: neither an earlier one that
-    /// this request has filled, nor a later one, as far as waiting could bring the request to it.
-    fn longest(&self, first: Option<u64>, own: usize, ask: &Ask, now: Timestamp) -> Option<u64> {
-        let mut longest = first?;
+    /// A client that waits must meet no other rule that refuses: neither an earlier one that this
+    /// request has filled, nor a later one, as far as waiting could bring the request to it. A
+    /// place that this request took is given back.
+    fn longest(
+        &self,
+        first: Option<Duration>,
+        own: usize,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Option<u64> {
+        let mut longest = seconds(first?);
         for at in (0..self.rules.len()).filter(|at| *at != own) {
             let rule = &self.rules[at];
-            let blocks = rule.action == Action::Block && !rule.dry_run;
-            let ends = rule.ends();
+            let refuses = matches!(rule.action, Action::Block | Action::Tarpit) && !rule.dry_run;
             if let Some(stand) = rule.without_counter(ask) {
                 match stand {
-                    Stand::Act(_) if blocks => return None,
-                    Stand::Act(_) if ends => break,
+                    Stand::Act(_) if refuses => return None,
+                    Stand::Act(_) if rule.ends() => break,
                     _ => continue,
                 }
             }
-            let Some(key) = rule.counted_as(ask).filter(|_| blocks) else {
+            let returned = at < own && rule.algorithm() == Some(Algorithm::Concurrency);
+            let Some(key) = rule.counted_as(ask).filter(|_| refuses && !returned) else {
                 continue;
             };
-            let known = self.keys.get(&(at, key)).cloned().unwrap_or_default();
+            let known = self.keys.get(&(Who::rule(at), key)).cloned();
+            let known = known.unwrap_or_else(|| Known::new(rule));
             if let Stand::Act(wait) = known.look(rule, ask, now) {
-                longest = longest.max(wait?);
+                longest = longest.max(seconds(wait?));
             }
         }
         Some(longest)
     }
 
-    fn known(&mut self, at: usize, key: String) -> &mut Known {
-        self.keys.entry((at, key)).or_default()
+    /// The rule, or what it would be with its candidate's limit.
+    fn rule(&self, who: Who) -> Option<Case> {
+        let rule = self.rules[who.at].clone();
+        if !who.candidate {
+            return Some(rule);
+        }
+        let limiter = rule.candidate.filter(|_| rule.limiter.is_some())?;
+        Some(Case {
+            limiter: Some(limiter),
+            ..rule
+        })
+    }
+
+    fn known(&mut self, who: Who, key: String, rule: &Case) -> &mut Known {
+        let known = self.keys.entry((who, key));
+        known.or_insert_with(|| Known::new(rule))
+    }
+}
+
+impl Who {
+    fn rule(at: usize) -> Self {
+        let candidate = false;
+        Self { at, candidate }
+    }
+
+    fn candidate(at: usize) -> Self {
+        let candidate = true;
+        Self { at, candidate }
     }
 }
 
@@ -230,21 +301,57 @@ impl Case {
 
     /// Whether acting ends the pass.
     fn ends(&self) -> bool {
-        self.action != Action::Log && !self.dry_run
+        !matches!(self.action, Action::Log | Action::Tag | Action::Delay) && !self.dry_run
+    }
+
+    /// Whether it counts once there is an answer.
+    fn is_late(&self) -> bool {
+        matches!(self.counts, Counts::Status401(_)) || self.cost == Costs::Answered
+    }
+
+    /// Whether `count` holds, as far as the request says.
+    fn concerns(&self, ask: &Ask) -> bool {
+        match self.counts {
+            Counts::Same => self.stops(ask),
+            Counts::Paths(paths) | Counts::Status401(paths) => paths.contains(&ask.path),
+        }
     }
 
     /// Whether the request is counted when it comes.
     fn counts(&self, ask: &Ask) -> bool {
-        match self.counts {
-            Counts::Same => self.stops(ask),
-            Counts::Paths(paths) => paths.contains(&ask.path),
-            Counts::Status401(_) => false,
+        !self.is_late() && self.concerns(ask)
+    }
+
+    /// Whether it is counted when it is answered.
+    fn counts_answer(&self, ask: &Ask) -> bool {
+        let fits = !matches!(self.counts, Counts::Status401(_)) || ask.status == 401;
+        self.is_late() && self.concerns(ask) && fits
+    }
+
+    /// Missing or negative: 1.
+    fn asked_cost(&self, ask: &Ask) -> u64 {
+        match self.cost {
+            Costs::Fixed(cost) => cost,
+            Costs::Asked => ask.cost.and_then(|cost| cost.try_into().ok()).unwrap_or(1),
+            Costs::Answered => 1,
         }
+    }
+
+    /// Not a whole number: nothing is counted.
+    fn answer_cost(&self, ask: &Ask) -> Option<u64> {
+        match self.cost {
+            Costs::Answered => ask.answer_cost?.parse().ok(),
+            _ => Some(self.asked_cost(ask)),
+        }
+    }
+
+    fn algorithm(&self) -> Option<Algorithm> {
+        Some(self.limiter?.algorithm)
     }
 
     /// No limit: the action on every request that matches.
     fn without_counter(&self, ask: &Ask) -> Option<Stand> {
-        (self.limit == 0).then(|| match self.stops(ask) {
+        self.limiter.is_none().then(|| match self.stops(ask) {
             true => Stand::Act(None),
             false => Stand::Aside,
         })
@@ -259,77 +366,4 @@ impl Case {
             (By::Header | By::HeaderOrSkip, header) => Some(format!("{header:?}")),
         }
     }
-}
-
-impl Known {
-    fn until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.banned.filter(|until| *until > now)
-    }
-
-    /// What is used up: this window's charges, and the share of the last one's that still counts.
-    fn used(&self, now: Timestamp) -> u64 {
-        let period = PERIOD * 1_000_000_000;
-        let window = |moment: Timestamp| moment.as_nanos() / period;
-        let count = |number| {
-            self.charged
-                .iter()
-                .filter(|at| window(**at) == number)
-                .count() as u64
-        };
-        let left = period - now.as_nanos() % period;
-        count(window(now)) + (count(window(now) - 1) * left).div_ceil(period)
-    }
-
-    fn fits(&self, rule: &Case, now: Timestamp) -> bool {
-        self.used(now) < rule.limit
-    }
-
-    /// What the rule would do with a request that matches `mitigate`; changes nothing.
-    fn look(&self, rule: &Case, ask: &Ask, now: Timestamp) -> Stand {
-        if !rule.stops(ask) {
-            return Stand::Pass;
-        }
-        if let Some(until) = self.until(now) {
-            return Stand::Act(Some(seconds(until.since(now))));
-        }
-        let asked = rule.counts(ask) || rule.ban == 0;
-        if !asked || self.fits(rule, now) {
-            return Stand::Pass;
-        }
-        let wait = (1..).find(|wait| self.fits(rule, later(now, *wait)));
-        Stand::Act(wait)
-    }
-
-    /// Charges one, or starts the ban that it earns and clears the counter.
-    fn charge(&mut self, rule: &Case, now: Timestamp) {
-        if rule.ban > 0 && !self.fits(rule, now) {
-            self.charged.clear();
-            self.banned = Some(later(now, rule.ban));
-        } else {
-            self.charged.push(now);
-        }
-    }
-
-    fn quota(&self, at: usize, rule: &Case, now: Timestamp, wait: Option<u64>) -> Quota {
-        let full = || (0..).find(|wait| self.used(later(now, *wait)) == 0);
-        let (remaining, reset) = match (self.until(now), wait) {
-            (Some(until), _) => (0, Some(seconds(until.since(now)))),
-            (None, Some(wait)) => (rule.limit.saturating_sub(self.used(now)), Some(wait)),
-            (None, None) => (rule.limit.saturating_sub(self.used(now)), full()),
-        };
-        Quota {
-            rule: RuleIndex(at as u16),
-            remaining,
-            reset: reset.unwrap(),
-        }
-    }
-}
-
-fn later(now: Timestamp, seconds: u64) -> Timestamp {
-    now.plus(Duration::from_secs(seconds))
-}
-
-/// Whole seconds, rounded up, at least 1.
-fn seconds(duration: Duration) -> u64 {
-    (duration.as_nanos().div_ceil(1_000_000_000) as u64).max(1)
 }
