@@ -3,6 +3,13 @@
 //! The table is allocated once. It never grows, never stops the world and expires in place. A key
 //! lives in one shard, counter and ban under one lock, so each step is atomic; no two locks are
 //! ever held at once. Nothing here awaits.
+//!
+//! What is bounded, and what gives way:
+//!
+//! - Keys, by `max_keys` over all shards. A new key takes the place of an expired entry, else of
+//!   the one furthest below its limit, of the two buckets that the key has ([`table`]).
+//! - Logs and sub-windows, by `max_log_bytes` each: past it a key is counted in less ([`long`]).
+//! - Bans and past offences, by a quarter of `max_keys`: offences give way first ([`bans`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
