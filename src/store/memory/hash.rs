@@ -1,20 +1,22 @@
 //! Which place in the table belongs to a key: a keyed hash that a client cannot foresee.
+//!
+//! A counter's place follows from its tag alone, so that a counter can be put into another table
+//! without its key.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 use siphasher::sip128::SipHasher13;
 
-/// Hashes keys under a secret of this process.
-#[derive(Debug)]
+/// Hashes keys under a secret.
 pub(super) struct KeyHasher(SipHasher13);
 
-/// A key's hash. 64 bits say where to look, the others are what is compared there.
+/// A key's hash. One half of it is all that a counter keeps of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyHash {
-    /// Which shard, and which two of its buckets.
-    pub(super) place: u64,
-    /// What an entry is known by; never zero.
+    /// What a counter is known by, and where it is looked for; never zero.
     pub(super) tag: u64,
+    /// The other half, for what is kept with more care.
+    rest: u64,
 }
 
 /// For maps whose keys are hashes already.
@@ -31,6 +33,11 @@ impl KeyHasher {
     pub(super) fn random() -> Self {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).expect("the operating system gives random bytes");
+        Self::keyed(secret)
+    }
+
+    /// A hasher with this secret: it hashes as every other one with the same.
+    pub(super) fn keyed(secret: [u8; 16]) -> Self {
         Self(SipHasher13::new_with_key(&secret))
     }
 
@@ -40,9 +47,15 @@ impl KeyHasher {
         hasher.write_u64(identity);
         let hash = hasher.hash(key);
         KeyHash {
-            place: hash.h1,
             tag: hash.h2.max(1),
+            rest: hash.h1,
         }
+    }
+}
+
+impl std::fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyHasher")
     }
 }
 
@@ -51,18 +64,25 @@ impl KeyHasher {
 impl KeyHash {
     /// All of it, for a map.
     pub(super) fn whole(self) -> u128 {
-        u128::from(self.place) << 64 | u128::from(self.tag)
+        u128::from(self.rest) << 64 | u128::from(self.tag)
     }
 
-    /// The shard, by the highest bits of `place`; `mask` is one less than a power of two up to 256.
+    /// What a counter has of its key's hash: enough to find its place.
+    #[cfg(test)]
+    pub(super) fn from_tag(tag: u64) -> Self {
+        Self { tag, rest: 0 }
+    }
+
+    /// The shard; `mask` is one less than a power of two up to 256.
     pub(super) fn shard(self, mask: usize) -> usize {
-        (self.place >> 56) as usize & mask
+        (self.place() >> 56) as usize & mask
     }
 
     /// Its two buckets of `count`. They are different if there is more than one.
     pub(super) fn buckets(self, count: usize) -> [usize; 2] {
-        let first = scale(self.place as u32, count);
-        let second = scale((self.place >> 24) as u32, count);
+        let place = self.place();
+        let first = scale(place as u32, count);
+        let second = scale((place >> 24) as u32, count);
         if second != first {
             [first, second]
         } else if first + 1 < count {
@@ -70,6 +90,12 @@ impl KeyHash {
         } else {
             [first, 0]
         }
+    }
+
+    /// Bits that say where. They are mixed, because a map within a shard goes by the tag's own
+    /// bits, which must not all be the same there.
+    fn place(self) -> u64 {
+        self.tag.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
 
@@ -93,5 +119,39 @@ impl Hasher for LowBits {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_follows_from_what_is_stored() {
+        let hasher = KeyHasher::keyed([3; 16]);
+        let again = KeyHasher::keyed([3; 16]);
+        for n in 0..1_000u32 {
+            let hash = hasher.hash(u64::from(n % 7), &n.to_le_bytes());
+            assert_eq!(hash, again.hash(u64::from(n % 7), &n.to_le_bytes()));
+            let stored = KeyHash::from_tag(hash.tag);
+            assert_eq!(stored.shard(255), hash.shard(255));
+            assert_eq!(stored.buckets(1_000), hash.buckets(1_000));
+        }
+    }
+
+    #[test]
+    fn keys_spread_over_shards_and_buckets() {
+        let hasher = KeyHasher::keyed([7; 16]);
+        let (mut shards, mut buckets) = ([0; 256], [0; 100]);
+        for n in 0..100_000u32 {
+            let hash = hasher.hash(1, &n.to_le_bytes());
+            shards[hash.shard(255)] += 1;
+            let [first, second] = hash.buckets(100);
+            assert_ne!(first, second);
+            buckets[first] += 1;
+            buckets[second] += 1;
+        }
+        assert!(shards.iter().all(|count| (280..510).contains(count)));
+        assert!(buckets.iter().all(|count| (1_700..2_300).contains(count)));
     }
 }
