@@ -11,9 +11,7 @@
 //! - Logs and sub-windows, by `max_log_bytes` each: past it a key is counted in less ([`long`]).
 //! - Bans and past offences, by a quarter of `max_keys`: offences give way first ([`bans`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
 
 use self::bans::{Bans, Firsts};
 use self::bucket::PLACES;
@@ -22,6 +20,7 @@ use self::held::Held;
 use self::long::Budgets;
 use self::room::Room;
 use self::slots::{SHARED, Slots};
+use self::sync::{AtomicU64, Mutex};
 use self::visit::Visit;
 use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
@@ -37,6 +36,7 @@ mod long;
 mod make_room;
 mod room;
 mod slots;
+mod sync;
 mod table;
 mod visit;
 
@@ -46,6 +46,10 @@ mod clock;
 mod evictions;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
+mod steered;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! How many of something may exist, shared by all shards, so that the bound is exact and no shard
 //! is full before the others.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+
+use super::sync::AtomicUsize;
 
 /// A bounded number of places.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::bucket::{Entry, Kind};
 use super::counter::Count;
 use super::hash::KeyHash;
+use super::sync::yield_now;
 use super::table::Spot;
 use super::{Held, Memory, Shard};
 use crate::clock::Timestamp;
@@ -67,7 +68,7 @@ impl Visit<'_> {
             let mut reserved = self.memory.free_ban(self.now);
             if !reserved {
                 // All places are in the hands of other threads, for a moment.
-                std::thread::yield_now();
+                yield_now();
             }
             let found = self.attempt(&mut reserved);
             if reserved {

@@ -1,0 +1,224 @@
+//! Threads that share a store, in every order that a model checker comes up with.
+//!
+//! It is the code that runs in a gateway; only its locks and atomic numbers are steered. Where a
+//! model fails, shuttle prints the schedule, and `shuttle::replay` runs it again.
+
+use std::sync::Arc;
+
+use shuttle::Runner;
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::thread;
+
+use super::tests::{ask, memory, tracked};
+use super::*;
+use crate::store::fixture::{Rule, at, banned};
+use crate::store::{Bounds, Store};
+
+/// Runs `model` in many orders: chosen by chance at each point, and with few changes of thread at
+/// the points where they hurt most.
+fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
+    let runs = 400;
+    Runner::new(RandomScheduler::new(runs), Default::default()).run(model.clone());
+    Runner::new(PctScheduler::new(3, runs), Default::default()).run(model);
+}
+
+/// Starts one thread for each of `parts` and gives their results.
+fn together<T: Send + 'static>(
+    parts: usize,
+    run: impl Fn(usize) -> T + Clone + Send + 'static,
+) -> Vec<T> {
+    let threads: Vec<_> = (0..parts)
+        .map(|part| {
+            let run = run.clone();
+            thread::spawn(move || run(part))
+        })
+        .collect();
+    threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect()
+}
+
+/// A store of two shards in which every key is where it always is, with room for `bans`.
+fn store(bans: usize) -> Arc<Store> {
+    let mut memory = Memory::new(Bounds::keys(2_048));
+    assert_eq!(memory.shards.len(), 2);
+    memory.hasher = KeyHasher::keyed([7; 16]);
+    memory.ban_room = Room::of(bans);
+    Arc::new(Store::Memory(memory))
+}
+
+/// How many bans there are at one moment, which a listing of shard after shard cannot say.
+fn held_bans(store: &Store) -> usize {
+    let shards: Vec<_> = memory(store).shards.iter().collect();
+    let held: Vec<_> = shards.iter().map(|shard| shard.held.lock()).collect();
+    held.iter().map(|held| held.bans.live(at(0)).count()).sum()
+}
+
+fn count(standings: &[Standing], wanted: impl Fn(&Standing) -> bool) -> usize {
+    standings.iter().filter(|standing| wanted(standing)).count()
+}
+
+#[test]
+fn no_order_admits_more_than_the_limit() {
+    check(|| {
+        let store = store(8);
+        let rule = Rule::throttle(&store, "r", 3);
+        let shared = store.clone();
+        let found = together(3, move |_| {
+            [0, 0].map(|_| ask(&shared, &rule, Op::Admit, "k", 0))
+        });
+        let found = found.concat();
+        assert_eq!(count(&found, |s| *s == Standing::Within), 3);
+        assert_eq!(count(&found, |s| *s == Standing::Over), 3);
+        assert_eq!(tracked(&store, 0), 1);
+    });
+}
+
+#[test]
+fn no_order_counts_two_keys_as_one_or_loses_one() {
+    check(|| {
+        let store = store(8);
+        let rule = Rule::throttle(&store, "r", 2);
+        let shared = store.clone();
+        let found = together(3, move |part| {
+            let key = ["a", "b", "a"][part];
+            [0, 0].map(|_| ask(&shared, &rule, Op::Admit, key, 0))
+        });
+        assert_eq!(found[1], [Standing::Within; 2]);
+        let found = [found[0], found[2]].concat();
+        assert_eq!(count(&found, |s| *s == Standing::Within), 2);
+        assert_eq!(tracked(&store, 0), 2);
+    });
+}
+
+#[test]
+fn no_order_starts_two_bans_or_charges_beside_one() {
+    check(|| {
+        let store = store(8);
+        let rule = Rule::ban(&store, "r", 2, 30);
+        let shared = store.clone();
+        let found = together(3, move |part| {
+            let op = [Op::Charge, Op::Admit, Op::Charge][part];
+            [0, 0].map(|_| ask(&shared, &rule, op, "k", 0))
+        });
+        let found = found.concat();
+        assert_eq!(count(&found, |s| *s == Standing::Within), 2);
+        assert_eq!(count(&found, |s| *s == banned(30, true)), 1);
+        assert_eq!(count(&found, |s| *s == banned(30, false)), 3);
+        assert_eq!(tracked(&store, 0), 0);
+        // It starts afresh.
+        assert_eq!(ask(&store, &rule, Op::Admit, "k", 30), Standing::Within);
+        assert!(memory(&store).ban_room.is_empty());
+    });
+}
+
+#[test]
+fn no_order_deadlocks_where_bans_have_no_room_or_passes_their_bound() {
+    check(|| {
+        let store = store(2);
+        let shared = store.clone();
+        together(3, move |part| {
+            for n in 0..2 {
+                let rule = Rule::ban(&shared, "r", 0, 10 + part as u64 + n);
+                let key = format!("{part}/{n}");
+                let found = ask(&shared, &rule, Op::Admit, &key, 0);
+                assert!(matches!(found, Standing::Banned { started: true, .. }));
+                let taken = held_bans(&shared);
+                assert!(taken <= 2, "{taken}");
+            }
+        });
+        assert_eq!(store.bans(at(0)).len(), 2);
+        assert_eq!(store.evictions().bans, 4);
+        let memory = memory(&store);
+        assert!(!memory.ban_room.take(), "a place was given back twice");
+        memory.ban_room.give(2);
+        assert!(memory.ban_room.is_empty(), "a place was never given back");
+    });
+}
+
+#[test]
+fn no_order_of_a_ban_and_its_end_loses_a_place() {
+    check(|| {
+        let store = store(1);
+        let rule = Rule::ban(&store, "r", 0, 10);
+        let shared = store.clone();
+        together(3, move |part| {
+            let (key, now) = [("a", 0), ("a", 10), ("b", 10)][part];
+            ask(&shared, &rule, Op::Admit, key, now);
+        });
+        assert!(store.bans(at(10)).len() <= 1);
+        ask(&store, &rule, Op::Pass, "a", 1_000);
+        ask(&store, &rule, Op::Pass, "b", 1_000);
+        assert!(memory(&store).ban_room.is_empty());
+    });
+}
+
+#[test]
+fn no_order_of_bans_of_one_key_loses_a_place() {
+    check(|| {
+        let store = store(2);
+        let rule = Rule::ban(&store, "r", 0, 10);
+        for old in ["old", "older"] {
+            ask(&store, &rule, Op::Admit, old, 0);
+        }
+        let shared = store.clone();
+        let found = together(3, move |_| ask(&shared, &rule, Op::Admit, "k", 1));
+        assert_eq!(count(&found, |s| matches!(s, Standing::Banned { .. })), 3);
+        let bans = store.bans(at(1)).len();
+        memory(&store).ban_room.give(bans);
+        assert!(memory(&store).ban_room.is_empty());
+    });
+}
+
+#[test]
+fn no_order_of_newcomers_passes_the_bound_of_counters() {
+    check(|| {
+        let mut memory = Memory::new(Bounds::keys(2_048));
+        memory.hasher = KeyHasher::keyed([7; 16]);
+        memory.shards = [Shard::new(1), Shard::new(1)].into();
+        memory.counter_room = Room::of(4);
+        let store = Arc::new(Store::Memory(memory));
+        let rule = Rule::throttle(&store, "r", 9);
+        let shared = store.clone();
+        together(3, move |part| {
+            for n in 0..3 {
+                ask(&shared, &rule, Op::Admit, &format!("{part}/{n}"), 0);
+            }
+        });
+        let left = tracked(&store, 0);
+        // The first key of a shard is counted, whatever the others have taken.
+        assert!((4..=5).contains(&left), "{left}");
+        assert_eq!(store.evictions().counters, 9 - left as u64);
+        let Store::Memory(memory) = &*store;
+        memory.counter_room.give(left);
+        assert!(memory.counter_room.is_empty());
+    });
+}
+
+#[test]
+fn no_order_of_a_reload_and_a_charge_loses_a_place() {
+    check(|| {
+        let store = store(2);
+        let gone = Rule::ban(&store, "gone", 1, 10);
+        let kept = Rule::ban(&store, "kept", 1, 10);
+        let shared = store.clone();
+        together(3, move |part| match part {
+            0 => drop(shared.retire(&[kept.id.identity], at(0))),
+            _ => {
+                for rule in [&gone, &kept] {
+                    ask(&shared, rule, Op::Charge, "k", 0);
+                }
+            }
+        });
+        // Both charged it once.
+        assert!(store.bans(at(0)).iter().any(|ban| ban.id == kept.id));
+        store.retire(&[], at(0));
+        let late = Rule {
+            id: gone.id,
+            ..kept
+        };
+        ask(&store, &late, Op::Pass, "k", 1_000);
+        assert!(memory(&store).ban_room.is_empty());
+    });
+}
