@@ -115,6 +115,23 @@ impl Slices {
         })
     }
 
+    /// The number of the newest slice since the epoch and the counts, oldest first: all that
+    /// there is to keep.
+    pub fn saved(&self) -> (u64, Vec<u32>) {
+        let counts = (0..=self.slices()).rev().map(|age| self.count(age));
+        (self.index, counts.collect())
+    }
+
+    /// What [`Slices::saved`] gave.
+    pub fn restored(index: u64, counts: Vec<u32>) -> Self {
+        Self {
+            newest: counts.len().saturating_sub(1),
+            index,
+            total: counts.iter().copied().map(u64::from).sum(),
+            counts: counts.into(),
+        }
+    }
+
     /// How many slices a period has.
     fn slices(&self) -> u64 {
         self.counts.len().saturating_sub(1).max(1) as u64

@@ -89,6 +89,23 @@ impl Log {
         entries.map(|entry| (Timestamp::from_nanos(entry.at()), entry.units))
     }
 
+    /// The latest moment it was asked about.
+    pub fn asked(&self) -> Timestamp {
+        Timestamp::from_nanos(self.at)
+    }
+
+    /// A log with these [`Log::entries`], last asked about `asked`. What is out of order is moved
+    /// to where it can be.
+    pub fn restored(asked: Timestamp, entries: &[(Timestamp, u32)]) -> Self {
+        let mut log = Self::default();
+        for (at, units) in entries {
+            log.at = log.at.max(at.as_nanos()).min(asked.as_nanos());
+            log.push(u64::from(*units));
+        }
+        log.at = asked.as_nanos();
+        log
+    }
+
     /// Drops what has left the window by `now`. When the clock went back, the latest moment it
     /// was asked about counts; when it was set back, everything is moved with it.
     fn advance(&mut self, limiter: &Limiter, now: Timestamp) {

@@ -3,10 +3,14 @@
 //! A store knows nothing of requests, expressions or actions, and reads no clock. Every kind of
 //! store gives the same answers: `conformance.rs` is the one suite for all.
 
+use std::io::{self, Read, Write};
+
+use self::memory::Damage;
 use crate::clock::Timestamp;
 use crate::rules::plan::{Findings, Plan, RuleId};
 
 pub mod memory;
+pub mod persist;
 
 #[cfg(test)]
 mod conformance;
@@ -44,6 +48,17 @@ pub struct BanEntry {
     pub offence: u32,
 }
 
+/// What was taken over from a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Keys that are counted.
+    pub counters: usize,
+    /// Bans that are in force.
+    pub bans: usize,
+    /// The rules that are not registered here, each with how many bans have ended by it.
+    pub unknown: Vec<(String, usize)>,
+}
+
 /// How much a store in this process may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -59,6 +74,39 @@ impl Store {
     /// A store in this process.
     pub fn memory(bounds: Bounds) -> Self {
         Store::Memory(memory::Memory::new(bounds))
+    }
+
+    /// The same with keys hashed under `secret`, so that nobody else can tell which of them share
+    /// a place. It must not have counted anything yet.
+    pub fn keyed(mut self, secret: &[u8]) -> Self {
+        match &mut self {
+            Store::Memory(memory) => memory.set_secret(secret),
+        }
+        self
+    }
+
+    /// Writes all that means something at `now`, on which no request waits; gives `out` back,
+    /// which should be buffered.
+    pub fn save<W: Write>(&self, out: W, now: Timestamp) -> io::Result<W> {
+        match self {
+            Store::Memory(memory) => memory.save(out, now),
+        }
+    }
+
+    /// Reads what [`Store::save`] wrote to its end and says whether it is whole.
+    pub fn verify(&self, input: impl Read) -> Result<(), Damage> {
+        match self {
+            Store::Memory(_) => memory::Memory::verify(input),
+        }
+    }
+
+    /// Takes over what [`Store::save`] wrote, as far as its rules are registered here, it means
+    /// something at `now` and there is room. For a store that has counted nothing yet, and input
+    /// that was verified.
+    pub fn restore(&mut self, input: impl Read, now: Timestamp) -> Result<Restored, Damage> {
+        match self {
+            Store::Memory(memory) => memory.restore(input, now),
+        }
     }
 
     /// Carries out `plan`: its steps in order, until one ends the pass; after that, those that

@@ -5,10 +5,14 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
+use sha2::{Digest as _, Sha256};
 use siphasher::sip128::SipHasher13;
 
 /// Hashes keys under a secret.
-pub(super) struct KeyHasher(SipHasher13);
+pub(super) struct KeyHasher {
+    secret: [u8; 16],
+    keyed: SipHasher13,
+}
 
 /// A key's hash. One half of it is all that a counter keeps of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +42,29 @@ impl KeyHasher {
 
     /// A hasher with this secret: it hashes as every other one with the same.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
-        Self(SipHasher13::new_with_key(&secret))
+        let keyed = SipHasher13::new_with_key(&secret);
+        Self { secret, keyed }
+    }
+
+    /// A hasher whose secret follows from `secret`, which cannot be found from it.
+    pub(super) fn derived(secret: &[u8]) -> Self {
+        let digest = Sha256::new()
+            .chain_update(b"lockgate store\0")
+            .chain_update(secret)
+            .finalize();
+        let mut key = [0; 16];
+        key.iter_mut().zip(digest).for_each(|(k, d)| *k = d);
+        Self::keyed(key)
+    }
+
+    /// What it hashes under.
+    pub(super) fn secret(&self) -> [u8; 16] {
+        self.secret
     }
 
     /// The hash of `key`, counted for the rule `identity`.
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
-        let mut hasher = self.0;
+        let mut hasher = self.keyed;
         hasher.write_u64(identity);
         let hash = hasher.hash(key);
         KeyHash {
@@ -67,10 +88,17 @@ impl KeyHash {
         u128::from(self.rest) << 64 | u128::from(self.tag)
     }
 
+    /// The hash of which [`KeyHash::whole`] is all.
+    pub(super) fn from_whole(whole: u128) -> Self {
+        Self {
+            tag: (whole as u64).max(1),
+            rest: (whole >> 64) as u64,
+        }
+    }
+
     /// What a counter has of its key's hash: enough to find its place.
-    #[cfg(test)]
     pub(super) fn from_tag(tag: u64) -> Self {
-        Self { tag, rest: 0 }
+        Self::from_whole(u128::from(tag))
     }
 
     /// The shard; `mask` is one less than a power of two up to 256.
@@ -129,9 +157,10 @@ mod tests {
     #[test]
     fn a_place_follows_from_what_is_stored() {
         let hasher = KeyHasher::keyed([3; 16]);
-        let again = KeyHasher::keyed([3; 16]);
+        let again = KeyHasher::keyed(hasher.secret());
         for n in 0..1_000u32 {
             let hash = hasher.hash(u64::from(n % 7), &n.to_le_bytes());
+            assert_eq!(hash, KeyHash::from_whole(hash.whole()));
             assert_eq!(hash, again.hash(u64::from(n % 7), &n.to_le_bytes()));
             let stored = KeyHash::from_tag(hash.tag);
             assert_eq!(stored.shard(255), hash.shard(255));

@@ -96,6 +96,11 @@ impl Slab {
         handle
     }
 
+    /// The counter of `handle`.
+    pub(super) fn get(&self, handle: u32) -> Option<&Long> {
+        self.counters.get(handle as usize)?.as_deref()
+    }
+
     /// Takes the counter of `handle`, which will be restored.
     pub(super) fn lend(&mut self, handle: u32) -> Option<Box<Long>> {
         self.counters.get_mut(handle as usize)?.take()
@@ -130,6 +135,11 @@ impl Budgets {
             logs: Room::of(bytes),
             slices: Room::of(bytes),
         }
+    }
+
+    /// No log can be longer than this many bytes.
+    pub(super) fn longest_log(&self) -> usize {
+        self.logs.max()
     }
 
     /// The one that `long` is paid from.

@@ -4,15 +4,17 @@
 
 use std::sync::atomic::Ordering;
 
+use super::hash::KeyHash;
 use super::{Memory, Shard};
 use crate::clock::Timestamp;
 
 impl Memory {
     /// Makes room for a ban and leaves the place taken, for the caller: what has ended goes first,
-    /// then the past offence that ended first, then the ban that ends first. There may be none
-    /// when others are about to use all places.
-    pub(super) fn free_ban(&self, now: Timestamp) -> bool {
-        self.drop_ended(now) || self.forget_offence() || self.lift_ban(now)
+    /// then the past offence that ended first, then the ban that ends first, unless it is that of
+    /// `key`, which another thread has banned meanwhile. There may be none when others are about
+    /// to use all places.
+    pub(super) fn free_ban(&self, now: Timestamp, key: Option<KeyHash>) -> bool {
+        self.drop_ended(now) || self.forget_offence() || self.lift_ban(now, key)
     }
 
     fn drop_ended(&self, now: Timestamp) -> bool {
@@ -42,12 +44,12 @@ impl Memory {
         false
     }
 
-    fn lift_ban(&self, now: Timestamp) -> bool {
+    fn lift_ban(&self, now: Timestamp, key: Option<KeyHash>) -> bool {
         let first = |shard: &&Shard| shard.first_live.load(Ordering::Relaxed);
         let shard = self.shards.iter().min_by_key(first);
         let lifted = shard.and_then(|shard| {
             let mut held = shard.held.lock();
-            let lifted = held.bans.lift_first();
+            let lifted = held.bans.lift_first(key);
             shard.publish(&held.bans);
             lifted
         });

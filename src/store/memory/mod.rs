@@ -35,7 +35,9 @@ mod held;
 mod long;
 mod make_room;
 mod room;
+mod saved;
 mod slots;
+mod snapshot;
 mod sync;
 mod table;
 mod visit;
@@ -54,6 +56,8 @@ mod steered;
 mod tests;
 #[cfg(test)]
 mod threads;
+
+pub use self::saved::Damage;
 
 /// How many bytes of a banned key are kept for listings, so that long keys cannot fill the memory.
 pub const SHOWN: usize = 256;
@@ -104,6 +108,11 @@ impl Memory {
             counters_evicted: AtomicU64::new(0),
             bans_evicted: AtomicU64::new(0),
         }
+    }
+
+    /// See [`super::Store::keyed`].
+    pub fn set_secret(&mut self, secret: &[u8]) {
+        self.hasher = KeyHasher::derived(secret);
     }
 
     /// See [`super::Store::apply`].

@@ -22,6 +22,11 @@ impl Room {
         }
     }
 
+    /// How many places there are.
+    pub(super) fn max(&self) -> usize {
+        self.max
+    }
+
     /// Takes a place, if there is one.
     pub(super) fn take(&self) -> bool {
         self.take_many(1)

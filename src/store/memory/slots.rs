@@ -38,6 +38,16 @@ impl Slots {
         id
     }
 
+    /// The id of `identity`, if it is registered.
+    pub(super) fn get(&self, identity: u64) -> Option<RuleId> {
+        self.by_identity.get(&identity).map(|known| known.id)
+    }
+
+    /// All that are registered, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Registered> {
+        self.by_identity.values()
+    }
+
     /// Forgets the identities that are not in `keep`; returns them in slot order.
     pub(super) fn retire(&mut self, keep: &[u64]) -> Vec<Registered> {
         let gone = self.by_identity.extract_if(|id, _| !keep.contains(id));

@@ -144,9 +144,14 @@ impl Table {
 
     /// The slots of all entries that have not expired.
     pub(super) fn live_slots(&self, second: u32) -> impl Iterator<Item = u16> {
+        self.live(second).map(|entry| entry.slot)
+    }
+
+    /// All entries that have not expired.
+    pub(super) fn live(&self, second: u32) -> impl Iterator<Item = Entry> {
         let span = self.span(second);
         let entries = self.buckets.iter().flat_map(Bucket::entries);
-        entries.filter_map(move |(_, entry)| entry.is_live(span).then_some(entry.slot))
+        entries.filter_map(move |(_, entry)| entry.is_live(span).then_some(entry))
     }
 
     /// Clears all entries that `unwanted` names; returns their handles.
@@ -175,6 +180,11 @@ impl Table {
     /// Lets entries last this many seconds.
     pub(super) fn allow(&mut self, seconds: u32) {
         self.longest = self.longest.max(seconds);
+    }
+
+    /// How many seconds entries may last.
+    pub(super) fn longest(&self) -> u32 {
+        self.longest
     }
 
     /// How much memory the buckets take.

@@ -65,7 +65,7 @@ impl Visit<'_> {
     #[cold]
     fn run_with_room(&self) -> Finding {
         loop {
-            let mut reserved = self.memory.free_ban(self.now);
+            let mut reserved = self.memory.free_ban(self.now, Some(self.hash));
             if !reserved {
                 // All places are in the hands of other threads, for a moment.
                 yield_now();

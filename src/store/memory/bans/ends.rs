@@ -34,9 +34,19 @@ impl Ends {
         self.by_key.values()
     }
 
+    /// All of them, in no order, each with the whole hash of its key.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u128, &Sentence)> {
+        self.by_key.iter().map(|(key, sentence)| (*key, sentence))
+    }
+
     /// When the first of them ends.
     pub(super) fn first_end(&self) -> Option<Timestamp> {
         self.by_end.first().map(|(end, _)| *end)
+    }
+
+    /// The whole hash of the key whose ban ends first.
+    pub(super) fn first_key(&self) -> Option<u128> {
+        self.by_end.first().map(|(_, key)| *key)
     }
 
     /// Adds one for a key that has none, which is known by its whole hash.

@@ -16,6 +16,7 @@ use crate::clock::Timestamp;
 use crate::store::BanEntry;
 
 mod ends;
+mod saved;
 
 #[cfg(test)]
 mod tests;
@@ -146,8 +147,11 @@ impl Bans {
         forgotten
     }
 
-    /// Removes the live ban that ends first; its place stays taken.
-    pub(super) fn lift_first(&mut self) -> Option<BanEntry> {
+    /// Removes the live ban that ends first, unless it is that of `spared`; its place stays taken.
+    pub(super) fn lift_first(&mut self, spared: Option<KeyHash>) -> Option<BanEntry> {
+        if spared.is_some() && spared.map(KeyHash::whole) == self.live.first_key() {
+            return None;
+        }
         let lifted = self.live.pop_first();
         self.note();
         lifted.map(|(_, live)| live.ban)

@@ -102,8 +102,8 @@ fn what_stands_first_in_line_is_told() {
     assert!(case.bans.forget_first());
     assert_eq!(case.bans.past(case.key(2)), None);
     assert_eq!(case.bans.past(case.key(3)), Some(1));
-    assert_eq!(case.bans.lift_first().unwrap().until, at(30));
-    assert!(case.bans.lift_first().is_none());
+    assert_eq!(case.bans.lift_first(None).unwrap().until, at(30));
+    assert!(case.bans.lift_first(None).is_none());
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! The store on paper: the format of a snapshot. Pure: it writes to and reads from anything.
+//!
+//! A header, records of any number and order (rules before what belongs to them), an end, and then
+//! the number of bytes before and their SHA-256. All numbers are little-endian. Nothing that is
+//! read is believed: a length is checked against a bound, and memory is taken as bytes arrive.
+
+use crate::clock::Timestamp;
+use crate::limit::State;
+
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use read::Reader;
+pub(super) use write::Writer;
+
+/// What a snapshot begins with.
+const MAGIC: [u8; 8] = *b"lockgate";
+/// The format. It changes with every change of a record or of what a limiter's words mean.
+const VERSION: u32 = 1;
+
+/// The longest name of a rule, in bytes.
+const LONGEST_NAME: usize = 255;
+/// The most sub-windows of a counter, and one.
+const MOST_SLICES: usize = 1 << 16;
+
+/// What begins a record.
+const END: u8 = 0;
+const RULE: u8 = 1;
+const BAN: u8 = 2;
+const WORDS: u8 = 3;
+const SLICES: u8 = 4;
+const LOG: u8 = 5;
+
+/// What a snapshot says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// What its keys are hashed under.
+    pub(super) secret: [u8; 16],
+    /// When it was begun.
+    pub(super) taken: Timestamp,
+    /// How many seconds a counter can last.
+    pub(super) longest: u32,
+}
+
+/// One thing that is saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    Rule(Rule),
+    Ban(Ban),
+    Counter(Counter),
+}
+
+/// A rule that something was counted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) identity: u64,
+    /// What its counters name it by.
+    pub(super) slot: u16,
+    pub(super) name: String,
+}
+
+/// A ban, in force or past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ban {
+    /// The whole hash of the key.
+    pub(super) hash: u128,
+    /// The rule.
+    pub(super) identity: u64,
+    /// The key as it is shown.
+    pub(super) key: Box<[u8]>,
+    pub(super) began: Timestamp,
+    pub(super) until: Timestamp,
+    /// Which offence of the key it is.
+    pub(super) offence: u32,
+    /// It counts as an offence after its end.
+    pub(super) counts: bool,
+    /// It has ended, and counts.
+    pub(super) past: bool,
+}
+
+/// What was counted of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counter {
+    pub(super) tag: u64,
+    pub(super) expires: u32,
+    pub(super) slot: u16,
+    pub(super) fill: u8,
+    pub(super) count: Count,
+}
+
+/// The numbers of a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    Words(State),
+    /// The number of the newest sub-window and the counts of all, oldest first.
+    Slices {
+        index: u64,
+        counts: Vec<u32>,
+    },
+    /// The moment up to which the log is complete, and its moments with their units.
+    Log {
+        at: Timestamp,
+        entries: Vec<(Timestamp, u32)>,
+    },
+}
+
+/// Why a snapshot cannot be used.
+#[derive(Debug)]
+pub enum Damage {
+    /// It is something else.
+    Foreign,
+    /// It has another format.
+    Version(u32),
+    /// It ends too early, or too late.
+    Length,
+    /// It is not what was written.
+    Checksum,
+    /// It says what cannot be.
+    Nonsense(&'static str),
+    /// It cannot be read.
+    Io(std::io::Error),
+}
+
+// === impl Damage ===
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Damage::Foreign => f.write_str("it is not a snapshot of lockgate's counters"),
+            Damage::Version(found) => write!(
+                f,
+                "it has format {found}, and this version of lockgate reads format {VERSION}"
+            ),
+            Damage::Length => f.write_str("it was cut off or something was added to it"),
+            Damage::Checksum => f.write_str("its checksum is wrong: it was changed or damaged"),
+            Damage::Nonsense(what) => write!(f, "it is damaged: it has {what}"),
+            Damage::Io(error) => write!(f, "it cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Damage {}
+
+impl From<std::io::Error> for Damage {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => Damage::Length,
+            _ => Damage::Io(error),
+        }
+    }
+}

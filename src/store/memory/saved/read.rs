@@ -1,0 +1,188 @@
+//! Reads a snapshot.
+
+use std::io::Read;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{BAN, Ban, Count, Counter, Damage, END, Header, LOG, MAGIC, MOST_SLICES, RULE};
+use super::{Record, Rule, SLICES, VERSION, WORDS};
+use crate::clock::Timestamp;
+use crate::store::memory::SHOWN;
+
+/// Reads records one after the other. What it gave is only good when it has come to the end.
+pub(in super::super) struct Reader<R> {
+    input: R,
+    hasher: Sha256,
+    read: u64,
+    /// The most bytes of one log that are kept.
+    longest_log: usize,
+}
+
+// === impl Reader ===
+
+impl<R: Read> Reader<R> {
+    /// Begins to read. `input` should be buffered. Of a log that takes more than `longest_log`
+    /// bytes the newest part is kept.
+    pub(in super::super) fn new(input: R, longest_log: usize) -> Result<(Self, Header), Damage> {
+        let mut reader = Self {
+            input,
+            hasher: Sha256::new(),
+            read: 0,
+            longest_log,
+        };
+        let header = reader.header()?;
+        Ok((reader, header))
+    }
+
+    /// The next record; `None` at the end, if all of it is as it was written.
+    pub(in super::super) fn next(&mut self) -> Result<Option<Record>, Damage> {
+        let [kind] = self.take()?;
+        Ok(Some(match kind {
+            END => {
+                self.end()?;
+                return Ok(None);
+            }
+            RULE => Record::Rule(self.rule()?),
+            BAN => Record::Ban(self.ban()?),
+            WORDS | SLICES | LOG => Record::Counter(self.counter(kind)?),
+            _ => return Err(Damage::Nonsense("a record of an unknown kind")),
+        }))
+    }
+
+    fn header(&mut self) -> Result<Header, Damage> {
+        let magic: [u8; 8] = self.take().map_err(|damage| match damage {
+            Damage::Length => Damage::Foreign,
+            other => other,
+        })?;
+        if magic != MAGIC {
+            return Err(Damage::Foreign);
+        }
+        let version = self.u32()?;
+        if version != VERSION {
+            return Err(Damage::Version(version));
+        }
+        Ok(Header {
+            secret: self.take()?,
+            taken: self.time()?,
+            longest: self.u32()?,
+        })
+    }
+
+    fn end(&mut self) -> Result<(), Damage> {
+        let (read, hash) = (self.read, self.hasher.clone().finalize());
+        let (length, expected) = (self.u64()?, self.take::<32>()?);
+        if length != read || self.input.read(&mut [0])? != 0 {
+            return Err(Damage::Length);
+        }
+        if hash.as_slice() != expected {
+            return Err(Damage::Checksum);
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self) -> Result<Rule, Damage> {
+        let (identity, slot, [length]) = (self.u64()?, self.u16()?, self.take()?);
+        let name = self.bytes(usize::from(length))?;
+        let name = String::from_utf8_lossy(&name).into_owned();
+        Ok(Rule {
+            identity,
+            slot,
+            name,
+        })
+    }
+
+    fn ban(&mut self) -> Result<Ban, Damage> {
+        let hash = u128::from_le_bytes(self.take()?);
+        let identity = self.u64()?;
+        let (began, until, offence) = (self.time()?, self.time()?, self.u32()?);
+        let [counts, past] = self.take()?;
+        let length = usize::from(self.u16()?);
+        if length > SHOWN {
+            return Err(Damage::Nonsense("a key that is too long"));
+        }
+        Ok(Ban {
+            hash,
+            identity,
+            key: self.bytes(length)?.into(),
+            began,
+            until,
+            offence,
+            counts: counts != 0,
+            past: past != 0,
+        })
+    }
+
+    fn counter(&mut self, kind: u8) -> Result<Counter, Damage> {
+        let [fill] = self.take()?;
+        Ok(Counter {
+            fill,
+            tag: self.u64()?,
+            expires: self.u32()?,
+            slot: self.u16()?,
+            count: match kind {
+                SLICES => self.slices()?,
+                LOG => self.log()?,
+                _ => Count::Words([self.u32()?, self.u32()?, self.u32()?]),
+            },
+        })
+    }
+
+    fn slices(&mut self) -> Result<Count, Damage> {
+        let (index, length) = (self.u64()?, self.u64()?);
+        if length < 2 || length > MOST_SLICES as u64 {
+            return Err(Damage::Nonsense("a counter with too many sub-windows"));
+        }
+        let counts: Result<_, _> = (0..length).map(|_| self.u32()).collect();
+        let counts = counts?;
+        Ok(Count::Slices { index, counts })
+    }
+
+    fn log(&mut self) -> Result<Count, Damage> {
+        let (at, length) = (self.time()?, self.u64()?);
+        let most = (self.longest_log / size_of::<(Timestamp, u32)>()).max(1) as u64;
+        for _ in 0..length.saturating_sub(most) {
+            self.take::<12>()?;
+        }
+        // Grows as the bytes arrive, never by what the length says.
+        let entries: Result<_, Damage> = (0..length.min(most))
+            .map(|_| Ok((self.time()?, self.u32()?)))
+            .collect();
+        let entries = entries?;
+        Ok(Count::Log { at, entries })
+    }
+
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, Damage> {
+        let mut bytes = vec![0; length];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn time(&mut self) -> Result<Timestamp, Damage> {
+        Ok(Timestamp::from_nanos(self.u64()?))
+    }
+
+    fn u16(&mut self) -> Result<u16, Damage> {
+        Ok(u16::from_le_bytes(self.take()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, Damage> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Damage> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Damage> {
+        self.input.read_exact(bytes)?;
+        self.hasher.update(&*bytes);
+        self.read += bytes.len() as u64;
+        Ok(())
+    }
+}

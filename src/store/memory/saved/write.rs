@@ -1,0 +1,136 @@
+//! Writes a snapshot.
+
+use std::io::{self, Write};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{BAN, Ban, Count, Counter, END, Header, LOG, LONGEST_NAME, MAGIC, RULE, Record, Rule};
+use super::{SLICES, VERSION, WORDS};
+use crate::store::memory::SHOWN;
+
+/// Writes records one after the other.
+pub(in super::super) struct Writer<W> {
+    out: W,
+    hasher: Sha256,
+    written: u64,
+    /// The record that is being put together.
+    record: Vec<u8>,
+}
+
+// === impl Writer ===
+
+impl<W: Write> Writer<W> {
+    /// Begins a snapshot. `out` should be buffered.
+    pub(in super::super) fn new(out: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self {
+            out,
+            hasher: Sha256::new(),
+            written: 0,
+            record: Vec::with_capacity(512),
+        };
+        writer.put(&MAGIC);
+        writer.put(&VERSION.to_le_bytes());
+        writer.put(&header.secret);
+        writer.put(&header.taken.as_nanos().to_le_bytes());
+        writer.put(&header.longest.to_le_bytes());
+        writer.send()?;
+        Ok(writer)
+    }
+
+    /// Adds a record.
+    pub(in super::super) fn add(&mut self, record: &Record) -> io::Result<()> {
+        match record {
+            Record::Rule(rule) => self.rule(rule),
+            Record::Ban(ban) => self.ban(ban),
+            Record::Counter(counter) => self.counter(counter),
+        }
+        self.send()
+    }
+
+    /// Ends the snapshot; gives back where it was written to.
+    pub(in super::super) fn end(mut self) -> io::Result<W> {
+        self.put(&[END]);
+        self.send()?;
+        self.out.write_all(&self.written.to_le_bytes())?;
+        self.out.write_all(&self.hasher.finalize())?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn rule(&mut self, rule: &Rule) {
+        let name = rule.name.as_bytes();
+        let name = name.get(..LONGEST_NAME).unwrap_or(name);
+        self.put(&[RULE]);
+        self.put(&rule.identity.to_le_bytes());
+        self.put(&rule.slot.to_le_bytes());
+        self.put(&[name.len() as u8]);
+        self.put(name);
+    }
+
+    fn ban(&mut self, ban: &Ban) {
+        let key = ban.key.get(..SHOWN).unwrap_or(&ban.key);
+        self.put(&[BAN]);
+        self.put(&ban.hash.to_le_bytes());
+        self.put(&ban.identity.to_le_bytes());
+        self.put(&ban.began.as_nanos().to_le_bytes());
+        self.put(&ban.until.as_nanos().to_le_bytes());
+        self.put(&ban.offence.to_le_bytes());
+        self.put(&[u8::from(ban.counts), u8::from(ban.past)]);
+        self.put(&(key.len() as u16).to_le_bytes());
+        self.put(key);
+    }
+
+    fn counter(&mut self, counter: &Counter) {
+        let kind = match &counter.count {
+            Count::Words(_) => WORDS,
+            Count::Slices { .. } => SLICES,
+            Count::Log { .. } => LOG,
+        };
+        self.put(&[kind, counter.fill]);
+        self.put(&counter.tag.to_le_bytes());
+        self.put(&counter.expires.to_le_bytes());
+        self.put(&counter.slot.to_le_bytes());
+        self.count(&counter.count);
+    }
+
+    fn count(&mut self, count: &Count) {
+        match count {
+            Count::Words(words) => self.words(words),
+            Count::Slices { index, counts } => {
+                self.put(&index.to_le_bytes());
+                self.length(counts.len());
+                self.words(counts);
+            }
+            Count::Log { at, entries } => {
+                self.put(&at.as_nanos().to_le_bytes());
+                self.length(entries.len());
+                for (at, units) in entries {
+                    self.put(&at.as_nanos().to_le_bytes());
+                    self.put(&units.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    fn words(&mut self, words: &[u32]) {
+        for word in words {
+            self.put(&word.to_le_bytes());
+        }
+    }
+
+    fn length(&mut self, length: usize) {
+        self.put(&(length as u64).to_le_bytes());
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.record.extend_from_slice(bytes);
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.hasher.update(&self.record);
+        self.written += self.record.len() as u64;
+        self.out.write_all(&self.record)?;
+        self.record.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! Counters and bans, saved and restored.
+//!
+//! Saving copies one shard after the other, each under its lock, and writes while it holds none: a
+//! snapshot is not of one moment, but each key in it is. What is in flight is not saved.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+
+use super::bucket::{Entry, Kind};
+use super::hash::{KeyHash, KeyHasher};
+use super::saved::{Ban, Count, Counter, Damage, Header, Reader, Record, Rule, Writer};
+use super::{Held, Memory, second};
+use crate::clock::Timestamp;
+use crate::limit::State;
+use crate::rules::plan::RuleId;
+use crate::store::Restored;
+
+mod convert;
+
+#[cfg(test)]
+mod tests;
+
+/// What the rules of a snapshot are here.
+#[derive(Default)]
+struct Rules {
+    known: HashMap<u64, RuleId>,
+    /// By the slots that the snapshot has for them.
+    slots: HashMap<u16, u16>,
+    /// Those that are not known here, with their bans that were in force.
+    unknown: HashMap<u64, (String, usize)>,
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// Writes all that means something at `now`; gives `out` back, which should be buffered.
+    pub fn save<W: Write>(&self, out: W, now: Timestamp) -> io::Result<W> {
+        let longest = self.shards.iter().map(|s| s.held.lock().table.longest());
+        let header = Header {
+            secret: self.hasher.secret(),
+            taken: now,
+            longest: longest.max().unwrap_or_default(),
+        };
+        let mut writer = Writer::new(out, &header)?;
+        let rules = self.rules();
+        rules.iter().try_for_each(|rule| writer.add(rule))?;
+        for shard in &self.shards {
+            let copy = shard.held.lock().copy(now);
+            copy.iter().try_for_each(|record| writer.add(record))?;
+        }
+        writer.end()
+    }
+
+    /// Reads a snapshot to its end and says whether it is whole.
+    pub fn verify(input: impl Read) -> Result<(), Damage> {
+        let (mut reader, _) = Reader::new(input, 0)?;
+        while reader.next()?.is_some() {}
+        Ok(())
+    }
+
+    /// Takes over what a snapshot has of the registered rules, as far as it means something at
+    /// `now` and there is room. From then on keys are hashed as they were there. For a store that
+    /// has counted nothing yet and a snapshot that is whole: what comes before a fault stays.
+    pub fn restore(&mut self, input: impl Read, now: Timestamp) -> Result<Restored, Damage> {
+        let (mut reader, header) = Reader::new(input, self.budgets.longest_log())?;
+        self.hasher = KeyHasher::keyed(header.secret);
+        for shard in &self.shards {
+            shard.held.lock().table.allow(header.longest);
+        }
+        let mut rules = Rules::default();
+        while let Some(record) = reader.next()? {
+            match record {
+                Record::Rule(rule) => rules.add(rule, self),
+                Record::Ban(ban) => rules.restore_ban(ban, self, now),
+                Record::Counter(counter) => rules.restore_counter(counter, self, now),
+            }
+        }
+        self.catch_up(now);
+        let counters = self.keys(now).into_iter().map(|(_, count)| count).sum();
+        Ok(rules.restored(counters, self.bans(now).len()))
+    }
+
+    fn rules(&self) -> Vec<Record> {
+        let slots = self.slots.lock();
+        let saved = slots.iter().map(|rule| Rule {
+            identity: rule.id.identity,
+            slot: rule.id.slot,
+            name: rule.name.clone(),
+        });
+        saved.map(Record::Rule).collect()
+    }
+
+    fn catch_up(&self, now: Timestamp) {
+        for shard in &self.shards {
+            let mut held = shard.held.lock();
+            self.ban_room.give(held.bans.catch_up(now));
+            shard.publish(&held.bans);
+        }
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    /// All that means something at `now`.
+    fn copy(&self, now: Timestamp) -> Vec<Record> {
+        let bans = self.bans.saved(now).map(Record::Ban);
+        let entries = self.table.live(second(now));
+        let counters = entries.filter_map(|entry| self.counter(entry));
+        bans.chain(counters.map(Record::Counter)).collect()
+    }
+
+    fn counter(&self, entry: Entry) -> Option<Counter> {
+        let count = match entry.kind {
+            Kind::Words => Count::Words(entry.state),
+            Kind::Handle => self.slab.get(entry.handle()?)?.saved(),
+            Kind::Places => return None,
+        };
+        Some(Counter {
+            tag: entry.tag,
+            expires: entry.expires,
+            slot: entry.slot,
+            fill: entry.fill,
+            count,
+        })
+    }
+}
+
+// === impl Rules ===
+
+impl Rules {
+    fn add(&mut self, rule: Rule, memory: &Memory) {
+        match memory.slots.lock().get(rule.identity) {
+            Some(id) => {
+                self.slots.insert(rule.slot, id.slot);
+                self.known.insert(rule.identity, id);
+            }
+            None => {
+                self.unknown.insert(rule.identity, (rule.name, 0));
+            }
+        }
+    }
+
+    fn restore_ban(&mut self, ban: Ban, memory: &Memory, now: Timestamp) {
+        if let Some((_, bans)) = self.unknown.get_mut(&ban.identity) {
+            *bans += usize::from(!ban.past && ban.until > now);
+        }
+        let Some(id) = self.known.get(&ban.identity) else {
+            return;
+        };
+        let (hash, past) = (KeyHash::from_whole(ban.hash), ban.past);
+        let shard = memory.shard(hash);
+        let mut held = shard.held.lock();
+        if held.bans.has(hash) {
+            return;
+        }
+        let has_room = memory.ban_room.take();
+        if past && !has_room {
+            return;
+        }
+        held.bans.restore(hash, ban.sentence(*id), past);
+        shard.publish(&held.bans);
+        drop(held);
+        if !has_room {
+            // There is one too many now: which of them all goes is decided as ever.
+            memory.free_ban(now, None);
+        }
+    }
+
+    fn restore_counter(&self, counter: Counter, memory: &Memory, now: Timestamp) {
+        let Some(slot) = self.slots.get(&counter.slot) else {
+            return;
+        };
+        let hash = KeyHash::from_tag(counter.tag);
+        let mut held = memory.shard(hash).held.lock();
+        let entry = Entry {
+            tag: hash.tag,
+            expires: counter.expires,
+            state: State::default(),
+            slot: *slot,
+            fill: counter.fill,
+            kind: Kind::Words,
+        };
+        let span = held.table.span(second(now));
+        if !entry.is_live(span) || held.table.find(hash).is_some() {
+            return;
+        }
+        if let Some((kind, state)) = held.restore_count(counter.count, memory) {
+            let entry = Entry {
+                kind,
+                state,
+                ..entry
+            };
+            held.insert(hash, entry, second(now), memory);
+        }
+    }
+
+    fn restored(self, counters: usize, bans: usize) -> Restored {
+        let mut unknown: Vec<_> = self.unknown.into_values().collect();
+        unknown.sort();
+        Restored {
+            counters,
+            bans,
+            unknown,
+        }
+    }
+}

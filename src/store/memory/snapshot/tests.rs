@@ -1,0 +1,399 @@
+//! Stores before and after a restart.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::tests::{ask, memory, tracked};
+use super::*;
+use crate::limit::Limiter;
+use crate::rules::plan::{Ban, Finding, Op, Standing, Step};
+use crate::store::fixture::{Rule, at, banned, limiters, plan};
+use crate::store::{Bounds, Store};
+
+const KEYS: Bounds = Bounds::keys(1_000);
+
+fn saved(store: &Store, secs: u64) -> Vec<u8> {
+    memory(store).save(Vec::new(), at(secs)).unwrap()
+}
+
+/// A store of this size that has taken over `bytes`, for the rules of these names.
+fn restored(bytes: &[u8], bounds: Bounds, rules: &[&str], secs: u64) -> (Store, Restored) {
+    let mut store = Store::memory(bounds);
+    // Slots are given in another order.
+    Rule::throttle(&store, "another", 1);
+    for rule in rules.iter().rev() {
+        Rule::throttle(&store, rule, 1);
+    }
+    store.verify(bytes).unwrap();
+    let restored = store.restore(bytes, at(secs)).unwrap();
+    (store, restored)
+}
+
+#[test]
+fn counters_and_bans_go_on() {
+    let store = Store::memory(KEYS);
+    let (a, b) = (
+        Rule::throttle(&store, "a", 3),
+        Rule::ban(&store, "b", 1, 600),
+    );
+    for key in ["x", "x", "y"] {
+        ask(&store, &a, Op::Admit, key, 0);
+        ask(&store, &b, Op::Admit, key, 0);
+    }
+    let (again, said) = restored(&saved(&store, 1), KEYS, &["a", "b"], 5);
+    assert_eq!((said.counters, said.bans), (3, 1));
+    assert_eq!(said.unknown, []);
+    let (a, b) = (
+        Rule::throttle(&again, "a", 3),
+        Rule::ban(&again, "b", 1, 600),
+    );
+    assert_eq!(again.bans(at(5)), {
+        let mut bans = store.bans(at(5));
+        bans[0].id = b.id;
+        bans
+    });
+    assert_eq!(ask(&again, &a, Op::Admit, "x", 5), Standing::Within);
+    assert_eq!(ask(&again, &a, Op::Admit, "x", 5), Standing::Over);
+    assert_eq!(ask(&again, &b, Op::Admit, "x", 599), banned(600, false));
+    assert_eq!(ask(&again, &b, Op::Admit, "y", 5), banned(605, true));
+    let keys = again.keys(at(5));
+    assert!(keys.contains(&(a.id.slot, 2)), "{keys:?}");
+}
+
+#[test]
+fn a_rule_that_is_gone_is_named_with_its_bans() {
+    let store = Store::memory(KEYS);
+    let (kept, gone) = (
+        Rule::ban(&store, "kept", 0, 60),
+        Rule::ban(&store, "gone", 0, 60),
+    );
+    for key in ["x", "y"] {
+        ask(&store, &kept, Op::Admit, key, 0);
+        ask(&store, &gone, Op::Admit, key, 0);
+    }
+    let short = Rule { ban: 5, ..gone };
+    ask(&store, &short, Op::Admit, "z", 0);
+    let counted = Rule { limit: 9, ..gone };
+    ask(&store, &counted, Op::Admit, "w", 0);
+    let (again, said) = restored(&saved(&store, 1), KEYS, &["kept"], 10);
+    assert_eq!(said.unknown, [("gone".to_owned(), 2)]);
+    assert_eq!((said.counters, said.bans), (0, 2));
+    // Its bans and counters have no place here, nor will they have when it comes back.
+    let gone = Rule::ban(&again, "gone", 1, 60);
+    assert_eq!(ask(&again, &gone, Op::Admit, "x", 10), Standing::Within);
+    assert_eq!(again.bans(at(10)).len(), 2);
+}
+
+#[test]
+fn what_has_ended_is_not_restored() {
+    let store = Store::memory(KEYS);
+    let (a, b) = (
+        Rule::throttle(&store, "a", 3),
+        Rule::ban(&store, "b", 0, 60),
+    );
+    ask(&store, &a, Op::Admit, "x", 0);
+    ask(&store, &b, Op::Admit, "x", 0);
+    let bytes = saved(&store, 1);
+    let (again, said) = restored(&bytes, KEYS, &["a", "b"], 200);
+    assert_eq!((said.counters, said.bans), (0, 0));
+    assert!(memory(&again).ban_room.is_empty());
+    assert!(memory(&again).counter_room.is_empty());
+    // Nor is it written.
+    let empty = saved(&Store::memory(KEYS), 0).len();
+    let rules = 2 * (1 + 8 + 2 + 1 + 1);
+    assert_eq!(saved(&store, 200).len(), empty + rules);
+}
+
+#[test]
+fn offences_are_remembered_over_a_restart() {
+    let rule = |store: &Store| Rule::escalating(store, "r", 0, &[10, 100, 1_000]);
+    let store = Store::memory(KEYS);
+    assert_eq!(
+        ask(&store, &rule(&store), Op::Admit, "live", 0),
+        banned(10, true)
+    );
+    assert_eq!(
+        ask(&store, &rule(&store), Op::Admit, "past", 0),
+        banned(10, true)
+    );
+    assert_eq!(
+        ask(&store, &rule(&store), Op::Admit, "past", 10),
+        banned(110, true)
+    );
+    // One is asked after its end, so that the store knows; the other ends while nobody runs.
+    ask(&store, &rule(&store), Op::Pass, "past", 110);
+    for moment in [111, 5_000, 86_000] {
+        let (again, _) = restored(&saved(&store, 110), KEYS, &["r"], moment);
+        let rule = rule(&again);
+        let (live, past) = (banned(moment + 100, true), banned(moment + 1_000, true));
+        assert_eq!(ask(&again, &rule, Op::Admit, "live", moment), live);
+        assert_eq!(ask(&again, &rule, Op::Admit, "past", moment), past);
+    }
+    let (again, _) = restored(&saved(&store, 110), KEYS, &["r"], 110 + 86_400);
+    assert!(memory(&again).ban_room.is_empty());
+}
+
+#[test]
+fn nothing_is_in_flight_after_a_restart() {
+    let store = Store::memory(KEYS);
+    let limiter = limiters(1)[7].1;
+    let rule = Rule::counting(&store, "r", limiter);
+    assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), Standing::Within);
+    assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), Standing::Over);
+    let (again, said) = restored(&saved(&store, 0), KEYS, &["r"], 0);
+    assert_eq!(said.counters, 0);
+    let rule = Rule::counting(&again, "r", limiter);
+    assert_eq!(ask(&again, &rule, Op::Admit, "k", 0), Standing::Within);
+}
+
+#[test]
+fn a_smaller_store_keeps_its_bounds() {
+    let store = Store::memory(Bounds::keys(40_000));
+    let (count, ban) = (
+        Rule::throttle(&store, "count", 9),
+        Rule::ban(&store, "ban", 0, 60),
+    );
+    let escalate = Rule::escalating(&store, "escalate", 0, &[5]);
+    for key in 0..5_000 {
+        let name = key.to_string();
+        ask(&store, &count, Op::Admit, &name, 0);
+        let ban = Rule {
+            ban: 60 + key,
+            ..ban
+        };
+        ask(&store, &ban, Op::Admit, &name, 0);
+        ask(&store, &escalate, Op::Admit, &name, 0);
+    }
+    let bounds = Bounds::keys(4_000);
+    let rules = ["count", "ban", "escalate"];
+    let (again, said) = restored(&saved(&store, 6), bounds, &rules, 6);
+    assert_eq!(said.bans, 1_000);
+    assert!(
+        said.counters <= 4_000 && said.counters > 3_600,
+        "{}",
+        said.counters
+    );
+    assert_eq!(tracked(&again, 6), said.counters);
+    // Those that end last are left.
+    let ends: Vec<_> = again.bans(at(6)).iter().map(|ban| ban.until).collect();
+    let last: Vec<_> = (4_000..5_000).map(|key| at(60 + key)).collect();
+    assert_eq!(ends, last);
+    memory(&again).ban_room.give(1_000);
+    assert!(memory(&again).ban_room.is_empty());
+}
+
+#[test]
+fn a_larger_store_has_everything() {
+    let store = Store::memory(KEYS);
+    let (count, ban) = (
+        Rule::throttle(&store, "count", 1),
+        Rule::ban(&store, "ban", 0, 60),
+    );
+    for key in 0..200 {
+        ask(&store, &count, Op::Admit, &key.to_string(), 0);
+        ask(&store, &ban, Op::Admit, &key.to_string(), 0);
+    }
+    let (again, said) = restored(
+        &saved(&store, 0),
+        Bounds::keys(300_000),
+        &["count", "ban"],
+        0,
+    );
+    assert_eq!((said.counters, said.bans), (200, 200));
+    for key in 0..200 {
+        let key = key.to_string();
+        assert_eq!(
+            ask(&again, &count_of(&again), Op::Admit, &key, 0),
+            Standing::Over
+        );
+        let ban = Rule::ban(&again, "ban", 0, 60);
+        assert_eq!(ask(&again, &ban, Op::Pass, &key, 0), banned(60, false));
+    }
+}
+
+fn count_of(store: &Store) -> Rule {
+    Rule::throttle(store, "count", 1)
+}
+
+#[test]
+fn a_log_that_has_no_room_is_left_out() {
+    let store = Store::memory(KEYS);
+    let limiter = limiters(50)[3].1;
+    let rule = Rule::counting(&store, "r", limiter);
+    for n in 0..40 {
+        ask(&store, &rule, Op::Admit, "k", n);
+    }
+    let bounds = Bounds {
+        max_log_bytes: 0,
+        ..KEYS
+    };
+    let (again, said) = restored(&saved(&store, 40), bounds, &["r"], 40);
+    assert_eq!(said.counters, 0);
+    let rule = Rule::counting(&again, "r", limiter);
+    assert_eq!(ask(&again, &rule, Op::Admit, "k", 40), Standing::Within);
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_nothing_worse() {
+    let store = Store::memory(KEYS);
+    let (count, ban) = (
+        Rule::throttle(&store, "count", 1),
+        Rule::ban(&store, "ban", 0, 600),
+    );
+    let early = 100_000;
+    ask(&store, &count, Op::Admit, "k", early + 7_200);
+    ask(&store, &ban, Op::Admit, "k", early + 7_200);
+    // Two hours back: the ban holds, but no longer than its length; nobody is refused for what
+    // was counted at a time that has not come yet.
+    let bytes = saved(&store, early + 7_201);
+    let (again, said) = restored(&bytes, KEYS, &["count", "ban"], early);
+    assert_eq!(said.bans, 1);
+    let ban = Rule::ban(&again, "ban", 0, 600);
+    let count = count_of(&again);
+    assert_eq!(
+        ask(&again, &ban, Op::Pass, "k", early),
+        banned(early + 600, false)
+    );
+    assert_eq!(
+        ask(&again, &ban, Op::Pass, "k", early + 600),
+        Standing::Within
+    );
+    assert_eq!(ask(&again, &count, Op::Admit, "k", early), Standing::Within);
+}
+
+#[test]
+fn keys_are_found_whatever_the_secret_was() {
+    let store = Store::memory(KEYS).keyed(b"one secret");
+    let rule = Rule::throttle(&store, "r", 1);
+    ask(&store, &rule, Op::Admit, "k", 0);
+    let mut again = Store::memory(KEYS).keyed(b"another");
+    let rule = Rule::throttle(&again, "r", 1);
+    again.restore(&saved(&store, 0)[..], at(0)).unwrap();
+    assert_eq!(ask(&again, &rule, Op::Admit, "k", 0), Standing::Over);
+    // It is kept from one snapshot to the next.
+    let (last, _) = restored(&saved(&again, 0), KEYS, &["r"], 0);
+    let rule = Rule::throttle(&last, "r", 1);
+    assert_eq!(ask(&last, &rule, Op::Admit, "k", 0), Standing::Over);
+}
+
+#[test]
+fn the_same_key_twice_is_taken_once() {
+    let store = Store::memory(KEYS);
+    let (count, ban) = (
+        Rule::throttle(&store, "count", 9),
+        Rule::ban(&store, "ban", 0, 60),
+    );
+    ask(&store, &count, Op::Admit, "k", 0);
+    ask(&store, &ban, Op::Admit, "k", 0);
+    let records: Vec<_> = memory(&store).shards[0].held.lock().copy(at(0));
+    let header = Header {
+        secret: [0; 16],
+        taken: at(0),
+        longest: 120,
+    };
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let rules = memory(&store).rules();
+    for record in rules.iter().chain(&records).chain(&records) {
+        writer.add(record).unwrap();
+    }
+    let (again, said) = restored(&writer.end().unwrap(), KEYS, &["count", "ban"], 0);
+    assert_eq!((said.counters, said.bans), (1, 1));
+    memory(&again).ban_room.give(1);
+    assert!(memory(&again).ban_room.is_empty());
+}
+
+/// What a request of `key` finds in each of the stores, which must be the same.
+fn both(stores: [(&Store, &Rule); 2], step: &Step, key: u8, now: Timestamp) -> [Finding; 2] {
+    stores.map(|(store, rule)| {
+        let step = Step {
+            id: rule.id,
+            ..step.clone()
+        };
+        memory(store).apply(&plan([(&*format!("key {key}"), step)]), now)[0]
+    })
+}
+
+fn bans() -> impl Strategy<Value = Ban> {
+    prop_oneof![
+        2 => Just(Ban::Never),
+        1 => Just(Ban::For(Duration::from_secs(3))),
+        1 => Just(Ban::Escalating([1, 4, 9].map(Duration::from_secs).into())),
+    ]
+}
+
+fn requests() -> impl Strategy<Value = Vec<(u8, bool, u64)>> {
+    prop::collection::vec((0..20u8, any::<bool>(), 0..900u64), 1..100)
+}
+
+proptest! {
+    #[test]
+    fn a_restart_changes_no_verdict(
+        algorithm in 0..7usize,
+        limit in 1..6u64,
+        period in prop_oneof![Just(1_000u64), Just(7_000), Just(60_000)],
+        ban in bans(),
+        size in prop_oneof![Just(200usize), Just(5_000)],
+        before in requests(),
+        after in requests(),
+    ) {
+        let store = Store::memory(Bounds::keys(200));
+        let rule = Rule::throttle(&store, "r", limit);
+        let period = Duration::from_millis(period);
+        let limiter = Limiter { period, ..limiters(limit)[algorithm].1 };
+        let step = |charge| {
+            let op = if charge { Op::Charge } else { Op::Admit };
+            Step { limiter, ban: ban.clone(), ..rule.step(op, 1) }
+        };
+        let mut now = at(0);
+        for (key, charge, wait) in before {
+            now = now.plus(Duration::from_millis(wait));
+            both([(&store, &rule); 2], &step(charge), key, now);
+        }
+        let bytes = memory(&store).save(Vec::new(), now).unwrap();
+        let mut again = Store::memory(Bounds::keys(size));
+        Rule::throttle(&again, "another", 1);
+        let same = Rule::throttle(&again, "r", limit);
+        again.restore(&bytes[..], now).unwrap();
+        for (key, charge, wait) in after {
+            now = now.plus(Duration::from_millis(wait));
+            let [old, new] = both([(&store, &rule), (&again, &same)], &step(charge), key, now);
+            prop_assert_eq!(old, new);
+        }
+    }
+
+    /// Whatever a snapshot says, a store goes on.
+    #[test]
+    fn no_count_makes_a_store_panic(
+        algorithm in 0..8usize,
+        words: [u32; 3],
+        index: u64,
+        counts in prop::collection::vec(any::<u32>(), 2..70),
+        entries in prop::collection::vec((any::<u64>(), any::<u32>()), 0..20),
+        asked: u64,
+        kind in 0..3usize,
+        cost in 0..5u64,
+    ) {
+        let mut store = Store::memory(KEYS).keyed(b"secret");
+        let rule = Rule::counting(&store, "r", limiters(5)[algorithm].1);
+        let hash = memory(&store).hasher.hash(rule.id.identity, b"k");
+        let entries = entries.into_iter().map(|(at, units)| (Timestamp::from_nanos(at), units));
+        let count = match kind {
+            0 => Count::Words(words),
+            1 => Count::Slices { index, counts },
+            _ => Count::Log { at: Timestamp::from_nanos(asked), entries: entries.collect() },
+        };
+        let counter = Counter { tag: hash.tag, expires: second(at(50)), slot: rule.id.slot, fill: 9, count };
+        let header = Header { secret: memory(&store).hasher.secret(), taken: at(0), longest: 60 };
+        let mut writer = Writer::new(Vec::new(), &header).unwrap();
+        writer.add(&memory(&store).rules()[0]).unwrap();
+        writer.add(&Record::Counter(counter)).unwrap();
+        let said = store.restore(&writer.end().unwrap()[..], at(0)).unwrap();
+        prop_assert_eq!(said.counters, 1);
+        for (op, secs) in [(Op::Peek, 0), (Op::Admit, 1), (Op::Charge, 2), (Op::Admit, 70)] {
+            let plan = plan([("k", rule.step(op, cost))]);
+            let findings = memory(&store).apply(&plan, at(secs));
+            store.release(&plan, &findings);
+        }
+    }
+}

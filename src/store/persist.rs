@@ -1,0 +1,113 @@
+//! A snapshot of a store in a file: private, and either the old one or the new one whole, whenever
+//! the machine stops.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Seek as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Restored, Store};
+use crate::clock::Timestamp;
+
+pub use super::memory::Damage;
+
+#[cfg(test)]
+mod tests;
+
+/// How much is read and written in one go.
+const PIECE: usize = 256 << 10;
+
+/// Where a store is saved.
+#[derive(Clone, Debug)]
+pub struct SnapshotFile {
+    path: PathBuf,
+    /// Where it is put together, in the same folder. It always has the same name, so that a
+    /// gateway that was killed leaves at most one behind.
+    unfinished: PathBuf,
+}
+
+// === impl SnapshotFile ===
+
+impl SnapshotFile {
+    /// The file at `path`, which need not be there.
+    pub fn new(path: &Path) -> Self {
+        let mut unfinished = OsString::from(path);
+        unfinished.push(".new");
+        Self {
+            path: path.to_owned(),
+            unfinished: unfinished.into(),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says whether the file could be written, which it is only later.
+    pub fn probe(&self) -> io::Result<()> {
+        drop(self.create()?);
+        fs::remove_file(&self.unfinished)
+    }
+
+    /// Takes over what the file has into a store that has counted nothing yet. `None`: there is no
+    /// file. A file that is damaged changes nothing.
+    pub fn load(&self, store: &mut Store, now: Timestamp) -> Result<Option<Restored>, Damage> {
+        let mut file = match self.open() {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Damage::Io(error)),
+        };
+        store.verify(BufReader::with_capacity(PIECE, &file))?;
+        file.rewind()?;
+        store
+            .restore(BufReader::with_capacity(PIECE, &file), now)
+            .map(Some)
+    }
+
+    /// Puts what the store has at `now` in the file's place. If that fails, the file before stays.
+    pub fn save(&self, store: &Store, now: Timestamp) -> io::Result<()> {
+        let saved = self.write(store, now);
+        if saved.is_err() {
+            // What is wrong was said already.
+            let _ = fs::remove_file(&self.unfinished);
+        }
+        saved
+    }
+
+    fn write(&self, store: &Store, now: Timestamp) -> io::Result<()> {
+        let out = BufWriter::with_capacity(PIECE, self.create()?);
+        let file = store.save(out, now)?.into_inner()?;
+        file.sync_all()?;
+        fs::rename(&self.unfinished, &self.path)?;
+        // The name is only safe when the folder is.
+        File::open(self.folder())?.sync_all()
+    }
+
+    /// A new file that nobody else may read, whatever was there.
+    fn create(&self) -> io::Result<File> {
+        match fs::remove_file(&self.unfinished) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(&self.unfinished)
+    }
+
+    fn open(&self) -> io::Result<File> {
+        // Opening a pipe would wait for somebody to write to it.
+        match fs::metadata(&self.path)?.is_file() {
+            true => File::open(&self.path),
+            false => Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+}
