@@ -4,8 +4,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -13,15 +13,18 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::runtime::{Builder, LocalRuntime};
 
+use self::keeper::Keeper;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostics, Source};
 use crate::listen::{self, Deadlines, Drain, DrainTrigger, Gate};
-use crate::observe::{Log, Metrics};
+use crate::observe::Log;
 use crate::pipeline::{self, Core};
 use crate::snapshot::{Lasting, Live, Snapshot};
-use crate::store::{Bounds, Store};
-use crate::tls::{self, Tickets};
-use crate::upstream::{Pool, Registry};
+use crate::tls;
+use crate::upstream::Pool;
+
+mod keeper;
+mod lasting;
 
 /// How often a core looks after its idle origin connections.
 const PRUNE: Duration = Duration::from_secs(5);
@@ -33,6 +36,7 @@ pub struct Gateway {
     addresses: Vec<SocketAddr>,
     drain: DrainTrigger,
     cores: Vec<JoinHandle<()>>,
+    keeper: Option<Keeper>,
 }
 
 /// Why a configuration cannot be used: the text for people.
@@ -59,9 +63,15 @@ impl Gateway {
         let (level, format) = config::log(&file);
         log.configure(level, format);
         let fixed = config::fixed(&file, &source);
-        let lasting = Lasting::new(clock, log, fixed.bounds)?;
+        let mut lasting = Lasting::new(clock, log, fixed.bounds)?;
+        if let Some(secret) = fixed.secret_file.as_deref().and_then(config::secret) {
+            lasting = lasting.with_secret(secret);
+        }
         let loaded = Loaded::compile(&source, &file, &lasting, None, &mut diagnostics);
         let loaded = loaded.ok_or_else(|| refused(&diagnostics))?;
+        if let Some(path) = &fixed.snapshot {
+            keeper::load(&mut lasting, path);
+        }
         tls::warm_up()?;
         let live = Arc::new(Live {
             current: Arc::new(ArcSwap::from_pointee(loaded.snapshot)),
@@ -74,11 +84,16 @@ impl Gateway {
             addresses: Vec::new(),
             drain: DrainTrigger::new(),
             cores: Vec::new(),
+            keeper: None,
         };
         gateway.open(match fixed.workers {
             0 => thread::available_parallelism().map_or(1, usize::from),
             some => some,
         })?;
+        if let Some(path) = &fixed.snapshot {
+            let keeper = Keeper::start(gateway.live.clone(), path);
+            gateway.keeper = Some(keeper.context("cannot start a thread")?);
+        }
         Ok(gateway)
     }
 
@@ -105,6 +120,9 @@ impl Gateway {
             if core.join().is_err() {
                 self.live.lasting.log.error("a core had panicked", &[]);
             }
+        }
+        if let Some(keeper) = self.keeper {
+            keeper.stop();
         }
         self.live.flush();
     }
@@ -231,28 +249,6 @@ impl Loaded {
         let snapshot = config::compile(file, &mut cx)?;
         let warnings = diagnostics.render(source, false);
         Some(Self { snapshot, warnings })
-    }
-}
-
-// === impl Lasting ===
-
-impl Lasting {
-    /// What a gateway begins with.
-    pub fn new(clock: Clock, log: Log, bounds: Bounds) -> anyhow::Result<Self> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret)
-            .map_err(|error| anyhow::anyhow!("the machine has no random numbers: {error}"))?;
-        Ok(Self {
-            clock,
-            store: Store::memory(bounds),
-            held: AtomicUsize::new(0),
-            metrics: Metrics::new(),
-            servers: Registry::default(),
-            tickets: Tickets::new().context("cannot make ticket keys")?,
-            development: OnceLock::new(),
-            secret,
-            log,
-        })
     }
 }
 

@@ -30,7 +30,7 @@ mod suspect;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{Context, compile, fixed, is_secret};
+pub use compile::{Context, compile, fixed, is_secret, secret};
 pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
 pub use read::read;
 pub use source::{Position, Source};

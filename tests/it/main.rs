@@ -20,6 +20,7 @@ mod import;
 mod language;
 mod model;
 mod observe;
+mod persist;
 mod process;
 mod proxy;
 mod reload;

@@ -12,10 +12,12 @@ mod observe;
 mod responses;
 mod routes;
 mod rules;
+mod secret;
 #[cfg(test)]
 mod tests;
 
 pub use key_fields::is_secret;
+pub use secret::secret;
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -65,6 +67,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let listeners = listeners::listeners(&file.listeners, cx);
     let geo = geo::geo(&file.geo, cx);
     let admin_token = admin_token(file, cx);
+    secret::check(&file.server.secret_file, cx);
     let fixed = fixed(file, cx.source);
     observe::must_not_change(file, &fixed, cx);
     if cx.diagnostics.has_errors() {

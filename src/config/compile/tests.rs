@@ -167,16 +167,16 @@ fn only_a_shadow_imitates() {
 fn paths_are_beside_the_file() {
     let server = "[server]\nsecret_file = \"secret\"\nmax_held = 7\n";
     let store = "[store]\nsnapshot = \"/var/counters\"\nmax_log_bytes = \"1MiB\"\n";
-    let snapshot =
-        compile(&format!("{server}{store}"), &lasting()).unwrap_or_else(|e| panic!("{e}"));
-    let fixed = &snapshot.fixed;
+    let source = Source::new("folder/gateway.toml", format!("{server}{store}{BASE}"));
+    let file = config::read(&source, &mut Diagnostics::new()).unwrap();
+    let fixed = config::fixed(&file, &source);
     assert_eq!(
         fixed.secret_file.as_deref(),
         Some(Path::new("folder/secret"))
     );
     assert_eq!(fixed.snapshot.as_deref(), Some(Path::new("/var/counters")));
     assert_eq!(fixed.bounds.max_log_bytes, 1 << 20);
-    assert_eq!(snapshot.max_held, 7);
+    assert_eq!(file.server.max_held.value, 7);
 }
 
 #[test]
