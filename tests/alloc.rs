@@ -10,6 +10,11 @@
 #[allow(dead_code, reason = "shared with the benchmarks")]
 #[path = "../benches/instructions/cases.rs"]
 mod cases;
+#[path = "alloc/flood.rs"]
+mod flood;
+#[allow(dead_code, reason = "shared with the benchmarks")]
+#[path = "../benches/store/load.rs"]
+mod load;
 #[path = "../benches/instructions/rules.rs"]
 mod rules;
 

@@ -1,0 +1,89 @@
+//! Requests for a store.
+
+use std::time::Duration;
+
+use lockgate::clock::Timestamp;
+use lockgate::decision::RuleIndex;
+use lockgate::limit::{Algorithm, Limiter};
+use lockgate::rules::plan::{Ban, Op, Plan, RuleId, Standing, Step};
+use lockgate::store::Store;
+use lockgate::store::memory::Memory;
+
+/// All ways to count, each with the sub-windows that it has.
+pub const ALGORITHMS: &[(&str, Algorithm, u16)] = &[
+    ("sliding_window", Algorithm::SlidingWindow, 1),
+    ("slices_60", Algorithm::SlidingWindow, 60),
+    ("fixed_window", Algorithm::FixedWindow, 1),
+    ("sliding_log", Algorithm::SlidingLog, 1),
+    ("token_bucket", Algorithm::TokenBucket, 1),
+    ("leaky_bucket", Algorithm::LeakyBucket, 1),
+    ("gcra", Algorithm::Gcra, 1),
+    ("concurrency", Algorithm::Concurrency, 1),
+];
+
+/// A rule, and the plan of a request that only this rule counts.
+pub struct Rule {
+    plan: Plan,
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// A rule that throttles at `limit` an hour.
+    pub fn throttle(store: &Store, algorithm: &str, limit: u64) -> Self {
+        let known = ALGORITHMS.iter().find(|(name, ..)| *name == algorithm);
+        let (_, algorithm, slices) = known.unwrap_or_else(|| panic!("what is {algorithm}?"));
+        let mut limiter = Limiter::new(*algorithm, limit, Duration::from_secs(3_600));
+        limiter.slices = *slices;
+        limiter.queue = u32::try_from(limit).unwrap();
+        Self::new(store.register(1, "throttle"), limiter, Ban::Never)
+    }
+
+    /// A rule that bans whatever it sees for a day.
+    pub fn ban(store: &Store) -> Self {
+        let limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::from_secs(60));
+        let ban = Ban::For(Duration::from_secs(86_400));
+        Self::new(store.register(2, "ban"), limiter, ban)
+    }
+
+    /// Counts one request of the key with this number.
+    pub fn ask(&mut self, memory: &Memory, key: u64, now: Timestamp) -> Standing {
+        self.plan.keys.clear();
+        self.plan.keys.extend_from_slice(&key.to_le_bytes());
+        memory.apply(&self.plan, now)[0].standing
+    }
+
+    fn new(id: RuleId, limiter: Limiter, ban: Ban) -> Self {
+        let mut plan = Plan::default();
+        plan.steps.push(Step {
+            rule: RuleIndex(0),
+            id,
+            key: 0..8,
+            limiter,
+            cost: 1,
+            op: Op::Admit,
+            ban,
+            patience: Duration::ZERO,
+            candidate: false,
+            acts: true,
+            ends_pass: true,
+            peek_after_end: false,
+        });
+        Self { plan }
+    }
+}
+
+pub fn memory(store: &Store) -> &Memory {
+    let Store::Memory(memory) = store;
+    memory
+}
+
+/// A time in 2026.
+pub fn now() -> Timestamp {
+    Timestamp::from_secs(1_767_225_600)
+}
+
+/// How many keys are counted.
+pub fn tracked(store: &Store) -> usize {
+    store.keys(now()).iter().map(|(_, count)| count).sum()
+}

@@ -1,0 +1,60 @@
+//! Decisions a second: every thread for itself, over keys that are all counted already.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lockgate::store::{Bounds, Store};
+
+use crate::load::{Rule, memory, now};
+use crate::process::thread_time;
+
+const KEYS: u64 = 1 << 20;
+
+/// What one thread did.
+struct Done {
+    decisions: u64,
+    nanos: u64,
+}
+
+pub fn run(count: usize, seconds: f64) {
+    let store = Store::memory(Bounds::keys(KEYS as usize * 5 / 4));
+    let mut rule = Rule::throttle(&store, "sliding_window", 1_000_000);
+    (0..KEYS).for_each(|key| drop(rule.ask(memory(&store), key, now())));
+    let (start, stop) = (Barrier::new(count + 1), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let work = |seed: usize| work(&store, seed as u64, &start, &stop);
+        let work = &work;
+        let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || work(n))).collect();
+        start.wait();
+        let began = Instant::now();
+        thread::sleep(Duration::from_secs_f64(seconds));
+        stop.store(true, Ordering::Relaxed);
+        let done: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        let decisions: u64 = done.iter().map(|done| done.decisions).sum();
+        println!("decisions {decisions}");
+        println!("wall {}", began.elapsed().as_nanos());
+        println!("cpu {}", done.iter().map(|done| done.nanos).sum::<u64>());
+    });
+}
+
+fn work(store: &Store, seed: u64, start: &Barrier, stop: &AtomicBool) -> Done {
+    let mut rule = Rule::throttle(store, "sliding_window", 1_000_000);
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    start.wait();
+    let began = thread_time();
+    let mut decisions = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..1_000 {
+            // Marsaglia's xorshift.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            rule.ask(memory(store), state % KEYS, now());
+        }
+        decisions += 1_000;
+    }
+    let nanos = thread_time() - began;
+    Done { decisions, nanos }
+}
