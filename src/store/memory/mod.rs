@@ -7,9 +7,9 @@
 //! What is bounded, and what gives way:
 //!
 //! - Keys, by `max_keys` over all shards. A new key takes the place of an expired entry, else of
-//!   the one furthest below its limit, of the two buckets that the key has ([`table`]).
-//! - Logs and sub-windows, by `max_log_bytes` each: past it a key is counted in less ([`long`]).
-//! - Bans and past offences, by a quarter of `max_keys`: offences give way first ([`bans`]).
+//!   the one furthest below its limit, of the two buckets that the key has (`table`).
+//! - Logs and sub-windows, by `max_log_bytes` each: past it a key is counted in less (`long`).
+//! - Bans and past offences, by a quarter of `max_keys`: offences give way first (`bans`).
 
 use std::sync::atomic::Ordering;
 
