@@ -113,6 +113,8 @@ async fn request(
     };
     if sent.settles {
         settle::settle(core, snapshot, &visit, &facts, &sent, decision).await;
+    } else if matches!(decision.verdict, Verdict::Shadow { .. }) {
+        settle::pretend(core, snapshot, &visit, &facts, &sent, decision);
     }
     sent.tell(snapshot, decision);
     Some(visit.end(&facts, decision, sent))

@@ -8,6 +8,22 @@ use crate::decision::Decision;
 use crate::facts::RequestFacts;
 use crate::snapshot::Snapshot;
 
+/// Takes into `decision` what a client would be told of those rules, were the answer the origin's.
+/// Nothing is counted.
+pub fn pretend(
+    core: &Core,
+    snapshot: &Snapshot,
+    visit: &Visit,
+    facts: &RequestFacts<'_>,
+    sent: &Sent,
+    decision: &mut Decision,
+) {
+    let response = sent.facts(visit, core);
+    snapshot
+        .rules
+        .pretend(decision, &facts.with_response(&response));
+}
+
 /// Counts the answer, and takes into `decision` what a client is told of those rules.
 pub async fn settle(
     core: &Core,

@@ -1,6 +1,7 @@
 //! `lockgate explain`, as an operator runs it: what it prints, and that live traffic agrees.
 
 mod agree;
+mod counters;
 mod outcomes;
 
 use serde_json::Value;
@@ -468,15 +469,20 @@ fn the_json_has_the_documented_shape() {
     let rule = &report["rules"][0];
     let fields = [
         "banned_for_ms",
+        "candidate",
         "conditions",
+        "cost",
         "count",
         "counts_at",
+        "drawn_from",
+        "held_ms",
         "key",
         "key_parts",
         "limit",
         "mitigate",
         "name",
         "remaining",
+        "room",
         "value",
         "verdict",
         "why",

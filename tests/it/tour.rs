@@ -58,6 +58,17 @@ fn the_page_about_explain_shows_what_happens() {
     let folder = Folder::new();
     folder.write("gateway.toml", read("gateway.toml"));
     let blocks = blocks_of("docs/explain.md");
+    for block in blocks.iter().filter(|block| block.kind == "toml") {
+        let first = block
+            .text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("# "));
+        folder.write(
+            first.expect("the file's name is its first line"),
+            &block.text,
+        );
+    }
     let consoles = blocks.iter().filter(|block| block.kind == "console");
     let steps: Vec<Step> = consoles.flat_map(steps).collect();
     assert!(steps.len() > 2, "only {} commands", steps.len());

@@ -57,7 +57,10 @@ impl Way<'_> {
         let mut answer = self.answer(&decision);
 
         let to = self.leads(&decision).map(To::of);
-        let response = answer.facts(to.as_ref());
+        if let (Verdict::Shadow { .. }, Some(shown)) = (decision.verdict, answer.shown(None)) {
+            rules.pretend(&mut decision, &facts.with_response(&shown));
+        }
+        let response = answer.shown(to.as_ref()).filter(|_| answer.settles);
         let counted = response
             .as_ref()
             .map(|response| facts.with_response(response));
@@ -188,9 +191,9 @@ impl Answer {
         }
     }
 
-    /// The answer as rules see it; `None`: they do not.
-    fn facts<'a>(&'a self, to: Option<&'a To>) -> Option<ResponseFacts<'a>> {
-        let response = self.response.as_ref().filter(|_| self.settles)?;
+    /// The answer as rules would see it.
+    fn shown<'a>(&'a self, to: Option<&'a To>) -> Option<ResponseFacts<'a>> {
+        let response = self.response.as_ref()?;
         let upstream = match to {
             Some(To::Upstream(name)) => Some(&**name),
             _ => None,

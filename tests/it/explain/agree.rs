@@ -216,3 +216,41 @@ fn on_several_rules_and_keys() {
         },
     );
 }
+
+#[test]
+fn on_every_algorithm_and_cost() {
+    let with = |more: &str| {
+        let period = format!("period   = \"1m\"\n{more}");
+        THROTTLE.replace("period   = \"1m\"", &period)
+    };
+    for more in [
+        "slices = 6",
+        "algorithm = \"fixed_window\"",
+        "algorithm = \"sliding_log\"",
+        "algorithm = \"token_bucket\"\nburst = 2",
+        "algorithm = \"gcra\"\ncost = 2",
+        "algorithm = \"leaky_bucket\"\nqueue = 0",
+        "cost = 'http.response.code'",
+        "escalate = [\"1m\", \"1h\"]",
+        "candidate = { algorithm = \"gcra\", limit = 1 }",
+    ] {
+        agree(&with(more), &get("/search", 5));
+    }
+    let places = "algorithm = \"concurrency\"";
+    agree(
+        &THROTTLE.replace("period   = \"1m\"", places),
+        &get("/search", 5),
+    );
+}
+
+#[test]
+fn on_what_a_shadow_answer_tells() {
+    let shadow = THROTTLE.replace("throttle", "shadow") + "action = \"shadow\"\n";
+    let behind = THROTTLE.replace("limit    = 3", "limit = 50\ncost = 2");
+    agree(&format!("{shadow}{behind}"), &get("/search", 5));
+    let deny = "[[rules]]\nname = \"all\"\nmitigate = 'http.request.uri.path eq \"/search\"'\n\
+                action = \"shadow\"\n";
+    agree(&format!("{deny}{behind}"), &get("/search", 2));
+    let late = behind.replace("period ", "count = 'http.response.code eq 200'\nperiod ");
+    agree(&format!("{shadow}{late}"), &get("/search", 5));
+}

@@ -188,7 +188,7 @@ impl Naive {
         let stand = known.look(&rule, ask, now);
         if known.until(now).is_none() && counts {
             let cost = rule.asked_cost(ask);
-            let charged = known.count(&rule, &stand, now, cost, pretends, rule.stops(ask));
+            let charged = known.count(&rule, &stand, now, cost, pretends);
             if charged && rule.algorithm() == Some(Algorithm::Concurrency) {
                 outcome.places.push((who, key, cost));
             }

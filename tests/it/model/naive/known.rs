@@ -88,13 +88,12 @@ impl Known {
         now: Timestamp,
         cost: u64,
         first: bool,
-        stops: bool,
     ) -> bool {
         let patient = rule.action == Action::Delay && rule.ban == Bans::Never;
         let soon = |wait: Duration| wait <= Duration::from_secs(MAX_DELAY);
         match stand {
             // A refusal costs nothing, unless it bans, or the request waits for its turn.
-            Stand::Act(wait) if stops && rule.ban == Bans::Never => {
+            Stand::Act(wait) if rule.ban == Bans::Never => {
                 let waits = patient && wait.is_some_and(soon);
                 if waits {
                     self.counter.charge(rule, now, cost);
