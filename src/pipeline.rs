@@ -24,18 +24,17 @@ use std::rc::Rc;
 use http::Request;
 use http::request::Parts;
 use hyper::body::{Body as _, Incoming};
-use hyper::upgrade::OnUpgrade;
 use tokio::net::TcpStream;
 
 pub use self::core::Core;
-use self::forward::{Forward, Sent};
+use self::forward::Forward;
 use self::record::{Recorded, Visit};
 use self::tab::Tab;
 use crate::action::Asked;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::Permit;
-use crate::snapshot::{Snapshot, Target};
+use crate::snapshot::Snapshot;
 
 /// accept → ClientHello → handshake → requests, until the connection ends.
 pub async fn connection(
@@ -71,7 +70,7 @@ pub async fn connection(
     core.connection_ended(&ended);
 }
 
-/// head → facts → decide → hold → carry out → settle → observe; `None`: nobody answers.
+/// head → facts → decide → hold → stop or forward → settle → observe; `None`: nobody answers.
 async fn request(
     core: Rc<Core>,
     connection: Rc<Connection>,
@@ -100,17 +99,27 @@ async fn request(
     facts.id = &id;
 
     let mut open = visit.unanswered(&facts);
-    open.decision = decide(&visit, &facts).await;
     let decision = &mut open.decision;
+    decide(&visit, &facts, decision).await;
     if !hold::hold(core, snapshot, visit.began, decision.hold).await {
         hold::cannot_hold(&visit, decision);
     }
-    let body = (incoming, upgrade);
-    let target = route.map(|(_, target)| target);
-    let Some(mut sent) = carry_out(&visit, &facts, &asked, decision, target, body).await else {
-        visit.end_unanswered(&facts, decision);
-        return None;
+    let (target, meter) = (route.map(|(_, target)| target), &visit.tab.meter);
+    let mut sent = match decision.verdict {
+        Verdict::Block { rule, retry_after } => {
+            stop::block(snapshot, &asked, incoming, meter, rule, retry_after).await
+        }
+        Verdict::Shadow { rule } => stop::shadow(snapshot, &asked, incoming, meter, rule).await,
+        Verdict::Close { .. } => {
+            visit.end_unanswered(&facts, decision);
+            return None;
+        }
+        Verdict::Forward | Verdict::Divert { .. } => {
+            let forward = Forward::of(&visit, &facts, &asked, decision);
+            forward.to(target, incoming, upgrade).await
+        }
     };
+
     if sent.settles {
         settle::settle(core, snapshot, &visit, &facts, &sent, decision).await;
     } else if matches!(decision.verdict, Verdict::Shadow { .. }) {
@@ -121,58 +130,19 @@ async fn request(
 }
 
 /// plan → apply → decide: what becomes of a request, and the places that it takes.
-async fn decide(visit: &Visit, facts: &RequestFacts<'_>) -> Decision {
+async fn decide(visit: &Visit, facts: &RequestFacts<'_>, decision: &mut Decision) {
     let (core, snapshot, now) = (&visit.core, &visit.snapshot, visit.now);
     let store = &core.live.lasting.store;
     let plan = snapshot.rules.plan(facts);
     let findings = store.apply(&plan, now).await;
-    let places = places::taken(&core.live, &plan, &findings);
-    let mut decision = snapshot.rules.decide(&plan, &findings, now);
+    let places = places::taken(&core.live, &snapshot.rules, &plan, &findings);
+    *decision = snapshot.rules.decide(&plan, &findings, now);
     // A request that is stopped gives back what it took, before anything else is looked at.
     if let Some(taken) = places.filter(|_| decision.verdict.is_served()) {
         visit.tab.places.keep(taken);
     }
     ban::tell(core, snapshot, &plan, &findings);
-    stop::lengthen(store, snapshot, &plan, &findings, &mut decision, now).await;
-    decision
-}
-
-/// Does what was decided: stops the request, or sends it on; `None`: nobody answers.
-async fn carry_out(
-    visit: &Visit,
-    facts: &RequestFacts<'_>,
-    asked: &Asked<'_>,
-    decision: &Decision,
-    route: Option<&Target>,
-    (incoming, upgrade): (Incoming, Option<OnUpgrade>),
-) -> Option<Sent> {
-    let (snapshot, meter) = (&visit.snapshot, &visit.tab.meter);
-    let target = match decision.verdict {
-        Verdict::Block { rule, retry_after } => {
-            return Some(stop::block(snapshot, asked, incoming, meter, rule, retry_after).await);
-        }
-        Verdict::Shadow { rule } => {
-            return Some(stop::shadow(snapshot, asked, incoming, meter, rule).await);
-        }
-        Verdict::Close { .. } => return None,
-        Verdict::Divert { rule } => snapshot.diverted(rule),
-        Verdict::Forward => route,
-    };
-    // No rule counts the answer to a request that a rule diverts.
-    let settles = decision.verdict == Verdict::Forward;
-    visit.tab.begun.set(settles);
-    let forward = Forward {
-        core: &visit.core,
-        snapshot,
-        facts,
-        asked,
-        began: visit.began,
-        tab: &visit.tab,
-        tags: &decision.tags,
-    };
-    let mut sent = forward.to(target, incoming, upgrade).await;
-    sent.settles &= settles;
-    Some(sent)
+    stop::lengthen(store, snapshot, &plan, &findings, decision, now).await;
 }
 
 /// What hyper leaves open in HTTP/2: how many fields a head has, and whether a body follows.

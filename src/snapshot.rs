@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 
 use crate::action::{Canned, QuotaNames, Reply};
 use crate::clock::Clock;
-use crate::decision::RuleIndex;
+use crate::decision::{RuleIndex, Verdict};
 use crate::expr::{FieldId, Lists, Type};
 use crate::facts::client_ip::ClientIp;
 use crate::geo::Geo;
@@ -177,8 +177,11 @@ pub struct Live {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Who answers what `rule` diverts.
-    pub fn diverted(&self, rule: RuleIndex) -> Option<&Target> {
+    /// Where a request goes that is not stopped: where its route leads, or the rule that diverts it.
+    pub fn leads<'a>(&'a self, verdict: Verdict, route: Option<&'a Target>) -> Option<&'a Target> {
+        let Verdict::Divert { rule } = verdict else {
+            return route;
+        };
         let kit = self.rule_kits.get(usize::from(rule.0))?;
         kit.divert.as_ref()
     }

@@ -247,7 +247,9 @@ where
     let in_flight = watch.request(protocol, !request.body().is_end_stream());
     let handler = handler.clone();
     async move {
-        let answer = handler(request).await.ok_or(Unanswered)?;
+        let Some(answer) = handler(request).await else {
+            return Err(Unanswered);
+        };
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             in_flight.becomes_tunnel();
         }

@@ -14,7 +14,7 @@ use super::tab::Tab;
 use super::{Core, Visit, tunnel};
 use crate::action::{self, Asked, Fault, Redirect};
 use crate::body::Body;
-use crate::decision::{Decision, RuleIndex};
+use crate::decision::{Decision, Verdict};
 use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
 use crate::listen::Drained;
 use crate::observe::{Count, UpstreamMetrics};
@@ -35,8 +35,8 @@ pub struct Forward<'a, 'r> {
     pub began: Instant,
     /// What it has open.
     pub tab: &'a Rc<Tab>,
-    /// The rules that the origin is told of.
-    pub tags: &'a [RuleIndex],
+    /// What was decided about it.
+    pub decision: &'a Decision,
 }
 
 /// An answer, with what the rules and the log want to know about it.
@@ -57,14 +57,36 @@ pub struct Sent {
 
 // === impl Forward ===
 
+impl<'a, 'r> Forward<'a, 'r> {
+    /// A request that is not stopped.
+    pub fn of(
+        visit: &'a Visit,
+        facts: &'a RequestFacts<'r>,
+        asked: &'a Asked<'a>,
+        decision: &'a Decision,
+    ) -> Self {
+        Self {
+            core: &visit.core,
+            snapshot: &visit.snapshot,
+            facts,
+            asked,
+            began: visit.began,
+            tab: &visit.tab,
+            decision,
+        }
+    }
+}
+
 impl Forward<'_, '_> {
-    /// Sends the request where its route leads.
+    /// Sends the request where its route leads, or the rule that diverts it.
     pub async fn to(
         self,
-        target: Option<&Target>,
+        route: Option<&Target>,
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
+        let target = self.snapshot.leads(self.decision.verdict, route);
+        self.tab.begun.set(self.settles());
         if let Some(fault) = fault(self.snapshot, self.facts) {
             return self.fault(fault, incoming).await;
         }
@@ -77,7 +99,7 @@ impl Forward<'_, '_> {
             Some(Target::Reply(reply)) => {
                 let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
                 let mut sent = Sent::own(reply.answer(self.asked)).leaving(rest, self.asked);
-                sent.settles = true;
+                sent.settles = self.settles();
                 sent
             }
             Some(Target::Redirect(template)) => {
@@ -118,7 +140,10 @@ impl Forward<'_, '_> {
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
         let (authority, target) = (self.facts.head.authority(), self.facts.head.uri());
-        let rules = self.tagging();
+        let rules = match self.decision.tags.is_empty() {
+            true => String::new(),
+            false => self.tagging(),
+        };
         let outbound = Outbound {
             method: self.facts.head.method,
             target: &target,
@@ -139,9 +164,14 @@ impl Forward<'_, '_> {
         sent
     }
 
+    /// No rule counts the answer to a request that a rule diverts.
+    fn settles(&self) -> bool {
+        self.decision.verdict == Verdict::Forward
+    }
+
     /// The names of the rules that the origin is told of.
     fn tagging(&self) -> String {
-        let rules = self.tags.iter();
+        let rules = self.decision.tags.iter();
         let mut rules = rules.filter_map(|rule| self.snapshot.rules.get(*rule));
         let first = rules.next().map_or("", |rule| &rule.name);
         rules.fold(first.to_owned(), |names, rule| names + ", " + &rule.name)
@@ -166,7 +196,7 @@ impl Forward<'_, '_> {
             tunnel::spawn(client, origin, self.tab.places.hand_over());
         }
         let mut sent = Sent::own(answer.response);
-        sent.settles = true;
+        sent.settles = self.settles();
         sent
     }
 
@@ -194,7 +224,7 @@ impl Forward<'_, '_> {
         // What is left of the body was not read.
         let mut sent =
             Sent::own(fault.answer(self.asked)).closing(self.facts.head.has_body(), self.asked);
-        sent.settles = true;
+        sent.settles = self.settles();
         sent.error = Some(error.reason());
         sent
     }

@@ -1,11 +1,11 @@
 //! `concurrency` places: taken with the decision, given back once, however the request ends.
-//! A request that takes none pays a look at its findings.
+//! Where no rule counts what is in flight, nothing of this is asked.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::limit::Algorithm;
-use crate::rules::{Findings, Plan};
+use crate::rules::{Findings, Plan, RuleSet};
 use crate::snapshot::Live;
 
 /// The places that a request has taken, if any, until its answer has ended or its client has left.
@@ -20,8 +20,14 @@ pub struct Taken {
 }
 
 /// The places that `plan` took, as `findings` says; `None`, nearly always: none.
-pub fn taken(live: &Arc<Live>, plan: &Plan, findings: &Findings) -> Option<Box<Taken>> {
-    took(plan, findings).then(|| {
+pub fn taken(
+    live: &Arc<Live>,
+    rules: &RuleSet,
+    plan: &Plan,
+    findings: &Findings,
+) -> Option<Box<Taken>> {
+    let took = rules.takes_places() && took(plan, findings);
+    took.then(|| {
         Box::new(Taken {
             live: live.clone(),
             plan: plan.clone(),

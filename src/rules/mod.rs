@@ -29,7 +29,7 @@ pub use self::key::{Key, KeyPart, Missing};
 pub use self::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
 use crate::decision::{Action, RuleIndex};
 use crate::expr::{Need, Phase, Predicate, Scalar};
-use crate::limit::Limiter;
+use crate::limit::{Algorithm, Limiter};
 
 /// A rule, ready to run.
 pub struct Rule {
@@ -117,6 +117,7 @@ pub enum HeaderStyle {
 pub struct RuleSet {
     rules: Vec<Rule>,
     counts_responses: bool,
+    takes_places: bool,
     /// The first rule that answers in the origin's place.
     first_shadow: Option<RuleIndex>,
     /// Which rules a request is asked about; `None`: all.
@@ -171,6 +172,14 @@ impl Rule {
         self.jitter.0 == 0 && self.candidate.is_none()
     }
 
+    /// Whether a request takes a place in flight, of this rule or of its candidate.
+    pub fn takes_place(&self) -> bool {
+        let candidate = self.candidate.as_ref().map(|candidate| candidate.limiter);
+        let limiters = [self.limiter, candidate];
+        let mut limiters = limiters.iter().flatten();
+        limiters.any(|limiter| limiter.algorithm == Algorithm::Concurrency)
+    }
+
     /// Whether a client may learn of this rule from headers.
     pub fn tells(&self) -> bool {
         self.headers != HeaderStyle::None && self.action == Action::Block && !self.dry_run
@@ -207,6 +216,7 @@ impl RuleSet {
         let planning = many.then(|| index(Phase::Request, needs::to_plan));
         Self {
             counts_responses: rules.iter().any(Rule::counts_response),
+            takes_places: rules.iter().any(Rule::takes_place),
             first_shadow: (0..).map(RuleIndex).zip(&rules).find_map(shadows),
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle)),
@@ -234,6 +244,11 @@ impl RuleSet {
     /// Whether any rule wants to see responses.
     pub fn counts_responses(&self) -> bool {
         self.counts_responses
+    }
+
+    /// Whether any rule wants its places back when a request has ended.
+    pub fn takes_places(&self) -> bool {
+        self.takes_places
     }
 
     /// How many rules there are.

@@ -100,12 +100,8 @@ impl Way<'_> {
         }
     }
 
-    /// Where the request goes if it is not stopped.
     fn leads(&self, decision: &Decision) -> Option<&Target> {
-        match decision.verdict {
-            Verdict::Divert { rule } => self.snapshot.diverted(rule),
-            _ => self.target,
-        }
+        self.snapshot.leads(decision.verdict, self.target)
     }
 
     async fn settle(&self, facts: &dyn Facts, decision: &mut Decision) -> (Plan, Findings) {
