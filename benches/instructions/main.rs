@@ -13,12 +13,20 @@
 
 #[allow(dead_code, reason = "shared with other programs")]
 mod cases;
+#[allow(dead_code, reason = "shared with other programs")]
+#[path = "../store/load.rs"]
+mod load;
 mod rules;
+
+use std::hash::Hasher as _;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use lockgate::expr::{Facts, Lists, Predicate};
 use lockgate::fingerprint::{ClientHello, client_hello, ja3, ja4};
+use lockgate::rules::plan::Findings;
 use lockgate::rules::{Plan, RuleSet};
+use lockgate::store::{Bounds, Store};
+use siphasher::sip128::{Hash128, SipHasher13};
 
 use cases::{Asked, Place, leak};
 
@@ -34,6 +42,13 @@ struct Case {
 struct Crowd {
     rules: &'static RuleSet,
     facts: &'static dyn Facts,
+}
+
+/// A store, and the plan of a request that one rule counts.
+#[derive(Clone, Copy)]
+struct Counted {
+    store: &'static Store,
+    plan: &'static Plan,
 }
 
 #[library_benchmark]
@@ -70,6 +85,29 @@ fn plan(crowd: Crowd) -> Plan {
 #[bench::r1000(crowd_answered(1000))]
 fn settle(crowd: Crowd) -> Plan {
     crowd.rules.settle(crowd.facts, None)
+}
+
+// A key that was counted before.
+#[library_benchmark]
+#[bench::sliding_window(counted("sliding_window"))]
+#[bench::slices_60(counted("slices_60"))]
+#[bench::fixed_window(counted("fixed_window"))]
+#[bench::sliding_log(counted("sliding_log"))]
+#[bench::token_bucket(counted("token_bucket"))]
+#[bench::leaky_bucket(counted("leaky_bucket"))]
+#[bench::gcra(counted("gcra"))]
+#[bench::concurrency(counted("concurrency"))]
+#[bench::banned(banned())]
+fn decision(case: Counted) -> Findings {
+    load::memory(case.store).apply(case.plan, load::now())
+}
+
+// What a decision needs for the hash of its key, as the store makes it.
+#[library_benchmark]
+#[bench::key(SipHasher13::new_with_key(&[7; 16]))]
+fn hash(mut hasher: SipHasher13) -> Hash128 {
+    hasher.write_u64(7);
+    hasher.hash(&[1; 8])
 }
 
 // From TLS records to the fingerprint, as for a connection.
@@ -110,8 +148,9 @@ library_benchmark_group!(
     name = evaluation,
     benchmarks = [reference, list, plan, settle]
 );
+library_benchmark_group!(name = store, benchmarks = [decision, hash]);
 library_benchmark_group!(name = fingerprints, benchmarks = [ja4_of, ja3_of]);
-main!(library_benchmark_groups = [evaluation, fingerprints]);
+main!(library_benchmark_groups = [evaluation, store, fingerprints]);
 
 // === impl Case ===
 
@@ -195,6 +234,27 @@ fn crowd_answered(count: usize) -> Crowd {
     let facts = cases::answered(facts, 403);
     assert!(rules.settle(facts, None).steps.is_empty(), "a rule matches");
     Crowd { rules, facts }
+}
+
+/// A thousand keys, one of which comes again.
+fn counted(algorithm: &str) -> Counted {
+    let store = leak(Store::memory(Bounds::keys(2_000)));
+    let mut rule = load::Rule::throttle(store, algorithm, 1_000);
+    for key in (0..1_000).chain([500; 3]) {
+        rule.ask(load::memory(store), key, load::now());
+    }
+    let plan = leak(rule.plan(500).clone());
+    Counted { store, plan }
+}
+
+fn banned() -> Counted {
+    let store = leak(Store::memory(Bounds::keys(2_000)));
+    let mut rule = load::Rule::ban(store);
+    for key in (0..400).chain([300]) {
+        rule.ask(load::memory(store), key, load::now());
+    }
+    let plan = leak(rule.plan(300).clone());
+    Counted { store, plan }
 }
 
 fn hello(name: &str) -> &'static [u8] {

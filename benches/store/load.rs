@@ -46,11 +46,16 @@ impl Rule {
         Self::new(store.register(2, "ban"), limiter, ban)
     }
 
-    /// Counts one request of the key with this number.
-    pub fn ask(&mut self, memory: &Memory, key: u64, now: Timestamp) -> Standing {
+    /// The plan of a request of the key with this number.
+    pub fn plan(&mut self, key: u64) -> &Plan {
         self.plan.keys.clear();
         self.plan.keys.extend_from_slice(&key.to_le_bytes());
-        memory.apply(&self.plan, now)[0].standing
+        &self.plan
+    }
+
+    /// Counts one request of the key with this number.
+    pub fn ask(&mut self, memory: &Memory, key: u64, now: Timestamp) -> Standing {
+        memory.apply(self.plan(key), now)[0].standing
     }
 
     fn new(id: RuleId, limiter: Limiter, ban: Ban) -> Self {

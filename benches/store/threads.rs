@@ -21,11 +21,13 @@ struct Done {
 pub fn run(count: usize, seconds: f64) {
     let store = Store::memory(Bounds::keys(KEYS as usize * 5 / 4));
     let mut rule = Rule::throttle(&store, "sliding_window", 1_000_000);
-    (0..KEYS).for_each(|key| drop(rule.ask(memory(&store), key, now())));
+    for key in 0..KEYS {
+        rule.ask(memory(&store), key, now());
+    }
     let (start, stop) = (Barrier::new(count + 1), AtomicBool::new(false));
+    let work = |seed: usize| work(&store, seed as u64, &start, &stop);
+    let work = &work;
     thread::scope(|scope| {
-        let work = |seed: usize| work(&store, seed as u64, &start, &stop);
-        let work = &work;
         let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || work(n))).collect();
         start.wait();
         let began = Instant::now();
