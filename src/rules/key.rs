@@ -145,7 +145,11 @@ impl KeyPart {
                 }
             }
             [tag::INT] => {
-                let _ = write!(text, "{}", i64::from_le_bytes(take(rest)?));
+                let int = i64::from_le_bytes(take(rest)?).to_string();
+                match self.secret {
+                    true => text.push_str(&hash(int.as_bytes())),
+                    false => text.push_str(&int),
+                }
             }
             [tag::V4] => {
                 let ip = IpAddr::V4(Ipv4Addr::from(take::<4>(rest)?));

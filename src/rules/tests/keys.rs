@@ -71,6 +71,14 @@ fn long_values_are_short_in_a_key_and_still_differ() {
 }
 
 #[test]
+fn a_number_out_of_a_secret_is_hashed() {
+    let number = r#"lookup_json_integer(http.request.cookies["session"], "user")"#;
+    let key = key(&[number, "len(http.request.uri.path)"], Missing::Group);
+    let ask = Ask::get("/a").header("cookie", r#"session={"user":40961}"#);
+    assert_eq!(describe(&key, &bytes(&key, &ask).unwrap()), "#5 2");
+}
+
+#[test]
 fn people_can_read_a_key_and_secrets_are_hashed() {
     let parts = [
         "ip.src",
