@@ -79,6 +79,9 @@ impl Asked<'_> {
         let mut response = Response::new(Body::Empty);
         *response.status_mut() = status;
         let headers = response.headers_mut();
+        // Its length is told, and must be zero (RFC 9110, section 15.3.6).
+        let bare = status == StatusCode::RESET_CONTENT;
+        let body = if bare { String::new() } else { body };
         if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED {
             if !content_type.is_empty() {
                 headers.insert(CONTENT_TYPE, content_type.clone());

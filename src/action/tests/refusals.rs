@@ -146,6 +146,14 @@ fn a_status_without_a_body_has_no_framing() {
 }
 
 #[test]
+fn a_reset_of_content_has_a_length_of_zero() {
+    let canned = canned(StatusCode::RESET_CONTENT, "text/plain", "ignored");
+    let answer = shadow(&Request::get(&[]).asked(), Some(&canned));
+    assert_eq!(header(&answer, "content-length"), Some("0"));
+    assert_eq!(text(answer), "");
+}
+
+#[test]
 fn faults_have_their_status_in_each_form() {
     let faults = [
         (Fault::Malformed, 400, "Bad Request"),
