@@ -12,6 +12,7 @@ mod observe;
 mod responses;
 mod routes;
 mod rules;
+mod saved;
 mod secret;
 #[cfg(test)]
 mod tests;
@@ -68,6 +69,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let geo = geo::geo(&file.geo, cx);
     let admin_token = admin_token(file, cx);
     secret::check(&file.server.secret_file, cx);
+    saved::check(&file.store.snapshot, cx);
     let fixed = fixed(file, cx.source);
     observe::must_not_change(file, &fixed, cx);
     if cx.diagnostics.has_errors() {

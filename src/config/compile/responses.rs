@@ -59,8 +59,11 @@ impl<'a> Responses<'a> {
 }
 
 fn template(body: &Text, cx: &mut Context<'_>) {
-    if let Err(error) = Template::parse(&body.value) {
-        let span = body.inner(cx.source, error.span);
+    let mut from = 0;
+    while let Some(Err(error)) = body.value.get(from..).map(Template::parse) {
+        let at = from + error.span.start..from + error.span.end;
+        from = at.end;
+        let span = body.inner(cx.source, at);
         cx.diagnostics.error(span, error.message).help(
             "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
              `{{rule}}` `{{retry_after}}`",

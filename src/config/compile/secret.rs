@@ -24,7 +24,13 @@ pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut Context<'_>) {
     let (shown, span) = (path.display(), file.span.clone());
     if let Err(message) = read(&path) {
         let wrong = cx.diagnostics.error(span, message);
-        wrong.help(format!("make one: `head -c 32 /dev/urandom > {shown}`"));
+        // Whoever copies the line must not write over a file that is something else.
+        let new = if path.exists() {
+            "secret"
+        } else {
+            &*shown.to_string()
+        };
+        wrong.help(format!("make one: `head -c 32 /dev/urandom > {new}`"));
     } else if is_open(&path) {
         let message = format!("others than its owner may read or write `{shown}`");
         let wrong = cx.diagnostics.warning(span, message);

@@ -194,6 +194,27 @@ fn a_cost_is_an_integer() {
 }
 
 #[test]
+fn a_number_in_quotes_is_no_expression() {
+    let message = "gateway.toml:7:8: error: a cost that is a number stands without quotes";
+    refused("period = \"1m\"\ncost = '5'", message);
+}
+
+#[test]
+fn every_mistake_in_a_body_is_told() {
+    let body = "{{uid}} {{uuid}} {{int 5 1}} {{";
+    let text = format!("[responses.r]\nbody = \"{body}\"");
+    let errors = compile(&text, &lasting()).err().unwrap();
+    for mistake in [
+        ":2:9: error: unknown template value `uid`",
+        ":2:26: error: unknown template value `int 5 1`",
+        ":2:38: error: `{{` without `}}`",
+    ] {
+        assert!(errors.contains(mistake), "{errors}");
+    }
+    assert_eq!(errors.matches("error:").count(), 3, "{errors}");
+}
+
+#[test]
 fn a_place_is_taken_when_the_request_comes() {
     let count = "count = 'http.response.code eq 401'";
     let header = "cost = { response_header = \"x-cost\" }";
@@ -211,7 +232,7 @@ fn a_place_is_taken_when_the_request_comes() {
     let tried = "period = \"1m\"\ncandidate = { algorithm = \"concurrency\" }";
     refused(
         &format!("{tried}\n{count}"),
-        "`concurrency` takes a place when the request comes: `count` cannot read",
+        "a candidate `concurrency` takes a place when the request comes: `count` cannot read",
     );
 }
 

@@ -4,6 +4,7 @@
 //! a rule does. A warning is given only where it is sure; a rule that is not enabled gets none.
 
 mod actions;
+mod answers;
 mod keys;
 mod limits;
 mod logic;
@@ -78,6 +79,7 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
         actions::warn(case, compiled.file, &mut warnings);
     }
     actions::warn_of_held(&cases, compiled.file, &mut warnings);
+    answers::warn(&cases, compiled.file, &mut warnings);
     unused::warn(compiled.file, &mut warnings);
     traffic::warn(compiled.file, &mut warnings);
 }

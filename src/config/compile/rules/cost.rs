@@ -5,7 +5,7 @@ use crate::config::compile::Context;
 use crate::config::file::{self, Rule};
 use crate::config::{Text, limiter};
 use crate::expr::{self, Scalar, Type};
-use crate::limit::Algorithm;
+use crate::limit::{Algorithm, Limiter};
 use crate::rules::{Cost, Scope};
 
 // === impl Shared ===
@@ -24,6 +24,14 @@ impl Shared<'_> {
     }
 
     fn computed(&self, text: &Text, cx: &mut Context<'_>) -> Option<Scalar> {
+        if text.value.trim().parse::<u32>().is_ok() {
+            let message = "a cost that is a number stands without quotes";
+            let number = format!("write `cost = {}`", text.value.trim());
+            cx.diagnostics
+                .error(text.span.clone(), message)
+                .help(number);
+            return None;
+        }
         let scalar = expr::scalar(&text.value, &self.env(true))
             .map_err(|errors| report(text, errors, cx))
             .ok()?;
@@ -52,11 +60,12 @@ impl Shared<'_> {
         cost: &Cost,
         cx: &mut Context<'_>,
     ) {
-        let limiters = [limiter::of(written), limiter::of_candidate(written)];
-        let mut algorithms = limiters.iter().flatten().map(|limiter| limiter.algorithm);
-        let name = match algorithms.find_map(takes_a_place) {
-            Some(name) => name,
-            None => return,
+        let of = |limiter: Option<Limiter>| limiter.and_then(|l| takes_a_place(l.algorithm));
+        let own = of(limiter::of(written)).map(|name| format!("`{name}`"));
+        let tried =
+            || of(limiter::of_candidate(written)).map(|name| format!("a candidate `{name}`"));
+        let Some(name) = own.or_else(tried) else {
+            return;
         };
         let counts_late = match scope {
             Scope::Separate { count, .. } => count.reads_response(),
@@ -74,7 +83,7 @@ impl Shared<'_> {
             cx.diagnostics
                 .error(
                     span,
-                    format!("`{name}` takes a place when the request comes: `{key}` cannot read the response"),
+                    format!("{name} takes a place when the request comes: `{key}` cannot read the response"),
                 )
                 .help("use what is known of the request, or another algorithm");
         }

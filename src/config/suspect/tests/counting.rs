@@ -153,3 +153,47 @@ fn an_imitation_of_nothing() {
     none(&format!("{shadow}imitate = true\n{origin}"));
     none(&format!("{shadow}{route}"));
 }
+
+#[test]
+fn a_shadow_answer_that_tells() {
+    let shadow = |lines: &str| {
+        let action = "action = \"shadow\"\nresponse = \"ok\"";
+        by_address(&format!("{action}\n[responses.ok]\n{lines}"))
+    };
+    let header = |name: &str| shadow(&format!("headers = {{ \"{name}\" = \"1\" }}"));
+    let tells =
+        |what: &str| format!("{what} tells that there is a limit, in the answer of a shadow ban");
+    only(&shadow("status = 429"), &tells("the status 429"));
+    only(&header("Retry-After"), &tells("`retry-after`"));
+    only(&header("RateLimit-Policy"), &tells("`ratelimit-policy`"));
+    only(&header("X-RateLimit-Limit"), &tells("`x-ratelimit-limit`"));
+    none(&header("x-request-id"));
+    none(&header("x-ratelimit-limit").replace("shadow", "block"));
+}
+
+#[test]
+fn a_body_that_is_never_sent() {
+    let file = |status: u16, body: &str| {
+        let response = format!("[responses.ok]\nstatus = {status}\nbody = \"{body}\"");
+        by_address(&format!("response = \"ok\"\n{response}"))
+    };
+    for status in [204, 205, 304] {
+        let message = format!("an answer with the status {status} has no body");
+        only(&file(status, "x"), &message);
+        none(&file(status, ""));
+    }
+    none(&file(200, "x"));
+}
+
+#[test]
+fn counters_that_cannot_be_saved() {
+    let file = |path: &str| format!("[store]\nsnapshot = \"{path}\"\n{PLAIN}");
+    only(
+        &file("/dev/null/a/counters"),
+        "counters cannot be saved here: there is no folder `/dev/null/a`",
+    );
+    only(&file("/"), "counters cannot be saved here: `/` is a folder");
+    none(&file("/dev/counters"));
+    none(&file("counters"));
+    none(PLAIN);
+}
