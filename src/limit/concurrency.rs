@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::tally::Tally;
-use super::{Limiter, Reading, State};
+use super::{Limiter, MAX_LIMIT, Reading, State};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -19,15 +19,18 @@ mod tests;
 /// After how long one that found no place may ask again.
 const HINT: Duration = Duration::from_secs(1);
 
+/// The most that one request takes: more than any limit. So the count, which has 64 bits, reaches
+/// no end at which giving back would give back what others took.
+const MOST: u64 = MAX_LIMIT + 1;
+
 /// How many are in flight.
 #[derive(Clone, Copy)]
-pub(super) struct InFlight(u32);
+pub(super) struct InFlight(u64);
 
 /// Gives back what `cost` took.
 pub(super) fn release(state: &mut State, cost: u64) {
     let InFlight(taken) = InFlight::of(state);
-    let cost = u32::try_from(cost).unwrap_or(u32::MAX);
-    *state = InFlight(taken.saturating_sub(cost)).state();
+    *state = InFlight(taken.saturating_sub(cost.min(MOST))).state();
 }
 
 // === impl InFlight ===
@@ -38,16 +41,15 @@ impl Tally for InFlight {
     }
 
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
-        u64::from(self.0).saturating_add(cost) <= limiter.capped()
+        self.0.saturating_add(cost) <= limiter.capped()
     }
 
     fn add(&mut self, cost: u64) {
-        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
-        self.0 = self.0.saturating_add(cost);
+        self.0 = self.0.saturating_add(cost.min(MOST));
     }
 
     fn state(&self) -> State {
-        [self.0, 0, 0]
+        [self.0 as u32, (self.0 >> 32) as u32, 0]
     }
 
     fn rebased(&self) -> bool {
@@ -58,7 +60,7 @@ impl Tally for InFlight {
         let idle = self.0 == 0;
         Reading {
             fits,
-            remaining: limiter.capped().saturating_sub(u64::from(self.0)),
+            remaining: limiter.capped().saturating_sub(self.0),
             reset_after: if idle { Duration::ZERO } else { Duration::MAX },
             retry_after: if fits {
                 Some(Duration::ZERO)
@@ -72,7 +74,7 @@ impl Tally for InFlight {
 
 impl InFlight {
     fn of(state: &State) -> Self {
-        let [taken, ..] = *state;
-        Self(taken)
+        let [low, high, _] = *state;
+        Self(u64::from(high) << 32 | u64::from(low))
     }
 }

@@ -43,3 +43,23 @@ fn more_than_was_taken_cannot_be_given_back() {
     assert_eq!(state, State::default());
     assert_eq!(limiter.peek(&state, at(START), 4).retry_after, None);
 }
+
+#[test]
+fn a_huge_cost_gives_back_no_place_of_others() {
+    let limiter = limiter(3);
+    for cost in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
+        let mut state = State::default();
+        for _ in 0..3 {
+            assert!(limiter.admit(&mut state, at(START), 1).fits);
+        }
+        limiter.charge(&mut state, at(START), cost);
+        limiter.charge(&mut state, at(START), cost);
+        limiter.release(&mut state, cost);
+        assert!(!limiter.admit(&mut state, at(START), 1).fits, "{cost}");
+        limiter.release(&mut state, cost);
+        let full = limiter.peek(&state, at(START), 1);
+        assert_eq!((full.fits, full.remaining), (false, 0), "{cost}");
+        (0..3).for_each(|_| limiter.release(&mut state, 1));
+        assert_eq!(state, State::default(), "{cost}");
+    }
+}
