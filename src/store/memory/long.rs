@@ -142,6 +142,12 @@ impl Budgets {
         self.logs.max()
     }
 
+    /// How many bytes are taken for logs, and for sub-windows.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> [usize; 2] {
+        [self.logs.taken(), self.slices.taken()]
+    }
+
     /// The one that `long` is paid from.
     pub(super) fn paying(&self, long: &Long) -> &Room {
         match long {

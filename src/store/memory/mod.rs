@@ -56,6 +56,8 @@ mod steered;
 mod tests;
 #[cfg(test)]
 mod threads;
+#[cfg(test)]
+mod wear;
 
 pub use self::saved::Damage;
 
