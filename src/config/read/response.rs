@@ -86,6 +86,7 @@ fn allowed(name: header::HeaderName) -> Result<header::HeaderName, Wrong> {
     let own = [
         header::CONNECTION,
         header::CONTENT_LENGTH,
+        header::DATE,
         header::TRANSFER_ENCODING,
         header::TRAILER,
         header::UPGRADE,
