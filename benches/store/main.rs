@@ -13,6 +13,7 @@ mod flood;
 mod load;
 mod memory;
 mod process;
+mod restart;
 mod threads;
 
 fn main() {
@@ -25,6 +26,7 @@ fn main() {
             threads::run(count.parse().unwrap(), seconds.parse().unwrap());
         }
         ["flood", keys, ..] => flood::run(keys.parse().unwrap()),
-        _ => println!("memory ALGORITHM KEYS | threads COUNT SECONDS | flood KEYS"),
+        ["restart", keys, ..] => restart::run(keys.parse().unwrap()),
+        _ => println!("memory ALGORITHM KEYS | threads COUNT SECONDS | flood KEYS | restart KEYS"),
     }
 }

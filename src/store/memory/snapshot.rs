@@ -45,7 +45,8 @@ impl Memory {
         let rules = self.rules();
         rules.iter().try_for_each(|rule| writer.add(rule))?;
         for shard in &self.shards {
-            let copy = shard.held.lock().copy(now);
+            let mut copy = shard.held.lock().copy(now);
+            copy.sort_unstable_by_key(Record::order);
             copy.iter().try_for_each(|record| writer.add(record))?;
         }
         writer.end()

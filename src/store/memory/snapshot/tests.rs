@@ -184,6 +184,19 @@ fn a_smaller_store_keeps_its_bounds() {
 }
 
 #[test]
+fn a_full_store_loses_next_to_nothing() {
+    let bounds = Bounds::keys(20_000);
+    let store = Store::memory(bounds);
+    let rule = Rule::throttle(&store, "r", 9);
+    for key in 0..20_000 {
+        ask(&store, &rule, Op::Admit, &key.to_string(), 0);
+    }
+    let saved_keys = tracked(&store, 0);
+    let (_, said) = restored(&saved(&store, 0), bounds, &["r"], 0);
+    assert!(saved_keys - said.counters <= 20, "{}", said.counters);
+}
+
+#[test]
 fn a_larger_store_has_everything() {
     let store = Store::memory(KEYS);
     let (count, ban) = (
