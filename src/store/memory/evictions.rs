@@ -251,3 +251,42 @@ fn a_repetition_needs_no_room_of_its_own() {
     assert_eq!(store.evictions().bans, 0);
     assert_eq!(store.bans(at(20)).len(), 4);
 }
+
+#[test]
+fn what_is_only_tried_lifts_no_ban_and_forgets_no_offence() {
+    // Room for one ban.
+    let store = Store::memory(Bounds::keys(4));
+    let (real, again) = (Rule::ban(&store, "real", 0, 100), escalating(&store));
+    let tried = |key, secs| {
+        let step = Rule::ban(&store, "tried", 0, 1_000).step(Op::Admit, 1);
+        let step = Step {
+            candidate: true,
+            ends_pass: false,
+            ..step
+        };
+        memory(&store).apply(&plan([(key, step)]), at(secs))[0].standing
+    };
+    assert_eq!(ask(&store, &real, Op::Admit, "a", 0), banned(100, true));
+    assert_eq!(tried("b", 1), Standing::Over);
+    assert_eq!(ask(&store, &real, Op::Pass, "a", 2), banned(100, false));
+    assert_eq!(ask(&store, &again, Op::Admit, "c", 100), banned(110, true));
+    assert_eq!(tried("b", 120), Standing::Over);
+    assert_eq!(
+        ask(&store, &again, Op::Admit, "c", 120),
+        banned(1_120, true)
+    );
+    assert_eq!(store.evictions(), Evictions::default());
+}
+
+#[test]
+fn a_ban_that_has_ended_makes_room_for_what_is_only_tried() {
+    let store = Store::memory(Bounds::keys(4));
+    let real = Rule::ban(&store, "real", 0, 100);
+    let step = Step {
+        candidate: true,
+        ..Rule::ban(&store, "tried", 0, 1_000).step(Op::Admit, 1)
+    };
+    ask(&store, &real, Op::Admit, "a", 0);
+    let found = memory(&store).apply(&plan([("b", step)]), at(100));
+    assert_eq!(found[0].standing, banned(1_100, true));
+}

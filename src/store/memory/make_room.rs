@@ -17,7 +17,9 @@ impl Memory {
         self.drop_ended(now) || self.forget_offence() || self.lift_ban(now, key)
     }
 
-    fn drop_ended(&self, now: Timestamp) -> bool {
+    /// Drops the bans of a shard that have ended and leaves a place taken, for the caller; says
+    /// whether there were any.
+    pub(super) fn drop_ended(&self, now: Timestamp) -> bool {
         let ended = |shard: &&Shard| shard.first_live.load(Ordering::Relaxed) <= now.as_nanos();
         self.shards.iter().filter(ended).any(|shard| {
             let mut held = shard.held.lock();

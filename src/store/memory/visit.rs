@@ -65,7 +65,7 @@ impl Visit<'_> {
     #[cold]
     fn run_with_room(&self) -> Finding {
         loop {
-            let mut reserved = self.memory.free_ban(self.now, Some(self.hash));
+            let mut reserved = self.make_room();
             if !reserved {
                 // All places are in the hands of other threads, for a moment.
                 yield_now();
@@ -74,9 +74,20 @@ impl Visit<'_> {
             if reserved {
                 self.memory.ban_room.give(1);
             }
-            if let Some(found) = found {
-                return found;
+            match found {
+                Some(found) => return found,
+                None if self.step.candidate => return self.found(Standing::Over),
+                None => {}
             }
+        }
+    }
+
+    /// What is only tried lifts no ban and forgets no offence: with no room, it would act, and is
+    /// not remembered.
+    fn make_room(&self) -> bool {
+        match self.step.candidate {
+            true => self.memory.drop_ended(self.now),
+            false => self.memory.free_ban(self.now, Some(self.hash)),
         }
     }
 
