@@ -51,16 +51,15 @@ impl<F: Future + 'static> Drop for Outlive<F> {
         let Some(request) = self.request.take() else {
             return;
         };
-        // Whoever leaves takes no place, though the origin may still be at work for it.
-        self.tab.places.free();
-        if !self.tab.begun.get() {
-            return;
-        }
-        if let Some(place) = Place::take(&self.core) {
-            tokio::task::spawn_local(async move {
+        let begun = self.tab.begun.get();
+        match begun.then(|| Place::take(&self.core)).flatten() {
+            // The origin is still at work for it: its `concurrency` places stay taken, or a client
+            // that never waits would have as many requests at work as it likes.
+            Some(place) => drop(tokio::task::spawn_local(async move {
                 drop(request.await);
                 drop(place);
-            });
+            })),
+            None => self.tab.places.free(),
         }
     }
 }

@@ -109,8 +109,8 @@ fn an_answer_that_has_ended_frees_its_place() {
 
 #[test]
 fn a_client_that_leaves_frees_its_place() {
-    for more in ["", COUNTING] {
-        for answer in [BEGUN, b""] {
+    for (more, answers) in [("", &[BEGUN, b""][..]), (COUNTING, &[BEGUN])] {
+        for answer in answers {
             let (origin, _go) = holding(answer);
             let config = beginning("off").replace("{origin}", &origin.address.to_string());
             let gateway = Running::on(&format!("{config}{PLACE}{more}"));
@@ -134,6 +134,23 @@ fn a_client_that_leaves_frees_its_place() {
             wait_until_free(&gateway);
         }
     }
+}
+
+#[test]
+fn a_place_stays_taken_while_the_origin_is_at_work_for_nobody() {
+    let (origin, go) = holding(b"");
+    let config = beginning("off").replace("{origin}", &origin.address.to_string());
+    let gateway = Running::on(&format!("{config}{PLACE}{COUNTING}"));
+    let mut wire = gateway.client().connect();
+    wire.send(head("GET", "/held", "1.1", 0).as_bytes());
+    wait_until("the origin is asked", || in_flight(&gateway) == 1);
+    drop(wire);
+    for _ in 0..20 {
+        is_taken(&gateway);
+    }
+    // The origin breaks off.
+    drop(go);
+    wait_until_free(&gateway);
 }
 
 fn in_flight(gateway: &Running) -> u64 {
