@@ -26,7 +26,7 @@ pub(super) fn small_step_back(
     let after = subject.peek(past, 1);
     prop_assert!(after.remaining <= before.remaining);
     prop_assert!(before.fits || !after.fits);
-    let wait = after.retry_after.map_or(0, |wait| wait.as_nanos() as u64);
+    let wait = after.retry_after().map_or(0, |wait| wait.as_nanos() as u64);
     if wait > 0 && wait < LAST {
         prop_assert!(subject.peek(past + wait, 1).fits);
         prop_assert!(!subject.peek(past + wait - 1, 1).fits);
@@ -56,8 +56,8 @@ pub(super) fn large_step_back(
     let after = subject.peek(past, 1);
     prop_assert!(after.remaining <= subject.peek(now + grain, 1).remaining);
     let slack = limiter.period;
-    prop_assert!(after.reset_after <= before.reset_after.saturating_add(slack));
-    let (Some(wait), Some(wait_before)) = (after.retry_after, before.retry_after) else {
+    prop_assert!(after.reset_after() <= before.reset_after().saturating_add(slack));
+    let (Some(wait), Some(wait_before)) = (after.retry_after(), before.retry_after()) else {
         return Ok(());
     };
     prop_assert!(wait <= wait_before.saturating_add(slack));
@@ -83,7 +83,7 @@ pub(super) fn jump_forward(
     share: u64,
 ) -> TestCaseResult {
     let (mut subject, now) = Subject::after(limiter, operation, requests);
-    let reset = subject.peek(now, 1).reset_after.as_nanos() as u64;
+    let reset = subject.peek(now, 1).reset_after().as_nanos() as u64;
     let end = now.saturating_add(reset);
     if end >= LAST {
         return Ok(());

@@ -1,12 +1,11 @@
 //! `concurrency`: how many are in flight. What is admitted or charged takes a place, until it is
 //! given back with [`Limiter::release`]; time frees nothing.
 //!
-//! So [`Reading::reset_after`] is `Duration::MAX` while anything is in flight, which keeps the
+//! So [`Reading::reset_after`] has no end while anything is in flight, which keeps the
 //! store from dropping the count, and is nothing to show to a client. When a place will be free
 //! is unknown; [`Reading::retry_after`] is a hint.
 
-use std::time::Duration;
-
+use super::reading::until;
 use super::tally::Tally;
 use super::{Limiter, MAX_LIMIT, Reading, State};
 use crate::clock::Timestamp;
@@ -16,8 +15,8 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// After how long one that found no place may ask again.
-const HINT: Duration = Duration::from_secs(1);
+/// After how many nanoseconds one that found no place may ask again.
+const HINT: u64 = 1_000_000_000;
 
 /// The most that one request takes: more than any limit. So the count, which has 64 bits, reaches
 /// no end at which giving back would give back what others took.
@@ -25,7 +24,7 @@ const MOST: u64 = MAX_LIMIT + 1;
 
 /// How many are in flight.
 #[derive(Clone, Copy)]
-pub(super) struct InFlight(u64);
+pub(crate) struct InFlight(u64);
 
 /// Gives back what `cost` took.
 pub(super) fn release(state: &mut State, cost: u64) {
@@ -36,6 +35,12 @@ pub(super) fn release(state: &mut State, cost: u64) {
 // === impl InFlight ===
 
 impl Tally for InFlight {
+    #[inline]
+    fn capacity(limiter: &Limiter) -> u64 {
+        limiter.capped()
+    }
+
+    #[inline(always)]
     fn at(_: &Limiter, state: &State, _: Timestamp) -> Self {
         Self::of(state)
     }
@@ -61,13 +66,11 @@ impl Tally for InFlight {
         Reading {
             fits,
             remaining: limiter.capped().saturating_sub(self.0),
-            reset_after: if idle { Duration::ZERO } else { Duration::MAX },
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                (cost <= limiter.capped()).then_some(HINT)
+            reset: if idle { 0 } else { u64::MAX },
+            delay: match fits {
+                true => 0,
+                false => until((cost <= limiter.capped()).then_some(HINT)),
             },
-            wait: Duration::ZERO,
         }
     }
 }

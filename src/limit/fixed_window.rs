@@ -5,8 +5,7 @@
 //!
 //! The words: the window's number, low half; the count; the number's high half.
 
-use std::time::Duration;
-
+use super::reading::until;
 use super::tally::Tally;
 use super::{Limiter, Reading, State, until_begins};
 use crate::clock::Timestamp;
@@ -18,7 +17,7 @@ mod tests;
 
 /// The counter as it stands at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// The window's number since the epoch.
     index: u64,
     count: u32,
@@ -31,6 +30,11 @@ pub(super) struct Window {
 
 impl Tally for Window {
     #[inline]
+    fn capacity(limiter: &Limiter) -> u64 {
+        limiter.capped()
+    }
+
+    #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.nanos();
         let elapsed = now.as_nanos() % period;
@@ -74,17 +78,14 @@ impl Tally for Window {
     }
 
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
-        let rest = Duration::from_nanos(self.rest);
         Reading {
             fits,
             remaining: limiter.capped().saturating_sub(u64::from(self.count)),
-            reset_after: if self.count > 0 { rest } else { Duration::ZERO },
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                (cost <= limiter.capped()).then_some(rest)
+            reset: if self.count > 0 { self.rest } else { 0 },
+            delay: match fits {
+                true => 0,
+                false => until((cost <= limiter.capped()).then_some(self.rest)),
             },
-            wait: Duration::ZERO,
         }
     }
 }

@@ -4,9 +4,8 @@
 //! its turn until the level that it found has drained away; it is refused where the queue has no
 //! room for it, or where it would wait longer than `max_wait`.
 
-use std::time::Duration;
-
 use super::level::Level;
+use super::reading::until;
 use super::tally::Tally;
 use super::{Limiter, Reading, State, nanos};
 use crate::clock::Timestamp;
@@ -21,7 +20,7 @@ const LONGEST: u64 = u64::MAX / 2;
 
 /// The queue as it stands at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     level: Level,
     /// Those who wait, and the one that passes.
     size: u64,
@@ -35,6 +34,11 @@ pub(super) struct Queue {
 
 impl Tally for Queue {
     #[inline]
+    fn capacity(limiter: &Limiter) -> u64 {
+        limiter.places()
+    }
+
+    #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let level = Level::at(limiter, state, now);
         Queue {
@@ -70,13 +74,11 @@ impl Tally for Queue {
         Reading {
             fits,
             remaining: self.remaining(),
-            reset_after: Duration::from_nanos(reset),
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                self.retry_after(cost)
+            reset,
+            delay: match fits {
+                true => self.wait,
+                false => until(self.retry_after(cost)),
             },
-            wait: Duration::from_nanos(if fits { self.wait } else { 0 }),
         }
     }
 }
@@ -94,13 +96,13 @@ impl Queue {
 
     /// The least wait after which there is a place that is reached soon enough.
     #[inline]
-    fn retry_after(&self, cost: u64) -> Option<Duration> {
+    fn retry_after(&self, cost: u64) -> Option<u64> {
         let room = self.size.checked_sub(cost)?;
         let place = self.level.falls_to(room)?;
         let turn = match self.level.drains_to(0)?.saturating_sub(self.longest) {
             0 => 0,
             late => late.saturating_add(self.level.ahead()),
         };
-        Some(Duration::from_nanos(place.max(turn)))
+        Some(place.max(turn))
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Level {
 impl Level {
     /// The level at `now`. When the clock went back behind `at`, that moment is taken instead;
     /// when it was set back, all drains from `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let now = now.as_nanos().min(LAST);
         let level = Self::kept(limiter, state);

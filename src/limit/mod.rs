@@ -14,17 +14,20 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-mod concurrency;
-mod fixed_window;
-mod gcra;
-mod leaky_bucket;
+pub(crate) mod concurrency;
+pub(crate) mod fixed_window;
+pub(crate) mod gcra;
+pub(crate) mod leaky_bucket;
 mod level;
 mod ratio;
+mod reading;
 pub mod slices;
 pub mod sliding_log;
 pub mod sliding_window;
-mod tally;
-mod token_bucket;
+pub(crate) mod tally;
+pub(crate) mod token_bucket;
+
+pub use reading::Reading;
 
 #[cfg(test)]
 mod clocks;
@@ -99,48 +102,39 @@ pub struct Limiter {
     pub max_wait: Duration,
 }
 
-/// What an operation found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// `admit`, `peek`: the cost fits (`admit` has charged it). `charge`: the count is not past
-    /// the limit after it.
-    pub fits: bool,
-    /// Whole units left.
-    pub remaining: u64,
-    /// Until nothing is counted any more, if nothing more comes. `concurrency`: `Duration::MAX`
-    /// while anything is in flight; for the store, not for a client.
-    pub reset_after: Duration,
-    /// Until this cost would fit, if nothing more comes; zero if it fits now, `None` if it never
-    /// can. Exact, but for `concurrency`, where it is a hint.
-    pub retry_after: Option<Duration>,
-    /// `leaky_bucket`: how long what fits must wait for its turn; zero for what does not.
-    pub wait: Duration,
-}
-
-/// Calls one of the operations of [`tally`] for the limiter's algorithm. Those that keep more
-/// than a [`State`] count as `sliding_window` where there is no room for more.
+/// `$body`, with `$tally` standing for what an algorithm makes of a [`State`]. Those that keep more
+/// than that count as `sliding_window` where there is no room for more.
 macro_rules! by_algorithm {
-    ($limiter:expr, $operation:ident($($argument:expr),*)) => {
-        match $limiter.algorithm {
-            Algorithm::SlidingWindow | Algorithm::SlidingLog => {
-                tally::$operation::<sliding_window::Window>($limiter, $($argument),*)
+    ($algorithm:expr, $tally:ident => $body:expr) => {
+        match $algorithm {
+            $crate::limit::Algorithm::SlidingWindow | $crate::limit::Algorithm::SlidingLog => {
+                type $tally = $crate::limit::sliding_window::Window;
+                $body
             }
-            Algorithm::FixedWindow => {
-                tally::$operation::<fixed_window::Window>($limiter, $($argument),*)
+            $crate::limit::Algorithm::FixedWindow => {
+                type $tally = $crate::limit::fixed_window::Window;
+                $body
             }
-            Algorithm::TokenBucket => {
-                tally::$operation::<token_bucket::Bucket>($limiter, $($argument),*)
+            $crate::limit::Algorithm::TokenBucket => {
+                type $tally = $crate::limit::token_bucket::Bucket;
+                $body
             }
-            Algorithm::LeakyBucket => {
-                tally::$operation::<leaky_bucket::Queue>($limiter, $($argument),*)
+            $crate::limit::Algorithm::LeakyBucket => {
+                type $tally = $crate::limit::leaky_bucket::Queue;
+                $body
             }
-            Algorithm::Gcra => tally::$operation::<gcra::Cells>($limiter, $($argument),*),
-            Algorithm::Concurrency => {
-                tally::$operation::<concurrency::InFlight>($limiter, $($argument),*)
+            $crate::limit::Algorithm::Gcra => {
+                type $tally = $crate::limit::gcra::Cells;
+                $body
+            }
+            $crate::limit::Algorithm::Concurrency => {
+                type $tally = $crate::limit::concurrency::InFlight;
+                $body
             }
         }
     };
 }
+pub(crate) use by_algorithm;
 
 // === impl Limiter ===
 
@@ -179,25 +173,28 @@ impl Limiter {
 
     /// Charges `cost` if it fits. What does not fit changes nothing, unless the clock was set
     /// back: then the state is moved all the same, and should be kept.
+    #[inline(never)]
     pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        by_algorithm!(self, admit(state, now, cost))
+        by_algorithm!(self.algorithm, T => tally::admit::<T>(self, state, now, cost))
     }
 
     /// Charges `cost`, past the limit too.
+    #[inline(never)]
     pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        by_algorithm!(self, charge(state, now, cost))
+        by_algorithm!(self.algorithm, T => tally::charge::<T>(self, state, now, cost))
     }
 
     /// Says what [`Limiter::admit`] would say, and takes nothing.
+    #[inline(never)]
     pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> Reading {
-        by_algorithm!(self, peek(state, now, cost))
+        by_algorithm!(self.algorithm, T => tally::peek::<T>(self, state, now, cost))
     }
 
     /// Moves `state` to `now` if the clock was set back, and says whether it was. To be called
     /// when a [`Limiter::peek`] finds no room: a key that is only looked at would stay full until
     /// the clock shows its old time again.
     pub fn rebase(&self, state: &mut State, now: Timestamp) -> bool {
-        by_algorithm!(self, rebase(state, now))
+        by_algorithm!(self.algorithm, T => tally::rebase::<T>(self, state, now))
     }
 
     /// `concurrency`: gives back the places that `cost` took. Nothing for the others.
@@ -209,7 +206,7 @@ impl Limiter {
 
     /// From when on `state` means nothing and can be dropped, if nothing more comes.
     pub fn expires(&self, state: &State, now: Timestamp) -> Timestamp {
-        now.plus(self.peek(state, now, 0).reset_after)
+        now.plus(self.peek(state, now, 0).reset_after())
     }
 
     /// How near the limit `state` is: 0 is empty, 255 is at the limit or past it. `concurrency`
@@ -221,13 +218,10 @@ impl Limiter {
     /// [`Limiter::fill`], from what a reading said was left.
     pub fn level(&self, remaining: u64) -> u8 {
         let capacity = self.capacity();
-        let used = capacity.saturating_sub(remaining);
-        if self.algorithm == Algorithm::Concurrency && used > 0 {
+        if self.algorithm == Algorithm::Concurrency && remaining < capacity {
             return u8::MAX;
         }
-        (used * 255)
-            .checked_div(capacity)
-            .map_or(u8::MAX, |level| u8::try_from(level).unwrap_or(u8::MAX))
+        level(capacity, remaining)
     }
 
     /// The limit, as far as it can be counted.
@@ -262,6 +256,16 @@ impl Limiter {
 
 const fn at_most(limit: u64) -> u64 {
     if limit < MAX_LIMIT { limit } else { MAX_LIMIT }
+}
+
+/// How much of `capacity` is used: 255 is all of it, or more.
+#[inline]
+pub(crate) fn level(capacity: u64, remaining: u64) -> u8 {
+    let used = capacity.saturating_sub(remaining);
+    // No more is used than there is, so no bits are lost.
+    (used * 255)
+        .checked_div(capacity)
+        .map_or(u8::MAX, |level| level as u8)
 }
 
 /// In nanoseconds, at most 584 years.

@@ -5,8 +5,7 @@
 //! window; with N = 1 the two are the same. Slices are aligned to the Unix epoch: slice `i` begins
 //! at `i × period / N`, which need not be a whole number of nanoseconds. All arithmetic is exact.
 
-use std::time::Duration;
-
+use super::reading::until;
 use super::sliding_window::{Estimate, faded_to};
 use super::{Algorithm, Limiter, Reading, ratio, was_set};
 use crate::clock::Timestamp;
@@ -214,13 +213,8 @@ impl Slices {
         Reading {
             fits,
             remaining: limiter.capped().saturating_sub(self.used(moment)),
-            reset_after: Duration::from_nanos(self.reset_after(moment)),
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                retry().map(Duration::from_nanos)
-            },
-            wait: Duration::ZERO,
+            reset: self.reset_after(moment),
+            delay: if fits { 0 } else { until(retry()) },
         }
     }
 

@@ -6,8 +6,8 @@
 //! [`Log::to_slices`].
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
+use super::reading::until;
 use super::slices::Slices;
 use super::{Limiter, Reading, was_set};
 use crate::clock::Timestamp;
@@ -179,18 +179,16 @@ impl Log {
     fn reading(&self, limiter: &Limiter, now: Timestamp, fits: bool, cost: u64) -> Reading {
         let leaves = |entry: &Entry| {
             let end = entry.at().saturating_add(limiter.nanos());
-            Duration::from_nanos(end.saturating_sub(now.as_nanos()))
+            end.saturating_sub(now.as_nanos())
         };
         Reading {
             fits,
             remaining: limiter.capped().saturating_sub(self.total),
-            reset_after: self.entries.back().map_or(Duration::ZERO, leaves),
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                self.last_in_the_way(limiter, cost).map(leaves)
+            reset: self.entries.back().map_or(0, leaves),
+            delay: match fits {
+                true => 0,
+                false => until(self.last_in_the_way(limiter, cost).map(leaves)),
             },
-            wait: Duration::ZERO,
         }
     }
 

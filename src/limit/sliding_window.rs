@@ -6,8 +6,7 @@
 //! `cost` are whole, so a cost fits exactly if the weighted part *rounded up* leaves room for it.
 //! Nothing here is ever rounded in anyone's favour, and nothing uses floating point but a display.
 
-use std::time::Duration;
-
+use super::reading::until;
 use super::tally::Tally;
 use super::{Limiter, Reading, State, ratio, until_begins};
 use crate::clock::Timestamp;
@@ -28,7 +27,7 @@ pub struct Estimate {
 
 /// The two counters as they stand at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// Its length in nanoseconds, never zero.
     period: u64,
     /// The low bits of its number since the epoch: two windows are told apart that lie less than
@@ -70,10 +69,15 @@ impl Estimate {
 // === impl Window ===
 
 impl Tally for Window {
+    #[inline]
+    fn capacity(limiter: &Limiter) -> u64 {
+        limiter.capped()
+    }
+
     /// The window of `now`, with what `state` says about it. When the clock went back behind the
     /// state's window, that window's first moment is taken instead: nothing is forgotten, and
     /// nothing is counted twice when the clock has caught up.
-    #[inline]
+    #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.nanos();
         let number = now.as_nanos() / period;
@@ -124,13 +128,11 @@ impl Tally for Window {
         Reading {
             fits,
             remaining: limiter.capped().saturating_sub(self.used()),
-            reset_after: self.reset_after(),
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                self.retry_after(limiter.capped(), cost)
+            reset: self.reset_after(),
+            delay: match fits {
+                true => 0,
+                false => until(self.retry_after(limiter.capped(), cost)),
             },
-            wait: Duration::ZERO,
         }
     }
 }
@@ -172,20 +174,20 @@ impl Window {
     }
 
     #[inline]
-    fn reset_after(&self) -> Duration {
+    fn reset_after(&self) -> u64 {
         let rest = self.ahead.saturating_add(self.period - self.elapsed);
         if self.current > 0 {
-            Duration::from_nanos(rest.saturating_add(self.period))
+            rest.saturating_add(self.period)
         } else if self.previous > 0 {
-            Duration::from_nanos(rest)
+            rest
         } else {
-            Duration::ZERO
+            0
         }
     }
 
     /// The least wait after which `cost` fits, if nothing more comes.
     #[inline]
-    fn retry_after(&self, limit: u64, cost: u64) -> Option<Duration> {
+    fn retry_after(&self, limit: u64, cost: u64) -> Option<u64> {
         let room = limit.checked_sub(cost)?;
         let wait = match room.checked_sub(u64::from(self.current)) {
             Some(room) => faded_to(self.previous, room, self.period).saturating_sub(self.elapsed),
@@ -195,7 +197,7 @@ impl Window {
                 self.period,
             )),
         };
-        Some(Duration::from_nanos(self.ahead.saturating_add(wait)))
+        Some(self.ahead.saturating_add(wait))
     }
 }
 

@@ -138,7 +138,7 @@ pub(super) fn agrees(
         let reading = subject.carry_out(operation, now, cost);
         prop_assert_eq!(reading.fits, fits);
         prop_assert_eq!(looked.fits, fits);
-        prop_assert_eq!(looked.wait, reading.wait);
+        prop_assert_eq!(looked.wait(), reading.wait());
         if fits || operation == Operation::Charge {
             charges.push((now, cost));
         } else {
@@ -163,7 +163,7 @@ fn retry_is_exact(
     cost: u64,
     fits: impl Fn(u64, u64) -> bool,
 ) -> TestCaseResult {
-    let Some(wait) = reading.retry_after else {
+    let Some(wait) = reading.retry_after() else {
         prop_assert!(cost > limiter.capacity());
         return Ok(());
     };
@@ -196,7 +196,7 @@ fn reset_is_exact(
     reading: &Reading,
     fits: impl Fn(u64, u64) -> bool,
 ) -> TestCaseResult {
-    let reset = reading.reset_after.as_nanos() as u64;
+    let reset = reading.reset_after().as_nanos() as u64;
     if reset < LONGEST {
         prop_assert!(fits(reset, limiter.capacity()));
         prop_assert!(reset == 0 || !fits(reset - 1, limiter.capacity()));

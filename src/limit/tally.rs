@@ -1,13 +1,15 @@
 //! The operations on three words, the same for every algorithm that needs no more.
 //!
-//! Each is a function of its own for each algorithm, so that none pays for the registers of
-//! another.
+//! Each is a function of its own for each algorithm, so that a store that picks the algorithm once
+//! a step pays for nothing that belongs to another.
 
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
 
 /// What a [`State`] says at one moment.
-pub(super) trait Tally: Sized {
+pub(crate) trait Tally: Sized {
+    /// The most that is ever admitted at once.
+    fn capacity(limiter: &Limiter) -> u64;
     /// What `state` says at `now`.
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self;
     /// Whether there is room for `cost`.
@@ -23,8 +25,8 @@ pub(super) trait Tally: Sized {
 }
 
 /// Counts `cost` if it fits.
-#[inline(never)]
-pub(super) fn admit<T: Tally>(
+#[inline(always)]
+pub(crate) fn admit<T: Tally>(
     limiter: &Limiter,
     state: &mut State,
     now: Timestamp,
@@ -42,8 +44,8 @@ pub(super) fn admit<T: Tally>(
 }
 
 /// Counts `cost`, past the limit too.
-#[inline(never)]
-pub(super) fn charge<T: Tally>(
+#[inline]
+pub(crate) fn charge<T: Tally>(
     limiter: &Limiter,
     state: &mut State,
     now: Timestamp,
@@ -57,8 +59,8 @@ pub(super) fn charge<T: Tally>(
 }
 
 /// Says what [`admit`] would say, and takes nothing.
-#[inline(never)]
-pub(super) fn peek<T: Tally>(
+#[inline]
+pub(crate) fn peek<T: Tally>(
     limiter: &Limiter,
     state: &State,
     now: Timestamp,
@@ -69,7 +71,7 @@ pub(super) fn peek<T: Tally>(
 }
 
 /// Brings `state` back to `now` if the clock was set back behind it; says whether it was.
-pub(super) fn rebase<T: Tally>(limiter: &Limiter, state: &mut State, now: Timestamp) -> bool {
+pub(crate) fn rebase<T: Tally>(limiter: &Limiter, state: &mut State, now: Timestamp) -> bool {
     let tally = T::at(limiter, state, now);
     if tally.rebased() {
         *state = tally.state();

@@ -42,8 +42,8 @@ fn every_algorithm_refuses_what_never_fits() {
     for algorithm in ALL {
         let subject = Subject::of(&per_minute(algorithm, 5));
         let reading = subject.peek(START, 6);
-        assert_eq!((reading.fits, reading.retry_after), (false, None));
-        assert_eq!(subject.peek(START, u64::MAX).retry_after, None);
+        assert_eq!((reading.fits, reading.retry_after()), (false, None));
+        assert_eq!(subject.peek(START, u64::MAX).retry_after(), None);
     }
 }
 

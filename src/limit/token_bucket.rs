@@ -2,9 +2,8 @@
 //!
 //! What is kept is the [`Level`] of tokens that are missing: nothing to keep for a full bucket.
 
-use std::time::Duration;
-
 use super::level::Level;
+use super::reading::until;
 use super::tally::Tally;
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
@@ -16,7 +15,7 @@ mod tests;
 
 /// The bucket as it stands at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// Tokens that are missing.
     missing: Level,
     size: u64,
@@ -26,6 +25,11 @@ pub(super) struct Bucket {
 
 impl Tally for Bucket {
     #[inline]
+    fn capacity(limiter: &Limiter) -> u64 {
+        limiter.burst_capped()
+    }
+
+    #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         Bucket {
             missing: Level::at(limiter, state, now),
@@ -58,13 +62,11 @@ impl Tally for Bucket {
         Reading {
             fits,
             remaining: self.size.saturating_sub(self.missing.used()),
-            reset_after: Duration::from_nanos(reset),
-            retry_after: if fits {
-                Some(Duration::ZERO)
-            } else {
-                self.retry_after(cost)
+            reset,
+            delay: match fits {
+                true => 0,
+                false => until(self.retry_after(cost)),
             },
-            wait: Duration::ZERO,
         }
     }
 }
@@ -72,8 +74,8 @@ impl Tally for Bucket {
 impl Bucket {
     /// The least wait after which there are `cost` tokens, if nobody takes any.
     #[inline]
-    fn retry_after(&self, cost: u64) -> Option<Duration> {
+    fn retry_after(&self, cost: u64) -> Option<u64> {
         let room = self.size.checked_sub(cost)?;
-        self.missing.falls_to(room).map(Duration::from_nanos)
+        self.missing.falls_to(room)
     }
 }

@@ -27,7 +27,7 @@ impl RuleSet {
 impl Decision {
     /// Takes in how long a request that is admitted waits for its turn.
     pub(super) fn queue(&mut self, rule: &Rule, step: &Step, finding: &Finding) {
-        let wait = finding.reading.map_or(Duration::ZERO, |r| r.wait);
+        let wait = finding.reading.map_or(Duration::ZERO, |r| r.wait());
         let admitted = step.op == Op::Admit && finding.standing == Standing::Within;
         if wait.is_zero() || !admitted || rule.dry_run {
             return;

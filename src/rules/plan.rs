@@ -151,6 +151,29 @@ impl From<Duration> for Ban {
     }
 }
 
+// === impl Op ===
+
+impl Op {
+    /// Whether it charges, or may.
+    pub fn counts(self) -> bool {
+        matches!(self, Op::Admit | Op::Charge)
+    }
+}
+
+// === impl Finding ===
+
+impl Finding {
+    /// What is found without a look at a counter.
+    pub fn bare(step: u16, standing: Standing) -> Self {
+        Self {
+            step,
+            standing,
+            reading: None,
+            charged: false,
+        }
+    }
+}
+
 // === impl Plan ===
 
 impl Plan {

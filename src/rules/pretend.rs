@@ -78,17 +78,13 @@ fn charged(step: &Step, looked: Reading, now: Timestamp) -> Reading {
     let reset_after = match step.limiter.algorithm {
         // Both were rounded up; together they are once.
         Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::Gcra => {
-            let both = looked.reset_after.saturating_add(alone.reset_after);
+            let both = looked.reset_after().saturating_add(alone.reset_after());
             both.saturating_sub(Duration::from_nanos(is_broken(step).into()))
         }
         // The newest unit is the last to be forgotten.
-        _ => looked.reset_after.max(alone.reset_after),
+        _ => looked.reset_after().max(alone.reset_after()),
     };
-    Reading {
-        remaining: looked.remaining.saturating_sub(step.cost),
-        reset_after,
-        ..looked
-    }
+    looked.leaving(looked.remaining.saturating_sub(step.cost), reset_after)
 }
 
 /// Whether the cost drains in a time that is no whole number of nanoseconds.

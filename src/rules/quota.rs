@@ -44,9 +44,9 @@ fn quota(rule: &Rule, step: &Step, finding: &Finding, now: Timestamp) -> Option<
         // Where no wait helps, what is left at least becomes no less.
         (_, Some(reading)) if acted => (
             reading.remaining,
-            reading.retry_after.unwrap_or(reading.reset_after),
+            reading.retry_after().unwrap_or(reading.reset_after()),
         ),
-        (_, Some(reading)) => (reading.remaining, reading.reset_after),
+        (_, Some(reading)) => (reading.remaining, reading.reset_after()),
         (_, None) => return None,
     };
     let limit = rule.limiter.map_or(0, |limiter| limiter.limit);
@@ -64,7 +64,7 @@ fn quota(rule: &Rule, step: &Step, finding: &Finding, now: Timestamp) -> Option<
 pub(super) fn rest(finding: &Finding, now: Timestamp) -> Option<Duration> {
     match finding.standing {
         Standing::Banned { until, .. } => Some(until.since(now)),
-        Standing::Over => finding.reading?.retry_after,
+        Standing::Over => finding.reading?.retry_after(),
         Standing::Within => None,
     }
 }

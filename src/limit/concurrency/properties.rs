@@ -56,7 +56,7 @@ proptest! {
             let taken: u64 = flying.iter().sum();
             let reading = limiter.peek(&state, at(now), 1);
             prop_assert_eq!(reading.remaining, limit.saturating_sub(taken));
-            prop_assert_eq!(reading.reset_after.is_zero(), taken == 0);
+            prop_assert_eq!(reading.reset_after().is_zero(), taken == 0);
             prop_assert_eq!(limiter.fill(&state, at(now)), if taken > 0 { 255 } else { 0 });
         }
         flying.iter().for_each(|cost| limiter.release(&mut state, *cost));

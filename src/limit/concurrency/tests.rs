@@ -17,7 +17,7 @@ fn a_place_is_free_when_it_was_given_back_and_not_before() {
     assert_eq!(limiter.admit(&mut state, at(START), 1).remaining, 0);
     let third = limiter.admit(&mut state, at(START + 365 * DAY), 1);
     assert!(!third.fits);
-    assert_eq!(third.retry_after, Some(Duration::from_secs(1)));
+    assert_eq!(third.retry_after(), Some(Duration::from_secs(1)));
     limiter.release(&mut state, 1);
     assert!(limiter.admit(&mut state, at(START), 1).fits);
 }
@@ -41,7 +41,7 @@ fn more_than_was_taken_cannot_be_given_back() {
     limiter.charge(&mut state, at(START), 2);
     limiter.release(&mut state, u64::MAX);
     assert_eq!(state, State::default());
-    assert_eq!(limiter.peek(&state, at(START), 4).retry_after, None);
+    assert_eq!(limiter.peek(&state, at(START), 4).retry_after(), None);
 }
 
 #[test]

@@ -38,10 +38,10 @@ fn a_window_counts_to_its_end_and_no_further() {
     let first = limiter.admit(&mut state, at(START + 20 * SECOND), 2);
     assert!(first.fits);
     assert_eq!(first.remaining, 1);
-    assert_eq!(first.reset_after, Duration::from_secs(40));
+    assert_eq!(first.reset_after(), Duration::from_secs(40));
     let second = limiter.admit(&mut state, at(START + 50 * SECOND), 2);
     assert!(!second.fits);
-    assert_eq!(second.retry_after, Some(Duration::from_secs(10)));
+    assert_eq!(second.retry_after(), Some(Duration::from_secs(10)));
     assert!(limiter.admit(&mut state, at(START + 60 * SECOND), 3).fits);
     let number = START / SECOND / 60 + 1;
     assert_eq!(state, [number as u32, 3, (number >> 32) as u32]);
@@ -52,7 +52,7 @@ fn a_cost_above_the_limit_never_fits() {
     let limiter = per_minute(Algorithm::FixedWindow, 3);
     let reading = limiter.peek(&State::default(), at(START), 4);
     assert!(!reading.fits);
-    assert_eq!(reading.retry_after, None);
+    assert_eq!(reading.retry_after(), None);
 }
 
 #[test]
@@ -61,6 +61,6 @@ fn a_clock_that_was_set_back_keeps_the_count_for_the_window_of_now() {
     let mut state = State::default();
     limiter.charge(&mut state, at(START + 86_400 * SECOND), 3);
     let reading = limiter.admit(&mut state, at(START + 20 * SECOND), 1);
-    assert_eq!(reading.retry_after, Some(Duration::from_secs(40)));
+    assert_eq!(reading.retry_after(), Some(Duration::from_secs(40)));
     assert!(limiter.admit(&mut state, at(START + 60 * SECOND), 1).fits);
 }

@@ -58,7 +58,7 @@ proptest! {
                 arrival = paid;
             }
             let reset = arrival.saturating_sub(moment).div_ceil(u128::from(limit));
-            prop_assert!(reset >= 1 << 63 || reading.reset_after.as_nanos() == reset);
+            prop_assert!(reset >= 1 << 63 || reading.reset_after().as_nanos() == reset);
         }
     }
 

@@ -18,7 +18,7 @@ fn a_burst_of_one_keeps_them_apart() {
     let mut state = State::default();
     assert!(limiter.admit(&mut state, at(START), 1).fits);
     let early = limiter.admit(&mut state, at(START + SECOND - 1), 1);
-    assert_eq!(early.retry_after, Some(Duration::from_nanos(1)));
+    assert_eq!(early.retry_after(), Some(Duration::from_nanos(1)));
     assert!(limiter.admit(&mut state, at(START + SECOND), 1).fits);
 }
 
@@ -29,9 +29,9 @@ fn a_burst_comes_back_as_it_is_paid_for() {
     let fifth = (0..5)
         .map(|_| limiter.admit(&mut state, at(START), 1))
         .last();
-    assert_eq!(fifth.unwrap().reset_after, Duration::from_secs(5));
+    assert_eq!(fifth.unwrap().reset_after(), Duration::from_secs(5));
     let two = limiter.admit(&mut state, at(START), 2);
-    assert_eq!(two.retry_after, Some(Duration::from_secs(2)));
+    assert_eq!(two.retry_after(), Some(Duration::from_secs(2)));
     assert!(limiter.admit(&mut state, at(START + 2 * SECOND), 2).fits);
-    assert_eq!(limiter.peek(&state, at(START), 6).retry_after, None);
+    assert_eq!(limiter.peek(&state, at(START), 6).retry_after(), None);
 }

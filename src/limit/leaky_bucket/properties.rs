@@ -72,7 +72,7 @@ proptest! {
             if reading.fits {
                 let departure = free.max(moment);
                 let wait = (departure - moment).div_ceil(u128::from(limit));
-                prop_assert_eq!(reading.wait.as_nanos(), wait);
+                prop_assert_eq!(reading.wait().as_nanos(), wait);
                 waiting.push(departure);
                 free = departure + u128::from(period);
             }

@@ -49,7 +49,7 @@ fn a_wait_walks_the_slices() {
     slices.charge(&limiter, at(START), 10);
     slices.charge(&limiter, at(START + 30 * SECOND), 10);
     let now = at(START + 40 * SECOND);
-    let mut retry = |cost| slices.peek(&limiter, now, cost).retry_after;
+    let mut retry = |cost| slices.peek(&limiter, now, cost).retry_after();
     assert_eq!(retry(1), Some(Duration::from_secs(21)));
     assert_eq!(retry(10), Some(Duration::from_secs(30)));
     assert_eq!(retry(15), Some(Duration::from_secs(55)));

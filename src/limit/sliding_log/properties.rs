@@ -89,8 +89,8 @@ proptest! {
         let exact = log.peek(&limiter, at(last), 1);
         let rough = slices.peek(&limiter, at(last), 1);
         let slice = Duration::from_nanos(period.div_ceil(60));
-        prop_assert!(rough.reset_after <= exact.reset_after + slice);
-        prop_assert!(exact.reset_after <= rough.reset_after);
+        prop_assert!(rough.reset_after() <= exact.reset_after() + slice);
+        prop_assert!(exact.reset_after() <= rough.reset_after());
         let later = log.peek(&limiter, at(last).plus(slice), 1);
         prop_assert!(exact.remaining <= rough.remaining);
         prop_assert!(rough.remaining <= later.remaining);

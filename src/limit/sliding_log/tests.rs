@@ -16,9 +16,9 @@ fn a_unit_counts_for_exactly_a_period() {
     let mut log = Log::new(&limiter);
     let first = log.admit(&limiter, at(START), 1);
     assert_eq!((first.fits, first.remaining), (true, 0));
-    assert_eq!(first.reset_after, Duration::from_secs(60));
+    assert_eq!(first.reset_after(), Duration::from_secs(60));
     let early = log.admit(&limiter, at(START + 60 * SECOND - 1), 1);
-    assert_eq!(early.retry_after, Some(Duration::from_nanos(1)));
+    assert_eq!(early.retry_after(), Some(Duration::from_nanos(1)));
     assert!(log.admit(&limiter, at(START + 60 * SECOND), 1).fits);
 }
 
@@ -30,7 +30,7 @@ fn a_cost_waits_for_as_many_to_leave() {
         log.admit(&limiter, at(START + second * SECOND), 1);
     }
     let now = at(START + 30 * SECOND);
-    let mut retry = |cost| log.peek(&limiter, now, cost).retry_after;
+    let mut retry = |cost| log.peek(&limiter, now, cost).retry_after();
     assert_eq!(retry(1), Some(Duration::from_secs(30)));
     assert_eq!(retry(2), Some(Duration::from_secs(40)));
     assert_eq!(retry(3), Some(Duration::from_secs(50)));
@@ -88,6 +88,6 @@ fn a_clock_that_was_set_back_moves_the_log() {
     log.admit(&limiter, at(START), 1);
     log.admit(&limiter, at(START + 20 * SECOND), 1);
     let back = log.admit(&limiter, at(START - 3_600 * SECOND), 1);
-    assert_eq!(back.retry_after, Some(Duration::from_secs(40)));
-    assert_eq!(back.reset_after, Duration::from_secs(60));
+    assert_eq!(back.retry_after(), Some(Duration::from_secs(40)));
+    assert_eq!(back.reset_after(), Duration::from_secs(60));
 }

@@ -1,5 +1,7 @@
 //! Against a log of timestamps, which forgets nothing and rounds nothing.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::tests::limiter;
@@ -51,7 +53,7 @@ proptest! {
         let mut state = State::default();
         for (now, cost) in timed(&requests, limit, period) {
             let reading = limiter.admit(&mut state, at(now), cost);
-            let reset = reading.reset_after.as_nanos() as u64;
+            let reset = reading.reset_after().as_nanos() as u64;
             let numerator = |wait: u64| estimate(&limiter, &state, at(now + wait)).numerator;
             prop_assert_eq!(numerator(reset), 0);
             prop_assert!(reset == 0 || numerator(reset - 1) > 0);
@@ -100,7 +102,7 @@ proptest! {
             prop_assert_eq!(reading.fits, !full);
             prop_assert!(u64::from(state[2]) <= limit);
             if !reading.fits {
-                let wait = reading.retry_after.unwrap().as_nanos() as u64;
+                let wait = reading.retry_after().unwrap().as_nanos() as u64;
                 prop_assert!(limiter.peek(&state, at(now + wait), 1).fits);
                 prop_assert!(!limiter.peek(&state, at(now + wait - 1), 1).fits);
             }

@@ -1,5 +1,7 @@
 //! Examples, one a rule of the arithmetic.
 
+use std::time::Duration;
+
 use super::*;
 use crate::limit::samples::{SECOND, START, at};
 use crate::limit::{Algorithm, MAX_LIMIT};
@@ -38,19 +40,10 @@ fn a_limit_of_one_admits_one_and_tells_when_the_next_fits() {
     let limiter = per_minute(1);
     let mut state = State::default();
     let first = limiter.admit(&mut state, at(START + 10 * SECOND), 1);
-    assert_eq!(
-        first,
-        Reading {
-            fits: true,
-            remaining: 0,
-            reset_after: Duration::from_secs(110),
-            retry_after: Some(Duration::ZERO),
-            wait: Duration::ZERO,
-        }
-    );
+    assert_eq!(first, Reading::fitting(0, Duration::from_secs(110)));
     let second = limiter.admit(&mut state, at(START + 20 * SECOND), 1);
     assert!(!second.fits);
-    assert_eq!(second.retry_after, Some(Duration::from_secs(100)));
+    assert_eq!(second.retry_after(), Some(Duration::from_secs(100)));
 }
 
 #[test]
@@ -73,8 +66,11 @@ fn a_cost_above_the_limit_never_fits() {
     let mut state = State::default();
     let reading = limiter.admit(&mut state, at(START), 4);
     assert!(!reading.fits);
-    assert_eq!(reading.retry_after, None);
-    assert_eq!(limiter.peek(&state, at(START), u64::MAX).retry_after, None);
+    assert_eq!(reading.retry_after(), None);
+    assert_eq!(
+        limiter.peek(&state, at(START), u64::MAX).retry_after(),
+        None
+    );
     assert_eq!(state, State::default());
 }
 
@@ -143,7 +139,7 @@ fn reset_is_the_end_of_the_last_window_that_counts() {
     let reset = |state: &State, secs| {
         let now = at(START + secs * SECOND);
         (
-            limiter.peek(state, now, 1).reset_after.as_secs(),
+            limiter.peek(state, now, 1).reset_after().as_secs(),
             limiter.expires(state, now).since(at(START)).as_secs(),
         )
     };
@@ -179,7 +175,7 @@ fn a_clock_that_goes_back_waits_at_the_start_of_the_window() {
     assert_eq!(estimate.as_f64(), 7.0);
     let reading = limiter.admit(&mut state, back, 3);
     assert!(reading.fits);
-    assert_eq!(reading.reset_after, Duration::from_secs(40 + 120));
+    assert_eq!(reading.reset_after(), Duration::from_secs(40 + 120));
     assert!(!limiter.admit(&mut state, back, 1).fits);
     // Back in its own window the state has lost nothing and gained only what was admitted.
     assert_eq!(state, [(START / SECOND / 60) as u32 + 1, 4, 6]);
@@ -192,7 +188,7 @@ fn a_clock_that_was_set_back_keeps_the_counts_for_the_window_of_now() {
     limiter.charge(&mut state, at(START + 86_400 * SECOND), 10);
     let back = at(START + 20 * SECOND);
     let refused = limiter.admit(&mut state, back, 1);
-    assert_eq!(refused.retry_after, Some(Duration::from_secs(40 + 6)));
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(40 + 6)));
     assert_eq!(state, [(START / SECOND / 60) as u32, 0, 10]);
     assert!(!limiter.rebase(&mut state, back));
 }
@@ -231,6 +227,6 @@ fn an_empty_state_is_fresh_whatever_the_index() {
     let now = at(0x9000_0000 * 1_000_000);
     let mut state = State::default();
     let reading = limiter.admit(&mut state, now, 1);
-    assert_eq!(reading.reset_after, Duration::from_millis(2));
+    assert_eq!(reading.reset_after(), Duration::from_millis(2));
     assert_eq!(state, [0x9000_0000, 0, 1]);
 }

@@ -29,8 +29,8 @@ fn a_burst_passes_and_then_one_at_a_time() {
     assert_eq!(remaining, [2, 1, 0]);
     let fourth = limiter.admit(&mut state, at(START + 4 * SECOND), 1);
     assert!(!fourth.fits);
-    assert_eq!(fourth.retry_after, Some(Duration::from_secs(6)));
-    assert_eq!(fourth.reset_after, Duration::from_secs(26));
+    assert_eq!(fourth.retry_after(), Some(Duration::from_secs(6)));
+    assert_eq!(fourth.reset_after(), Duration::from_secs(26));
     assert!(limiter.admit(&mut state, at(START + 10 * SECOND), 1).fits);
     assert!(!limiter.admit(&mut state, at(START + 19 * SECOND), 1).fits);
 }
@@ -50,7 +50,7 @@ fn thirds_are_not_rounded() {
     let mut state = State::default();
     limiter.charge(&mut state, at(START), 9);
     let reading = limiter.peek(&state, at(START), 1);
-    assert_eq!(reading.retry_after, Some(Duration::from_nanos(30)));
+    assert_eq!(reading.retry_after(), Some(Duration::from_nanos(30)));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_burst_above_the_limit_takes_periods_to_come_back() {
     let limiter = per_minute(10, 35);
     let mut state = State::default();
     let reading = limiter.admit(&mut state, at(START), 35);
-    assert_eq!(reading.reset_after, Duration::from_secs(210));
+    assert_eq!(reading.reset_after(), Duration::from_secs(210));
     let later = limiter.peek(&state, at(START + 150 * SECOND), 1);
     assert_eq!(later.remaining, 25);
     assert!(limiter.admit(&mut state, at(START + 150 * SECOND), 5).fits);
@@ -74,10 +74,10 @@ fn what_is_missing_stays_missing_when_the_limit_or_the_burst_changes() {
     per_minute(10, 20).charge(&mut state, at(START), 15);
     let reading = per_minute(60, 30).peek(&state, at(START), 1);
     assert_eq!(reading.remaining, 15);
-    assert_eq!(reading.reset_after, Duration::from_secs(15));
+    assert_eq!(reading.reset_after(), Duration::from_secs(15));
     let reading = per_minute(10, 5).peek(&state, at(START), 1);
     assert_eq!(reading.remaining, 0);
-    assert_eq!(reading.retry_after, Some(Duration::from_secs(66)));
+    assert_eq!(reading.retry_after(), Some(Duration::from_secs(66)));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_limit_of_zero_admits_only_what_costs_nothing() {
     assert!(limiter.admit(&mut state, at(START), 0).fits);
     limiter.charge(&mut state, at(START), 1);
     let reading = limiter.peek(&state, at(START), 0);
-    assert_eq!((reading.fits, reading.retry_after), (false, None));
+    assert_eq!((reading.fits, reading.retry_after()), (false, None));
 }
 
 #[test]

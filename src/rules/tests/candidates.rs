@@ -137,7 +137,9 @@ fn a_dry_run_and_its_candidate_are_compared_too() {
 #[test]
 fn a_candidates_queue_holds_nobody() {
     let mut waits = within(1, 1);
-    waits.1.as_mut().unwrap().wait = Duration::from_secs(3);
+    waits.1 = waits
+        .1
+        .map(|reading| reading.waiting(Duration::from_secs(3)));
     let decision = decide(
         &set([tried()]),
         &Ask::post("/a"),

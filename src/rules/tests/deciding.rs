@@ -217,11 +217,7 @@ fn a_client_is_told_no_more_than_the_limit_is_left() {
 #[test]
 fn a_cost_that_never_fits_is_refused_without_a_wait() {
     let (standing, reading) = over(None);
-    let reading = reading.map(|reading| Reading {
-        remaining: 4,
-        reset_after: Duration::from_secs(30),
-        ..reading
-    });
+    let reading = reading.map(|reading| reading.leaving(4, Duration::from_secs(30)));
     let decision = decide(&set([rule()]), &[(standing, reading)]);
     let verdict = Verdict::Block {
         rule: RuleIndex(0),
@@ -300,24 +296,16 @@ pub(super) fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<
 }
 
 pub(super) fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) {
-    let reading = Reading {
-        fits: true,
-        remaining,
-        reset_after: Duration::from_millis(reset),
-        retry_after: Some(Duration::ZERO),
-        wait: Duration::ZERO,
-    };
+    let reading = Reading::fitting(remaining, Duration::from_millis(reset));
     (Standing::Within, Some(reading))
 }
 
 pub(super) fn over(retry: Option<u64>) -> (Standing, Option<Reading>) {
-    let reading = Reading {
-        fits: false,
-        remaining: 0,
-        reset_after: Duration::from_secs(999),
-        retry_after: retry.map(Duration::from_millis),
-        wait: Duration::ZERO,
-    };
+    let reading = Reading::refusing(
+        0,
+        Duration::from_secs(999),
+        retry.map(Duration::from_millis),
+    );
     (Standing::Over, Some(reading))
 }
 

@@ -288,7 +288,9 @@ fn waits_are_told_with_their_reason() {
         "held for 5s and blocked: over the limit, 5 of 5 are used",
     );
     let mut turn = within(2, 1_000);
-    turn.1.as_mut().unwrap().wait = Duration::from_millis(1_250);
+    turn.1 = turn
+        .1
+        .map(|reading| reading.waiting(Duration::from_millis(1_250)));
     is(
         told(Action::Block, turn),
         Some(1_250),

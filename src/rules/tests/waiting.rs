@@ -327,7 +327,7 @@ fn dry(action: Action) -> Rule {
 fn queued(remaining: u64, millis: u64) -> Found {
     let (standing, reading) = within(remaining, 1_000);
     let wait = Duration::from_millis(millis);
-    (standing, reading.map(|reading| Reading { wait, ..reading }))
+    (standing, reading.map(|reading| reading.waiting(wait)))
 }
 
 fn plan(rules: &RuleSet) -> Plan {

@@ -102,7 +102,7 @@ impl<'a> Met<'a> {
         let held = match (acted(step, finding), self.rule.action) {
             (true, Action::Delay) => rest(finding, self.now).map_or(most, |rest| rest.min(most)),
             (true, Action::Tarpit) => most,
-            (false, _) if step.op == Op::Admit => finding.reading?.wait,
+            (false, _) if step.op == Op::Admit => finding.reading?.wait(),
             _ => return None,
         };
         (!held.is_zero()).then_some(held)

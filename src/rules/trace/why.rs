@@ -145,7 +145,7 @@ impl Said<'_> {
 
     fn admitted(&self, step: &Step, finding: &Finding) -> String {
         let counted = counted(step, finding);
-        let wait = finding.reading.map(|reading| reading.wait);
+        let wait = finding.reading.map(|reading| reading.wait());
         match wait.filter(|wait| !wait.is_zero()) {
             Some(wait) if self.met.rule.dry_run => {
                 format!(

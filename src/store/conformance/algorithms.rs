@@ -74,7 +74,7 @@ async fn each_counts_costs(store: &Store) {
             let found = store.apply(&plan, at(0)).await[0];
             assert_eq!(found.charged, charged, "{name} {cost}");
             if cost == 6 {
-                assert_eq!(found.reading.unwrap().retry_after, None, "{name}");
+                assert_eq!(found.reading.unwrap().retry_after(), None, "{name}");
             }
         }
     }
@@ -94,7 +94,7 @@ async fn each_is_exact_about_its_wait(store: &Store) {
         for _ in 0..3 {
             let refused = admit(now).await;
             assert!(!refused.charged, "{name}");
-            now = now.plus(refused.reading.unwrap().retry_after.unwrap());
+            now = now.plus(refused.reading.unwrap().retry_after().unwrap());
             let early = Timestamp::from_nanos(now.as_nanos() - 1);
             assert!(!admit(early).await.charged, "{name}");
             assert!(admit(now).await.charged, "{name}");

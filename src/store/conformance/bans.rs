@@ -33,7 +33,7 @@ async fn a_ban_starts_past_the_limit(store: &Store) {
         let reading = found.reading.unwrap();
         assert!(!reading.fits);
         assert_eq!(reading.remaining, 0);
-        assert_eq!(reading.retry_after, Some(Duration::from_secs(300)));
+        assert_eq!(reading.retry_after(), Some(Duration::from_secs(300)));
         assert_eq!(rule.admit(store, "other", 10).await, Standing::Within);
     }
 }

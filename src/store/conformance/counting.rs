@@ -24,23 +24,11 @@ async fn throttle_refuses_what_is_over(store: &Store) {
     assert_eq!(rule.admit(store, "k", 0).await, Standing::Within);
     let second = rule.ask(store, Op::Admit, "k", 1).await;
     assert_eq!(second.standing, Standing::Within);
-    let reading = Reading {
-        fits: true,
-        remaining: 0,
-        reset_after: Duration::from_secs(119),
-        retry_after: Some(Duration::ZERO),
-        wait: Duration::ZERO,
-    };
+    let reading = Reading::fitting(0, Duration::from_secs(119));
     assert_eq!(second.reading, Some(reading));
     let third = rule.ask(store, Op::Admit, "k", 30).await;
     assert_eq!(third.standing, Standing::Over);
-    let reading = Reading {
-        fits: false,
-        remaining: 0,
-        reset_after: Duration::from_secs(90),
-        retry_after: Some(Duration::from_secs(60)),
-        wait: Duration::ZERO,
-    };
+    let reading = Reading::refusing(0, Duration::from_secs(90), Some(Duration::from_secs(60)));
     assert_eq!(third.reading, Some(reading));
     assert_eq!(rule.admit(store, "k", 89).await, Standing::Over);
     assert_eq!(rule.admit(store, "k", 90).await, Standing::Within);
@@ -77,7 +65,7 @@ async fn a_look_takes_nothing(store: &Store) {
     let found = rule.ask(store, Op::Peek, "k", 0).await;
     assert_eq!(found.standing, Standing::Over);
     assert_eq!(
-        found.reading.unwrap().retry_after,
+        found.reading.unwrap().retry_after(),
         Some(Duration::from_secs(120))
     );
 }
@@ -110,7 +98,7 @@ async fn a_cost_above_the_limit_never_fits(store: &Store) {
     };
     let found = ask(6).await;
     assert_eq!(found.standing, Standing::Over);
-    assert_eq!(found.reading.unwrap().retry_after, None);
+    assert_eq!(found.reading.unwrap().retry_after(), None);
     assert_eq!(ask(0).await.standing, Standing::Within);
     assert_eq!(ask(5).await.standing, Standing::Within);
     assert_eq!(ask(1).await.standing, Standing::Over);

@@ -99,7 +99,7 @@ async fn after_the_end_only_marked_steps_are_looked_at(store: &Store) {
         standings(&found),
         [(0, Standing::Over), (2, Standing::Over)]
     );
-    let wait = found[1].reading.unwrap().retry_after;
+    let wait = found[1].reading.unwrap().retry_after();
     assert_eq!(wait, Some(Duration::from_secs(90)));
 }
 
@@ -115,7 +115,7 @@ async fn after_the_end_bans_are_told_and_none_starts(store: &Store) {
     let found = store.apply(&steps(Op::Admit), at(0)).await;
     assert_eq!(found[1].standing, Standing::Over);
     assert_eq!(
-        found[1].reading.unwrap().retry_after,
+        found[1].reading.unwrap().retry_after(),
         Some(Duration::from_secs(120))
     );
     let found = store.apply(&steps(Op::Pass), at(0)).await;

@@ -25,7 +25,7 @@ async fn what_will_wait_is_charged(store: &Store) {
     assert_eq!((found.standing, found.charged), (Standing::Over, true));
     let reading = found.reading.unwrap();
     assert!(!reading.fits);
-    assert_eq!(reading.retry_after, Some(Duration::from_secs(90)));
+    assert_eq!(reading.retry_after(), Some(Duration::from_secs(90)));
     // Three weigh two in the middle of the next minute; two would weigh one.
     assert_eq!(rule.left(store, "k", 90).await, 0);
 }

@@ -59,6 +59,14 @@ pub(super) struct Entry {
     pub(super) kind: Kind,
 }
 
+/// What changes in the entry of a key that has no handle, when it is counted.
+pub(super) struct Place<'a> {
+    state: &'a mut State,
+    slot: &'a mut u16,
+    expires: &'a mut u32,
+    fill: &'a mut u8,
+}
+
 /// What a newcomer can find in a bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survey {
@@ -88,6 +96,17 @@ impl Bucket {
     #[inline]
     pub(super) fn find(&self, tag: u64) -> Option<usize> {
         self.tags.iter().position(|found| *found == tag)
+    }
+
+    /// What is at `place`, to be read and written.
+    #[inline]
+    pub(super) fn place_mut(&mut self, place: usize) -> Option<Place<'_>> {
+        Some(Place {
+            state: self.states.get_mut(place)?,
+            slot: self.slots.get_mut(place)?,
+            expires: self.expires.get_mut(place)?,
+            fill: self.fills.get_mut(place)?,
+        })
     }
 
     /// The numbers at `place`; none if they have expired.
@@ -175,6 +194,28 @@ impl Bucket {
 
 fn get<T: Copy + Default>(fields: &[T; PLACES], place: usize) -> T {
     fields.get(place).copied().unwrap_or_default()
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// The numbers; none if they have expired.
+    #[inline]
+    pub(super) fn state(&self, second: u32) -> State {
+        match *self.expires > second {
+            true => *self.state,
+            false => State::default(),
+        }
+    }
+
+    /// Writes what was counted.
+    #[inline]
+    pub(super) fn update(self, state: State, slot: u16, expires: u32, fill: u8) {
+        *self.state = state;
+        *self.slot = slot;
+        *self.expires = expires;
+        *self.fill = fill;
+    }
 }
 
 // === impl Entry ===

@@ -108,15 +108,23 @@ impl KeyHash {
 
     /// Its two buckets of `count`. They are different if there is more than one.
     pub(super) fn buckets(self, count: usize) -> [usize; 2] {
-        let place = self.place();
-        let first = scale(place as u32, count);
-        let second = scale((place >> 24) as u32, count);
-        if second != first {
-            [first, second]
-        } else if first + 1 < count {
-            [first, first + 1]
-        } else {
-            [first, 0]
+        [self.bucket(count), self.other_bucket(count)]
+    }
+
+    /// The first of them.
+    #[inline]
+    pub(super) fn bucket(self, count: usize) -> usize {
+        scale(self.place() as u32, count)
+    }
+
+    /// The second of them.
+    #[inline]
+    pub(super) fn other_bucket(self, count: usize) -> usize {
+        let first = self.bucket(count);
+        match scale((self.place() >> 24) as u32, count) {
+            second if second != first => second,
+            _ if first + 1 < count => first + 1,
+            _ => 0,
         }
     }
 

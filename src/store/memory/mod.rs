@@ -21,7 +21,7 @@ use self::long::Budgets;
 use self::room::Room;
 use self::slots::{SHARED, Slots};
 use self::sync::{AtomicU64, Mutex};
-use self::visit::Visit;
+use self::visit::{Notes, Visit};
 use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;
@@ -118,18 +118,37 @@ impl Memory {
     }
 
     /// See [`super::Store::apply`].
+    #[inline]
     pub fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
         let mut findings = Findings::new();
+        self.carry_out(plan, now, &mut findings);
+        findings
+    }
+
+    /// [`Memory::apply`], with room for what is found: a request has it copied nowhere.
+    pub fn carry_out(&self, plan: &Plan, now: Timestamp, findings: &mut Findings) {
+        let mut notes = Notes::new(findings);
         let mut ended = false;
         for (index, step) in (0..).zip(&plan.steps) {
             if ended && !step.peek_after_end {
                 continue;
             }
-            let finding = self.carry_out(index, step, plan.key(step), now, ended);
-            ended |= step.acts && step.ends_pass && finding.standing != Standing::Within;
-            findings.push(finding);
+            let op = match ended && step.op.counts() {
+                true => Op::Peek,
+                false => step.op,
+            };
+            let within = match op {
+                Op::Always => notes.keep(Finding::bare(index, Standing::Over)),
+                Op::Pass if self.ban_room.is_empty() => {
+                    notes.keep(Finding::bare(index, Standing::Within))
+                }
+                op => {
+                    let visit = self.visit(index, step, op, plan.key(step), now);
+                    visit.run(&mut notes)
+                }
+            };
+            ended |= step.acts && step.ends_pass && !within;
         }
-        findings
     }
 
     /// See [`super::Store::release`].
@@ -208,33 +227,6 @@ impl Memory {
         }
         bans.sort_by_key(|ban| ban.until);
         bans
-    }
-
-    /// One step; if `look`, nothing is changed by it.
-    #[inline]
-    fn carry_out(
-        &self,
-        index: u16,
-        step: &Step,
-        key: &[u8],
-        now: Timestamp,
-        look: bool,
-    ) -> Finding {
-        let op = match step.op {
-            Op::Admit | Op::Charge if look => Op::Peek,
-            op => op,
-        };
-        let nothing = |standing| Finding {
-            step: index,
-            standing,
-            reading: None,
-            charged: false,
-        };
-        match op {
-            Op::Always => nothing(Standing::Over),
-            Op::Pass if self.ban_room.is_empty() => nothing(Standing::Within),
-            op => self.visit(index, step, op, key, now).run(),
-        }
     }
 
     #[inline]

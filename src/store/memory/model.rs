@@ -54,7 +54,7 @@ impl Model {
             Op::Charge => (counter.charge(&limiter, now, cost), true),
             Op::Admit if look.fits => (counter.admit(&limiter, now, cost), true),
             Op::Admit => {
-                let waits = look.retry_after.is_some_and(|wait| wait <= self.patience);
+                let waits = look.retry_after().is_some_and(|wait| wait <= self.patience);
                 if waits {
                     counter.charge(&limiter, now, cost);
                 }
@@ -85,13 +85,7 @@ impl Model {
         let length = self.ban.length(before);
         let (until, started) = (now.plus(length), true);
         self.bans.insert(key, (until, before + 1));
-        let reading = Reading {
-            fits: false,
-            remaining: 0,
-            reset_after: length,
-            retry_after: Some(length),
-            wait: Duration::ZERO,
-        };
+        let reading = Reading::refusing(0, length, Some(length));
         Finding {
             reading: Some(reading),
             ..found(Standing::Banned { until, started })

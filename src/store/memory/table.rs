@@ -7,7 +7,7 @@
 //! What an entry's handle stands for is kept elsewhere: whatever overwrites an entry hands its
 //! handle to the caller, who frees it.
 
-use super::bucket::{Bucket, Entry, Kind, PLACES, Span, Survey};
+use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
 use super::hash::KeyHash;
 use super::room::Room;
 use crate::limit::State;
@@ -52,14 +52,23 @@ impl Table {
     }
 
     /// Where the key's entry is, expired or not.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, key: KeyHash) -> Option<Spot> {
-        key.buckets(self.buckets.len())
-            .into_iter()
-            .find_map(|bucket| {
-                let place = self.buckets.get(bucket)?.find(key.tag)?;
-                Some(Spot { bucket, place })
-            })
+        let count = self.buckets.len();
+        let first = self.find_in(key.bucket(count), key.tag);
+        first.or_else(|| self.find_in(key.other_bucket(count), key.tag))
+    }
+
+    #[inline(always)]
+    fn find_in(&self, bucket: usize, tag: u64) -> Option<Spot> {
+        let place = self.buckets.get(bucket)?.find(tag)?;
+        Some(Spot { bucket, place })
+    }
+
+    /// What is at `spot`, to be read and written.
+    #[inline]
+    pub(super) fn place_mut(&mut self, spot: Spot) -> Option<Place<'_>> {
+        self.buckets.get_mut(spot.bucket)?.place_mut(spot.place)
     }
 
     /// The numbers at `spot`; none if they have expired.

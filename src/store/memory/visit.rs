@@ -1,16 +1,18 @@
 //! One step of a plan at its key's shard, under that shard's lock.
 
+use std::mem;
 use std::time::Duration;
 
 use super::bucket::{Entry, Kind};
 use super::counter::Count;
 use super::hash::KeyHash;
 use super::sync::yield_now;
-use super::table::Spot;
+use super::table::{Spot, Table};
 use super::{Held, Memory, Shard};
 use crate::clock::Timestamp;
-use crate::limit::{Algorithm, Reading, Shape, State};
-use crate::rules::plan::{Finding, Op, Standing, Step};
+use crate::limit::tally::Tally;
+use crate::limit::{Algorithm, Reading, Shape, State, by_algorithm, level};
+use crate::rules::plan::{Finding, Findings, Op, Standing, Step};
 
 mod ban;
 mod long;
@@ -32,12 +34,11 @@ pub(super) struct Visit<'a> {
     pub(super) second: u32,
 }
 
-/// The key's shard, locked.
-struct Site<'a> {
-    shard: &'a Shard,
-    held: &'a mut Held,
+/// What is found, and what is at hand while it is.
+pub(super) struct Notes<'a> {
+    findings: &'a mut Findings,
     /// A place for a ban that was taken before.
-    reserved: &'a mut bool,
+    reserved: bool,
 }
 
 /// What follows from a reading.
@@ -53,30 +54,32 @@ enum Fate {
 // === impl Visit ===
 
 impl Visit<'_> {
-    /// Carries the step out.
-    #[inline]
-    pub(super) fn run(&self) -> Finding {
-        let found = self.attempt(&mut false);
-        found.unwrap_or_else(|| self.run_with_room())
+    /// Carries the step out; says whether its key is within its limit.
+    #[inline(always)]
+    pub(super) fn run(&self, notes: &mut Notes<'_>) -> bool {
+        let within = self.attempt(notes);
+        within.unwrap_or_else(|| self.run_with_room(notes))
     }
 
     /// Carries the step out after room for a ban was made. That is done while no lock is held,
     /// because the ban that ends first is often in another shard.
     #[cold]
-    fn run_with_room(&self) -> Finding {
+    fn run_with_room(&self, notes: &mut Notes<'_>) -> bool {
         loop {
-            let mut reserved = self.make_room();
-            if !reserved {
+            notes.reserved = self.make_room();
+            if !notes.reserved {
                 // All places are in the hands of other threads, for a moment.
                 yield_now();
             }
-            let found = self.attempt(&mut reserved);
-            if reserved {
+            let within = self.attempt(notes);
+            if mem::take(&mut notes.reserved) {
                 self.memory.ban_room.give(1);
             }
-            match found {
-                Some(found) => return found,
-                None if self.step.candidate => return self.found(Standing::Over),
+            match within {
+                Some(within) => return within,
+                None if self.step.candidate => {
+                    return notes.keep(self.found(Standing::Over));
+                }
                 None => {}
             }
         }
@@ -91,85 +94,136 @@ impl Visit<'_> {
         }
     }
 
-    /// `None`: a ban must start, but there is no room; nothing was changed. A place that was
-    /// `reserved` is used first.
-    fn attempt(&self, reserved: &mut bool) -> Option<Finding> {
-        let shard = self.memory.shard(self.hash);
-        let site = &mut Site {
-            shard,
-            held: &mut shard.held.lock(),
-            reserved,
-        };
-        if let Some(until) = self.banned(site) {
-            let started = false;
-            return Some(self.found(Standing::Banned { until, started }));
-        }
-        if self.op == Op::Pass {
-            return Some(self.found(Standing::Within));
-        }
+    /// Carries the step out; says whether its key is within its limit. `None`: a ban must start,
+    /// but there is no room; nothing was changed. A place that was reserved is used first.
+    #[inline(always)]
+    fn attempt(&self, notes: &mut Notes<'_>) -> Option<bool> {
         let limiter = &self.step.limiter;
         match limiter.shape() {
-            Shape::Words if limiter.algorithm == Algorithm::Concurrency => self.count_places(site),
-            Shape::Words => self.count(site),
-            Shape::Slices | Shape::Log => self.count_long(site),
+            Shape::Words if limiter.algorithm == Algorithm::Concurrency => {
+                self.at_site(notes, Self::count_places)
+            }
+            Shape::Words => {
+                by_algorithm!(limiter.algorithm, T => self.at_site(notes, Self::count::<T>))
+            }
+            Shape::Slices | Shape::Log => self.at_site(notes, Self::count_long),
         }
     }
 
+    /// Locks the key's shard and lets `count` do its part, unless a ban settles the matter.
+    #[inline(never)]
+    fn at_site(
+        &self,
+        notes: &mut Notes<'_>,
+        count: impl FnOnce(&Self, &mut Held, &mut Notes<'_>) -> Option<bool>,
+    ) -> Option<bool> {
+        let shard = self.memory.shard(self.hash);
+        let held = &mut *shard.held.lock();
+        if let Some(until) = self.banned(shard, held) {
+            let started = false;
+            return Some(notes.keep(self.found(Standing::Banned { until, started })));
+        }
+        if self.op == Op::Pass {
+            return Some(notes.keep(self.found(Standing::Within)));
+        }
+        count(self, held, notes)
+    }
+
     #[inline]
-    fn banned(&self, site: &mut Site<'_>) -> Option<Timestamp> {
-        let bans = &mut site.held.bans;
+    fn banned(&self, shard: &Shard, held: &mut Held) -> Option<Timestamp> {
+        let bans = &mut held.bans;
         if bans.is_empty() {
             return None;
         }
         if bans.is_behind(self.now) {
             self.memory.ban_room.give(bans.catch_up(self.now));
-            site.shard.publish(bans);
+            shard.publish(bans);
         }
         bans.until(self.hash)
     }
 
-    #[inline]
-    fn count(&self, site: &mut Site<'_>) -> Option<Finding> {
-        let held = &mut *site.held;
+    /// Counts in the words of an entry.
+    #[inline(always)]
+    fn count<T: Tally>(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
         let spot = held.table.find(self.hash);
+        if self.op == Op::Admit
+            && let Some(spot) = spot
+            && let Some(found) = self.admit::<T>(&mut held.table, spot)
+        {
+            return Some(notes.keep(found));
+        }
+        self.count_words(held, notes, spot)
+    }
+
+    /// The most frequent case, in as little as it takes: a known key that is within its limit.
+    /// `None`: it is not, and nothing was changed.
+    #[inline(always)]
+    fn admit<T: Tally>(&self, table: &mut Table, spot: Spot) -> Option<Finding> {
+        let (limiter, cost) = (&self.step.limiter, self.step.cost);
+        let place = table.place_mut(spot)?;
+        let mut tally = T::at(limiter, &place.state(self.second), self.now);
+        if !tally.fits(limiter, cost) {
+            return None;
+        }
+        tally.add(cost);
+        let reading = tally.reading(limiter, true, cost);
+        let fill = level(T::capacity(limiter), reading.remaining);
+        let end = self.end(reading.reset_nanos());
+        place.update(tally.state(), self.step.id.slot, end, fill);
+        Some(Finding {
+            step: self.index,
+            standing: Standing::Within,
+            reading: Some(reading),
+            charged: true,
+        })
+    }
+
+    #[inline(never)]
+    fn count_words(
+        &self,
+        held: &mut Held,
+        notes: &mut Notes<'_>,
+        spot: Option<Spot>,
+    ) -> Option<bool> {
         let kept = |spot| held.table.state(spot, self.second);
         let mut state = spot.map_or_else(State::default, kept);
         let reading = self.operate(&mut state);
         if !reading.fits {
-            return self.refuse(site, spot, state, reading);
+            let found = self.refuse(held, &mut notes.reserved, spot, state, reading)?;
+            return Some(notes.keep(found));
         }
-        if self.counts() {
+        if self.op.counts() {
             match spot {
                 Some(spot) => held.table.update(spot, self.entry(state, &reading)),
                 None => self.insert(held, state, &reading),
             }
         }
-        Some(self.told(reading, self.counts()))
+        Some(notes.keep(self.told(reading, self.op.counts())))
     }
 
     /// `state` is as the operation left it.
-    #[inline(never)]
     fn refuse(
         &self,
-        site: &mut Site<'_>,
+        held: &mut Held,
+        reserved: &mut bool,
         spot: Option<Spot>,
         mut state: State,
         reading: Reading,
     ) -> Option<Finding> {
         match self.fate(&mut state, &reading) {
             Fate::Ban => {
-                let found = self.ban(site)?;
-                site.held.clear_some(spot, self.memory);
+                let found = self.ban(held, reserved)?;
+                held.clear_some(spot, self.memory);
                 Some(found)
             }
             Fate::Charged(after) => {
-                self.write(site.held, spot, state, &after);
+                self.write(held, spot, state, &after);
                 Some(self.told(reading, true))
             }
             Fate::Kept => {
                 // The operation may have moved it to the time of a clock that was set back.
                 if spot.is_some() {
-                    self.write(site.held, spot, state, &reading);
+                    self.write(held, spot, state, &reading);
                 }
                 Some(self.told(reading, false))
             }
@@ -206,19 +260,13 @@ impl Visit<'_> {
         let patience = self.step.patience;
         let soon = |wait: Duration| wait <= patience;
         let may = self.op == Op::Admit && !patience.is_zero();
-        may && reading.retry_after.is_some_and(soon)
+        may && reading.retry_after().is_some_and(soon)
     }
 
     /// What does not fit bans the key.
     #[inline]
     fn may_ban(&self) -> bool {
-        self.counts() && !self.step.ban.is_never()
-    }
-
-    /// What fits is charged.
-    #[inline]
-    fn counts(&self) -> bool {
-        matches!(self.op, Op::Admit | Op::Charge)
+        self.op.counts() && !self.step.ban.is_never()
     }
 
     #[inline]
@@ -231,14 +279,8 @@ impl Visit<'_> {
     }
 
     /// What is found without a look at a counter.
-    #[inline]
     pub(super) fn found(&self, standing: Standing) -> Finding {
-        Finding {
-            step: self.index,
-            standing,
-            reading: None,
-            charged: false,
-        }
+        Finding::bare(self.index, standing)
     }
 
     /// A key with a ban rule is only acted on while it is banned; that it is full matters to
@@ -265,7 +307,7 @@ impl Visit<'_> {
     /// Writes a new entry, if there is something to write.
     #[inline(never)]
     fn insert(&self, held: &mut Held, state: State, after: &Reading) {
-        if !after.reset_after.is_zero() {
+        if after.reset_nanos() > 0 {
             let entry = self.entry(state, after);
             held.table.allow(self.lifetime());
             held.table.allow(entry.expires.saturating_sub(self.second));
@@ -273,14 +315,13 @@ impl Visit<'_> {
         }
     }
 
-    #[inline]
     fn entry(&self, state: State, after: &Reading) -> Entry {
         Entry {
             tag: self.hash.tag,
-            expires: self.end(after.reset_after),
+            expires: self.end(after.reset_nanos()),
             state,
             slot: self.step.id.slot,
-            fill: self.fill(after),
+            fill: self.step.limiter.level(after.remaining),
             kind: Kind::Words,
         }
     }
@@ -294,18 +335,31 @@ impl Visit<'_> {
         u32::try_from(longest).unwrap_or(u32::MAX)
     }
 
+    /// The first second that does not begin before `wait` nanoseconds have passed.
     #[inline]
-    fn fill(&self, after: &Reading) -> u8 {
-        self.step.limiter.level(after.remaining)
+    fn end(&self, wait: u64) -> u32 {
+        const SECOND: u64 = 1_000_000_000;
+        const LAST: u64 = u32::MAX as u64 * SECOND;
+        let end = self.now.as_nanos().saturating_add(wait).min(LAST);
+        let rounded = end + (SECOND - 1);
+        (rounded / SECOND) as u32
+    }
+}
+
+// === impl Notes ===
+
+impl<'a> Notes<'a> {
+    /// Notes that go to `findings`.
+    pub(super) fn new(findings: &'a mut Findings) -> Self {
+        let reserved = false;
+        Self { findings, reserved }
     }
 
-    /// The first second that does not begin before `wait` has passed.
-    #[inline]
-    fn end(&self, wait: Duration) -> u32 {
-        let begun = self.now.as_nanos() - u64::from(self.second) * 1_000_000_000;
-        let nanos = begun + u64::from(wait.subsec_nanos());
-        let started = u64::from(nanos > 0) + u64::from(nanos > 1_000_000_000);
-        let secs = (u64::from(self.second) + started).saturating_add(wait.as_secs());
-        u32::try_from(secs).unwrap_or(u32::MAX)
+    /// Adds a finding; says whether its key is within its limit.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, found: Finding) -> bool {
+        let within = found.standing == Standing::Within;
+        self.findings.push(found);
+        within
     }
 }

@@ -3,26 +3,26 @@
 use std::mem;
 use std::time::Duration;
 
-use super::{Site, Visit};
+use super::Visit;
 use crate::limit::Reading;
 use crate::rules::plan::{Ban, Finding, Standing};
 use crate::store::BanEntry;
-use crate::store::memory::SHOWN;
 use crate::store::memory::bans::Sentence;
+use crate::store::memory::{Held, SHOWN};
 
 impl Visit<'_> {
     /// Bans the key, which is not banned. `None`: there is no room.
     #[cold]
-    pub(super) fn ban(&self, site: &mut Site<'_>) -> Option<Finding> {
-        let bans = &mut site.held.bans;
+    pub(super) fn ban(&self, held: &mut Held, reserved: &mut bool) -> Option<Finding> {
+        let bans = &mut held.bans;
         let past = bans.past(self.hash);
-        if past.is_none() && !mem::take(site.reserved) && !self.memory.ban_room.take() {
+        if past.is_none() && !mem::take(reserved) && !self.memory.ban_room.take() {
             return None;
         }
         let sentence = self.sentence(past.unwrap_or_default());
         let until = sentence.ban.until;
         bans.add(self.hash, sentence);
-        site.shard.publish(bans);
+        self.memory.shard(self.hash).publish(bans);
         let started = true;
         Some(Finding {
             reading: Some(over(until.since(self.now))),
@@ -49,11 +49,5 @@ impl Visit<'_> {
 
 /// Nothing is left until the ban has ended.
 fn over(length: Duration) -> Reading {
-    Reading {
-        fits: false,
-        remaining: 0,
-        reset_after: length,
-        retry_after: Some(length),
-        wait: Duration::ZERO,
-    }
+    Reading::refusing(0, length, Some(length))
 }

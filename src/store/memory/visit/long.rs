@@ -1,8 +1,8 @@
 //! Steps whose counter is a log or sub-windows.
 
-use super::{Fate, Site, Visit};
+use super::{Fate, Notes, Visit};
 use crate::limit::{Reading, Shape, State};
-use crate::rules::plan::{Finding, Op};
+use crate::rules::plan::Op;
 use crate::store::memory::Held;
 use crate::store::memory::bucket::{Entry, Kind};
 use crate::store::memory::counter::{Count, Counter};
@@ -22,15 +22,15 @@ struct Open {
 
 impl Visit<'_> {
     /// Counts in a long counter.
-    pub(super) fn count_long(&self, site: &mut Site<'_>) -> Option<Finding> {
-        let mut open = self.open(site.held);
+    pub(super) fn count_long(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
+        let mut open = self.open(held);
         if self.may_ban() {
             let (spot, reading) = (open.spot, self.look(&mut open));
             if !reading.fits {
-                self.close(site.held, open, &reading, false);
-                let found = self.ban(site)?;
-                site.held.clear_some(spot, self.memory);
-                return Some(found);
+                self.close(held, open, &reading, false);
+                let found = self.ban(held, &mut notes.reserved)?;
+                held.clear_some(spot, self.memory);
+                return Some(notes.keep(found));
             }
         }
         let reading = self.operate(&mut open.counter);
@@ -38,8 +38,8 @@ impl Visit<'_> {
             Fate::Charged(after) => (after, true),
             Fate::Kept | Fate::Ban => (reading, false),
         };
-        self.close(site.held, open, &after, charged);
-        Some(self.told(reading, charged))
+        self.close(held, open, &after, charged);
+        Some(notes.keep(self.told(reading, charged)))
     }
 
     fn look(&self, open: &mut Open) -> Reading {

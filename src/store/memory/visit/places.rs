@@ -4,33 +4,33 @@
 //! slot belongs to a rule that was registered anew, and is left to it. A ban leaves the places as
 //! they are, since their requests are still in flight.
 
-use super::{Fate, Site, Visit};
+use super::{Fate, Notes, Visit};
 use crate::limit::State;
-use crate::rules::plan::{Finding, Op};
+use crate::rules::plan::Op;
 use crate::store::memory::Held;
 use crate::store::memory::bucket::{Entry, Kind};
 use crate::store::memory::table::Spot;
 
 impl Visit<'_> {
     /// Takes places.
-    pub(super) fn count_places(&self, site: &mut Site<'_>) -> Option<Finding> {
-        let held = &mut *site.held;
+    pub(super) fn count_places(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
         let spot = held.table.find(self.hash);
         let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
         if spot.is_some() && entry.slot != self.step.id.slot && self.op != Op::Peek {
             let op = Op::Peek;
-            return Visit { op, ..*self }.count_places(site);
+            return Visit { op, ..*self }.count_places(held, notes);
         }
         let mut state = entry.state;
         let reading = self.operate(&mut state);
-        match self.fate(&mut state, &reading) {
-            Fate::Ban => self.ban(site),
+        let found = match self.fate(&mut state, &reading) {
+            Fate::Ban => self.ban(held, &mut notes.reserved)?,
             Fate::Charged(after) => {
                 self.write_places(held, spot, state, after.remaining);
-                Some(self.told(reading, true))
+                self.told(reading, true)
             }
-            Fate::Kept => Some(self.told(reading, false)),
-        }
+            Fate::Kept => self.told(reading, false),
+        };
+        Some(notes.keep(found))
     }
 
     /// Gives places back.

@@ -74,9 +74,9 @@ impl Known {
         };
         let reading = self.read(rule, now, cost);
         match reading.fits {
-            true if rule.counts(ask) && !reading.wait.is_zero() => Stand::Queue(reading.wait),
+            true if rule.counts(ask) && !reading.wait().is_zero() => Stand::Queue(reading.wait()),
             true => Stand::Pass,
-            false => Stand::Act(reading.retry_after),
+            false => Stand::Act(reading.retry_after()),
         }
     }
 
@@ -151,10 +151,10 @@ impl Known {
             (None, _) if limiter.algorithm == Algorithm::Concurrency => (reading.remaining, 1),
             (None, Some(wait)) => (
                 reading.remaining,
-                seconds(wait.unwrap_or(reading.reset_after)),
+                seconds(wait.unwrap_or(reading.reset_after())),
             ),
-            (None, None) if reading.reset_after.is_zero() => (reading.remaining, 0),
-            (None, None) => (reading.remaining, seconds(reading.reset_after)),
+            (None, None) if reading.reset_after().is_zero() => (reading.remaining, 0),
+            (None, None) => (reading.remaining, seconds(reading.reset_after())),
         };
         Quota {
             rule: RuleIndex(at as u16),
@@ -207,12 +207,11 @@ fn read(moments: &[(Timestamp, u64)], limit: u64, now: Timestamp, cost: u64) -> 
     let fits = |now| used(moments, now) + cost <= limit;
     let retry_after = (0..=2 * PERIOD).find(|wait| fits(later(now, *wait)));
     let reset = (0..=2 * PERIOD).find(|wait| used(moments, later(now, *wait)) == 0);
-    Reading {
-        fits: fits(now),
-        remaining: limit.saturating_sub(used(moments, now)),
-        reset_after: Duration::from_secs(reset.unwrap()),
-        retry_after: retry_after.map(Duration::from_secs),
-        wait: Duration::ZERO,
+    let remaining = limit.saturating_sub(used(moments, now));
+    let reset_after = Duration::from_secs(reset.unwrap());
+    match fits(now) {
+        true => Reading::fitting(remaining, reset_after),
+        false => Reading::refusing(remaining, reset_after, retry_after.map(Duration::from_secs)),
     }
 }
 
