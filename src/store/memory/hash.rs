@@ -10,8 +10,8 @@ use siphasher::sip128::SipHasher13;
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
-    secret: [u8; 16],
-    keyed: SipHasher13,
+    /// The secret's two halves.
+    keys: [u64; 2],
 }
 
 /// A key's hash. One half of it is all that a counter keeps of its key.
@@ -42,8 +42,9 @@ impl KeyHasher {
 
     /// A hasher with this secret: it hashes as every other one with the same.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
-        let keyed = SipHasher13::new_with_key(&secret);
-        Self { secret, keyed }
+        let whole = u128::from_le_bytes(secret);
+        let keys = [whole as u64, (whole >> 64) as u64];
+        Self { keys }
     }
 
     /// A hasher whose secret follows from `secret`, which cannot be found from it.
@@ -59,12 +60,16 @@ impl KeyHasher {
 
     /// What it hashes under.
     pub(super) fn secret(&self) -> [u8; 16] {
-        self.secret
+        let [low, high] = self.keys.map(u128::from);
+        (high << 64 | low).to_le_bytes()
     }
 
     /// The hash of `key`, counted for the rule `identity`.
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
-        let mut hasher = self.keyed;
+        // Made anew each time: one that is kept could have been fed half a word, which would be
+        // looked for at every turn.
+        let [low, high] = self.keys;
+        let mut hasher = SipHasher13::new_with_keys(low, high);
         hasher.write_u64(identity);
         let hash = hasher.hash(key);
         KeyHash {
@@ -173,6 +178,20 @@ mod tests {
             let stored = KeyHash::from_tag(hash.tag);
             assert_eq!(stored.shard(255), hash.shard(255));
             assert_eq!(stored.buckets(1_000), hash.buckets(1_000));
+        }
+    }
+
+    #[test]
+    fn a_key_is_hashed_behind_its_rule() {
+        let secret = *b"sixteen bytes 16";
+        let hasher = KeyHasher::keyed(secret);
+        assert_eq!(hasher.secret(), secret);
+        let mut bytes = 77u64.to_le_bytes().to_vec();
+        for n in 0..40 {
+            let whole = SipHasher13::new_with_key(&secret).hash(&bytes);
+            let hash = hasher.hash(77, &bytes[8..]);
+            assert_eq!((hash.tag, hash.rest), (whole.h2, whole.h1), "{n} bytes");
+            bytes.push(n);
         }
     }
 
