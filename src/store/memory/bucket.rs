@@ -2,6 +2,7 @@
 //!
 //! A bucket stores and compares; which of its places to use is decided in [`super::table`].
 
+use crate::clock::Timestamp;
 use crate::limit::State;
 
 /// How many entries a bucket has.
@@ -201,8 +202,8 @@ fn get<T: Copy + Default>(fields: &[T; PLACES], place: usize) -> T {
 impl Place<'_> {
     /// The numbers; none if they have expired.
     #[inline]
-    pub(super) fn state(&self, second: u32) -> State {
-        match *self.expires > second {
+    pub(super) fn state(&self, now: Timestamp) -> State {
+        match u64::from(*self.expires) * 1_000_000_000 > now.as_nanos() {
             true => *self.state,
             false => State::default(),
         }

@@ -143,7 +143,7 @@ impl Memory {
                     notes.keep(Finding::bare(index, Standing::Within))
                 }
                 op => {
-                    let visit = self.visit(index, step, op, plan.key(step), now);
+                    let visit = self.visit(index, plan, step, op, now);
                     visit.run(&mut notes)
                 }
             };
@@ -157,8 +157,8 @@ impl Memory {
             if let Some(step) = plan.steps.get(usize::from(finding.step))
                 && step.limiter.algorithm == Algorithm::Concurrency
             {
-                let (key, now) = (plan.key(step), Timestamp::default());
-                self.visit(finding.step, step, step.op, key, now)
+                let now = Timestamp::default();
+                self.visit(finding.step, plan, step, step.op, now)
                     .give_back();
             }
         }
@@ -233,20 +233,19 @@ impl Memory {
     fn visit<'a>(
         &'a self,
         index: u16,
+        plan: &'a Plan,
         step: &'a Step,
         op: Op,
-        key: &'a [u8],
         now: Timestamp,
     ) -> Visit<'a> {
         Visit {
             memory: self,
             index,
+            plan,
             step,
             op,
-            key,
-            hash: self.hasher.hash(step.id.identity, key),
+            hash: self.hasher.hash(step.id.identity, plan.key(step)),
             now,
-            second: second(now),
         }
     }
 

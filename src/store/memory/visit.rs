@@ -8,11 +8,11 @@ use super::counter::Count;
 use super::hash::KeyHash;
 use super::sync::yield_now;
 use super::table::{Spot, Table};
-use super::{Held, Memory, Shard};
+use super::{Held, Memory, Shard, second};
 use crate::clock::Timestamp;
 use crate::limit::tally::Tally;
 use crate::limit::{Algorithm, Reading, Shape, State, by_algorithm, level};
-use crate::rules::plan::{Finding, Findings, Op, Standing, Step};
+use crate::rules::plan::{Finding, Findings, Op, Plan, Standing, Step};
 
 mod ban;
 mod long;
@@ -24,14 +24,12 @@ pub(super) struct Visit<'a> {
     pub(super) memory: &'a Memory,
     /// The step's place in the plan.
     pub(super) index: u16,
+    pub(super) plan: &'a Plan,
     pub(super) step: &'a Step,
     /// What to do, which is less than the step says after the pass has ended.
     pub(super) op: Op,
-    pub(super) key: &'a [u8],
     pub(super) hash: KeyHash,
     pub(super) now: Timestamp,
-    /// The second that `now` lies in.
-    pub(super) second: u32,
 }
 
 /// What is found, and what is at hand while it is.
@@ -146,8 +144,8 @@ impl Visit<'_> {
     #[inline(always)]
     fn count<T: Tally>(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
         let spot = held.table.find(self.hash);
-        if self.op == Op::Admit
-            && let Some(spot) = spot
+        if let Some(spot) = spot
+            && self.op == Op::Admit
             && let Some(found) = self.admit::<T>(&mut held.table, spot)
         {
             return Some(notes.keep(found));
@@ -161,7 +159,7 @@ impl Visit<'_> {
     fn admit<T: Tally>(&self, table: &mut Table, spot: Spot) -> Option<Finding> {
         let (limiter, cost) = (&self.step.limiter, self.step.cost);
         let place = table.place_mut(spot)?;
-        let mut tally = T::at(limiter, &place.state(self.second), self.now);
+        let mut tally = T::at(limiter, &place.state(self.now), self.now);
         if !tally.fits(limiter, cost) {
             return None;
         }
@@ -185,7 +183,7 @@ impl Visit<'_> {
         notes: &mut Notes<'_>,
         spot: Option<Spot>,
     ) -> Option<bool> {
-        let kept = |spot| held.table.state(spot, self.second);
+        let kept = |spot| held.table.state(spot, self.second());
         let mut state = spot.map_or_else(State::default, kept);
         let reading = self.operate(&mut state);
         if !reading.fits {
@@ -300,7 +298,8 @@ impl Visit<'_> {
             return self.insert(held, state, after);
         };
         let entry = self.entry(state, after);
-        held.table.allow(entry.expires.saturating_sub(self.second));
+        held.table
+            .allow(entry.expires.saturating_sub(self.second()));
         held.put(spot, entry, self.memory);
     }
 
@@ -310,8 +309,9 @@ impl Visit<'_> {
         if after.reset_nanos() > 0 {
             let entry = self.entry(state, after);
             held.table.allow(self.lifetime());
-            held.table.allow(entry.expires.saturating_sub(self.second));
-            held.insert(self.hash, entry, self.second, self.memory);
+            held.table
+                .allow(entry.expires.saturating_sub(self.second()));
+            held.insert(self.hash, entry, self.second(), self.memory);
         }
     }
 
@@ -324,6 +324,11 @@ impl Visit<'_> {
             fill: self.step.limiter.level(after.remaining),
             kind: Kind::Words,
         }
+    }
+
+    /// The second that it is now.
+    fn second(&self) -> u32 {
+        second(self.now)
     }
 
     /// How many seconds an entry lasts at the most while nothing is charged past the limit.

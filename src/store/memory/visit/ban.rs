@@ -31,11 +31,12 @@ impl Visit<'_> {
     }
 
     fn sentence(&self, past: u32) -> Sentence {
+        let key = self.plan.key(self.step);
         let counts = matches!(self.step.ban, Ban::Escalating(_));
         let before = if counts { past } else { 0 };
         let ban = BanEntry {
             id: self.step.id,
-            key: self.key.get(..SHOWN).unwrap_or(self.key).into(),
+            key: key.get(..SHOWN).unwrap_or(key).into(),
             until: self.now.plus(self.step.ban.length(before)),
             offence: before.saturating_add(1),
         };

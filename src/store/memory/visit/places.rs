@@ -64,7 +64,7 @@ impl Visit<'_> {
             Some(spot) if empty => held.clear(spot, self.memory),
             Some(spot) => held.put(spot, entry, self.memory),
             None if empty => {}
-            None => held.insert(self.hash, entry, self.second, self.memory),
+            None => held.insert(self.hash, entry, self.second(), self.memory),
         }
     }
 
