@@ -1,12 +1,14 @@
 //! Time. The only module that reads it, so that tests, `explain` and `replay` can set it.
 
 mod date;
+mod http_date;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use date::Rfc3339;
+pub use http_date::HttpDate;
 
 /// Nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

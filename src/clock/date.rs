@@ -60,7 +60,7 @@ impl fmt::Display for Rfc3339 {
 ///
 /// Eras of 400 years that start on 1 March, so that a leap day is the last day of its year
 /// (H. Hinnant, "chrono-compatible low-level date algorithms").
-fn civil(day: u64) -> (u64, u64, u64) {
+pub(super) fn civil(day: u64) -> (u64, u64, u64) {
     let shifted = day + 719_468;
     let era = shifted / 146_097;
     let of_era = shifted % 146_097;
