@@ -6,6 +6,8 @@ mod hosts;
 mod path;
 pub mod redirect;
 
+use std::sync::Arc;
+
 pub use hosts::HostPattern;
 pub use path::{PathPattern, Segment};
 pub use redirect::Redirect;
@@ -16,6 +18,7 @@ pub struct Pattern {
     hosts: Vec<HostPattern>,
     path: PathPattern,
     template: Box<str>,
+    label: Arc<str>,
 }
 
 /// Routes in order.
@@ -57,6 +60,8 @@ impl Pattern {
         let read = |(at, host): (usize, &String)| {
             HostPattern::parse(host).map_err(|message| Which::Host(at).wrong(message))
         };
+        let template = path.unwrap_or("/*");
+        let label = format!("{} {template}", hosts.join(",")).into();
         let hosts = hosts
             .iter()
             .enumerate()
@@ -69,13 +74,19 @@ impl Pattern {
         Ok(Self {
             hosts,
             path: path_pattern,
-            template: path.unwrap_or("/*").into(),
+            template: template.into(),
+            label,
         })
     }
 
     /// The path template; `/*` where the route takes any path.
     pub fn template(&self) -> &str {
         &self.template
+    }
+
+    /// Hosts and path as written: the same for the same route, whatever stands around it.
+    pub fn label(&self) -> &Arc<str> {
+        &self.label
     }
 
     /// Whether a request to this host, in normal form with or without a port, and this path, in
@@ -98,9 +109,14 @@ impl<T> Table<T> {
 
     /// The first route that takes the request, with its path template.
     pub fn find(&self, host: &str, path: &str) -> Option<(&str, &T)> {
-        let mut routes = self.routes.iter();
-        let (pattern, route) = routes.find(|(pattern, _)| pattern.matches(host, path))?;
+        let (pattern, route) = self.find_pattern(host, path)?;
         Some((pattern.template(), route))
+    }
+
+    /// The first route that takes the request, with its pattern.
+    pub fn find_pattern(&self, host: &str, path: &str) -> Option<(&Pattern, &T)> {
+        let mut routes = self.iter();
+        routes.find(|(pattern, _)| pattern.matches(host, path))
     }
 
     /// All routes in order.
