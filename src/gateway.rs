@@ -286,6 +286,7 @@ impl Live {
         let identities = snapshot.rules.identities();
         self.keep_series(&snapshot);
         let rules = snapshot.rules.len();
+        self.lasting.imitations.retain(|kind| snapshot.wants(kind));
         self.current.store(Arc::new(snapshot));
         for (rule, bans) in self
             .lasting

@@ -2,6 +2,7 @@
 //!
 //! Each stage is called here and gives a value back. No stage calls the next.
 
+mod alarm;
 mod ban;
 mod body;
 mod core;
@@ -9,8 +10,10 @@ mod enter;
 mod forward;
 mod hold;
 pub mod imagined;
+mod imitate;
 mod line;
 mod outlive;
+mod pace;
 mod places;
 mod record;
 mod settle;
@@ -92,10 +95,10 @@ async fn request(
     };
     let peer = connection.peer.ip();
     let client = snapshot.client_ip.resolve(peer, &parts.headers);
-    let route = snapshot.routes.find(head.authority(), &head.path);
+    let route = snapshot.routes.find_pattern(head.authority(), &head.path);
     let geo = &snapshot.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
-    facts.route = route.map(|(template, _)| template);
+    facts.route = route.map(|(pattern, _)| pattern.template());
     facts.id = &id;
 
     let mut open = visit.unanswered(&facts);
@@ -104,12 +107,13 @@ async fn request(
     if !hold::hold(core, snapshot, visit.began, decision.hold).await {
         hold::cannot_hold(&visit, decision);
     }
-    let (target, meter) = (route.map(|(_, target)| target), &visit.tab.meter);
+    let target = route.map(|(_, target)| target);
     let mut sent = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
+            let meter = &visit.tab.meter;
             stop::block(snapshot, &asked, incoming, meter, rule, retry_after).await
         }
-        Verdict::Shadow { rule } => stop::shadow(snapshot, &asked, incoming, meter, rule).await,
+        Verdict::Shadow { rule } => stop::shadow(&visit, &asked, incoming, route, rule).await,
         Verdict::Close { .. } => {
             visit.end_unanswered(&facts, decision);
             return None;
@@ -125,6 +129,7 @@ async fn request(
     } else if matches!(decision.verdict, Verdict::Shadow { .. }) {
         settle::pretend(core, snapshot, &visit, &facts, &sent, decision);
     }
+    imitate::learn(&visit, &facts, &asked, decision, route, &sent);
     sent.tell(snapshot, decision);
     Some(visit.end(&facts, decision, sent))
 }

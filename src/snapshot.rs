@@ -10,10 +10,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::StatusCode;
 
+use crate::action::imitate::{Imitations, Kind};
 use crate::action::{Canned, QuotaNames, Reply};
 use crate::clock::Clock;
-use crate::decision::{RuleIndex, Verdict};
+use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, Lists, Type};
 use crate::facts::client_ip::ClientIp;
 use crate::geo::Geo;
@@ -51,6 +53,8 @@ pub struct Snapshot {
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
     /// The lists that rules name.
     pub lists: Lists,
+    /// The rules whose shadow answers look like real ones.
+    pub imitating: Vec<Imitating>,
     /// The rate-limit headers' fixed parts.
     pub quota_names: QuotaNames,
     /// Autonomous systems and countries.
@@ -110,6 +114,17 @@ pub struct RuleKit {
     pub metrics: RuleMetrics,
 }
 
+/// A rule whose shadow answers look like real ones.
+#[derive(Clone, Debug)]
+pub struct Imitating {
+    /// The rule.
+    pub rule: RuleIndex,
+    /// Its name.
+    pub name: Arc<str>,
+    /// The status of its answers.
+    pub status: StatusCode,
+}
+
 /// Something a rule reads that the access log shows under `key_fields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
@@ -152,6 +167,8 @@ pub struct Lasting {
     pub store: Store,
     /// How many requests are held.
     pub held: AtomicUsize,
+    /// What real answers look like.
+    pub imitations: Imitations,
     /// Metrics.
     pub metrics: Metrics,
     /// The origin servers' shared state.
@@ -177,6 +194,15 @@ pub struct Live {
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// What is known of a route that is gone is of no use, and of none to another route.
+    pub fn wants(&self, kind: &Kind) -> bool {
+        let mut routes = self.routes.iter();
+        let known = routes.any(|(pattern, target)| {
+            *pattern.label() == kind.route && target.name() == Some(&*kind.upstream)
+        });
+        known && !self.imitating.is_empty()
+    }
+
     /// Where a request goes that is not stopped: where its route leads, or the rule that diverts it.
     pub fn leads<'a>(&'a self, verdict: Verdict, route: Option<&'a Target>) -> Option<&'a Target> {
         let Verdict::Divert { rule } = verdict else {
@@ -184,5 +210,38 @@ impl Snapshot {
         };
         let kit = self.rule_kits.get(usize::from(rule.0))?;
         kit.divert.as_ref()
+    }
+}
+
+// === impl Imitating ===
+
+impl Imitating {
+    /// The rules that imitate: those that answer with a success.
+    pub fn among(rules: &RuleSet, kits: &[RuleKit]) -> Vec<Self> {
+        let shadows = rules.iter().zip(kits);
+        let shadows = shadows.filter(|((_, rule), _)| rule.action == Action::Shadow);
+        let imitating = shadows.filter_map(|((index, rule), kit)| {
+            let canned = kit.response.as_deref()?;
+            let imitates = canned.imitate && canned.status.is_success();
+            imitates.then(|| Self {
+                rule: index,
+                name: rule.name.clone(),
+                status: canned.status,
+            })
+        });
+        imitating.collect()
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Who answers; `None`: nobody answers with a success.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Target::Upstream { upstream, .. } => Some(&upstream.name),
+            Target::Reply(_) => Some(""),
+            Target::Redirect(_) => None,
+        }
     }
 }

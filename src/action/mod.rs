@@ -3,6 +3,7 @@
 
 mod fault;
 mod format;
+pub mod imitate;
 mod quota;
 mod refusal;
 mod site;

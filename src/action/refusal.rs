@@ -20,6 +20,17 @@ pub struct Refused<'a> {
     pub retry_after: Option<u64>,
 }
 
+// === impl Refused ===
+
+impl Refused<'_> {
+    /// No rule that a client may know of.
+    pub(super) const NOBODY: Refused<'static> = Refused {
+        rule: "",
+        response: None,
+        retry_after: None,
+    };
+}
+
 /// The answer of `action = "block"`.
 pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
     if asked.is_grpc() {
@@ -39,14 +50,9 @@ pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
 
 /// The answer of `action = "shadow"`: nothing in it names a rule or a limit.
 pub fn shadow(asked: &Asked<'_>, response: Option<&Canned>) -> Response<Body> {
-    let nobody = Refused {
-        rule: "",
-        response: None,
-        retry_after: None,
-    };
     match response {
-        _ if asked.is_grpc() => grpc(&nobody),
-        Some(canned) => canned.answer(asked, &nobody),
+        _ if asked.is_grpc() => grpc(&Refused::NOBODY),
+        Some(canned) => canned.answer(asked, &Refused::NOBODY),
         None => plain_success(asked),
     }
 }

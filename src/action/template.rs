@@ -61,14 +61,19 @@ pub struct TemplateError {
 impl Canned {
     /// The answer.
     pub fn answer(&self, asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
-        let body = self
-            .body
-            .fill(asked, refused, escape_for(&self.content_type));
+        let escape = escape_for(&self.content_type);
+        let body = self.body.fill(asked, refused, escape);
         let mut response = asked.answer(self.status, &self.content_type, body);
         for (name, value) in &self.headers {
             response.headers_mut().append(name, value.clone());
         }
         response
+    }
+
+    /// The body of an answer that names no rule.
+    pub(super) fn filled(&self, asked: &Asked<'_>) -> String {
+        let escape = escape_for(&self.content_type);
+        self.body.fill(asked, &Refused::NOBODY, escape)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use anyhow::Context as _;
 
+use crate::action::imitate::Imitations;
 use crate::clock::Clock;
 use crate::observe::{Log, Metrics};
 use crate::snapshot::Lasting;
@@ -24,6 +25,7 @@ impl Lasting {
             clock,
             store: Store::memory(bounds).keyed(&secret),
             held: AtomicUsize::new(0),
+            imitations: Imitations::new(),
             metrics: Metrics::new(),
             servers: Registry::default(),
             tickets: Tickets::new().context("cannot make ticket keys")?,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 
 use super::tab::Tab;
 use crate::body::{Body, BodyError};
+use crate::clock::Clock;
 use crate::listen::{Drained, drain_body};
 
 /// How much of an unwanted body is read so that a connection can be kept.
@@ -33,12 +34,15 @@ pub struct Meter {
     pub bytes: Cell<u64>,
     /// It grew past its bound.
     pub too_large: Cell<bool>,
+    /// When it had been read to its end.
+    pub ended: Cell<Option<Instant>>,
 }
 
 /// A request body that is counted and bounded while it streams.
 struct Metered {
     incoming: Incoming,
     tab: Rc<Tab>,
+    clock: Clock,
     max: u64,
 }
 
@@ -51,13 +55,14 @@ pub struct Rest {
 }
 
 /// The body of a request to an origin.
-pub fn streamed(incoming: Incoming, max: Option<u64>, tab: &Rc<Tab>) -> Body {
+pub fn streamed(incoming: Incoming, max: Option<u64>, tab: &Rc<Tab>, clock: &Clock) -> Body {
     if incoming.is_end_stream() {
         return Body::Empty;
     }
     Body::stream(Metered {
         incoming,
         tab: tab.clone(),
+        clock: clock.clone(),
         max: max.unwrap_or(u64::MAX),
     })
 }
@@ -90,6 +95,9 @@ impl http_body::Body for Metered {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        if frame.is_none() || self.incoming.is_end_stream() {
+            self.tab.meter.ended.set(Some(self.clock.instant()));
+        }
         let Some(Ok(data)) = frame.as_ref().map(|f| f.as_ref().map(Frame::data_ref)) else {
             return Poll::Ready(frame.map(|f| f.map_err(Into::into)));
         };

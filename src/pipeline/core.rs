@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 
+use super::alarm::Alarm;
 use crate::action::Fault;
 use crate::facts::Malformed;
 use crate::listen::{self, Deadlines, Drain};
@@ -24,6 +25,8 @@ pub struct Core {
     pub pool: Pool,
     /// The one timer of all client connections.
     pub deadlines: Rc<Deadlines>,
+    /// The one timer of all requests that are held.
+    pub alarm: Rc<Alarm>,
     /// Whether the gateway is stopping.
     pub drain: Drain,
     /// Requests that are finished though their clients have left.
@@ -48,6 +51,7 @@ impl Core {
         Self {
             pool,
             deadlines,
+            alarm: Alarm::new(live.lasting.clock.clone()),
             drain,
             outlived: Cell::new(0),
             snapshot,

@@ -144,13 +144,14 @@ impl Forward<'_, '_> {
             true => String::new(),
             false => self.tagging(),
         };
+        let clock = &self.core.live.lasting.clock;
         let outbound = Outbound {
             method: self.facts.head.method,
             target: &target,
             headers: self.asked.headers,
             version: self.facts.head.version,
             forwarding: self.forwarding(authority, &rules),
-            body: body::streamed(incoming, self.snapshot.max_body, self.tab),
+            body: body::streamed(incoming, self.snapshot.max_body, self.tab, clock),
             upgrade: self.facts.head.upgrade.is_some(),
         };
         let answered = self.core.pool.forward(upstream, outbound).await;

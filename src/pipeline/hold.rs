@@ -3,30 +3,31 @@
 //! Their bodies are not read meanwhile. A client that leaves frees its place; one of HTTP/1 whose
 //! body is still to come is only seen to leave when the wait is over, for nobody reads.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{Core, Visit};
 use crate::decision::Decision;
 use crate::snapshot::Snapshot;
 
-/// A place among the requests that are held.
-struct Place<'a>(&'a AtomicUsize);
+/// A place among the requests that are held; given up when dropped.
+pub struct Place {
+    core: Rc<Core>,
+    /// A gateway that stops holds nobody for longer than half of the time that it has: the other
+    /// half is for the answers.
+    patience: Duration,
+}
 
 /// Waits until `time` has passed since `began`; `false`, at once: too many are held already.
-pub async fn hold(core: &Core, snapshot: &Snapshot, began: Instant, time: Duration) -> bool {
+pub async fn hold(core: &Rc<Core>, snapshot: &Snapshot, began: Instant, time: Duration) -> bool {
     if time.is_zero() {
         return true;
     }
-    let lasting = &core.live.lasting;
-    let Some(_place) = Place::take(&lasting.held, snapshot.max_held) else {
+    let Some(place) = Place::take(core, snapshot) else {
         return false;
     };
-    let left = time.saturating_sub(lasting.clock.instant() - began);
-    tokio::select! {
-        () = tokio::time::sleep(left) => {}
-        () = last_moment(core, snapshot) => {}
-    }
+    place.until(began + time).await;
     true
 }
 
@@ -38,25 +39,36 @@ pub fn cannot_hold(visit: &Visit, decision: &mut Decision) {
     }
 }
 
-/// A gateway that stops holds nobody for longer than half of the time that it has: the other half
-/// is for the answers.
-async fn last_moment(core: &Core, snapshot: &Snapshot) {
-    core.drain.started().await;
-    tokio::time::sleep(snapshot.drain_timeout / 2).await;
-}
-
 // === impl Place ===
 
-impl<'a> Place<'a> {
-    fn take(held: &'a AtomicUsize, max: usize) -> Option<Self> {
-        let more = |taken| (taken < max).then_some(taken + 1);
+impl Place {
+    /// A place; `None`: too many are held already.
+    pub fn take(core: &Rc<Core>, snapshot: &Snapshot) -> Option<Self> {
+        let more = |taken| (taken < snapshot.max_held).then_some(taken + 1);
+        let held = &core.live.lasting.held;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.ok().map(|_| Self(held))
+        taken.is_ok().then(|| Self {
+            core: core.clone(),
+            patience: snapshot.drain_timeout / 2,
+        })
+    }
+
+    /// Waits until then.
+    pub async fn until(&self, then: Instant) {
+        tokio::select! {
+            () = self.core.alarm.until(then) => {}
+            () = self.last_moment() => {}
+        }
+    }
+
+    async fn last_moment(&self) {
+        self.core.drain.started().await;
+        tokio::time::sleep(self.patience).await;
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.core.live.lasting.held.fetch_sub(1, Ordering::Relaxed);
     }
 }

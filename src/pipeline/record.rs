@@ -208,6 +208,7 @@ impl http_body::Body for Recorded {
         if let Poll::Ready(Some(Ok(frame))) = &polled {
             self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
+        self.entry.look_on(&self.inner, &polled);
         polled
     }
 
@@ -223,6 +224,21 @@ impl http_body::Body for Recorded {
 // === impl Entry ===
 
 impl Entry {
+    /// Lets who learns from this answer see how it goes.
+    fn look_on(&self, body: &Body, polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>) {
+        let lesson = &self.tab.lesson;
+        if !lesson.is_on() {
+            return;
+        }
+        let now = self.core.live.lasting.clock.instant();
+        match polled {
+            Poll::Pending => lesson.waits(now),
+            Poll::Ready(Some(Err(_))) => lesson.give_up(),
+            Poll::Ready(Some(Ok(_))) => lesson.piece(now, http_body::Body::is_end_stream(body)),
+            Poll::Ready(None) => lesson.end(now),
+        }
+    }
+
     fn write(&mut self, bytes_out: u64) {
         let duration = self.core.live.lasting.clock.instant() - self.began;
         if let Some(listener) = self.snapshot.listeners.get(self.listener) {

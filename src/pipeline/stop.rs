@@ -1,10 +1,12 @@
 //! Requests that a rule stopped: their bodies and their answers.
 
 use http::Response;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 
 use super::body::{self, Meter};
 use super::forward::Sent;
+use super::imitate::{self, Route};
+use super::record::Visit;
 use crate::action::{self, Asked, Canned, Fault, Refused};
 use crate::body::Body;
 use crate::clock::Timestamp;
@@ -44,17 +46,26 @@ pub async fn block(
 
 /// Answers as the origin would, after the whole body, as the origin would.
 pub async fn shadow(
-    snapshot: &Snapshot,
+    visit: &Visit,
     asked: &Asked<'_>,
     incoming: Incoming,
-    meter: &Meter,
+    route: Option<Route<'_>>,
     rule: RuleIndex,
 ) -> Sent {
+    let (snapshot, meter) = (&visit.snapshot, &visit.tab.meter);
+    let whole = incoming.is_end_stream();
     let rest = body::swallow(incoming, snapshot.max_body, meter).await;
+    let asked_at = match whole {
+        true => visit.began,
+        false => visit.core.live.lasting.clock.instant(),
+    };
     let answer = match rest.drained {
         Drained::TooLong if snapshot.max_body.is_some() => Fault::BodyTooLarge.answer(asked),
         Drained::Broken => Fault::Malformed.answer(asked),
-        _ => pretence(snapshot, asked, rule),
+        _ => match imitate::answer(visit, asked, asked_at, route, rule).await {
+            Some(imitation) => imitation,
+            None => pretence(snapshot, asked, rule),
+        },
     };
     Sent::own(answer).leaving(rest, asked)
 }
@@ -79,7 +90,7 @@ pub fn pretence(snapshot: &Snapshot, asked: &Asked<'_>, rule: RuleIndex) -> Resp
     action::shadow(asked, canned(snapshot, rule))
 }
 
-fn canned(snapshot: &Snapshot, rule: RuleIndex) -> Option<&Canned> {
+pub fn canned(snapshot: &Snapshot, rule: RuleIndex) -> Option<&Canned> {
     let kit = snapshot.rule_kits.get(usize::from(rule.0))?;
     kit.response.as_deref()
 }

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use super::body::Meter;
+use super::imitate::Lesson;
 use super::places::Places;
 
 /// What a request has open.
@@ -15,4 +16,6 @@ pub struct Tab {
     pub begun: Cell<bool>,
     /// The places that it takes.
     pub places: Places,
+    /// What is learned from its answer.
+    pub lesson: Lesson,
 }

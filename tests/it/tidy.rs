@@ -33,7 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("maxminddb", &["geo"]),
-    ("flate2", &["geo"]),
+    ("flate2", &["geo", "action"]),
     ("prometheus_client", &["observe"]),
     ("aws_lc_rs", &["fingerprint", "tls"]),
     ("rcgen", &["tls"]),

@@ -32,7 +32,7 @@ use crate::action::QuotaNames;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
 use crate::listen::Limits;
 use crate::observe::Redactor;
-use crate::snapshot::{Fixed, Lasting, Snapshot};
+use crate::snapshot::{Fixed, Imitating, Lasting, Snapshot};
 use crate::store::Bounds;
 use responses::Responses;
 use rules::Shared;
@@ -94,6 +94,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         max_held: file.server.max_held.value as usize,
         client_ip: client_ip(file),
         routes,
+        imitating: Imitating::among(&rules.set, &rules.kits),
         quota_names: QuotaNames::of(&rules.set),
         rules: rules.set,
         rule_kits: rules.kits,

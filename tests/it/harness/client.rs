@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A client with headers of its own. Each request has a connection of its own.
 #[derive(Clone)]
 pub struct Client {
-    address: SocketAddr,
-    tls: Option<Arc<ClientConfig>>,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-    request: (String, String),
+    pub(super) address: SocketAddr,
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    pub(super) request: (String, String),
 }
 
 /// An answer.

@@ -47,9 +47,18 @@ impl Running {
         Self::on(&format!("{BEGINNING}\n{rules}"))
     }
 
+    /// The same before this origin.
+    pub fn with_origin(origin: Origin, rules: &str) -> Self {
+        Self::before(origin, &format!("{BEGINNING}\n{rules}"))
+    }
+
     /// A gateway on a whole configuration.
     pub fn on(config: &str) -> Self {
-        let origin = Origin::start();
+        Self::before(Origin::start(), config)
+    }
+
+    /// A gateway on a whole configuration, before this origin.
+    pub fn before(origin: Origin, config: &str) -> Self {
         let folder = Folder::new();
         let path = folder.write("gateway.toml", fill(config, &origin));
         let clock = ManualClock::at(Timestamp::from_secs(1_700_000_040));

@@ -7,6 +7,7 @@ mod gateway;
 mod h2;
 mod origin;
 mod process;
+mod streams;
 mod wire;
 
 pub use client::{Answer, Client};

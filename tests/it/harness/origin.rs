@@ -29,9 +29,14 @@ pub struct Origin {
 impl Origin {
     /// Starts an origin.
     pub fn start() -> Self {
+        Self::answering(usual)
+    }
+
+    /// An origin that remembers what it got and answers with these bytes.
+    pub fn answering(answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shared = seen.clone();
-        let mut origin = Self::scripted(move |stream| serve(stream, &shared));
+        let mut origin = Self::scripted(move |stream| serve(stream, &shared, &answer));
         origin.seen = seen;
         origin
     }
@@ -70,37 +75,43 @@ impl Seen {
     }
 }
 
-fn serve(stream: TcpStream, seen: &Mutex<Vec<Seen>>) {
+fn serve(stream: TcpStream, seen: &Mutex<Vec<Seen>>, answer: &dyn Fn(&Seen) -> Vec<u8>) {
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader) {
-        let status: u16 = request
-            .header("x-answer")
-            .map_or(200, |s| s.parse().unwrap());
-        let body = match request.body.as_slice() {
-            [] => format!("origin {}", request.line).into_bytes(),
-            body => body.to_vec(),
-        };
-        let head = request.line.starts_with("HEAD ");
-        let fields = request.headers.iter();
-        let wanted: String = fields
-            .filter(|(name, _)| name == "x-answer-header")
-            .map(|(_, field)| format!("{field}\r\n"))
-            .collect();
+        let bytes = answer(&request);
         seen.lock().unwrap().push(request);
-        let mut answer = format!(
-            "HTTP/1.1 {status} Whatever\r\ncontent-length: {}\r\nserver: origin\r\n\
-             content-type: text/plain\r\n{wanted}\r\n",
-            body.len()
-        )
-        .into_bytes();
-        if !head {
-            answer.extend_from_slice(&body);
-        }
-        if writer.write_all(&answer).is_err() {
+        if writer.write_all(&bytes).is_err() {
             return;
         }
     }
+}
+
+/// The answer that a request asks for.
+fn usual(request: &Seen) -> Vec<u8> {
+    let status: u16 = request
+        .header("x-answer")
+        .map_or(200, |s| s.parse().unwrap());
+    let body = match request.body.as_slice() {
+        [] => format!("origin {}", request.line).into_bytes(),
+        body => body.to_vec(),
+    };
+    let head = request.line.starts_with("HEAD ");
+    let fields = request.headers.iter();
+    let wanted: String = fields
+        .filter(|(name, _)| name == "x-answer-header")
+        .map(|(_, field)| format!("{field}\r\n"))
+        .collect();
+    let mut answer = format!(
+        "HTTP/1.1 {status} Whatever\r\ncontent-length: {}\r\nserver: origin\r\n\
+         content-type: text/plain\r\n{wanted}\r\n",
+        body.len()
+    )
+    .into_bytes();
+    if !head {
+        answer.extend_from_slice(&body);
+    }
+    answer
 }
 
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {

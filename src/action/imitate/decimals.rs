@@ -1,0 +1,91 @@
+//! Numbers with a point, as times are told.
+
+use super::dice::Dice;
+use super::numbers::Numbers;
+use crate::clock::Timestamp;
+
+/// Digits after the point that are kept.
+const PLACES: usize = 9;
+/// Digits before it.
+const WHOLE: usize = 9;
+const SCALE: i64 = 1_000_000_000;
+
+/// A number with a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    /// In billionths.
+    value: i64,
+    /// Digits after the point.
+    places: usize,
+}
+
+/// Such numbers that were seen at one place of a value.
+#[derive(Debug, Default)]
+pub(super) struct Decimals {
+    values: Numbers,
+    places: usize,
+    /// Not all had as many digits: zeros at the end are not written.
+    varies: bool,
+    seen: bool,
+}
+
+// === impl Decimal ===
+
+impl Decimal {
+    /// The one at the beginning of `text`, with its length. A version or an address is none.
+    pub(super) fn read(text: &str) -> Option<(usize, Self)> {
+        let whole = digits(text);
+        let after = text.get(whole..)?.strip_prefix('.')?;
+        let places = digits(after);
+        let next = after.as_bytes().get(places);
+        let ends = !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'.');
+        if !ends || !(1..=WHOLE).contains(&whole) || !(1..=PLACES).contains(&places) {
+            return None;
+        }
+        let mut value = text.get(..whole)?.to_owned() + after.get(..places)?;
+        value.extend((places..PLACES).map(|_| '0'));
+        let value = value.parse().ok()?;
+        Some((whole + 1 + places, Self { value, places }))
+    }
+
+    /// The same number without a point.
+    pub(super) fn whole(text: &str) -> Option<Self> {
+        let is_number = digits(text) == text.len() && (1..=WHOLE).contains(&text.len());
+        let value = text.parse::<i64>().ok().filter(|_| is_number)?;
+        Some(Self {
+            value: value.saturating_mul(SCALE),
+            places: 0,
+        })
+    }
+}
+
+// === impl Decimals ===
+
+impl Decimals {
+    pub(super) fn learn(&mut self, decimal: Decimal, dice: &mut Dice) {
+        self.varies |= self.seen && self.places != decimal.places;
+        self.places = self.places.max(decimal.places);
+        self.seen = true;
+        self.values.keep(decimal.value, dice);
+    }
+
+    pub(super) fn make(&self, out: &mut String, dice: &mut Dice) {
+        let value = self.values.draw(Timestamp::default(), dice).max(0);
+        let mut digits = format!("{}.{:09}", value / SCALE, value % SCALE);
+        digits.truncate(digits.len() - PLACES.saturating_sub(self.places));
+        let written = match self.varies {
+            true => digits.trim_end_matches('0').trim_end_matches('.'),
+            false => &digits,
+        };
+        out.push_str(written);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.values.bytes()
+    }
+}
+
+fn digits(text: &str) -> usize {
+    let other = |byte: u8| !byte.is_ascii_digit();
+    text.bytes().position(other).unwrap_or(text.len())
+}

@@ -1,0 +1,123 @@
+//! Tests of the imitation.
+
+mod bounds;
+mod learning;
+mod patterns;
+mod privacy;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
+
+use super::{Imitation, Memory, Pace, Seen, dress};
+use crate::action::{Asked, Canned, Template};
+use crate::body::Body;
+use crate::clock::Timestamp;
+
+/// When tests happen.
+const NOW: Timestamp = Timestamp::from_secs(1_700_000_040);
+
+/// A request, owned.
+struct Request {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    id: String,
+}
+
+impl Request {
+    fn get() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(fields: &[(&str, &str)]) -> Self {
+        Self {
+            method: Method::GET,
+            uri: Uri::from_static("/"),
+            headers: map(fields),
+            id: "00ff".to_owned(),
+        }
+    }
+
+    fn asked(&self, now: Timestamp) -> Asked<'_> {
+        Asked {
+            method: &self.method,
+            uri: &self.uri,
+            version: Version::HTTP_11,
+            headers: &self.headers,
+            id: &self.id,
+            now,
+        }
+    }
+}
+
+fn map(fields: &[(&str, &str)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        let name = HeaderName::try_from(*name).unwrap();
+        map.append(name, HeaderValue::try_from(*value).unwrap());
+    }
+    map
+}
+
+/// Lets `memory` see an answer of this client.
+fn teach(memory: &Memory, client: u32, fields: &[(&str, &str)]) {
+    teach_at(memory, client, &Request::get(), NOW, fields);
+}
+
+fn teach_at(
+    memory: &Memory,
+    client: u32,
+    request: &Request,
+    now: Timestamp,
+    fields: &[(&str, &str)],
+) {
+    let seen = Seen {
+        headers: &map(fields),
+        asked: &request.asked(now),
+        client,
+        now,
+    };
+    memory.learn(&seen);
+    memory.learn_pace(Pace::default());
+}
+
+/// An answer so often, to each of twelve clients in turn.
+fn teach_all(memory: &Memory, answers: u32, fields: &[(&str, &str)]) {
+    for answer in 0..answers {
+        teach(memory, answer % 12, fields);
+    }
+}
+
+fn imitated(memory: &Memory) -> Option<Imitation> {
+    memory.imitate(&Request::get().asked(NOW))
+}
+
+/// What is known of one field.
+fn value(memory: &Memory, name: &str) -> Option<String> {
+    let imitation = imitated(memory)?;
+    let mut fields = imitation.fields.iter();
+    let (_, value) = fields.find(|(own, _)| own == name)?;
+    Some(value.as_ref()?.to_str().unwrap().to_owned())
+}
+
+fn canned(content_type: &'static str, body: &str) -> Canned {
+    Canned {
+        status: StatusCode::OK,
+        content_type: HeaderValue::from_static(content_type),
+        headers: Vec::new(),
+        body: Template::parse(body).unwrap(),
+        imitate: true,
+    }
+}
+
+/// The fields of an answer in order.
+fn fields(response: &Response<Body>) -> Vec<(&str, &str)> {
+    let fields = response.headers().iter();
+    fields
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+        .collect()
+}
+
+fn dressed(memory: &Memory, canned: &Canned) -> Response<Body> {
+    let request = Request::get();
+    dress(&request.asked(NOW), canned, &imitated(memory).unwrap())
+}

@@ -1,0 +1,260 @@
+//! What is learned, and when it is enough.
+
+use super::super::clients::ENOUGH as ENOUGH_CLIENTS;
+use super::*;
+
+const JSON: &[(&str, &str)] = &[
+    ("server", "nginx"),
+    ("content-type", "application/json; charset=utf-8"),
+    ("content-length", "17"),
+    ("vary", "accept-encoding"),
+    ("vary", "origin"),
+    ("cache-control", "private"),
+];
+
+#[test]
+fn names_order_and_constants_are_those_of_real_answers() {
+    let memory = Memory::new();
+    teach_all(&memory, 60, JSON);
+    let canned = canned("application/json", "{}");
+    let response = dressed(&memory, &canned);
+    let mut expected = JSON.to_vec();
+    expected[2].1 = "2";
+    assert_eq!(fields(&response), expected);
+}
+
+#[test]
+fn nothing_is_imitated_before_fifty_answers_to_ten_clients() {
+    let memory = Memory::new();
+    teach_all(&memory, 49, JSON);
+    assert!(imitated(&memory).is_none());
+    teach_all(&memory, 1, JSON);
+    assert!(imitated(&memory).is_some());
+
+    let memory = Memory::new();
+    for answer in 0..500 {
+        teach(&memory, answer % (ENOUGH_CLIENTS as u32 - 1), JSON);
+    }
+    assert!(imitated(&memory).is_none());
+    teach(&memory, 77, JSON);
+    assert!(imitated(&memory).is_some());
+}
+
+#[test]
+fn a_value_is_repeated_only_after_fifty_answers_to_ten_clients() {
+    // Everybody's answer has the field; the value of interest comes from few clients, or seldom.
+    for (clients, answers, repeated) in [(9, 200, false), (10, 49, false), (10, 50, true)] {
+        let memory = Memory::new();
+        for answer in 0..answers {
+            teach(&memory, answer % clients, &[("x-plan", "gold")]);
+            let odd = [".", "o ", ", x"][answer as usize % 3].repeat(answer as usize + 1);
+            teach(&memory, 100 + answer, &[("x-plan", &odd)]);
+        }
+        let ever = (0..500).any(|_| value(&memory, "x-plan").as_deref() == Some("gold"));
+        assert_eq!(ever, repeated, "{clients} clients, {answers} answers");
+    }
+}
+
+#[test]
+fn a_field_with_a_few_values_has_one_of_them() {
+    let memory = Memory::new();
+    for answer in 0..600 {
+        let cache = if answer % 3 == 0 { "MISS" } else { "HIT" };
+        teach(&memory, answer % 20, &[("x-cache", cache)]);
+    }
+    let drawn: Vec<String> = (0..900)
+        .map(|_| value(&memory, "x-cache").unwrap())
+        .collect();
+    let hits = drawn.iter().filter(|value| *value == "HIT").count();
+    assert!(drawn.iter().all(|value| value == "HIT" || value == "MISS"));
+    assert!((450..750).contains(&hits), "{hits} hits");
+}
+
+#[test]
+fn the_most_common_sequence_is_taken() {
+    let memory = Memory::new();
+    for _ in 0..3 {
+        teach_all(&memory, 50, &[("server", "a"), ("x-b", "1")]);
+        teach_all(&memory, 30, &[("x-b", "1"), ("server", "a")]);
+        teach_all(&memory, 7, &[("server", "a")]);
+    }
+    let canned = canned("text/plain", "");
+    let response = dressed(&memory, &canned);
+    assert_eq!(fields(&response), [("server", "a"), ("x-b", "1")]);
+}
+
+#[test]
+fn a_constant_that_changes_is_dropped_and_learned_anew() {
+    let memory = Memory::new();
+    teach_all(&memory, 300, &[("x-version", "41-a")]);
+    assert_eq!(value(&memory, "x-version").as_deref(), Some("41-a"));
+    teach_all(&memory, 20, &[("x-version", "42-b")]);
+    assert_eq!(value(&memory, "x-version"), None);
+    assert!(memory.is_curious() && memory.is_curious());
+    teach_all(&memory, 30, &[("x-version", "42-b")]);
+    assert_eq!(value(&memory, "x-version").as_deref(), Some("42-b"));
+}
+
+#[test]
+fn one_odd_answer_changes_nothing() {
+    let memory = Memory::new();
+    teach_all(&memory, 300, &[("server", "a")]);
+    teach(&memory, 1, &[("server", "b")]);
+    teach(&memory, 1, &[("x-other", "b")]);
+    assert_eq!(value(&memory, "server").as_deref(), Some("a"));
+}
+
+#[test]
+fn what_is_known_is_looked_at_now_and_then() {
+    let memory = Memory::new();
+    teach_all(&memory, 99, JSON);
+    assert!((0..100).all(|_| memory.is_curious()));
+    teach_all(&memory, 200, JSON);
+    let looks = (0..160).filter(|_| memory.is_curious()).count();
+    assert_eq!(looks, 10);
+}
+
+#[test]
+fn what_a_request_said_is_said_again() {
+    let memory = Memory::new();
+    for answer in 0..60 {
+        let (own, id) = (format!("c-{answer}"), format!("{answer:032x}"));
+        let mut request = Request::with(&[("x-correlation-id", &own), ("origin", &own)]);
+        request.id = id.clone();
+        let fields = [
+            ("x-correlation-id", own.as_str()),
+            ("access-control-allow-origin", &own),
+            ("x-request-id", &id),
+        ];
+        teach_at(&memory, answer, &request, NOW, &fields);
+    }
+    let mut request = Request::with(&[("x-correlation-id", "mine"), ("origin", "https://a.test")]);
+    request.id = "abcd".to_owned();
+    let imitation = memory.imitate(&request.asked(NOW)).unwrap();
+    let values: Vec<&str> = imitation
+        .fields
+        .iter()
+        .map(|(_, value)| value.as_ref().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(values, ["mine", "https://a.test", "abcd"]);
+}
+
+#[test]
+fn what_never_changed_is_no_echo() {
+    let memory = Memory::new();
+    let request = Request::with(&[("content-type", "text/plain")]);
+    for answer in 0..60 {
+        let fields = [("content-type", "text/plain")];
+        teach_at(&memory, answer % 12, &request, NOW, &fields);
+    }
+    let other = Request::with(&[("content-type", "text/evil")]);
+    let imitation = memory.imitate(&other.asked(NOW)).unwrap();
+    let value = imitation.fields[0].1.as_ref().unwrap();
+    assert_eq!(value, "text/plain");
+}
+
+#[test]
+fn the_configured_answer_fills_what_cannot_be_known() {
+    let memory = Memory::new();
+    for answer in 0..100 {
+        let note = ["a b", "c, d; e", "(f)", "g=h i j"][answer % 4].repeat(answer + 1);
+        let answer = answer as u32;
+        teach(
+            &memory,
+            answer,
+            &[
+                ("set-cookie", "id=1"),
+                ("x-note", &note),
+                ("x-other", &note),
+                ("content-type", "application/json"),
+            ],
+        );
+    }
+    let mut canned = canned("text/html", "<p>");
+    for (name, value) in [("set-cookie", "a=b"), ("x-note", "mine"), ("x-more", "no")] {
+        let value = HeaderValue::from_static(value);
+        canned.headers.push((HeaderName::from_static(name), value));
+    }
+    let expected = [
+        ("set-cookie", "a=b"),
+        ("x-note", "mine"),
+        ("content-type", "text/html"),
+    ];
+    assert_eq!(fields(&dressed(&memory, &canned)), expected);
+}
+
+#[test]
+fn head_has_the_fields_and_no_body() {
+    let memory = Memory::new();
+    teach_all(&memory, 60, JSON);
+    let mut request = Request::get();
+    request.method = Method::HEAD;
+    let canned = canned("application/json", "{\"a\":1}");
+    let imitation = memory.imitate(&request.asked(NOW)).unwrap();
+    let response = dress(&request.asked(NOW), &canned, &imitation);
+    assert_eq!(response.headers()["content-length"], "7");
+    assert!(http_body::Body::is_end_stream(response.body()));
+}
+
+#[test]
+fn a_compressed_answer_goes_to_who_takes_it() {
+    let memory = Memory::new();
+    let plain = [("content-type", "text/plain"), ("content-length", "3")];
+    let coded = [plain[0], ("content-encoding", "gzip"), plain[1]];
+    teach_all(&memory, 300, &coded);
+    let canned = canned("text/plain", "hello hello hello");
+    let answer = |accept: &str| {
+        let request = Request::with(&[("accept-encoding", accept)]);
+        let imitation = memory.imitate(&request.asked(NOW)).unwrap();
+        dress(&request.asked(NOW), &canned, &imitation)
+    };
+    let names = |response: &Response<Body>| -> Vec<String> {
+        fields(response)
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect()
+    };
+    let whole = ["content-type", "content-encoding", "content-length"];
+    let response = answer("br, gzip;q=0.8");
+    assert_eq!(names(&response), whole);
+    let Body::Whole(bytes) = response.into_body() else {
+        panic!("no body");
+    };
+    let mut text = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(&bytes[..]);
+    std::io::Read::read_to_string(&mut decoder, &mut text).unwrap();
+    assert_eq!(text, "hello hello hello");
+    for accept in ["br", "gzip;q=0", "gzip; q=0.000", ""] {
+        assert_eq!(
+            names(&answer(accept)),
+            ["content-type", "content-length"],
+            "{accept}"
+        );
+    }
+    teach_all(&memory, 60, &plain);
+    assert_eq!(names(&answer("br")), ["content-type", "content-length"]);
+    assert_eq!(names(&answer("gzip")), whole);
+}
+
+#[test]
+fn a_drawn_pace_is_between_two_that_were_seen() {
+    let memory = Memory::new();
+    teach_all(&memory, 60, JSON);
+    for micros in 1..500 {
+        memory.learn_pace(Pace {
+            head: std::time::Duration::from_micros(1000 + micros),
+            pieces: 200,
+            ..Pace::default()
+        });
+    }
+    let paces: Vec<Pace> = (0..200).map(|_| imitated(&memory).unwrap().pace).collect();
+    let most = std::time::Duration::from_micros(1500);
+    assert!(
+        paces
+            .iter()
+            .all(|pace| pace.head <= most && pace.pieces <= 16)
+    );
+    let mut heads: Vec<_> = paces.iter().map(|pace| pace.head).collect();
+    heads.dedup();
+    assert!(heads.len() > 100);
+}

@@ -1,0 +1,152 @@
+//! Waits that end when they should: tokio's timers count whole milliseconds, in which a near origin
+//! answers several times over. One timer of the kernel's a core, armed for whoever is next.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::clock::Clock;
+
+/// One core's waits.
+pub struct Alarm {
+    clock: Clock,
+    waiting: RefCell<BTreeMap<Place, Waker>>,
+    next: Cell<u64>,
+    /// Made when first needed; `None`: the kernel gives none, and tokio's timers must do.
+    timer: OnceCell<Option<AsyncFd<OwnedFd>>>,
+}
+
+/// Who waits: until when, and which of those who wait until then.
+type Place = (Instant, u64);
+
+/// A wait; whoever drops it waits no more.
+struct Wait<'a> {
+    alarm: &'a Alarm,
+    place: Place,
+}
+
+// === impl Alarm ===
+
+impl Alarm {
+    /// Nobody waits.
+    pub fn new(clock: Clock) -> Rc<Self> {
+        Rc::new(Self {
+            clock,
+            waiting: RefCell::default(),
+            next: Cell::new(0),
+            timer: OnceCell::new(),
+        })
+    }
+
+    /// Waits until then.
+    pub async fn until(self: &Rc<Self>, then: Instant) {
+        if self.start().is_none() {
+            return tokio::time::sleep_until(then.into()).await;
+        }
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        let wait = Wait {
+            alarm: self,
+            place: (then, number),
+        };
+        poll_fn(|cx| wait.poll(cx)).await;
+    }
+
+    /// The timer, with a task that rings when it is due.
+    fn start(self: &Rc<Self>) -> Option<()> {
+        let timer = self.timer.get_or_init(|| {
+            let timer = timer().ok()?;
+            tokio::task::spawn_local(ring_forever(Rc::clone(self)));
+            Some(timer)
+        });
+        timer.as_ref().map(|_| ())
+    }
+
+    /// Wakes whose time has come, and arms the timer for who is next.
+    fn ring(&self) {
+        let now = self.clock.instant();
+        let mut waiting = self.waiting.borrow_mut();
+        while let Some(first) = waiting.first_entry()
+            && first.key().0 <= now
+        {
+            first.remove().wake();
+        }
+        if let Some(((then, _), _)) = waiting.first_key_value() {
+            self.arm(then.saturating_duration_since(now));
+        }
+    }
+
+    fn arm(&self, time: Duration) {
+        let Some(Some(timer)) = self.timer.get() else {
+            return;
+        };
+        let value = Timespec {
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            // Nothing at all would disarm it.
+            tv_nsec: time.subsec_nanos().max(1).into(),
+        };
+        let once = Itimerspec {
+            it_interval: Timespec::default(),
+            it_value: value,
+        };
+        // It fails only for times that do not exist.
+        let _ = timerfd_settime(timer.get_ref(), TimerfdTimerFlags::empty(), &once);
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "sound here: an `OwnedFd` is open for as long as it lives, and is always the same one"
+)]
+fn timer() -> io::Result<AsyncFd<OwnedFd>> {
+    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+    let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+    AsyncFd::with_interest(fd, Interest::READABLE)
+}
+
+async fn ring_forever(alarm: Rc<Alarm>) {
+    let Some(Some(timer)) = alarm.timer.get() else {
+        return;
+    };
+    while let Ok(mut due) = timer.readable().await {
+        // Reading is what makes it wait for the next time; how often it was due does not matter.
+        let _ = rustix::io::read(timer.get_ref(), &mut [0; 8]);
+        due.clear_ready();
+        alarm.ring();
+    }
+}
+
+// === impl Wait ===
+
+impl Wait<'_> {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let now = self.alarm.clock.instant();
+        if self.place.0 <= now {
+            return Poll::Ready(());
+        }
+        let mut waiting = self.alarm.waiting.borrow_mut();
+        waiting.insert(self.place, cx.waker().clone());
+        if waiting.first_key_value().map(|(place, _)| place) == Some(&self.place) {
+            self.alarm.arm(self.place.0 - now);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.alarm.waiting.borrow_mut().remove(&self.place);
+    }
+}
