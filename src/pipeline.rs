@@ -6,6 +6,7 @@ mod alarm;
 mod ban;
 mod body;
 mod core;
+mod drift;
 mod enter;
 mod forward;
 mod hold;

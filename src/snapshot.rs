@@ -236,12 +236,11 @@ impl Imitating {
 // === impl Target ===
 
 impl Target {
-    /// Who answers; `None`: nobody answers with a success.
+    /// The upstream; `None`: the gateway answers by itself.
     pub fn name(&self) -> Option<&str> {
         match self {
             Target::Upstream { upstream, .. } => Some(&upstream.name),
-            Target::Reply(_) => Some(""),
-            Target::Redirect(_) => None,
+            Target::Reply(_) | Target::Redirect(_) => None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Which form an answer takes: problem details, HTML or text, by `Accept` (RFC 9110, 12.5.1).
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 
 use http::HeaderValue;
 
@@ -114,36 +113,4 @@ fn range_of(range: &[u8], media: &str) -> Option<(Exactness, u16)> {
 fn thousandths(quality: &str) -> u16 {
     let value: f32 = quality.parse().unwrap_or(0.0);
     (value.clamp(0.0, 1.0) * 1000.0) as u16
-}
-
-/// `text` as the inside of a JSON string.
-pub fn json_escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// `text` as HTML text or a quoted attribute.
-pub fn html_escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -1,6 +1,7 @@
 //! Answers of the gateway's own. The only place that makes status codes; it never reads a body and
 //! never talks to an origin.
 
+mod escape;
 mod fault;
 mod format;
 pub mod imitate;
@@ -22,6 +23,17 @@ pub use self::site::{Redirect, Reply};
 pub use self::template::{Canned, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
+
+const GRPC: &str = "application/grpc";
+/// What browsers send and expect back.
+const GRPC_WEB: [&str; 6] = [
+    "application/grpc-web",
+    "application/grpc-web+proto",
+    "application/grpc-web+json",
+    "application/grpc-web+thrift",
+    "application/grpc-web-text",
+    "application/grpc-web-text+proto",
+];
 
 /// What an answer depends on in the request.
 pub struct Asked<'a> {
@@ -64,10 +76,19 @@ impl Asked<'_> {
 
     /// Whether the client speaks gRPC, which carries its status elsewhere.
     fn is_grpc(&self) -> bool {
-        const GRPC: &[u8] = b"application/grpc";
-        let value = self.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let start = value.and_then(|value| value.get(..GRPC.len()));
-        start.is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+        self.grpc().is_some()
+    }
+
+    /// The `content-type` of an answer to a gRPC client: a browser's own.
+    fn grpc(&self) -> Option<&'static str> {
+        let value = self.headers.get(CONTENT_TYPE)?.as_bytes();
+        let media = value.split(|byte| *byte == b';').next()?.trim_ascii();
+        let (start, rest) = media.split_at_checked(GRPC.len())?;
+        let speaks = start.eq_ignore_ascii_case(GRPC.as_bytes())
+            && matches!(rest.first(), None | Some(b'+' | b'-'));
+        let mut known = GRPC_WEB.into_iter();
+        let own = known.find(|kind| media.eq_ignore_ascii_case(kind.as_bytes()));
+        speaks.then_some(own.unwrap_or(GRPC))
     }
 
     /// An answer with this body; HEAD gets its length alone.

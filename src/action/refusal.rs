@@ -1,6 +1,6 @@
 //! What a stopped request gets: 429, the rule's own response, or an answer that tells nothing.
 
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::format::Form;
@@ -20,6 +20,15 @@ pub struct Refused<'a> {
     pub retry_after: Option<u64>,
 }
 
+/// What a gRPC client is told about trying again (gRFC A6).
+enum Pushback {
+    /// After so many seconds.
+    After(u64),
+    /// Not at all.
+    Never,
+    Untold,
+}
+
 // === impl Refused ===
 
 impl Refused<'_> {
@@ -33,8 +42,11 @@ impl Refused<'_> {
 
 /// The answer of `action = "block"`.
 pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
-    if asked.is_grpc() {
-        return grpc(refused);
+    if let Some(content_type) = asked.grpc() {
+        return grpc(
+            content_type,
+            refused.retry_after.map_or(Pushback::Never, Pushback::After),
+        );
     }
     let mut response = match refused.response {
         Some(canned) => canned.answer(asked, refused),
@@ -50,8 +62,10 @@ pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
 
 /// The answer of `action = "shadow"`: nothing in it names a rule or a limit.
 pub fn shadow(asked: &Asked<'_>, response: Option<&Canned>) -> Response<Body> {
+    if let Some(content_type) = asked.grpc() {
+        return grpc(content_type, Pushback::Untold);
+    }
     match response {
-        _ if asked.is_grpc() => grpc(&Refused::NOBODY),
         Some(canned) => canned.answer(asked, &Refused::NOBODY),
         None => plain_success(asked),
     }
@@ -94,18 +108,17 @@ fn plain_success(asked: &Asked<'_>) -> Response<Body> {
 }
 
 /// gRPC reads its status from trailers; an answer without a body carries them in the head.
-fn grpc(refused: &Refused<'_>) -> Response<Body> {
+fn grpc(content_type: &'static str, pushback: Pushback) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     let headers = response.headers_mut();
-    headers.insert(
-        http::header::CONTENT_TYPE,
-        HeaderValue::from_static("application/grpc"),
-    );
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert("grpc-status", HeaderValue::from_static("8"));
     headers.insert("grpc-message", HeaderValue::from_static("quota exceeded"));
-    if let Some(seconds) = refused.retry_after {
-        let pushback = HeaderValue::from(seconds.saturating_mul(1000));
-        headers.insert("grpc-retry-pushback-ms", pushback);
-    }
+    let pushback = match pushback {
+        Pushback::After(seconds) => HeaderValue::from(seconds.saturating_mul(1000)),
+        Pushback::Never => HeaderValue::from_static("-1"),
+        Pushback::Untold => return response,
+    };
+    headers.insert("grpc-retry-pushback-ms", pushback);
     response
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
-use super::format::{html_escape, json_escape};
+use super::escape::escape_for;
 use super::{Asked, Refused};
 use crate::body::Body;
 use crate::clock::Rfc3339;
@@ -94,9 +94,9 @@ impl Template {
                 });
             };
             let end = start + name.len() + 4;
-            let value = Value::parse(name).ok_or_else(|| TemplateError {
+            let value = Value::parse(name).map_err(|message| TemplateError {
                 span: start..end,
-                message: format!("unknown template value `{}`", name.trim()),
+                message,
             })?;
             pieces.push(Piece::Text(text.to_owned()));
             pieces.push(Piece::Value(value));
@@ -129,22 +129,44 @@ impl Template {
 // === impl Value ===
 
 impl Value {
-    fn parse(name: &str) -> Option<Self> {
-        let mut words = name.split_whitespace();
-        let value = match words.next()? {
-            "uuid" => Value::Uuid,
-            "now" => Value::Now,
-            "request.id" => Value::RequestId,
-            "rule" => Value::Rule,
-            "retry_after" => Value::RetryAfter,
-            "hex" => Value::Hex(words.next()?.parse().ok()?),
-            "int" => {
-                let (low, high) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-                (low <= high).then_some(Value::Int(low, high))?
+    /// The error is one sentence.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let arguments: Vec<&str> = words.collect();
+        match (name, arguments.as_slice()) {
+            ("uuid", []) => Ok(Value::Uuid),
+            ("now", []) => Ok(Value::Now),
+            ("request.id", []) => Ok(Value::RequestId),
+            ("rule", []) => Ok(Value::Rule),
+            ("retry_after", []) => Ok(Value::RetryAfter),
+            ("uuid" | "now" | "request.id" | "rule" | "retry_after", _) => {
+                Err(format!("`{name}` stands alone, as in `{{{{{name}}}}}`"))
             }
-            _ => return None,
+            ("hex", arguments) => Self::hex(arguments).ok_or_else(|| {
+                "`hex` takes a number of digits up to 255, as in `{{hex 16}}`".to_owned()
+            }),
+            ("int", arguments) => Self::int(arguments).ok_or_else(|| {
+                "`int` takes two whole numbers, the lower one first, as in `{{int 1 1000}}`"
+                    .to_owned()
+            }),
+            _ => Err(format!("unknown template value `{}`", text.trim())),
+        }
+    }
+
+    fn hex(arguments: &[&str]) -> Option<Self> {
+        let [digits] = arguments else {
+            return None;
         };
-        words.next().is_none().then_some(value)
+        digits.parse().ok().map(Value::Hex)
+    }
+
+    fn int(arguments: &[&str]) -> Option<Self> {
+        let [low, high] = arguments else {
+            return None;
+        };
+        let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+        (low <= high).then_some(Value::Int(low, high))
     }
 
     fn make(self, asked: &Asked<'_>, refused: &Refused<'_>) -> String {
@@ -157,17 +179,6 @@ impl Value {
             Value::Hex(digits) => hex(usize::from(digits)),
             Value::Int(low, high) => between(low, high).to_string(),
         }
-    }
-}
-
-fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
-    let media = content_type.as_bytes().to_ascii_lowercase();
-    if media.starts_with(b"text/html") || media.windows(3).any(|w| w == b"xml") {
-        html_escape
-    } else if media.windows(4).any(|w| w == b"json") {
-        json_escape
-    } else {
-        str::to_owned
     }
 }
 

@@ -1,6 +1,9 @@
 //! Waits that end when they should: tokio's timers count whole milliseconds, in which a near origin
 //! answers several times over. One timer of the kernel's a core, armed for whoever is next.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -19,11 +22,20 @@ use tokio::io::unix::AsyncFd;
 
 use crate::clock::Clock;
 
+/// What is left of a wait is spent waiting actively, if it is no more than this.
+const SPIN: Duration = Duration::from_micros(30);
+/// A timer that is later than this is late for another reason, such as a machine under load.
+const LATEST: Duration = Duration::from_micros(500);
+
 /// One core's waits.
 pub struct Alarm {
     clock: Clock,
     waiting: RefCell<BTreeMap<Place, Waker>>,
     next: Cell<u64>,
+    /// How late the timer wakes us, lately: it is set so much earlier.
+    late: Cell<Duration>,
+    /// When it is set to wake us.
+    set: Cell<Option<Instant>>,
     /// Made when first needed; `None`: the kernel gives none, and tokio's timers must do.
     timer: OnceCell<Option<AsyncFd<OwnedFd>>>,
 }
@@ -46,6 +58,8 @@ impl Alarm {
             clock,
             waiting: RefCell::default(),
             next: Cell::new(0),
+            late: Cell::new(Duration::ZERO),
+            set: Cell::new(None),
             timer: OnceCell::new(),
         })
     }
@@ -76,22 +90,47 @@ impl Alarm {
 
     /// Wakes whose time has come, and arms the timer for who is next.
     fn ring(&self) {
-        let now = self.clock.instant();
+        let mut now = self.clock.instant();
         let mut waiting = self.waiting.borrow_mut();
+        self.note(now);
+        if let Some(((then, _), _)) = waiting.first_key_value() {
+            // The rest is too short for a timer.
+            while now < *then && *then - now <= SPIN {
+                std::hint::spin_loop();
+                now = self.clock.instant();
+            }
+        }
         while let Some(first) = waiting.first_entry()
             && first.key().0 <= now
         {
             first.remove().wake();
         }
         if let Some(((then, _), _)) = waiting.first_key_value() {
-            self.arm(then.saturating_duration_since(now));
+            self.arm(*then, now);
         }
     }
 
-    fn arm(&self, time: Duration) {
+    /// Takes in how late the timer was.
+    fn note(&self, now: Instant) {
+        let late = self
+            .set
+            .take()
+            .map(|set| now.saturating_duration_since(set));
+        if let Some(late) = late {
+            let known = self.late.get();
+            self.late.set(known - known / 8 + late.min(LATEST) / 8);
+        }
+    }
+
+    /// Sets the timer to `then`, or as much earlier as it is late.
+    fn arm(&self, then: Instant, now: Instant) {
         let Some(Some(timer)) = self.timer.get() else {
             return;
         };
+        let time = then.saturating_duration_since(now);
+        // Never all of it: a timer that is early for once is set again, and not again and again.
+        let time = time - self.late.get().min(time / 2);
+        self.set.set(Some(now + time));
         let value = Timespec {
             tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
             // Nothing at all would disarm it.
@@ -139,7 +178,7 @@ impl Wait<'_> {
         let mut waiting = self.alarm.waiting.borrow_mut();
         waiting.insert(self.place, cx.waker().clone());
         if waiting.first_key_value().map(|(place, _)| place) == Some(&self.place) {
-            self.alarm.arm(self.place.0 - now);
+            self.alarm.arm(self.place.0, now);
         }
         Poll::Pending
     }

@@ -5,10 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::{ArcSwap, Cache};
 
 use super::alarm::Alarm;
+use super::drift::Drift;
 use crate::action::Fault;
 use crate::facts::Malformed;
 use crate::listen::{self, Deadlines, Drain};
@@ -27,6 +29,8 @@ pub struct Core {
     pub deadlines: Rc<Deadlines>,
     /// The one timer of all requests that are held.
     pub alarm: Rc<Alarm>,
+    /// How much later shadow answers are than they should be.
+    pub drift: Drift,
     /// Whether the gateway is stopping.
     pub drain: Drain,
     /// Requests that are finished though their clients have left.
@@ -52,6 +56,7 @@ impl Core {
             pool,
             deadlines,
             alarm: Alarm::new(live.lasting.clock.clone()),
+            drift: Drift::default(),
             drain,
             outlived: Cell::new(0),
             snapshot,
@@ -123,6 +128,16 @@ impl Core {
             ("error", error),
         ];
         self.live.lasting.log.warn("upstream failed", &fields);
+    }
+
+    /// Takes in that an answer which was due then has been written.
+    pub fn drift(&self, due: Instant, shadow: bool) {
+        let now = self.live.lasting.clock.instant();
+        let time = now.saturating_duration_since(due);
+        match shadow {
+            true => self.drift.shadow(time),
+            false => self.drift.real(time),
+        }
     }
 
     /// An id that no other request has: 32 hexadecimal digits.

@@ -53,6 +53,11 @@ impl Place {
         })
     }
 
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.core.live.lasting.clock.instant()
+    }
+
     /// Waits until then.
     pub async fn until(&self, then: Instant) {
         tokio::select! {

@@ -1,6 +1,7 @@
 //! Shadow answers that look like real ones: learning from what was forwarded, and answering so.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,13 +9,14 @@ use http::{Response, StatusCode};
 use http_body::Body as _;
 use smallvec::SmallVec;
 
+use super::Core;
 use super::forward::Sent;
 use super::hold::Place;
 use super::pace::paced;
 use super::record::Visit;
 use super::stop::canned;
 use crate::action::Asked;
-use crate::action::imitate::{Kind, Memory, Pace, Seen, dress};
+use crate::action::imitate::{Kind, Memory, Pace, Seen, When, dress};
 use crate::body::Body;
 use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
 use crate::facts::RequestFacts;
@@ -30,8 +32,11 @@ pub type Route<'a> = (&'a Pattern, &'a Target);
 pub struct Lesson(Cell<Option<Box<Watching>>>);
 
 struct Watching {
+    /// Who learns from it; nobody: it is a shadow answer.
     learners: Learners,
     pace: Pace,
+    /// When its head was due; `None`: it has gone.
+    due: Option<Instant>,
     /// Since when the client waits for more.
     waits_since: Option<Instant>,
 }
@@ -54,27 +59,31 @@ pub fn learn(
     }
     let lasting = &visit.core.live.lasting;
     let learners = learners(visit, asked, decision, route, sent.response.status());
-    if learners.is_empty() {
+    let asked_at = match facts.head.has_body() {
+        true => visit.tab.meter.ended.get(),
+        false => Some(visit.began),
+    };
+    // An answer that came before its request had ended is no measure.
+    let Some(asked_at) = asked_at.filter(|_| !learners.is_empty()) else {
         return;
-    }
+    };
+    let head = lasting.clock.instant().saturating_duration_since(asked_at);
     let network = Prefixes::default().network(facts.client);
     let seen = Seen {
         headers: sent.response.headers(),
         asked,
         client: lasting.imitations.client(network),
-        now: lasting.clock.now(),
+        when: When {
+            now: lasting.clock.now(),
+            head,
+        },
     };
     for learner in &learners {
         learner.learn(&seen);
     }
-    let asked_at = match facts.head.has_body() {
-        true => visit.tab.meter.ended.get(),
-        false => Some(visit.began),
-    };
-    if let Some(asked_at) = asked_at {
-        let head = lasting.clock.instant().saturating_duration_since(asked_at);
-        visit.tab.lesson.begin(learners, head, sent.response.body());
-    }
+    let now = lasting.clock.instant();
+    let lesson = &visit.tab.lesson;
+    lesson.begin(learners, head, now, sent.response.body());
 }
 
 /// The answer to a request that `rule` stops, as a real one would look, when a real one would
@@ -99,11 +108,13 @@ pub async fn answer(
     let response = dress(asked, canned, &imitation);
     let pace = imitation.pace;
     let place = Place::take(&visit.core, snapshot);
+    let due = asked_at + pace.head.saturating_sub(visit.core.drift.lead());
     if let Some(place) = &place {
-        place.until(asked_at + pace.head).await;
+        place.until(due).await;
     }
-    let now = visit.core.live.lasting.clock.instant();
-    Some(response.map(|body| paced(body, pace, imitation.streamed, place, now)))
+    let lesson = &visit.tab.lesson;
+    lesson.begin(Learners::new(), pace.head, due, response.body());
+    Some(response.map(|body| paced(body, &pace, imitation.streamed, place)))
 }
 
 /// Who learns from an answer like this: the route, and each rule that would have stopped it.
@@ -126,7 +137,9 @@ fn learners(
     let narrow = matching.map(|imitating| kind.clone().stopped_by(&imitating.name));
     let kinds = narrow.chain([kind.clone()]);
     let memories = kinds.filter_map(|kind| imitations.get_or_begin(kind));
-    memories.filter(|memory| memory.is_curious()).collect()
+    memories
+        .filter(|memory| memory.is_curious(visit.now))
+        .collect()
 }
 
 fn kind(asked: &Asked<'_>, route: Option<Route<'_>>, status: StatusCode) -> Option<Kind> {
@@ -161,20 +174,28 @@ impl Lesson {
         is_on
     }
 
-    fn begin(&self, learners: Learners, head: Duration, body: &Body) {
-        let pace = Pace {
-            head,
-            ..Pace::default()
-        };
+    fn begin(&self, learners: Learners, head: Duration, due: Instant, body: &Body) {
         let watching = Box::new(Watching {
             learners,
-            pace,
+            pace: Pace::after(head),
+            due: Some(due),
             waits_since: None,
         });
         match body.is_end_stream() {
-            true => watching.end(None),
+            true => watching.end(),
             false => self.0.set(Some(watching)),
         }
+    }
+
+    /// The body is asked for: what has come of the answer goes out now.
+    pub fn asked(&self, core: &Rc<Core>) {
+        self.with(|watching| {
+            if let Some(due) = watching.due.take() {
+                let (core, shadow) = (core.clone(), watching.learners.is_empty());
+                // It runs when the connection has written.
+                tokio::task::spawn_local(async move { core.drift(due, shadow) });
+            }
+        });
     }
 
     /// There is no more of the body yet.
@@ -185,20 +206,22 @@ impl Lesson {
     }
 
     /// A piece of the body has come.
-    pub fn piece(&self, now: Instant, last: bool) {
+    pub fn piece(&self, bytes: usize, now: Instant, last: bool) {
         self.with(|watching| {
-            watching.pace.pieces = watching.pace.pieces.saturating_add(1);
-            watching.pace.early |= watching.waits_since.is_none();
+            // What came without waiting leaves together with the head.
+            let since = watching.waits_since.unwrap_or(now);
+            let at = now.saturating_duration_since(since);
+            watching.pace.add(bytes, at);
         });
         if last {
-            self.end(now);
+            self.end();
         }
     }
 
     /// The body has ended as it should.
-    pub fn end(&self, now: Instant) {
+    pub fn end(&self) {
         if let Some(watching) = self.0.take() {
-            watching.end(Some(now));
+            watching.end();
         }
     }
 
@@ -218,13 +241,9 @@ impl Lesson {
 // === impl Watching ===
 
 impl Watching {
-    fn end(mut self, now: Option<Instant>) {
-        // What came without waiting left together with the head.
-        let waited = now.zip(self.waits_since);
-        let rest = waited.map(|(now, since)| now.saturating_duration_since(since));
-        self.pace.rest = rest.unwrap_or_default();
+    fn end(self) {
         for learner in &self.learners {
-            learner.learn_pace(self.pace);
+            learner.learn_pace(self.pace.whole());
         }
     }
 }

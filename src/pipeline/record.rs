@@ -230,12 +230,16 @@ impl Entry {
         if !lesson.is_on() {
             return;
         }
+        lesson.asked(&self.core);
         let now = self.core.live.lasting.clock.instant();
         match polled {
             Poll::Pending => lesson.waits(now),
             Poll::Ready(Some(Err(_))) => lesson.give_up(),
-            Poll::Ready(Some(Ok(_))) => lesson.piece(now, http_body::Body::is_end_stream(body)),
-            Poll::Ready(None) => lesson.end(now),
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                lesson.piece(bytes, now, http_body::Body::is_end_stream(body));
+            }
+            Poll::Ready(None) => lesson.end(),
         }
     }
 

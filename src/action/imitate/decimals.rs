@@ -1,8 +1,8 @@
 //! Numbers with a point, as times are told.
 
+use super::When;
 use super::dice::Dice;
 use super::numbers::Numbers;
-use crate::clock::Timestamp;
 
 /// Digits after the point that are kept.
 const PLACES: usize = 9;
@@ -62,15 +62,15 @@ impl Decimal {
 // === impl Decimals ===
 
 impl Decimals {
-    pub(super) fn learn(&mut self, decimal: Decimal, dice: &mut Dice) {
+    pub(super) fn learn(&mut self, decimal: Decimal, when: When) {
         self.varies |= self.seen && self.places != decimal.places;
         self.places = self.places.max(decimal.places);
         self.seen = true;
-        self.values.keep(decimal.value, dice);
+        self.values.keep(decimal.value, when);
     }
 
-    pub(super) fn make(&self, out: &mut String, dice: &mut Dice) {
-        let value = self.values.draw(Timestamp::default(), dice).max(0);
+    pub(super) fn make(&self, out: &mut String, when: When, dice: &mut Dice) {
+        let value = self.values.draw(when, dice).max(0);
         let mut digits = format!("{}.{:09}", value / SCALE, value % SCALE);
         digits.truncate(digits.len() - PLACES.saturating_sub(self.places));
         let written = match self.varies {

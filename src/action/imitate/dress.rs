@@ -14,7 +14,10 @@ use crate::body::Body;
 /// `canned` with the fields of a real success: its names, in its order. What is configured stands
 /// where no value of the real ones can be repeated or made; a field without either is left out.
 pub fn dress(asked: &Asked<'_>, canned: &Canned, imitation: &Imitation) -> Response<Body> {
-    let empty = canned.status == StatusCode::NO_CONTENT;
+    let empty = matches!(
+        canned.status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+    );
     let body = match empty {
         true => Vec::new(),
         false => coded(canned.filled(asked).into_bytes(), imitation.gzip),

@@ -5,11 +5,11 @@ use std::time::Duration;
 use http::header::DATE;
 use http::{HeaderName, HeaderValue};
 
-use super::Seen;
 use super::clients::Clients;
 use super::dice::Dice;
 use super::pattern::Pattern;
 use super::private::{is_like_a_token, is_private};
+use super::{Seen, When};
 use crate::action::Asked;
 use crate::clock::{HttpDate, Timestamp};
 
@@ -89,13 +89,7 @@ impl Field {
     }
 
     /// Takes in a value; `room` is how many bytes may still be kept. `true`: it is a surprise.
-    pub(super) fn learn(
-        &mut self,
-        value: &HeaderValue,
-        seen: &Seen<'_>,
-        room: usize,
-        dice: &mut Dice,
-    ) -> bool {
+    pub(super) fn learn(&mut self, value: &HeaderValue, seen: &Seen<'_>, room: usize) -> bool {
         if self.private {
             return false;
         }
@@ -116,8 +110,8 @@ impl Field {
             let mut pattern = self
                 .pattern
                 .take()
-                .unwrap_or_else(|| self.begin(value, seen, dice));
-            pattern.learn(value.as_bytes(), secret, seen.now, dice);
+                .unwrap_or_else(|| self.begin(value, seen));
+            pattern.learn(value.as_bytes(), secret, seen.when);
             pattern.clients.add(seen.client);
             self.pattern = Some(pattern);
         }
@@ -132,7 +126,7 @@ impl Field {
     pub(super) fn value(
         &self,
         asked: &Asked<'_>,
-        now: Timestamp,
+        when: When,
         dice: &mut Dice,
     ) -> Option<HeaderValue> {
         if self.private {
@@ -147,7 +141,7 @@ impl Field {
         }
         let proven: u32 = self.proven().map(|value| value.count).sum();
         let mostly = f64::from(proven) >= 0.9 * f64::from(self.seen);
-        if !mostly && let Some(fresh) = self.fresh(now, dice) {
+        if !mostly && let Some(fresh) = self.fresh(when, dice) {
             return Some(fresh);
         }
         let mut at = dice.below(proven as usize) as u32;
@@ -183,21 +177,21 @@ impl Field {
     }
 
     /// What varies is made afresh; what seldom changes is not, for it would be made too often.
-    fn fresh(&self, now: Timestamp, dice: &mut Dice) -> Option<HeaderValue> {
+    fn fresh(&self, when: When, dice: &mut Dice) -> Option<HeaderValue> {
         let pattern = self.pattern.as_ref()?;
         let known = pattern.seen >= ENOUGH && pattern.clients.are_enough();
         let varies = u64::from(self.changes) * 5 >= u64::from(self.seen);
         if !known || !(varies || self.timely) {
             return None;
         }
-        HeaderValue::try_from(pattern.make(now, dice)?).ok()
+        HeaderValue::try_from(pattern.make(when, dice)?).ok()
     }
 
     /// A pattern that knows the value which was the only one before `value` came.
-    fn begin(&self, value: &HeaderValue, seen: &Seen<'_>, dice: &mut Dice) -> Box<Pattern> {
+    fn begin(&self, value: &HeaderValue, seen: &Seen<'_>) -> Box<Pattern> {
         let mut pattern = Box::<Pattern>::default();
         if let Some(first) = self.values.iter().find(|known| known.value != value) {
-            pattern.learn(first.value.as_bytes(), false, seen.now, dice);
+            pattern.learn(first.value.as_bytes(), false, seen.when);
             pattern.seen = first.count;
             pattern.clients = first.clients.clone();
         }
@@ -230,7 +224,7 @@ impl Field {
         known.clients.add(seen.client);
         known.proven |= known.count >= ENOUGH
             && known.clients.are_enough()
-            && seen.now.since(known.first) >= lasting;
+            && seen.when.now.since(known.first) >= lasting;
         true
     }
 
@@ -266,7 +260,7 @@ impl Value {
             count: 1,
             clients,
             proven: false,
-            first: seen.now,
+            first: seen.when.now,
             last: at,
         })
     }

@@ -1,7 +1,7 @@
 //! What is known of one kind of answer. Shared by cores behind a lock that is held for as long as
 //! it takes to look at one head.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
@@ -10,13 +10,16 @@ use parking_lot::Mutex;
 use super::dice::Dice;
 use super::pace::{Pace, Paces};
 use super::shape::{self, Shape};
-use super::{Imitation, Seen};
+use super::{Imitation, Seen, When};
 use crate::action::Asked;
+use crate::clock::Timestamp;
 
 /// Sequences of names that are looked at beside each other.
 const SHAPES: usize = 3;
 /// Once an answer is known, one in so many is looked at.
 const SAMPLED: u32 = 16;
+/// And one in so many milliseconds.
+const WHILE: u64 = 50;
 /// After a surprise, so many answers are looked at one by one.
 const ATTENTION: u32 = 128;
 /// After so many answers, what was seen counts half.
@@ -28,6 +31,8 @@ pub struct Memory {
     /// It is known, and did not change lately.
     settled: AtomicBool,
     passed: AtomicU32,
+    /// When it was last looked because a while had passed.
+    looked: AtomicU64,
     known: Mutex<Known>,
 }
 
@@ -46,6 +51,7 @@ impl Memory {
         Self {
             settled: AtomicBool::new(false),
             passed: AtomicU32::new(0),
+            looked: AtomicU64::new(0),
             known: Mutex::new(Known {
                 shapes: Vec::new(),
                 paces: Paces::default(),
@@ -55,11 +61,24 @@ impl Memory {
         }
     }
 
-    /// Whether the next answer is worth a look: each one until enough is known, then a few.
-    pub fn is_curious(&self) -> bool {
+    /// Whether the next answer is worth a look: each one until enough is known, then one in a few,
+    /// and one in a while.
+    pub fn is_curious(&self, now: Timestamp) -> bool {
         let settled = self.settled.load(Ordering::Relaxed);
         let passed = self.passed.fetch_add(1, Ordering::Relaxed);
-        !settled || passed.is_multiple_of(SAMPLED)
+        let due = passed.is_multiple_of(SAMPLED) || self.is_due(now);
+        !settled || due
+    }
+
+    /// Whether nothing was looked at for a while.
+    fn is_due(&self, now: Timestamp) -> bool {
+        let (now, last) = (now.as_millis(), self.looked.load(Ordering::Relaxed));
+        // A clock that was set back must not make it blind.
+        let due = now >= last.saturating_add(WHILE) || now < last;
+        if due {
+            self.looked.store(now, Ordering::Relaxed);
+        }
+        due
     }
 
     /// Takes in the head of a real success.
@@ -73,8 +92,7 @@ impl Memory {
 
     /// Takes in how long a real success took.
     pub fn learn_pace(&self, pace: Pace) {
-        let known = &mut *self.known.lock();
-        known.paces.learn(pace, &mut known.dice);
+        self.known.lock().paces.learn(pace);
     }
 
     /// What a real success to this request would look like; `None`: not enough is known.
@@ -97,7 +115,7 @@ impl Known {
     fn learn(&mut self, seen: &Seen<'_>) -> bool {
         let surprise = match self.shape_of(seen.headers) {
             Some(at) => match self.shapes.get_mut(at) {
-                Some(shape) => shape.learn(seen, &mut self.dice),
+                Some(shape) => shape.learn(seen),
                 None => true,
             },
             None => true,
@@ -138,14 +156,17 @@ impl Known {
         let gzip = accepts_gzip(asked.headers);
         let known = self.shapes.iter().filter(|shape| shape.is_known());
         let shape = known.max_by_key(|shape| (shape.suits(gzip), shape.count))?;
-        let now = asked.now.plus(pace.head);
+        let when = When {
+            now: asked.now.plus(pace.head),
+            head: pace.head,
+        };
         let coded = gzip && shape.coding() == Some(b"gzip");
         let fields = shape.fields.iter();
         let fields = fields.filter(|field| coded || field.name != CONTENT_ENCODING);
         let dice = &mut self.dice;
         Some(Imitation {
             fields: fields
-                .map(|field| (field.name.clone(), field.value(asked, now, dice)))
+                .map(|field| (field.name.clone(), field.value(asked, when, dice)))
                 .collect(),
             gzip: coded,
             streamed: shape.is_streamed(),

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use std::hash::Hasher as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use parking_lot::RwLock;
@@ -67,7 +68,16 @@ pub struct Seen<'a> {
     /// Who asked: see [`Imitations::client`].
     pub client: u32,
     /// When it came.
+    pub when: When,
+}
+
+/// When an answer comes.
+#[derive(Clone, Copy, Debug)]
+pub struct When {
+    /// The time.
     pub now: Timestamp,
+    /// From the end of the request to the head of the answer.
+    pub head: Duration,
 }
 
 /// What an answer is to look like.

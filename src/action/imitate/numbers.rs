@@ -1,17 +1,24 @@
 //! Numbers that vary: a bounded sample, from which others like them are drawn.
 
+use super::When;
 use super::dice::Dice;
 use crate::clock::Timestamp;
 
 /// How many are remembered.
-const KEPT: usize = 16;
+const KEPT: usize = 32;
 /// How far from now a number may be and still tell the time: a day.
 const NEAR: u64 = 86_400;
+/// How much oftener a longer time must go with a higher number than with a lower one, as a share of
+/// all pairs, for numbers to tell of that time.
+const RELATED: f64 = 0.5;
 
 /// Numbers that were seen.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    seen: Vec<i64>,
+    /// Each with the time that its answer took, in microseconds.
+    seen: Vec<(i64, u32)>,
+    /// The oldest.
+    next: usize,
     /// They tell the time: units a second. What is kept is then how far from now they were.
     clock: Option<u64>,
 }
@@ -21,50 +28,92 @@ pub(super) struct Numbers {
 impl Numbers {
     pub(super) const NONE: Self = Self {
         seen: Vec::new(),
+        next: 0,
         clock: None,
     };
 
-    pub(super) fn learn(&mut self, number: i64, now: Timestamp, dice: &mut Dice) {
+    pub(super) fn learn(&mut self, number: i64, when: When) {
         if self.seen.is_empty() {
-            self.clock = clock(number, now);
+            self.clock = clock(number, when.now);
         }
         let mut distance = number;
         if let Some(units) = self.clock {
-            match clock(number, now) {
-                same if same == Some(units) => distance = number - at(now, units),
+            match clock(number, when.now) {
+                same if same == Some(units) => distance = number - at(when.now, units),
                 _ => *self = Self::default(),
             }
         }
-        self.keep(distance, dice);
+        self.keep(distance, when);
     }
 
     /// A number that comes with no clock of its own: it is kept as it is.
-    pub(super) fn keep(&mut self, number: i64, dice: &mut Dice) {
+    pub(super) fn keep(&mut self, number: i64, when: When) {
+        let took = u32::try_from(when.head.as_micros()).unwrap_or(u32::MAX);
         if self.seen.len() < KEPT {
-            self.seen.push(number);
-        } else if let Some(place) = self.seen.get_mut(dice.below(KEPT)) {
-            *place = number;
+            self.seen.push((number, took));
+        } else if let Some(oldest) = self.seen.get_mut(self.next) {
+            *oldest = (number, took);
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+
+    /// A number that an answer which takes so long could have.
+    pub(super) fn draw(&self, when: When, dice: &mut Dice) -> i64 {
+        let drawn = match slope(&self.seen) {
+            Some(slope) => self.near(slope, when, dice),
+            None => self.between(dice),
+        };
+        match self.clock {
+            Some(units) => at(when.now, units).saturating_add(drawn),
+            None => drawn,
         }
     }
 
     /// A number between two that were seen.
-    pub(super) fn draw(&self, now: Timestamp, dice: &mut Dice) -> i64 {
-        let mut sorted = self.seen.clone();
+    fn between(&self, dice: &mut Dice) -> i64 {
+        let mut sorted: Vec<i64> = self.seen.iter().map(|(number, _)| *number).collect();
         sorted.sort_unstable();
         let place = dice.below(sorted.len());
         let one = sorted.get(place).copied().unwrap_or_default();
         let next = sorted.get(place + 1).copied().unwrap_or(one);
         let between = next.saturating_sub(one) as f64 * dice.share();
-        let drawn = one.saturating_add(between as i64);
-        match self.clock {
-            Some(units) => at(now, units).saturating_add(drawn),
-            None => drawn,
-        }
+        one.saturating_add(between as i64)
+    }
+
+    /// The number of one of the answers that took about as long, moved by what is between them.
+    fn near(&self, slope: f64, when: When, dice: &mut Dice) -> i64 {
+        let took = when.head.as_secs_f64() * 1e6;
+        let mut nearest = self.seen.clone();
+        nearest.sort_unstable_by_key(|(_, other)| (f64::from(*other) - took).abs() as u64);
+        let one = nearest.get(dice.below(nearest.len().min(3)));
+        let (number, other) = one.copied().unwrap_or_default();
+        (number as f64 + slope * (took - f64::from(other))).round() as i64
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.seen.capacity() * size_of::<i64>()
+        self.seen.capacity() * size_of::<(i64, u32)>()
     }
+}
+
+/// How much numbers grow with the time that their answers took, a microsecond; `None`: they do not.
+/// The middle of the slopes between any two (Theil and Sen), for which a few odd ones do no harm.
+fn slope(seen: &[(i64, u32)]) -> Option<f64> {
+    let mut slopes = Vec::with_capacity(seen.len() * seen.len() / 2);
+    for (at, (number, took)) in seen.iter().enumerate() {
+        for (other, later) in seen.iter().skip(at + 1) {
+            let time = f64::from(*later) - f64::from(*took);
+            if time != 0.0 {
+                slopes.push(other.saturating_sub(*number) as f64 / time);
+            }
+        }
+    }
+    let count = |sign: fn(&&f64) -> bool| slopes.iter().filter(sign).count() as f64;
+    let related = count(|slope| **slope > 0.0) - count(|slope| **slope < 0.0);
+    if slopes.is_empty() || related < RELATED * slopes.len() as f64 {
+        return None;
+    }
+    slopes.sort_unstable_by(f64::total_cmp);
+    slopes.get(slopes.len() / 2).copied()
 }
 
 /// The units in which `number` tells the time.

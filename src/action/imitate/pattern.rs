@@ -1,6 +1,7 @@
 //! How the values of a field that varies are built, so that a fresh one can be made: dates, numbers,
 //! and runs of letters and digits between signs that stay. Values themselves are not kept.
 
+use super::When;
 use super::clients::Clients;
 use super::decimals::{Decimal, Decimals};
 use super::dice::Dice;
@@ -71,38 +72,38 @@ enum Piece<'a> {
 
 impl Pattern {
     /// Takes in a value. `secret`: nothing of it is kept as it is.
-    pub(super) fn learn(&mut self, value: &[u8], secret: bool, now: Timestamp, dice: &mut Dice) {
+    pub(super) fn learn(&mut self, value: &[u8], secret: bool, when: When) {
         self.seen = self.seen.saturating_add(1);
         let text = str::from_utf8(value).ok().filter(|text| text.is_ascii());
         let form = std::mem::take(&mut self.form);
         self.form = match (form, text) {
             (_, None) | (Form::Free, _) => Form::Free,
-            (Form::None, Some(text)) => Form::first(text, secret, now, dice),
-            (Form::Date(offsets), Some(text)) => date(offsets, text, now, dice),
+            (Form::None, Some(text)) => Form::first(text, secret, when),
+            (Form::Date(offsets), Some(text)) => date(offsets, text, when),
             (Form::Parts(parts), Some(text)) => {
-                merge(parts, text, now, dice).unwrap_or_else(|| blob(None, text, now, dice))
+                merge(parts, text, when).unwrap_or_else(|| blob(None, text, when))
             }
-            (Form::Blob(wrap, run), Some(text)) => blob(Some((wrap, run)), text, now, dice),
+            (Form::Blob(wrap, run), Some(text)) => blob(Some((wrap, run)), text, when),
         };
     }
 
     /// A value like those that were seen; `None`: nobody knows how.
-    pub(super) fn make(&self, now: Timestamp, dice: &mut Dice) -> Option<String> {
+    pub(super) fn make(&self, when: When, dice: &mut Dice) -> Option<String> {
         let mut out = String::new();
         match &self.form {
             Form::None | Form::Free => return None,
             Form::Date(offsets) => {
-                let secs = (now.as_secs() as i64).saturating_add(offsets.draw(now, dice));
+                let secs = (when.now.as_secs() as i64).saturating_add(offsets.draw(when, dice));
                 out = HttpDate(Timestamp::from_secs(secs.max(0) as u64)).to_string();
             }
             Form::Parts(parts) => {
                 for part in parts {
-                    part.make(&mut out, now, dice);
+                    part.make(&mut out, when, dice);
                 }
             }
             Form::Blob(wrap, run) => {
                 out.push_str(wrap.before);
-                run.make(&mut out, now, dice);
+                run.make(&mut out, when, dice);
                 out.extend((0..wrap.padding).map(|_| '='));
                 out.push_str(wrap.after);
             }
@@ -124,15 +125,15 @@ impl Pattern {
 // === impl Form ===
 
 impl Form {
-    fn first(text: &str, secret: bool, now: Timestamp, dice: &mut Dice) -> Self {
+    fn first(text: &str, secret: bool, when: When) -> Self {
         if HttpDate::parse(text.as_bytes()).is_some() {
-            return date(Numbers::default(), text, now, dice);
+            return date(Numbers::default(), text, when);
         }
         let pieces = pieces(text);
         if pieces.len() > PARTS {
-            return blob(None, text, now, dice);
+            return blob(None, text, when);
         }
-        let part = |piece| Part::new(piece, secret, now, dice);
+        let part = |piece| Part::new(piece, secret, when);
         Form::Parts(pieces.into_iter().map(part).collect()).checked()
     }
 
@@ -146,36 +147,36 @@ impl Form {
     }
 }
 
-fn date(mut offsets: Numbers, text: &str, now: Timestamp, dice: &mut Dice) -> Form {
+fn date(mut offsets: Numbers, text: &str, when: When) -> Form {
     let Some(HttpDate(date)) = HttpDate::parse(text.as_bytes()) else {
         return Form::Free;
     };
-    offsets.keep(date.as_secs() as i64 - now.as_secs() as i64, dice);
+    offsets.keep(date.as_secs() as i64 - when.now.as_secs() as i64, when);
     Form::Date(offsets)
 }
 
 /// The parts with another value taken in; `None`: it is built in another way.
-fn merge(mut parts: Vec<Part>, text: &str, now: Timestamp, dice: &mut Dice) -> Option<Form> {
+fn merge(mut parts: Vec<Part>, text: &str, when: When) -> Option<Form> {
     let pieces = pieces(text);
     let fits = |(part, piece): (&Part, &Piece<'_>)| part.fits(piece);
     if pieces.len() != parts.len() || !parts.iter().zip(&pieces).all(fits) {
         return None;
     }
     for (part, piece) in parts.iter_mut().zip(pieces) {
-        part.learn(piece, now, dice);
+        part.learn(piece, when);
     }
     Some(Form::Parts(parts).checked())
 }
 
 /// `text` as one run, with those before it; what came before in another form is forgotten.
-fn blob(known: Option<(Wrap, Box<Run>)>, text: &str, now: Timestamp, dice: &mut Dice) -> Form {
+fn blob(known: Option<(Wrap, Box<Run>)>, text: &str, when: When) -> Form {
     let (wrap, inner) = Wrap::open(text);
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || MIXED_IN.contains(byte);
     let (known_wrap, mut run) = known.unwrap_or_else(|| (wrap, Box::new(Run::new())));
     if known_wrap != wrap || inner.is_empty() || !inner.as_bytes().iter().all(is_letter) {
         return Form::Free;
     }
-    run.learn(inner.as_bytes(), now, dice);
+    run.learn(inner.as_bytes(), when);
     Form::Blob(wrap, run)
 }
 
@@ -204,27 +205,27 @@ impl Wrap {
 // === impl Part ===
 
 impl Part {
-    fn new(piece: Piece<'_>, secret: bool, now: Timestamp, dice: &mut Dice) -> Self {
+    fn new(piece: Piece<'_>, secret: bool, when: When) -> Self {
         match piece {
             Piece::Signs(text) => Part::Same(text.into()),
             Piece::Run(text) if text.len() <= WORD && !secret => Part::Same(text.into()),
-            Piece::Run(text) => Part::run([text], now, dice),
-            Piece::Decimal(decimal) => Part::decimals([decimal], dice),
+            Piece::Run(text) => Part::run([text], when),
+            Piece::Decimal(decimal) => Part::decimals([decimal], when),
         }
     }
 
-    fn run<'a>(texts: impl IntoIterator<Item = &'a str>, now: Timestamp, dice: &mut Dice) -> Self {
+    fn run<'a>(texts: impl IntoIterator<Item = &'a str>, when: When) -> Self {
         let mut run = Run::new();
         for text in texts {
-            run.learn(text.as_bytes(), now, dice);
+            run.learn(text.as_bytes(), when);
         }
         Part::Run(Box::new(run))
     }
 
-    fn decimals(seen: impl IntoIterator<Item = Decimal>, dice: &mut Dice) -> Self {
+    fn decimals(seen: impl IntoIterator<Item = Decimal>, when: When) -> Self {
         let mut decimals = Decimals::default();
         for decimal in seen {
-            decimals.learn(decimal, dice);
+            decimals.learn(decimal, when);
         }
         Part::Decimal(Box::new(decimals))
     }
@@ -241,31 +242,31 @@ impl Part {
         }
     }
 
-    fn learn(&mut self, piece: Piece<'_>, now: Timestamp, dice: &mut Dice) {
+    fn learn(&mut self, piece: Piece<'_>, when: When) {
         match (&mut *self, piece) {
             (Part::Same(own), Piece::Run(text)) if **own != *text => {
-                *self = Part::run([&**own, text], now, dice);
+                *self = Part::run([&**own, text], when);
             }
             (Part::Same(own), Piece::Decimal(decimal)) => {
                 let whole = Decimal::whole(own);
-                *self = Part::decimals(whole.into_iter().chain([decimal]), dice);
+                *self = Part::decimals(whole.into_iter().chain([decimal]), when);
             }
-            (Part::Run(run), Piece::Run(text)) => run.learn(text.as_bytes(), now, dice),
-            (Part::Decimal(decimals), Piece::Decimal(decimal)) => decimals.learn(decimal, dice),
+            (Part::Run(run), Piece::Run(text)) => run.learn(text.as_bytes(), when),
+            (Part::Decimal(decimals), Piece::Decimal(decimal)) => decimals.learn(decimal, when),
             (Part::Decimal(decimals), Piece::Run(text)) => {
                 if let Some(decimal) = Decimal::whole(text) {
-                    decimals.learn(decimal, dice);
+                    decimals.learn(decimal, when);
                 }
             }
             _ => {}
         }
     }
 
-    fn make(&self, out: &mut String, now: Timestamp, dice: &mut Dice) {
+    fn make(&self, out: &mut String, when: When, dice: &mut Dice) {
         match self {
             Part::Same(text) => out.push_str(text),
-            Part::Run(run) => run.make(out, now, dice),
-            Part::Decimal(decimals) => decimals.make(out, dice),
+            Part::Run(run) => run.make(out, when, dice),
+            Part::Decimal(decimals) => decimals.make(out, when, dice),
         }
     }
 

@@ -1,8 +1,8 @@
 //! A run of letters and digits that varies: its length, its letters, or the number that it is.
 
+use super::When;
 use super::dice::Dice;
 use super::numbers::Numbers;
-use crate::clock::Timestamp;
 
 /// How many letters at its beginning are known apart: versions and kinds stand there.
 const LEAD: usize = 2;
@@ -34,7 +34,7 @@ impl Run {
     }
 
     /// Takes in ASCII text.
-    pub(super) fn learn(&mut self, text: &[u8], now: Timestamp, dice: &mut Dice) {
+    pub(super) fn learn(&mut self, text: &[u8], when: When) {
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
         self.shortest = self.shortest.min(length);
         self.longest = self.longest.max(length);
@@ -43,15 +43,15 @@ impl Run {
             *letters |= 1u128.checked_shl(u32::from(*byte)).unwrap_or(0);
         }
         match (plain_number(text), &mut self.numbers) {
-            (Some(number), Some(numbers)) => numbers.learn(number, now, dice),
+            (Some(number), Some(numbers)) => numbers.learn(number, when),
             _ => self.numbers = None,
         }
     }
 
     /// Text like that which was seen.
-    pub(super) fn make(&self, out: &mut String, now: Timestamp, dice: &mut Dice) {
+    pub(super) fn make(&self, out: &mut String, when: When, dice: &mut Dice) {
         if let Some(numbers) = &self.numbers {
-            out.push_str(&numbers.draw(now, dice).max(0).to_string());
+            out.push_str(&numbers.draw(when, dice).max(0).to_string());
             return;
         }
         let spread = usize::from(self.longest.saturating_sub(self.shortest));

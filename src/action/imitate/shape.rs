@@ -5,7 +5,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::Seen;
 use super::clients::Clients;
-use super::dice::Dice;
 use super::field::{ENOUGH, Field};
 
 /// Fields that an answer may have.
@@ -41,7 +40,7 @@ impl Shape {
     }
 
     /// Takes in an answer; `true`: there is a surprise in it.
-    pub(super) fn learn(&mut self, seen: &Seen<'_>, dice: &mut Dice) -> bool {
+    pub(super) fn learn(&mut self, seen: &Seen<'_>) -> bool {
         self.count += 1;
         self.answers = self.answers.saturating_add(1);
         self.clients.add(seen.client);
@@ -49,7 +48,7 @@ impl Shape {
         let mut surprise = false;
         for (field, (_, value)) in self.fields.iter_mut().zip(entries(seen.headers)) {
             let before = field.kept();
-            surprise |= field.learn(value, seen, room, dice);
+            surprise |= field.learn(value, seen, room);
             room = room.saturating_sub(field.kept().saturating_sub(before));
         }
         surprise

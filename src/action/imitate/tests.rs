@@ -5,9 +5,11 @@ mod learning;
 mod patterns;
 mod privacy;
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
-use super::{Imitation, Memory, Pace, Seen, dress};
+use super::{Imitation, Memory, Pace, Seen, When, dress};
 use crate::action::{Asked, Canned, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
@@ -74,7 +76,10 @@ fn teach_at(
         headers: &map(fields),
         asked: &request.asked(now),
         client,
-        now,
+        when: When {
+            now,
+            head: Duration::ZERO,
+        },
     };
     memory.learn(&seen);
     memory.learn_pace(Pace::default());

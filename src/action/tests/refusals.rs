@@ -72,18 +72,35 @@ fn grpc_carries_its_status_in_the_head() {
         "application/grpc-web+json",
     ] {
         let request = Request::new(Method::POST, &[("content-type", content_type)]);
+        let kind = match content_type.contains("web") {
+            true => content_type,
+            false => "application/grpc",
+        };
         let mut refused = refused(Some(42));
         let canned = canned(StatusCode::IM_A_TEAPOT, "text/plain", "never");
         refused.response = Some(&canned);
         let answer = block(&request.asked(), &refused);
         assert_eq!(answer.status(), StatusCode::OK);
-        assert_eq!(header(&answer, "content-type"), Some("application/grpc"));
+        assert_eq!(header(&answer, "content-type"), Some(kind));
         assert_eq!(header(&answer, "grpc-status"), Some("8"));
         assert_eq!(header(&answer, "grpc-message"), Some("quota exceeded"));
         assert_eq!(header(&answer, "grpc-retry-pushback-ms"), Some("42000"));
         assert_eq!(text(answer), "");
         let answer = shadow(&request.asked(), Some(&canned));
         assert_eq!(header(&answer, "grpc-status"), Some("8"));
+        assert_eq!(header(&answer, "grpc-retry-pushback-ms"), None);
+    }
+    for (asked, answered) in [
+        ("Application/gRPC; charset=utf-8", Some("application/grpc")),
+        ("application/grpc+evil", Some("application/grpc")),
+        ("application/grpcevil", None),
+        ("application/gRP", None),
+    ] {
+        let request = Request::new(Method::POST, &[("content-type", asked)]);
+        let answer = block(&request.asked(), &refused(Some(1)));
+        let grpc = header(&answer, "grpc-status").is_some();
+        let content_type = header(&answer, "content-type").filter(|_| grpc);
+        assert_eq!(content_type, answered, "{asked}");
     }
     let request = Request::new(Method::POST, &[("content-type", "application/json")]);
     let answer = block(&request.asked(), &refused(Some(1)));
@@ -91,10 +108,10 @@ fn grpc_carries_its_status_in_the_head() {
 }
 
 #[test]
-fn grpc_without_a_wait_has_no_pushback() {
+fn grpc_without_a_wait_is_told_not_to_try_again() {
     let request = Request::new(Method::POST, &[("content-type", "application/grpc")]);
     let answer = block(&request.asked(), &refused(None));
-    assert_eq!(header(&answer, "grpc-retry-pushback-ms"), None);
+    assert_eq!(header(&answer, "grpc-retry-pushback-ms"), Some("-1"));
 }
 
 #[test]

@@ -60,6 +60,10 @@ fn values_are_escaped_for_their_content_type() {
         ("application/xhtml+xml", "a&quot;&lt;b&gt;&amp;\\"),
         ("image/svg+xml", "a&quot;&lt;b&gt;&amp;\\"),
         ("text/plain", "a\"<b>&\\"),
+        ("text/plain; charset=json", "a\"<b>&\\"),
+        ("application/x-ndjson", "a\\\"<b>&\\\\"),
+        ("text/csv", "a\"\"<b>&\\"),
+        ("text/javascript", "a\\u0022\\u003cb\\u003e\\u0026\\\\"),
     ];
     for (content_type, expected) in cases {
         let filled = fill_for(rule, "{{rule}}<i>", content_type);
@@ -69,15 +73,21 @@ fn values_are_escaped_for_their_content_type() {
 
 #[test]
 fn mistakes_are_marked() {
+    const HEX: &str = "`hex` takes a number of digits up to 255, as in `{{hex 16}}`";
+    const INT: &str = "`int` takes two whole numbers, the lower one first, as in `{{int 1 1000}}`";
     let cases = [
         ("a {{nope}} b", 2..10, "unknown template value `nope`"),
         ("{{}}", 0..4, "unknown template value ``"),
         ("é{{ x }}", 2..9, "unknown template value `x`"),
-        ("{{now}} {{hex}}", 8..15, "unknown template value `hex`"),
-        ("{{hex 256}}", 0..11, "unknown template value `hex 256`"),
-        ("{{int 5}}", 0..9, "unknown template value `int 5`"),
-        ("{{int 5 4}}", 0..11, "unknown template value `int 5 4`"),
-        ("{{now now}}", 0..11, "unknown template value `now now`"),
+        ("{{now}} {{hex}}", 8..15, HEX),
+        ("{{hex 256}}", 0..11, HEX),
+        ("{{hex -1}}", 0..10, HEX),
+        ("{{hex 1 2}}", 0..11, HEX),
+        ("{{int 5}}", 0..9, INT),
+        ("{{int 5 4}}", 0..11, INT),
+        ("{{int 0 9223372036854775808}}", 0..29, INT),
+        ("{{int 1 2 3}}", 0..13, INT),
+        ("{{now now}}", 0..11, "`now` stands alone, as in `{{now}}`"),
         ("{{now}} and {{uuid", 12..14, "`{{` without `}}`"),
     ];
     for (template, span, message) in cases {

@@ -90,7 +90,7 @@ fn a_constant_that_changes_is_dropped_and_learned_anew() {
     assert_eq!(value(&memory, "x-version").as_deref(), Some("41-a"));
     teach_all(&memory, 20, &[("x-version", "42-b")]);
     assert_eq!(value(&memory, "x-version"), None);
-    assert!(memory.is_curious() && memory.is_curious());
+    assert!(memory.is_curious(NOW) && memory.is_curious(NOW));
     teach_all(&memory, 30, &[("x-version", "42-b")]);
     assert_eq!(value(&memory, "x-version").as_deref(), Some("42-b"));
 }
@@ -108,10 +108,14 @@ fn one_odd_answer_changes_nothing() {
 fn what_is_known_is_looked_at_now_and_then() {
     let memory = Memory::new();
     teach_all(&memory, 99, JSON);
-    assert!((0..100).all(|_| memory.is_curious()));
+    assert!((0..100).all(|_| memory.is_curious(NOW)));
     teach_all(&memory, 200, JSON);
-    let looks = (0..160).filter(|_| memory.is_curious()).count();
-    assert_eq!(looks, 10);
+    let looks = (0..160).filter(|_| memory.is_curious(NOW)).count();
+    assert!((10..=11).contains(&looks), "{looks}");
+    let seldom = |n: u64| Timestamp::from_secs(NOW.as_secs() + n);
+    assert!((1..100).all(|n| memory.is_curious(seldom(n))));
+    let back = Timestamp::from_secs(5);
+    assert!(memory.is_curious(back));
 }
 
 #[test]
@@ -241,20 +245,36 @@ fn a_drawn_pace_is_between_two_that_were_seen() {
     let memory = Memory::new();
     teach_all(&memory, 60, JSON);
     for micros in 1..500 {
-        memory.learn_pace(Pace {
-            head: std::time::Duration::from_micros(1000 + micros),
-            pieces: 200,
-            ..Pace::default()
-        });
+        memory.learn_pace(Pace::after(Duration::from_micros(1000 + micros)));
     }
     let paces: Vec<Pace> = (0..200).map(|_| imitated(&memory).unwrap().pace).collect();
-    let most = std::time::Duration::from_micros(1500);
-    assert!(
-        paces
-            .iter()
-            .all(|pace| pace.head <= most && pace.pieces <= 16)
-    );
+    // The oldest are forgotten.
+    let range = Duration::from_micros(1360)..Duration::from_micros(1500);
+    assert!(paces.iter().all(|pace| range.contains(&pace.head)));
     let mut heads: Vec<_> = paces.iter().map(|pace| pace.head).collect();
     heads.dedup();
     assert!(heads.len() > 100);
+}
+
+#[test]
+fn a_body_is_cut_where_real_ones_are() {
+    let mut pace = Pace::after(Duration::ZERO);
+    assert_eq!(pace.pieces(10).next(), Some((10, Duration::ZERO)));
+    let at = Duration::from_micros;
+    pace.add(43, at(0));
+    assert!(pace.is_one());
+    pace.add(44, at(250));
+    let pace = pace.whole();
+    assert!(!pace.is_one());
+    let pieces = |length| pace.pieces(length).collect::<Vec<_>>();
+    assert_eq!(pieces(87)[..2], [(43, at(0)), (87, at(250))]);
+    assert_eq!(pieces(8700)[..2], [(4300, at(0)), (8700, at(250))]);
+    assert_eq!(pieces(0)[..2], [(0, at(0)), (0, at(250))]);
+    let mut many = Pace::default();
+    for piece in 0..1000 {
+        many.add(1, at(piece));
+    }
+    let many = many.whole();
+    let ends: Vec<_> = many.pieces(1000).map(|(end, _)| end).collect();
+    assert_eq!(ends, [1, 2, 3, 1000, 1000]);
 }

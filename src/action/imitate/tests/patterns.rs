@@ -104,6 +104,39 @@ fn numbers_stay_in_their_range() {
 }
 
 #[test]
+fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
+    let memory = Memory::new();
+    let mut dice = Dice::new();
+    let request = Request::get();
+    for answer in 0..300 {
+        let took = 2_000 + dice.below(30_000);
+        let runtime = format!("0.{:06}", took - 500 + dice.below(100));
+        let fields = map(&[
+            ("x-runtime", &runtime),
+            ("x-took", &(took / 1000).to_string()),
+        ]);
+        let head = Duration::from_micros(took as u64);
+        memory.learn(&Seen {
+            headers: &fields,
+            asked: &request.asked(NOW),
+            client: answer % 12,
+            when: When { now: NOW, head },
+        });
+        memory.learn_pace(Pace::after(head));
+    }
+    for _ in 0..100 {
+        let imitation = imitated(&memory).unwrap();
+        let number = |at: usize| -> f64 {
+            let value = imitation.fields[at].1.as_ref().unwrap();
+            value.to_str().unwrap().parse().unwrap()
+        };
+        let takes = imitation.pace.head.as_secs_f64();
+        assert!((takes - 0.0005 - number(0)).abs() < 0.0003, "{imitation:?}");
+        assert!((takes * 1000.0 - number(1)).abs() < 2.0, "{imitation:?}");
+    }
+}
+
+#[test]
 fn what_tells_the_time_tells_the_time() {
     let memory = Memory::new();
     let request = Request::get();

@@ -1,0 +1,89 @@
+//! The gateway as its users run it: the release binary, in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use super::SHADOWED;
+use super::origin::Origin;
+
+pub struct Gateway {
+    pub plain: SocketAddr,
+    pub tls: SocketAddr,
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Gateway {
+    pub fn start(origin: &Origin, imitate: bool) -> Self {
+        let name = format!("lockgate-shadow-{}-{imitate}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = folder.join("gateway.toml");
+        std::fs::write(&config, configuration(origin, imitate)).unwrap();
+        let binary = std::env::var("LOCKGATE").unwrap_or("target/release/lockgate".to_owned());
+        let mut child = Command::new(binary)
+            .arg("--config")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut addresses = lines.by_ref().map_while(Result::ok).filter_map(|line| {
+            let (_, address) = line.rsplit_once(" listening address=")?;
+            Some(address.trim_matches('"').parse().unwrap())
+        });
+        let (plain, tls) = (addresses.next().unwrap(), addresses.next().unwrap());
+        thread::spawn(move || lines.for_each(drop));
+        Self {
+            plain,
+            tls,
+            child,
+            folder,
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn configuration(origin: &Origin, imitate: bool) -> String {
+    format!(
+        r#"
+        [log]
+        access = "off"
+        [[listeners]]
+        address = "127.0.0.1:0"
+        [[listeners]]
+        address = "127.0.0.1:0"
+        [listeners.tls]
+        [[upstreams]]
+        name = "app"
+        servers = ["{}"]
+        [[routes]]
+        path = "/length"
+        upstream = "app"
+        [[routes]]
+        path = "/chunked"
+        upstream = "app"
+        [[rules]]
+        name = "quiet"
+        mitigate = 'ip.src eq {SHADOWED}'
+        action = "shadow"
+        response = "fine"
+        [responses.fine]
+        content_type = "application/json"
+        body = '{{"ok":true,"id":"{{{{uuid}}}}","at":"{{{{now}}}}"}}'
+        imitate = {imitate}
+        "#,
+        origin.address
+    )
+}
