@@ -145,7 +145,7 @@ impl<'a> Observer<'a> {
     fn ask(&mut self, shadow: bool) -> Answer {
         let at = usize::from(shadow);
         let from = if shadow { SHADOWED } else { REAL };
-        if self.used[at] % self.case.reuse == 0 {
+        if self.used[at].is_multiple_of(self.case.reuse) {
             self.clients[at] = Some(connect(self.case, self.gateway, from));
         }
         self.used[at] += 1;

@@ -31,6 +31,10 @@ impl HttpDate {
             .split(':')
             .map(|part| part.parse::<u64>().ok());
         let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
+        // Nothing that a server sends may overflow what follows.
+        if year > 9999 || day > 31 || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
         let days = day_of(year, month, day)?;
         let secs = days * 86_400 + hour * 3600 + minute * 60 + second;
         let read = Self(Timestamp::from_secs(secs));

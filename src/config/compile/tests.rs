@@ -206,7 +206,7 @@ fn every_mistake_in_a_body_is_told() {
     let errors = compile(&text, &lasting()).err().unwrap();
     for mistake in [
         ":2:9: error: unknown template value `uid`",
-        ":2:26: error: unknown template value `int 5 1`",
+        ":2:26: error: `int` takes two whole numbers",
         ":2:38: error: `{{` without `}}`",
     ] {
         assert!(errors.contains(mistake), "{errors}");
