@@ -38,7 +38,11 @@ struct Timed {
 
 impl Client {
     pub fn connect(to: SocketAddr, from: IpAddr) -> Self {
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(1)
+            .build()
+            .unwrap();
         let reads = Reads::default();
         let sender = runtime.block_on(async {
             let tcp = dial(to, from);
@@ -53,6 +57,12 @@ impl Client {
             let io = TokioIo::new(stream);
             let (sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
             tokio::spawn(connection);
+            // As for HTTP/1: it never sleeps.
+            tokio::spawn(async {
+                loop {
+                    tokio::task::yield_now().await;
+                }
+            });
             sender
         });
         Self {

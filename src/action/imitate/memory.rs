@@ -17,7 +17,7 @@ use crate::clock::Timestamp;
 /// Sequences of names that are looked at beside each other.
 const SHAPES: usize = 3;
 /// Once an answer is known, one in so many is looked at.
-const SAMPLED: u32 = 16;
+const SAMPLED: u32 = 8;
 /// And one in so many milliseconds.
 const WHILE: u64 = 50;
 /// After a surprise, so many answers are looked at one by one.

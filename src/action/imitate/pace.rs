@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::dice::Dice;
 
 /// How many answers are remembered.
-const KEPT: usize = 128;
+const KEPT: usize = 256;
 /// How many pieces of a body are told apart; what follows comes with the last.
 const PIECES: usize = 4;
 /// The whole of a body.
