@@ -22,11 +22,11 @@ fn main() {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["memory", algorithm, keys, ..] => memory::run(algorithm, keys.parse().unwrap()),
-        ["threads", count, seconds, ..] => {
-            threads::run(count.parse().unwrap(), seconds.parse().unwrap());
+        ["threads", rounds, seconds, ..] => {
+            threads::run(rounds.parse().unwrap(), seconds.parse().unwrap());
         }
         ["flood", keys, ..] => flood::run(keys.parse().unwrap()),
         ["restart", keys, ..] => restart::run(keys.parse().unwrap()),
-        _ => println!("memory ALGORITHM KEYS | threads COUNT SECONDS | flood KEYS | restart KEYS"),
+        _ => println!("memory ALGORITHM KEYS | threads ROUNDS SECONDS | flood KEYS | restart KEYS"),
     }
 }
