@@ -7,6 +7,9 @@ use std::time::Duration;
 /// What takes longer than this has another reason, such as a machine under load.
 const MOST: Duration = Duration::from_micros(500);
 
+/// How far one time moves what is known.
+const STEP: Duration = Duration::from_nanos(500);
+
 /// From the moment an answer is due until its head is written, lately, on one core.
 #[derive(Debug, Default)]
 pub struct Drift {
@@ -33,8 +36,34 @@ impl Drift {
     }
 }
 
+/// Moves `known` towards the middle of the times: as many are longer as are shorter. A few that are
+/// much longer do not count for more, as they would in a mean.
 fn take_in(known: &Cell<Duration>, time: Duration) {
-    if time <= MOST {
-        known.set(known.get() - known.get() / 16 + time / 16);
+    if time > MOST {
+        return;
+    }
+    let (now, step) = (known.get(), STEP.max(known.get() / 64));
+    known.set(match time > now {
+        true => now + step,
+        false => now.saturating_sub(step),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_finds_the_middle_and_not_the_mean() {
+        let known = Cell::default();
+        for at in 0..3_000u64 {
+            let micros = match at % 5 {
+                4 => 400,
+                low => 20 + low,
+            };
+            take_in(&known, Duration::from_micros(micros));
+        }
+        let found = known.get().as_micros();
+        assert!((20..26).contains(&found), "{found}");
     }
 }
