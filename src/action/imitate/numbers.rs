@@ -12,6 +12,9 @@ const NEAR: u64 = 86_400;
 /// all pairs, for numbers to tell of that time.
 const RELATED: f64 = 0.5;
 
+/// How far a slope may be from a power of ten, as a share of it, to be meant as one.
+const ALIKE: f64 = 0.05;
+
 /// Numbers that were seen.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
@@ -113,7 +116,17 @@ fn slope(seen: &[(i64, u32)]) -> Option<f64> {
         return None;
     }
     slopes.sort_unstable_by(f64::total_cmp);
-    slopes.get(slopes.len() / 2).copied()
+    slopes.get(slopes.len() / 2).copied().map(decimal)
+}
+
+/// The power of ten that `slope` is all but equal to: a time is told in seconds, or in a thousandth
+/// or a millionth of one, and the rest is the error of a small sample.
+fn decimal(slope: f64) -> f64 {
+    let round = 10f64.powf(slope.log10().round());
+    match (slope / round - 1.0).abs() < ALIKE {
+        true => round,
+        false => slope,
+    }
 }
 
 /// The units in which `number` tells the time.
@@ -128,4 +141,36 @@ fn clock(number: i64, now: Timestamp) -> Option<u64> {
 fn at(now: Timestamp, units: u64) -> i64 {
     let ticks = u128::from(now.as_nanos()) * u128::from(units) / 1_000_000_000;
     i64::try_from(ticks).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod unit {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_runtime_stays_near_its_answer_far_from_what_was_seen() {
+        let (mut numbers, mut dice) = (Numbers::NONE, Dice::new());
+        let now = Timestamp::from_nanos(0);
+        let after = |micros: u64| When {
+            now,
+            head: Duration::from_micros(micros),
+        };
+        for at in 0..KEPT as u64 {
+            let took = 2_000 + 20 * at;
+            numbers.keep(took as i64 - 100 - (at % 7) as i64, after(took));
+        }
+        for took in [500, 2_300, 40_000] {
+            let drawn = numbers.draw(after(took), &mut dice);
+            assert!((100..107).contains(&(took as i64 - drawn)), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn only_a_slope_near_a_power_of_ten_is_one() {
+        for (slope, meant) in [(0.98, 1.0), (0.00103, 0.001), (0.5, 0.5), (1.2, 1.2)] {
+            assert!((decimal(slope) - meant).abs() < 1e-12);
+        }
+    }
 }
