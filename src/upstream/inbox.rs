@@ -11,7 +11,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
+
+use super::stream::Stream;
 
 /// The size of the shared buffer and of a connection's first reads.
 const FIRST: usize = 16 * 1024;
@@ -49,7 +50,7 @@ impl Inbox {
     /// Reads what is there to read; zero at the end of the stream.
     pub(super) fn poll_fill(
         &mut self,
-        stream: &mut TcpStream,
+        stream: &mut Stream,
         shared: &Shared,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {

@@ -5,7 +5,8 @@
 //! the path of a request takes a lock.
 //!
 //! The codec is our own: `head` writes, `answer` and `chunked` read, `upload` and `download` carry
-//! bodies, `exchange` drives both directions of one `connection` from the one task that waits.
+//! bodies, `exchange` drives both directions of one `connection`, whatever `stream` carries it, from
+//! the one task that waits.
 
 mod alarm;
 mod answer;
@@ -13,6 +14,7 @@ mod balance;
 mod chunked;
 mod connection;
 mod download;
+mod endpoint;
 mod error;
 mod exchange;
 mod head;
@@ -21,6 +23,7 @@ mod inbox;
 mod pool;
 mod server;
 mod shelf;
+mod stream;
 mod tunnel;
 mod upload;
 
@@ -35,6 +38,7 @@ use http::{HeaderMap, Method, Response, Version};
 
 use crate::body::Body;
 
+pub use endpoint::Endpoint;
 pub use error::Error;
 pub use headers::Forwarding;
 pub use pool::Pool;

@@ -133,7 +133,7 @@ impl Pool {
     ) -> Result<Lease, Error> {
         loop {
             let in_flight = InFlight::begin(server);
-            let opening = Connection::open(server.address);
+            let opening = Connection::open(&server.endpoint);
             let opened = match tokio::time::timeout(upstream.connect_timeout, opening).await {
                 Ok(opened) => opened,
                 Err(_) => Err(Kind::ConnectTimeout.into()),

@@ -1,17 +1,18 @@
 //! Servers and what the whole process knows about each. Never opens a connection.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// One address of an upstream.
+use super::Endpoint;
+
+/// One place where an upstream's work is done.
 #[derive(Debug)]
 pub struct Server {
     /// Where it listens.
-    pub address: SocketAddr,
+    pub endpoint: Endpoint,
     label: Arc<str>,
     id: u64,
     in_flight: AtomicUsize,
@@ -24,8 +25,8 @@ pub struct Registry {
     servers: Mutex<HashMap<Place, Weak<Server>>>,
 }
 
-/// An upstream's name and an address.
-type Place = (Arc<str>, SocketAddr);
+/// An upstream's name and where a server of it listens.
+type Place = (Arc<str>, Endpoint);
 
 /// One request in flight; ends when dropped.
 #[derive(Debug)]
@@ -34,11 +35,11 @@ pub(super) struct InFlight(Arc<Server>);
 // === impl Server ===
 
 impl Server {
-    fn new(address: SocketAddr) -> Self {
+    fn new(endpoint: Endpoint) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            address,
-            label: address.to_string().into(),
+            label: endpoint.to_string().into(),
+            endpoint,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             in_flight: AtomicUsize::new(0),
         }
@@ -63,15 +64,15 @@ impl Server {
 // === impl Registry ===
 
 impl Registry {
-    /// The server of an upstream at an address: the same one as long as it stays configured.
-    pub fn server(&self, upstream: &str, address: SocketAddr) -> Arc<Server> {
+    /// The server of an upstream at a place: the same one as long as it stays configured.
+    pub fn server(&self, upstream: &str, endpoint: impl Into<Endpoint>) -> Arc<Server> {
         let mut servers = self.servers.lock();
-        let key: Place = (Arc::from(upstream), address);
+        let key: Place = (Arc::from(upstream), endpoint.into());
         if let Some(server) = servers.get(&key).and_then(Weak::upgrade) {
             return server;
         }
         servers.retain(|_, server| server.strong_count() > 0);
-        let server = Arc::new(Server::new(address));
+        let server = Arc::new(Server::new(key.1.clone()));
         servers.insert(key, Arc::downgrade(&server));
         server
     }

@@ -51,8 +51,8 @@ impl Shelf {
         let mut idle = self.idle.borrow_mut();
         while let Some(Idle { connection, .. }) = idle.pop_back() {
             let quiet = match once {
-                true => connection.is_quiet(),
-                false => connection.seems_quiet(),
+                true => connection.stream.is_quiet(),
+                false => connection.stream.seems_quiet(),
             };
             if quiet {
                 return Some(connection);
@@ -86,7 +86,7 @@ impl Shelf {
     pub(super) fn prune(&self, now: Timestamp) {
         self.idle
             .borrow_mut()
-            .retain(|idle| now.since(idle.since) < IDLE && idle.connection.is_quiet());
+            .retain(|idle| now.since(idle.since) < IDLE && idle.connection.stream.is_quiet());
     }
 
     pub(super) fn close(&self) {

@@ -6,15 +6,15 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::server::InFlight;
+use super::stream::Stream;
 
 /// An upgraded connection to an origin: in flight until it is dropped.
 #[derive(Debug)]
 pub struct Tunnel {
     early: Bytes,
-    stream: TcpStream,
+    stream: Stream,
     _in_flight: InFlight,
 }
 
@@ -22,7 +22,7 @@ pub struct Tunnel {
 
 impl Tunnel {
     /// `early` is what the origin sent right behind its 101.
-    pub(super) fn new(stream: TcpStream, early: Bytes, in_flight: InFlight) -> Self {
+    pub(super) fn new(stream: Stream, early: Bytes, in_flight: InFlight) -> Self {
         Self {
             early,
             stream,

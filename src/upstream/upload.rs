@@ -13,13 +13,13 @@ use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::{Body as _, Frame};
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 use super::Outbound;
 use super::answer::plain_number;
 use super::error::{Error, Kind};
 use super::head;
 use super::headers::{Named, clean_trailers};
+use super::stream::Stream;
 use crate::body::{Body, BodyError};
 
 /// How often one poll writes, so that an answer is looked for now and then.
@@ -140,7 +140,7 @@ impl Upload {
     /// Sends as much as the client gives and the origin takes.
     pub(super) fn poll_send(
         &mut self,
-        stream: &mut TcpStream,
+        stream: &mut Stream,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Stopped>> {
         for _ in 0..WRITES {
@@ -167,7 +167,7 @@ impl Upload {
         self.written == self.out.len() && self.data.is_empty() && self.tail.is_empty()
     }
 
-    fn poll_write(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let out = self.out.get(self.written..).unwrap_or_default();
         let stream = Pin::new(stream);
         let polled = if self.data.is_empty() && self.tail.is_empty() {

@@ -10,6 +10,7 @@ mod headers;
 mod reuse;
 mod speech;
 mod timeouts;
+mod unix;
 mod upgrade;
 
 use std::cell::Cell;
@@ -23,10 +24,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body::Frame;
 use http_body_util::BodyExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Answer, Error, Forwarding, Outbound, Pool, Registry, Server, Upstream};
+use super::{Answer, Endpoint, Error, Forwarding, Outbound, Pool, Registry, Server, Upstream};
 use crate::body::Body;
 use crate::clock::Clock;
 
@@ -53,6 +54,13 @@ impl Bed {
         Self {
             pool: Pool::new(clock),
             upstream: Upstream::new("app", servers.collect()),
+        }
+    }
+
+    fn with_servers(servers: Vec<Arc<Server>>) -> Self {
+        Self {
+            pool: Pool::new(Clock::System),
+            upstream: Upstream::new("app", servers),
         }
     }
 
@@ -225,12 +233,12 @@ async fn data_and_trailers(answer: Answer) -> (String, HeaderMap) {
 }
 
 /// A request head as it came; empty at the end of the connection.
-async fn head(stream: &mut TcpStream) -> String {
+async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     until(stream, "\r\n\r\n").await
 }
 
 /// What comes up to and with `end`; empty at the end of the connection.
-async fn until(stream: &mut TcpStream, end: &str) -> String {
+async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end.as_bytes()) {
         match stream.read_u8().await {

@@ -157,7 +157,7 @@ async fn answers_without_one_meaning_are_refused() {
             ("bad_response", 502),
             "{shown:?}"
         );
-        assert_eq!(error.server().unwrap().address, origin.address);
+        assert_eq!(error.server().unwrap().endpoint, origin.address.into());
         assert_eq!(
             (bed.pool.idle(), bed.server(0).in_flight()),
             (0, 0),

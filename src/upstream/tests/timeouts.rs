@@ -38,7 +38,7 @@ async fn the_next_server_is_tried_even_for_a_post() {
     let bed = Bed::to(&[nobody().await, nobody().await, origin.address]);
     for _ in 0..6 {
         let answer = bed.send(post(Body::Empty)).await.unwrap();
-        assert_eq!(answer.server.address, origin.address);
+        assert_eq!(answer.server.endpoint, origin.address.into());
         assert_eq!(text(answer).await, "ok");
     }
     assert!((0..3).all(|i| bed.server(i).in_flight() == 0));
