@@ -196,7 +196,10 @@ impl Forward<'_, '_> {
         if let (Some(origin), Some(client)) = (answer.upgraded, upgrade) {
             tunnel::spawn(client, origin, self.tab.places.hand_over());
         }
-        let mut sent = Sent::own(answer.response);
+        // HTTP/1.0 knows no chunks: such a body ends with its connection.
+        let endless = self.asked.version == Version::HTTP_10
+            && answer.response.body().size_hint().exact().is_none();
+        let mut sent = Sent::own(answer.response).closing(endless, self.asked);
         sent.settles = self.settles();
         sent
     }

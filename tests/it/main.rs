@@ -16,6 +16,7 @@ mod fuzz;
 mod geo;
 mod harness;
 mod hostile;
+mod http;
 mod imitate;
 mod import;
 mod language;

@@ -8,6 +8,7 @@ mod h2;
 mod origin;
 mod process;
 mod streams;
+mod talk;
 mod wire;
 
 pub use client::{Answer, Client};
@@ -16,4 +17,5 @@ pub use gateway::Running;
 pub use h2::{END, Frames, Heard, PADDED, WHOLE, block};
 pub use origin::{Origin, Seen};
 pub use process::{Process, wait_until};
+pub use talk::{fields, run};
 pub use wire::Wire;

@@ -1,0 +1,149 @@
+//! `Expect: 100-continue` (RFC 9110, section 10.1.1): a client that waits is asked for its body
+//! when somebody wants it, and never otherwise.
+
+use std::process::Command;
+use std::sync::mpsc;
+
+use crate::harness::{Folder, Origin, Running, Wire};
+
+const WAITING: &[u8] = b"POST / HTTP/1.1\r\nhost: example.com\r\nexpect: 100-continue\r\n\
+    content-length: 5\r\n\r\n";
+
+const NO_POSTS: &str = r#"
+    [[rules]]
+    name = "no-posts"
+    mitigate = 'http.request.method eq "POST"'
+    action = "block"
+"#;
+
+#[test]
+fn the_origin_is_not_told_and_its_own_interim_answer_ends_here() {
+    let (tell, told) = mpsc::channel();
+    let origin = Origin::scripted(move |stream| {
+        let mut wire = Wire::new(stream);
+        let head = wire.try_head().unwrap();
+        tell.send(String::from_utf8(head).unwrap()).unwrap();
+        wire.send(b"HTTP/1.1 100 Continue\r\n\r\n");
+        assert_eq!(wire.exactly(5), b"hello");
+        wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        wire.rest();
+    });
+    let gateway = Running::with_origin(origin, "");
+    let mut wire = gateway.client().connect();
+    wire.send(WAITING);
+    assert_eq!(wire.head(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    wire.send(b"hello");
+    // One interim answer, then the answer.
+    let answer = wire.answer();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "ok"));
+    assert!(!told.recv().unwrap().contains("expect"));
+}
+
+#[test]
+fn nobody_asks_for_a_body_that_no_origin_can_take() {
+    let config = |more: &str| {
+        format!(
+            r#"
+            [log]
+            access = "off"
+            [[listeners]]
+            address = "127.0.0.1:0"
+            [[upstreams]]
+            name = "down"
+            servers = ["127.0.0.1:1"]
+            [[routes]]
+            path = "/own"
+            respond = {{ status = 200, body = "own" }}
+            [[routes]]
+            {more}
+            "#
+        )
+    };
+    for (more, path, status) in [
+        ("upstream = \"down\"", "/", 502),
+        ("path = \"/elsewhere\"\nupstream = \"down\"", "/", 404),
+        ("upstream = \"down\"", "/own", 200),
+        ("redirect = \"https://{host}{uri}\"", "/", 308),
+    ] {
+        let gateway = Running::on(&config(more));
+        let mut wire = gateway.client().connect();
+        let waiting = String::from_utf8(WAITING.to_vec()).unwrap();
+        wire.send(
+            waiting
+                .replace("POST /", &format!("POST {path}"))
+                .as_bytes(),
+        );
+        let answer = wire.answer();
+        assert_eq!(answer.status, status, "{more}");
+        assert_eq!(answer.header("connection"), Some("close"), "{more}");
+        assert_eq!(wire.rest(), b"");
+    }
+}
+
+#[test]
+fn a_shadow_asks_as_an_origin_would() {
+    let gateway = Running::with(&NO_POSTS.replace("block", "shadow"));
+    let mut wire = gateway.client().connect();
+    wire.send(WAITING);
+    assert_eq!(wire.head(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    wire.send(b"hello");
+    assert_eq!(wire.answer().status, 200);
+    assert_eq!(wire.get("/").status, 200);
+    assert_eq!(gateway.origin.count(), 1);
+}
+
+#[test]
+fn a_client_that_does_not_wait_is_served_too() {
+    let gateway = Running::with("");
+    let mut wire = gateway.client().connect();
+    wire.send(&[WAITING, b"hello"].concat());
+    let first = wire.head();
+    // A server may leave it out where the body is there already.
+    if first.starts_with(b"HTTP/1.1 100") {
+        wire.head();
+    }
+    assert_eq!(wire.exactly(5), b"hello");
+}
+
+#[test]
+fn an_http10_client_gets_no_interim_answer() {
+    let gateway = Running::with("");
+    let mut wire = gateway.client().connect();
+    let old = String::from_utf8(WAITING.to_vec()).unwrap();
+    wire.send(old.replace("HTTP/1.1", "HTTP/1.0").as_bytes());
+    wire.send(b"hello");
+    let answer = wire.answer();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+}
+
+#[test]
+fn curl_sends_its_body_only_where_it_is_wanted() {
+    let folder = Folder::new();
+    let body = folder.write("body", vec![b'x'; 3 << 20]);
+    // Longer than anything here takes: who waits in vain fails.
+    let upload = |url: String, protocol: &str| {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--insecure", "--max-time", "30", protocol]);
+        curl.args([
+            "--expect100-timeout",
+            "60",
+            "--header",
+            "expect: 100-continue",
+        ]);
+        curl.args(["--write-out", "%{http_code} %{size_upload}"]);
+        curl.args(["--output", "/dev/null", "--data-binary"]);
+        let output = curl.arg(format!("@{}", body.display())).arg(url).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let forwards = Running::with("");
+    let refuses = Running::with(NO_POSTS);
+    let plain = |gateway: &Running| format!("http://{}/", gateway.address(0));
+    let tls = |gateway: &Running| format!("https://{}/", gateway.address(1));
+    for url in [plain(&forwards), tls(&forwards)] {
+        assert_eq!(upload(url, "--http1.1"), format!("200 {}", 3 << 20));
+    }
+    for url in [plain(&refuses), tls(&refuses)] {
+        assert_eq!(upload(url, "--http1.1"), "429 0");
+    }
+    assert_eq!(refuses.origin.count(), 0);
+}

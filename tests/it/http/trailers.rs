@@ -1,0 +1,101 @@
+//! Trailers, in both directions and between versions: RFC 9110, section 6.5.
+
+use std::sync::mpsc::{self, Receiver};
+
+use http::HeaderMap;
+
+use super::answering;
+use crate::harness::{Origin, Running, Wire, fields, run};
+
+/// An answer with fields behind its body, some of which belong into a head.
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\
+    trailer: x-sum, content-length, set-cookie\r\n\r\n\
+    3\r\nabc\r\n0\r\nx-sum: 7\r\nx-other: 8\r\ncontent-length: 9\r\nset-cookie: a=b\r\n\
+    transfer-encoding: chunked\r\nx-request-id: mine\r\n\r\n";
+
+/// An origin that tells what came with each chunked request, trailers too.
+fn telling() -> (Origin, Receiver<String>) {
+    let (tell, told) = mpsc::channel();
+    let origin = Origin::scripted(move |stream| {
+        let mut wire = Wire::new(stream);
+        while let Some(mut all) = wire.try_head() {
+            // The last chunk and the trailers end as a head does.
+            all.extend(wire.try_head().unwrap());
+            let text = String::from_utf8(all).unwrap();
+            tell.send(text.to_ascii_lowercase()).unwrap();
+            wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        }
+    });
+    (origin, told)
+}
+
+#[test]
+fn an_http2_client_gets_the_trailers_of_an_http1_answer() {
+    let gateway = Running::with_origin(answering(ANSWER), "");
+    run(async {
+        for client in [gateway.client(), gateway.tls_client()] {
+            let mut talk = client.talk().await;
+            let told = talk.send(talk.request("GET", "/")).await;
+            assert_eq!((told.status, told.text().as_str()), (200, "abc"));
+            let expected = fields(&[("x-sum", "7"), ("x-other", "8")]);
+            assert_eq!(told.trailers, expected);
+        }
+    });
+}
+
+#[test]
+fn an_http1_client_that_takes_trailers_gets_those_that_were_announced() {
+    let gateway = Running::with_origin(answering(ANSWER), "");
+    let mut wire = gateway.client().connect();
+    wire.send(b"GET / HTTP/1.1\r\nhost: a\r\nte: trailers\r\nconnection: te\r\n\r\n");
+    wire.head();
+    let rest = String::from_utf8(wire.head()).unwrap();
+    assert!(rest.ends_with("\r\n0\r\nx-sum: 7\r\n\r\n"), "{rest}");
+    // The connection goes on, and one who does not ask gets none.
+    wire.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    wire.head();
+    let rest = String::from_utf8(wire.head()).unwrap();
+    assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
+    assert!(!rest.contains("x-sum"), "{rest}");
+}
+
+#[test]
+fn an_http1_origin_gets_the_announced_trailers_of_an_http2_request() {
+    let (origin, told) = telling();
+    let gateway = Running::with_origin(origin, "");
+    run(async {
+        let mut talk = gateway.client().talk().await;
+        let request = talk
+            .request("POST", "/")
+            .header("trailer", "x-sum, authorization, host")
+            .header("te", "trailers");
+        let trailers = fields(&[
+            ("x-sum", "7"),
+            ("x-unannounced", "8"),
+            ("authorization", "Bearer x"),
+            ("host", "elsewhere"),
+        ]);
+        let answer = talk.send_all(request, &[b"abc"], trailers).await;
+        assert_eq!(answer.text(), "ok");
+    });
+    let seen = told.recv().unwrap();
+    assert!(seen.contains("te: trailers\r\n"), "{seen}");
+    assert!(seen.ends_with("\r\n0\r\nx-sum: 7\r\n\r\n"), "{seen}");
+}
+
+#[test]
+fn a_request_is_the_same_with_trailers_that_nobody_may_send() {
+    let (origin, told) = telling();
+    let gateway = Running::with_origin(origin, "");
+    run(async {
+        let mut talk = gateway.client().talk().await;
+        let trailers = fields(&[("x-real-ip", "203.0.113.7"), ("x-forwarded-for", "1.2.3.4")]);
+        let request = talk
+            .request("POST", "/")
+            .header("trailer", "x-real-ip, x-forwarded-for");
+        let answer = talk.send_all(request, &[b"abc"], trailers).await;
+        assert_eq!((answer.status, answer.trailers), (200, HeaderMap::new()));
+    });
+    let seen = told.recv().unwrap();
+    assert!(seen.ends_with("\r\n3\r\nabc\r\n0\r\n\r\n"), "{seen}");
+}
