@@ -34,6 +34,8 @@ pub const MAX_HEADERS: u32 = 100;
 pub const MAX_BODY_BYTES: u64 = 0;
 /// `limits.h2_max_concurrent_streams`.
 pub const H2_MAX_CONCURRENT_STREAMS: u32 = 128;
+/// `limits.h2_max_resets`: 0 is unlimited.
+pub const H2_MAX_RESETS: u32 = 100;
 
 /// `client_ip.header`.
 pub const CLIENT_IP_HEADER: &str = "x-forwarded-for";

@@ -36,6 +36,7 @@ pub struct Deadlines {
     slots: RefCell<Slots>,
     filled: Notify,
     draining: Cell<bool>,
+    stream_errors: Cell<u64>,
 }
 
 /// Bounded by the gate: a place needs a [`Permit`].
@@ -109,6 +110,7 @@ impl Deadlines {
             slots: RefCell::default(),
             filled: Notify::new(),
             draining: Cell::new(false),
+            stream_errors: Cell::new(0),
         });
         tokio::task::spawn_local(core.clone().sweep_forever());
         tokio::task::spawn_local(core.clone().tell_drain(drain));
@@ -146,6 +148,11 @@ impl Deadlines {
     /// Whether no connection is watched.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many HTTP/2 streams ended for an error of their client since the last call.
+    pub fn take_stream_errors(&self) -> u64 {
+        self.stream_errors.take()
     }
 
     async fn sweep_forever(self: Rc<Self>) {
@@ -212,6 +219,17 @@ impl Watch {
 
     pub(super) fn signal(&self) -> Arc<Signal> {
         self.entry.signal.clone()
+    }
+
+    /// The time, as of the last sweep.
+    pub(super) fn now(&self) -> Instant {
+        self.entry.core.now.get()
+    }
+
+    /// Counts HTTP/2 streams that ended for an error of their client.
+    pub(super) fn stream_errors(&self, count: u32) {
+        let errors = &self.entry.core.stream_errors;
+        errors.set(errors.get() + u64::from(count));
     }
 
     /// HTTP begins.

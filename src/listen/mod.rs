@@ -10,8 +10,11 @@ mod batch;
 mod body;
 mod deadline;
 mod drain;
+mod frames;
 mod framing;
 mod io;
+mod meter;
+mod metered;
 mod serve;
 mod sniff;
 mod socket;
@@ -42,6 +45,9 @@ pub struct Limits {
     pub max_headers: usize,
     /// Requests in flight on an HTTP/2 connection.
     pub h2_max_concurrent_streams: u32,
+    /// Streams of an HTTP/2 connection that end in 30 s because the client resets them or makes
+    /// an error; 0 is no bound.
+    pub h2_max_resets: u32,
 }
 
 /// What is spoken on a connection.
@@ -64,6 +70,15 @@ pub enum Slow {
     Closing,
 }
 
+/// What a client did to an HTTP/2 connection that had to be ended for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The error code of the GOAWAY frame (RFC 9113, 7).
+    code: u32,
+    /// In a few words, which the client gets too.
+    what: &'static str,
+}
+
 /// Why a connection ended before its time.
 #[derive(Debug)]
 pub enum Error {
@@ -71,8 +86,45 @@ pub enum Error {
     Slow(Slow),
     /// It broke HTTP, its socket failed under HTTP, or a request was not to be answered.
     Http(hyper::Error),
+    /// It broke HTTP/2, or flooded us with it.
+    Broken(Broken),
     /// Its socket failed.
     Io(std::io::Error),
+}
+
+// === impl Broken ===
+
+impl Broken {
+    const CALM: u32 = 0xb;
+    const PREFACE: Self = Self {
+        code: 0x1,
+        what: "no connection preface",
+    };
+    const SIZE: Self = Self {
+        code: 0x6,
+        what: "a frame of a wrong size",
+    };
+
+    /// More frames of a kind than an honest client sends.
+    const fn flood(what: &'static str) -> Self {
+        let code = Self::CALM;
+        Self { code, what }
+    }
+
+    /// What h2 found, by the code that it sent.
+    const fn said(code: u32) -> Self {
+        let what = match code {
+            Self::CALM => "more than h2 allows",
+            _ => "a protocol error",
+        };
+        Self { code, what }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP/2 error {:#x}: {}", self.code, self.what)
+    }
 }
 
 // === impl Error ===
@@ -90,7 +142,16 @@ impl Error {
 
     /// Whether the client sent what is not HTTP.
     pub fn is_malformed(&self) -> bool {
-        matches!(self, Error::Http(e) if e.is_parse())
+        match self {
+            Error::Http(e) => e.is_parse(),
+            Error::Broken(broken) => broken.code != Broken::CALM,
+            _ => false,
+        }
+    }
+
+    /// Whether the client sent more HTTP/2 frames of a kind than anyone needs.
+    pub fn is_flood(&self) -> bool {
+        matches!(self, Error::Broken(broken) if broken.code == Broken::CALM)
     }
 }
 
@@ -99,6 +160,7 @@ impl fmt::Display for Error {
         match self {
             Error::Slow(slow) => slow.fmt(f),
             Error::Http(e) => e.fmt(f),
+            Error::Broken(broken) => broken.fmt(f),
             Error::Io(e) => e.fmt(f),
         }
     }
@@ -107,7 +169,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Slow(_) => None,
+            Error::Slow(_) | Error::Broken(_) => None,
             Error::Http(e) => Some(e),
             Error::Io(e) => Some(e),
         }

@@ -16,9 +16,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::batch::Batched;
 use super::deadline::{InFlight, Turn, Watch};
 use super::io::Watched;
+use super::metered::Metered;
 use super::{Error, Limits, Protocol};
 
 /// The least that hyper accepts for its HTTP/1 buffers.
@@ -32,12 +32,13 @@ const H2_STREAM_WINDOW: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// What a stream may hold of an answer that its client is slow to take.
-const H2_SEND_BUFFER: usize = 256 * 1024;
+const H2_SEND_BUFFER: usize = 64 * 1024;
 
 /// Streams that a client reset before we saw them (CVE-2023-44487), and streams that we reset
-/// because of its errors (CVE-2025-8671), before the connection is ended.
+/// because of its errors (CVE-2025-8671) as long as the connection lives: h2's own bounds, for a
+/// client that does not read what the meter counts.
 const H2_MAX_PENDING_RESETS: usize = 32;
-const H2_MAX_ERROR_RESETS: usize = 256;
+const H2_MAX_ERROR_RESETS: usize = 1024;
 
 /// Bytes read and dropped after the last answer, so that it is not lost to a reset.
 const LINGER_BYTES: usize = 1024 * 1024;
@@ -185,24 +186,37 @@ where
         let watch = watch.clone();
         move |request| answer(&watch, Protocol::Http2, &handler, request)
     });
-    let stream = Batched::new(stream);
-    let mut http = pin!(http2(limits).serve_connection(TokioIo::new(stream.clone()), service));
-    poll_fn(|cx| {
-        match watch.turn(cx) {
-            Turn::Go => {}
-            Turn::Finish => http.as_mut().graceful_shutdown(),
-            Turn::Cut(slow) => return Poll::Ready(Err(slow.into())),
+    let stream = Metered::new(stream, watch.clone(), limits.h2_max_resets);
+    let ended = {
+        let mut http = pin!(http2(limits).serve_connection(TokioIo::new(stream.clone()), service));
+        poll_fn(|cx| {
+            match watch.turn(cx) {
+                Turn::Go => {}
+                Turn::Finish => http.as_mut().graceful_shutdown(),
+                Turn::Cut(slow) => return Poll::Ready(Err(slow.into())),
+            }
+            // Nothing is left to send when it is done: hyper shuts the stream down first.
+            if let Poll::Ready(ended) = http.as_mut().poll(cx) {
+                return Poll::Ready(ended.map_err(Error::Http));
+            }
+            if stream.is_broken() {
+                return Poll::Ready(Ok(()));
+            }
+            match stream.poll_send(cx) {
+                Poll::Ready(Err(e)) => Poll::Ready(Err(Error::Io(e))),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    };
+    watch.stream_errors(stream.take_errors());
+    match stream.broken() {
+        Some(broken) if !matches!(ended, Err(Error::Slow(_))) => {
+            Box::pin(part(stream, &watch)).await;
+            Err(Error::Broken(broken))
         }
-        // Nothing is left to send when it is done: hyper shuts the stream down first.
-        if let Poll::Ready(ended) = http.as_mut().poll(cx) {
-            return Poll::Ready(ended.map_err(Error::Http));
-        }
-        match stream.poll_send(cx) {
-            Poll::Ready(Err(e)) => Poll::Ready(Err(Error::Io(e))),
-            _ => Poll::Pending,
-        }
-    })
-    .await
+        _ => ended,
+    }
 }
 
 fn http1(limits: &Limits) -> http1::Builder {
@@ -260,25 +274,39 @@ where
     }
 }
 
+/// Tells a client that it broke HTTP/2, and reads on until it has heard.
+async fn part<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Metered<S>, watch: &Watch) {
+    watch.linger();
+    if let Some(Ok(())) = in_time(watch, stream.farewell()).await {
+        in_time(watch, drop_rest(stream.into_stream())).await;
+    }
+}
+
 /// Reads on after the last byte was written, for as long as the client sends what it began: a
 /// socket closed with unread bytes is reset, and the reset can overtake the answer.
-async fn linger<S: AsyncRead + Unpin>(mut stream: S, watch: &Watch, malformed: bool) {
-    if !(watch.linger() || malformed) {
-        return;
+async fn linger<S: AsyncRead + Unpin>(stream: S, watch: &Watch, malformed: bool) {
+    if watch.linger() || malformed {
+        in_time(watch, drop_rest(stream)).await;
     }
-    let mut read = pin!(async {
-        let mut waste = vec![0; 16 * 1024];
-        let mut left = LINGER_BYTES;
-        while let Ok(n @ 1..) = stream.read(&mut waste).await {
-            left = left.saturating_sub(n);
-            if left == 0 {
-                return;
-            }
+}
+
+async fn drop_rest<S: AsyncRead + Unpin>(mut stream: S) {
+    let mut waste = vec![0; 16 * 1024];
+    let mut left = LINGER_BYTES;
+    while let Ok(n @ 1..) = stream.read(&mut waste).await {
+        left = left.saturating_sub(n);
+        if left == 0 {
+            return;
         }
-    });
+    }
+}
+
+/// `None`: the deadline came first.
+async fn in_time<F: Future>(watch: &Watch, last: F) -> Option<F::Output> {
+    let mut last = pin!(last);
     poll_fn(|cx| match watch.turn(cx) {
-        Turn::Cut(_) => Poll::Ready(()),
-        Turn::Go | Turn::Finish => read.as_mut().poll(cx),
+        Turn::Cut(_) => Poll::Ready(None),
+        Turn::Go | Turn::Finish => last.as_mut().poll(cx).map(Some),
     })
-    .await;
+    .await
 }

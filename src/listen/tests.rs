@@ -63,6 +63,7 @@ fn limits() -> Limits {
         max_header_bytes: 16 * 1024,
         max_headers: 20,
         h2_max_concurrent_streams: 128,
+        h2_max_resets: 100,
     }
 }
 

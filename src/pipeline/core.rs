@@ -108,8 +108,12 @@ impl Core {
 
     /// Counts how a connection ended, where it ended badly.
     pub fn connection_ended(&self, ended: &Result<(), listen::Error>) {
+        for _ in 0..self.deadlines.take_stream_errors() {
+            self.protocol_error(ProtocolError::Malformed);
+        }
         match ended {
             Err(error) if error.is_timeout() => self.protocol_error(ProtocolError::Timeout),
+            Err(error) if error.is_flood() => self.protocol_error(ProtocolError::Flood),
             Err(error) if error.is_head_too_large() => {
                 self.protocol_error(ProtocolError::HeadTooLarge);
             }

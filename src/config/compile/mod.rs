@@ -166,6 +166,7 @@ fn limits(file: &File) -> Limits {
         max_header_bytes: usize::try_from(limits.max_header_bytes.value).unwrap_or(usize::MAX),
         max_headers: limits.max_headers.value as usize,
         h2_max_concurrent_streams: limits.h2_max_concurrent_streams.value,
+        h2_max_resets: limits.h2_max_resets.value,
     }
 }
 

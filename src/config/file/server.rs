@@ -35,4 +35,7 @@ pub struct Limits {
     pub max_body_bytes: Spanned<u64>,
     /// Streams at once on an HTTP/2 connection. Default 128.
     pub h2_max_concurrent_streams: Spanned<u32>,
+    /// Streams of an HTTP/2 connection that end in 30 s because the client resets them or makes
+    /// an error, before GOAWAY; 0 is unlimited. Default 100.
+    pub h2_max_resets: Spanned<u32>,
 }

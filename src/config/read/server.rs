@@ -34,7 +34,6 @@ pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
         "response_write_timeout",
         "min_rate",
         "max_connections_per_ip",
-        "h2_max_resets",
     ]);
     let timeout = || between(MILLISECOND, DAY, duration());
     Limits {
@@ -51,6 +50,11 @@ pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
             "h2_max_concurrent_streams",
             integer(1..=100_000),
             defaults::H2_MAX_CONCURRENT_STREAMS,
+        ),
+        h2_max_resets: s.or(
+            "h2_max_resets",
+            integer(0..=1_000_000),
+            defaults::H2_MAX_RESETS,
         ),
     }
 }

@@ -115,6 +115,8 @@ pub enum ProtocolError {
     Misdirected,
     /// A head, body or read that took too long.
     Timeout,
+    /// More HTTP/2 frames of a kind than anyone needs.
+    Flood,
 }
 
 /// Counters for each [`ProtocolError`].
@@ -208,7 +210,7 @@ impl Reloads {
 
 impl ProtocolError {
     /// All kinds, in the order they are declared.
-    pub const ALL: [ProtocolError; 10] = [
+    pub const ALL: [ProtocolError; 11] = [
         ProtocolError::Malformed,
         ProtocolError::Framing,
         ProtocolError::TransferCoding,
@@ -219,6 +221,7 @@ impl ProtocolError {
         ProtocolError::BodyTooLarge,
         ProtocolError::Misdirected,
         ProtocolError::Timeout,
+        ProtocolError::Flood,
     ];
 
     /// The label's value.
@@ -234,6 +237,7 @@ impl ProtocolError {
             ProtocolError::BodyTooLarge => "body_too_large",
             ProtocolError::Misdirected => "misdirected",
             ProtocolError::Timeout => "timeout",
+            ProtocolError::Flood => "flood",
         }
     }
 }

@@ -1,0 +1,147 @@
+//! The frames of one direction of an HTTP/2 connection, told from their headers (RFC 9113, 4.1).
+//!
+//! It follows bytes however they are split, keeps no more than the beginning of one frame and
+//! judges nothing.
+
+/// The octets of a frame header.
+const HEADER: usize = 9;
+
+/// What is kept of a payload: enough for an increment, an error code or a GOAWAY.
+const PEEK: usize = 8;
+
+/// Types of frames (RFC 9113, 6).
+pub(super) mod kind {
+    pub(in super::super) const DATA: u8 = 0;
+    pub(in super::super) const HEADERS: u8 = 1;
+    pub(in super::super) const PRIORITY: u8 = 2;
+    pub(in super::super) const RST_STREAM: u8 = 3;
+    pub(in super::super) const SETTINGS: u8 = 4;
+    pub(in super::super) const PUSH_PROMISE: u8 = 5;
+    pub(in super::super) const PING: u8 = 6;
+    pub(in super::super) const GOAWAY: u8 = 7;
+    pub(in super::super) const WINDOW_UPDATE: u8 = 8;
+    pub(in super::super) const CONTINUATION: u8 = 9;
+}
+
+/// Flags of frames: ACK is END_STREAM's bit.
+pub(super) mod flag {
+    pub(in super::super) const ACK: u8 = 0x1;
+    pub(in super::super) const END_STREAM: u8 = 0x1;
+    pub(in super::super) const END_HEADERS: u8 = 0x4;
+    pub(in super::super) const PADDED: u8 = 0x8;
+}
+
+/// Where the bytes of a direction are.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    begun: [u8; HEADER + PEEK],
+    have: usize,
+    /// Bytes of the last frame's payload that are still to come.
+    left: usize,
+}
+
+/// A frame by its header and the first octets of its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) length: usize,
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    payload: [u8; PEEK],
+}
+
+// === impl Frames ===
+
+impl Frames {
+    /// The next frame that shows itself in `bytes`, which are cut down to those behind its
+    /// beginning. `None`: they are all read.
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
+        let skipped = self.left.min(bytes.len());
+        self.left -= skipped;
+        *bytes = bytes.get(skipped..)?;
+        while self.have < self.wanted() {
+            if bytes.is_empty() {
+                return None;
+            }
+            self.gather(bytes);
+        }
+        let frame = Frame::read(&self.begun);
+        self.left = frame.length - (self.have - HEADER);
+        self.have = 0;
+        self.begun = [0; HEADER + PEEK];
+        Some(frame)
+    }
+
+    /// How many bytes come before a frame can begin.
+    pub(super) fn owed(&self) -> usize {
+        self.left
+    }
+
+    /// Whether a frame may follow here.
+    pub(super) fn is_between(&self) -> bool {
+        self.have == 0 && self.left == 0
+    }
+
+    fn gather(&mut self, bytes: &mut &[u8]) {
+        let taken = (self.wanted() - self.have).min(bytes.len());
+        let to = self.begun.get_mut(self.have..self.have + taken);
+        let (now, later) = bytes.split_at(taken);
+        if let Some(to) = to {
+            to.copy_from_slice(now);
+        }
+        self.have += taken;
+        *bytes = later;
+    }
+
+    fn wanted(&self) -> usize {
+        match self.have {
+            ..HEADER => HEADER,
+            _ => HEADER + Frame::read(&self.begun).length.min(PEEK),
+        }
+    }
+}
+
+// === impl Frame ===
+
+impl Frame {
+    fn read(begun: &[u8; HEADER + PEEK]) -> Self {
+        let [a, b, c, kind, flags, s, t, r, e, payload @ ..] = *begun;
+        Self {
+            length: u32::from_be_bytes([0, a, b, c]) as usize,
+            kind,
+            flags,
+            // The first bit is reserved.
+            stream: u32::from_be_bytes([s & 0x7f, t, r, e]),
+            payload,
+        }
+    }
+
+    /// Whether `flag` is set.
+    pub(super) const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// What a DATA frame carries besides padding is nothing.
+    pub(super) const fn is_blank(&self) -> bool {
+        let [padding, ..] = self.payload;
+        match self.has(flag::PADDED) {
+            true => self.length <= 1 + padding as usize,
+            false => self.length == 0,
+        }
+    }
+
+    /// The first four octets of the payload: an increment or an error code.
+    pub(super) const fn word(&self) -> u32 {
+        let [a, b, c, d, ..] = self.payload;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// The next four: the error code of GOAWAY.
+    pub(super) const fn second_word(&self) -> u32 {
+        let [_, _, _, _, a, b, c, d] = self.payload;
+        u32::from_be_bytes([a, b, c, d])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+use super::*;
+
+fn bytes(length: u32, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = length.to_be_bytes();
+    let [s, t, r, e] = stream.to_be_bytes();
+    [&[a, b, c, kind, flags, s, t, r, e], payload].concat()
+}
+
+/// What is seen of `bytes` that come in pieces of `size`.
+fn seen(bytes: &[u8], size: usize) -> (Vec<Frame>, bool) {
+    let mut frames = Frames::default();
+    let mut seen = Vec::new();
+    for mut piece in bytes.chunks(size) {
+        while let Some(frame) = frames.next(&mut piece) {
+            seen.push(frame);
+        }
+        assert!(piece.is_empty());
+    }
+    (seen, frames.is_between())
+}
+
+#[test]
+fn frames_are_seen_however_they_are_split() {
+    let all = [
+        bytes(0, kind::SETTINGS, 0, 0, b""),
+        bytes(40, kind::HEADERS, 5, 1, &[7; 40]),
+        bytes(4, kind::WINDOW_UPDATE, 0, 0x8000_0001, &[0, 0, 1, 2]),
+        bytes(8, kind::GOAWAY, 0, 0, &[0, 0, 0, 9, 0, 0, 0, 11]),
+        bytes(3, kind::DATA, flag::PADDED, 1, &[2, 0, 0]),
+        bytes(0, kind::DATA, flag::END_STREAM, 1, b""),
+    ]
+    .concat();
+    let (whole, between) = seen(&all, all.len());
+    let kinds: Vec<u8> = whole.iter().map(|frame| frame.kind).collect();
+    assert_eq!(kinds, [4, 1, 8, 7, 0, 0]);
+    assert!(between);
+    assert_eq!((whole[1].length, whole[1].stream), (40, 1));
+    assert_eq!((whole[2].word(), whole[2].stream), (0x102, 1));
+    assert_eq!((whole[3].word(), whole[3].second_word()), (9, 11));
+    assert!(whole[4].is_blank() && whole[5].is_blank() && !whole[1].is_blank());
+    assert!(whole[5].has(flag::END_STREAM));
+    for size in 1..all.len() {
+        assert_eq!(seen(&all, size), (whole.clone(), true), "{size}");
+    }
+}
+
+#[test]
+fn a_frame_can_follow_only_where_one_has_ended() {
+    let all = bytes(20, kind::DATA, 0, 1, &[0; 20]);
+    for end in 1..all.len() {
+        assert!(!seen(&all[..end], 5).1, "{end}");
+    }
+    assert!(seen(&all, 5).1);
+}
+
+#[test]
+fn the_bytes_before_the_next_frame_are_known() {
+    let mut frames = Frames::default();
+    let all = bytes(20, kind::DATA, 0, 1, &[0; 12]);
+    assert!(frames.next(&mut &all[..]).is_some());
+    assert!(frames.next(&mut &all[17..]).is_none());
+    assert_eq!(frames.owed(), 8);
+}

@@ -1,0 +1,202 @@
+use std::time::Duration;
+
+use super::*;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let [s, t, r, e] = stream.to_be_bytes();
+    [&[a, b, c, kind, flags, s, t, r, e], payload].concat()
+}
+
+/// A meter that has heard the preface.
+fn meter(max_resets: u32) -> (Meter, Instant) {
+    let now = Instant::now();
+    let mut meter = Meter::new(max_resets, now);
+    let hello = [PREFACE, &frame(kind::SETTINGS, 0, 0, b"")].concat();
+    assert_eq!(meter.hear(&hello, now), hello.len());
+    (meter, now)
+}
+
+/// How many frames like this one are taken before the connection is broken.
+fn taken(frame: &[u8]) -> (u32, Broken) {
+    let (mut meter, now) = meter(100);
+    let mut taken = 0;
+    while meter.hear(frame, now) == frame.len() {
+        taken += 1;
+        assert!(taken < 100_000, "no bound");
+    }
+    (taken, meter.broken().unwrap())
+}
+
+#[test]
+fn each_kind_has_its_bound() {
+    let cases: [(&str, u32, Vec<u8>); 12] = [
+        ("resets", 100, frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        // One came with the preface.
+        ("settings", SETTINGS - 1, frame(kind::SETTINGS, 0, 0, b"")),
+        (
+            "acks",
+            SETTINGS - 1,
+            frame(kind::SETTINGS, flag::ACK, 0, b""),
+        ),
+        ("pings", PINGS, frame(kind::PING, 0, 0, &[0; 8])),
+        (
+            "priorities",
+            PRIORITIES,
+            frame(kind::PRIORITY, 0, 1, &[0; 5]),
+        ),
+        ("unknown", UNKNOWN, frame(0xbe, 0, 0, b"grease")),
+        (
+            "updates",
+            UPDATES,
+            frame(kind::WINDOW_UPDATE, 0, 0, &[0, 0, 64, 0]),
+        ),
+        ("blanks", BLANKS, frame(kind::DATA, 0, 1, b"")),
+        (
+            "padding",
+            BLANKS,
+            frame(kind::DATA, flag::PADDED, 1, &[3, 0, 0, 0]),
+        ),
+        ("hollow heads", HOLLOWS, frame(kind::HEADERS, 0, 1, b"")),
+        (
+            "hollow parts",
+            HOLLOWS,
+            frame(kind::CONTINUATION, 0, 1, b""),
+        ),
+        ("goaways", GOAWAYS, frame(kind::GOAWAY, 0, 0, &[0; 8])),
+    ];
+    for (name, bound, frame) in cases {
+        let (count, broken) = taken(&frame);
+        assert_eq!((count, broken.code), (bound, Broken::CALM), "{name}");
+    }
+}
+
+#[test]
+fn what_was_asked_for_earns_what_comes_with_it() {
+    let (mut meter, now) = meter(100);
+    let update = frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 64, 0]);
+    let ping = frame(kind::PING, 0, 0, &[0; 8]);
+    for _ in 0..10_000 {
+        meter.say(&frame(kind::DATA, 0, 1, &[0; 100]));
+        for bytes in [&update, &update, &ping] {
+            assert_eq!(meter.hear(bytes, now), bytes.len());
+        }
+    }
+    assert_eq!(meter.broken(), None);
+}
+
+#[test]
+fn crumbs_of_a_window_are_bounded_whatever_they_earn() {
+    let (mut meter, now) = meter(100);
+    let crumb = frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
+    let mut crumbs = 0;
+    while meter.hear(&crumb, now) == crumb.len() {
+        meter.say(&frame(kind::DATA, 0, 1, b"x"));
+        crumbs += 1;
+    }
+    assert_eq!(crumbs, CRUMBS);
+}
+
+#[test]
+fn counts_begin_anew_with_each_window() {
+    let (mut meter, mut now) = meter(100);
+    let reset = frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]);
+    for _ in 0..5 {
+        for _ in 0..100 {
+            assert_eq!(meter.hear(&reset, now), reset.len());
+        }
+        now += WINDOW + Duration::from_millis(1);
+    }
+    assert_eq!(meter.broken(), None);
+}
+
+#[test]
+fn resets_that_the_client_made_us_send_count_with_its_own() {
+    let (mut meter, now) = meter(10);
+    let reset = frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]);
+    for _ in 0..5 {
+        assert_eq!(meter.hear(&reset, now), reset.len());
+        meter.say(&frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 1]));
+        // Ours, not theirs: NO_ERROR, INTERNAL_ERROR and CANCEL.
+        for code in [0, 2, 8] {
+            meter.say(&frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, code]));
+        }
+    }
+    assert!(!meter.is_broken());
+    meter.say(&frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 5]));
+    assert!(meter.is_broken());
+    assert_eq!((meter.take_errors(), meter.take_errors()), (6, 0));
+}
+
+#[test]
+fn no_bound_on_resets_is_none() {
+    let (mut meter, now) = meter(0);
+    let reset = frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]);
+    for _ in 0..10_000 {
+        assert_eq!(meter.hear(&reset, now), reset.len());
+    }
+}
+
+#[test]
+fn the_good_bytes_are_those_before_the_frame_that_breaks() {
+    let (mut meter, now) = meter(100);
+    let good = frame(kind::DATA, 0, 1, &[0; 50]);
+    let bad = frame(kind::PING, 0, 0, &[0; 7]);
+    let all = [good.clone(), good.clone(), bad, good.clone()].concat();
+    assert_eq!(meter.hear(&all[..30], now), 30);
+    assert_eq!(meter.hear(&all[30..], now), 2 * good.len() - 30);
+    assert_eq!(meter.broken(), Some(Broken::SIZE));
+}
+
+#[test]
+fn another_preface_breaks_at_its_first_other_byte() {
+    for end in 0..PREFACE.len() {
+        let mut meter = Meter::new(100, Instant::now());
+        let mut hello = PREFACE.to_vec();
+        hello[end] ^= 1;
+        for byte in &hello[..end] {
+            assert_eq!(meter.hear(&[*byte], Instant::now()), 1);
+        }
+        assert_eq!(meter.hear(&hello[end..=end], Instant::now()), 0);
+        assert_eq!(meter.broken(), Some(Broken::PREFACE));
+    }
+}
+
+#[test]
+fn the_first_frame_states_settings() {
+    for first in [
+        frame(kind::PING, 0, 0, &[0; 8]),
+        frame(kind::SETTINGS, flag::ACK, 0, b""),
+    ] {
+        let mut meter = Meter::new(100, Instant::now());
+        let hello = [PREFACE, &first].concat();
+        assert_eq!(meter.hear(&hello, Instant::now()), PREFACE.len());
+        assert_eq!(meter.broken(), Some(Broken::PREFACE));
+    }
+}
+
+#[test]
+fn goodbye_is_said_between_two_frames_only() {
+    let (mut meter, now) = meter(100);
+    meter.hear(&frame(kind::HEADERS, flag::END_HEADERS, 7, b"head"), now);
+    meter.hear(&frame(kind::PING, 0, 0, b""), now);
+    let answer = frame(kind::DATA, 0, 7, b"answer");
+    meter.say(&answer[..12]);
+    assert_eq!(meter.goodbye(), None);
+    meter.say(&answer[12..]);
+    let what = b"a frame of a wrong size";
+    let payload = [&[0, 0, 0, 7, 0, 0, 0, 6], &what[..]].concat();
+    assert_eq!(meter.goodbye(), Some(frame(kind::GOAWAY, 0, 0, &payload)));
+}
+
+#[test]
+fn an_error_that_h2_found_is_known_by_its_goaway() {
+    for (code, flood) in [(0, None), (1, Some(false)), (11, Some(true))] {
+        let (mut meter, _) = meter(100);
+        let payload = [0, 0, 0, 1, 0, 0, 0, code];
+        meter.say(&frame(kind::GOAWAY, 0, 0, &payload));
+        let found = meter.broken().map(|broken| broken.code == Broken::CALM);
+        assert_eq!(found, flood);
+        assert!(!meter.is_broken() && meter.goodbye().is_none());
+    }
+}

@@ -1,0 +1,132 @@
+//! The stream of an HTTP/2 connection with its [`Meter`], between h2 and the gathered writes.
+//!
+//! Once the meter has found the connection broken nothing more is read for h2, and the driver
+//! ends it with [`Metered::farewell`]. It changes no byte.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use super::Broken;
+use super::batch::Batched;
+use super::deadline::Watch;
+use super::meter::Meter;
+
+/// A stream with a meter. Clones are the same stream: one for hyper, one for the driver.
+pub(super) struct Metered<S> {
+    stream: Batched<S>,
+    meter: Rc<RefCell<Meter>>,
+    watch: Rc<Watch>,
+}
+
+// === impl Metered ===
+
+impl<S: AsyncWrite + Unpin> Metered<S> {
+    pub(super) fn new(stream: S, watch: Rc<Watch>, max_resets: u32) -> Self {
+        Self {
+            stream: Batched::new(stream),
+            meter: Rc::new(RefCell::new(Meter::new(max_resets, watch.now()))),
+            watch,
+        }
+    }
+
+    /// Sends what was gathered. Pending: the task is woken when the socket takes more.
+    pub(super) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_send(cx)
+    }
+
+    /// Whether the meter wants the connection ended now.
+    pub(super) fn is_broken(&self) -> bool {
+        self.meter.borrow().is_broken()
+    }
+
+    /// What the client broke, if it is that which ended the connection.
+    pub(super) fn broken(&self) -> Option<Broken> {
+        self.meter.borrow().broken()
+    }
+
+    /// How many streams ended for an error of the client.
+    pub(super) fn take_errors(&self) -> u32 {
+        self.meter.borrow_mut().take_errors()
+    }
+
+    /// Says GOAWAY where there is a place for it, and closes this direction.
+    pub(super) async fn farewell(&mut self) -> io::Result<()> {
+        let goodbye = self.meter.borrow().goodbye();
+        if let Some(frame) = goodbye {
+            self.stream.write_all(&frame).await?;
+        }
+        self.stream.shutdown().await
+    }
+}
+
+impl<S> Clone for Metered<S> {
+    fn clone(&self) -> Self {
+        Self {
+            stream: self.stream.clone(),
+            meter: self.meter.clone(),
+            watch: self.watch.clone(),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Metered<S> {
+    /// What is left of the stream when HTTP is over.
+    pub(super) fn into_stream(self) -> Batched<S> {
+        self.stream
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.meter.borrow().is_broken() {
+            // No waker: the driver looks after each poll.
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let bytes = buf.filled().get(before..).unwrap_or_default();
+        if bytes.is_empty() {
+            return read;
+        }
+        let good = self.meter.borrow_mut().hear(bytes, self.watch.now());
+        if good == 0 {
+            // Nothing read would be the end of the stream.
+            buf.set_filled(before);
+            return Poll::Pending;
+        }
+        buf.set_filled(before + good);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if let Poll::Ready(Ok(n)) = written {
+            let said = buf.get(..n).unwrap_or_default();
+            self.meter.borrow_mut().say(said);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
