@@ -24,6 +24,7 @@ mod tunnel;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use http::Request;
 use http::request::Parts;
@@ -38,35 +39,39 @@ use crate::action::Asked;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::Permit;
-use crate::snapshot::Snapshot;
+use crate::observe::ListenerMetrics;
+use crate::snapshot::{Listener, Snapshot};
 
-/// accept → ClientHello → handshake → requests, until the connection ends.
+/// accept → ClientHello → handshake → requests, until the connection ends. `listener`: as it was
+/// when it opened.
 pub async fn connection(
     core: Rc<Core>,
-    listener: usize,
+    listener: Arc<Listener>,
     tcp: TcpStream,
     peer: SocketAddr,
     permit: Permit,
 ) {
     let snapshot = core.snapshot();
-    let Some(entrance) = snapshot.listeners.get(listener) else {
-        return;
-    };
-    let _open = entrance.metrics.open();
+    // One that is gone by now has accepted its last connections.
+    let mut listeners = snapshot.listeners.iter();
+    let entrance = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
+    let metrics = Rc::new(entrance.metrics.clone());
+    let _open = metrics.open();
     let limits = snapshot.limits;
     let watch = core.deadlines.watch(&limits, permit);
     let Some((stream, connection)) = enter::enter(&core, entrance, tcp, peer, &watch).await else {
         return;
     };
     // An idle connection must not keep an old configuration alive.
-    drop(snapshot);
+    drop((snapshot, listener));
     let connection = Rc::new(connection);
     let handler = {
         let core = core.clone();
         move |incoming| {
             let tab = Rc::<Tab>::default();
             let connection = connection.clone();
-            let request = request(core.clone(), connection, listener, tab.clone(), incoming);
+            let metrics = metrics.clone();
+            let request = request(core.clone(), connection, metrics, tab.clone(), incoming);
             outlive::outlive(core.clone(), tab, request)
         }
     };
@@ -78,11 +83,11 @@ pub async fn connection(
 async fn request(
     core: Rc<Core>,
     connection: Rc<Connection>,
-    listener: usize,
+    metrics: Rc<ListenerMetrics>,
     tab: Rc<Tab>,
     request: Request<Incoming>,
 ) -> Option<http::Response<Recorded>> {
-    let visit = Visit::begin(core, listener, tab);
+    let visit = Visit::begin(core, metrics, tab);
     let (core, snapshot) = (&visit.core, &visit.snapshot);
     let id = core.request_id();
     let (mut parts, incoming) = request.into_parts();

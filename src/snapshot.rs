@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -32,7 +32,9 @@ use crate::upstream::{Registry, Server, Upstream};
 /// One configuration, ready to serve.
 pub struct Snapshot {
     /// Where clients connect.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<Arc<Listener>>,
+    /// Connections at once.
+    pub max_connections: usize,
     /// Bounds of a connection and a request.
     pub limits: Limits,
     /// The largest request body; `None`: any.
@@ -65,6 +67,8 @@ pub struct Snapshot {
     pub access: Option<AccessLog>,
     /// Which values are secret, and what stands in for them.
     pub redactor: Redactor,
+    /// The admin port; `None`: there is none.
+    pub admin: Option<SocketAddr>,
     /// What the admin port asks for; `None`: nothing.
     pub admin_token: Option<String>,
     /// What this snapshot forwards to: upstream and server.
@@ -73,8 +77,15 @@ pub struct Snapshot {
     pub fixed: Fixed,
 }
 
+/// A listener for as long as it has its address, whatever else a reload changes. No two listeners
+/// of a process ever have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerId(pub u32);
+
 /// Where clients connect.
 pub struct Listener {
+    /// Which one it is.
+    pub id: ListenerId,
     /// The address to bind.
     pub address: SocketAddr,
     /// The address as configured.
@@ -145,18 +156,12 @@ pub struct KeyField {
 pub struct Fixed {
     /// Threads that serve; 0: one a core.
     pub workers: usize,
-    /// Connections at once.
-    pub max_connections: usize,
     /// How much the store may keep.
     pub bounds: Bounds,
     /// Where counters and bans are kept over a restart; `None`: nowhere.
     pub snapshot: Option<PathBuf>,
     /// Where the secret of this gateway is; `None`: it is made at the start.
     pub secret_file: Option<PathBuf>,
-    /// The listening addresses, with whether they speak TLS.
-    pub listeners: Vec<(SocketAddr, bool)>,
-    /// The admin port.
-    pub admin: Option<SocketAddr>,
 }
 
 /// What outlives a snapshot.
@@ -173,6 +178,8 @@ pub struct Lasting {
     pub metrics: Metrics,
     /// The origin servers' shared state.
     pub servers: Registry,
+    /// How many listeners there were so far.
+    pub listeners: AtomicU32,
     /// TLS resumption.
     pub tickets: Tickets,
     /// The certificate of listeners without one, made when first needed.

@@ -4,12 +4,10 @@
 //! when the gateway is full. It changes nothing.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -20,10 +18,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::gateway::Gateway;
+use crate::gateway::{AdminDoor, Gateway};
 
 /// Connections at once; more are closed unheard.
 const MAX_CONNECTIONS: usize = 64;
@@ -46,40 +45,52 @@ pub struct AdminState {
 
 type Answer = Response<Full<Bytes>>;
 
-/// A running admin port; it ends when this is dropped.
+/// A running admin port, or one that a reload may open; it ends when this is dropped.
 pub struct Admin {
-    /// Where it listens.
-    pub address: SocketAddr,
     state: Arc<AdminState>,
     task: JoinHandle<()>,
 }
 
-/// Opens the admin port of a gateway, if its configuration has one.
-pub fn start(gateway: &Gateway) -> anyhow::Result<Option<Admin>> {
+/// Serves the admin port of a gateway wherever its configuration has one.
+pub fn start(gateway: &Gateway) -> Admin {
     let live = gateway.live().clone();
-    let Some(address) = live.current.load().fixed.admin else {
-        return Ok(None);
-    };
-    let listener = std::net::TcpListener::bind(address)
-        .with_context(|| format!("cannot open the admin port on {address}"))?;
-    listener.set_nonblocking(true)?;
     let scraped = live.clone();
     let state = Arc::new(AdminState {
         token: Box::new(move || live.current.load().admin_token.clone()),
         ready: AtomicBool::new(true),
         metrics: Box::new(move || scraped.scrape()),
     });
-    let listener = TcpListener::from_std(listener)?;
-    Ok(Some(Admin {
-        address: listener.local_addr()?,
+    Admin {
         state: state.clone(),
-        task: tokio::spawn(serve(listener, state)),
-    }))
+        task: tokio::spawn(follow(gateway.admin(), state)),
+    }
 }
 
-/// Serves until it is dropped, and with it the connections that it has.
-pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
+/// Serves on the newest socket until it is dropped, and with it the connections that it has.
+async fn follow(mut doors: watch::Receiver<Option<Arc<AdminDoor>>>, state: Arc<AdminState>) {
     let mut connections = JoinSet::new();
+    loop {
+        let door = doors.borrow_and_update().clone();
+        let listener = door.and_then(|door| door.socket.try_clone().ok());
+        let listener = listener.and_then(|socket| TcpListener::from_std(socket).ok());
+        tokio::select! {
+            changed = doors.changed() => if changed.is_err() {
+                return;
+            },
+            () = accept(listener, &state, &mut connections) => {}
+        }
+    }
+}
+
+/// Accepts for ever; nobody comes where there is no listener.
+async fn accept(
+    listener: Option<TcpListener>,
+    state: &Arc<AdminState>,
+    connections: &mut JoinSet<()>,
+) {
+    let Some(listener) = listener else {
+        return std::future::pending().await;
+    };
     loop {
         let accepted = listener.accept().await;
         while connections.try_join_next().is_some() {}

@@ -20,7 +20,10 @@ async fn port(token: Option<&'static str>) -> Port {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut serving = JoinSet::new();
-    serving.spawn(serve(listener, state.clone()));
+    let served = state.clone();
+    serving.spawn(async move {
+        accept(Some(listener), &served, &mut JoinSet::new()).await;
+    });
     Port {
         address,
         state,

@@ -38,9 +38,9 @@ fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
         // Before the first thread starts: a signal during the start must not kill it.
         let mut signals = Signals::listen()?;
         let gateway = Gateway::start(config, Clock::System, log.clone())?;
-        let admin = admin::start(&gateway)?;
-        tell_addresses(&gateway, admin.as_ref(), &log);
-        reload_until_stopped(&gateway, config, &mut signals).await;
+        let admin = admin::start(&gateway);
+        tell_addresses(&gateway, &log);
+        reload_until_stopped(&gateway, &mut signals).await;
         Ok(stop(gateway, admin, signals, &log).await)
     });
     log.flush(FLUSH);
@@ -51,11 +51,11 @@ fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
 
 /// Follows the signals to reload until there is one to stop. Files can take long, and a pipe or a
 /// network may never give them: the admin port answers meanwhile, and a stop does not wait.
-async fn reload_until_stopped(gateway: &Gateway, config: &Path, signals: &mut Signals) {
+async fn reload_until_stopped(gateway: &Gateway, signals: &mut Signals) {
     while signals.next().await == Request::Reload {
-        let (live, config) = (gateway.live().clone(), config.to_owned());
+        let reloader = gateway.reloader().clone();
         // A refusal is in the log, and nothing has changed.
-        let reload = spawn_blocking(move || live.reload(&config).is_ok());
+        let reload = spawn_blocking(move || reloader.reload().is_ok());
         tokio::select! {
             _ = reload => {}
             () = signals.stop() => return,
@@ -63,21 +63,21 @@ async fn reload_until_stopped(gateway: &Gateway, config: &Path, signals: &mut Si
     }
 }
 
-fn tell_addresses(gateway: &Gateway, admin: Option<&Admin>, log: &Log) {
+fn tell_addresses(gateway: &Gateway, log: &Log) {
     for address in gateway.addresses() {
-        log.info("listening", &[("address", address)]);
+        log.info("listening", &[("address", &address)]);
     }
-    if let Some(admin) = admin {
-        log.info("admin port", &[("address", &admin.address)]);
+    let admin = gateway.admin();
+    let admin = admin.borrow().as_ref().and_then(|door| door.address().ok());
+    if let Some(address) = admin {
+        log.info("admin port", &[("address", &address)]);
     }
 }
 
 /// Finishes what is under way; a second signal ends it at once.
-async fn stop(gateway: Gateway, admin: Option<Admin>, mut signals: Signals, log: &Log) -> ExitCode {
+async fn stop(gateway: Gateway, admin: Admin, mut signals: Signals, log: &Log) -> ExitCode {
     log.info("stopping", &[]);
-    if let Some(admin) = &admin {
-        admin.not_ready();
-    }
+    admin.not_ready();
     let stopping = spawn_blocking(move || gateway.stop());
     tokio::select! {
         _ = stopping => {

@@ -1,7 +1,7 @@
 //! What a gateway begins with and a reload does not touch.
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use anyhow::Context as _;
 
@@ -28,6 +28,7 @@ impl Lasting {
             imitations: Imitations::new(),
             metrics: Metrics::new(),
             servers: Registry::default(),
+            listeners: AtomicU32::new(0),
             tickets: Tickets::new().context("cannot make ticket keys")?,
             development: OnceLock::new(),
             secret,

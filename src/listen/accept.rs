@@ -20,6 +20,9 @@ const STARVED: Duration = Duration::from_millis(100);
 /// waker of this one would be called.
 const FULL: Duration = Duration::from_millis(20);
 
+/// How many are accepted at most after the drain has started: clients may come for ever.
+const MAX_LAST: usize = 4096;
+
 /// The bound on open connections, one for the process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Bound>);
@@ -35,11 +38,12 @@ struct Bound {
 #[derive(Debug)]
 pub struct Permit {
     gate: Gate,
-    _presence: Presence,
+    presence: Presence,
 }
 
-/// Accepts until the drain starts. While the gate is full the listener is left alone, so that
-/// clients wait in the kernel's queue.
+/// Accepts until the drain starts, then what the kernel has accepted already: a socket that is
+/// closed resets them. While the gate is full the listener is left alone, so that clients wait in
+/// the kernel's queue.
 pub async fn accept_loop(
     listener: TcpListener,
     gate: Gate,
@@ -49,7 +53,15 @@ pub async fn accept_loop(
     tokio::select! {
         biased;
         () = drain.started() => {}
-        () = accept_all(&listener, &gate, &drain, on_connection) => {}
+        () = accept_all(&listener, &gate, &drain, &on_connection) => {}
+    }
+    for _ in 0..MAX_LAST {
+        let Some((stream, peer)) = accept_last(&listener) else {
+            return;
+        };
+        if let Some(permit) = gate.try_enter(&drain) {
+            on_connection(stream, peer, permit);
+        }
     }
 }
 
@@ -91,7 +103,7 @@ impl Gate {
             .ok()?;
         Some(Permit {
             gate: self.clone(),
-            _presence: drain.enter(),
+            presence: drain.enter(),
         })
     }
 
@@ -115,6 +127,13 @@ impl Gate {
 
 // === impl Permit ===
 
+impl Permit {
+    /// Whether the listener that it came through is to end.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.presence.is_leaving()
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         self.gate.0.open.fetch_sub(1, Ordering::AcqRel);
@@ -125,7 +144,7 @@ async fn accept_all(
     listener: &TcpListener,
     gate: &Gate,
     drain: &Drain,
-    on_connection: impl Fn(TcpStream, SocketAddr, Permit),
+    on_connection: &impl Fn(TcpStream, SocketAddr, Permit),
 ) {
     loop {
         gate.room().await;
@@ -143,6 +162,17 @@ async fn accept_all(
             }
         }
     }
+}
+
+/// The next connection of the kernel's queue, if there is one.
+fn accept_last(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    // Asked for beside tokio, which may not have heard of it yet.
+    let socket = socket2::SockRef::from(listener);
+    let (stream, peer) = socket.accept().ok()?;
+    stream.set_nonblocking(true).ok()?;
+    let stream = TcpStream::from_std(stream.into()).ok()?;
+    let _ = stream.set_nodelay(true);
+    Some((stream, peer.as_socket()?))
 }
 
 /// Whether the error is of one connection and the next may be accepted at once. All others are

@@ -4,6 +4,8 @@
 //! ticks at the most, and costs a request two stores. The sweeper only marks a connection and
 //! wakes its task; the connection itself ends.
 
+mod draining;
+
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -19,16 +21,13 @@ use super::accept::Permit;
 use super::drain::Drain;
 use super::io::Signal;
 use super::{Limits, Protocol, Slow};
+use draining::{LAST_HANDSHAKE, LAST_REQUEST};
 
 /// The time between two sweeps.
 const TICK: Duration = Duration::from_millis(250);
 
 /// How long a closed connection is read on, so that its last answer is not lost to a reset.
 const LINGER: Duration = Duration::from_secs(2);
-
-/// How old a handshake may get once the drain has started: a client that connected ahead of need
-/// and says nothing must not hold it up.
-const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// The connections of a core, with the time as of the last sweep.
 pub struct Deadlines {
@@ -60,6 +59,7 @@ struct Entry {
     in_flight: Cell<u32>,
     expired: Cell<bool>,
     closing: Cell<bool>,
+    told: Cell<bool>,
     bodied: Cell<bool>,
     header_timeout: Duration,
     idle_timeout: Duration,
@@ -129,6 +129,7 @@ impl Deadlines {
             in_flight: Cell::new(0),
             expired: Cell::new(false),
             closing: Cell::new(false),
+            told: Cell::new(false),
             bodied: Cell::new(false),
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
@@ -173,7 +174,7 @@ impl Deadlines {
     async fn tell_drain(self: Rc<Self>, drain: Drain) {
         drain.started().await;
         self.draining.set(true);
-        self.each(Entry::wake);
+        self.tell();
     }
 
     fn each(&self, act: impl Fn(&Entry)) {
@@ -254,12 +255,13 @@ impl Watch {
         if entry.is_expired(cx) {
             return match entry.phase.get() {
                 Phase::Idle(_) => entry.close(),
+                Phase::Fresh(_) if entry.is_draining() => Turn::Cut(Slow::Closing),
                 Phase::Handshake => Turn::Cut(Slow::Handshake),
                 Phase::Closing | Phase::Linger => Turn::Cut(Slow::Closing),
                 Phase::Fresh(_) | Phase::Head | Phase::Busy(_) => Turn::Cut(Slow::Head),
             };
         }
-        match entry.core.draining.get() && !entry.closing.get() {
+        match entry.is_draining() && !entry.closing.get() && !entry.may_ask() {
             true => entry.close(),
             false => Turn::Go,
         }
@@ -296,11 +298,10 @@ impl Entry {
         let late = |limit: Duration| now.duration_since(self.since.get()) > limit + TICK;
         let expired = match self.phase.get() {
             Phase::Busy(_) => false,
+            Phase::Fresh(_) | Phase::Idle(_) if self.is_draining() => late(LAST_REQUEST),
             Phase::Idle(_) => late(self.idle_timeout),
             Phase::Linger => late(LINGER.min(self.header_timeout)),
-            Phase::Handshake if self.core.draining.get() => {
-                late(LAST_HANDSHAKE.min(self.header_timeout))
-            }
+            Phase::Handshake if self.is_draining() => late(LAST_HANDSHAKE.min(self.header_timeout)),
             Phase::Handshake | Phase::Fresh(_) | Phase::Head | Phase::Closing => {
                 late(self.header_timeout)
             }

@@ -1,9 +1,10 @@
-//! The end of work: no new connections, and a wait until those of a core have ended.
+//! The end of work, of a whole gateway or of one listener: no new connections, and a wait until
+//! those of a core have ended.
 //!
 //! It carries the word and counts; closing is the work of the accept loop and of each connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, watch};
 
@@ -15,7 +16,15 @@ pub struct DrainTrigger(Arc<watch::Sender<bool>>);
 #[derive(Clone, Debug)]
 pub struct Drain {
     started: watch::Receiver<bool>,
+    leaving: Arc<Leaving>,
     open: Arc<Open>,
+}
+
+/// Whether a listener alone is to end.
+#[derive(Debug, Default)]
+struct Leaving {
+    told: AtomicBool,
+    word: Notify,
 }
 
 /// The open connections of a core.
@@ -27,7 +36,10 @@ struct Open {
 
 /// One open connection, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Presence(Arc<Open>);
+pub(super) struct Presence {
+    open: Arc<Open>,
+    leaving: Arc<Leaving>,
+}
 
 // === impl DrainTrigger ===
 
@@ -51,6 +63,7 @@ impl DrainTrigger {
     pub fn core(&self) -> Drain {
         Drain {
             started: self.0.subscribe(),
+            leaving: Arc::default(),
             open: Arc::default(),
         }
     }
@@ -65,13 +78,35 @@ impl Default for DrainTrigger {
 // === impl Drain ===
 
 impl Drain {
+    /// The same for one listener of the core, which can end before the others.
+    pub fn apart(&self) -> Self {
+        Self {
+            leaving: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Starts the drain of this listener. Its connections look when they are woken: see
+    /// [`super::Deadlines::tell`].
+    pub fn leave(&self) {
+        self.leaving.told.store(true, Ordering::Release);
+        self.leaving.word.notify_waiters();
+    }
+
     /// Whether the drain has started.
     pub fn is_started(&self) -> bool {
-        *self.started.borrow()
+        self.leaving.is_told() || *self.started.borrow()
     }
 
     /// Waits for the drain to start. A trigger that is gone will never start it.
     pub async fn started(&self) {
+        tokio::select! {
+            () = self.all_started() => {}
+            () = self.leaving.told() => {}
+        }
+    }
+
+    async fn all_started(&self) {
         let mut started = self.started.clone();
         if started.wait_for(|started| *started).await.is_err() {
             std::future::pending::<()>().await;
@@ -98,16 +133,43 @@ impl Drain {
 
     pub(super) fn enter(&self) -> Presence {
         self.open.count.fetch_add(1, Ordering::AcqRel);
-        Presence(self.open.clone())
+        Presence {
+            open: self.open.clone(),
+            leaving: self.leaving.clone(),
+        }
+    }
+}
+
+// === impl Leaving ===
+
+impl Leaving {
+    fn is_told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
+    }
+
+    async fn told(&self) {
+        let mut word = std::pin::pin!(self.word.notified());
+        // Registered before the flag is read, so that the word is not missed.
+        word.as_mut().enable();
+        if !self.is_told() {
+            word.await;
+        }
     }
 }
 
 // === impl Presence ===
 
+impl Presence {
+    /// Whether the listener that it came through is to end.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.is_told()
+    }
+}
+
 impl Drop for Presence {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.none.notify_waiters();
+        if self.open.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.open.none.notify_waiters();
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Signal {
     wrote: AtomicBool,
     tunnel: AtomicBool,
     /// Held here so that a tunnel keeps its place.
-    _permit: Permit,
+    permit: Permit,
 }
 
 /// A stream that leaves marks.
@@ -43,7 +43,7 @@ impl Signal {
             blocked: AtomicBool::new(false),
             wrote: AtomicBool::new(false),
             tunnel: AtomicBool::new(false),
-            _permit: permit,
+            permit,
         }
     }
 
@@ -56,6 +56,11 @@ impl Signal {
     pub(super) fn take_progress(&self) -> bool {
         let wrote = take(&self.wrote);
         wrote && self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// Whether the listener that it came through is to end.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.permit.is_leaving()
     }
 
     /// Says that what follows is no longer HTTP.

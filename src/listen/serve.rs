@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -261,11 +262,14 @@ where
     let in_flight = watch.request(protocol, !request.body().is_end_stream());
     let handler = handler.clone();
     async move {
-        let Some(answer) = handler(request).await else {
+        let Some(mut answer) = handler(request).await else {
             return Err(Unanswered);
         };
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             in_flight.becomes_tunnel();
+        } else if protocol == Protocol::Http1 && in_flight.is_last() {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(CONNECTION, close);
         }
         Ok(answer.map(|body| Tracked {
             body,

@@ -21,6 +21,7 @@ use crate::body::{Body, BodyError};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Event};
 use crate::facts::{Connection, Malformed, RequestFacts};
+use crate::observe::ListenerMetrics;
 use crate::observe::access::Closing;
 use crate::snapshot::Snapshot;
 
@@ -37,7 +38,7 @@ pub struct Visit {
     /// The configuration, from its first fact to its last count.
     pub snapshot: Arc<Snapshot>,
     answered: Cell<bool>,
-    listener: usize,
+    metrics: Rc<ListenerMetrics>,
 }
 
 /// A request that has no answer yet. Dropped like that, its client has left.
@@ -61,7 +62,7 @@ pub struct Recorded {
 struct Entry {
     core: Rc<Core>,
     snapshot: Arc<Snapshot>,
-    listener: usize,
+    metrics: Rc<ListenerMetrics>,
     method: Method,
     status: u16,
     began: Instant,
@@ -74,7 +75,7 @@ struct Entry {
 
 impl Visit {
     /// A request that has just arrived.
-    pub fn begin(core: Rc<Core>, listener: usize, tab: Rc<Tab>) -> Self {
+    pub fn begin(core: Rc<Core>, metrics: Rc<ListenerMetrics>, tab: Rc<Tab>) -> Self {
         let clock = &core.live.lasting.clock;
         Self {
             now: clock.now(),
@@ -83,7 +84,7 @@ impl Visit {
             answered: Cell::new(false),
             snapshot: core.snapshot(),
             core,
-            listener,
+            metrics,
         }
     }
 
@@ -159,7 +160,7 @@ impl Visit {
         let entry = Entry {
             core: self.core.clone(),
             snapshot: self.snapshot.clone(),
-            listener: self.listener,
+            metrics: self.metrics.clone(),
             method,
             status: sent.response.status().as_u16(),
             began: self.began,
@@ -245,11 +246,7 @@ impl Entry {
 
     fn write(&mut self, bytes_out: u64) {
         let duration = self.core.live.lasting.clock.instant() - self.began;
-        if let Some(listener) = self.snapshot.listeners.get(self.listener) {
-            listener
-                .metrics
-                .request(&self.method, self.status, duration);
-        }
+        self.metrics.request(&self.method, self.status, duration);
         let Some(access) = &self.snapshot.access else {
             return;
         };

@@ -16,7 +16,7 @@ use lockgate::facts::fields::{self, Fields};
 use lockgate::observe::Log;
 use lockgate::snapshot::Lasting;
 
-use crate::harness::{Folder, Running};
+use crate::harness::{Folder, Process, Running, wait_until};
 use pages::{
     Block, blocks, documents, key_tables, keys_of, read, reference, root, rows, section, ticked,
 };
@@ -159,48 +159,42 @@ fn the_metrics_table_is_the_code_s() {
 }
 
 #[test]
-fn what_only_a_restart_can_change_is_refused_at_a_reload() {
-    let gateway = Running::with("");
-    let before = gateway.folder.path().join("gateway.toml");
-    let before = fs::read_to_string(before).unwrap();
-    for (old, new, named) in [
-        ("workers = 2", "workers = 3", "`workers`"),
+fn what_only_a_restart_can_change_stays_and_is_named() {
+    let process = Process::run(&whole("[server]\nworkers = 2"));
+    let secret = process.folder.write("secret", [7; 32]);
+    for (config, named) in [
+        ("[server]\nworkers = 3", "`workers`"),
         (
-            "[server]",
-            "[server]\nmax_connections = 7",
-            "`max_connections`",
+            "[server]\nworkers = 2\nsecret_file = \"secret\"",
+            "`secret_file`",
         ),
-        ("[server]", "[store]\nmax_keys = 7\n[server]", "`max_keys`"),
+        ("[server]\nworkers = 2\n[store]\nmax_keys = 7", "`max_keys`"),
         (
-            "[server]",
-            "[store]\nmax_log_bytes = \"1MiB\"\n[server]",
+            "[server]\nworkers = 2\n[store]\nmax_log_bytes = \"1MiB\"",
             "`max_log_bytes`",
         ),
         (
-            "[server]",
-            "[store]\nsnapshot = \"counters\"\n[server]",
+            "[server]\nworkers = 2\n[store]\nsnapshot = \"counters\"",
             "`snapshot`",
         ),
-        (
-            "[server]",
-            "[server]\nsecret_file = \"secret\"",
-            "`secret_file`",
-        ),
-        ("[listeners.tls]", "", "the addresses of `[[listeners]]`"),
-        (
-            "[server]",
-            "[admin]\naddress = \"127.0.0.1:0\"\n[server]",
-            "the address of `[admin]`",
-        ),
     ] {
-        let changed = before.replacen(old, new, 1);
-        gateway.folder.write("gateway.toml", changed);
-        let refused = gateway.gateway().reload().unwrap_err().to_string();
-        let expected = format!("{named} cannot change while the gateway runs");
-        assert!(refused.contains(&expected), "{new}: {refused}");
+        process.reload(&whole(config));
+        let expected = format!("warning: {named} stays as it was until a restart or SIGUSR2");
+        wait_until("it says so", || process.logged(&expected).len() == 1);
     }
-    gateway.folder.write("gateway.toml", &before);
-    gateway.gateway().reload().unwrap();
+    assert_eq!(process.logged(" reloaded ").len(), 5);
+    assert!(secret.exists() && !process.folder.path().join("counters").exists());
+    // What stays is listed.
+    let text = read("docs/operations.md");
+    for named in [
+        "workers",
+        "secret_file",
+        "max_keys",
+        "max_log_bytes",
+        "snapshot",
+    ] {
+        assert!(section(&text, "## Reload").contains(named), "{named}");
+    }
 }
 
 #[test]

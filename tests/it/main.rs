@@ -20,6 +20,7 @@ mod http;
 mod imitate;
 mod import;
 mod language;
+mod listeners;
 mod model;
 mod observe;
 mod persist;

@@ -82,7 +82,7 @@ pub fn words(args: &Explain, imagined: &Imagined) -> String {
 
 /// The listener that the URL leads to, by TLS and port; else the first.
 fn listener<'s>(args: &Explain, snapshot: &'s Snapshot) -> (Option<&'s Listener>, Vec<String>) {
-    let all = || snapshot.listeners.iter();
+    let all = || snapshot.listeners.iter().map(|listener| &**listener);
     let Some(secure) = args.url.secure else {
         return (all().next(), Vec::new());
     };

@@ -1,24 +1,45 @@
 //! `[[listeners]]`: certificates read and matched with their keys.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Context;
 use crate::config::file::{self, Protocol, TlsVersion};
-use crate::snapshot::Listener;
+use crate::snapshot::{Listener, ListenerId};
 use crate::tls::{self, Certificate, MinVersion, Settings, Terminator};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Builds the listeners; those with a mistake are left out and reported.
-pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<Listener> {
+pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<Arc<Listener>> {
+    let mut known: Vec<(SocketAddr, ListenerId)> = cx.previous.map_or_else(Vec::new, |snapshot| {
+        let before = snapshot.listeners.iter();
+        before.map(|l| (l.address, l.id)).collect()
+    });
     written
         .iter()
-        .filter_map(|listener| build(listener, cx))
+        .filter_map(|listener| {
+            let id = identity(listener.address.value, &mut known, cx);
+            build(id, listener, cx).map(Arc::new)
+        })
         .collect()
 }
 
-fn build(written: &file::Listener, cx: &mut Context<'_>) -> Option<Listener> {
+/// The listener that had this address before is the same one. Several may have port 0.
+fn identity(
+    address: SocketAddr,
+    known: &mut Vec<(SocketAddr, ListenerId)>,
+    cx: &Context<'_>,
+) -> ListenerId {
+    match known.iter().position(|(before, _)| *before == address) {
+        Some(at) => known.remove(at).1,
+        None => ListenerId(cx.lasting.listeners.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+fn build(id: ListenerId, written: &file::Listener, cx: &mut Context<'_>) -> Option<Listener> {
     let speaks = |protocol| written.protocols.iter().any(|p| p.value == protocol);
     let tls = match &written.tls {
         Some(tls) => Some(terminator(written, tls, cx)?),
@@ -26,6 +47,7 @@ fn build(written: &file::Listener, cx: &mut Context<'_>) -> Option<Listener> {
     };
     let label: Arc<str> = written.address.value.to_string().into();
     Some(Listener {
+        id,
         address: written.address.value,
         h2: speaks(Protocol::H2),
         h1: speaks(Protocol::Http11),

@@ -5,6 +5,7 @@
 
 mod geo;
 mod identity;
+mod kept;
 mod key_fields;
 mod listeners;
 mod lists;
@@ -20,7 +21,6 @@ mod tests;
 pub use key_fields::is_secret;
 pub use secret::secret;
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     secret::check(&file.server.secret_file, cx);
     saved::check(&file.store.snapshot, cx);
     let fixed = fixed(file, cx.source);
-    observe::must_not_change(file, &fixed, cx);
+    let fixed = kept::of(file, fixed, cx);
     if cx.diagnostics.has_errors() {
         return None;
     }
@@ -88,6 +88,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let key_fields = key_fields::of(&rules.set, &redactor);
     Some(Snapshot {
         listeners,
+        max_connections: file.server.max_connections.value as usize,
         limits: limits(file),
         max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
         drain_timeout: file.server.drain_timeout.value,
@@ -104,6 +105,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         key_fields,
         access,
         redactor,
+        admin: file.admin.as_ref().map(|admin| admin.address.value),
         admin_token,
         servers: upstreams.into_servers(),
         fixed,
@@ -184,21 +186,13 @@ fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
 /// What only a restart can change.
 pub fn fixed(file: &File, source: &Source) -> Fixed {
     let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, source));
-    let listeners: Vec<(SocketAddr, bool)> = file
-        .listeners
-        .iter()
-        .map(|listener| (listener.address.value, listener.tls.is_some()))
-        .collect();
     Fixed {
         workers: file.server.workers.value as usize,
-        max_connections: file.server.max_connections.value as usize,
         bounds: Bounds {
             max_keys: file.store.max_keys.value as usize,
             max_log_bytes: usize::try_from(file.store.max_log_bytes.value).unwrap_or(usize::MAX),
         },
         snapshot: resolved(&file.store.snapshot.value),
         secret_file: resolved(&file.server.secret_file.value),
-        listeners,
-        admin: file.admin.as_ref().map(|admin| admin.address.value),
     }
 }

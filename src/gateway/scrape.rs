@@ -1,0 +1,35 @@
+//! The metrics as text, with those that are read off other parts at this moment.
+
+use std::sync::atomic::Ordering;
+
+use crate::snapshot::Live;
+
+// === impl Live ===
+
+impl Live {
+    /// The metrics as text, those that are read off other parts included.
+    pub fn scrape(&self) -> String {
+        let snapshot = self.current.load();
+        let (store, metrics) = (&self.lasting.store, &self.lasting.metrics);
+        let keys = store.keys(self.lasting.clock.now());
+        for ((_, rule), kit) in snapshot.rules.iter().zip(&snapshot.rule_kits) {
+            let own = keys.iter().find(|(slot, _)| *slot == rule.id.slot);
+            kit.metrics
+                .keys
+                .set(own.map_or(0, |(_, count)| *count as i64));
+        }
+        for (upstream, server) in &snapshot.servers {
+            let gauge = metrics.upstream(upstream, server.label()).in_flight;
+            gauge.set(server.in_flight() as i64);
+        }
+        metrics.set_held(self.lasting.held.load(Ordering::Relaxed));
+        let evictions = store.evictions();
+        metrics.set_evictions(evictions.counters, evictions.bans);
+        let access = snapshot
+            .access
+            .as_ref()
+            .map_or(0, |access| access.sink().dropped());
+        metrics.set_log_lines_dropped(access + self.lasting.log.dropped());
+        metrics.encode()
+    }
+}
