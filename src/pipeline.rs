@@ -40,6 +40,7 @@ use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::Permit;
 use crate::observe::ListenerMetrics;
+use crate::route::edit::Fields;
 use crate::snapshot::{Listener, Snapshot};
 
 /// accept → ClientHello → handshake → requests, until the connection ends. `listener`: as it was
@@ -113,7 +114,6 @@ async fn request(
     if !hold::hold(core, snapshot, visit.began, decision.hold).await {
         hold::cannot_hold(&visit, decision);
     }
-    let target = route.map(|(_, target)| target);
     let mut sent = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
             let meter = &visit.tab.meter;
@@ -126,7 +126,7 @@ async fn request(
         }
         Verdict::Forward | Verdict::Divert { .. } => {
             let forward = Forward::of(&visit, &facts, &asked, decision);
-            forward.to(target, incoming, upgrade).await
+            forward.to(route, incoming, upgrade).await
         }
     };
 
@@ -137,7 +137,16 @@ async fn request(
     }
     imitate::learn(&visit, &facts, &asked, decision, route, &sent);
     sent.tell(snapshot, decision);
-    Some(visit.end(&facts, decision, sent))
+    let edits = sent.edits(route);
+    Some(edited(visit.end(&facts, decision, sent), edits))
+}
+
+/// Last of all: what rules, the log and imitations go by is what the origin said.
+fn edited<B>(mut response: http::Response<B>, edits: Option<&Fields>) -> http::Response<B> {
+    if let Some(edits) = edits {
+        edits.apply(response.headers_mut());
+    }
+    response
 }
 
 /// plan → apply → decide: what becomes of a request, and the places that it takes.

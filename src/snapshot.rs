@@ -23,7 +23,7 @@ use crate::listen::Limits;
 use crate::observe::{
     AccessLog, ListenerMetrics, Log, Metrics, Redactor, RuleMetrics, UpstreamMetrics,
 };
-use crate::route::{Redirect, Table};
+use crate::route::{Edits, Redirect, Table};
 use crate::rules::RuleSet;
 use crate::store::{Bounds, Store};
 use crate::tls::{Certificate, Terminator, Tickets};
@@ -46,7 +46,7 @@ pub struct Snapshot {
     /// How a client's address is found.
     pub client_ip: ClientIp,
     /// Where requests go.
-    pub routes: Table<Target>,
+    pub routes: Table<Route>,
     /// What is counted and stopped.
     pub rules: RuleSet,
     /// What each rule answers with and counts into, by rule index.
@@ -98,6 +98,14 @@ pub struct Listener {
     pub tls: Option<Terminator>,
     /// Its counters.
     pub metrics: ListenerMetrics,
+}
+
+/// What becomes of the requests that take a route.
+pub struct Route {
+    /// Where they go.
+    pub target: Target,
+    /// What is changed on the way; `None`: nothing.
+    pub edits: Option<Box<Edits>>,
 }
 
 /// Where a route leads.
@@ -204,16 +212,16 @@ impl Snapshot {
     /// What is known of a route that is gone is of no use, and of none to another route.
     pub fn wants(&self, kind: &Kind) -> bool {
         let mut routes = self.routes.iter();
-        let known = routes.any(|(pattern, target)| {
-            *pattern.label() == kind.route && target.name() == Some(&*kind.upstream)
+        let known = routes.any(|(pattern, route)| {
+            *pattern.label() == kind.route && route.target.name() == Some(&*kind.upstream)
         });
         known && !self.imitating.is_empty()
     }
 
     /// Where a request goes that is not stopped: where its route leads, or the rule that diverts it.
-    pub fn leads<'a>(&'a self, verdict: Verdict, route: Option<&'a Target>) -> Option<&'a Target> {
+    pub fn leads<'a>(&'a self, verdict: Verdict, route: Option<&'a Route>) -> Option<&'a Target> {
         let Verdict::Divert { rule } = verdict else {
-            return route;
+            return route.map(|route| &route.target);
         };
         let kit = self.rule_kits.get(usize::from(rule.0))?;
         kit.divert.as_ref()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::file::{
-    Balance, CountHeaders, Level, LogFormat, Missing, Protocol, StoreKind, TlsVersion,
+    Balance, CountHeaders, Level, LogFormat, Missing, PathForm, Protocol, StoreKind, TlsVersion,
 };
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -67,6 +67,8 @@ pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// `upstreams.max_idle_per_server`.
 pub const MAX_IDLE_PER_SERVER: u32 = 256;
 
+/// `routes.forward_path`.
+pub const FORWARD_PATH: PathForm = PathForm::Normalized;
 /// `routes.respond.status`.
 pub const RESPOND_STATUS: u16 = 200;
 /// `content_type` of `respond` and `[responses]`.

@@ -10,6 +10,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::OnUpgrade;
 
 use super::body::{self, Rest};
+use super::imitate::Route;
 use super::tab::Tab;
 use super::{Core, Visit, tunnel};
 use crate::action::{self, Asked, Fault, Redirect};
@@ -18,6 +19,8 @@ use crate::decision::{Decision, Verdict};
 use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
 use crate::listen::Drained;
 use crate::observe::{Count, UpstreamMetrics};
+use crate::route::Edits;
+use crate::route::edit::Fields;
 use crate::snapshot::{Snapshot, Target};
 use crate::upstream::{Answer, Error, Forwarding, Outbound, Server, Upstream};
 
@@ -53,6 +56,8 @@ pub struct Sent {
     pub error: Option<&'static str>,
     /// What is left of the request's body, until the answer has ended.
     pub unread: Option<Incoming>,
+    /// Whether the route answers, or seems to: what it changes is changed.
+    pub by_route: bool,
 }
 
 // === impl Forward ===
@@ -81,10 +86,11 @@ impl Forward<'_, '_> {
     /// Sends the request where its route leads, or the rule that diverts it.
     pub async fn to(
         self,
-        route: Option<&Target>,
+        route: Option<Route<'_>>,
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
+        let route = route.map(|(_, route)| route);
         let target = self.snapshot.leads(self.decision.verdict, route);
         self.tab.begun.set(self.settles());
         if let Some(fault) = fault(self.snapshot, self.facts) {
@@ -98,17 +104,20 @@ impl Forward<'_, '_> {
             None => self.fault(Fault::NoRoute, incoming).await,
             Some(Target::Reply(reply)) => {
                 let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
-                let mut sent = Sent::own(reply.answer(self.asked)).leaving(rest, self.asked);
+                let answer = reply.answer(self.asked);
+                let mut sent = Sent::by_route(answer).leaving(rest, self.asked);
                 sent.settles = self.settles();
                 sent
             }
             Some(Target::Redirect(template)) => {
                 let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
                 let location = Redirect(template.expand(self.facts.head));
-                Sent::own(location.answer(self.asked)).leaving(rest, self.asked)
+                Sent::by_route(location.answer(self.asked)).leaving(rest, self.asked)
             }
             Some(Target::Upstream { upstream, metrics }) => {
-                self.upstream(upstream, metrics, incoming, upgrade).await
+                let to = Counted { upstream, metrics };
+                let edits = route.and_then(|route| route.edits.as_deref());
+                self.upstream(&to, edits, incoming, upgrade).await
             }
         }
     }
@@ -134,31 +143,31 @@ impl Forward<'_, '_> {
 
     async fn upstream(
         &self,
-        upstream: &Arc<Upstream>,
-        metrics: &[UpstreamMetrics],
+        to: &Counted<'_>,
+        edits: Option<&Edits>,
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
     ) -> Sent {
-        let (authority, target) = (self.facts.head.authority(), self.facts.head.uri());
+        let (upstream, head) = (to.upstream, self.facts.head);
+        let target = edits.map_or_else(|| head.uri(), |edits| edits.path.target(head));
         let rules = match self.decision.tags.is_empty() {
             true => String::new(),
             false => self.tagging(),
         };
         let clock = &self.core.live.lasting.clock;
         let outbound = Outbound {
-            method: self.facts.head.method,
+            method: head.method,
             target: &target,
             headers: self.asked.headers,
-            version: self.facts.head.version,
-            forwarding: self.forwarding(authority, &rules),
+            edits: edits.map(|edits| &edits.request),
+            version: head.version,
+            forwarding: self.forwarding(head.authority(), &rules),
             body: body::streamed(incoming, self.snapshot.max_body, self.tab, clock),
-            upgrade: self.facts.head.upgrade.is_some(),
+            upgrade: head.upgrade.is_some(),
         };
-        let answered = self.core.pool.forward(upstream, outbound).await;
-        let counted = Counted { upstream, metrics };
-        let mut sent = match answered {
-            Ok(answer) => self.answered(answer, &counted, upgrade),
-            Err(error) => self.failed(&error, &counted),
+        let mut sent = match self.core.pool.forward(upstream, outbound).await {
+            Ok(answer) => self.answered(answer, to, upgrade),
+            Err(error) => self.failed(&error, to),
         };
         sent.upstream = Some(upstream.name.clone());
         sent.took = Some(self.core.live.lasting.clock.instant() - self.began);
@@ -199,7 +208,7 @@ impl Forward<'_, '_> {
         // HTTP/1.0 knows no chunks: such a body ends with its connection.
         let endless = self.asked.version == Version::HTTP_10
             && answer.response.body().size_hint().exact().is_none();
-        let mut sent = Sent::own(answer.response).closing(endless, self.asked);
+        let mut sent = Sent::by_route(answer.response).closing(endless, self.asked);
         sent.settles = self.settles();
         sent
     }
@@ -236,7 +245,7 @@ impl Forward<'_, '_> {
 
 /// An upstream with its counters.
 struct Counted<'a> {
-    upstream: &'a Upstream,
+    upstream: &'a Arc<Upstream>,
     metrics: &'a [UpstreamMetrics],
 }
 
@@ -263,6 +272,15 @@ impl Sent {
             took: None,
             error: None,
             unread: None,
+            by_route: false,
+        }
+    }
+
+    /// An answer of the route's.
+    pub fn by_route(response: Response<Body>) -> Self {
+        Self {
+            by_route: true,
+            ..Self::own(response)
         }
     }
 
@@ -296,6 +314,12 @@ impl Sent {
             upstream: self.upstream.as_deref(),
             upstream_error: self.error,
         }
+    }
+
+    /// What the route changes in this answer.
+    pub fn edits<'a>(&self, route: Option<Route<'a>>) -> Option<&'a Fields> {
+        let edits = route.and_then(|(_, route)| route.edits.as_deref());
+        edits.map(|edits| &edits.response).filter(|_| self.by_route)
     }
 
     /// Tells the client of its quotas.

@@ -142,7 +142,7 @@ impl Imagined {
             store,
             asked: &asked,
             facts: &facts,
-            target: route.map(|(_, target)| target),
+            route: route.map(|(_, route)| route),
         };
         way.go(detail).await
     }

@@ -22,10 +22,10 @@ use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
 use crate::facts::RequestFacts;
 use crate::facts::client_ip::Prefixes;
 use crate::route::Pattern;
-use crate::snapshot::{Imitating, Target};
+use crate::snapshot::{self, Imitating};
 
-/// The route that a request takes, and where it leads.
-pub type Route<'a> = (&'a Pattern, &'a Target);
+/// The route that a request takes, and what becomes of it there.
+pub type Route<'a> = (&'a Pattern, &'a snapshot::Route);
 
 /// How an answer goes on after its head, watched for those who learn from it.
 #[derive(Default)]
@@ -143,8 +143,8 @@ fn learners(
 }
 
 fn kind(asked: &Asked<'_>, route: Option<Route<'_>>, status: StatusCode) -> Option<Kind> {
-    let (pattern, target) = route?;
-    let upstream = target.name()?;
+    let (pattern, route) = route?;
+    let upstream = route.target.name()?;
     Kind::new(pattern.label().clone(), upstream.into(), asked, status)
 }
 

@@ -59,15 +59,17 @@ pub async fn shadow(
         true => visit.began,
         false => visit.core.live.lasting.clock.instant(),
     };
-    let answer = match rest.drained {
-        Drained::TooLong if snapshot.max_body.is_some() => Fault::BodyTooLarge.answer(asked),
-        Drained::Broken => Fault::Malformed.answer(asked),
+    let sent = match rest.drained {
+        Drained::TooLong if snapshot.max_body.is_some() => {
+            Sent::own(Fault::BodyTooLarge.answer(asked))
+        }
+        Drained::Broken => Sent::own(Fault::Malformed.answer(asked)),
         _ => match imitate::answer(visit, asked, asked_at, route, rule).await {
-            Some(imitation) => imitation,
-            None => pretence(snapshot, asked, rule),
+            Some(imitation) => Sent::by_route(imitation),
+            None => Sent::by_route(pretence(snapshot, asked, rule)),
         },
     };
-    Sent::own(answer).leaving(rest, asked)
+    sent.leaving(rest, asked)
 }
 
 /// The answer of a rule that refuses.

@@ -1,13 +1,15 @@
-//! Routes: which one a request takes, and where a redirect leads. Pure.
+//! Routes: which one a request takes, where a redirect leads, what is changed on the way. Pure.
 //!
 //! The first match wins. What a route does is not known here: a [`Table`] holds any value.
 
+pub mod edit;
 mod hosts;
 mod path;
 pub mod redirect;
 
 use std::sync::Arc;
 
+pub use edit::Edits;
 pub use hosts::HostPattern;
 pub use path::{PathPattern, Segment};
 pub use redirect::Redirect;

@@ -10,6 +10,7 @@ use http::{Method, Version};
 use super::Outbound;
 use super::headers::{Forwarding, Named, named, stays_here};
 use super::upload::Framing;
+use crate::route::edit::Fields;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -56,7 +57,11 @@ pub(super) fn write(outbound: &Outbound<'_>, framing: Framing) -> Vec<u8> {
         writer.pass(name, value);
     }
     writer.connection();
+    let own = writer.out.len();
     writer.forwarding(&outbound.forwarding);
+    if let Some(edits) = outbound.edits {
+        writer.edit(edits, own);
+    }
     writer.framing(framing);
     writer.out.extend_from_slice(b"\r\n");
     writer.out
@@ -76,12 +81,16 @@ impl Writer<'_> {
         self.put(b" ");
         self.put(self.outbound.target.as_bytes());
         self.put(b" HTTP/1.1\r\nhost: ");
-        self.put(self.host);
+        let set = self.outbound.edits.and_then(Fields::host);
+        self.put(set.map_or(self.host, str::as_bytes));
         self.put(b"\r\n");
     }
 
     /// Passes one field of the client's on, if it may pass.
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
+        if self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
+            return;
+        }
         let trusted = self.outbound.forwarding.trusted_peer;
         match *name {
             // Written by the gateway in any case.
@@ -169,6 +178,21 @@ impl Writer<'_> {
         }
         if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {
             self.field(b"x-lockgate-rule", rules);
+        }
+    }
+
+    /// What the route changes: of the gateway's own fields, which begin at `own`, too.
+    fn edit(&mut self, edits: &Fields, own: usize) {
+        let lines = self.out.split_off(own.min(self.out.len()));
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            let name = HeaderName::from_bytes(name);
+            if !name.is_ok_and(|name| edits.replace(&name)) {
+                self.put(line);
+            }
+        }
+        for (name, value) in edits.set.iter().filter(|(name, _)| *name != header::HOST) {
+            self.field(name.as_str().as_bytes(), value.as_bytes());
         }
     }
 

@@ -37,6 +37,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method, Response, Version};
 
 use crate::body::Body;
+use crate::route::edit::Fields;
 
 pub use endpoint::Endpoint;
 pub use error::Error;
@@ -83,6 +84,8 @@ pub struct Outbound<'a> {
     pub target: &'a str,
     /// The client's validated fields.
     pub headers: &'a HeaderMap,
+    /// What its route changes in them, after all that is done to them here; `None`: nothing.
+    pub edits: Option<&'a Fields>,
     /// The version in which they came.
     pub version: Version,
     /// What the origin is told about who asks.

@@ -103,6 +103,30 @@ fn names(answer: &Answer) -> Vec<&str> {
 }
 
 #[test]
+fn what_a_route_changes_is_changed_in_shadow_answers_too() {
+    let edits = "response_headers = { remove = [\"x-csrf-token\", \"vary\", \"x-request-id\"], \
+                 set = { server = \"gateway\", \"set-cookie\" = \"a=b\" } }\n";
+    for way in [Way::Plain, Way::TlsH2] {
+        let gateway = Running::with_origin(busy_origin(), &format!("{edits}{RULES}"));
+        let real = teach(&gateway, way, "GET", "/page");
+        let shadow = shadowed(&gateway, way, "GET", "/page");
+        let all = |answer: &Answer| -> Vec<String> {
+            let fields = answer.headers.iter();
+            fields.map(|(name, _)| name.clone()).collect()
+        };
+        assert_eq!(all(&shadow), all(&real), "{way:?}");
+        assert_eq!(shadow.header("server"), Some("gateway"));
+        assert_eq!(shadow.header("set-cookie"), Some("a=b"));
+        // Another change counts at once, though what was learned stays.
+        gateway
+            .reload(&format!("{}{RULES}", edits.replace("gateway", "other")))
+            .unwrap();
+        let later = shadowed(&gateway, way, "GET", "/page");
+        assert_eq!(later.header("server"), Some("other"));
+    }
+}
+
+#[test]
 fn names_order_and_constants_are_equal_and_the_origin_is_untouched() {
     for way in WAYS {
         let gateway = Running::with_origin(busy_origin(), RULES);

@@ -9,8 +9,9 @@ use super::Context;
 use crate::action::Reply;
 use crate::config::file;
 use crate::observe::UpstreamMetrics;
-use crate::route::{Pattern, Redirect, Table};
-use crate::snapshot::Target;
+use crate::route::edit::{Fields, ForwardPath};
+use crate::route::{Edits, Pattern, Redirect, Table};
+use crate::snapshot::{Route, Target};
 use crate::upstream::{Balance, Server, Upstream};
 
 /// The upstreams by name.
@@ -70,16 +71,47 @@ pub fn routes(
     written: &[file::Route],
     upstreams: &Upstreams,
     cx: &mut Context<'_>,
-) -> Table<Target> {
+) -> Table<Route> {
     let mut built = Vec::new();
     for route in written {
         let pattern = pattern(route, cx);
         let target = target(route, upstreams, cx);
-        if let (Some(pattern), Some(target)) = (pattern, target) {
-            built.push((pattern, target));
+        let edits = edits(route, cx);
+        if let (Some(pattern), Some(target), Some(edits)) = (pattern, target, edits) {
+            let edits = Some(edits).filter(|edits| !edits.is_empty());
+            let edits = edits.map(Box::new);
+            built.push((pattern, Route { target, edits }));
         }
     }
     Table::new(built)
+}
+
+fn edits(route: &file::Route, cx: &mut Context<'_>) -> Option<Edits> {
+    let path = match (&route.strip_prefix, route.forward_path.value) {
+        (Some(prefix), _) => ForwardPath::without(&prefix.value)
+            .map_err(|message| {
+                cx.diagnostics.error(prefix.span.clone(), message);
+            })
+            .ok()?,
+        (None, file::PathForm::Raw) => ForwardPath::Raw,
+        (None, file::PathForm::Normalized) => ForwardPath::Normal,
+    };
+    Some(Edits {
+        path,
+        request: fields(&route.request_headers),
+        response: fields(&route.response_headers),
+    })
+}
+
+fn fields(written: &file::HeaderEdits) -> Fields {
+    let set = written.set.iter();
+    let remove = written.remove.iter();
+    Fields {
+        set: set
+            .map(|header| (header.name.value.clone(), header.value.value.clone()))
+            .collect(),
+        remove: remove.map(|name| name.value.clone()).collect(),
+    }
 }
 
 fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {

@@ -152,6 +152,25 @@ fn a_divert_leads_to_its_upstream() {
 }
 
 #[test]
+fn a_route_without_changes_has_none() {
+    let edits = |lines: &str| {
+        let text = format!("[[routes]]\nupstream = \"honeypot\"\n{lines}");
+        let snapshot = compile(&text, &lasting()).unwrap_or_else(|errors| panic!("{errors}"));
+        let (_, route) = snapshot.routes.find("a.test", "/api/x").unwrap();
+        route.edits.clone()
+    };
+    assert!(edits("request_headers = { set = {} }\nforward_path = \"normalized\"").is_none());
+    assert!(edits("strip_prefix = \"/api\"").is_some());
+    assert!(edits("response_headers = { remove = [\"server\"] }").is_some());
+    let text = "[[routes]]\nupstream = \"honeypot\"\nstrip_prefix = \"/api/\"";
+    let errors = compile(text, &lasting()).err().unwrap();
+    assert!(
+        errors.contains(":3:16: error: `/api/` ends with `/`; write `/api`"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn only_a_shadow_imitates() {
     for (action, imitates) in [("shadow", true), ("block", false), ("tarpit", false)] {
         let lines = format!("period = \"1m\"\naction = \"{action}\"\nresponse = \"ok\"");

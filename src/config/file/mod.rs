@@ -15,7 +15,7 @@ pub use client_ip::{ClientIp, Geo, Override};
 pub use listener::{Certificate, Listener, Protocol, Tls, TlsVersion};
 pub use observe::{Access, Admin, Level, Log, LogFormat};
 pub use response::{Header, Response};
-pub use route::{Respond, Route, Target};
+pub use route::{HeaderEdits, PathForm, Respond, Route, Target};
 pub use rule::{Candidate, Cost, CountHeaders, Missing, Rule};
 pub use server::{Limits, Server};
 pub use store::{Item, Items, List, Store, StoreKind};

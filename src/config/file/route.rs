@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
+use super::Header;
 use crate::config::{Spanned, Text};
 
 /// One of `[[routes]]`.
@@ -17,6 +18,32 @@ pub struct Route {
     pub path: Option<Text>,
     /// Where its requests go; there in a file without errors.
     pub target: Option<Target>,
+    /// Changes of what its origin gets.
+    pub request_headers: HeaderEdits,
+    /// Changes of what its clients get.
+    pub response_headers: HeaderEdits,
+    /// A beginning of paths that its origin does not get.
+    pub strip_prefix: Option<Text>,
+    /// The form of paths that its origin gets. Default normalized.
+    pub forward_path: Spanned<PathForm>,
+}
+
+/// `request_headers` or `response_headers` of a route.
+#[derive(Clone, Debug, Default)]
+pub struct HeaderEdits {
+    /// Headers that replace others of their names.
+    pub set: Vec<Header>,
+    /// Headers that go.
+    pub remove: Vec<Spanned<HeaderName>>,
+}
+
+/// A form of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathForm {
+    /// The one that routes and rules see.
+    Normalized,
+    /// As the client sent it.
+    Raw,
 }
 
 /// Where the requests of a route go.

@@ -10,6 +10,7 @@ use super::section::Section;
 use super::{Diagnostics, Source, Spanned, Text, check};
 
 mod client_ip;
+mod header;
 mod listener;
 mod observe;
 mod response;

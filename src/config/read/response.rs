@@ -1,13 +1,14 @@
 //! Reads `[responses]`.
 
-use http::{HeaderValue, header};
+use http::{HeaderName, HeaderValue, header};
 
 use super::checked_name;
+use super::header::{headers, owned};
 use crate::config::defaults;
-use crate::config::file::{Header, Response};
-use crate::config::scalar::{Wrong, boolean, header_value, parse_header_name, status, text};
-use crate::config::section::{Raw, Section};
-use crate::config::{Spanned, Text, schema};
+use crate::config::file::Response;
+use crate::config::scalar::{Wrong, boolean, header_value, status, text};
+use crate::config::section::Section;
+use crate::config::{Text, schema};
 
 pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
     let mut responses = Vec::new();
@@ -28,7 +29,9 @@ fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
             HeaderValue::from_static(defaults::CONTENT_TYPE),
         ),
         body: s.or("body", text(), ""),
-        headers: s.table("headers", headers).unwrap_or_default(),
+        headers: s
+            .table("headers", |s| headers(s, allowed))
+            .unwrap_or_default(),
         imitate: s.or("imitate", boolean(), defaults::IMITATE),
     };
     must_succeed(s, &response);
@@ -49,40 +52,8 @@ fn must_succeed(s: &mut Section<'_, '_>, response: &Response) {
     }
 }
 
-fn headers(s: &mut Section<'_, '_>) -> Vec<Header> {
-    let mut headers: Vec<Header> = Vec::new();
-    for (name, raw) in s.entries(schema::HEADER_NAME) {
-        let Some(new) = one_header(s, &name, raw) else {
-            continue;
-        };
-        let same = |old: &&Header| old.name.value == new.name.value;
-        if let Some(old) = headers.iter().find(same) {
-            s.out
-                .error(name.span, format!("`{}` is given twice", new.name.value))
-                .related(old.name.span.clone(), "here already");
-            continue;
-        }
-        headers.push(new);
-    }
-    headers
-}
-
-fn one_header(s: &mut Section<'_, '_>, name: &Text, raw: &Raw<'_>) -> Option<Header> {
-    let value = s.entry(raw, &header_value());
-    match parse_header_name(&name.value).and_then(allowed) {
-        Ok(parsed) => Some(Header {
-            name: Spanned::new(parsed, name.span.clone()),
-            value: value?,
-        }),
-        Err(wrong) => {
-            s.wrong(name.span.clone(), wrong);
-            None
-        }
-    }
-}
-
 /// What frames a message is the gateway's own (RFC 9110, section 7.6.1; RFC 9112, section 6).
-fn allowed(name: header::HeaderName) -> Result<header::HeaderName, Wrong> {
+fn allowed(name: &HeaderName) -> Result<(), Wrong> {
     let own = [
         header::CONNECTION,
         header::CONTENT_LENGTH,
@@ -91,11 +62,11 @@ fn allowed(name: header::HeaderName) -> Result<header::HeaderName, Wrong> {
         header::TRAILER,
         header::UPGRADE,
     ];
-    if name == header::CONTENT_TYPE {
+    if *name == header::CONTENT_TYPE {
         return Err(Wrong::new("`content-type` is set by `content_type`"));
     }
-    if own.contains(&name) || name == "keep-alive" {
-        return Err(Wrong::new(format!("`{name}` is set by the gateway itself")).help("remove it"));
+    match own.contains(name) || *name == "keep-alive" {
+        true => Err(owned(name)),
+        false => Ok(()),
     }
-    Ok(name)
 }

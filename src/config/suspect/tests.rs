@@ -576,3 +576,24 @@ proptest! {
         warnings(&file);
     }
 }
+
+#[test]
+fn a_prefix_that_no_path_has() {
+    let route = |path: &str, prefix: &str| {
+        format!(
+            "{TLS}[[upstreams]]\nname = \"a\"\nservers = [\"127.0.0.1:9\"]\n\
+             [[routes]]\npath = \"{path}\"\nupstream = \"a\"\nstrip_prefix = \"{prefix}\"\n"
+        )
+    };
+    let message = "no path of this route begins with `/api`";
+    only(&route("/app/*", "/api"), message);
+    only(&route("/apis/*", "/api"), message);
+    only(
+        &route("/api", "/api/v1"),
+        "no path of this route begins with `/api/v1`",
+    );
+    none(&route("/*", "/api"));
+    none(&route("/api/*", "/api/v1"));
+    none(&route("/api/v1/users", "/api"));
+    none(&route("/{version}/*", "/v1"));
+}

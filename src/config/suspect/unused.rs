@@ -70,7 +70,30 @@ fn routes(file: &File, warnings: &mut Warnings<'_>) {
                 .related(other.span.clone(), "this one takes them all")
                 .help("the first match wins: put the narrower route first");
         }
+        if let Some(prefix) = &route.strip_prefix
+            && !may_begin(route, &prefix.value)
+        {
+            let message = format!("no path of this route begins with `{}`", prefix.value);
+            let warning = warnings.at(prefix.span.clone(), message);
+            if let Some(path) = &route.path {
+                warning.related(path.span.clone(), "its paths");
+            }
+        }
     }
+}
+
+/// Whether a path that the route takes can begin with these segments.
+fn may_begin(route: &Route, prefix: &str) -> bool {
+    let path = route.path.as_ref().map_or("/*", |path| &path.value);
+    let (path, open) = match path.strip_suffix("/*") {
+        Some(path) => (path, true),
+        None => (path, false),
+    };
+    let mut own = path.split('/');
+    prefix.split('/').all(|wanted| match own.next() {
+        Some(segment) => segment == wanted || segment.starts_with('{'),
+        None => open,
+    })
 }
 
 fn hides(wide: &Route, narrow: &Route) -> bool {

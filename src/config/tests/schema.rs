@@ -37,6 +37,9 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "can never be admitted",
     "a sub-window is shorter",
     "what imitates a success",
+    "has no prefix to strip",
+    "a header is listed twice",
+    "this is not a host",
 ];
 
 proptest! {

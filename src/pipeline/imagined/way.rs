@@ -15,7 +15,7 @@ use crate::pipeline::forward::{fault, is_too_large};
 use crate::pipeline::stop;
 use crate::rules::trace::Pass;
 use crate::rules::{Findings, Plan};
-use crate::snapshot::{Snapshot, Target};
+use crate::snapshot::{Route, Snapshot, Target};
 use crate::store::Store;
 
 /// A request on its way.
@@ -25,13 +25,14 @@ pub(super) struct Way<'a> {
     pub(super) store: &'a Store,
     pub(super) asked: &'a Asked<'a>,
     pub(super) facts: &'a RequestFacts<'a>,
-    pub(super) target: Option<&'a Target>,
+    pub(super) route: Option<&'a Route>,
 }
 
 /// An answer, if anybody gives one, and whether rules may count it.
 struct Answer {
     response: Option<Response<Body>>,
     settles: bool,
+    by_route: bool,
     refused: Option<&'static str>,
 }
 
@@ -82,10 +83,7 @@ impl Way<'_> {
             secrets: &self.snapshot.redactor,
         };
         let traces = pass.trace(detail);
-        if let Some(response) = &mut answer.response {
-            let headers = response.headers_mut();
-            action::tell_quotas(&self.snapshot.quota_names, &decision.quotas, headers);
-        }
+        self.dress(&mut answer, &decision);
         Report {
             outcome: answer.outcome(&decision),
             credit: credit(self.snapshot, &decision),
@@ -100,8 +98,21 @@ impl Way<'_> {
         }
     }
 
+    /// What a client sees beside what rules saw.
+    fn dress(&self, answer: &mut Answer, decision: &Decision) {
+        let Some(response) = &mut answer.response else {
+            return;
+        };
+        let headers = response.headers_mut();
+        action::tell_quotas(&self.snapshot.quota_names, &decision.quotas, headers);
+        let edits = self.route.and_then(|route| route.edits.as_deref());
+        if let Some(edits) = edits.filter(|_| answer.by_route) {
+            edits.response.apply(headers);
+        }
+    }
+
     fn leads(&self, decision: &Decision) -> Option<&Target> {
-        self.snapshot.leads(decision.verdict, self.target)
+        self.snapshot.leads(decision.verdict, self.route)
     }
 
     async fn settle(&self, facts: &dyn Facts, decision: &mut Decision) -> (Plan, Findings) {
@@ -122,7 +133,7 @@ impl Way<'_> {
             Verdict::Shadow { .. } if is_too_large(snapshot, self.facts) => {
                 Answer::own(Fault::BodyTooLarge.answer(asked))
             }
-            Verdict::Shadow { rule } => Answer::own(stop::pretence(snapshot, asked, rule)),
+            Verdict::Shadow { rule } => Answer::by_route(stop::pretence(snapshot, asked, rule)),
             Verdict::Close { .. } => Answer::none(),
             Verdict::Forward | Verdict::Divert { .. } => {
                 match (fault(snapshot, self.facts), self.leads(decision)) {
@@ -130,7 +141,7 @@ impl Way<'_> {
                     (None, None) => Answer::fault(Fault::NoRoute, asked),
                     // No rule counts it, so nobody asks what it is.
                     (None, Some(_)) if decision.verdict != Verdict::Forward => {
-                        Answer::own(Response::new(Body::Empty))
+                        Answer::by_route(Response::new(Body::Empty))
                     }
                     (None, Some(target)) => self.routed(target),
                 }
@@ -142,14 +153,14 @@ impl Way<'_> {
         let response = match target {
             Target::Redirect(template) => {
                 let location = Redirect(template.expand(self.facts.head));
-                return Answer::own(location.answer(self.asked));
+                return Answer::by_route(location.answer(self.asked));
             }
             Target::Reply(reply) => reply.answer(self.asked),
             Target::Upstream { .. } => Response::new(Body::Empty),
         };
         Answer {
             settles: true,
-            ..Answer::own(self.imagined.changed(response))
+            ..Answer::by_route(self.imagined.changed(response))
         }
     }
 }
@@ -165,11 +176,20 @@ impl Answer {
         }
     }
 
+    /// An answer of the route's, or one that seems to be.
+    fn by_route(response: Response<Body>) -> Self {
+        Self {
+            by_route: true,
+            ..Self::own(response)
+        }
+    }
+
     /// Nobody answers.
     fn none() -> Self {
         Self {
             response: None,
             settles: false,
+            by_route: false,
             refused: None,
         }
     }

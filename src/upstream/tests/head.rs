@@ -47,6 +47,7 @@ pub(super) fn written(
         method: &Method::GET,
         target: "/",
         headers,
+        edits: None,
         version,
         forwarding: *forwarding,
         body: Body::Empty,

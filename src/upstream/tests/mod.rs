@@ -158,6 +158,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
             .path_and_query()
             .map_or("", |target| target.as_str()),
         headers: &parts.headers,
+        edits: None,
         version: parts.version,
         forwarding: Forwarding {
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
