@@ -4,9 +4,9 @@
 //! two ways: framing, host, target, path. It never repairs a head and knows nothing of routes.
 //!
 //! In HTTP/1 hyper settles some things before this module can see them: it cuts a fragment off the
-//! target, takes lines that end in LF alone, and answers 400 to a `Transfer-Encoding` that does
-//! not end in `chunked`. It would also drop a `Content-Length` beside `Transfer-Encoding` and merge
-//! equal `Content-Length` lines, so these are refused before it reads them.
+//! target and takes lines that end in LF alone. It would also drop a `Content-Length` beside
+//! `Transfer-Encoding`, merge equal `Content-Length` lines and answer 400 to a coding that is not
+//! `chunked`, so the bytes are looked at before it reads them.
 
 use std::borrow::Cow;
 

@@ -4,9 +4,11 @@
 /// Fields about who the client is or where a message ends.
 const FIELDS: &[&str] = &[
     "cf-connecting-ip",
+    "cf-connecting-ipv6",
     "client-ip",
     "connection",
     "content-length",
+    "fastly-client-ip",
     "forwarded",
     "host",
     "keep-alive",
@@ -20,6 +22,7 @@ const FIELDS: &[&str] = &[
     "x-client-ip",
     "x-cluster-client-ip",
     "x-real-ip",
+    "x-rewrite-url",
 ];
 
 /// Families of such fields.
@@ -55,6 +58,8 @@ mod tests {
             "x_forwarded_host",
             "x_real_ip",
             "x_lockgate_rule",
+            "x_original_url",
+            "x_rewrite_url",
             "transfer_encoding",
             "content_length",
             "keep_alive",

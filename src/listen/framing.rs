@@ -1,13 +1,24 @@
 //! One look at the bytes of HTTP/1 before hyper reads them: is a request framed twice?
 //!
 //! hyper drops a `Content-Length` beside `Transfer-Encoding` and merges equal `Content-Length`
-//! lines, so nobody behind it can refuse them as RFC 9112, section 6.3 lets a server do. This
-//! follows heads and bodies through a connection and spoils the second framing field of a head,
-//! which hyper then refuses with 400. Whatever else is wrong it leaves to hyper: a connection that
-//! is read in another way than here is one that hyper ends.
+//! lines, so nobody behind it can refuse them as RFC 9112, section 6.3 lets a server do. It takes
+//! a line of trailers that ends in LF alone for the beginning of a longer one, and so a request
+//! behind it for trailers. This follows heads and bodies through a connection and spoils the second
+//! framing field of a head and such line ends, which hyper then refuses with 400.
+//!
+//! hyper also answers 400 to a coding that is not `chunked`, where RFC 9112, section 6.1 wants 501.
+//! Of such a request this tells where its last line must end: see [`ENDING`].
+//!
+//! Whatever else is wrong it leaves to hyper: a connection that is read in another way than here is
+//! one that hyper ends.
 
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
+const CHUNKED: &[u8] = b"chunked";
+
+/// What makes a list of transfer codings, and the request with it, end as hyper likes it. The
+/// list has then a meaning that the gateway can refuse by itself.
+pub(super) const ENDING: &[u8] = b", chunked\r\n\r\n0\r\n\r\n";
 
 /// No field name holds it, so no parser takes it for one.
 const SPOILT: u8 = 0;
@@ -33,6 +44,8 @@ enum At {
     Name(&'static [u8], usize),
     /// In the value of `Content-Length`.
     Length,
+    /// In the value of `Transfer-Encoding`.
+    Coding(Coding),
     /// So many bytes before the end of a body.
     Body(u64),
     /// In the size of a chunk, which is this so far.
@@ -41,10 +54,23 @@ enum At {
     Extension(u64),
     /// So many bytes before the next chunk.
     Chunk(u64),
-    /// At the beginning of a trailer line, or of the empty one.
-    Trailer,
-    /// In a trailer line.
-    TrailerLine,
+    /// At the beginning of a trailer line, or of the empty one; the last byte was CR.
+    Trailer(bool),
+    /// In a trailer line; the last byte was CR.
+    TrailerLine(bool),
+}
+
+/// How the last transfer coding of a list looks so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    /// Nothing but white space.
+    Before,
+    /// So many letters of `chunked`.
+    Letters(usize),
+    /// `chunked` and white space.
+    After,
+    /// Like no `chunked`.
+    Other,
 }
 
 // === impl Framing ===
@@ -58,12 +84,24 @@ impl Framing {
         }
     }
 
-    /// Follows `bytes`, the next of the connection, and spoils what frames a request twice.
-    pub(super) fn follow(&mut self, mut bytes: &mut [u8]) {
-        while !bytes.is_empty() {
-            let read = self.step(bytes);
-            bytes = bytes.get_mut(read..).unwrap_or_default();
+    /// Follows `bytes`, the next of the connection, and spoils what frames a request twice. Gives
+    /// where [`ENDING`] must stand instead of all that follows, if it must.
+    pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+            if self.is_unknown(rest) {
+                return Some(at);
+            }
+            at += self.step(rest);
         }
+        None
+    }
+
+    /// Whether a line of transfer codings ends here with one that is not `chunked`.
+    fn is_unknown(&self, bytes: &[u8]) -> bool {
+        let ends = matches!(bytes, [b'\r' | b'\n', ..]);
+        let chunked = Coding::Letters(CHUNKED.len());
+        matches!(self.at, At::Coding(last) if ends && last != chunked && last != Coding::After)
     }
 
     /// Reads as much as has one meaning; gives how much that was. Nothing only where the state
@@ -74,13 +112,18 @@ impl Framing {
         };
         match self.at {
             At::Line => return self.skip_line(bytes, At::Field),
-            At::TrailerLine => return self.skip_line(bytes, At::Trailer),
+            At::TrailerLine(cr) => return self.trailer_line(bytes, cr),
             At::Extension(size) => return self.skip_line(bytes, after_size(size)),
             At::Body(left) => return self.skip(bytes, left, At::Body, At::Start),
             At::Chunk(left) => return self.skip(bytes, left, At::Chunk, At::Size(0)),
             At::Name(name, length) if name.len() == length && first == b':' => {
                 if let Some(colon) = bytes.first_mut().filter(|_| self.is_framed()) {
                     *colon = SPOILT;
+                }
+            }
+            At::Trailer(false) if first == b'\n' => {
+                if let Some(end) = bytes.first_mut() {
+                    *end = SPOILT;
                 }
             }
             _ => {}
@@ -90,7 +133,7 @@ impl Framing {
 
     fn take(&mut self, byte: u8) -> usize {
         let (next, read) = match (self.at, byte) {
-            (At::Start | At::Field | At::Trailer, b'\r') => return 1,
+            (At::Start | At::Field, b'\r') => return 1,
             (At::Start, b'\n') => return 1,
             (At::Field, b'\n') => (self.end_head(), 1),
             (At::Field, b'c' | b'C') => (At::Name(LENGTH, 1), 1),
@@ -99,13 +142,16 @@ impl Framing {
             (At::Length, b'0'..=b'9') => (self.digit(byte), 1),
             (At::Length, b'\n') => (At::Field, 1),
             (At::Length, _) => return 1,
+            (At::Coding(_), b'\r' | b'\n') => (At::Line, 0),
+            (At::Coding(coding), _) => (At::Coding(coding.then(byte)), 1),
             (At::Size(size), b'\n') => (after_size(size), 1),
             (At::Size(size), _) => match char::from(byte).to_digit(16) {
                 Some(digit) => (At::Size(size.saturating_mul(16) | u64::from(digit)), 1),
                 None => (At::Extension(size), 0),
             },
-            (At::Trailer, b'\n') => (At::Start, 1),
-            (At::Trailer, _) => (At::TrailerLine, 0),
+            (At::Trailer(_), b'\n') => (At::Start, 1),
+            (At::Trailer(false), b'\r') => (At::Trailer(true), 1),
+            (At::Trailer(_), _) => (At::TrailerLine(false), 0),
             _ => (At::Line, 0),
         };
         self.at = next;
@@ -121,7 +167,7 @@ impl Framing {
             }
             None if byte == b':' => {
                 self.chunked = true;
-                (At::Line, 1)
+                (At::Coding(Coding::Before), 1)
             }
             _ => (At::Line, 0),
         }
@@ -156,6 +202,21 @@ impl Framing {
         }
     }
 
+    /// Skips a trailer line, and spoils its end if that is LF alone.
+    fn trailer_line(&mut self, bytes: &mut [u8], cr: bool) -> usize {
+        let Some(end) = memchr::memchr(b'\n', bytes) else {
+            self.at = At::TrailerLine(bytes.last() == Some(&b'\r'));
+            return bytes.len();
+        };
+        let before = end.checked_sub(1).and_then(|before| bytes.get(before));
+        let cr = before.map_or(cr, |byte| *byte == b'\r');
+        if let Some(lf) = bytes.get_mut(end).filter(|_| !cr) {
+            *lf = SPOILT;
+        }
+        self.at = At::Trailer(false);
+        end + 1
+    }
+
     fn skip(&mut self, bytes: &[u8], left: u64, more: fn(u64) -> At, then: At) -> usize {
         let read = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
         let left = left - read as u64;
@@ -164,10 +225,39 @@ impl Framing {
     }
 }
 
+// === impl Coding ===
+
+impl Coding {
+    fn then(self, byte: u8) -> Self {
+        match (self, byte) {
+            (_, b',') => Coding::Before,
+            (Coding::Before, b' ' | b'\t') => Coding::Before,
+            (Coding::Before, _) => Coding::Letters(0).letter(byte),
+            (Coding::Letters(length), b' ' | b'\t') if length == CHUNKED.len() => Coding::After,
+            (Coding::Letters(_), _) => self.letter(byte),
+            (Coding::After, b' ' | b'\t') => Coding::After,
+            (Coding::After | Coding::Other, _) => Coding::Other,
+        }
+    }
+
+    fn letter(self, byte: u8) -> Self {
+        match self {
+            Coding::Letters(length)
+                if CHUNKED
+                    .get(length)
+                    .is_some_and(|letter| letter.eq_ignore_ascii_case(&byte)) =>
+            {
+                Coding::Letters(length + 1)
+            }
+            _ => Coding::Other,
+        }
+    }
+}
+
 /// A chunk ends in a line end of its own; the last one has no data.
 const fn after_size(size: u64) -> At {
     match size {
-        0 => At::Trailer,
+        0 => At::Trailer(false),
         size => At::Chunk(size.saturating_add(2)),
     }
 }

@@ -1,5 +1,6 @@
 //! A connection's stream as the deadlines see it: every read and every blocked write leaves a
-//! mark. It holds no bytes and changes none, but where [`Framing`] spoils a head of two meanings.
+//! mark. It holds no bytes and changes none, but where [`Framing`] spoils a head of two meanings or
+//! ends one whose coding nobody knows: then the rest of the connection is read for nobody.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Protocol;
 use super::accept::Permit;
-use super::framing::Framing;
+use super::framing::{ENDING, Framing};
 
 /// Marks that a stream leaves for the sweeper. Atomic because hyper wants a stream that can
 /// become a tunnel to be `Send`; all on one core, so relaxed.
@@ -32,7 +33,12 @@ pub(super) struct Watched<S> {
     signal: Arc<Signal>,
     /// `None`: HTTP/2, where frames cannot lie, or a tunnel.
     framing: Option<Framing>,
+    /// What is read next instead of all that the client sends.
+    instead: Option<&'static [u8]>,
 }
+
+/// How much of what nobody reads is taken at once.
+const WASTE: usize = 4096;
 
 // === impl Signal ===
 
@@ -85,17 +91,42 @@ impl<S> Watched<S> {
             stream,
             signal,
             framing,
+            instead: None,
         }
     }
 
-    fn heard(&mut self, bytes: &mut [u8]) {
+    /// Gives where [`ENDING`] must stand instead of what follows, if it must.
+    fn heard(&mut self, bytes: &mut [u8]) -> Option<usize> {
         self.signal.heard.store(true, Ordering::Relaxed);
         if self.signal.tunnel.load(Ordering::Relaxed) {
             self.framing = None;
         }
-        if let Some(framing) = &mut self.framing {
-            framing.follow(bytes);
+        self.framing.as_mut()?.follow(bytes)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// Reads what stands instead of the client's bytes, then nothing until the client ends.
+    fn poll_instead(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+        instead: &'static [u8],
+    ) -> Poll<io::Result<()>> {
+        if instead.is_empty() {
+            let mut waste = [0; WASTE];
+            let mut waste = ReadBuf::new(&mut waste);
+            let read = Pin::new(&mut self.stream).poll_read(cx, &mut waste);
+            if read.is_ready() && !waste.filled().is_empty() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            return read;
         }
+        let (now, later) = instead.split_at(buf.remaining().min(instead.len()));
+        buf.put_slice(now);
+        self.instead = Some(later);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -105,13 +136,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Some(instead) = self.instead {
+            return self.poll_instead(cx, buf, instead);
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        match buf.filled_mut().get_mut(before..) {
+        let cut = match buf.filled_mut().get_mut(before..) {
             Some(bytes) if !bytes.is_empty() => self.heard(bytes),
-            _ => {}
+            _ => None,
+        };
+        match cut {
+            Some(cut) => {
+                buf.set_filled(before + cut);
+                self.poll_instead(cx, buf, ENDING)
+            }
+            None => read,
         }
-        read
     }
 }
 

@@ -7,7 +7,7 @@ fn followed(text: &str, piece: usize) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut framing = Framing::new();
     for piece in bytes.chunks_mut(piece) {
-        framing.follow(piece);
+        assert_eq!(framing.follow(piece), None, "{text:?}");
     }
     String::from_utf8(bytes).unwrap()
 }
@@ -120,4 +120,64 @@ fn lengths_beyond_all_numbers_do_not_wrap() {
         &format!("PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{TWICE}"),
         false,
     );
+}
+
+const CHUNKED: &str = "PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+
+#[test]
+fn lines_of_trailers_end_in_crlf() {
+    for trailers in ["\r\n", "x: y\r\n\r\n", "x: y\r\nz: \r\n\r\n"] {
+        check(
+            &format!("{CHUNKED}0\r\n{trailers}GET / HTTP/1.1\r\n\r\n"),
+            false,
+        );
+    }
+    for trailers in ["\n", "x: y\n\r\n", "x: y\r\n\n", "x: y\r\nz: \n\r\n"] {
+        check(
+            &format!("{CHUNKED}0\r\n{trailers}GET / HTTP/1.1\r\n\r\n"),
+            true,
+        );
+    }
+}
+
+/// Where `text` is cut off, read in pieces of `piece` bytes.
+fn cut(text: &str, piece: usize) -> Option<usize> {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut framing = Framing::new();
+    let mut pieces = bytes.chunks_mut(piece).enumerate();
+    pieces.find_map(|(number, bytes)| Some(number * piece + framing.follow(bytes)?))
+}
+
+#[test]
+fn a_coding_that_is_not_chunked_ends_its_request() {
+    let start = "POST / HTTP/1.1\r\nTransfer-Encoding:";
+    for codings in [
+        "",
+        " gzip",
+        " chunkedx",
+        " x chunked",
+        " chunked, ",
+        " chunked;q=1",
+        " chu",
+    ] {
+        for end in ["\r\n", "\n"] {
+            let text = format!("{start}{codings}{end}host: a\r\n\r\n");
+            for piece in 1..=text.len() {
+                let end = start.len() + codings.len();
+                assert_eq!(cut(&text, piece), Some(end), "{text:?} by {piece}");
+            }
+        }
+    }
+    for codings in [
+        "chunked",
+        " chunked",
+        "\t Chunked \t",
+        " gzip, chunked",
+        ",CHUNKED",
+    ] {
+        let text = format!("{start}{codings}\r\nhost: a\r\n\r\n0\r\n\r\n");
+        for piece in 1..=text.len() {
+            assert_eq!(cut(&text, piece), None, "{text:?} by {piece}");
+        }
+    }
 }
