@@ -89,12 +89,12 @@ impl Frames {
 }
 
 /// A header block of literals without names in the table (RFC 7541, 6.2.2).
-pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+pub fn block<T: AsRef<[u8]>>(fields: &[(T, T)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in fields {
         out.push(0);
         for text in [name, value] {
-            string(&mut out, text.as_bytes());
+            string(&mut out, text.as_ref());
         }
     }
     out

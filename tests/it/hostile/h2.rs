@@ -1,17 +1,11 @@
-//! The same for HTTP/2, frame by frame.
+//! The table of HTTP/2 requests: plain, and with a rule that answers all of them.
 
-use super::{check_alive, gateway};
-use crate::harness::{END, Frames, Heard, PADDED, WHOLE, block};
+use toml::{Table, Value};
 
-/// What must come of a stream.
-enum Expect {
-    /// A refusal of whatever kind; the origin sees nothing.
-    Refused,
-    /// The origin sees this line and this body, once.
-    One(&'static str, &'static str),
-}
-
-use Expect::{One, Refused};
+use super::recorder::{Got, Recorder};
+use super::table::{self, Wanted, byte};
+use super::{Mode, check_alive, count_panics, each, gateway};
+use crate::harness::{END, Frames, Heard, WHOLE, block};
 
 const GET: [(&str, &str); 4] = [
     (":method", "GET"),
@@ -19,276 +13,173 @@ const GET: [(&str, &str); 4] = [
     (":authority", "a.example"),
     (":path", "/p"),
 ];
-const SEEN: Expect = One("GET /p HTTP/1.1", "");
-const POSTED: Expect = One("POST /p HTTP/1.1", "hello");
+
+/// What a client sends on one stream.
+struct Case {
+    name: String,
+    frames: Frames,
+    /// What the origin must see; `None`: nothing whole.
+    wanted: Option<Wanted>,
+    /// Its head is in order, so that a rule may answer.
+    late: bool,
+}
+
+type Fields = Vec<(String, String)>;
 
 #[test]
-fn streams_have_one_meaning() {
-    let gateway = gateway("");
-    let cases: Vec<_> = [heads(), bodies(), frames()]
-        .into_iter()
-        .flatten()
-        .collect();
-    assert!(cases.len() >= 25, "{}", cases.len());
-    for (name, frames, expect) in &cases {
-        let before = gateway.origin.count();
-        let heard = frames.heard(gateway.client().connect());
-        let seen = gateway.origin.seen().split_off(before);
-        match expect {
-            Refused => {
-                let refused = !matches!(heard, Heard::Status(..400 | 500..));
-                assert!(refused, "{name}: {heard:?}");
-                assert!(seen.is_empty(), "{name}: the origin saw {seen:?}");
-            }
-            One(line, body) => {
-                assert_eq!(heard, Heard::Status(200), "{name}");
-                assert_eq!(seen.len(), 1, "{name}: {seen:?}");
-                assert_eq!(seen[0].line, *line, "{name}");
-                assert_eq!(seen[0].body, body.as_bytes(), "{name}");
-                let hosts = seen[0].headers.iter().filter(|(n, _)| n == "host");
-                assert_eq!(hosts.count(), 1, "{name}");
-                assert_eq!(seen[0].header("host"), Some("a.example"), "{name}");
-            }
+fn forwarded_streams_have_one_meaning() {
+    run(Mode::Forward);
+}
+
+#[test]
+fn blocked_streams_leave_nothing_behind() {
+    run(Mode::Block);
+}
+
+#[test]
+fn shadowed_streams_leave_nothing_behind() {
+    run(Mode::Shadow);
+}
+
+fn run(mode: Mode) {
+    count_panics();
+    let (gateway, recorder) = Recorder::behind(mode.rules());
+    let cases = cases();
+    assert!(cases.len() >= 160, "{}", cases.len());
+    let mut wrong = each(&cases, |_, case| {
+        let heard = case.frames.heard(gateway.client().connect());
+        let right = case.is_right(heard, mode);
+        (!right).then(|| format!("{}: {heard:?}", case.name))
+    });
+    check_alive(&gateway);
+    let mut rest = recorder.got();
+    for (number, case) in cases.iter().enumerate() {
+        let (own, others) = rest.into_iter().partition(|got| got.is_of(number));
+        rest = others;
+        let own: Vec<Got> = own;
+        if !case.is_seen(&own, mode) {
+            wrong.push(format!("{}: the origin got {own:#?}", case.name));
         }
     }
-    let expected = cases.iter().filter(|(_, _, e)| matches!(e, One(..)));
-    assert_eq!(gateway.origin.count(), expected.count());
-    check_alive(&gateway);
+    let after = |got: &Got| matches!(got, Got::Whole(m) if m.line == "GET /after HTTP/1.1");
+    rest.retain(|got| !after(got));
+    wrong.extend(rest.iter().map(|got| format!("nobody's: {got:?}")));
+    assert!(wrong.is_empty(), "{mode:?}: {} {wrong:#?}", wrong.len());
 }
 
-type Case = (String, Frames, Expect);
-
-/// A GET with one pseudo field changed.
-fn with(name: &str, value: &str, expect: Expect) -> Case {
-    let fields = GET.map(|(n, v)| if n == name { (n, value) } else { (n, v) });
-    let frames = Frames::default().headers(&fields, END);
-    (format!("{name} {value:?}"), frames, expect)
-}
-
-/// A GET without one field, and with others.
-fn without(name: &str, more: &[(&str, &str)], expect: Expect) -> Case {
-    let kept = GET.into_iter().filter(|(n, _)| *n != name);
-    let fields: Vec<_> = kept.chain(more.iter().copied()).collect();
-    let frames = Frames::default().headers(&fields, END);
-    (format!("without {name:?}, with {more:?}"), frames, expect)
-}
-
-/// A GET with one more field.
-fn plus(name: &str, value: &str, expect: Expect) -> Case {
-    without("", &[(name, value)], expect)
-}
-
-fn heads() -> Vec<Case> {
-    vec![
-        plus("x-a", "1", SEEN),
-        without(":method", &[], Refused),
-        without(":path", &[], Refused),
-        without(":scheme", &[], Refused),
-        without(":authority", &[], Refused),
-        without(":authority", &[("host", "a.example")], SEEN),
-        without(
-            ":authority",
-            &[("host", "a.example"), ("host", "b")],
-            Refused,
-        ),
-        plus("host", "a.example", SEEN),
-        plus("host", "A.example:80", SEEN),
-        plus("host", "b.example", Refused),
-        plus(":path", "/q", Refused),
-        plus(":method", "GET", Refused),
-        plus(":authority", "a.example", Refused),
-        plus(":status", "200", Refused),
-        plus(":foo", "1", Refused),
-        plus(":protocol", "websocket", Refused),
-        without(":path", &[("x-a", "1"), (":path", "/p")], Refused),
-        plus("X-Upper", "1", Refused),
-        plus("x a", "1", Refused),
-        plus("x:a", "1", Refused),
-        plus("", "1", Refused),
-        plus("x-a", "1\r\nhost: b", Refused),
-        plus("x-a", "1\nx-b: 2", Refused),
-        plus("x-a", "\0", Refused),
-        plus("x-a", "\u{7f}", Refused),
-        plus("connection", "close", Refused),
-        plus("connection", "x-a", Refused),
-        plus("keep-alive", "timeout=5", Refused),
-        plus("proxy-connection", "close", Refused),
-        plus("transfer-encoding", "chunked", Refused),
-        plus("upgrade", "websocket", Refused),
-        plus("te", "gzip", Refused),
-        plus("te", "trailers, chunked", Refused),
-        plus("te", "trailers", SEEN),
-        plus("x_forwarded_for", "203.0.113.7", Refused),
-        with(":method", "CONNECT", Refused),
-        without(":method", &[], Refused),
-        with(":method", "GET ", Refused),
-        with(":method", "GET /x HTTP/1.1\r\na: b\r\n\r\n", Refused),
-        with(":method", "", Refused),
-        with(":scheme", "ftp", Refused),
-        with(":scheme", "", Refused),
-        with(":authority", "", Refused),
-        with(":authority", "user@a.example", Refused),
-        with(":authority", "a b", Refused),
-        with(":authority", "a.example/x", Refused),
-        with(":authority", "a.example\r\nx: y", Refused),
-        with(":authority", "A.EXAMPLE.:80", SEEN),
-        with(":path", "", Refused),
-        with(":path", "p", Refused),
-        with(":path", "*", Refused),
-        with(":path", "?p", Refused),
-        with(":path", "/a b", Refused),
-        with(":path", "/a\0", Refused),
-        with(":path", "/a HTTP/1.1\r\nx: y", Refused),
-        with(":path", "http://b.example/p", Refused),
-        with(":path", "/..%2fp", Refused),
-        with(":path", "/%zz", Refused),
-        with(":path", "/%2e%2e//%70", SEEN),
-    ]
-}
-
-/// A POST whose fields and data may disagree.
-fn post(more: &[(&str, &str)], data: &[&str], expect: Expect) -> Case {
-    let mut fields = GET.to_vec();
-    fields[0].1 = "POST";
-    fields.extend_from_slice(more);
-    let mut frames = Frames::default().headers(&fields, 0);
-    for (number, bytes) in data.iter().enumerate() {
-        let last = number + 1 == data.len();
-        frames = frames.data(bytes.as_bytes(), if last { END } else { 0 });
+impl Case {
+    fn is_right(&self, heard: Heard, mode: Mode) -> bool {
+        match (&self.wanted, mode) {
+            (Some(_), Mode::Block) => heard == Heard::Status(429),
+            (Some(_), _) => heard == Heard::Status(200),
+            (None, Mode::Block) if self.late => !matches!(heard, Heard::Status(..400 | 500..)),
+            (None, _) => !matches!(heard, Heard::Status(..400 | 429 | 500 | 502..)),
+        }
     }
-    (format!("{more:?} {data:?}"), frames, expect)
+
+    fn is_seen(&self, got: &[Got], mode: Mode) -> bool {
+        match (&self.wanted, got) {
+            (Some(wanted), [Got::Whole(message)]) if mode == Mode::Forward => {
+                message.wanted() == *wanted
+            }
+            (Some(_), got) => mode != Mode::Forward && got.is_empty(),
+            // It was forwarded before it was known to be bad, and then cut short.
+            (None, [Got::Part(_)]) => self.late && mode == Mode::Forward,
+            (None, got) => got.is_empty(),
+        }
+    }
 }
 
-/// A POST that ends in trailers.
-fn trailers(fields: &[(&str, &str)], flags: u8, expect: Expect) -> Case {
-    let mut head = GET.to_vec();
-    head[0].1 = "POST";
-    let frames = Frames::default().headers(&head, 0).data(b"hello", 0);
-    let frames = frames.headers(fields, flags);
-    (format!("trailers {fields:?}"), frames, expect)
+/// All of them; the number of each is its place.
+fn cases() -> Vec<Case> {
+    let file = table::read(include_str!("../../data/hostile/http2.toml"));
+    let cases = table::tables(&file, "case");
+    cases.into_iter().enumerate().map(case).collect()
 }
 
-fn bodies() -> Vec<Case> {
-    let get_with_length = [GET.as_slice(), &[("content-length", "5")]].concat();
-    let ended = Frames::default().headers(&get_with_length, END);
-    vec![
-        post(&[], &["hel", "lo"], POSTED),
-        post(&[("content-length", "5")], &["hel", "lo"], POSTED),
-        post(&[("content-length", "5")], &["hel"], Refused),
-        post(&[("content-length", "3")], &["hello"], Refused),
-        post(&[("content-length", "0")], &["hello"], Refused),
-        post(&[("content-length", "x")], &["hello"], Refused),
-        post(&[("content-length", "+5")], &["hello"], Refused),
-        post(&[("content-length", "5, 5")], &["hello"], Refused),
-        post(
-            &[("content-length", "5"), ("content-length", "6")],
-            &["hello"],
-            Refused,
-        ),
-        post(
-            &[("content-length", "5"), ("content-length", "5")],
-            &["hello"],
-            Refused,
-        ),
-        ("content-length and no body".into(), ended, Refused),
-        trailers(&[("x-sum", "1")], END, POSTED),
-        trailers(&[(":path", "/q")], END, POSTED),
-        trailers(&[("X-Upper", "1")], END, Refused),
-        trailers(&[("x-sum", "1")], 0, Refused),
-        trailers(&[("content-length", "99")], END, POSTED),
-        trailers(&[("host", "b.example")], END, POSTED),
-    ]
+fn case((number, table): (usize, &Table)) -> Case {
+    let mut wanted = table.clone();
+    let trailing = wanted.remove("trailing");
+    wanted.remove("trailers");
+    wanted.extend(trailing.map(|lines| ("trailers".to_owned(), lines)));
+    let accepted = table.contains_key("line");
+    Case {
+        name: table::text(table, "name"),
+        frames: match table.get("frames") {
+            Some(frames) => raw(number, frames.as_array().unwrap()),
+            None => message(number, table),
+        },
+        wanted: accepted.then(|| table::wanted(&wanted, "a.example")),
+        late: table.contains_key("late"),
+    }
 }
 
-fn frames() -> Vec<Case> {
-    let get = block(&GET);
-    let new = Frames::default;
-    let padded = [&[200][..], &get].concat();
-    let open = || {
-        let mut head = GET;
-        head[0].1 = "POST";
-        new().headers(&head, 0)
-    };
-    vec![
-        (
-            "padding longer than HEADERS".into(),
-            new().frame(1, END | WHOLE | PADDED, 1, &padded),
-            Refused,
-        ),
-        (
-            "padding longer than DATA".into(),
-            open().data(&[9, b'x'], END | PADDED),
-            Refused,
-        ),
-        (
-            "padded DATA".into(),
-            open().data(b"\x03hello\0\0\0", END | PADDED),
-            POSTED,
-        ),
-        (
-            "an even stream".into(),
-            new().frame(1, END | WHOLE, 2, &get),
-            Refused,
-        ),
-        (
-            "HEADERS on stream 0".into(),
-            new().frame(1, END | WHOLE, 0, &get),
-            Refused,
-        ),
-        ("DATA before HEADERS".into(), new().data(b"x", END), Refused),
-        (
-            "no table entry".into(),
-            new().frame(1, END | WHOLE, 1, &[0xff, 0xff, 0xff, 0x7f]),
-            Refused,
-        ),
-        (
-            "half a literal".into(),
-            new().frame(1, END | WHOLE, 1, &[0, 10, b'x']),
-            Refused,
-        ),
-        (
-            "another frame among CONTINUATION".into(),
-            new().frame(1, END, 1, &get).frame(6, 0, 0, &[0; 8]),
-            Refused,
-        ),
-        (
-            "CONTINUATION alone".into(),
-            new().frame(9, WHOLE, 1, &get),
-            Refused,
-        ),
-        (
-            "PUSH_PROMISE".into(),
-            new().frame(5, WHOLE, 1, &[&[0, 0, 0, 2][..], &get].concat()),
-            Refused,
-        ),
-        (
-            "WINDOW_UPDATE of nothing".into(),
-            new().frame(8, 0, 0, &[0; 4]),
-            Refused,
-        ),
-        (
-            "SETTINGS of five bytes".into(),
-            new().frame(4, 0, 0, &[0; 5]),
-            Refused,
-        ),
-        (
-            "PING of seven bytes".into(),
-            new().frame(6, 0, 0, &[0; 7]),
-            Refused,
-        ),
-        (
-            "a frame too large".into(),
-            new().frame(1, END | WHOLE, 1, &vec![0; 20_000]),
-            Refused,
-        ),
-        (
-            "an unknown frame first".into(),
-            new()
-                .frame(0xee, 0xff, 1, b"?")
-                .frame(1, END | WHOLE, 1, &get),
-            SEEN,
-        ),
-    ]
+fn message(number: usize, table: &Table) -> Frames {
+    let (data, trailers) = (table::strings(table, "data"), pairs(table, "trailers"));
+    let alone = data.is_empty() && trailers.is_empty();
+    let last = if table.contains_key("open") { 0 } else { END };
+    let end = |is_last: bool| if is_last { last } else { 0 };
+    let head = head(number, if alone { "GET" } else { "POST" }, table);
+    let mut frames = Frames::default().frame(1, WHOLE | end(alone), 1, &encoded(&head));
+    let count = data.len();
+    for (n, data) in data.iter().enumerate() {
+        let is_last = n + 1 == count && trailers.is_empty();
+        let bytes: Vec<u8> = data.chars().map(byte).collect();
+        frames = frames.data(&bytes, end(is_last));
+    }
+    if !trailers.is_empty() {
+        frames = frames.frame(1, WHOLE | last, 1, &encoded(&trailers));
+    }
+    frames
+}
+
+fn head(number: usize, method: &str, table: &Table) -> Fields {
+    let drop = table::strings(table, "drop");
+    let mut fields: Fields = GET.map(|(n, v)| (n.to_owned(), v.to_owned())).into();
+    fields[0].1 = method.to_owned();
+    for (name, value) in pairs(table, "set") {
+        match fields.iter_mut().find(|(n, _)| *n == name) {
+            Some(field) => field.1 = value,
+            None => fields.push((name, value)),
+        }
+    }
+    fields.retain(|(name, _)| !drop.contains(name));
+    fields.push(("x-case".into(), number.to_string()));
+    fields.extend(pairs(table, "add"));
+    fields
+}
+
+/// Whole frames, as they are.
+fn raw(number: usize, frames: &[Value]) -> Frames {
+    let latin = |bytes: Vec<u8>| bytes.into_iter().map(char::from).collect::<String>();
+    let whole = |method| latin(encoded(&head(number, method, &Table::new())));
+    let many = latin(block(&[("x-a", "b"); 120]));
+    let mut out = Frames::default();
+    for frame in frames {
+        let frame = frame.as_array().unwrap();
+        let number = |at: usize| u32::try_from(frame[at].as_integer().unwrap()).unwrap();
+        let payload = frame[3].as_str().unwrap();
+        let payload = payload.replace("{get}", &whole("GET"));
+        let payload = payload.replace("{post}", &whole("POST"));
+        let payload = table::expand(&payload.replace("{many}", &many));
+        let payload: Vec<u8> = payload.chars().map(byte).collect();
+        out = out.frame(number(0) as u8, number(1) as u8, number(2), &payload);
+    }
+    out
+}
+
+fn pairs(table: &Table, key: &str) -> Fields {
+    let pairs = table.get(key).map(|pairs| pairs.as_array().unwrap());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let pairs = pairs.into_iter().flatten();
+    pairs.map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
+}
+
+/// A header block; one character of a table is one byte.
+fn encoded(fields: &Fields) -> Vec<u8> {
+    let bytes = |text: &str| text.chars().map(byte).collect::<Vec<u8>>();
+    let fields = fields.iter().map(|(n, v)| (bytes(n), bytes(v)));
+    block(&fields.collect::<Vec<_>>())
 }
 
 #[test]

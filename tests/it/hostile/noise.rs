@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{check_alive, gateway};
-use crate::harness::{END, Frames, Running};
+use crate::harness::{END, Frames, PADDED, Running};
 
 const ROUNDS: u32 = 400;
 
@@ -101,6 +101,7 @@ fn spoilt_frames_are_survived() {
         .frame(4, 0, 0, &[0, 3, 0, 0, 0, 100])
         .headers(&fields, 0)
         .data(b"hello", 0)
+        .data(b"\x02again\0\0", PADDED)
         .frame(8, 0, 0, &[0, 0, 1, 0])
         .headers(&[("x-sum", "1")], END)
         .frame(3, 0, 1, &[0, 0, 0, 8]);
