@@ -47,6 +47,9 @@ fn human(diagnostics: &Diagnostics, source: &Source) -> ExitCode {
     let mut text = diagnostics.render(source, color);
     if !diagnostics.has_errors() {
         text.push_str(&format!("{}: ok\n", source.path));
+        for included in source.parts().skip(1) {
+            text.push_str(&format!("{}: ok, included\n", included.path));
+        }
     }
     print(&text)
 }
@@ -56,7 +59,7 @@ fn report(diagnostics: &Diagnostics, source: &Source) -> Value {
         let at = source.position(diagnostic.span.start);
         json!({
             "severity": diagnostic.severity.name(),
-            "file": source.path,
+            "file": source.part(diagnostic.span.start).path,
             "line": at.line,
             "column": at.column,
             "message": diagnostic.message,
@@ -65,6 +68,7 @@ fn report(diagnostics: &Diagnostics, source: &Source) -> Value {
     });
     json!({
         "ok": !diagnostics.has_errors(),
+        "files": source.parts().map(|part| part.path).collect::<Vec<_>>(),
         "diagnostics": list.collect::<Vec<_>>(),
     })
 }

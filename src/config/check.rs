@@ -14,6 +14,8 @@ use super::{Diagnostics, Spanned, Text};
 pub(super) fn file(file: &File, out: &mut Diagnostics) {
     unique("rule", file.rules.iter().map(|rule| &rule.name), out);
     unique("upstream", file.upstreams.iter().map(|up| &up.name), out);
+    unique("list", file.lists.iter().map(|list| &list.name), out);
+    unique("response", file.responses.iter().map(|r| &r.name), out);
     upstreams_exist(file, out);
     responses_exist(file, out);
     rules::warn_of_answers(file, out);

@@ -1,7 +1,8 @@
 //! gateway.toml: read as written, with every mistake found in one go.
 //!
 //! [`read()`] turns text into [`file::File`], where each value keeps its place in the file. What the
-//! values mean to the gateway is not known here, and nothing is opened but the file itself.
+//! values mean to the gateway is not known here, and nothing is opened but the file itself and what
+//! it includes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub mod schema;
 
 mod check;
 mod diagnostics;
+mod include;
 mod limiter;
 mod read;
 mod render;
@@ -33,7 +35,7 @@ mod tests;
 pub use compile::{Context, compile, fixed, is_secret, secret};
 pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
 pub use read::read;
-pub use source::{Position, Source};
+pub use source::{Part, Position, Source};
 pub use spanned::{Spanned, Text};
 pub use suggest::nearest;
 
@@ -62,10 +64,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Reads the file at `path`. The source is there in any case, so that what went wrong can be shown.
+/// Reads the file at `path` and those that it includes. The source is there in any case, so that what went wrong can be shown.
 pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> (Source, Option<file::File>) {
     match Source::load(path, diagnostics) {
-        Ok(source) => {
+        Ok(mut source) => {
+            include::include(&mut source, diagnostics);
             let file = read(&source, diagnostics);
             (source, file)
         }

@@ -1,9 +1,12 @@
 //! A mistake as text, in the manner of rustc: where and what, the line with the place marked, help.
 
+use std::ops::Range;
+
 use annotate_snippets::renderer::{DEFAULT_ERROR_STYLE, DEFAULT_WARNING_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Diagnostic, Severity, Source};
+use super::source::Part;
+use super::{Diagnostic, Related, Severity, Source};
 
 /// One mistake, ending in a newline.
 pub(super) fn one(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
@@ -33,7 +36,9 @@ fn headline(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
     let message = one_line(&diagnostic.message);
     format!(
         "{}:{}:{}: {severity}: {message}",
-        source.path, at.line, at.column
+        source.part(diagnostic.span.start).path,
+        at.line,
+        at.column
     )
 }
 
@@ -44,8 +49,15 @@ fn body(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
         Severity::Warning => Level::WARNING,
     };
     let mut group = Group::with_level(level);
-    if !source.text.is_empty() {
-        group = group.element(snippet(diagnostic, source));
+    let own = source.part(diagnostic.span.start);
+    if !own.text.is_empty() {
+        group = group.element(snippet(diagnostic, source, &own));
+    }
+    for related in elsewhere(diagnostic, source, &own) {
+        let other = source.part(related.span.start);
+        let place = AnnotationKind::Primary.span(within(source, &related.span));
+        let snippet = Snippet::source(other.text).path(other.path);
+        group = group.element(snippet.annotation(place.label(one_line(&related.label))));
     }
     for line in &diagnostic.help {
         group = group.element(Level::HELP.message(one_line(line)));
@@ -64,16 +76,37 @@ fn body(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
 fn snippet<'a>(
     diagnostic: &'a Diagnostic,
     source: &'a Source,
+    own: &Part<'a>,
 ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    let primary = AnnotationKind::Primary.span(source.clamp(diagnostic.span.clone()));
-    let related = diagnostic.related.iter().map(|related| {
+    let primary = AnnotationKind::Primary.span(within(source, &diagnostic.span));
+    let here = diagnostic.related.iter();
+    let here = here.filter(|related| source.part(related.span.start) == *own);
+    let related = here.map(|related| {
         AnnotationKind::Context
-            .span(source.clamp(related.span.clone()))
+            .span(within(source, &related.span))
             .label(one_line(&related.label))
     });
-    Snippet::source(&source.text)
+    Snippet::source(own.text)
         .annotation(primary)
         .annotations(related)
+}
+
+/// Places in other files.
+fn elsewhere<'a>(
+    diagnostic: &'a Diagnostic,
+    source: &'a Source,
+    own: &Part<'a>,
+) -> impl Iterator<Item = &'a Related> {
+    let own = own.start;
+    let related = diagnostic.related.iter();
+    related.filter(move |related| source.part(related.span.start).start != own)
+}
+
+/// A place as a place in its own file.
+fn within(source: &Source, span: &Range<usize>) -> Range<usize> {
+    let span = source.clamp(span.clone());
+    let start = source.part(span.start).start;
+    span.start.saturating_sub(start)..span.end.saturating_sub(start)
 }
 
 /// Messages quote what the user wrote, which may hold newlines and escape sequences.

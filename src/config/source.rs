@@ -1,4 +1,4 @@
-//! The text of a configuration file, and where in it a byte is.
+//! The text of a configuration file and of those that it includes, and where in them a byte is.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -8,15 +8,29 @@ use std::path::Path;
 
 use super::Diagnostics;
 
-/// A configuration file as it was read.
+/// A configuration file as it was read, with the files that it includes.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// The path as the user named it.
     pub path: String,
-    /// The whole text.
+    /// The whole text; that of each included file follows after a line break, so that a place in
+    /// here is a place in one file.
     pub text: String,
     /// Where each line but the first begins.
     lines: Vec<usize>,
+    /// The included files: the path of each, and where its text begins.
+    included: Vec<(String, usize)>,
+}
+
+/// One file of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Its path.
+    pub path: &'a str,
+    /// Where in the source it begins.
+    pub start: usize,
+    /// Its text.
+    pub text: &'a str,
 }
 
 /// A place in a text, as editors count.
@@ -39,6 +53,38 @@ impl Source {
             path: path.into(),
             text,
             lines,
+            included: Vec::new(),
+        }
+    }
+
+    /// Takes an included file in.
+    pub fn include(&mut self, path: impl Into<String>, text: &str) {
+        self.text.push('\n');
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.lines.push(start);
+        let lines = text.match_indices('\n').map(|(at, _)| start + at + 1);
+        self.lines.extend(lines);
+        self.included.push((path.into(), start));
+    }
+
+    /// The files in order, the configuration file first.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let starts = self.included.iter().map(|(_, start)| *start);
+        [0].into_iter().chain(starts).map(|start| self.part(start))
+    }
+
+    /// The file that holds the byte at `offset`.
+    pub fn part(&self, offset: usize) -> Part<'_> {
+        let before = self.included.partition_point(|(_, start)| *start <= offset);
+        let own = before.checked_sub(1).and_then(|at| self.included.get(at));
+        let (path, start) = own.map_or((&self.path, 0), |(path, start)| (path, *start));
+        let next = self.included.get(before);
+        let end = next.map_or(self.text.len(), |(_, next)| next.saturating_sub(1));
+        Part {
+            path,
+            start,
+            text: self.text.get(start..end).unwrap_or_default(),
         }
     }
 
@@ -57,15 +103,17 @@ impl Source {
             .map_err(|error| Self::broken(name, &error, diagnostics))
     }
 
-    /// Where the byte at `offset` is. An offset past the end is the end.
+    /// Where in its file the byte at `offset` is. An offset past the end is the end.
     pub fn position(&self, offset: usize) -> Position {
         let end = self.clamp(offset..offset).start;
+        let file = self.part(end).start;
+        let earlier = self.lines.partition_point(|start| *start <= file);
         let breaks = self.lines.partition_point(|start| *start <= end);
         let start = breaks.checked_sub(1).and_then(|at| self.lines.get(at));
         let line = self.text.get(start.copied().unwrap_or(0)..end);
         let line = line.unwrap_or_default();
         Position {
-            line: breaks + 1,
+            line: breaks - earlier + 1,
             column: line.trim_start_matches(BYTE_ORDER_MARK).chars().count() + 1,
         }
     }
@@ -99,7 +147,7 @@ impl Source {
 }
 
 /// The largest file that is read: `/dev/zero` has no end.
-const LARGEST: u64 = 256 << 20;
+pub(super) const LARGEST: u64 = 256 << 20;
 
 /// Reads a whole file.
 fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
@@ -133,12 +181,32 @@ mod tests {
     use std::io::ErrorKind;
     use std::path::Path;
 
-    use super::read_whole;
+    use super::{Source, read_whole};
 
     #[test]
     fn a_file_without_an_end_is_refused() {
         let error = read_whole(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
         assert_eq!(read_whole(Path::new("/dev/null")).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_byte_is_in_one_file() {
+        let mut source = Source::new("a", "x\ny");
+        source.include("b", "");
+        source.include("c", "ä\nz\n");
+        let parts: Vec<_> = source.parts().map(|part| (part.path, part.text)).collect();
+        assert_eq!(parts, [("a", "x\ny"), ("b", ""), ("c", "ä\nz\n")]);
+        let place = |offset| {
+            let at = source.position(offset);
+            (source.part(offset).path, at.line, at.column)
+        };
+        assert_eq!(place(0), ("a", 1, 1));
+        // The end of a file is its own.
+        assert_eq!(place(3), ("a", 2, 2));
+        assert_eq!(place(4), ("b", 1, 1));
+        assert_eq!(place(5), ("c", 1, 1));
+        assert_eq!(place(8), ("c", 2, 1));
+        assert_eq!(place(99), ("c", 3, 1));
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::harness::{Answer, Client, Process, Running, Wire, wait_until};
+use crate::harness::{Answer, Client, Folder, Process, Running, Wire, wait_until};
 
 const CONNECTIONS: usize = 64;
 const RELOADS: u64 = 20;
@@ -180,4 +180,60 @@ fn a_rule_that_changed_its_key_starts_afresh_and_says_so() {
             .iter()
             .any(|l| l.contains("rule=flood") && l.contains("bans_ended=1"))
     });
+}
+
+#[test]
+fn included_files_are_read_again() {
+    let config = "include = [\"rules.d/*.toml\"]\n[[listeners]]\naddress = \"127.0.0.1:0\"\n\
+                  [[routes]]\nrespond = { body = \"hello\" }\n";
+    let deny = |path: &str| {
+        format!("[[rules]]\nname = \"deny\"\nmitigate = 'http.request.uri.path eq \"{path}\"'\n")
+    };
+    let process = Process::run(config);
+    let get = |path: &str| Client::plain(process.address(0)).get(path).send().status;
+    assert!(!process.logged("no file is called").is_empty());
+    assert_eq!((get("/a"), get("/b")), (200, 200));
+    std::fs::create_dir(process.folder.path().join("rules.d")).unwrap();
+    process.folder.write("rules.d/10.toml", deny("/a"));
+    process.reload(config);
+    assert_eq!((get("/a"), get("/b")), (429, 200));
+    // A mistake in an included file refuses the whole, and is named.
+    process
+        .folder
+        .write("rules.d/20.toml", "\n[[rules]]\nname = \"x\"\n");
+    process.reload(config);
+    let refused = process.logged("rules.d/20.toml:2:1: error: a rule needs");
+    assert_eq!(refused.len(), 1, "{:?}", process.logged("error"));
+    assert_eq!((get("/a"), get("/b")), (429, 200));
+    process.folder.write("rules.d/20.toml", "");
+    process.folder.write("rules.d/10.toml", deny("/b"));
+    process.reload(config);
+    assert_eq!((get("/a"), get("/b")), (200, 429));
+}
+
+#[test]
+fn check_names_included_files() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("rules.d")).unwrap();
+    folder.write("rules.d/b.toml", "");
+    folder.write("rules.d/a.toml", "");
+    let config = "include = [\"rules.d/*.toml\"]\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
+    folder.write("gateway.toml", config);
+    let said =
+        |arguments: &[&str]| String::from_utf8(Process::output(&folder, arguments).stdout).unwrap();
+    assert_eq!(
+        said(&["check"]),
+        "gateway.toml: ok\nrules.d/a.toml: ok, included\nrules.d/b.toml: ok, included\n"
+    );
+    folder.write("rules.d/b.toml", "[[rules]]\nnam = 1\n");
+    let report: serde_json::Value =
+        serde_json::from_str(&said(&["check", "--format", "json"])).unwrap();
+    let files = ["gateway.toml", "rules.d/a.toml", "rules.d/b.toml"];
+    assert_eq!(report["files"], serde_json::json!(files));
+    let places = report["diagnostics"].as_array().unwrap().iter();
+    let mut places = places.map(|d| (d["file"].as_str().unwrap(), d["line"].as_u64().unwrap()));
+    assert!(
+        places.any(|place| place == ("rules.d/b.toml", 2)),
+        "{report}"
+    );
 }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../../docs/configuration.md");
 
+/// The heading of the table of sections, where keys outside of all sections stand too.
+const SECTIONS: &str = "Sections";
+
 /// The meaning of each key, by its dotted path.
 pub struct Notes {
     by_path: BTreeMap<String, &'static str>,
@@ -25,7 +28,7 @@ impl Notes {
             let Some((name, note)) = row(line) else {
                 continue;
             };
-            let path = match name.starts_with('[') {
+            let path = match name.starts_with('[') || section == SECTIONS {
                 true => bare(name),
                 false => format!("{section}.{name}"),
             };

@@ -29,7 +29,9 @@ fn inline(items: &[Spanned<Item>], cx: &Context<'_>) -> List {
         },
         line: number(cx.source.position(item.span.start).line),
     };
-    List::from_file(&cx.source.path, items.iter().map(entry).collect())
+    let place = items.first().map_or(0, |item| item.span.start);
+    let file = cx.source.part(place).path;
+    List::from_file(file, items.iter().map(entry).collect())
 }
 
 fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {

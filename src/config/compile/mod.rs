@@ -117,12 +117,13 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
 impl Context<'_> {
     /// `path` as the configuration file means it.
     fn resolve(&self, path: &Path) -> PathBuf {
-        resolve(path, self.source)
+        resolve(path, &self.source.path)
     }
 
     /// The bytes of a file that the configuration names.
     fn read(&mut self, path: &Path, span: &Range<usize>) -> Option<Vec<u8>> {
-        let resolved = self.resolve(path);
+        // An included file means what is beside itself.
+        let resolved = resolve(path, self.source.part(span.start).path);
         match read_named(&resolved) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
@@ -134,9 +135,9 @@ impl Context<'_> {
     }
 }
 
-/// `path` as the file `source` means it.
-fn resolve(path: &Path, source: &Source) -> PathBuf {
-    let folder = Path::new(&source.path).parent();
+/// `path` as `file` means it.
+fn resolve(path: &Path, file: &str) -> PathBuf {
+    let folder = Path::new(file).parent();
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
@@ -185,7 +186,7 @@ fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
 
 /// What only a restart can change.
 pub fn fixed(file: &File, source: &Source) -> Fixed {
-    let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, source));
+    let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, &source.path));
     Fixed {
         workers: file.server.workers.value as usize,
         bounds: Bounds {

@@ -11,6 +11,7 @@ mod server;
 mod store;
 mod upstream;
 
+use super::Text;
 pub use client_ip::{ClientIp, Geo, Override};
 pub use listener::{Certificate, Listener, Protocol, Tls, TlsVersion};
 pub use observe::{Access, Admin, Level, Log, LogFormat};
@@ -21,9 +22,11 @@ pub use server::{Limits, Server};
 pub use store::{Item, Items, List, Store, StoreKind};
 pub use upstream::{Balance, Upstream};
 
-/// A whole file.
+/// A whole file, with what it includes.
 #[derive(Clone, Debug)]
 pub struct File {
+    /// `include`: the files, whose sections stand after those of this one.
+    pub include: Vec<Text>,
     /// `[server]`.
     pub server: Server,
     /// `[[listeners]]`, at least one in a file without errors.
@@ -50,4 +53,33 @@ pub struct File {
     pub rules: Vec<Rule>,
     /// `[responses]`, in file order.
     pub responses: Vec<Response>,
+}
+
+/// What an included file may hold.
+#[derive(Clone, Debug)]
+pub struct More {
+    /// `[lists]`.
+    pub lists: Vec<List>,
+    /// `[[upstreams]]`.
+    pub upstreams: Vec<Upstream>,
+    /// `[[routes]]`.
+    pub routes: Vec<Route>,
+    /// `[[rules]]`.
+    pub rules: Vec<Rule>,
+    /// `[responses]`.
+    pub responses: Vec<Response>,
+}
+
+// === impl File ===
+
+impl File {
+    /// The same with the sections of an included file at the end.
+    pub fn with(mut self, more: More) -> Self {
+        self.lists.extend(more.lists);
+        self.upstreams.extend(more.upstreams);
+        self.routes.extend(more.routes);
+        self.rules.extend(more.rules);
+        self.responses.extend(more.responses);
+        self
+    }
 }

@@ -3,10 +3,11 @@
 
 use toml::de::DeTable;
 
-use super::file::File;
-use super::scalar::{self, check_name};
+use super::file::{File, More};
+use super::scalar::{self, check_name, filled};
 use super::schema::Table;
 use super::section::Section;
+use super::source::Part;
 use super::{Diagnostics, Source, Spanned, Text, check};
 
 mod client_ip;
@@ -20,19 +21,38 @@ mod server;
 mod store;
 mod upstream;
 
-/// Reads a file. `None` if it is not TOML; else there is something to go on with, also when there
-/// were errors: [`Diagnostics::has_errors`] decides whether it may be used.
+/// Reads a file and those that it includes. `None` if one is not TOML; else there is something to go
+/// on with, also when there were errors: [`Diagnostics::has_errors`] decides whether it may be used.
 pub fn read(source: &Source, diagnostics: &mut Diagnostics) -> Option<File> {
-    let (root, errors) = DeTable::parse_recoverable(&source.text);
-    if !errors.is_empty() {
-        syntax(source, &errors, diagnostics);
-        return None;
+    let mut parts = source.parts();
+    let main = parts.next()?;
+    let mut whole = part(source, &main, diagnostics, file);
+    for included in parts {
+        let more = part(source, &included, diagnostics, more);
+        // Each is read, so that its mistakes are told whatever is wrong with the others.
+        whole = whole.zip(more).map(|(file, more)| file.with(more));
     }
-    let mut section = Section::new(root.get_ref(), 0..0, diagnostics);
-    let file = file(&mut section);
-    section.finish();
+    let file = whole?;
     check::file(&file, diagnostics);
     Some(file)
+}
+
+/// Reads one file of a source.
+fn part<T>(
+    source: &Source,
+    part: &Part<'_>,
+    diagnostics: &mut Diagnostics,
+    read: fn(&mut Section<'_, '_>) -> T,
+) -> Option<T> {
+    let (root, errors) = DeTable::parse_recoverable(part.text);
+    if !errors.is_empty() {
+        syntax(source, part.start, &errors, diagnostics);
+        return None;
+    }
+    let mut section = Section::root(root.get_ref(), part.start, diagnostics);
+    let value = read(&mut section);
+    section.finish();
+    Some(value)
 }
 
 /// What a file may hold.
@@ -42,10 +62,16 @@ pub(super) fn describe() -> Table {
 
 /// Errors of the TOML parser. It recovers and goes on; what it says later about the same line is
 /// mostly an echo.
-fn syntax(source: &Source, errors: &[toml::de::Error], diagnostics: &mut Diagnostics) {
+fn syntax(
+    source: &Source,
+    start: usize,
+    errors: &[toml::de::Error],
+    diagnostics: &mut Diagnostics,
+) {
     let mut last_line = 0;
     for error in errors {
         let span = error.span().unwrap_or_default();
+        let span = span.start + start..span.end + start;
         let line = source.position(span.start).line;
         if line == last_line {
             continue;
@@ -70,8 +96,8 @@ fn is_bare_word(message: &str, written: &str) -> bool {
 }
 
 fn file(root: &mut Section<'_, '_>) -> File {
-    root.later(&["include"]);
     File {
+        include: root.array_or("include", filled(), []),
         server: root.table_or_defaults("server", server::server),
         listeners: listener::listeners(root),
         limits: root.table_or_defaults("limits", server::limits),
@@ -80,6 +106,41 @@ fn file(root: &mut Section<'_, '_>) -> File {
         admin: root.table("admin", observe::admin).flatten(),
         log: root.table_or_defaults("log", observe::log),
         store: root.table_or_defaults("store", store::store),
+        lists: root.table("lists", store::lists).unwrap_or_default(),
+        upstreams: root.tables("upstreams", upstream::upstream),
+        routes: root.tables("routes", route::route),
+        rules: root.tables("rules", rule::rule),
+        responses: root
+            .table("responses", response::responses)
+            .unwrap_or_default(),
+    }
+}
+
+/// What stands only in the configuration file itself.
+const MAIN_ONLY: &[&str] = &[
+    "server",
+    "listeners",
+    "limits",
+    "client_ip",
+    "geo",
+    "admin",
+    "log",
+    "store",
+];
+
+/// An included file.
+fn more(root: &mut Section<'_, '_>) -> More {
+    root.refuse(
+        MAIN_ONLY,
+        "cannot stand in an included file",
+        "put it into the configuration file itself",
+    );
+    root.refuse(
+        &["include"],
+        "cannot stand in an included file",
+        "name all files in the configuration file itself",
+    );
+    More {
         lists: root.table("lists", store::lists).unwrap_or_default(),
         upstreams: root.tables("upstreams", upstream::upstream),
         routes: root.tables("routes", route::route),

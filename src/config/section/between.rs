@@ -51,11 +51,15 @@ impl Section<'_, '_> {
 
     /// Refuses keys that are known but have no effect yet.
     pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
+        self.refuse(keys, "does not work yet", "remove it");
+    }
+
+    /// Refuses keys that are known, but not here.
+    pub(in crate::config) fn refuse(&mut self, keys: &[&'static str], why: &str, help: &str) {
         for &key in keys {
             self.refused.push(key);
             if let Some(span) = self.key_span(key) {
-                let message = format!("`{key}` does not work yet");
-                self.out.error(span, message).help("remove it");
+                self.out.error(span, format!("`{key}` {why}")).help(help);
             }
         }
     }

@@ -33,7 +33,8 @@ impl<'a> Section<'a, '_> {
         let table = self.table;
         let entry = |(key, value): (&toml::Spanned<_>, &'a Raw<'a>)| {
             let key: &toml::Spanned<std::borrow::Cow<'_, str>> = key;
-            (Spanned::new(key.get_ref().to_string(), key.span()), value)
+            let span = self.place(key.span());
+            (Spanned::new(key.get_ref().to_string(), span), value)
         };
         let mut entries: Vec<_> = table.iter().map(entry).collect();
         entries.sort_by_key(|(key, _)| key.span.start);
@@ -82,7 +83,7 @@ impl<'a> Section<'a, '_> {
             other => {
                 let wrong = kind("an array or a table", other);
                 let help = format!("for example {example}");
-                self.wrong(raw.span(), wrong.help(help));
+                self.wrong(self.place(raw.span()), wrong.help(help));
                 None
             }
         }

@@ -24,6 +24,8 @@ pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
 pub(super) struct Section<'a, 'd> {
     table: &'a DeTable<'a>,
     span: Range<usize>,
+    /// Where in the source its file begins: the parser counts from there.
+    start: usize,
     asked: Vec<&'static str>,
     refused: Vec<&'static str>,
     aliases: Vec<(&'static str, &'static str)>,
@@ -37,15 +39,22 @@ pub(super) struct Section<'a, 'd> {
 // === impl Section ===
 
 impl<'a, 'd> Section<'a, 'd> {
-    /// A reader of `table`, whose header is at `span`.
-    pub(super) fn new(
+    /// A reader of a whole file that begins at `start` of its source.
+    pub(super) fn root(table: &'a DeTable<'a>, start: usize, out: &'d mut Diagnostics) -> Self {
+        Self::new(table, start..start, start, out)
+    }
+
+    /// A reader of `table`, whose header is at `span`, in the file that begins at `start`.
+    fn new(
         table: &'a DeTable<'a>,
         span: Range<usize>,
+        start: usize,
         out: &'d mut Diagnostics,
     ) -> Self {
         Self {
             table,
             span,
+            start,
             asked: Vec::new(),
             refused: Vec::new(),
             aliases: Vec::new(),
@@ -59,7 +68,7 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn describe<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Table {
         let nothing = entries::nothing();
         let mut ignored = Diagnostics::new();
-        let mut section = Section::new(&nothing, 0..0, &mut ignored);
+        let mut section = Section::root(&nothing, 0, &mut ignored);
         section.noted = Some(Table::default());
         read(&mut section);
         section.noted.unwrap_or_default()
@@ -77,7 +86,8 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Where the key is written.
     pub(super) fn key_span(&self, key: &str) -> Option<Range<usize>> {
-        self.table.get_key_value(key).map(|(key, _)| key.span())
+        let (key, _) = self.table.get_key_value(key)?;
+        Some(self.place(key.span()))
     }
 
     /// A value that may be absent. A wrong one is reported and counts as absent.
@@ -130,7 +140,7 @@ impl<'a, 'd> Section<'a, 'd> {
         let Some(array) = raw.get_ref().as_array() else {
             let wrong = kind("an array", raw.get_ref());
             let help = format!("put it in brackets: `{key} = [ … ]`");
-            self.wrong(raw.span(), wrong.help(help));
+            self.wrong(self.place(raw.span()), wrong.help(help));
             return None;
         };
         Some(self.parse_all(array, &scalar))
@@ -165,7 +175,10 @@ impl<'a, 'd> Section<'a, 'd> {
         let raw = self.ask(key)?;
         if raw.get_ref().is_array() {
             let wrong = kind("a table", raw.get_ref());
-            self.wrong(raw.span(), wrong.help(format!("write `[{key}]`")));
+            self.wrong(
+                self.place(raw.span()),
+                wrong.help(format!("write `[{key}]`")),
+            );
             return None;
         }
         self.open(raw, read)
@@ -192,7 +205,7 @@ impl<'a, 'd> Section<'a, 'd> {
         let found = self.ask(key).and_then(|raw| match raw.get_ref() {
             DeValue::Table(_) => {
                 let value = self.open(raw, read).flatten()?;
-                Some(Spanned::new(value, raw.span()))
+                Some(Spanned::new(value, self.place(raw.span())))
             }
             _ => self.parse(raw, &scalar),
         });
@@ -207,7 +220,7 @@ impl<'a, 'd> Section<'a, 'd> {
     ) -> T {
         self.table(key, &read).unwrap_or_else(|| {
             let empty = DeTable::new();
-            read(&mut Section::new(&empty, self.span(), self.out))
+            read(&mut Section::new(&empty, self.span(), self.start, self.out))
         })
     }
 
@@ -224,7 +237,8 @@ impl<'a, 'd> Section<'a, 'd> {
         };
         let Some(array) = raw.get_ref().as_array() else {
             let wrong = kind("an array of tables", raw.get_ref());
-            self.wrong(raw.span(), wrong.help(format!("write `[[{key}]]`")));
+            let wrong = wrong.help(format!("write `[[{key}]]`"));
+            self.wrong(self.place(raw.span()), wrong);
             return Vec::new();
         };
         let items = array.iter();
@@ -244,7 +258,7 @@ impl<'a, 'd> Section<'a, 'd> {
             }
             let guess = did_you_mean(name, known.iter().chain(&self.refused).copied());
             let message = format!("unknown key `{name}`{guess}");
-            let error = self.out.error(key.span(), message);
+            let error = self.out.error(shifted(key.span(), self.start), message);
             if guess.is_empty() {
                 let names: Vec<_> = known.iter().copied().collect();
                 error.help(format!("the keys here are {}", names.join(", ")));
@@ -274,10 +288,11 @@ impl<'a, 'd> Section<'a, 'd> {
         read: impl FnOnce(&mut Section<'_, '_>) -> T,
     ) -> Option<T> {
         let Some(table) = raw.get_ref().as_table() else {
-            self.wrong(raw.span(), kind("a table", raw.get_ref()));
+            self.wrong(self.place(raw.span()), kind("a table", raw.get_ref()));
             return None;
         };
-        let mut section = Section::new(table, raw.span(), self.out);
+        let span = self.place(raw.span());
+        let mut section = Section::new(table, span, self.start, self.out);
         let value = read(&mut section);
         section.finish();
         Some(value)
@@ -286,9 +301,9 @@ impl<'a, 'd> Section<'a, 'd> {
     /// Reads one value; a wrong one is reported.
     fn parse<T: 'static>(&mut self, raw: &Raw<'_>, scalar: &Scalar<T>) -> Option<Spanned<T>> {
         match scalar.parse(raw.get_ref()) {
-            Ok(value) => Some(Spanned::new(value, raw.span())),
+            Ok(value) => Some(Spanned::new(value, self.place(raw.span()))),
             Err(wrong) => {
-                self.wrong(raw.span(), wrong);
+                self.wrong(self.place(raw.span()), wrong);
                 None
             }
         }
@@ -301,6 +316,11 @@ impl<'a, 'd> Section<'a, 'd> {
     ) -> Vec<Spanned<T>> {
         let items = array.iter();
         items.filter_map(|item| self.parse(item, scalar)).collect()
+    }
+
+    /// Where in the source the parser's place is.
+    fn place(&self, span: Range<usize>) -> Range<usize> {
+        shifted(span, self.start)
     }
 
     fn describing(&self) -> bool {
@@ -331,4 +351,8 @@ impl<'a, 'd> Section<'a, 'd> {
         self.asked.push(key);
         self.table.get(key)
     }
+}
+
+fn shifted(span: Range<usize>, by: usize) -> Range<usize> {
+    span.start + by..span.end + by
 }

@@ -1,29 +1,76 @@
-//! Each `tests/data/config/NAME.toml` has its rendered mistakes in `NAME.txt`.
+//! Each `tests/data/config/NAME.toml` has its rendered mistakes in `NAME.txt`, and so has each
+//! folder `tests/data/include/NAME` with a `gateway.toml` that includes others.
 //! `UPDATE_GOLDEN=1` writes them anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Diagnostics, Source, read};
+use crate::clock::Clock;
+use crate::config::{Diagnostics, Source, load, read, rehearse};
+use crate::observe::Log;
+use crate::snapshot::Lasting;
+use crate::store::Bounds;
 
 #[test]
 fn every_file_is_answered_as_its_golden_text() {
-    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let mut failed = Vec::new();
     let files = toml_files();
     assert!(files.len() >= 40, "only {} cases", files.len());
-    for toml in files {
-        let golden = toml.with_extension("txt");
-        let got = rendered(&toml);
+    compare(&files, rendered);
+}
+
+#[test]
+fn every_mistake_of_included_files_is_named_with_its_file() {
+    let folders = included();
+    assert!(folders.len() >= 4, "only {} cases", folders.len());
+    compare(&folders, |folder| whole(folder).0);
+}
+
+#[test]
+fn included_files_come_in_the_order_of_their_names() {
+    let folders = included();
+    let folder = folders.iter().find(|folder| name(folder) == "order");
+    let (said, rules) = whole(folder.unwrap());
+    assert_eq!(rules, ["first", "second", "third"], "{said}");
+    assert_eq!(said, "");
+}
+
+fn compare(cases: &[PathBuf], render: impl Fn(&Path) -> String) {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut failed = Vec::new();
+    for case in cases {
+        let golden = case.with_extension("txt");
+        let got = render(case);
         if update {
             fs::write(&golden, &got).unwrap();
         }
         let want = fs::read_to_string(&golden).unwrap_or_default();
         if got != want {
-            failed.push(format!("{}\n{}", toml.display(), diff(&want, &got)));
+            failed.push(format!("{}\n{}", case.display(), diff(&want, &got)));
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// What is said of a whole configuration, and its rules in order.
+fn whole(folder: &Path) -> (String, Vec<String>) {
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = load(&folder.join("gateway.toml"), &mut diagnostics);
+    let mut rules = Vec::new();
+    if let Some(file) = file {
+        rules = file.rules.iter().map(|r| r.name.value.clone()).collect();
+        let lasting = Lasting::new(Clock::System, Log::off(), Bounds::keys(100)).unwrap();
+        rehearse(&file, &source, &lasting, &mut diagnostics);
+    }
+    let said = diagnostics.render(&source, false);
+    (said.replace(&format!("{}/", folder.display()), ""), rules)
+}
+
+fn included() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/include");
+    let entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
 }
 
 #[test]

@@ -86,7 +86,7 @@ proptest! {
 #[test]
 fn every_key_is_described_once() {
     let root = schema::root();
-    assert_eq!(root.keys.len(), 13);
+    assert_eq!(root.keys.len(), 14);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
     let Shape::List { item, .. } = &rules.shape else {
         panic!("{:?}", rules.shape);

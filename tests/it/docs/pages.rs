@@ -149,7 +149,9 @@ pub fn key_tables() -> Vec<(String, String)> {
 pub fn keys_of(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut section = String::new();
-    for line in text.lines() {
+    // What stands before all sections has its row in the table of sections.
+    let lines = text.lines().skip_while(|line| !line.starts_with('['));
+    for line in lines {
         let line = line.strip_prefix("# ").unwrap_or(line);
         if line.starts_with('[') {
             let name = line.split(['#', ' ']).next().unwrap();

@@ -1,0 +1,226 @@
+//! `include`: the files beside the configuration file. Reads them and understands nothing in them.
+//!
+//! A pattern is a path whose last part may hold `*` and `?`. It is relative to the configuration
+//! file; files come in the order of their names, each once.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+use super::source::{LARGEST, read_named};
+use super::{Diagnostics, Source, Text};
+
+/// No configuration is made of more files.
+const MOST_FILES: usize = 1000;
+
+/// Takes the files that a source includes into it. What cannot be read is reported.
+pub(super) fn include(source: &mut Source, diagnostics: &mut Diagnostics) {
+    let mut files = Files {
+        seen: vec![identity(Path::new(&source.path))],
+        source,
+        diagnostics,
+    };
+    for pattern in patterns(&files.source.text) {
+        files.add_all(&pattern);
+    }
+}
+
+/// What is included so far.
+struct Files<'a> {
+    seen: Vec<PathBuf>,
+    source: &'a mut Source,
+    diagnostics: &'a mut Diagnostics,
+}
+
+// === impl Files ===
+
+impl Files<'_> {
+    fn add_all(&mut self, pattern: &Text) {
+        let folder = Path::new(&self.source.path).parent();
+        let path = folder.unwrap_or(Path::new("")).join(&pattern.value);
+        let found = match expand(&path) {
+            Ok(found) => found,
+            Err(message) => {
+                self.diagnostics.error(pattern.span.clone(), message);
+                return;
+            }
+        };
+        if found.is_empty() {
+            let message = format!("no file is called `{}`", path.display());
+            self.diagnostics
+                .warning(pattern.span.clone(), message)
+                .help("nothing is included here");
+        }
+        for file in found {
+            let identity = identity(&file);
+            if !self.seen.contains(&identity) {
+                self.seen.push(identity);
+                self.add(&file, &pattern.span);
+            }
+        }
+    }
+
+    fn add(&mut self, file: &Path, span: &Range<usize>) {
+        let name = file.display().to_string();
+        let read = match self.seen.len() > MOST_FILES + 1 {
+            true => Err(io::Error::other("there are more than 1000 included files")),
+            false => self.read(file),
+        };
+        match read {
+            Ok(text) => self.source.include(name, &text),
+            Err(error) => {
+                let message = format!("cannot read `{name}`: {error}");
+                self.diagnostics.error(span.clone(), message);
+            }
+        }
+    }
+
+    fn read(&self, file: &Path) -> io::Result<String> {
+        let bytes = read_named(file)?;
+        let all = self.source.text.len() + bytes.len();
+        if all as u64 > LARGEST {
+            return Err(io::Error::new(
+                ErrorKind::FileTooLarge,
+                "all files together are larger than 256 MiB",
+            ));
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let good = error.as_bytes().get(..error.utf8_error().valid_up_to());
+            let lines = good.unwrap_or_default().iter().filter(|b| **b == b'\n');
+            let line = lines.count() + 1;
+            io::Error::new(ErrorKind::InvalidData, format!("line {line} is not UTF-8"))
+        })
+    }
+}
+
+/// One name for each file, however it is written.
+fn identity(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The patterns of a text. What is wrong with them is told by the reader.
+fn patterns(text: &str) -> Vec<Text> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let include = root.get_ref().get("include");
+    let array = include.and_then(|raw| raw.get_ref().as_array());
+    let items = array.into_iter().flat_map(|array| array.iter());
+    items
+        .filter_map(|raw| {
+            let pattern = raw.get_ref().as_str().filter(|text| !text.is_empty())?;
+            Some(Text::new(pattern.to_owned(), raw.span()))
+        })
+        .collect()
+}
+
+/// The files that a pattern means, in the order of their names; the error is one sentence. A path
+/// without `*` and `?` means one file, there or not.
+fn expand(path: &Path) -> Result<Vec<PathBuf>, String> {
+    let wild = |part: &Path| part.to_string_lossy().contains(['*', '?']);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    if wild(folder) {
+        return Err("`*` and `?` stand only in the last part of a path".to_owned());
+    }
+    let Some(name) = path.file_name().filter(|name| wild(Path::new(name))) else {
+        return Ok(vec![path.to_owned()]);
+    };
+    let pattern: Vec<char> = name.to_string_lossy().chars().collect();
+    let mut names = list(folder).map_err(|error| {
+        let folder = folder.display();
+        format!("cannot read the folder `{folder}`: {error}")
+    })?;
+    names.retain(|name| fits(&pattern, &name.to_string_lossy()));
+    names.sort();
+    Ok(names.into_iter().map(|name| folder.join(name)).collect())
+}
+
+/// The names in a folder; none if it is not there.
+fn list(folder: &Path) -> io::Result<Vec<OsString>> {
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+        Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect(),
+    }
+}
+
+/// Whether a name is of a form. As in a shell, what begins with a dot is hidden from `*` and `?`.
+fn fits(pattern: &[char], name: &str) -> bool {
+    let hidden = name.starts_with('.') && pattern.first() != Some(&'.');
+    let name: Vec<char> = name.chars().collect();
+    !hidden && fits_all(pattern, &name)
+}
+
+/// In time that grows with the product of both lengths: only the last `*` is ever tried again.
+fn fits_all(pattern: &[char], name: &[char]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    while let Some(c) = name.get(n) {
+        match (pattern.get(p), again) {
+            (Some('*'), _) => {
+                again = Some((p + 1, n));
+                p += 1;
+            }
+            (Some(wanted), _) if wanted == c || *wanted == '?' => {
+                p += 1;
+                n += 1;
+            }
+            (_, Some((after, from))) => {
+                again = Some((after, from + 1));
+                p = after;
+                n = from + 1;
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern
+        .get(p..)
+        .is_some_and(|rest| rest.iter().all(|c| *c == '*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn names_of_a_form() {
+        let is = |pattern: &str, name: &str| {
+            let pattern: Vec<char> = pattern.chars().collect();
+            fits(&pattern, name)
+        };
+        for (pattern, name) in [
+            ("*.toml", "a.toml"),
+            ("*.toml", "a.toml.toml"),
+            ("*", "a"),
+            ("?0-*.toml", "10-login.toml"),
+            ("a*b*c", "a-b-b-c"),
+            ("ä?", "äö"),
+            ("**", "x"),
+            (".*", ".hidden"),
+            ("a.toml", "a.toml"),
+        ] {
+            assert!(is(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("*.toml", "a.toml~"),
+            ("*.toml", ".a.toml"),
+            ("*.toml", "toml"),
+            ("?", ""),
+            ("?", "."),
+            ("a?c", "ac"),
+            ("a*b", "acd"),
+        ] {
+            assert!(!is(pattern, name), "{pattern} {name}");
+        }
+        let long = "a*".repeat(40);
+        assert!(!is(
+            &long,
+            &"a".repeat(4000).replace("aaaa", "aaab").replace('a', "c")
+        ));
+    }
+}
