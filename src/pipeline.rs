@@ -67,7 +67,7 @@ pub async fn connection(
     drop((snapshot, listener));
     let connection = Rc::new(connection);
     let handler = {
-        let core = core.clone();
+        let (core, connection) = (core.clone(), connection.clone());
         move |incoming| {
             let tab = Rc::<Tab>::default();
             let connection = connection.clone();
@@ -78,6 +78,9 @@ pub async fn connection(
     };
     let ended = stream.serve(&limits, watch, handler).await;
     core.connection_ended(&ended);
+    if let Some(status) = ended.err().and_then(|error| error.answered()) {
+        record::unread(&core, &connection, status);
+    }
 }
 
 /// head → facts → decide → hold → stop or forward → settle → observe; `None`: nobody answers.

@@ -153,6 +153,15 @@ impl Error {
     pub fn is_flood(&self) -> bool {
         matches!(self, Error::Broken(broken) if broken.code == Broken::CALM)
     }
+
+    /// The status that hyper has answered by itself, to a head that nobody else saw.
+    pub fn answered(&self) -> Option<u16> {
+        match self.is_malformed() {
+            true if self.is_head_too_large() => Some(431),
+            true => Some(400),
+            false => None,
+        }
+    }
 }
 
 impl fmt::Display for Error {

@@ -83,7 +83,7 @@ pub struct Record<'a> {
 }
 
 /// What is known of a request only when it is over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Closing {
     /// Bytes of the request's body.
     pub bytes_in: u64,

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::forward::Sent;
 use super::record::Visit;
 use crate::action::Asked;
+use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::expr::{Facts, FieldId, Type, Value};
 use crate::facts::{Connection, View, version_name};
@@ -75,15 +76,34 @@ pub fn of_malformed(
     connection: &Connection,
     status: u16,
 ) -> Vec<u8> {
-    let tls = connection.tls.as_ref();
-    let peer = connection.peer.ip().to_canonical();
     let (user_agent, referer) = (
         header(asked.headers, &USER_AGENT, &visit.snapshot),
         header(asked.headers, &REFERER, &visit.snapshot),
     );
     access.start(&Record {
-        ts: visit.now,
-        id: asked.id,
+        proto: version_name(asked.version),
+        method: asked.method.as_str(),
+        host: asked.headers.get(HOST).map(HeaderValue::as_bytes),
+        path: asked.uri.path().as_bytes(),
+        query: asked.uri.query().map(str::as_bytes),
+        user_agent: user_agent.as_deref(),
+        referer: referer.as_deref(),
+        ..bare(visit.now, asked.id, connection, status)
+    })
+}
+
+/// What is known of a request whose head cannot be read.
+pub fn bare<'a>(
+    now: Timestamp,
+    id: &'a str,
+    connection: &'a Connection,
+    status: u16,
+) -> Record<'a> {
+    let tls = connection.tls.as_ref();
+    let peer = connection.peer.ip().to_canonical();
+    Record {
+        ts: now,
+        id,
         client_ip: peer,
         peer_ip: peer,
         asn: None,
@@ -91,21 +111,21 @@ pub fn of_malformed(
         ja3: tls.map(|tls| &*tls.hello.ja3),
         ja4: tls.map(|tls| &*tls.hello.ja4),
         tls: tls.map(|tls| tls.version),
-        proto: version_name(asked.version),
-        method: asked.method.as_str(),
-        host: asked.headers.get(HOST).map(HeaderValue::as_bytes),
-        path: asked.uri.path().as_bytes(),
-        query: asked.uri.query().map(str::as_bytes),
+        proto: "",
+        method: "",
+        host: None,
+        path: b"",
+        query: None,
         route: None,
         status,
         upstream: None,
         upstream_duration: None,
         rule: None,
         action: None,
-        user_agent: user_agent.as_deref(),
-        referer: referer.as_deref(),
+        user_agent: None,
+        referer: None,
         key_fields: &[],
-    })
+    }
 }
 
 /// A header, or a hash of it where it is a secret.

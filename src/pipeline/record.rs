@@ -259,6 +259,18 @@ impl Entry {
     }
 }
 
+/// Writes down that a head was refused which nobody could read.
+pub fn unread(core: &Core, connection: &Connection, status: u16) {
+    let snapshot = core.snapshot();
+    let Some(access) = &snapshot.access else {
+        return;
+    };
+    let now = core.live.lasting.clock.now();
+    let id = core.request_id();
+    let mut line = access.start(&line::bare(now, &id, connection, status));
+    access.finish(&mut line, &Closing::default());
+}
+
 /// The fault of a request that has no meaning, or two.
 pub fn fault(malformed: Malformed) -> Fault {
     match malformed.status() {

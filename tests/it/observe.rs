@@ -194,6 +194,24 @@ fn refusals_and_malformed_requests_are_lines_too() {
 }
 
 #[test]
+fn heads_that_cannot_be_read_are_lines_too() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let gateway = logging(&log, "");
+    let client = gateway.client();
+    client.raw(b"GET /secret HTTP/1.1\r\nhost: a\r\nno colon\r\n\r\n");
+    client.raw(format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(40_000)).as_bytes());
+    client.raw(b"GET /one HTTP/1.1\r\nhost: a\r\n\r\nnonsense\r\n\r\n");
+    let lines = parse(&log, 4);
+    let statuses: Vec<_> = lines.iter().map(|line| &line["status"]).collect();
+    assert_eq!(statuses, [400, 431, 200, 400]);
+    for line in [&lines[0], &lines[1], &lines[3]] {
+        let said = (&line["client_ip"], &line["path"], &line["method"]);
+        assert_eq!(said, (&"127.0.0.1".into(), &"".into(), &"".into()));
+    }
+}
+
+#[test]
 fn control_characters_cannot_forge_a_line() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
