@@ -26,6 +26,7 @@ mod inherited;
 mod keeper;
 mod lasting;
 mod reload;
+mod room;
 mod scrape;
 
 pub use self::doors::AdminDoor;
@@ -63,7 +64,8 @@ impl Gateway {
             0 => thread::available_parallelism().map_or(1, usize::from),
             some => some,
         };
-        let doors = Arc::new(Doors::new(workers, snapshot.max_connections));
+        let gate = room::gate(snapshot.max_connections, &live.lasting.log);
+        let doors = Arc::new(Doors::new(workers, gate));
         let prepared = doors.prepare(&snapshot, &mut inherited)?;
         for address in inherited.unclaimed() {
             let log = &live.lasting.log;

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use http::Request;
 use http::request::Parts;
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use tokio::net::TcpStream;
 
 pub use self::core::Core;
@@ -38,7 +38,7 @@ use self::tab::Tab;
 use crate::action::Asked;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
-use crate::listen::Permit;
+use crate::listen::{Incoming, Permit};
 use crate::observe::ListenerMetrics;
 use crate::route::edit::Fields;
 use crate::snapshot::{Listener, Snapshot};
@@ -60,6 +60,9 @@ pub async fn connection(
     let _open = metrics.open();
     let limits = snapshot.limits;
     let watch = core.deadlines.watch(&limits, permit);
+    if !enter::admits(&core, &snapshot, peer.ip(), &watch) {
+        return;
+    }
     let Some((stream, connection)) = enter::enter(&core, entrance, tcp, peer, &watch).await else {
         return;
     };

@@ -17,7 +17,7 @@ use crate::action::{Canned, QuotaNames, Reply};
 use crate::clock::Clock;
 use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, Lists, Type};
-use crate::facts::client_ip::ClientIp;
+use crate::facts::client_ip::{ClientIp, Prefixes};
 use crate::geo::Geo;
 use crate::listen::Limits;
 use crate::observe::{
@@ -45,6 +45,8 @@ pub struct Snapshot {
     pub max_held: usize,
     /// How a client's address is found.
     pub client_ip: ClientIp,
+    /// How many connections one client may have; `None`: any number.
+    pub per_ip: Option<PerIp>,
     /// Where requests go.
     pub routes: Table<Route>,
     /// What is counted and stopped.
@@ -81,6 +83,13 @@ pub struct Snapshot {
 /// of a process ever have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerId(pub u32);
+/// How many connections one client may have.
+pub struct PerIp {
+    /// So many at once.
+    pub limit: usize,
+    /// What of its address makes it one client.
+    pub prefixes: Prefixes,
+}
 
 /// Where clients connect.
 pub struct Listener {

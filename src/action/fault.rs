@@ -13,6 +13,8 @@ pub enum Fault {
     Malformed,
     /// No route matches.
     NoRoute,
+    /// The body comes too slowly.
+    BodyTooSlow,
     /// The body is larger than allowed.
     BodyTooLarge,
     /// The head has more fields than allowed.
@@ -53,6 +55,7 @@ impl Fault {
         match self {
             Fault::Malformed => StatusCode::BAD_REQUEST,
             Fault::NoRoute => StatusCode::NOT_FOUND,
+            Fault::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,

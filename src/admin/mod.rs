@@ -1,7 +1,9 @@
 //! The admin port: is the gateway alive, is it ready, what are its metrics.
 //!
-//! It has its own address, its own bound on connections and its own deadlines, so that it answers
-//! when the gateway is full. It changes nothing.
+//! It has its own address, its own bound on connections, its own deadlines and file descriptors to
+//! spare, so that it answers when the gateway is full. It changes nothing.
+
+mod spare;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use self::spare::Spares;
 use crate::gateway::{AdminDoor, Gateway};
 
 /// Connections at once; more are closed unheard.
@@ -91,9 +94,18 @@ async fn accept(
     let Some(listener) = listener else {
         return std::future::pending().await;
     };
+    let mut spares = Spares::default();
     loop {
-        let accepted = listener.accept().await;
-        while connections.try_join_next().is_some() {}
+        spares.fill(&listener);
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            // The descriptor of one that has ended is to be had now.
+            Some(_) = connections.join_next() => continue,
+        };
+        let accepted = match accepted {
+            Err(_) if spares.give() => listener.accept().await,
+            accepted => accepted,
+        };
         match accepted {
             Ok((stream, _)) if connections.len() < MAX_CONNECTIONS => {
                 connections.spawn(connection(stream, state.clone()));

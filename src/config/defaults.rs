@@ -26,12 +26,20 @@ pub const MIN_VERSION: TlsVersion = TlsVersion::Tls12;
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// `limits.idle_timeout`.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// `limits.request_body_timeout`.
+pub const REQUEST_BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// `limits.response_write_timeout`.
+pub const RESPONSE_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// `limits.min_rate`, in bytes a second: 0 is off.
+pub const MIN_RATE: u64 = 100;
 /// `limits.max_header_bytes`.
 pub const MAX_HEADER_BYTES: u64 = 32 * 1024;
 /// `limits.max_headers`.
 pub const MAX_HEADERS: u32 = 100;
 /// `limits.max_body_bytes`: 0 is unlimited.
 pub const MAX_BODY_BYTES: u64 = 0;
+/// `limits.max_connections_per_ip`: 0 is unlimited.
+pub const MAX_CONNECTIONS_PER_IP: u32 = 0;
 /// `limits.h2_max_concurrent_streams`.
 pub const H2_MAX_CONCURRENT_STREAMS: u32 = 128;
 /// `limits.h2_max_resets`: 0 is unlimited.

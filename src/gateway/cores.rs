@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::doors::{Door, Doors};
 use crate::listen::{self, Deadlines, Drain, DrainTrigger, Gate};
+use crate::observe::ProtocolError;
 use crate::pipeline::{self, Core};
 use crate::snapshot::{ListenerId, Live};
 use crate::upstream::Pool;
@@ -70,7 +71,11 @@ impl CoreThread {
 
     async fn serve(mut self) -> io::Result<()> {
         let pool = Pool::new(self.live.lasting.clock.clone());
-        let deadlines = Deadlines::spawn(self.drain.clone());
+        let live = self.live.clone();
+        let deadlines = Deadlines::spawn(self.drain.clone(), move || {
+            let errors = &live.lasting.metrics.protocol_errors;
+            errors.count(ProtocolError::Timeout);
+        });
         let core = Core::new(self.live.clone(), self.drain.clone(), pool, deadlines);
         let core = Rc::new(core);
         tokio::task::spawn_local(prune_forever(core.clone()));

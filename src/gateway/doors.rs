@@ -76,9 +76,9 @@ pub(super) struct Changed {
 
 impl Doors {
     /// No doors yet, for so many cores.
-    pub fn new(workers: usize, max_connections: usize) -> Self {
+    pub fn new(workers: usize, gate: Gate) -> Self {
         Self {
-            gate: Gate::new(max_connections),
+            gate,
             workers,
             open: watch::Sender::default(),
             admin: watch::Sender::default(),

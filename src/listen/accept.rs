@@ -3,14 +3,15 @@
 //! It hands each connection on at once and never reads from one.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
+use super::crowd::Crowd;
 use super::drain::{Drain, Presence};
 
 /// How long to wait when the machine has no file descriptor or memory for a connection.
@@ -31,13 +32,17 @@ pub struct Gate(Arc<Bound>);
 struct Bound {
     open: AtomicUsize,
     limit: AtomicUsize,
+    cap: AtomicUsize,
     failures: AtomicU64,
+    crowd: Crowd,
 }
 
 /// The place of one connection, in the gate and in its core's count; dropping it frees both.
 #[derive(Debug)]
 pub struct Permit {
     gate: Gate,
+    /// Whose connections it is counted among.
+    network: OnceLock<IpAddr>,
     presence: Presence,
 }
 
@@ -73,13 +78,26 @@ impl Gate {
         Self(Arc::new(Bound {
             open: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit),
+            cap: AtomicUsize::new(usize::MAX),
             failures: AtomicU64::new(0),
+            crowd: Crowd::default(),
         }))
+    }
+
+    /// The same gate, for `most` connections whatever its limit is or becomes.
+    pub fn capped(self, most: usize) -> Self {
+        self.0.cap.store(most, Ordering::Release);
+        self
     }
 
     /// Changes the bound. Connections over a lowered bound stay.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Ordering::Release);
+    }
+
+    fn limit(&self) -> usize {
+        let limit = self.0.limit.load(Ordering::Acquire);
+        limit.min(self.0.cap.load(Ordering::Acquire))
     }
 
     /// How many connections are open in the process.
@@ -94,7 +112,7 @@ impl Gate {
 
     /// A place for one connection of the core of `drain`, if one is free.
     pub fn try_enter(&self, drain: &Drain) -> Option<Permit> {
-        let limit = self.0.limit.load(Ordering::Acquire);
+        let limit = self.limit();
         self.0
             .open
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
@@ -103,6 +121,7 @@ impl Gate {
             .ok()?;
         Some(Permit {
             gate: self.clone(),
+            network: OnceLock::new(),
             presence: drain.enter(),
         })
     }
@@ -119,7 +138,7 @@ impl Gate {
     /// Waits for room without taking it: a core that holds a place while no client comes would
     /// take it from the others.
     async fn room(&self) {
-        while self.open() >= self.0.limit.load(Ordering::Acquire) {
+        while self.open() >= self.limit() {
             sleep(FULL).await;
         }
     }
@@ -132,10 +151,22 @@ impl Permit {
     pub(super) fn is_leaving(&self) -> bool {
         self.presence.is_leaving()
     }
+
+    /// Counts the connection as one of `network`; false: there are `limit` of them already. Only
+    /// the first call counts.
+    pub(super) fn admit(&self, network: IpAddr, limit: usize) -> bool {
+        if self.network.get().is_some() {
+            return true;
+        }
+        self.gate.0.crowd.enter(network, limit) && self.network.set(network).is_ok()
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        if let Some(network) = self.network.get() {
+            self.gate.0.crowd.leave(*network);
+        }
         self.gate.0.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -210,5 +241,7 @@ mod unit {
         assert!(gate.try_enter(&drain).is_some());
         drop(permit);
         assert_eq!((gate.open(), drain.open()), (0, 0));
+        let gate = gate.capped(0);
+        assert!(gate.try_enter(&drain).is_none());
     }
 }

@@ -7,8 +7,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+
+use super::{Incoming, TooSlow};
 
 /// What became of an unwanted body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +49,14 @@ pub async fn drain_body(
         .unwrap_or(Drained::TooSlow)
 }
 
-async fn read_out(body: &mut Incoming, max_bytes: u64, read: &Cell<u64>) -> Drained {
+/// Reads `body` to its end and forgets it, up to `max_bytes` and for as long as its client keeps
+/// the pace. `read` counts the bytes.
+pub async fn read_out(body: &mut Incoming, max_bytes: u64, read: &Cell<u64>) -> Drained {
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else {
-            return Drained::Broken;
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) if error.is::<TooSlow>() => return Drained::TooSlow,
+            Err(_) => return Drained::Broken,
         };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
         read.set(read.get() + bytes);

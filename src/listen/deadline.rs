@@ -1,30 +1,39 @@
 //! All deadlines of a core, on one coarse timer.
 //!
-//! A sweeper walks the connections every [`TICK`]. A deadline is never early and late by two
-//! ticks at the most, and costs a request two stores. The sweeper only marks a connection and
-//! wakes its task; the connection itself ends.
+//! A sweeper walks the connections and the messages on their way every [`TICK`]. A deadline is
+//! never early and late by two ticks at the most, and costs a request a few stores. The sweeper
+//! only marks what is late and wakes its task; the task itself ends.
 
 mod draining;
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::accept::Permit;
 use super::drain::Drain;
-use super::io::Signal;
+use super::io::{Signal, Socket};
+use super::pace::{Demand, Pace};
+use super::slots::Slots;
+use super::transfer::{Carried, Transfers, Way};
 use super::{Limits, Protocol, Slow};
 use draining::{LAST_HANDSHAKE, LAST_REQUEST};
 
 /// The time between two sweeps.
 const TICK: Duration = Duration::from_millis(250);
+
+/// The most that one sweep counts against a client: where the core itself stood still, nobody else
+/// was slow.
+const LONGEST_TICK: Duration = Duration::from_secs(1);
 
 /// How long a closed connection is read on, so that its last answer is not lost to a reset.
 const LINGER: Duration = Duration::from_secs(2);
@@ -32,17 +41,12 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The connections of a core, with the time as of the last sweep.
 pub struct Deadlines {
     now: Cell<Instant>,
-    slots: RefCell<Slots>,
+    /// Bounded by the gate: a place needs a [`Permit`].
+    slots: RefCell<Slots<Entry>>,
+    transfers: Rc<Transfers>,
     filled: Notify,
     draining: Cell<bool>,
     stream_errors: Cell<u64>,
-}
-
-/// Bounded by the gate: a place needs a [`Permit`].
-#[derive(Default)]
-struct Slots {
-    entries: Vec<Option<Rc<Entry>>>,
-    free: Vec<usize>,
 }
 
 /// The deadline of one connection; it ends with this value.
@@ -51,18 +55,19 @@ pub struct Watch {
     slot: usize,
 }
 
-struct Entry {
+/// One connection.
+pub(super) struct Entry {
     core: Rc<Deadlines>,
     signal: Arc<Signal>,
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<u32>,
-    expired: Cell<bool>,
+    expired: Cell<Option<Slow>>,
     closing: Cell<bool>,
     told: Cell<bool>,
     bodied: Cell<bool>,
-    header_timeout: Duration,
-    idle_timeout: Duration,
+    writing: Pace,
+    limits: Limits,
     waker: Cell<Option<Waker>>,
 }
 
@@ -103,16 +108,18 @@ pub(super) struct InFlight(Rc<Entry>);
 
 impl Deadlines {
     /// The deadlines of this core, swept by a local task until the runtime ends. The same task
-    /// tells the connections that `drain` has started.
-    pub fn spawn(drain: Drain) -> Rc<Self> {
+    /// tells the connections that `drain` has started. `on_slow_stream` is called for each HTTP/2
+    /// stream that is ended because its client does not take its answer.
+    pub fn spawn(drain: Drain, on_slow_stream: impl Fn() + 'static) -> Rc<Self> {
         let core = Rc::new(Self {
             now: Cell::new(Instant::now()),
             slots: RefCell::default(),
+            transfers: Rc::default(),
             filled: Notify::new(),
             draining: Cell::new(false),
             stream_errors: Cell::new(0),
         });
-        tokio::task::spawn_local(core.clone().sweep_forever());
+        tokio::task::spawn_local(core.clone().sweep_forever(on_slow_stream));
         tokio::task::spawn_local(core.clone().tell_drain(drain));
         core
     }
@@ -127,12 +134,12 @@ impl Deadlines {
             phase: Cell::new(Phase::Handshake),
             since: Cell::new(self.now.get()),
             in_flight: Cell::new(0),
-            expired: Cell::new(false),
+            expired: Cell::new(None),
             closing: Cell::new(false),
             told: Cell::new(false),
             bodied: Cell::new(false),
-            header_timeout: limits.header_timeout,
-            idle_timeout: limits.idle_timeout,
+            writing: Pace::default(),
+            limits: *limits,
             waker: Cell::new(None),
         });
         let slot = self.slots.borrow_mut().insert(entry.clone());
@@ -142,8 +149,7 @@ impl Deadlines {
 
     /// How many connections are watched.
     pub fn len(&self) -> usize {
-        let slots = self.slots.borrow();
-        slots.entries.len() - slots.free.len()
+        self.slots.borrow().len()
     }
 
     /// Whether no connection is watched.
@@ -156,9 +162,10 @@ impl Deadlines {
         self.stream_errors.take()
     }
 
-    async fn sweep_forever(self: Rc<Self>) {
+    async fn sweep_forever(self: Rc<Self>, on_slow_stream: impl Fn()) {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut swept = self.now.get();
         loop {
             // An idle core sleeps.
             while self.is_empty() {
@@ -166,8 +173,12 @@ impl Deadlines {
             }
             // A core that slept is late: the time that it was due says nothing about now.
             tick.tick().await;
-            self.now.set(Instant::now());
-            self.each(|entry| entry.sweep(self.now.get()));
+            let now = Instant::now();
+            let elapsed = now.duration_since(swept).min(LONGEST_TICK);
+            swept = now;
+            self.now.set(now);
+            self.each(|entry| entry.sweep(now, elapsed));
+            (0..self.transfers.sweep(elapsed)).for_each(|_| on_slow_stream());
         }
     }
 
@@ -178,27 +189,7 @@ impl Deadlines {
     }
 
     fn each(&self, act: impl Fn(&Entry)) {
-        let slots = self.slots.borrow();
-        slots.entries.iter().flatten().for_each(|entry| act(entry));
-    }
-}
-
-// === impl Slots ===
-
-impl Slots {
-    fn insert(&mut self, entry: Rc<Entry>) -> usize {
-        let slot = self.free.pop().unwrap_or(self.entries.len());
-        match self.entries.get_mut(slot) {
-            Some(place) => *place = Some(entry),
-            None => self.entries.push(Some(entry)),
-        }
-        slot
-    }
-
-    fn remove(&mut self, slot: usize) -> Option<Rc<Entry>> {
-        let entry = self.entries.get_mut(slot)?.take()?;
-        self.free.push(slot);
-        Some(entry)
+        self.slots.borrow().iter().for_each(|entry| act(entry));
     }
 }
 
@@ -210,12 +201,22 @@ impl Watch {
     pub async fn guard<F: Future>(&self, before: F) -> Result<F::Output, Slow> {
         let mut before = pin!(before);
         poll_fn(|cx| {
-            if self.entry.is_expired(cx) {
+            if self.entry.expired(cx).is_some() {
                 return Poll::Ready(Err(Slow::Handshake));
             }
             before.as_mut().poll(cx).map(Ok)
         })
         .await
+    }
+
+    /// The connection's socket, under the deadline for those who do not read.
+    pub fn socket(&self, tcp: TcpStream) -> Socket {
+        Socket::new(tcp, self.signal())
+    }
+
+    /// Counts the connection as one of `network`; false: there are `limit` of them already.
+    pub fn admit(&self, network: IpAddr, limit: usize) -> bool {
+        self.entry.signal.permit().admit(network, limit)
     }
 
     pub(super) fn signal(&self) -> Arc<Signal> {
@@ -244,26 +245,26 @@ impl Watch {
         let entry = &self.entry;
         entry.in_flight.set(entry.in_flight.get().saturating_add(1));
         entry.phase.set(Phase::Busy(protocol));
-        entry.expired.set(false);
+        entry.expired.set(None);
         entry.bodied.set(bodied);
         InFlight(entry.clone())
+    }
+
+    /// A message that begins.
+    pub(super) fn transfer(&self, way: Way) -> Carried {
+        self.entry.core.transfers.begin(&self.entry, way)
     }
 
     /// To be asked at each poll of the connection; it also keeps the waker of its task.
     pub(super) fn turn(&self, cx: &mut Context<'_>) -> Turn {
         let entry = &self.entry;
-        if entry.is_expired(cx) {
-            return match entry.phase.get() {
-                Phase::Idle(_) => entry.close(),
-                Phase::Fresh(_) if entry.is_draining() => Turn::Cut(Slow::Closing),
-                Phase::Handshake => Turn::Cut(Slow::Handshake),
-                Phase::Closing | Phase::Linger => Turn::Cut(Slow::Closing),
-                Phase::Fresh(_) | Phase::Head | Phase::Busy(_) => Turn::Cut(Slow::Head),
-            };
-        }
-        match entry.is_draining() && !entry.closing.get() && !entry.may_ask() {
-            true => entry.close(),
-            false => Turn::Go,
+        match entry.expired(cx) {
+            Some(Slow::Idle) => entry.close(),
+            Some(slow) => Turn::Cut(slow),
+            None if entry.is_draining() && !entry.closing.get() && !entry.may_ask() => {
+                entry.close()
+            }
+            None => Turn::Go,
         }
     }
 
@@ -286,38 +287,72 @@ impl Drop for Watch {
 // === impl Entry ===
 
 impl Entry {
+    /// What its client owes.
+    pub(super) fn demand(&self, way: Way) -> Demand {
+        Demand {
+            silence: match way {
+                Way::In => self.limits.request_body_timeout,
+                Way::Out => self.limits.response_write_timeout,
+            },
+            rate: self.limits.min_rate,
+            window: self.limits.rate_window,
+        }
+    }
+
+    /// Whether its socket takes no more until the client reads.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.signal.is_blocked()
+    }
+
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(self.core.now.get());
-        self.expired.set(false);
+        self.expired.set(None);
     }
 
-    fn sweep(&self, now: Instant) {
-        self.listen(now);
-        // `since` may be a tick older than the event it stands for.
-        let late = |limit: Duration| now.duration_since(self.since.get()) > limit + TICK;
-        let expired = match self.phase.get() {
-            Phase::Busy(_) => false,
-            Phase::Fresh(_) | Phase::Idle(_) if self.is_draining() => late(LAST_REQUEST),
-            Phase::Idle(_) => late(self.idle_timeout),
-            Phase::Linger => late(LINGER.min(self.header_timeout)),
-            Phase::Handshake if self.is_draining() => late(LAST_HANDSHAKE.min(self.header_timeout)),
-            Phase::Handshake | Phase::Fresh(_) | Phase::Head | Phase::Closing => {
-                late(self.header_timeout)
-            }
-        };
-        if expired {
-            self.expired.set(true);
+    fn sweep(&self, now: Instant, elapsed: Duration) {
+        let late = self.reads_late(now, elapsed).or_else(|| self.is_late(now));
+        if late.is_some() {
+            self.expired.set(late);
             self.wake();
         }
     }
 
-    /// Takes note of what the socket did since the last sweep.
-    fn listen(&self, now: Instant) {
+    /// Whether the client does not take what it asked for.
+    fn reads_late(&self, now: Instant, elapsed: Duration) -> Option<Slow> {
+        let (written, blocked) = (self.signal.written(), self.signal.is_blocked());
         // The rest of an answer that a slow client still takes is no idleness.
-        if self.signal.take_progress() && matches!(self.phase.get(), Phase::Idle(_)) {
+        if blocked && matches!(self.phase.get(), Phase::Idle(_)) {
             self.since.set(now);
         }
+        let demand = self.demand(Way::Out);
+        let slow = self.writing.is_slow(elapsed, written, blocked, &demand);
+        slow.then_some(Slow::Reading)
+    }
+
+    /// Whether what the connection is in has lasted too long.
+    fn is_late(&self, now: Instant) -> Option<Slow> {
+        self.listen(now);
+        let header_timeout = self.limits.header_timeout;
+        let (limit, slow) = match self.phase.get() {
+            Phase::Busy(_) => return None,
+            Phase::Fresh(_) if self.is_draining() => (LAST_REQUEST, Slow::Closing),
+            Phase::Idle(_) if self.is_draining() => (LAST_REQUEST, Slow::Idle),
+            Phase::Idle(_) => (self.limits.idle_timeout, Slow::Idle),
+            Phase::Linger => (LINGER.min(header_timeout), Slow::Closing),
+            Phase::Closing => (header_timeout, Slow::Closing),
+            Phase::Handshake if self.is_draining() => {
+                (LAST_HANDSHAKE.min(header_timeout), Slow::Handshake)
+            }
+            Phase::Handshake => (header_timeout, Slow::Handshake),
+            Phase::Fresh(_) | Phase::Head => (header_timeout, Slow::Head),
+        };
+        // `since` may be a tick older than the event it stands for.
+        (now.duration_since(self.since.get()) > limit + TICK).then_some(slow)
+    }
+
+    /// Takes note of what the client sent since the last sweep.
+    fn listen(&self, now: Instant) {
         let next = match self.phase.get() {
             Phase::Fresh(Protocol::Http1) | Phase::Idle(Protocol::Http1) => Phase::Head,
             Phase::Fresh(Protocol::Http2) => Phase::Idle(Protocol::Http2),
@@ -329,7 +364,7 @@ impl Entry {
         }
     }
 
-    fn is_expired(&self, cx: &mut Context<'_>) -> bool {
+    fn expired(&self, cx: &mut Context<'_>) -> Option<Slow> {
         let waker = self.waker.take();
         self.waker.set(match waker {
             Some(waker) if waker.will_wake(cx.waker()) => Some(waker),

@@ -1,14 +1,16 @@
-//! A connection's stream as the deadlines see it: every read and every blocked write leaves a
-//! mark. It holds no bytes and changes none, but where [`Framing`] spoils a head of two meanings or
-//! ends one whose coding nobody knows: then the rest of the connection is read for nobody.
+//! A connection as the deadlines see it: its socket marks what a client takes, and the stream upon
+//! it, behind TLS or not, what it sends. They hold no bytes and change none, but where [`Framing`]
+//! spoils a head of two meanings or ends one whose coding nobody knows: then the rest of the
+//! connection is read for nobody.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 use super::Protocol;
 use super::accept::Permit;
@@ -20,13 +22,20 @@ use super::framing::{ENDING, Framing};
 pub(super) struct Signal {
     heard: AtomicBool,
     blocked: AtomicBool,
-    wrote: AtomicBool,
+    written: AtomicU64,
     tunnel: AtomicBool,
     /// Held here so that a tunnel keeps its place.
     permit: Permit,
 }
 
-/// A stream that leaves marks.
+/// A client's socket, which marks what the client takes.
+#[derive(Debug)]
+pub struct Socket {
+    tcp: TcpStream,
+    signal: Arc<Signal>,
+}
+
+/// A stream that marks what the client sends.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
@@ -47,7 +56,7 @@ impl Signal {
         Self {
             heard: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
-            wrote: AtomicBool::new(false),
+            written: AtomicU64::new(0),
             tunnel: AtomicBool::new(false),
             permit,
         }
@@ -55,13 +64,27 @@ impl Signal {
 
     /// Whether bytes were read since the last call.
     pub(super) fn take_heard(&self) -> bool {
-        take(&self.heard)
+        // Both on one thread, so no read-modify-write is needed.
+        let heard = self.heard.load(Ordering::Relaxed);
+        if heard {
+            self.heard.store(false, Ordering::Relaxed);
+        }
+        heard
     }
 
-    /// Whether a client that is slow to read took some bytes since the last call.
-    pub(super) fn take_progress(&self) -> bool {
-        let wrote = take(&self.wrote);
-        wrote && self.blocked.load(Ordering::Relaxed)
+    /// How many bytes the socket took so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether the socket takes no more until the client reads.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// The place of the connection.
+    pub(super) fn permit(&self) -> &Permit {
+        &self.permit
     }
 
     /// Whether the listener that it came through is to end.
@@ -74,11 +97,64 @@ impl Signal {
         self.tunnel.store(true, Ordering::Relaxed);
     }
 
-    fn note_write<T>(&self, written: &Poll<T>) {
-        self.blocked.store(written.is_pending(), Ordering::Relaxed);
-        if written.is_ready() {
-            self.wrote.store(true, Ordering::Relaxed);
+    fn note_write(&self, polled: &Poll<io::Result<usize>>) {
+        self.blocked.store(polled.is_pending(), Ordering::Relaxed);
+        if let Poll::Ready(Ok(bytes)) = polled {
+            let written = self.written().wrapping_add(*bytes as u64);
+            self.written.store(written, Ordering::Relaxed);
         }
+    }
+}
+
+// === impl Socket ===
+
+impl Socket {
+    pub(super) fn new(tcp: TcpStream, signal: Arc<Signal>) -> Self {
+        Self { tcp, signal }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.tcp).poll_write(cx, buf);
+        self.signal.note_write(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs);
+        self.signal.note_write(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
     }
 }
 
@@ -161,9 +237,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.signal.note_write(&written);
-        written
+        Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -171,9 +245,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.signal.note_write(&written);
-        written
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -187,13 +259,4 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
-}
-
-/// Both on one thread, so no read-modify-write is needed.
-fn take(flag: &AtomicBool) -> bool {
-    let was = flag.load(Ordering::Relaxed);
-    if was {
-        flag.store(false, Ordering::Relaxed);
-    }
-    was
 }

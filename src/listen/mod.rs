@@ -6,28 +6,38 @@
 //! This module never makes a TLS handshake and never decides what a request gets.
 
 mod accept;
+mod answer;
 mod batch;
 mod body;
+mod crowd;
 mod deadline;
+mod descriptors;
 mod drain;
 mod frames;
 mod framing;
+mod incoming;
 mod io;
 mod meter;
 mod metered;
+mod pace;
 mod serve;
+mod slots;
 mod sniff;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use accept::{Gate, Permit, accept_loop};
-pub use body::{Drained, drain_body};
+pub use body::{Drained, drain_body, read_out};
 pub use deadline::{Deadlines, Watch};
+pub use descriptors::{connections_for, raise_descriptors};
 pub use drain::{Drain, DrainTrigger};
+pub use incoming::{Incoming, TooSlow};
+pub use io::Socket;
 pub use serve::serve;
 pub use sniff::sniff;
 pub use socket::{bind, must_be_free};
@@ -39,6 +49,14 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// For a connection between two requests.
     pub idle_timeout: Duration,
+    /// Between two reads of a request's body, while somebody waits for it.
+    pub request_body_timeout: Duration,
+    /// Between two writes to a client that does not read.
+    pub response_write_timeout: Duration,
+    /// Bytes a second that a client owes while it is waited for; 0: none.
+    pub min_rate: u64,
+    /// What that is averaged over.
+    pub rate_window: Duration,
     /// Bytes of a request head.
     pub max_header_bytes: usize,
     /// Fields of an HTTP/1 request head.
@@ -66,6 +84,10 @@ pub enum Slow {
     Handshake,
     /// A request head, or the first byte of one.
     Head,
+    /// Nothing at all, between two requests.
+    Idle,
+    /// Taking what it had asked for.
+    Reading,
     /// Ending, after it was told to.
     Closing,
 }
@@ -198,6 +220,8 @@ impl fmt::Display for Slow {
         f.write_str(match self {
             Slow::Handshake => "the handshake took too long",
             Slow::Head => "the request head took too long",
+            Slow::Idle => "the connection was idle for too long",
+            Slow::Reading => "the client did not read",
             Slow::Closing => "the connection took too long to close",
         })
     }

@@ -1,26 +1,25 @@
 //! One connection's HTTP: hyper with our bounds, driven under a deadline until it ends, is cut
 //! or is drained. It never answers by itself, but where hyper refuses what is not HTTP.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+use http::{Request, Response};
+use http_body::Body;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::deadline::{InFlight, Turn, Watch};
+use super::answer::{Streams, answer};
+use super::deadline::{Turn, Watch};
 use super::io::Watched;
 use super::metered::Metered;
-use super::{Error, Limits, Protocol};
+use super::transfer::Way;
+use super::{Error, Incoming, Limits, Protocol};
 
 /// The least that hyper accepts for its HTTP/1 buffers.
 const H1_LEAST_BUFFER: usize = 8192;
@@ -72,61 +71,6 @@ where
     }
 }
 
-/// An answer's body, which tells the deadline of its end.
-struct Tracked<B> {
-    body: B,
-    _in_flight: InFlight,
-}
-
-/// Why a request gets no answer: the handler has none. hyper closes for it, or resets the stream
-/// with INTERNAL_ERROR, which unlike REFUSED_STREAM does not invite a client to try again.
-#[derive(Debug)]
-struct Unanswered;
-
-/// Runs what hyper spawns on this core.
-#[derive(Clone, Copy, Debug)]
-struct Local;
-
-// === impl Tracked ===
-
-impl<B: Body + Unpin> Body for Tracked<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-// === impl Unanswered ===
-
-impl fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request is not answered")
-    }
-}
-
-impl std::error::Error for Unanswered {}
-
-// === impl Local ===
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Local {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
-    }
-}
-
 async fn serve_http1<S, H, F, B>(
     stream: Watched<S>,
     limits: &Limits,
@@ -144,7 +88,7 @@ where
     let handler = Rc::new(handler);
     let service = service_fn({
         let watch = watch.clone();
-        move |request| answer(&watch, Protocol::Http1, &handler, request)
+        move |request| answer(&watch, None, &handler, request)
     });
     let mut http = http1(limits)
         .serve_connection(TokioIo::new(stream), service)
@@ -183,13 +127,19 @@ where
 {
     let watch = Rc::new(watch);
     let handler = Rc::new(handler);
+    let streams = Streams::default();
     let service = service_fn({
-        let watch = watch.clone();
-        move |request| answer(&watch, Protocol::Http2, &handler, request)
+        let (watch, streams) = (watch.clone(), streams.clone());
+        move |request| {
+            let taken = watch.transfer(Way::Out);
+            streams.expect(&taken);
+            answer(&watch, Some(taken), &handler, request)
+        }
     });
     let stream = Metered::new(stream, watch.clone(), limits.h2_max_resets);
     let ended = {
-        let mut http = pin!(http2(limits).serve_connection(TokioIo::new(stream.clone()), service));
+        let mut http =
+            pin!(http2(limits, streams).serve_connection(TokioIo::new(stream.clone()), service));
         poll_fn(|cx| {
             match watch.turn(cx) {
                 Turn::Go => {}
@@ -236,8 +186,8 @@ fn http1(limits: &Limits) -> http1::Builder {
     http
 }
 
-fn http2(limits: &Limits) -> http2::Builder<Local> {
-    let mut http = http2::Builder::new(Local);
+fn http2(limits: &Limits, streams: Streams) -> http2::Builder<Streams> {
+    let mut http = http2::Builder::new(streams);
     http.max_concurrent_streams(limits.h2_max_concurrent_streams)
         .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(H2_MAX_PENDING_RESETS)
@@ -246,36 +196,6 @@ fn http2(limits: &Limits) -> http2::Builder<Local> {
         .initial_connection_window_size(H2_CONNECTION_WINDOW)
         .max_send_buf_size(H2_SEND_BUFFER);
     http
-}
-
-/// A request's answer as hyper wants it, counted until it has ended.
-fn answer<H, F, B>(
-    watch: &Watch,
-    protocol: Protocol,
-    handler: &Rc<H>,
-    request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Tracked<B>>, Unanswered>> + use<H, F, B>
-where
-    H: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Option<Response<B>>>,
-{
-    let in_flight = watch.request(protocol, !request.body().is_end_stream());
-    let handler = handler.clone();
-    async move {
-        let Some(mut answer) = handler(request).await else {
-            return Err(Unanswered);
-        };
-        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            in_flight.becomes_tunnel();
-        } else if protocol == Protocol::Http1 && in_flight.is_last() {
-            let close = HeaderValue::from_static("close");
-            answer.headers_mut().insert(CONNECTION, close);
-        }
-        Ok(answer.map(|body| Tracked {
-            body,
-            _in_flight: in_flight,
-        }))
-    }
 }
 
 /// Tells a client that it broke HTTP/2, and reads on until it has heard.

@@ -2,11 +2,18 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
 /// Connections that the kernel may hold for us; it cuts this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
+
+/// A connection that was silent for so long is probed, again after each interval, and ends after
+/// so many probes without an answer: a tunnel has no other end where its client is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+const PROBES_APART: Duration = Duration::from_secs(15);
+const PROBES: u32 = 4;
 
 /// A listening socket for one core: every core binds the same address and the kernel spreads
 /// connections over them. `[::]` takes IPv4 too. For port 0, bind once and give the others the
@@ -15,6 +22,10 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = open(address)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
+    // What is accepted from it has the same.
+    let keepalive = TcpKeepalive::new().with_time(SILENCE);
+    let keepalive = keepalive.with_interval(PROBES_APART).with_retries(PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

@@ -6,6 +6,7 @@ mod bodies;
 mod draining;
 mod http1;
 mod http2;
+mod pace;
 mod slow;
 
 use std::cell::Cell;
@@ -16,7 +17,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -39,6 +39,8 @@ struct Site {
     trigger: DrainTrigger,
     drain: Drain,
     deadlines: Rc<Deadlines>,
+    /// HTTP/2 streams that were ended because their clients did not take their answers.
+    slow_streams: Rc<Cell<usize>>,
     /// Answers of `/held` come when this is notified.
     release: Rc<Notify>,
     /// Requests that reached the application.
@@ -60,6 +62,10 @@ fn limits() -> Limits {
     Limits {
         header_timeout: Duration::from_secs(60),
         idle_timeout: Duration::from_secs(60),
+        request_body_timeout: Duration::from_secs(60),
+        response_write_timeout: Duration::from_secs(60),
+        min_rate: 0,
+        rate_window: Duration::from_secs(60),
         max_header_bytes: 16 * 1024,
         max_headers: 20,
         h2_max_concurrent_streams: 128,
@@ -78,11 +84,16 @@ impl Site {
         let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let trigger = DrainTrigger::new();
         let drain = trigger.core();
+        let slow_streams = Rc::<Cell<usize>>::default();
         let site = Self {
             address: listener.local_addr().unwrap(),
             gate,
             trigger,
-            deadlines: Deadlines::spawn(drain.clone()),
+            deadlines: Deadlines::spawn(drain.clone(), {
+                let slow = slow_streams.clone();
+                move || slow.set(slow.get() + 1)
+            }),
+            slow_streams,
             drain,
             release: Rc::default(),
             seen: Rc::default(),
@@ -108,7 +119,8 @@ impl Site {
             Ok(Ok(protocol)) => {
                 let me = self.clone();
                 let app = move |request| me.clone().answer(request);
-                serve(stream, protocol, &limits, watch, app).await
+                let socket = watch.socket(stream);
+                serve(socket, protocol, &limits, watch, app).await
             }
             Ok(Err(e)) => Err(Error::Io(e)),
             Err(slow) => Err(slow.into()),
@@ -132,12 +144,16 @@ impl Site {
             "/panic" => panic!("a handler's own"),
             "/echo" => return Response::new(Body::stream(body)),
             "/stream" => return Response::new(Body::stream(self.flood())),
+            "/events" => return Response::new(Body::stream(Quiet)),
             "/kib" => return Response::new(Body::from(vec![b'k'; 1024])),
             "/huge" => return Response::new(Body::from(vec![b'h'; HUGE])),
             "/big" => return Response::new(Body::from(vec![b'b'; 3 << 20])),
             "/size" => {
-                let size = body.collect().await.unwrap().to_bytes().len();
-                return Response::new(Body::from(size.to_string()));
+                let size = match body.collect().await {
+                    Ok(whole) => whole.to_bytes().len().to_string(),
+                    Err(error) => error.to_string(),
+                };
+                return Response::new(Body::from(size));
             }
             "/drain" => {
                 let wait = Duration::from_millis(300);
@@ -208,6 +224,21 @@ impl http_body::Body for Flood {
             self.made.set(self.made.get() + 1);
             Ok(http_body::Frame::data(Bytes::from_static(&MIB)))
         }))
+    }
+}
+
+/// A body of which nothing ever comes.
+struct Quiet;
+
+impl http_body::Body for Quiet {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
     }
 }
 

@@ -11,12 +11,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::EXPECT;
 use http_body::{Body as _, Frame, SizeHint};
-use hyper::body::Incoming;
 
 use super::tab::Tab;
 use crate::body::{Body, BodyError};
 use crate::clock::Clock;
-use crate::listen::{Drained, drain_body};
+use crate::listen::{Drained, Incoming, TooSlow, drain_body, read_out};
 
 /// How much of an unwanted body is read so that a connection can be kept.
 const UNWANTED: u64 = 64 << 10;
@@ -24,8 +23,6 @@ const UNWANTED: u64 = 64 << 10;
 const UNWANTED_WAIT: Duration = Duration::from_secs(1);
 /// How much of a shadowed request's body is read where `max_body_bytes` sets no bound.
 const SHADOWED: u64 = 16 << 20;
-/// How long that may take.
-const SHADOWED_WAIT: Duration = Duration::from_secs(30);
 
 /// What is known of a request body while it is read and after.
 #[derive(Default)]
@@ -34,6 +31,8 @@ pub struct Meter {
     pub bytes: Cell<u64>,
     /// It grew past its bound.
     pub too_large: Cell<bool>,
+    /// It came too slowly.
+    pub too_slow: Cell<bool>,
     /// When it had been read to its end.
     pub ended: Cell<Option<Instant>>,
 }
@@ -80,7 +79,7 @@ pub async fn discard(mut incoming: Incoming, headers: &HeaderMap, meter: &Meter)
 /// Reads the body of a shadowed request as an origin would.
 pub async fn swallow(mut incoming: Incoming, max: Option<u64>, meter: &Meter) -> Rest {
     let max = max.unwrap_or(SHADOWED);
-    let drained = drain_body(&mut incoming, max, SHADOWED_WAIT, &meter.bytes).await;
+    let drained = read_out(&mut incoming, max, &meter.bytes).await;
     Rest { drained, incoming }
 }
 
@@ -98,17 +97,22 @@ impl http_body::Body for Metered {
         if frame.is_none() || self.incoming.is_end_stream() {
             self.tab.meter.ended.set(Some(self.clock.instant()));
         }
-        let Some(Ok(data)) = frame.as_ref().map(|f| f.as_ref().map(Frame::data_ref)) else {
-            return Poll::Ready(frame.map(|f| f.map_err(Into::into)));
-        };
         let meter = &self.tab.meter;
+        let data = match &frame {
+            Some(Ok(frame)) => frame.data_ref(),
+            Some(Err(error)) => {
+                meter.too_slow.set(error.is::<TooSlow>());
+                return Poll::Ready(frame);
+            }
+            None => return Poll::Ready(None),
+        };
         let bytes = meter.bytes.get() + data.map_or(0, |data| data.len() as u64);
         meter.bytes.set(bytes);
         if bytes > self.max {
             meter.too_large.set(true);
             return Poll::Ready(Some(Err("the body is larger than allowed".into())));
         }
-        Poll::Ready(frame.map(|f| f.map_err(Into::into)))
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -94,6 +94,7 @@ impl Core {
     /// Counts a fault that is the client's.
     pub fn fault(&self, fault: Fault) {
         match fault {
+            Fault::BodyTooSlow => self.protocol_error(ProtocolError::Timeout),
             Fault::BodyTooLarge => self.protocol_error(ProtocolError::BodyTooLarge),
             Fault::Misdirected => self.protocol_error(ProtocolError::Misdirected),
             _ => {}

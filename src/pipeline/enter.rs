@@ -2,25 +2,24 @@
 //! bytes.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::net::TcpStream;
 
 use super::{Core, Recorded};
 use crate::facts::{Connection, TlsFacts};
-use crate::listen::{self, Limits, Protocol, Watch};
+use crate::listen::{self, Incoming, Limits, Protocol, Socket, Watch};
 use crate::observe::ProtocolError;
-use crate::snapshot::Listener;
+use crate::snapshot::{Listener, Snapshot};
 use crate::tls::{self, Terminator, TlsStream};
 
 /// A connection that can carry requests.
 pub enum Stream {
     /// Without TLS.
-    Plain(TcpStream, Protocol),
+    Plain(Socket, Protocol),
     /// Behind TLS.
-    Tls(Box<TlsStream>, Protocol),
+    Tls(Box<TlsStream<Socket>>, Protocol),
 }
 
 /// Brings a connection to where requests begin; `None`: it ended before.
@@ -38,7 +37,7 @@ pub async fn enter(
     };
     let Some(terminator) = &listener.tls else {
         let protocol = sniff(core, listener, &tcp, watch).await?;
-        return Some((Stream::Plain(tcp, protocol), connection));
+        return Some((Stream::Plain(watch.socket(tcp), protocol), connection));
     };
     let (stream, tls) = handshake(core, tcp, terminator, watch).await?;
     let protocol = match tls.alpn {
@@ -47,6 +46,20 @@ pub async fn enter(
     };
     connection.tls = Some(tls);
     Some((Stream::Tls(Box::new(stream), protocol), connection))
+}
+
+/// Whether `ip` may have one more connection: the client's, or of whoever a proxy speaks for.
+/// Trusted proxies may have as many as they like.
+pub fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, watch: &Watch) -> bool {
+    let Some(per_ip) = &snapshot.per_ip else {
+        return true;
+    };
+    let network = per_ip.prefixes.network(ip);
+    let admitted = snapshot.client_ip.trusts(ip) || watch.admit(network, per_ip.limit);
+    if !admitted {
+        core.protocol_error(ProtocolError::TooManyConnections);
+    }
+    admitted
 }
 
 // === impl Stream ===
@@ -100,9 +113,12 @@ async fn handshake(
     tcp: TcpStream,
     terminator: &Terminator,
     watch: &Watch,
-) -> Option<(TlsStream, TlsFacts)> {
+) -> Option<(TlsStream<Socket>, TlsFacts)> {
     let handshakes = &core.live.lasting.metrics.handshakes;
-    match watch.guard(tls::accept(tcp, terminator)).await {
+    match watch
+        .guard(tls::accept(watch.socket(tcp), terminator))
+        .await
+    {
         Ok(Ok((stream, facts))) => {
             match tls::is_resumed(&stream) {
                 true => handshakes.resumed.inc(),

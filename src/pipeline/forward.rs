@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, Version};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 
 use super::body::{self, Rest};
@@ -17,7 +17,7 @@ use crate::action::{self, Asked, Fault, Redirect};
 use crate::body::Body;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
-use crate::listen::Drained;
+use crate::listen::{Drained, Incoming};
 use crate::observe::{Count, UpstreamMetrics};
 use crate::route::Edits;
 use crate::route::edit::Fields;
@@ -214,9 +214,15 @@ impl Forward<'_, '_> {
     }
 
     fn failed(&self, error: &Error, counted: &Counted<'_>) -> Sent {
-        if self.tab.meter.too_large.get() {
-            self.core.fault(Fault::BodyTooLarge);
-            return Sent::own(Fault::BodyTooLarge.answer(self.asked)).closing(true, self.asked);
+        let meter = &self.tab.meter;
+        let of_body = match (meter.too_large.get(), meter.too_slow.get()) {
+            (true, _) => Some(Fault::BodyTooLarge),
+            (_, true) => Some(Fault::BodyTooSlow),
+            _ => None,
+        };
+        if let Some(fault) = of_body {
+            self.core.fault(fault);
+            return Sent::own(fault.answer(self.asked)).closing(true, self.asked);
         }
         if error.is_bad_request() {
             return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);

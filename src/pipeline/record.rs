@@ -10,7 +10,6 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::Method;
 use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
 
 use super::Core;
 use super::forward::Sent;
@@ -21,6 +20,7 @@ use crate::body::{Body, BodyError};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Event};
 use crate::facts::{Connection, Malformed, RequestFacts};
+use crate::listen::Incoming;
 use crate::observe::ListenerMetrics;
 use crate::observe::access::Closing;
 use crate::snapshot::Snapshot;

@@ -1,7 +1,7 @@
 //! Requests that a rule stopped: their bodies and their answers.
 
 use http::Response;
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 
 use super::body::{self, Meter};
 use super::forward::Sent;
@@ -11,7 +11,7 @@ use crate::action::{self, Asked, Canned, Fault, Refused};
 use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::decision::{Decision, RuleIndex};
-use crate::listen::Drained;
+use crate::listen::{Drained, Incoming};
 use crate::rules::{Findings, Plan};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -64,6 +64,10 @@ pub async fn shadow(
             Sent::own(Fault::BodyTooLarge.answer(asked))
         }
         Drained::Broken => Sent::own(Fault::Malformed.answer(asked)),
+        Drained::TooSlow => {
+            visit.core.fault(Fault::BodyTooSlow);
+            Sent::own(Fault::BodyTooSlow.answer(asked))
+        }
         _ => match imitate::answer(visit, asked, asked_at, route, rule).await {
             Some(imitation) => Sent::by_route(imitation),
             None => Sent::by_route(pretence(snapshot, asked, rule)),

@@ -5,8 +5,7 @@
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use rustls::{HandshakeKind, ServerConnection};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::StartHandshake;
 
 use super::{HandshakeError, Protocol, Terminator};
@@ -14,7 +13,7 @@ use crate::facts::{HelloFacts, TlsFacts};
 use crate::fingerprint::{self, Fingerprint};
 
 /// A connection behind TLS.
-pub type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
+pub type TlsStream<S> = tokio_rustls::server::TlsStream<S>;
 
 /// The most bytes that a client may send before its hello is complete. Hellos with post-quantum
 /// keys are under 2 KiB.
@@ -25,10 +24,10 @@ const ROOM: usize = 2048;
 
 /// Makes the TLS handshake. Keeps no deadline: put one around it; dropping the future closes the
 /// connection.
-pub async fn accept(
-    mut tcp: TcpStream,
+pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+    mut tcp: S,
     terminator: &Terminator,
-) -> Result<(TlsStream, TlsFacts), HandshakeError> {
+) -> Result<(TlsStream<S>, TlsFacts), HandshakeError> {
     let (accepted, fingerprint) = match hello(&mut tcp).await {
         Ok(hello) => hello,
         Err(refusal) => return Err(refusal.tell(&mut tcp).await),
@@ -40,7 +39,7 @@ pub async fn accept(
 }
 
 /// Whether the client went on with an earlier session.
-pub fn is_resumed(stream: &TlsStream) -> bool {
+pub fn is_resumed<S>(stream: &TlsStream<S>) -> bool {
     stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed)
 }
 
@@ -50,7 +49,10 @@ struct Refusal {
     alert: Vec<u8>,
 }
 
-async fn hello(tcp: &mut TcpStream) -> Result<(Accepted, Fingerprint), Refusal> {
+async fn hello<S>(tcp: &mut S) -> Result<(Accepted, Fingerprint), Refusal>
+where
+    S: AsyncRead + Unpin,
+{
     let mut acceptor = Acceptor::default();
     let mut bytes = Vec::with_capacity(ROOM);
     loop {
@@ -65,7 +67,10 @@ async fn hello(tcp: &mut TcpStream) -> Result<(Accepted, Fingerprint), Refusal> 
 }
 
 /// Waits for bytes, appends them and says where they start: there is always at least one.
-async fn read_more(tcp: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<usize, HandshakeError> {
+async fn read_more<S>(tcp: &mut S, bytes: &mut Vec<u8>) -> Result<usize, HandshakeError>
+where
+    S: AsyncRead + Unpin,
+{
     let new = bytes.len();
     let left = MAX_HELLO.saturating_sub(new);
     if left == 0 {
@@ -156,7 +161,7 @@ impl Refusal {
     }
 
     /// Sends the alert, as far as the client lets us.
-    async fn tell(self, tcp: &mut TcpStream) -> HandshakeError {
+    async fn tell<S: AsyncWrite + Unpin>(self, tcp: &mut S) -> HandshakeError {
         if !self.alert.is_empty() && tcp.write_all(&self.alert).await.is_ok() {
             let _ = tcp.shutdown().await;
         }

@@ -23,6 +23,7 @@ mod language;
 mod listeners;
 mod model;
 mod observe;
+mod patience;
 mod persist;
 mod process;
 mod proxy;

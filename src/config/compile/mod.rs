@@ -23,6 +23,7 @@ pub use secret::secret;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::file::File;
 use super::source::read_named;
@@ -32,10 +33,13 @@ use crate::action::QuotaNames;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
 use crate::listen::Limits;
 use crate::observe::Redactor;
-use crate::snapshot::{Fixed, Imitating, Lasting, Snapshot};
+use crate::snapshot::{Fixed, Imitating, Lasting, PerIp, Snapshot};
 use crate::store::Bounds;
 use responses::Responses;
 use rules::Shared;
+
+/// What `limits.min_rate` is averaged over.
+const RATE_WINDOW: Duration = Duration::from_secs(30);
 
 /// What compiling needs beside the file.
 pub struct Context<'a> {
@@ -94,6 +98,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         drain_timeout: file.server.drain_timeout.value,
         max_held: file.server.max_held.value as usize,
         client_ip: client_ip(file),
+        per_ip: per_ip(file),
         routes,
         imitating: Imitating::among(&rules.set, &rules.kits),
         quota_names: QuotaNames::of(&rules.set),
@@ -161,11 +166,21 @@ fn client_ip(file: &File) -> ClientIp {
     )
 }
 
+fn per_ip(file: &File) -> Option<PerIp> {
+    let limit = file.limits.max_connections_per_ip.value as usize;
+    let prefixes = prefixes(file);
+    (limit > 0).then_some(PerIp { limit, prefixes })
+}
+
 fn limits(file: &File) -> Limits {
     let limits = &file.limits;
     Limits {
         header_timeout: limits.header_timeout.value,
         idle_timeout: limits.idle_timeout.value,
+        request_body_timeout: limits.request_body_timeout.value,
+        response_write_timeout: limits.response_write_timeout.value,
+        min_rate: limits.min_rate.value,
+        rate_window: RATE_WINDOW,
         max_header_bytes: usize::try_from(limits.max_header_bytes.value).unwrap_or(usize::MAX),
         max_headers: limits.max_headers.value as usize,
         h2_max_concurrent_streams: limits.h2_max_concurrent_streams.value,

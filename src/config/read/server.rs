@@ -29,16 +29,21 @@ pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
 }
 
 pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
-    s.later(&[
-        "request_body_timeout",
-        "response_write_timeout",
-        "min_rate",
-        "max_connections_per_ip",
-    ]);
     let timeout = || between(MILLISECOND, DAY, duration());
     Limits {
         header_timeout: s.or("header_timeout", timeout(), defaults::HEADER_TIMEOUT),
         idle_timeout: s.or("idle_timeout", timeout(), defaults::IDLE_TIMEOUT),
+        request_body_timeout: s.or(
+            "request_body_timeout",
+            timeout(),
+            defaults::REQUEST_BODY_TIMEOUT,
+        ),
+        response_write_timeout: s.or(
+            "response_write_timeout",
+            timeout(),
+            defaults::RESPONSE_WRITE_TIMEOUT,
+        ),
+        min_rate: s.or("min_rate", size(), defaults::MIN_RATE),
         max_header_bytes: s.or(
             "max_header_bytes",
             size_between(256, 16 << 20),
@@ -46,6 +51,11 @@ pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
         ),
         max_headers: s.or("max_headers", integer(1..=10_000), defaults::MAX_HEADERS),
         max_body_bytes: s.or("max_body_bytes", size(), defaults::MAX_BODY_BYTES),
+        max_connections_per_ip: s.or(
+            "max_connections_per_ip",
+            integer(0..=10_000_000),
+            defaults::MAX_CONNECTIONS_PER_IP,
+        ),
         h2_max_concurrent_streams: s.or(
             "h2_max_concurrent_streams",
             integer(1..=100_000),

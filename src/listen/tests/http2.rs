@@ -9,7 +9,7 @@ use super::*;
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) const NO_SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 /// The widest windows there are, for streams and for the connection: only the socket stops.
-const WIDE_OPEN: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff\
+pub(super) const WIDE_OPEN: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff\
     \0\0\x04\x08\0\0\0\0\0\x7f\xff\0\0";
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;

@@ -117,6 +117,8 @@ pub enum ProtocolError {
     Timeout,
     /// More HTTP/2 frames of a kind than anyone needs.
     Flood,
+    /// A connection more than its network may have.
+    TooManyConnections,
 }
 
 /// Counters for each [`ProtocolError`].
@@ -210,7 +212,7 @@ impl Reloads {
 
 impl ProtocolError {
     /// All kinds, in the order they are declared.
-    pub const ALL: [ProtocolError; 11] = [
+    pub const ALL: [ProtocolError; 12] = [
         ProtocolError::Malformed,
         ProtocolError::Framing,
         ProtocolError::TransferCoding,
@@ -222,6 +224,7 @@ impl ProtocolError {
         ProtocolError::Misdirected,
         ProtocolError::Timeout,
         ProtocolError::Flood,
+        ProtocolError::TooManyConnections,
     ];
 
     /// The label's value.
@@ -238,6 +241,7 @@ impl ProtocolError {
             ProtocolError::Misdirected => "misdirected",
             ProtocolError::Timeout => "timeout",
             ProtocolError::Flood => "flood",
+            ProtocolError::TooManyConnections => "too_many_connections",
         }
     }
 }

@@ -35,9 +35,22 @@ impl Process {
 
     /// Runs on `config`, with its output in the file `stdout`; listening when this returns.
     pub fn run(config: &str) -> Self {
+        Self::run_as(Self::command(), config)
+    }
+
+    /// The same with no more than so many file descriptors.
+    pub fn run_with_descriptors(descriptors: usize, config: &str) -> Self {
+        let mut shell = Command::new("sh");
+        shell.env_remove("LOCKGATE_CONFIG");
+        let script = format!("ulimit -n {descriptors} && exec \"$0\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_lockgate")]);
+        Self::run_as(shell, config)
+    }
+
+    fn run_as(mut command: Command, config: &str) -> Self {
         let folder = Folder::new();
         folder.write("gateway.toml", config);
-        let mut child = Self::command()
+        let mut child = command
             .current_dir(folder.path())
             .stdout(File::create(folder.path().join("stdout")).unwrap())
             .stderr(Stdio::piped())

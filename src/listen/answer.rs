@@ -1,0 +1,187 @@
+//! One request's answer as hyper wants it: counted until it has ended, and in HTTP/2 given in
+//! pieces to a client that is seen to take them.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+
+use super::deadline::{InFlight, Watch};
+use super::transfer::{Carried, Transfer, Way};
+use super::{Incoming, Protocol};
+
+/// The most that a stream is given of an answer at once: a frame of the usual size (RFC 9113,
+/// section 4.2).
+const PIECE: usize = 16 * 1024;
+
+/// An answer's body, which tells the deadline of its end.
+pub(super) struct Tracked<B> {
+    body: B,
+    /// `None`: HTTP/1, where a client that does not read blocks the socket.
+    pieces: Option<Pieces>,
+    _in_flight: InFlight,
+}
+
+/// An HTTP/2 answer on its way, in pieces so small that a client that takes it slowly is seen to.
+struct Pieces {
+    taken: Carried,
+    /// The rest of what came.
+    rest: Bytes,
+}
+
+/// Why a request gets no answer: the handler has none. hyper closes for it, or resets the stream
+/// with INTERNAL_ERROR, which unlike REFUSED_STREAM does not invite a client to try again.
+#[derive(Debug)]
+pub(super) struct Unanswered;
+
+/// Runs the streams of a connection on this core, each until its client is too slow for it: to end
+/// its task is the only way to reset a stream that waits for its window.
+#[derive(Clone, Default)]
+pub(super) struct Streams(Rc<Cell<Option<Rc<Transfer>>>>);
+
+// === impl Tracked ===
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let Self { body, pieces, .. } = &mut *self;
+        match pieces {
+            None => Pin::new(body).poll_frame(cx),
+            Some(pieces) => pieces.poll_next(|| Pin::new(body).poll_frame(cx)),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream() && self.rest() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (hint, rest) = (self.body.size_hint(), self.rest());
+        let mut whole = SizeHint::new();
+        whole.set_lower(hint.lower() + rest);
+        if let Some(upper) = hint.upper() {
+            whole.set_upper(upper + rest);
+        }
+        whole
+    }
+}
+
+impl<B> Tracked<B> {
+    fn rest(&self) -> u64 {
+        self.pieces.as_ref().map_or(0, |p| p.rest.len() as u64)
+    }
+}
+
+// === impl Pieces ===
+
+impl Pieces {
+    /// hyper asks for one as soon as the client's windows have room for a byte.
+    fn poll_next<E>(
+        &mut self,
+        more: impl FnOnce() -> Poll<Option<Result<Frame<Bytes>, E>>>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        let frame = match self.rest.is_empty() {
+            true => more(),
+            false => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest))))),
+        };
+        let frame = frame.map_ok(|frame| self.cut(frame));
+        self.taken.waits(frame.is_ready());
+        frame
+    }
+
+    fn cut(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        frame.map_data(|mut data| {
+            if data.len() > PIECE {
+                self.rest = data.split_off(PIECE);
+            }
+            self.taken.moved(data.len());
+            data
+        })
+    }
+}
+
+// === impl Unanswered ===
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request is not answered")
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
+// === impl Streams ===
+
+impl Streams {
+    /// What hyper spawns next is the stream of this answer: it calls the service first.
+    pub(super) fn expect(&self, answer: &Carried) {
+        self.0.set(Some(answer.share()));
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, future: F) {
+        let task = tokio::task::spawn_local(future);
+        if let Some(answer) = self.0.take() {
+            answer.ends(task.abort_handle());
+        }
+    }
+}
+
+/// A request's answer as hyper wants it, counted until it has ended. `taken`: its stream, in
+/// HTTP/2.
+pub(super) fn answer<H, F, B>(
+    watch: &Watch,
+    taken: Option<Carried>,
+    handler: &Rc<H>,
+    request: Request<hyper::body::Incoming>,
+) -> impl Future<Output = Result<Response<Tracked<B>>, Unanswered>> + use<H, F, B>
+where
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Option<Response<B>>>,
+{
+    let protocol = match taken {
+        Some(_) => Protocol::Http2,
+        None => Protocol::Http1,
+    };
+    let sent = (!request.body().is_end_stream()).then(|| watch.transfer(Way::In));
+    let in_flight = watch.request(protocol, sent.is_some());
+    let sending = sent.as_ref().map(Carried::share);
+    let request = request.map(|body| Incoming::new(body, sent));
+    let handler = handler.clone();
+    async move {
+        let Some(mut answer) = handler(request).await else {
+            return Err(Unanswered);
+        };
+        // Once an answer has begun, both sides may be talking in turns.
+        sending.inspect(|sending| sending.excuse());
+        // Nobody has asked for its body yet: the client's windows may be shut.
+        taken.as_deref().inspect(|taken| taken.waits(true));
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            in_flight.becomes_tunnel();
+        } else if protocol == Protocol::Http1 && in_flight.is_last() {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(CONNECTION, close);
+        }
+        Ok(answer.map(|body| Tracked {
+            body,
+            pieces: taken.map(|taken| Pieces {
+                taken,
+                rest: Bytes::new(),
+            }),
+            _in_flight: in_flight,
+        }))
+    }
+}

@@ -1,0 +1,77 @@
+//! A request's body as it comes from its client: hyper's, with an end to our patience. It holds no
+//! bytes and asks for none ahead.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::transfer::Carried;
+use crate::body::BodyError;
+
+/// A request's body. It fails with [`TooSlow`] where its client does not keep the pace.
+pub struct Incoming {
+    body: hyper::body::Incoming,
+    /// `None`: there is no body to wait for.
+    transfer: Option<Carried>,
+}
+
+/// The client did not send its body fast enough.
+#[derive(Debug)]
+pub struct TooSlow;
+
+// === impl Incoming ===
+
+impl Incoming {
+    pub(super) fn new(body: hyper::body::Incoming, transfer: Option<Carried>) -> Self {
+        Self { body, transfer }
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Some(transfer) = &self.transfer else {
+            return polled.map_err(Into::into);
+        };
+        match &polled {
+            // What came in the end is too late to be told from what did not come.
+            _ if transfer.is_slow() => return Poll::Ready(Some(Err(TooSlow.into()))),
+            Poll::Pending => {
+                transfer.wakes(cx);
+                transfer.waits(true);
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                transfer.moved(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(_) => self.transfer = None,
+        }
+        polled.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+// === impl TooSlow ===
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request's body came too slowly")
+    }
+}
+
+impl std::error::Error for TooSlow {}
