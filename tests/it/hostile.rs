@@ -1,6 +1,7 @@
 //! Requests that no honest client sends. Whatever comes in, an origin sees nothing of it or
 //! exactly one well-formed request, and what is left of a body is never a request.
 
+mod faults;
 mod h2;
 mod http1;
 mod noise;

@@ -178,6 +178,7 @@ fn fill(inside: &str) -> Option<String> {
             let lines: Vec<_> = (0..count).map(|n| format!("x-{n}: 1")).collect();
             lines.join("\r\n")
         }
+        "interim" => "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count),
         letter => letter.repeat(count),
     })
 }
