@@ -3,6 +3,7 @@
 //! `RateLimit-Policy` and `RateLimit` are Structured Fields lists
 //! (draft-ietf-httpapi-ratelimit-headers), one member a rule, in rule order.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::decision::{Quota, RuleIndex};
@@ -22,7 +23,7 @@ struct Names {
     /// `"name"`
     quoted: String,
     /// `"name";q=5;w=60`; `concurrency`: without `w`
-    policy: String,
+    policy: HeaderValue,
     limit: u64,
     style: HeaderStyle,
 }
@@ -34,7 +35,7 @@ impl QuotaNames {
     pub fn of(rules: &RuleSet) -> Self {
         let names = rules.iter().map(|(_, rule)| {
             let limiter = rule.limiter.filter(|_| rule.tells())?;
-            Some(Names::new(&rule.name, &limiter, rule.headers))
+            Names::new(&rule.name, &limiter, rule.headers)
         });
         Self(names.collect())
     }
@@ -47,18 +48,20 @@ impl QuotaNames {
 // === impl Names ===
 
 impl Names {
-    fn new(name: &str, limiter: &Limiter, style: HeaderStyle) -> Self {
+    /// `None`: the name cannot stand in a header. A rule's is `[A-Za-z0-9_-]`, so it always can.
+    fn new(name: &str, limiter: &Limiter, style: HeaderStyle) -> Option<Self> {
         // Who counts what is in flight has no window.
         let window = match limiter.algorithm {
             Algorithm::Concurrency => String::new(),
             _ => format!(";w={}", limiter.period.as_millis().div_ceil(1000)),
         };
-        Self {
+        let policy = format!("\"{name}\";q={}{window}", limiter.limit);
+        Some(Self {
             quoted: format!("\"{name}\""),
-            policy: format!("\"{name}\";q={}{window}", limiter.limit),
+            policy: HeaderValue::try_from(policy).ok()?,
             limit: limiter.limit,
             style,
-        }
+        })
     }
 
     fn is_standard(&self) -> bool {
@@ -77,43 +80,50 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
             .iter()
             .filter_map(|quota| Some((names.get(quota.rule)?, quota)))
     };
-    let mut policy = String::with_capacity(64 * quotas.len());
-    let mut state = String::with_capacity(64 * quotas.len());
-    for (names, quota) in told().filter(|(names, _)| names.is_standard()) {
-        if !policy.is_empty() {
-            policy.push_str(", ");
-            state.push_str(", ");
-        }
-        policy.push_str(&names.policy);
-        push_state(&mut state, &names.quoted, quota);
+    let mut standard = told().filter(|(names, _)| names.is_standard());
+    if let Some((names, quota)) = standard.next() {
+        let first = (names.policy.clone(), state(names, quota));
+        let (policy, state) = standard.fold(first, join);
+        headers.insert(POLICY, policy);
+        insert_state(headers, state);
     }
-    insert(headers, POLICY, policy);
-    insert(headers, RATELIMIT, state);
     let nearest = told()
         .filter(|(names, _)| names.is_legacy())
         .min_by_key(|(_, quota)| quota.remaining);
     if let Some((names, quota)) = nearest {
         headers.insert(LEGACY_LIMIT, HeaderValue::from(names.limit));
-        headers.insert(LEGACY_REMAINING, HeaderValue::from(quota.remaining));
-        headers.insert(LEGACY_RESET, HeaderValue::from(quota.reset));
+        headers.insert(LEGACY_REMAINING, passing(quota.remaining.into()));
+        headers.insert(LEGACY_RESET, passing(quota.reset.into()));
     }
 }
 
-fn push_state(state: &mut String, quoted: &str, quota: &Quota) {
-    let mut digits = itoa::Buffer::new();
-    state.push_str(quoted);
-    state.push_str(";r=");
-    state.push_str(digits.format(quota.remaining));
-    state.push_str(";t=");
-    state.push_str(digits.format(quota.reset));
+/// Adds one more member to both lists.
+fn join(
+    (policy, told): (HeaderValue, String),
+    (names, quota): (&Names, &Quota),
+) -> (HeaderValue, String) {
+    let both = [policy.as_bytes(), b", ", names.policy.as_bytes()].concat();
+    let policy = HeaderValue::from_maybe_shared(Bytes::from(both)).unwrap_or(policy);
+    (policy, told + ", " + &state(names, quota))
 }
 
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
-    if value.is_empty() {
-        return;
-    }
+/// `"name";r=4;t=60`, in no more memory than it takes.
+fn state(names: &Names, quota: &Quota) -> String {
+    let (mut remaining, mut reset) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let (remaining, reset) = (remaining.format(quota.remaining), reset.format(quota.reset));
+    [&names.quoted, ";r=", remaining, ";t=", reset].concat()
+}
+
+fn insert_state(headers: &mut HeaderMap, state: String) {
     // A rule's name is [A-Za-z0-9_-], so the value is always valid.
-    if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(value)) {
-        headers.insert(name, value);
+    if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(state)) {
+        headers.insert(RATELIMIT, passing(value));
     }
+}
+
+/// A value that is another in nearly every answer: HTTP/2 is to keep it out of its table, where it
+/// would take the place of what repeats (RFC 7541, section 6.2.3).
+fn passing(mut value: HeaderValue) -> HeaderValue {
+    value.set_sensitive(true);
+    value
 }
