@@ -1,6 +1,10 @@
 //! What the rules decided about a request. Plain values: nothing here acts.
 
+mod few;
+
 use std::time::Duration;
+
+pub use self::few::Few;
 
 /// What a rule does with the requests that it stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub enum Action {
 }
 
 /// A rule's place in its rule set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleIndex(pub u16);
 
 /// What becomes of a request.
@@ -49,11 +53,11 @@ pub struct Decision {
     /// The first rule that the response phase leaves out; `None`: it sees all rules.
     pub settle_before: Option<RuleIndex>,
     /// The rules that counted this request, in rule order, as a client may be told.
-    pub quotas: Vec<Quota>,
+    pub quotas: Few<Quota, 2>,
     /// The rules that may yet count the response, as they stood when the request came.
-    pub tentative: Vec<Quota>,
+    pub tentative: Few<Quota, 2>,
     /// What each matching rule did, for the metrics and the log.
-    pub marks: Vec<Mark>,
+    pub marks: Few<Mark, 8>,
 }
 
 /// The rule that the log names.
@@ -99,7 +103,7 @@ pub enum Verdict {
 }
 
 /// A rule's quota as one client sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// The rule.
     pub rule: RuleIndex,
@@ -111,7 +115,7 @@ pub struct Quota {
 }
 
 /// What one rule did with one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The rule.
     pub rule: RuleIndex,
@@ -120,9 +124,10 @@ pub struct Mark {
 }
 
 /// What can happen between a rule and a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Event {
     /// The counting expression matched.
+    #[default]
     Counted,
     /// The mitigation expression matched.
     Matched,

@@ -141,7 +141,7 @@ impl Visit {
     }
 
     fn count(&self, decision: &Decision) {
-        for mark in &decision.marks {
+        for mark in decision.marks.iter() {
             let Some(kit) = self.snapshot.rule_kits.get(usize::from(mark.rule.0)) else {
                 continue;
             };

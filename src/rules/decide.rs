@@ -12,11 +12,7 @@ use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict}
 impl RuleSet {
     /// What becomes of the request, from what a store found for its plan.
     pub fn decide(&self, plan: &Plan, findings: &Findings, now: Timestamp) -> Decision {
-        let mut decision = Decision {
-            quotas: Vec::with_capacity(findings.len()),
-            marks: Vec::with_capacity(2 * findings.len()),
-            ..Decision::default()
-        };
+        let mut decision = Decision::default();
         let mut ended = false;
         let mut candidate = None;
         for finding in findings {

@@ -45,8 +45,8 @@ impl Decision {
     pub(super) fn tell_settled(&mut self, settled: &Plan) {
         let counted = |rule| settled.steps.iter().any(|step| step.rule == rule);
         let tentative = std::mem::take(&mut self.tentative);
-        self.quotas
-            .extend(tentative.into_iter().filter(|quota| counted(quota.rule)));
+        let told = tentative.iter().filter(|quota| counted(quota.rule));
+        self.quotas.extend(told.copied());
         self.quotas.sort_by_key(|quota| quota.rule);
     }
 }

@@ -166,7 +166,7 @@ fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
         assert_eq!(decision.quotas, []);
         let marks = decision.marks.len();
         ask.facts(|facts| answered(facts, status, |facts| rules.pretend(&mut decision, facts)));
-        (decision.quotas, decision.marks.len() - marks)
+        (decision.quotas.to_vec(), decision.marks.len() - marks)
     };
     assert_eq!(told(200), (vec![quota(1, 3, 60)], 0));
     assert_eq!(told(401), (vec![], 0));
