@@ -216,8 +216,14 @@ fn what_a_rule_reads_is_computed_once() {
     ] {
         let predicate = cases::predicate(text, &Lists::new());
         let facts = fresh(base);
-        assert!(of_test(&predicate, &facts) > 0, "{text}");
-        assert_eq!(of_test(&predicate, &facts), 0, "{text}");
+        let allocated: Vec<u64> = (0..9).map(|_| of_test(&predicate, &facts)).collect();
+        // Few looks take no memory; who looks often has all values kept, once.
+        assert_eq!(allocated.first(), Some(&0), "{text}");
+        assert_eq!(
+            allocated.iter().filter(|count| **count > 0).count(),
+            1,
+            "{text}"
+        );
     }
 }
 

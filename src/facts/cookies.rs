@@ -20,7 +20,9 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use http::header::COOKIE;
+use memchr::memchr;
 
+use super::pairs::split;
 use super::percent::{self, Plus};
 
 /// A name and its value.
@@ -28,28 +30,40 @@ pub type Cookie<'r> = (&'r [u8], Cow<'r, [u8]>);
 
 /// All cookies of a request, in order.
 pub fn parse(headers: &HeaderMap) -> Vec<Cookie<'_>> {
-    let lines = headers.get_all(COOKIE).iter();
-    lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
-        .filter_map(pair)
-        .collect()
+    let pairs = pairs(headers).map(|(name, value)| (name, plain(value)));
+    pairs.collect()
 }
 
-fn pair(text: &[u8]) -> Option<Cookie<'_>> {
+/// The `nth` value of the cookie `name`, without a look at the values of others.
+pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'h, [u8]>> {
+    let mut named = pairs(headers).filter(|(found, _)| *found == name);
+    named.nth(nth).map(|(_, value)| plain(value))
+}
+
+/// Names and values as they are written.
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = headers.get_all(COOKIE).iter();
+    lines
+        .flat_map(|line| split(line.as_bytes(), b';'))
+        .filter_map(pair)
+}
+
+fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii();
     if text.is_empty() {
         return None;
     }
-    let end = text.iter().position(|byte| *byte == b'=');
+    let end = memchr(b'=', text);
     let (name, rest) = text.split_at_checked(end.unwrap_or(text.len()))?;
     let value = rest.strip_prefix(b"=").unwrap_or(rest);
-    Some((name.trim_ascii(), plain(value.trim_ascii())))
+    Some((name.trim_ascii(), value.trim_ascii()))
 }
 
 /// The value behind its spellings.
 fn plain(text: &[u8]) -> Cow<'_, [u8]> {
     let odd = |byte: &u8| matches!(byte, b'%' | b'"' | 0x80..);
-    if !text.iter().any(odd) {
+    // Without an early end, which would keep it from being done for many bytes at once.
+    if !text.iter().fold(false, |any, byte| any | odd(byte)) {
         return Cow::Borrowed(text);
     }
     match percent::decode(trim_latin(text), Plus::Itself) {

@@ -15,6 +15,7 @@ mod get;
 pub mod head;
 pub mod host;
 pub mod networks;
+mod pairs;
 pub mod path;
 mod percent;
 pub mod query;

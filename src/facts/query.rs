@@ -11,6 +11,9 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
+use super::pairs::split;
 use super::percent::{self, Plus};
 
 /// A name and its value.
@@ -18,17 +21,28 @@ pub type Argument<'r> = (Cow<'r, [u8]>, Cow<'r, [u8]>);
 
 /// All arguments of a query, in order.
 pub fn parse(query: &str) -> Vec<Argument<'_>> {
-    let pieces = query.split('&').filter(|piece| !piece.is_empty());
-    pieces.map(argument).collect()
+    let pairs = pairs(query).map(|(name, value)| (decode(name), decode(value)));
+    pairs.collect()
 }
 
-fn argument(piece: &str) -> Argument<'_> {
-    let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-    (decode(name), decode(value))
+/// The `nth` value of the argument `name`, without a look at the values of others.
+pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>> {
+    let mut named = pairs(query).filter(|(found, _)| *decode(found) == *name);
+    named.nth(nth).map(|(_, value)| decode(value))
 }
 
-fn decode(text: &str) -> Cow<'_, [u8]> {
-    percent::decode(text.as_bytes(), Plus::Space)
+/// Names and values as they are written.
+fn pairs(query: &str) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let pieces = split(query.as_bytes(), b'&').filter(|piece| !piece.is_empty());
+    pieces.map(|piece| {
+        let pair = memchr(b'=', piece).and_then(|end| piece.split_at_checked(end));
+        let (name, rest) = pair.unwrap_or((piece, b""));
+        (name, rest.strip_prefix(b"=").unwrap_or(rest))
+    })
+}
+
+fn decode(text: &[u8]) -> Cow<'_, [u8]> {
+    percent::decode(text, Plus::Space)
 }
 
 #[cfg(test)]
@@ -89,6 +103,17 @@ mod tests {
             prop_assert_eq!(found.len(), 1);
             prop_assert_eq!(&*found[0].0, name.as_bytes());
             prop_assert_eq!(&*found[0].1, value.as_bytes());
+        }
+
+        #[test]
+        fn what_is_found_is_what_is_parsed(query in "([ab=&+%]|%61|%26|ß){0,16}", nth in 0..3usize) {
+            let all = parse(&query);
+            for name in all.iter().map(|(name, _)| &**name).chain([&b"a"[..]]) {
+                let mut named = all.iter().filter(|(found, _)| **found == *name);
+                let expected = named.nth(nth).map(|(_, value)| &**value);
+                let found = find(&query, name, nth);
+                prop_assert_eq!(found.as_deref(), expected);
+            }
         }
 
         #[test]

@@ -1,17 +1,18 @@
 //! The facts of one request: what a compiled expression asks, by field number.
 //!
-//! Everything is borrowed; cookies, arguments and places are worked out when first asked for and
-//! kept. Nothing here changes a request.
+//! Everything is borrowed; cookies, arguments and places are worked out when asked for, and kept
+//! where they are asked for often. Nothing here changes a request.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use super::cookies::{self, Cookie};
 use super::fields::{self, Getter};
+use super::pairs::Pairs;
 use super::query::{self, Argument};
 use super::{Connection, Head};
 use crate::clock::Timestamp;
@@ -49,8 +50,10 @@ pub struct RequestFacts<'r> {
     pub now: Timestamp,
     /// Where addresses are looked up.
     pub geo: &'r dyn GeoSource,
-    cookies: OnceCell<Vec<Cookie<'r>>>,
-    arguments: OnceCell<Vec<Argument<'r>>>,
+    /// The `User-Agent` header, which several rules read.
+    pub(super) agent: OnceCell<Option<&'r HeaderValue>>,
+    cookies: Pairs<Cookie<'r>>,
+    arguments: Pairs<Argument<'r>>,
     asn: OnceCell<Option<u32>>,
     country: OnceCell<Option<[u8; 2]>>,
     continent: OnceCell<Option<[u8; 2]>>,
@@ -103,8 +106,9 @@ impl<'r> RequestFacts<'r> {
             id: "",
             now,
             geo,
-            cookies: OnceCell::new(),
-            arguments: OnceCell::new(),
+            agent: OnceCell::new(),
+            cookies: Pairs::default(),
+            arguments: Pairs::default(),
             asn: OnceCell::new(),
             country: OnceCell::new(),
             continent: OnceCell::new(),
@@ -121,13 +125,30 @@ impl<'r> RequestFacts<'r> {
 
     /// The cookies, in order.
     pub fn cookies(&self) -> &[Cookie<'r>] {
-        self.cookies.get_or_init(|| cookies::parse(self.headers))
+        self.cookies.all(|| cookies::parse(self.headers))
+    }
+
+    /// The `nth` value of the cookie `name`.
+    pub fn cookie(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
+        let Some(all) = self.cookies.for_look(|| cookies::parse(self.headers)) else {
+            return cookies::find(self.headers, name, nth);
+        };
+        let mut named = all.iter().filter(|(found, _)| *found == name);
+        named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
     }
 
     /// The query arguments, in order.
     pub fn arguments(&self) -> &[Argument<'r>] {
-        let parse = || query::parse(self.head.query.unwrap_or_default());
-        self.arguments.get_or_init(parse)
+        self.arguments.all(|| query::parse(self.query()))
+    }
+
+    /// The `nth` value of the query argument `name`.
+    pub fn argument(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
+        let Some(all) = self.arguments.for_look(|| query::parse(self.query())) else {
+            return query::find(self.query(), name, nth);
+        };
+        let mut named = all.iter().filter(|(found, _)| **found == *name);
+        named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
     }
 
     /// The client's autonomous system.
@@ -145,6 +166,10 @@ impl<'r> RequestFacts<'r> {
     pub fn continent(&self) -> Option<&[u8; 2]> {
         let look_up = || self.geo.continent(self.client);
         self.continent.get_or_init(look_up).as_ref()
+    }
+
+    fn query(&self) -> &'r str {
+        self.head.query.unwrap_or_default()
     }
 
     fn view(&self) -> View<'_, 'r> {
