@@ -46,8 +46,8 @@ pub(super) struct Worth<'a> {
 /// Rules, by their places.
 type Rules = Box<[u16]>;
 
-/// A bit a rule. Four thousand rules need no memory from the heap.
-struct Marks(SmallVec<[u64; 64]>);
+/// A bit a rule. A thousand rules need no memory from the heap.
+struct Marks(SmallVec<[u64; 16]>);
 
 /// The candidates for one request, in rule order.
 pub(super) struct Candidates<'a> {
@@ -57,6 +57,8 @@ pub(super) struct Candidates<'a> {
     word: usize,
     /// Not asked yet.
     groups: &'a [Group],
+    /// The first rule that those can find.
+    gate: usize,
 }
 
 // === impl Index ===
@@ -103,6 +105,7 @@ impl Index {
             marks: Marks(SmallVec::from_slice(&self.always)),
             word: 0,
             groups: &self.groups,
+            gate: gate(&self.groups),
         }
     }
 }
@@ -114,39 +117,41 @@ impl Iterator for Candidates<'_> {
 
     /// A group is asked only when the rules before its first one are through: a value that is
     /// costly to read is not read if the pass ends before.
+    #[inline]
     fn next(&mut self) -> Option<RuleIndex> {
         loop {
-            let found = self.lowest();
-            match self.groups.split_first() {
-                Some((group, rest)) if found.is_none_or(|rule| group.first() <= rule) => {
-                    group.ask(self.facts, &mut self.marks);
-                    self.groups = rest;
-                }
-                _ => {
-                    self.marks.take_lowest(self.word);
-                    return found.map(RuleIndex);
-                }
+            let bits = self.marks.0.get_mut(self.word)?;
+            // Without a mark, the first rule of the next word.
+            let rule = self.word * 64 + bits.trailing_zeros() as usize;
+            if self.gate <= rule {
+                self.ask();
+            } else if *bits == 0 {
+                self.word += 1;
+            } else {
+                *bits &= *bits - 1;
+                return u16::try_from(rule).ok().map(RuleIndex);
             }
         }
     }
 }
 
 impl Candidates<'_> {
-    /// The first mark, as far as no group that was not asked yet can set one before it.
-    fn lowest(&mut self) -> Option<u16> {
-        let next = self.groups.first();
-        let end = next.map_or(usize::MAX, |group| usize::from(group.first()) / 64);
-        loop {
-            let bits = *self.marks.0.get(self.word)?;
-            if bits != 0 {
-                return u16::try_from(self.word * 64 + bits.trailing_zeros() as usize).ok();
-            }
-            if self.word >= end {
-                return None;
-            }
-            self.word += 1;
+    /// Asks the next group.
+    #[inline(never)]
+    fn ask(&mut self) {
+        if let Some((group, rest)) = self.groups.split_first() {
+            group.ask(self.facts, &mut self.marks);
+            self.groups = rest;
         }
+        self.gate = gate(self.groups);
     }
+}
+
+/// The first rule that `groups` can find.
+fn gate(groups: &[Group]) -> usize {
+    groups
+        .first()
+        .map_or(usize::MAX, |group| group.first().into())
 }
 
 // === impl Marks ===
@@ -154,12 +159,6 @@ impl Candidates<'_> {
 impl Marks {
     fn add(&mut self, rules: &[u16]) {
         rules.iter().for_each(|rule| set(&mut self.0, *rule));
-    }
-
-    fn take_lowest(&mut self, word: usize) {
-        if let Some(bits) = self.0.get_mut(word) {
-            *bits &= bits.wrapping_sub(1);
-        }
     }
 }
 

@@ -187,8 +187,8 @@ fn write_bytes(bytes: &[u8], out: &mut SmallVec<[u8; 128]>) {
             out.extend_from_slice(&Sha256::digest(bytes));
         }
         _ => {
-            out.push(tag::BYTES);
-            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
+            out.extend_from_slice(&[tag::BYTES, a, b, c, d]);
             out.extend_from_slice(bytes);
         }
     }
@@ -197,8 +197,8 @@ fn write_bytes(bytes: &[u8], out: &mut SmallVec<[u8; 128]>) {
 fn write_ip(ip: IpAddr, out: &mut SmallVec<[u8; 128]>) {
     match ip {
         IpAddr::V4(v4) => {
-            out.push(tag::V4);
-            out.extend_from_slice(&v4.octets());
+            let [a, b, c, d] = v4.octets();
+            out.extend_from_slice(&[tag::V4, a, b, c, d]);
         }
         IpAddr::V6(v6) => {
             out.push(tag::V6);

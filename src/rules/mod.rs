@@ -116,6 +116,8 @@ pub enum HeaderStyle {
 #[derive(Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
+    /// What the steps of each rule have in common.
+    steps: Vec<Step>,
     counts_responses: bool,
     takes_places: bool,
     /// The first rule that answers in the origin's place.
@@ -220,6 +222,7 @@ impl RuleSet {
             first_shadow: (0..).map(RuleIndex).zip(&rules).find_map(shadows),
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle)),
+            steps: (0..).map(RuleIndex).zip(&rules).map(Step::of).collect(),
             rules,
         }
     }

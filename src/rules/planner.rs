@@ -57,7 +57,7 @@ impl RuleSet {
             if before.is_some_and(|end| index >= end) {
                 break;
             }
-            plan.settle(index, rule, facts);
+            self.count(index, rule, facts, &mut plan);
         }
         plan
     }
@@ -88,7 +88,22 @@ impl RuleSet {
                 break;
             }
             if let Some(rule) = self.get(index) {
-                plan.settle(index, rule, facts);
+                self.count(index, rule, facts, plan);
+            }
+        }
+    }
+
+    /// Counts the answer in `facts`, if `rule` does.
+    #[inline(always)]
+    fn count(&self, index: RuleIndex, rule: &Rule, facts: &dyn Facts, plan: &mut Plan) {
+        if rule.counts_response() && rule.predicates().0.test(facts) {
+            let task = Task {
+                op: Op::Charge,
+                acts: false,
+                shadowed: false,
+            };
+            if let Some(step) = self.steps.get(usize::from(index.0)) {
+                plan.push(step, rule, task, facts);
             }
         }
     }
@@ -99,29 +114,44 @@ impl RuleSet {
         let Some((op, acts)) = rule.op(rule.matches(facts)) else {
             return false;
         };
-        let task = Task {
-            op,
-            acts,
-            shadowed: self.first_shadow.is_some_and(|shadow| shadow < index),
+        self.add(index, rule, (op, acts), facts, plan)
+    }
+
+    /// Adds a step for `rule`; `true`: no later rule is reached.
+    #[inline(never)]
+    fn add(
+        &self,
+        index: RuleIndex,
+        rule: &Rule,
+        (op, acts): (Op, bool),
+        facts: &dyn Facts,
+        plan: &mut Plan,
+    ) -> bool {
+        let Some(step) = self.steps.get(usize::from(index.0)) else {
+            return false;
         };
+        let shadowed = self.first_shadow.is_some_and(|shadow| shadow < index);
+        let task = Task { op, acts, shadowed };
         // Behind a pretence, what a client would be told is still looked at.
         let ends = op == Op::Always && rule.ends_pass() && rule.action != Action::Shadow;
-        plan.push(index, rule, task, facts) && ends
+        plan.push(step, rule, task, facts) && ends
     }
 }
 
 // === impl Rule ===
 
 impl Rule {
+    #[inline]
     pub(super) fn matches(&self, facts: &dyn Facts) -> Match {
         match &self.scope {
-            Scope::Same(both) => {
-                let matched = both.test(facts);
-                Match {
-                    counts: self.known(matched),
-                    mitigates: matched,
-                }
-            }
+            Scope::Same(both) if !both.test(facts) => Match {
+                counts: Some(false),
+                mitigates: false,
+            },
+            Scope::Same(_) => Match {
+                counts: self.known(true),
+                mitigates: true,
+            },
             Scope::Separate { count, mitigate } => Match {
                 counts: self.counts(count, facts),
                 mitigates: mitigate.test(facts),
@@ -143,6 +173,7 @@ impl Rule {
 
     /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
     /// has nothing to do with it.
+    #[inline]
     pub(super) fn op(&self, matched: Match) -> Option<(Op, bool)> {
         let acts = matched.mitigates;
         if self.limiter.is_none() {
@@ -184,22 +215,9 @@ impl Rule {
 // === impl Plan ===
 
 impl Plan {
-    /// Counts the answer in `facts`, if `rule` does.
-    #[inline(always)]
-    fn settle(&mut self, index: RuleIndex, rule: &Rule, facts: &dyn Facts) {
-        if rule.counts_response() && rule.predicates().0.test(facts) {
-            let task = Task {
-                op: Op::Charge,
-                acts: false,
-                shadowed: false,
-            };
-            self.push(index, rule, task, facts);
-        }
-    }
-
-    /// Adds a step; `false`: the key has an absent part and the rule skips such requests, or what
+    /// Adds a step like `like`; `false`: the key has an absent part and the rule skips such requests, or what
     /// it costs is unknown and nothing is counted.
-    fn push(&mut self, index: RuleIndex, rule: &Rule, task: Task, facts: &dyn Facts) -> bool {
+    fn push(&mut self, like: &Step, rule: &Rule, task: Task, facts: &dyn Facts) -> bool {
         let Some(cost) = task.cost(rule, facts) else {
             return false;
         };
@@ -209,18 +227,12 @@ impl Plan {
             return false;
         }
         let step = Step {
-            rule: index,
-            id: rule.id,
             key: start as u32..self.keys.len() as u32,
-            limiter: rule.limiter.unwrap_or(NO_LIMIT),
             cost,
             op: task.op,
-            ban: rule.ban.clone(),
-            patience: rule.patience(),
-            candidate: false,
             acts: task.acts,
-            ends_pass: rule.ends_pass(),
             peek_after_end: task.acts && rule.refuses() || task.shadowed && rule.tells(),
+            ..like.clone()
         };
         if rule.is_plain() {
             self.steps.push(step);
@@ -270,6 +282,24 @@ impl Task {
 // === impl Step ===
 
 impl Step {
+    /// What all steps of a rule have in common.
+    pub(super) fn of((index, rule): (RuleIndex, &Rule)) -> Step {
+        Step {
+            rule: index,
+            id: rule.id,
+            key: 0..0,
+            limiter: rule.limiter.unwrap_or(NO_LIMIT),
+            cost: 1,
+            op: Op::Pass,
+            ban: rule.ban.clone(),
+            patience: rule.patience(),
+            candidate: false,
+            acts: false,
+            ends_pass: rule.ends_pass(),
+            peek_after_end: false,
+        }
+    }
+
     /// The same for the rule's candidate; `None`: it has nothing to do with the request.
     fn beside(&self, rule: &Rule, candidate: Candidate) -> Option<Step> {
         let op = match self.op {

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use self::list::List;
 use super::json::{self, Step};
-use super::term::{Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
+use super::term::{Bytes, Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
 pub(super) type Check = Box<dyn for<'a> Fn(&Context<'a>) -> bool + Send + Sync>;
@@ -104,6 +104,15 @@ pub(super) fn test(test: Test) -> Check {
 /// Compiles a value.
 pub(super) fn value(term: Term) -> Get {
     match term {
+        Term::Bytes(Bytes::Field(field)) => {
+            Box::new(move |context| context.facts.bytes(field).map(Value::Bytes))
+        }
+        Term::Bytes(Bytes::Element(Source::Field { field, name }, index)) => {
+            Box::new(move |context| {
+                let value = context.facts.element(field, name.as_deref(), index);
+                value.map(Value::Bytes)
+            })
+        }
         Term::Bytes(term) => {
             let get = bytes::get(term);
             Box::new(move |context| get(context).map(Value::Bytes))

@@ -17,6 +17,8 @@ pub(super) struct Heads {
     /// How long whole strings are, a bit a length.
     wholes: u128,
     rules: HashMap<u64, Rules, BuildHasherDefault<Hashed>>,
+    /// A bit for the last six of each hash: few strings are told from others without a search.
+    hashes: u64,
 }
 
 /// A hash that grows byte by byte.
@@ -49,8 +51,10 @@ impl Heads {
             };
             rules.entry(hash).or_default().push(*rule);
         }
+        let hashes = rules.keys().fold(0, |bits, hash| bits | bit(*hash));
         let rules = rules.into_iter().map(|(hash, rules)| (hash, rules.into()));
         Heads {
+            hashes,
             lengths: lengths.into_iter().collect(),
             wholes,
             rules: rules.collect(),
@@ -73,10 +77,16 @@ impl Heads {
     }
 
     fn mark(&self, hash: u64, marks: &mut Marks) {
-        if let Some(rules) = self.rules.get(&hash) {
+        if self.hashes & bit(hash) != 0
+            && let Some(rules) = self.rules.get(&hash)
+        {
             marks.add(rules);
         }
     }
+}
+
+fn bit(hash: u64) -> u64 {
+    1 << (hash % 64)
 }
 
 // === impl Growing ===
