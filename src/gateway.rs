@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use self::doors::Doors;
-use self::keeper::Keeper;
+use self::keeper::Keeping;
 use self::reload::Loaded;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostics};
@@ -22,6 +22,7 @@ use crate::tls;
 
 mod cores;
 mod doors;
+mod handover;
 mod inherited;
 mod keeper;
 mod lasting;
@@ -30,6 +31,7 @@ mod room;
 mod scrape;
 
 pub use self::doors::AdminDoor;
+pub use self::handover::{Handover, Heir, Program};
 pub use self::inherited::Inherited;
 pub use self::reload::{Refused, Reloader};
 
@@ -40,7 +42,15 @@ pub struct Gateway {
     reloader: Reloader,
     drain: DrainTrigger,
     cores: Vec<JoinHandle<()>>,
-    keeper: Option<Keeper>,
+    keeping: Arc<Keeping>,
+    heir: Option<Heir>,
+}
+
+/// A gateway that nobody can reach yet.
+struct Unborn {
+    lasting: Lasting,
+    loaded: Loaded,
+    fixed: Fixed,
 }
 
 // === impl Gateway ===
@@ -51,40 +61,53 @@ impl Gateway {
         Self::start_with(config, clock, log, Inherited::default())
     }
 
-    /// The same with sockets that are open already.
+    /// The same with what this process was given. See [`Gateway::take_over`].
     pub fn start_with(
         config: &Path,
         clock: Clock,
         log: Log,
         mut inherited: Inherited,
     ) -> anyhow::Result<Self> {
-        let (live, fixed) = load(config, clock, log)?;
-        let snapshot = live.current.load_full();
-        let workers = match fixed.workers {
-            0 => thread::available_parallelism().map_or(1, usize::from),
-            some => some,
-        };
-        let gate = room::gate(snapshot.max_connections, &live.lasting.log);
+        let mut unborn = Unborn::load(config, clock, log, inherited.secret)?;
+        let (snapshot, workers) = (&unborn.loaded.snapshot, unborn.workers());
+        let gate = room::gate(snapshot.max_connections, &unborn.lasting.log);
         let doors = Arc::new(Doors::new(workers, gate));
-        let prepared = doors.prepare(&snapshot, &mut inherited)?;
+        let prepared = doors.prepare(snapshot, &mut inherited)?;
         for address in inherited.unclaimed() {
-            let log = &live.lasting.log;
+            let log = &unborn.lasting.log;
             log.warn("no listener for a socket", &[("address", &address)]);
         }
+        // Late, so that little is counted between this and the first request.
+        unborn.count_on(inherited.heir.as_ref());
+        let path = unborn.fixed.snapshot.clone();
+        let live = unborn.live();
         doors.publish(prepared);
         let drain = DrainTrigger::new();
-        let cores =
-            cores::start(workers, &live, &doors, &drain).context("cannot start a thread")?;
-        let keeper = fixed.snapshot.as_deref();
-        let keeper = keeper.map(|path| Keeper::start(live.clone(), path));
+        let cores = cores::start(workers, &live, &doors, &drain);
+        let keeping = Keeping::start(live.clone(), path);
         Ok(Self {
             reloader: Reloader::new(live.clone(), doors.clone(), config),
             live,
             doors,
             drain,
-            cores,
-            keeper: keeper.transpose().context("cannot start a thread")?,
+            cores: cores.context("cannot start a thread")?,
+            keeping: Arc::new(keeping.context("cannot start a thread")?),
+            heir: inherited.heir,
         })
+    }
+
+    /// Tells the gateway before this one, if there is one, that it can go. To be called once all
+    /// that answers does.
+    pub fn take_over(&mut self) {
+        if let Some(heir) = self.heir.take() {
+            heir.listens();
+        }
+    }
+
+    /// What hands it over to another process; see [`Gateway::stop_handed_over`].
+    pub fn handover(&self) -> Handover {
+        let (live, doors) = (self.live.clone(), self.doors.clone());
+        Handover::new(live, doors, self.keeping.clone())
     }
 
     /// Where it listens, in the order of the configuration.
@@ -117,14 +140,26 @@ impl Gateway {
     pub fn stop(self) {
         self.doors.close();
         self.drain.start();
+        self.end();
+    }
+
+    /// The same for a gateway whose sockets another process has: what waits in their queues is left
+    /// to that one, and so are the admin port and the saved counters.
+    pub fn stop_handed_over(self) {
+        self.keeping.suspend();
+        self.drain.hand_over();
+        self.doors.close();
+        self.doors.close_admin();
+        self.end();
+    }
+
+    fn end(self) {
         for core in self.cores {
             if core.join().is_err() {
                 self.live.lasting.log.error("a core had panicked", &[]);
             }
         }
-        if let Some(keeper) = self.keeper {
-            keeper.stop();
-        }
+        self.keeping.stop();
         self.live.flush();
     }
 }
@@ -140,31 +175,64 @@ impl Live {
     }
 }
 
-/// The configuration with all that outlives it, and nothing open yet.
-fn load(config: &Path, clock: Clock, log: Log) -> anyhow::Result<(Arc<Live>, Fixed)> {
-    let mut diagnostics = Diagnostics::new();
-    let (source, file) = config::load(config, &mut diagnostics);
-    let refused = |diagnostics: &Diagnostics| Refused(diagnostics.render(&source, false));
-    let Some(file) = file else {
-        return Err(refused(&diagnostics).into());
-    };
-    let (level, format) = config::log(&file);
-    log.configure(level, format);
-    let fixed = config::fixed(&file, &source);
-    let mut lasting = Lasting::new(clock, log, fixed.bounds)?;
-    if let Some(secret) = fixed.secret_file.as_deref().and_then(config::secret) {
-        lasting = lasting.with_secret(secret);
+// === impl Unborn ===
+
+impl Unborn {
+    /// Reads the configuration and what it names, and opens nothing. `secret`: the one to use where
+    /// the configuration has none.
+    fn load(
+        config: &Path,
+        clock: Clock,
+        log: Log,
+        secret: Option<[u8; 32]>,
+    ) -> anyhow::Result<Self> {
+        let mut diagnostics = Diagnostics::new();
+        let (source, file) = config::load(config, &mut diagnostics);
+        let refused = |diagnostics: &Diagnostics| Refused(diagnostics.render(&source, false));
+        let Some(file) = file else {
+            return Err(refused(&diagnostics).into());
+        };
+        let (level, format) = config::log(&file);
+        log.configure(level, format);
+        let fixed = config::fixed(&file, &source);
+        let mut lasting = Lasting::new(clock, log, fixed.bounds)?;
+        let configured = fixed.secret_file.as_deref().and_then(config::secret);
+        if let Some(secret) = configured.or(secret) {
+            lasting = lasting.with_secret(secret);
+        }
+        let loaded = Loaded::compile(&source, &file, &lasting, None, &mut diagnostics);
+        let loaded = loaded.ok_or_else(|| refused(&diagnostics))?;
+        tls::warm_up()?;
+        Ok(Self {
+            lasting,
+            loaded,
+            fixed,
+        })
     }
-    let loaded = Loaded::compile(&source, &file, &lasting, None, &mut diagnostics);
-    let loaded = loaded.ok_or_else(|| refused(&diagnostics))?;
-    if let Some(path) = &fixed.snapshot {
-        keeper::load(&mut lasting, path);
+
+    fn workers(&self) -> usize {
+        match self.fixed.workers {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            some => some,
+        }
     }
-    tls::warm_up()?;
-    let live = Arc::new(Live {
-        current: Arc::new(ArcSwap::from_pointee(loaded.snapshot)),
-        lasting,
-    });
-    live.tell_warnings(&loaded.warnings);
-    Ok((live, fixed))
+
+    /// Takes the counters over, from the gateway before or from the file that it has left.
+    fn count_on(&mut self, heir: Option<&Heir>) {
+        let counters = heir.and_then(|heir| heir.counters(&self.lasting.log));
+        match (counters, &self.fixed.snapshot) {
+            (Some(file), _) => keeper::take(&mut self.lasting, &file),
+            (None, Some(path)) => keeper::load(&mut self.lasting, path),
+            (None, None) => {}
+        }
+    }
+
+    fn live(self) -> Arc<Live> {
+        let live = Arc::new(Live {
+            current: Arc::new(ArcSwap::from_pointee(self.loaded.snapshot)),
+            lasting: self.lasting,
+        });
+        live.tell_warnings(&self.loaded.warnings);
+        live
+    }
 }

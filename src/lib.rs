@@ -42,3 +42,4 @@ pub mod admin;
 pub mod cli;
 pub mod gateway;
 pub mod signals;
+pub mod systemd;

@@ -35,7 +35,7 @@ pub use self::core::Core;
 use self::forward::Forward;
 use self::record::{Recorded, Visit};
 use self::tab::Tab;
-use crate::action::Asked;
+use crate::action::{Asked, Fault};
 use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::{Incoming, Permit};
@@ -100,14 +100,15 @@ async fn request(
     let (mut parts, incoming) = request.into_parts();
     let upgrade = parts.extensions.remove();
     let asked = Asked::of(&parts, &id, visit.now);
-
+    if core.late.get() {
+        return Some(visit.refuse(&asked, &connection, Fault::Unavailable));
+    }
     let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
     let head = match read_head(&parts, secure, ended, snapshot) {
         Ok(head) => head,
         Err(malformed) => return Some(visit.malformed(&asked, &connection, malformed)),
     };
-    let peer = connection.peer.ip();
-    let client = snapshot.client_ip.resolve(peer, &parts.headers);
+    let client = (snapshot.client_ip).resolve(connection.peer.ip(), &parts.headers);
     let route = snapshot.routes.find_pattern(head.authority(), &head.path);
     let geo = &snapshot.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);

@@ -1,4 +1,5 @@
-//! Signals → the gateway: SIGHUP reloads, SIGTERM and SIGINT drain, a second one ends at once.
+//! Signals → the gateway: SIGHUP reloads, SIGUSR2 hands over, SIGTERM and SIGINT drain, a second
+//! one ends at once.
 
 use std::io;
 
@@ -9,6 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub enum Request {
     /// Read the configuration again.
     Reload,
+    /// Give the sockets to a new process.
+    HandOver,
     /// Finish what is under way and end.
     Stop,
 }
@@ -16,6 +19,7 @@ pub enum Request {
 /// The signals a gateway listens to.
 pub struct Signals {
     hup: Signal,
+    usr2: Signal,
     term: Signal,
     int: Signal,
 }
@@ -27,6 +31,7 @@ impl Signals {
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             hup: signal(SignalKind::hangup())?,
+            usr2: signal(SignalKind::user_defined2())?,
             term: signal(SignalKind::terminate())?,
             int: signal(SignalKind::interrupt())?,
         })
@@ -36,12 +41,13 @@ impl Signals {
     pub async fn next(&mut self) -> Request {
         tokio::select! {
             _ = self.hup.recv() => Request::Reload,
+            _ = self.usr2.recv() => Request::HandOver,
             _ = self.term.recv() => Request::Stop,
             _ = self.int.recv() => Request::Stop,
         }
     }
 
-    /// The next request to stop; one to reload waits.
+    /// The next request to stop; others wait.
     pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}

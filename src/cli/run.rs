@@ -4,19 +4,41 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use tokio::task::spawn_blocking;
 
 use super::say;
 use crate::admin::{self, Admin};
 use crate::clock::Clock;
-use crate::gateway::{Gateway, Refused};
+use crate::gateway::{Gateway, Heir, Inherited, Program, Refused};
 use crate::observe::Log;
 use crate::signals::{Request, Signals};
+use crate::systemd::{Activated, Notifier};
 
 /// How long the last log lines may take.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Runs until SIGTERM or SIGINT: 0. 1 if it could not start, or was told twice to stop.
+/// A gateway with those around it.
+struct Service {
+    gateway: Gateway,
+    admin: Admin,
+    signals: Signals,
+    notifier: Notifier,
+    program: Program,
+    log: Log,
+}
+
+/// Why a gateway ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It was told to.
+    Stopped,
+    /// Another process has taken over.
+    HandedOver,
+}
+
+/// Runs until SIGTERM or SIGINT, or until another process has taken over: 0. 1 if it could not
+/// start, or was told twice to stop.
 pub fn run(config: &Path) -> ExitCode {
     match run_to_end(config) {
         Ok(code) => code,
@@ -31,17 +53,15 @@ pub fn run(config: &Path) -> ExitCode {
 }
 
 fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
+    // First of all: their numbers must be nobody else's.
+    let activated = Activated::from_env();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build()?;
     let log = Log::stderr(Clock::System)?;
     let code = runtime.block_on(async {
-        // Before the first thread starts: a signal during the start must not kill it.
-        let mut signals = Signals::listen()?;
-        let gateway = Gateway::start(config, Clock::System, log.clone())?;
-        let admin = admin::start(&gateway);
-        tell_addresses(&gateway, &log);
-        reload_until_stopped(&gateway, &mut signals).await;
-        Ok(stop(gateway, admin, signals, &log).await)
+        let mut service = Service::start(config, activated, log.clone())?;
+        let end = service.serve().await;
+        Ok(service.stop(end).await)
     });
     log.flush(FLUSH);
     // A thread that was told twice to stop may still hold a connection.
@@ -49,18 +69,138 @@ fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
     code
 }
 
-/// Follows the signals to reload until there is one to stop. Files can take long, and a pipe or a
-/// network may never give them: the admin port answers meanwhile, and a stop does not wait.
-async fn reload_until_stopped(gateway: &Gateway, signals: &mut Signals) {
-    while signals.next().await == Request::Reload {
-        let reloader = gateway.reloader().clone();
+// === impl Service ===
+
+impl Service {
+    /// Everything that answers does so when this returns.
+    fn start(config: &Path, activated: Activated, log: Log) -> anyhow::Result<Self> {
+        // Before the first thread starts: a signal during the start must not kill it.
+        let signals = Signals::listen()?;
+        let program = Program::own().context("cannot find this program's path")?;
+        let inherited = inherit(activated, &log)?;
+        let mut gateway = Gateway::start_with(config, Clock::System, log.clone(), inherited)?;
+        let admin = admin::start(&gateway);
+        tell_addresses(&gateway, &log);
+        gateway.take_over();
+        let notifier = Notifier::from_env(&log);
+        notifier.ready("serving");
+        Ok(Self {
+            gateway,
+            admin,
+            signals,
+            notifier,
+            program,
+            log,
+        })
+    }
+
+    /// Follows the signals until there is one to stop, or another process has taken over.
+    async fn serve(&mut self) -> End {
+        loop {
+            let end = match self.signals.next().await {
+                Request::Reload => self.reload().await,
+                Request::HandOver => self.hand_over().await,
+                Request::Stop => Some(End::Stopped),
+            };
+            if let Some(end) = end {
+                return end;
+            }
+        }
+    }
+
+    /// Files can take long, and a pipe or a network may never give them: the admin port answers
+    /// meanwhile, and a stop does not wait.
+    async fn reload(&mut self) -> Option<End> {
+        self.notifier.reloading();
+        let reloader = self.gateway.reloader().clone();
         // A refusal is in the log, and nothing has changed.
         let reload = spawn_blocking(move || reloader.reload().is_ok());
         tokio::select! {
-            _ = reload => {}
-            () = signals.stop() => return,
+            reloaded = reload => {
+                let refused = "serving; the last reload was refused";
+                self.notifier.ready(if reloaded.unwrap_or(false) { "serving" } else { refused });
+                None
+            }
+            () = self.signals.stop() => Some(End::Stopped),
         }
     }
+
+    /// Whatever goes wrong, this process goes on. One that is told to stop does not wait for it.
+    async fn hand_over(&mut self) -> Option<End> {
+        self.log.info(
+            "handing over",
+            &[("program", &self.program.path().display())],
+        );
+        let handover = self.gateway.handover();
+        let (program, notifier, cancel) = (
+            self.program.clone(),
+            self.notifier.clone(),
+            handover.clone(),
+        );
+        let mut running =
+            spawn_blocking(move || handover.run(&program, |pid| notifier.main_pid(pid)));
+        let (handed, stop) = tokio::select! {
+            handed = &mut running => (handed, None),
+            () = self.signals.stop() => {
+                cancel.cancel();
+                (running.await, Some(End::Stopped))
+            }
+        };
+        match handed.unwrap_or_else(|panic| Err(panic.into())) {
+            Ok(pid) => {
+                self.log.info("handed over", &[("pid", &pid)]);
+                Some(End::HandedOver)
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                self.log.error("not handed over", &[("error", &error)]);
+                stop
+            }
+        }
+    }
+
+    /// Finishes what is under way; a second signal ends it at once.
+    async fn stop(self, end: End) -> ExitCode {
+        let Self {
+            gateway,
+            admin,
+            mut signals,
+            notifier,
+            log,
+            ..
+        } = self;
+        log.info("stopping", &[]);
+        admin.not_ready();
+        let stopping = match end {
+            End::Stopped => {
+                notifier.stopping();
+                spawn_blocking(move || gateway.stop())
+            }
+            End::HandedOver => spawn_blocking(move || gateway.stop_handed_over()),
+        };
+        tokio::select! {
+            _ = stopping => {
+                log.info("stopped", &[]);
+                ExitCode::SUCCESS
+            }
+            () = signals.stop() => {
+                log.warn("stopped at once", &[]);
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// What the process before or systemd has for this one.
+fn inherit(activated: Activated, log: &Log) -> anyhow::Result<Inherited> {
+    for wrong in &activated.wrong {
+        log.warn("unusable socket from systemd", &[("error", wrong)]);
+    }
+    let mut inherited = Heir::inherit(log)?.unwrap_or_default();
+    for socket in activated.sockets {
+        inherited.add(socket);
+    }
+    Ok(inherited)
 }
 
 fn tell_addresses(gateway: &Gateway, log: &Log) {
@@ -71,22 +211,5 @@ fn tell_addresses(gateway: &Gateway, log: &Log) {
     let admin = admin.borrow().as_ref().and_then(|door| door.address().ok());
     if let Some(address) = admin {
         log.info("admin port", &[("address", &address)]);
-    }
-}
-
-/// Finishes what is under way; a second signal ends it at once.
-async fn stop(gateway: Gateway, admin: Admin, mut signals: Signals, log: &Log) -> ExitCode {
-    log.info("stopping", &[]);
-    admin.not_ready();
-    let stopping = spawn_blocking(move || gateway.stop());
-    tokio::select! {
-        _ = stopping => {
-            log.info("stopped", &[]);
-            ExitCode::SUCCESS
-        }
-        () = signals.stop() => {
-            log.warn("stopped at once", &[]);
-            ExitCode::FAILURE
-        }
     }
 }

@@ -165,11 +165,18 @@ impl CoreThread {
         Ok(())
     }
 
-    /// Waits until all connections have ended, for as long as the configuration allows.
+    /// Waits until all connections have ended, for as long as the configuration allows. A request
+    /// that begins in the second half of that time would be cut off: it is refused.
     async fn end(&self, core: &Core) {
-        let timeout = core.snapshot().drain_timeout;
-        let ended = tokio::time::timeout(timeout, self.drain.ended()).await;
-        if ended.is_err() {
+        let half = core.snapshot().drain_timeout / 2;
+        if tokio::time::timeout(half, self.drain.ended()).await.is_ok() {
+            return;
+        }
+        core.late.set(true);
+        if tokio::time::timeout(half, self.drain.ended())
+            .await
+            .is_err()
+        {
             let open = self.drain.open();
             let log = &self.live.lasting.log;
             log.warn("drain timed out", &[("connections", &open)]);

@@ -187,9 +187,28 @@ impl Doors {
         address
     }
 
+    /// Does something with each socket of each listener.
+    pub fn each_socket(&self, act: impl FnMut(&TcpListener) -> io::Result<()>) -> io::Result<()> {
+        let doors = self.open.borrow().clone();
+        doors
+            .iter()
+            .flat_map(|door| &door.sockets)
+            .try_for_each(act)
+    }
+
+    /// The admin port.
+    pub fn admin(&self) -> Option<Arc<AdminDoor>> {
+        self.admin.borrow().clone()
+    }
+
     /// Closes all doors but the admin port.
     pub fn close(&self) {
         self.open.send_modify(Vec::clear);
+    }
+
+    /// Closes the admin port.
+    pub fn close_admin(&self) {
+        self.admin.send_replace(None);
     }
 }
 

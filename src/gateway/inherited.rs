@@ -1,13 +1,19 @@
-//! Listening sockets that this process was given at its start, by the gateway before it or by
-//! systemd. It knows addresses and never opens a socket.
+//! What this process was given at its start, by the gateway before it or by systemd: listening
+//! sockets above all. It knows addresses and never opens a socket.
 
 use std::net::{SocketAddr, TcpListener};
 
-/// Sockets that no listener has claimed yet.
+use super::handover::Heir;
+
+/// What was given and not claimed yet.
 #[derive(Debug, Default)]
 pub struct Inherited {
     listeners: Vec<TcpListener>,
     admin: Option<TcpListener>,
+    /// The secret of the gateway before.
+    pub(super) secret: Option<[u8; 32]>,
+    /// Where more comes from.
+    pub(super) heir: Option<Heir>,
 }
 
 // === impl Inherited ===

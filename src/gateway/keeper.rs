@@ -1,23 +1,41 @@
 //! Keeps the store on disk while a gateway runs, on a thread of its own.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::snapshot::{Lasting, Live};
-use crate::store::persist::SnapshotFile;
+use crate::store::Restored;
+use crate::store::persist::{Damage, SnapshotFile, restore};
 
 /// How long counters may be lost for when the machine fails.
 const EVERY: Duration = Duration::from_secs(60);
 
+/// Keeps the store at a path, or nowhere.
+pub(super) struct Keeping {
+    live: Arc<Live>,
+    path: Option<PathBuf>,
+    keeper: Mutex<Option<Keeper>>,
+}
+
 /// A thread that saves the store now and then.
-pub(super) struct Keeper {
-    stop: Sender<()>,
+struct Keeper {
+    stop: Sender<Ending>,
     thread: JoinHandle<()>,
+}
+
+/// How a keeper ends.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    /// Another process keeps the file: it is left alone.
+    Leave,
 }
 
 /// What the thread works with.
@@ -28,11 +46,56 @@ struct Saving {
     failed: bool,
 }
 
+// === impl Keeping ===
+
+impl Keeping {
+    /// Saves the store at `path` from now on.
+    pub(super) fn start(live: Arc<Live>, path: Option<PathBuf>) -> io::Result<Self> {
+        let keeper = match &path {
+            Some(path) => Some(Keeper::start(live.clone(), path)?),
+            None => None,
+        };
+        Ok(Self {
+            live,
+            path,
+            keeper: Mutex::new(keeper),
+        })
+    }
+
+    /// Leaves the file as it is from now on.
+    pub(super) fn suspend(&self) {
+        if let Some(keeper) = self.keeper.lock().take() {
+            keeper.leave();
+        }
+    }
+
+    /// Saves the store again, if it was.
+    pub(super) fn resume(&self) {
+        let mut keeper = self.keeper.lock();
+        let Some(path) = self.path.as_deref().filter(|_| keeper.is_none()) else {
+            return;
+        };
+        match Keeper::start(self.live.clone(), path) {
+            Ok(started) => *keeper = Some(started),
+            Err(error) => {
+                let log = &self.live.lasting.log;
+                log.error("cannot save the counters", &[("error", &error)]);
+            }
+        }
+    }
+
+    /// Saves the store a last time.
+    pub(super) fn stop(&self) {
+        if let Some(keeper) = self.keeper.lock().take() {
+            keeper.stop();
+        }
+    }
+}
+
 // === impl Keeper ===
 
 impl Keeper {
-    /// Saves the store at `path` from now on.
-    pub(super) fn start(live: Arc<Live>, path: &Path) -> io::Result<Self> {
+    fn start(live: Arc<Live>, path: &Path) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let file = SnapshotFile::new(path);
         let saving = Saving {
@@ -45,8 +108,13 @@ impl Keeper {
         Ok(Self { stop, thread })
     }
 
-    /// Saves the store a last time.
-    pub(super) fn stop(self) {
+    fn leave(self) {
+        // It fails when the thread is gone, which is as good.
+        let _ = self.stop.send(Ending::Leave);
+        let _ = self.thread.join();
+    }
+
+    fn stop(self) {
         drop(self.stop);
         // A panic is on stderr already, and there is nothing left to save.
         let _ = self.thread.join();
@@ -56,12 +124,18 @@ impl Keeper {
 // === impl Saving ===
 
 impl Saving {
-    fn run(mut self, stopped: &Receiver<()>) {
+    fn run(mut self, stopped: &Receiver<Ending>) {
         self.tell(self.file.probe());
-        while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        loop {
+            let stopped = stopped.recv_timeout(EVERY);
+            if stopped == Ok(Ending::Leave) {
+                return;
+            }
             self.save();
+            if stopped == Err(RecvTimeoutError::Disconnected) {
+                return;
+            }
         }
-        self.save();
     }
 
     fn save(&mut self) {
@@ -88,14 +162,25 @@ impl Saving {
 pub(super) fn load(lasting: &mut Lasting, path: &Path) {
     let now = lasting.clock.now();
     let loaded = SnapshotFile::new(path).load(&mut lasting.store, now);
-    let (log, file) = (&lasting.log, path.display());
+    tell(lasting, &path.display(), loaded);
+}
+
+/// Takes over what the gateway before has handed over.
+pub(super) fn take(lasting: &mut Lasting, file: &File) {
+    let now = lasting.clock.now();
+    let taken = restore(file, &mut lasting.store, now);
+    tell(lasting, &"handed over", taken.map(Some));
+}
+
+fn tell(lasting: &Lasting, file: &dyn Display, loaded: Result<Option<Restored>, Damage>) {
+    let log = &lasting.log;
     match loaded {
-        Ok(None) => log.info("no saved counters", &[("file", &file)]),
+        Ok(None) => log.info("no saved counters", &[("file", file)]),
         Ok(Some(restored)) => {
             let (counters, bans) = (restored.counters, restored.bans);
             log.info(
                 "restored",
-                &[("file", &file), ("counters", &counters), ("bans", &bans)],
+                &[("file", file), ("counters", &counters), ("bans", &bans)],
             );
             for (rule, bans) in &restored.unknown {
                 let fields: [(&str, &dyn Display); 2] = [("rule", rule), ("bans_ended", bans)];
@@ -104,7 +189,7 @@ pub(super) fn load(lasting: &mut Lasting, path: &Path) {
         }
         Err(damage) => log.error(
             "the saved counters are ignored",
-            &[("file", &file), ("error", &damage)],
+            &[("file", file), ("error", &damage)],
         ),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It hands each connection on at once and never reads from one.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -47,7 +48,7 @@ pub struct Permit {
 }
 
 /// Accepts until the drain starts, then what the kernel has accepted already: a socket that is
-/// closed resets them. While the gate is full the listener is left alone, so that clients wait in
+/// closed resets them, unless another process has it too. While the gate is full the listener is left alone, so that clients wait in
 /// the kernel's queue.
 pub async fn accept_loop(
     listener: TcpListener,
@@ -55,15 +56,15 @@ pub async fn accept_loop(
     drain: Drain,
     on_connection: impl Fn(TcpStream, SocketAddr, Permit),
 ) {
+    let waiting = Cell::new(None);
     tokio::select! {
         biased;
         () = drain.started() => {}
-        () = accept_all(&listener, &gate, &drain, &on_connection) => {}
+        () = accept_all(&listener, &gate, &drain, &waiting, &on_connection) => {}
     }
-    for _ in 0..MAX_LAST {
-        let Some((stream, peer)) = accept_last(&listener) else {
-            return;
-        };
+    let last = if drain.is_handed_over() { 0 } else { MAX_LAST };
+    let queued = (0..last).map_while(|_| accept_last(&listener));
+    for (stream, peer) in waiting.take().into_iter().chain(queued) {
         if let Some(permit) = gate.try_enter(&drain) {
             on_connection(stream, peer, permit);
         }
@@ -175,16 +176,21 @@ async fn accept_all(
     listener: &TcpListener,
     gate: &Gate,
     drain: &Drain,
+    waiting: &Cell<Option<(TcpStream, SocketAddr)>>,
     on_connection: &impl Fn(TcpStream, SocketAddr, Permit),
 ) {
     loop {
         gate.room().await;
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let permit = gate.enter(drain).await;
                 // It fails only on a socket that is gone, which the first read will show.
                 let _ = stream.set_nodelay(true);
-                on_connection(stream, peer, permit);
+                // Where the drain finds it.
+                waiting.set(Some((stream, peer)));
+                let permit = gate.enter(drain).await;
+                if let Some((stream, peer)) = waiting.take() {
+                    on_connection(stream, peer, permit);
+                }
             }
             Err(e) if is_clients(&e) => {}
             Err(_) => {

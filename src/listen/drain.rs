@@ -10,12 +10,23 @@ use tokio::sync::{Notify, watch};
 
 /// Starts the drain of all cores.
 #[derive(Clone, Debug)]
-pub struct DrainTrigger(Arc<watch::Sender<bool>>);
+pub struct DrainTrigger(Arc<watch::Sender<Stage>>);
+
+/// How far a gateway is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// At work.
+    Open,
+    /// Ending.
+    Draining,
+    /// Ending; another process accepts from its sockets.
+    HandedOver,
+}
 
 /// One core's side of the drain. Clones count together.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    started: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
     leaving: Arc<Leaving>,
     open: Arc<Open>,
 }
@@ -46,23 +57,28 @@ pub(super) struct Presence {
 impl DrainTrigger {
     /// A trigger that has not been pulled.
     pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
+        Self(Arc::new(watch::Sender::new(Stage::Open)))
     }
 
     /// Starts the drain; the second time changes nothing.
     pub fn start(&self) {
-        self.0.send_replace(true);
+        self.0.send_replace(Stage::Draining);
+    }
+
+    /// Starts the drain of a gateway whose sockets another process has.
+    pub fn hand_over(&self) {
+        self.0.send_replace(Stage::HandedOver);
     }
 
     /// Whether the drain has started.
     pub fn is_started(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() != Stage::Open
     }
 
     /// A core's side, with a count of its own.
     pub fn core(&self) -> Drain {
         Drain {
-            started: self.0.subscribe(),
+            stage: self.0.subscribe(),
             leaving: Arc::default(),
             open: Arc::default(),
         }
@@ -95,7 +111,7 @@ impl Drain {
 
     /// Whether the drain has started.
     pub fn is_started(&self) -> bool {
-        self.leaving.is_told() || *self.started.borrow()
+        self.leaving.is_told() || *self.stage.borrow() != Stage::Open
     }
 
     /// Waits for the drain to start. A trigger that is gone will never start it.
@@ -107,10 +123,16 @@ impl Drain {
     }
 
     async fn all_started(&self) {
-        let mut started = self.started.clone();
-        if started.wait_for(|started| *started).await.is_err() {
+        let mut stage = self.stage.clone();
+        let started = stage.wait_for(|stage| *stage != Stage::Open).await;
+        if started.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Whether another process accepts what waits in the sockets' queues.
+    pub(super) fn is_handed_over(&self) -> bool {
+        *self.stage.borrow() == Stage::HandedOver
     }
 
     /// How many connections of this core are open, tunnels included.

@@ -40,7 +40,7 @@ pub use incoming::{Incoming, TooSlow};
 pub use io::Socket;
 pub use serve::serve;
 pub use sniff::sniff;
-pub use socket::{bind, must_be_free};
+pub use socket::{adopt, bind, must_be_free};
 
 /// What a connection may take, in time and in size.
 #[derive(Clone, Copy, Debug)]

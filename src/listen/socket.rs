@@ -2,8 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::net::SocketType;
+use rustix::net::sockopt::{socket_acceptconn, socket_type};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
 /// Connections that the kernel may hold for us; it cuts this to `net.core.somaxconn`.
@@ -29,6 +32,20 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// A socket that somebody else has opened, if it is one that listens for TCP.
+pub fn adopt(socket: OwnedFd) -> io::Result<TcpListener> {
+    let listens = socket_type(&socket)? == SocketType::STREAM && socket_acceptconn(&socket)?;
+    if !listens {
+        let message = "it is no socket that listens";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let socket = TcpListener::from(socket);
+    // It fails for a socket of another family.
+    socket.local_addr()?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 /// Fails if anybody listens on `address`. To share a port by mistake would split the traffic

@@ -33,6 +33,8 @@ pub struct Core {
     pub drift: Drift,
     /// Whether the gateway is stopping.
     pub drain: Drain,
+    /// Whether it stops so soon that it begins no request any more.
+    pub late: Cell<bool>,
     /// Requests that are finished though their clients have left.
     pub outlived: Cell<usize>,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
@@ -58,6 +60,7 @@ impl Core {
             alarm: Alarm::new(live.lasting.clock.clone()),
             drift: Drift::default(),
             drain,
+            late: Cell::new(false),
             outlived: Cell::new(0),
             snapshot,
             ids: Ids::new(),

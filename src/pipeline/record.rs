@@ -96,7 +96,16 @@ impl Visit {
         malformed: Malformed,
     ) -> http::Response<Recorded> {
         self.core.malformed(malformed);
-        let fault = fault(malformed);
+        self.refuse(asked, connection, fault(malformed))
+    }
+
+    /// Refuses a request that is not looked at; its connection closes.
+    pub fn refuse(
+        &self,
+        asked: &Asked<'_>,
+        connection: &Connection,
+        fault: Fault,
+    ) -> http::Response<Recorded> {
         let sent = Sent::own(fault.answer(asked)).closing(true, asked);
         let status = fault.status().as_u16();
         let line = match &self.snapshot.access {

@@ -54,16 +54,11 @@ impl SnapshotFile {
     /// Takes over what the file has into a store that has counted nothing yet. `None`: there is no
     /// file. A file that is damaged changes nothing.
     pub fn load(&self, store: &mut Store, now: Timestamp) -> Result<Option<Restored>, Damage> {
-        let mut file = match self.open() {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Damage::Io(error)),
-        };
-        store.verify(BufReader::with_capacity(PIECE, &file))?;
-        file.rewind()?;
-        store
-            .restore(BufReader::with_capacity(PIECE, &file), now)
-            .map(Some)
+        match self.open() {
+            Ok(file) => restore(&file, store, now).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Damage::Io(error)),
+        }
     }
 
     /// Puts what the store has at `now` in the file's place. If that fails, the file before stays.
@@ -110,4 +105,13 @@ impl SnapshotFile {
             _ => Path::new("."),
         }
     }
+}
+
+/// Takes over what an open file has into a store that has counted nothing yet. A file that is
+/// damaged changes nothing.
+pub fn restore(mut file: &File, store: &mut Store, now: Timestamp) -> Result<Restored, Damage> {
+    file.rewind()?;
+    store.verify(BufReader::with_capacity(PIECE, file))?;
+    file.rewind()?;
+    store.restore(BufReader::with_capacity(PIECE, file), now)
 }

@@ -17,7 +17,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("assembly", &["snapshot", "config", "pipeline"]),
-    ("program", &["gateway", "signals", "admin", "cli", "main"]),
+    (
+        "program",
+        &["gateway", "signals", "systemd", "admin", "cli", "main"],
+    ),
 ];
 
 /// Outside crates, with the modules that may name them.
@@ -32,6 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("anyhow", &["gateway", "signals", "admin", "cli", "main"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
+    ("listenfd", &["systemd"]),
     ("maxminddb", &["geo"]),
     ("flate2", &["geo", "action"]),
     ("prometheus_client", &["observe"]),

@@ -47,12 +47,19 @@ impl Process {
         Self::run_as(shell, config)
     }
 
-    fn run_as(mut command: Command, config: &str) -> Self {
+    /// The same with a command of another kind.
+    pub fn run_as(command: Command, config: &str) -> Self {
         let folder = Folder::new();
+        let stdout = File::create(folder.path().join("stdout")).unwrap();
+        Self::run_in(folder, command, config, stdout.into())
+    }
+
+    /// The same in this folder, with another target for its output.
+    pub fn run_in(folder: Folder, mut command: Command, config: &str, stdout: Stdio) -> Self {
         folder.write("gateway.toml", config);
         let mut child = command
             .current_dir(folder.path())
-            .stdout(File::create(folder.path().join("stdout")).unwrap())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -106,9 +113,19 @@ impl Process {
 
     /// Sends a signal.
     pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status();
-        assert!(sent.unwrap().success());
+        assert!(kill(name, self.child.id()));
+    }
+
+    /// Sends a signal to the process that took over last.
+    pub fn signal_successor(&self, name: &str) {
+        assert!(kill(name, *self.successors().last().unwrap()));
+    }
+
+    /// The processes that took over, one from the other.
+    pub fn successors(&self) -> Vec<u32> {
+        let lines = self.logged("INFO  handed over ");
+        let pid = |line: &String| line.rsplit_once("pid=").unwrap().1.parse().unwrap();
+        lines.iter().map(pid).collect()
     }
 
     /// The exit code, once it has ended.
@@ -136,7 +153,17 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for pid in self.successors() {
+            // Gone already, if all went well.
+            kill("KILL", pid);
+        }
     }
+}
+
+fn kill(signal: &str, pid: u32) -> bool {
+    let mut kill = Command::new("kill");
+    let kill = kill.args(["-s", signal, &pid.to_string()]);
+    kill.stderr(Stdio::null()).status().unwrap().success()
 }
 
 /// Waits for what must come, and fails if it does not.

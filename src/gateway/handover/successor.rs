@@ -1,0 +1,158 @@
+//! The old process's side: it starts the new one, gives it everything, and knows in the end
+//! whether it may go.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use parking_lot::Mutex;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::{
+    ADMIN, COUNTERS, END, FAREWELL, LISTENER, LISTENING, NO_COUNTERS, PREPARED, Program, SECRET,
+    Wire,
+};
+use crate::gateway::doors::Doors;
+use crate::gateway::keeper::Keeping;
+use crate::snapshot::Live;
+
+/// How much of the counters is written in one go.
+const PIECE: usize = 256 << 10;
+/// How often, and how many times, a process that is ending is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: usize = 300;
+
+/// Hands a gateway over. Clones are of the same one.
+#[derive(Clone)]
+pub struct Handover(Arc<Inner>);
+
+struct Inner {
+    live: Arc<Live>,
+    doors: Arc<Doors>,
+    keeping: Arc<Keeping>,
+    /// The one under way, so that it can be ended.
+    wire: Mutex<Option<UnixStream>>,
+}
+
+// === impl Handover ===
+
+impl Handover {
+    pub(in crate::gateway) fn new(
+        live: Arc<Live>,
+        doors: Arc<Doors>,
+        keeping: Arc<Keeping>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            live,
+            doors,
+            keeping,
+            wire: Mutex::default(),
+        }))
+    }
+
+    /// Starts `program` and gives it everything; its process id once it listens. `announce` is told
+    /// of it before it is told to go on. After an error all is as it was. Waits for files and
+    /// processes: not for a thread that serves.
+    pub fn run(&self, program: &Program, announce: impl FnOnce(u32)) -> anyhow::Result<u32> {
+        if std::process::id() == 1 {
+            bail!("this is the first process of its container, which ends with it");
+        }
+        let (ours, theirs) = UnixStream::pair()?;
+        *self.0.wire.lock() = Some(ours.try_clone()?);
+        let path = program.path().display();
+        let child = program
+            .start(theirs)
+            .with_context(|| format!("cannot start {path}"))?;
+        let pid = child.id();
+        let handed = Wire::new(ours).and_then(|wire| self.0.hand(&wire, || announce(pid)));
+        *self.0.wire.lock() = None;
+        match handed {
+            Ok(()) => Ok(pid),
+            Err(error) => {
+                self.0.keeping.resume();
+                Err(reason(child, &error))
+            }
+        }
+    }
+
+    /// Ends a handover that is under way: [`Handover::run`] gives an error, unless all is done.
+    pub fn cancel(&self) {
+        if let Some(wire) = &*self.0.wire.lock() {
+            // It fails where the new process is gone, which ends it as well.
+            let _ = wire.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn hand(&self, wire: &Wire, announce: impl FnOnce()) -> io::Result<()> {
+        self.doors
+            .each_socket(|socket| wire.give(LISTENER, socket))?;
+        if let Some(admin) = self.doors.admin() {
+            wire.give(ADMIN, &admin.socket)?;
+        }
+        wire.say(SECRET)?;
+        wire.send(&self.live.lasting.secret)?;
+        wire.say(END)?;
+        wire.expect(PREPARED)?;
+        // From here on the file is the other's.
+        self.keeping.suspend();
+        match self.counters() {
+            Ok(file) => wire.give(COUNTERS, &file)?,
+            Err(error) => {
+                let log = &self.live.lasting.log;
+                log.error("cannot hand over the counters", &[("error", &error)]);
+                wire.say(NO_COUNTERS)?;
+            }
+        }
+        wire.expect(LISTENING)?;
+        announce();
+        // It listens: what it does not hear it does not need.
+        let _ = wire.say(FAREWELL);
+        Ok(())
+    }
+
+    /// The store, in a file that has no name.
+    fn counters(&self) -> io::Result<File> {
+        let file = File::from(memfd_create("lockgate-counters", MemfdFlags::CLOEXEC)?);
+        let lasting = &self.live.lasting;
+        let out = BufWriter::with_capacity(PIECE, file);
+        Ok(lasting.store.save(out, lasting.clock.now())?.into_inner()?)
+    }
+}
+
+/// Why it did not work, with the new process gone.
+fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
+    let status = match error.kind() {
+        io::ErrorKind::UnexpectedEof => ending(&mut child),
+        _ => None,
+    };
+    // One that has ended keeps the code it has ended with, and nobody else waits for it.
+    let _ = child.kill();
+    let _ = child.wait();
+    match (error.kind(), status) {
+        (_, Some(status)) => {
+            anyhow!("the new process ended with {status}: its own message says why")
+        }
+        (io::ErrorKind::WouldBlock, None) => anyhow!("the new process was not ready in time"),
+        (_, None) => anyhow!("the new process was lost: {error}"),
+    }
+}
+
+/// How a process ends that has closed its side, if it does so soon.
+fn ending(child: &mut Child) -> Option<ExitStatus> {
+    for _ in 0..LOOKS {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        thread::sleep(LOOK);
+    }
+    None
+}

@@ -1,0 +1,139 @@
+//! What a service manager is told and what it gives: sd_notify(3) and sd_listen_fds(3). Without
+//! systemd's variables in the environment it does nothing.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use listenfd::ListenFd;
+
+use crate::listen;
+use crate::observe::Log;
+
+/// More sockets than any unit has.
+const MAX_SOCKETS: usize = 1024;
+
+/// Who is told how the service is; nobody without `NOTIFY_SOCKET`.
+#[derive(Clone)]
+pub struct Notifier {
+    address: Option<SocketAddr>,
+    log: Log,
+}
+
+/// Sockets that systemd has opened for this process.
+#[derive(Debug, Default)]
+pub struct Activated {
+    /// Those that listen for TCP.
+    pub sockets: Vec<TcpListener>,
+    /// What is wrong with the others.
+    pub wrong: Vec<String>,
+}
+
+// === impl Notifier ===
+
+impl Notifier {
+    /// Whoever the environment names.
+    pub fn from_env(log: &Log) -> Self {
+        let socket = env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
+        let address = socket.and_then(|socket| match address(&socket) {
+            Ok(address) => Some(address),
+            Err(error) => {
+                log.warn("NOTIFY_SOCKET cannot be used", &[("error", &error)]);
+                None
+            }
+        });
+        Self {
+            address,
+            log: log.clone(),
+        }
+    }
+
+    /// The service takes requests.
+    pub fn ready(&self, status: &str) {
+        self.tell(&format_args!("READY=1\nSTATUS={status}"));
+    }
+
+    /// The service reads its configuration again; [`Notifier::ready`] ends it.
+    pub fn reloading(&self) {
+        let now = monotonic_micros();
+        self.tell(&format_args!("RELOADING=1\nMONOTONIC_USEC={now}"));
+    }
+
+    /// The service ends.
+    pub fn stopping(&self) {
+        self.tell(&"STOPPING=1\nSTATUS=draining");
+    }
+
+    /// The service is another process now.
+    pub fn main_pid(&self, pid: u32) {
+        self.tell(&format_args!("MAINPID={pid}"));
+    }
+
+    fn tell(&self, state: &dyn Display) {
+        let Some(address) = &self.address else {
+            return;
+        };
+        let sent = UnixDatagram::unbound().and_then(|socket| {
+            // Whoever does not listen must not hold this up.
+            socket.set_nonblocking(true)?;
+            socket.send_to_addr(state.to_string().as_bytes(), address)
+        });
+        if let Err(error) = sent {
+            let log = &self.log;
+            log.warn("the service manager was not told", &[("error", &error)]);
+        }
+    }
+}
+
+// === impl Activated ===
+
+impl Activated {
+    /// Takes the sockets that the environment tells of. To be called before anything else of the
+    /// process opens a file or starts a thread.
+    pub fn from_env() -> Self {
+        let number = |name| env::var(name).ok()?.parse::<usize>().ok();
+        let own = number("LISTEN_PID").is_some_and(|pid| pid == std::process::id() as usize);
+        let few = number("LISTEN_FDS").is_some_and(|count| count <= MAX_SOCKETS);
+        let mut activated = Self::default();
+        if own && few {
+            let mut given = ListenFd::from_env();
+            for place in 0..given.len() {
+                activated.add(place, given.take_tcp_listener(place));
+            }
+        }
+        activated
+    }
+
+    fn add(&mut self, place: usize, socket: io::Result<Option<TcpListener>>) {
+        let socket =
+            socket.and_then(|socket| socket.map(OwnedFd::from).map(listen::adopt).transpose());
+        match socket {
+            Ok(socket) => self.sockets.extend(socket),
+            Err(error) => self.wrong.push(format!("socket {place}: {error}")),
+        }
+    }
+}
+
+/// The machine's monotonic clock as systemd reads it, by which it knows that what it is told comes
+/// after what it has asked for. Nothing of the gateway goes by it.
+fn monotonic_micros() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    seconds
+        .saturating_mul(1_000_000)
+        .saturating_add(nanos / 1000)
+}
+
+/// A path, or a name in the abstract namespace after `@`.
+fn address(socket: &OsStr) -> io::Result<SocketAddr> {
+    match socket.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(socket),
+    }
+}
