@@ -57,7 +57,7 @@ impl Outcome {
             queued: decision.queued,
             tags: decision.tags.clone(),
             credit: decision.credit,
-            quotas: decision.quotas.clone(),
+            quotas: decision.quotas.to_vec(),
             differs: decision.marks.iter().filter_map(differs).collect(),
             refused,
             ..Self::new(0)
