@@ -23,6 +23,7 @@ mod imitate;
 mod import;
 mod language;
 mod listeners;
+mod losses;
 mod model;
 mod observe;
 mod patience;

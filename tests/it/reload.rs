@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::harness::{Answer, Client, Folder, Process, Running, Wire, wait_until};
+use crate::harness::{Answer, Client, Folder, Origin, Process, Running, Wire, wait_until};
 
 const CONNECTIONS: usize = 64;
 const RELOADS: u64 = 20;
@@ -74,6 +74,49 @@ fn nothing_is_lost_while_the_configuration_changes() {
     ] {
         assert!(metrics.contains(&line), "{line}\n{metrics}");
     }
+}
+
+/// The program itself, as fast as it reloads: signals, listeners that come and go, and rules that
+/// change, while sixty-four connections stay open.
+#[test]
+fn two_hundred_reloads_lose_nothing() {
+    const SIGNALS: u64 = 200;
+    let origin = Origin::start();
+    let config = |number: u64| {
+        let listener = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
+        let mut text = format!("[server]\nworkers = 2\n[log]\naccess = \"off\"\n{listener}");
+        if number % 4 == 3 {
+            text.push_str("[[listeners]]\naddress = \"[::1]:0\"\n");
+        }
+        text.push_str("[[upstreams]]\nname = \"origin\"\nservers = [\"{origin}\"]\n");
+        text.push_str("[[routes]]\nupstream = \"origin\"\n");
+        (text + &step(number)).replace("{origin}", &origin.address.to_string())
+    };
+    let process = Process::run(&config(0));
+    let (done, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            let client = Client::plain(process.address(0));
+            scope.spawn(|| ask_until(&done, client, &answered));
+        }
+        let steps = scope.spawn(|| {
+            for number in 1..=SIGNALS {
+                let before = answered.load(Ordering::SeqCst);
+                process.reload(&config(number));
+                wait_until("requests are answered", || {
+                    answered.load(Ordering::SeqCst) > before
+                });
+            }
+        });
+        let ended = steps.join();
+        done.store(true, Ordering::SeqCst);
+        ended.unwrap();
+    });
+    assert!(process.logged(" reload refused ").is_empty());
+    let last = Client::plain(process.address(0)).get("/").send();
+    let answered = answered.load(Ordering::SeqCst) + 1;
+    assert_eq!(remaining(&last), 1_000_000 + SIGNALS - answered);
+    assert_eq!(origin.count() as u64, answered);
 }
 
 /// Asks on one connection until all is done; every answer must be there and be right.
