@@ -69,3 +69,48 @@ impl Inherited {
 fn fits(asked: SocketAddr, own: SocketAddr) -> bool {
     asked.ip() == own.ip() && (asked.port() == 0 || asked.port() == own.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(addresses: &[SocketAddr]) -> (Inherited, Vec<SocketAddr>) {
+        let mut inherited = Inherited::default();
+        let mut own = Vec::new();
+        for address in addresses {
+            let socket = TcpListener::bind(address).unwrap();
+            own.push(socket.local_addr().unwrap());
+            inherited.add(socket.try_clone().unwrap());
+            inherited.add(socket);
+        }
+        (inherited, own)
+    }
+
+    fn any() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
+    #[test]
+    fn a_listener_gets_all_sockets_of_its_address_and_no_other() {
+        let (mut inherited, own) = given(&[any(), any()]);
+        let sockets = inherited.listener(own[1]);
+        let addresses: Vec<_> = sockets.iter().map(|s| s.local_addr().unwrap()).collect();
+        assert_eq!(addresses, [own[1], own[1]]);
+        assert!(inherited.listener(own[1]).is_empty());
+        assert!(inherited.listener("[::1]:0".parse().unwrap()).is_empty());
+        assert_eq!(inherited.unclaimed(), [own[0]]);
+        // Port 0 takes those of one port.
+        assert_eq!(inherited.listener(any()).len(), 2);
+        assert!(inherited.unclaimed().is_empty());
+    }
+
+    #[test]
+    fn the_admin_port_takes_a_listener_s_socket_only_by_its_number() {
+        let (mut inherited, own) = given(&[any()]);
+        assert!(inherited.admin(any()).is_none());
+        let admin = inherited.admin(own[0]).unwrap();
+        assert_eq!(admin.local_addr().unwrap(), own[0]);
+        inherited.add_admin(admin);
+        assert!(inherited.admin(any()).is_some());
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::harness::{Answer, Client, Origin, Process, Running, wait_until};
+use crate::harness::{Answer, Client, Frames, Heard, Origin, Process, Running, wait_until};
 
 const PLAIN: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 const SECOND: &str = "[[listeners]]\naddress = \"[::1]:0\"\n";
@@ -80,9 +80,16 @@ fn requests_under_way_on_a_removed_listener_finish() {
     busy.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
     arrivals.recv().unwrap();
     let mut silent = Client::plain(second).connect();
+    let streams = Client::plain(second).connect();
+    let streams = thread::spawn(move || Frames::default().heard(streams));
+    wait_until("all are there", || {
+        let label = "lockgate_connections{listener=\"[::1]:0\"} 3";
+        gateway.metrics().contains(label)
+    });
     gateway.reload_whole(&config(PLAIN)).unwrap();
     assert!(is_closed(second));
     assert_eq!(silent.rest(), b"");
+    assert_eq!(streams.join().unwrap(), Heard::Goaway(0));
     go.send(()).unwrap();
     let answer = busy.answer();
     assert_eq!((answer.status, answer.text().as_str()), (200, "held"));

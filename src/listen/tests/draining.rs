@@ -108,3 +108,54 @@ fn a_core_without_connections_has_ended() {
         assert!(trigger.is_started() && drain.is_started());
     });
 }
+
+#[test]
+fn one_listener_of_a_core_can_end_alone() {
+    run(async {
+        let trigger = DrainTrigger::new();
+        let core = trigger.core();
+        let (one, other) = (core.apart(), core.apart());
+        let gate = Gate::new(2);
+        let permits = (
+            gate.try_enter(&one).unwrap(),
+            gate.try_enter(&other).unwrap(),
+        );
+        one.leave();
+        one.started().await;
+        assert!(one.is_started() && !other.is_started() && !core.is_started());
+        assert!(permits.0.is_leaving() && !permits.1.is_leaving());
+        assert_eq!(core.open(), 2);
+        trigger.start();
+        other.started().await;
+        drop(permits);
+        core.ended().await;
+    });
+}
+
+#[test]
+fn a_request_on_its_way_is_answered_and_told_that_it_is_the_last() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut idle = site.connect().await;
+        idle.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .until("hello")
+            .await;
+        let mut half = site.connect().await;
+        half.send("GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\n")
+            .await
+            .until("hello")
+            .await;
+        site.trigger.start();
+        site.drain.started().await;
+        tokio::task::yield_now().await;
+        idle.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        half.send("host: a\r\n\r\n").await;
+        for client in [&mut idle, &mut half] {
+            let answer = client.rest().await;
+            assert!(answer.contains("connection: close\r\n"), "{answer}");
+            assert!(answer.ends_with("hello"), "{answer}");
+        }
+        site.drain.ended().await;
+    });
+}
