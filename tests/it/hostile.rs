@@ -6,6 +6,7 @@ mod h2;
 mod http1;
 mod noise;
 mod recorder;
+mod spellings;
 mod strict;
 mod table;
 

@@ -21,10 +21,11 @@ const REQUESTS: [&str; 4] = [
 ];
 
 /// The same numbers each time (xorshift32).
-struct Numbers(u32);
+pub(super) struct Numbers(pub(super) u32);
 
 impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
+    /// The next number, less than `bound`.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;
         self.0 ^= self.0 << 5;

@@ -77,8 +77,10 @@ fn expectations(group: &Table) -> Vec<(String, Expect)> {
     ];
     let mut found = Vec::new();
     for (key, expect) in lists {
-        let puts = strings(group, key).into_iter();
-        found.extend(puts.map(|put| (put, expect.clone())));
+        for key in [key.to_owned(), format!("{key}-may")] {
+            let puts = strings(group, &key).into_iter();
+            found.extend(puts.map(|put| (put, expect.clone())));
+        }
     }
     for accept in tables(group, "accept") {
         let mut whole = group.clone();
