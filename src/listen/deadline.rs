@@ -5,6 +5,7 @@
 //! only marks what is late and wakes its task; the task itself ends.
 
 mod draining;
+mod owed;
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -27,6 +28,7 @@ use super::slots::Slots;
 use super::transfer::{Carried, Transfers, Way};
 use super::{Limits, Protocol, Slow};
 use draining::{LAST_HANDSHAKE, LAST_REQUEST};
+use owed::Owed;
 
 /// The time between two sweeps.
 const TICK: Duration = Duration::from_millis(250);
@@ -67,6 +69,7 @@ pub(super) struct Entry {
     told: Cell<bool>,
     bodied: Cell<bool>,
     writing: Pace,
+    owed: Owed,
     limits: Limits,
     waker: Cell<Option<Waker>>,
 }
@@ -139,6 +142,7 @@ impl Deadlines {
             told: Cell::new(false),
             bodied: Cell::new(false),
             writing: Pace::default(),
+            owed: Owed::new(limits.header_timeout),
             limits: *limits,
             waker: Cell::new(None),
         });
@@ -333,6 +337,9 @@ impl Entry {
     /// Whether what the connection is in has lasted too long.
     fn is_late(&self, now: Instant) -> Option<Slow> {
         self.listen(now);
+        if self.is_owed() {
+            return Some(Slow::Head);
+        }
         let header_timeout = self.limits.header_timeout;
         let (limit, slow) = match self.phase.get() {
             Phase::Busy(_) => return None,

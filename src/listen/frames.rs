@@ -9,6 +9,12 @@ const HEADER: usize = 9;
 /// What is kept of a payload: enough for an increment, an error code or a GOAWAY.
 const PEEK: usize = 8;
 
+/// What is kept of SETTINGS: eight of them, and no client was seen to send more.
+const PEEK_SETTINGS: usize = 48;
+
+/// The octets of a setting.
+const SETTING: usize = 6;
+
 /// Types of frames (RFC 9113, 6).
 pub(super) mod kind {
     pub(in super::super) const DATA: u8 = 0;
@@ -32,9 +38,9 @@ pub(super) mod flag {
 }
 
 /// Where the bytes of a direction are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Frames {
-    begun: [u8; HEADER + PEEK],
+    begun: [u8; HEADER + PEEK_SETTINGS],
     have: usize,
     /// Bytes of the last frame's payload that are still to come.
     left: usize,
@@ -53,6 +59,14 @@ pub(super) struct Frame {
 // === impl Frames ===
 
 impl Frames {
+    pub(super) const fn new() -> Self {
+        Self {
+            begun: [0; HEADER + PEEK_SETTINGS],
+            have: 0,
+            left: 0,
+        }
+    }
+
     /// The next frame that shows itself in `bytes`, which are cut down to those behind its
     /// beginning. `None`: they are all read.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
@@ -68,13 +82,27 @@ impl Frames {
         let frame = Frame::read(&self.begun);
         self.left = frame.length - (self.have - HEADER);
         self.have = 0;
-        self.begun = [0; HEADER + PEEK];
         Some(frame)
+    }
+
+    /// The identifiers and values of `frame`, the last that was given, if it is SETTINGS.
+    pub(super) fn settings(&self, frame: &Frame) -> impl Iterator<Item = (u16, u32)> {
+        let end = HEADER + frame.length.min(PEEK_SETTINGS);
+        let payload = self.begun.get(HEADER..end).unwrap_or_default();
+        payload.chunks_exact(SETTING).filter_map(|setting| {
+            let [a, b, value @ ..] = <[u8; SETTING]>::try_from(setting).ok()?;
+            Some((u16::from_be_bytes([a, b]), u32::from_be_bytes(value)))
+        })
     }
 
     /// How many bytes come before a frame can begin.
     pub(super) fn owed(&self) -> usize {
         self.left
+    }
+
+    /// Whether a header has begun and not ended.
+    pub(super) fn is_in_header(&self) -> bool {
+        self.have > 0
     }
 
     /// Whether a frame may follow here.
@@ -96,7 +124,14 @@ impl Frames {
     fn wanted(&self) -> usize {
         match self.have {
             ..HEADER => HEADER,
-            _ => HEADER + Frame::read(&self.begun).length.min(PEEK),
+            _ => {
+                let frame = Frame::read(&self.begun);
+                let peek = match frame.kind {
+                    kind::SETTINGS => PEEK_SETTINGS,
+                    _ => PEEK,
+                };
+                HEADER + frame.length.min(peek)
+            }
         }
     }
 }
@@ -104,15 +139,34 @@ impl Frames {
 // === impl Frame ===
 
 impl Frame {
-    fn read(begun: &[u8; HEADER + PEEK]) -> Self {
-        let [a, b, c, kind, flags, s, t, r, e, payload @ ..] = *begun;
+    fn read(begun: &[u8; HEADER + PEEK_SETTINGS]) -> Self {
+        let [
+            a,
+            b,
+            c,
+            kind,
+            flags,
+            s,
+            t,
+            r,
+            e,
+            p0,
+            p1,
+            p2,
+            p3,
+            p4,
+            p5,
+            p6,
+            p7,
+            ..,
+        ] = *begun;
         Self {
             length: u32::from_be_bytes([0, a, b, c]) as usize,
             kind,
             flags,
             // The first bit is reserved.
             stream: u32::from_be_bytes([s & 0x7f, t, r, e]),
-            payload,
+            payload: [p0, p1, p2, p3, p4, p5, p6, p7],
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Broken;
 use super::frames::{Frame, Frames, flag, kind};
+use super::opened::Opened;
 
 /// The time that bounds are for.
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(30);
@@ -60,10 +61,14 @@ pub(super) struct Meter {
     /// Bytes of the preface that were read.
     preface: usize,
     greeted: bool,
+    /// A head has begun and not ended: whatever else comes is for h2 to refuse.
+    in_head: bool,
+    /// The last frame is a part of a head.
+    of_head: bool,
+    heads: u32,
     heard: Frames,
     said: Frames,
-    /// The highest stream that the client opened.
-    newest: u32,
+    opened: Opened,
     max_resets: u32,
     since: Instant,
     tally: Tally,
@@ -99,9 +104,12 @@ impl Meter {
         Self {
             preface: 0,
             greeted: false,
-            heard: Frames::default(),
-            said: Frames::default(),
-            newest: 0,
+            in_head: false,
+            of_head: false,
+            heads: 0,
+            heard: Frames::new(),
+            said: Frames::new(),
+            opened: Opened::default(),
             max_resets: if max_resets == 0 {
                 u32::MAX
             } else {
@@ -170,10 +178,21 @@ impl Meter {
         let broken = self.broken.filter(|_| self.said.is_between())?;
         let length = u8::try_from(8 + broken.what.len()).ok()?;
         let mut frame = vec![0, 0, length, kind::GOAWAY, 0, 0, 0, 0, 0];
-        frame.extend_from_slice(&self.newest.to_be_bytes());
+        frame.extend_from_slice(&self.opened.newest.to_be_bytes());
         frame.extend_from_slice(&broken.code.to_be_bytes());
         frame.extend_from_slice(broken.what.as_bytes());
         Some(frame)
+    }
+
+    /// The number of the head that has begun and not ended, if there is one; the preface is a head
+    /// too, and so is what may become one.
+    pub(super) fn owed(&self) -> Option<u32> {
+        let within = self.in_head || (self.of_head && self.heard.owed() > 0);
+        match (self.greeted, within, self.heard.is_in_header()) {
+            (false, _, _) | (true, true, _) => Some(self.heads),
+            (true, false, true) => Some(self.heads.wrapping_add(1)),
+            (true, false, false) => None,
+        }
     }
 
     /// How many streams ended for an error of the client since the last call.
@@ -199,10 +218,23 @@ impl Meter {
             return Err(Broken::PREFACE);
         }
         self.greeted = true;
+        self.of_head = matches!(frame.kind, kind::HEADERS | kind::CONTINUATION);
+        self.heads = self.heads.wrapping_add(u32::from(!self.in_head));
         if !fits(frame) {
             return Err(Broken::SIZE);
         }
-        self.count(frame)
+        match frame.kind {
+            kind::DATA | kind::HEADERS if !self.in_head && self.opened.is_ended(frame.stream) => {
+                return Err(Broken::CLOSED);
+            }
+            kind::SETTINGS if self.heard.settings(frame).any(is_over) => {
+                return Err(Broken::WINDOW);
+            }
+            _ => {}
+        }
+        self.count(frame)?;
+        self.opened.follow(frame);
+        Ok(())
     }
 
     fn count(&mut self, frame: &Frame) -> Result<(), Broken> {
@@ -249,11 +281,11 @@ impl Meter {
     }
 
     fn head(&mut self, frame: &Frame) -> Result<(), Broken> {
-        if frame.kind == kind::HEADERS && frame.stream > self.newest {
-            self.newest = frame.stream;
+        if frame.kind == kind::HEADERS && frame.stream > self.opened.newest {
             self.tally.earned += 1;
         }
-        match frame.length == 0 && !frame.has(flag::END_HEADERS) {
+        self.in_head = !frame.has(flag::END_HEADERS);
+        match frame.length == 0 && self.in_head {
             true => bump(
                 &mut self.tally.hollows,
                 HOLLOWS,
@@ -293,6 +325,12 @@ const fn fits(frame: &Frame) -> bool {
         kind::GOAWAY => frame.length >= 8,
         _ => true,
     }
+}
+
+/// INITIAL_WINDOW_SIZE over the largest window, where h2 says PROTOCOL_ERROR and RFC 9113, 6.5.2
+/// wants FLOW_CONTROL_ERROR.
+const fn is_over((setting, value): (u16, u32)) -> bool {
+    setting == 4 && value > 0x7fff_ffff
 }
 
 /// Codes of RST_STREAM with which we end a stream for what its client did wrong (RFC 9113, 7):

@@ -97,7 +97,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         if bytes.is_empty() {
             return read;
         }
-        let good = self.meter.borrow_mut().hear(bytes, self.watch.now());
+        let mut meter = self.meter.borrow_mut();
+        let good = meter.hear(bytes, self.watch.now());
+        self.watch.owes(meter.owed());
         if good == 0 {
             // Nothing read would be the end of the stream.
             buf.set_filled(before);

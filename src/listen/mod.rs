@@ -19,6 +19,7 @@ mod incoming;
 mod io;
 mod meter;
 mod metered;
+mod opened;
 mod pace;
 mod serve;
 mod slots;
@@ -121,6 +122,14 @@ impl Broken {
     const PREFACE: Self = Self {
         code: 0x1,
         what: "no connection preface",
+    };
+    const WINDOW: Self = Self {
+        code: 0x3,
+        what: "a window over the largest",
+    };
+    const CLOSED: Self = Self {
+        code: 0x5,
+        what: "a frame on a stream that its client ended",
     };
     const SIZE: Self = Self {
         code: 0x6,

@@ -8,7 +8,7 @@ fn bytes(length: u32, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u
 
 /// What is seen of `bytes` that come in pieces of `size`.
 fn seen(bytes: &[u8], size: usize) -> (Vec<Frame>, bool) {
-    let mut frames = Frames::default();
+    let mut frames = Frames::new();
     let mut seen = Vec::new();
     for mut piece in bytes.chunks(size) {
         while let Some(frame) = frames.next(&mut piece) {
@@ -54,8 +54,23 @@ fn a_frame_can_follow_only_where_one_has_ended() {
 }
 
 #[test]
+fn settings_are_read_however_they_are_split() {
+    let payload = [0, 4, 0x80, 0, 0, 1, 0, 5, 0, 0, 64, 0];
+    let all = bytes(12, kind::SETTINGS, 0, 0, &payload);
+    for size in 1..=all.len() {
+        let mut frames = Frames::new();
+        let seen = all
+            .chunks(size)
+            .filter_map(|mut piece| frames.next(&mut piece));
+        let frame = seen.last().unwrap();
+        let settings: Vec<_> = frames.settings(&frame).collect();
+        assert_eq!(settings, [(4, 0x8000_0001), (5, 16_384)]);
+    }
+}
+
+#[test]
 fn the_bytes_before_the_next_frame_are_known() {
-    let mut frames = Frames::default();
+    let mut frames = Frames::new();
     let all = bytes(20, kind::DATA, 0, 1, &[0; 12]);
     assert!(frames.next(&mut &all[..]).is_some());
     assert!(frames.next(&mut &all[17..]).is_none());

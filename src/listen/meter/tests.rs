@@ -200,3 +200,40 @@ fn an_error_that_h2_found_is_known_by_its_goaway() {
         assert!(!meter.is_broken() && meter.goodbye().is_none());
     }
 }
+
+#[test]
+fn the_rest_of_a_preface_or_head_is_owed() {
+    let now = Instant::now();
+    let mut meter = Meter::new(100, now);
+    let hello = [PREFACE, &frame(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 1])].concat();
+    for byte in &hello {
+        assert!(meter.owed().is_some());
+        meter.hear(&[*byte], now);
+    }
+    assert_eq!(meter.owed(), None);
+    let part = frame(kind::HEADERS, 0, 1, b"a part of a head");
+    let last = frame(kind::CONTINUATION, flag::END_HEADERS, 1, b"and its end");
+    let next = frame(kind::HEADERS, flag::END_HEADERS, 3, b"the head behind it");
+    let both = [&part[..], &last, &next].concat();
+    let behind = part.len() + last.len();
+    let owed: Vec<_> = both
+        .iter()
+        .map(|byte| {
+            meter.hear(&[*byte], now);
+            meter.owed()
+        })
+        .collect();
+    let all_are = |owed: &[Option<u32>], head| owed.iter().all(|owed| *owed == head);
+    assert!(owed[0].is_some() && owed[behind].is_some() && owed[0] != owed[behind]);
+    assert!(all_are(&owed[..behind - 1], owed[0]), "{owed:?}");
+    assert_eq!(owed[behind - 1], None);
+    assert!(
+        all_are(&owed[behind..both.len() - 1], owed[behind]),
+        "{owed:?}"
+    );
+    assert_eq!(meter.owed(), None);
+    // A body is not.
+    let body = frame(kind::DATA, 0, 3, b"a long body, of which some is sent");
+    meter.hear(&body[..20], now);
+    assert_eq!(meter.owed(), None);
+}

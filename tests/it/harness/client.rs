@@ -70,6 +70,14 @@ impl Client {
         self
     }
 
+    /// Offers this protocol instead of HTTP/1.1, where it speaks TLS.
+    pub fn alpn(mut self, protocol: &str) -> Self {
+        if let Some(config) = &mut self.tls {
+            Arc::make_mut(config).alpn_protocols = vec![protocol.into()];
+        }
+        self
+    }
+
     /// As if a trusted proxy had this client behind it.
     pub fn from(self, address: &str) -> Self {
         self.header("x-forwarded-for", address)

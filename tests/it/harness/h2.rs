@@ -116,20 +116,27 @@ fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-fn frame(wire: &mut Wire) -> Option<(u8, u32, Vec<u8>)> {
+/// The next frame: its type, flags, stream and payload. `None`: the connection has ended.
+pub fn next_frame(wire: &mut Wire) -> Option<(u8, u8, u32, Vec<u8>)> {
     let head = wire.try_exactly(9)?;
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
     let stream = word(&head[5..]) & 0x7fff_ffff;
     let payload = wire.try_exactly(length as usize)?;
-    Some((head[3], stream, payload))
+    Some((head[3], head[4], stream, payload))
 }
 
-fn word(bytes: &[u8]) -> u32 {
+fn frame(wire: &mut Wire) -> Option<(u8, u32, Vec<u8>)> {
+    let (kind, _, stream, payload) = next_frame(wire)?;
+    Some((kind, stream, payload))
+}
+
+/// The first four octets of a payload.
+pub fn word(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes[..4].try_into().unwrap())
 }
 
 /// `:status` comes first: out of the static table, or a literal that names its entry 8.
-fn status(block: &[u8]) -> u16 {
+pub fn status(block: &[u8]) -> u16 {
     let block = match block {
         // A change of the table's size.
         [0x20..0x40, rest @ ..] => rest,

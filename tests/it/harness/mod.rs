@@ -14,7 +14,7 @@ mod wire;
 pub use client::{Answer, Client};
 pub use folder::Folder;
 pub use gateway::Running;
-pub use h2::{END, Frames, Heard, PADDED, WHOLE, block};
+pub use h2::{END, Frames, Heard, PADDED, WHOLE, block, next_frame, status, word};
 pub use origin::{Origin, Seen};
 pub use process::{Process, wait_until};
 pub use talk::{fields, run};
