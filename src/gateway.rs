@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use self::doors::Doors;
 use self::keeper::Keeping;
+use self::lookout::Lookout;
 use self::reload::Loaded;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostics};
@@ -26,9 +27,11 @@ mod handover;
 mod inherited;
 mod keeper;
 mod lasting;
+mod lookout;
 mod reload;
 mod room;
 mod scrape;
+mod servers;
 
 pub use self::doors::AdminDoor;
 pub use self::handover::{Handover, Heir, Program};
@@ -43,6 +46,7 @@ pub struct Gateway {
     drain: DrainTrigger,
     cores: Vec<JoinHandle<()>>,
     keeping: Arc<Keeping>,
+    lookout: Lookout,
     heir: Option<Heir>,
 }
 
@@ -70,6 +74,7 @@ impl Gateway {
     ) -> anyhow::Result<Self> {
         let mut unborn = Unborn::load(config, clock, log, inherited.secret)?;
         let (snapshot, workers) = (&unborn.loaded.snapshot, unborn.workers());
+        lookout::look_up_new(&unborn.lasting, snapshot);
         let gate = room::gate(snapshot.max_connections, &unborn.lasting.log);
         let doors = Arc::new(Doors::new(workers, gate));
         let prepared = doors.prepare(snapshot, &mut inherited)?;
@@ -85,6 +90,7 @@ impl Gateway {
         let drain = DrainTrigger::new();
         let cores = cores::start(workers, &live, &doors, &drain);
         let keeping = Keeping::start(live.clone(), path);
+        let lookout = Lookout::start(live.clone());
         Ok(Self {
             reloader: Reloader::new(live.clone(), doors.clone(), config),
             live,
@@ -92,6 +98,7 @@ impl Gateway {
             drain,
             cores: cores.context("cannot start a thread")?,
             keeping: Arc::new(keeping.context("cannot start a thread")?),
+            lookout: lookout.context("cannot start a thread")?,
             heir: inherited.heir,
         })
     }
@@ -159,6 +166,7 @@ impl Gateway {
                 self.live.lasting.log.error("a core had panicked", &[]);
             }
         }
+        self.lookout.stop();
         self.keeping.stop();
         self.live.flush();
     }

@@ -20,14 +20,12 @@ use crate::expr::{FieldId, Lists, Type};
 use crate::facts::client_ip::{ClientIp, Prefixes};
 use crate::geo::Geo;
 use crate::listen::Limits;
-use crate::observe::{
-    AccessLog, ListenerMetrics, Log, Metrics, Redactor, RuleMetrics, UpstreamMetrics,
-};
+use crate::observe::{AccessLog, ListenerMetrics, Log, Metrics, Redactor, RuleMetrics};
 use crate::route::{Edits, Redirect, Table};
-use crate::rules::RuleSet;
+use crate::rules::{Key, RuleSet};
 use crate::store::{Bounds, Store};
 use crate::tls::{Certificate, Terminator, Tickets};
-use crate::upstream::{Registry, Server, Upstream};
+use crate::upstream::{Registry, Upstream};
 
 /// One configuration, ready to serve.
 pub struct Snapshot {
@@ -73,8 +71,8 @@ pub struct Snapshot {
     pub admin: Option<SocketAddr>,
     /// What the admin port asks for; `None`: nothing.
     pub admin_token: Option<String>,
-    /// What this snapshot forwards to: upstream and server.
-    pub servers: Vec<(Arc<str>, Arc<Server>)>,
+    /// What this snapshot forwards to.
+    pub upstreams: Vec<Arc<Upstream>>,
     /// The settings that only a restart can change.
     pub fixed: Fixed,
 }
@@ -123,8 +121,8 @@ pub enum Target {
     Upstream {
         /// The origin.
         upstream: Arc<Upstream>,
-        /// Counters, by server.
-        metrics: Arc<[UpstreamMetrics]>,
+        /// What requests share that go to the same server, where the upstream asks for it.
+        hash_key: Option<Arc<Key>>,
     },
     /// A fixed answer.
     Reply(Reply),

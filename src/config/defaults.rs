@@ -74,6 +74,30 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// `upstreams.max_idle_per_server`.
 pub const MAX_IDLE_PER_SERVER: u32 = 256;
+/// `upstreams.servers.weight`.
+pub const WEIGHT: u32 = 1;
+/// `upstreams.servers.backup`.
+pub const BACKUP: bool = false;
+/// `upstreams.resolve_interval`.
+pub const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
+/// `upstreams.hash_key`.
+pub const HASH_KEY: [&str; 1] = ["ip.src"];
+/// `upstreams.retries`.
+pub const RETRIES: u32 = 1;
+/// `upstreams.health.interval`.
+pub const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
+/// `upstreams.health.timeout`.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
+/// `upstreams.health.healthy`.
+pub const HEALTHY: u32 = 2;
+/// `upstreams.health.unhealthy`.
+pub const UNHEALTHY: u32 = 3;
+/// `upstreams.circuit_breaker.failures`.
+pub const FAILURES: u32 = 5;
+/// `upstreams.circuit_breaker.within`.
+pub const FAILURES_WITHIN: Duration = Duration::from_secs(10);
+/// `upstreams.circuit_breaker.open_for`.
+pub const OPEN_FOR: Duration = Duration::from_secs(5);
 
 /// `routes.forward_path`.
 pub const FORWARD_PATH: PathForm = PathForm::Normalized;

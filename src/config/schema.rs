@@ -128,6 +128,11 @@ pub const DURATION: &str = "^[0-9]+(ms|s|m|h|d)$";
 pub const SIZE: &str = "^(0|[0-9]+(B|KiB|MiB|GiB))$";
 /// An address and a port.
 pub const SOCKET: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]+$";
+/// An address or a name with a port, or a socket in the file system.
+pub const SERVER: &str =
+    r"^(unix:[^\x00-\x1F\x7F]+|([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]+)$";
+/// The target of a request.
+pub const TARGET: &str = r"^/[\x21-\x22\x24-\x7E]*$";
 /// A network or an address.
 pub const NETWORK: &str = "^[0-9A-Fa-f.:]+(/[0-9]{1,3})?$";
 /// The name of a header: a token (RFC 9110, section 5.6.2).

@@ -189,13 +189,18 @@ async fn prune_forever(core: Rc<Core>) {
     loop {
         tick.tick().await;
         let snapshot = core.snapshot();
-        let servers: Vec<_> = snapshot.servers.iter().map(|(_, s)| s.clone()).collect();
+        let servers: Vec<_> = snapshot
+            .upstreams
+            .iter()
+            .flat_map(|u| u.servers())
+            .collect();
         core.pool.retain(&servers);
         core.pool.prune();
     }
 }
 
-fn local_runtime() -> io::Result<LocalRuntime> {
+/// A runtime for one thread.
+pub(super) fn local_runtime() -> io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_all()
         .build_local(Default::default())

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::doors::{Changed, Doors, Prepared, Unbound};
 use super::inherited::Inherited;
+use super::{lookout, servers};
 use crate::config::{self, Diagnostics, Source};
 use crate::observe::{Format, Level};
 use crate::snapshot::{Lasting, Live, Snapshot};
@@ -66,6 +67,7 @@ impl Reloader {
                 let (level, format) = ready.log;
                 live.lasting.log.configure(level, format);
                 doors.gate.set_limit(ready.loaded.snapshot.max_connections);
+                lookout::look_up_new(&live.lasting, &ready.loaded.snapshot);
                 live.replace(ready.loaded.snapshot);
                 live.tell_doors(&doors.publish(ready.prepared));
                 live.tell_warnings(&ready.loaded.warnings);
@@ -181,12 +183,7 @@ impl Live {
         metrics.keep_rules(&rules);
         let listeners: Vec<&str> = snapshot.listeners.iter().map(|l| &*l.label).collect();
         metrics.keep_listeners(&listeners);
-        let servers: Vec<(&str, &str)> = snapshot
-            .servers
-            .iter()
-            .map(|(upstream, server)| (&**upstream, &**server.label()))
-            .collect();
-        metrics.keep_upstreams(&servers);
+        servers::keep_series(metrics, snapshot);
     }
 
     /// Says where the gateway listens now and did not before, and the reverse.

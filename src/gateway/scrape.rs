@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::servers;
 use crate::snapshot::Live;
 
 // === impl Live ===
@@ -18,10 +19,7 @@ impl Live {
                 .keys
                 .set(own.map_or(0, |(_, count)| *count as i64));
         }
-        for (upstream, server) in &snapshot.servers {
-            let gauge = metrics.upstream(upstream, server.label()).in_flight;
-            gauge.set(server.in_flight() as i64);
-        }
+        servers::scrape(metrics, &snapshot);
         metrics.set_held(self.lasting.held.load(Ordering::Relaxed));
         let evictions = store.evictions();
         metrics.set_evictions(evictions.counters, evictions.bans);

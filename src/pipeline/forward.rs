@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::CONNECTION;
+use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, Response, Version};
 use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
@@ -18,11 +18,10 @@ use crate::body::Body;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
 use crate::listen::{Drained, Incoming};
-use crate::observe::{Count, UpstreamMetrics};
 use crate::route::Edits;
 use crate::route::edit::Fields;
 use crate::snapshot::{Snapshot, Target};
-use crate::upstream::{Answer, Error, Forwarding, Outbound, Server, Upstream};
+use crate::upstream::{Answer, Error, Forwarding, Outbound, Upstream};
 
 /// What forwarding needs to know of a request.
 pub struct Forward<'a, 'r> {
@@ -114,8 +113,11 @@ impl Forward<'_, '_> {
                 let location = Redirect(template.expand(self.facts.head));
                 Sent::by_route(location.answer(self.asked)).leaving(rest, self.asked)
             }
-            Some(Target::Upstream { upstream, metrics }) => {
-                let to = Counted { upstream, metrics };
+            Some(Target::Upstream { upstream, hash_key }) => {
+                let to = To {
+                    upstream,
+                    key: hash_key.as_ref().map_or(0, |key| key.digest(self.facts)),
+                };
                 let edits = route.and_then(|route| route.edits.as_deref());
                 self.upstream(&to, edits, incoming, upgrade).await
             }
@@ -143,7 +145,7 @@ impl Forward<'_, '_> {
 
     async fn upstream(
         &self,
-        to: &Counted<'_>,
+        to: &To<'_>,
         edits: Option<&Edits>,
         incoming: Incoming,
         upgrade: Option<OnUpgrade>,
@@ -164,10 +166,11 @@ impl Forward<'_, '_> {
             forwarding: self.forwarding(head.authority(), &rules),
             body: body::streamed(incoming, self.snapshot.max_body, self.tab, clock),
             upgrade: head.upgrade.is_some(),
+            key: to.key,
         };
         let mut sent = match self.core.pool.forward(upstream, outbound).await {
-            Ok(answer) => self.answered(answer, to, upgrade),
-            Err(error) => self.failed(&error, to),
+            Ok(answer) => self.answered(answer, upgrade),
+            Err(error) => self.failed(&error, upstream),
         };
         sent.upstream = Some(upstream.name.clone());
         sent.took = Some(self.core.live.lasting.clock.instant() - self.began);
@@ -200,8 +203,7 @@ impl Forward<'_, '_> {
         }
     }
 
-    fn answered(&self, answer: Answer, counted: &Counted<'_>, upgrade: Option<OnUpgrade>) -> Sent {
-        counted.count(&answer.server, |metrics| &metrics.ok);
+    fn answered(&self, answer: Answer, upgrade: Option<OnUpgrade>) -> Sent {
         if let (Some(origin), Some(client)) = (answer.upgraded, upgrade) {
             tunnel::spawn(client, origin, self.tab.places.hand_over());
         }
@@ -213,7 +215,7 @@ impl Forward<'_, '_> {
         sent
     }
 
-    fn failed(&self, error: &Error, counted: &Counted<'_>) -> Sent {
+    fn failed(&self, error: &Error, upstream: &Upstream) -> Sent {
         let meter = &self.tab.meter;
         let of_body = match (meter.too_large.get(), meter.too_slow.get()) {
             (true, _) => Some(Fault::BodyTooLarge),
@@ -227,14 +229,7 @@ impl Forward<'_, '_> {
         if error.is_bad_request() {
             return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);
         }
-        if let Some(server) = error.server() {
-            counted.count(server, |metrics| match error {
-                error if error.is_timeout() => &metrics.timeout,
-                error if error.is_unreachable() => &metrics.connect_error,
-                _ => &metrics.error,
-            });
-        }
-        self.core.upstream_failed(&counted.upstream.name, error);
+        self.core.upstream_failed(&upstream.name, error);
         let fault = match error.status().as_u16() {
             504 => Fault::GatewayTimeout,
             503 => Fault::Unavailable,
@@ -243,27 +238,20 @@ impl Forward<'_, '_> {
         // What is left of the body was not read.
         let mut sent =
             Sent::own(fault.answer(self.asked)).closing(self.facts.head.has_body(), self.asked);
+        if let Some(time) = error.retry_after() {
+            sent.retry_after(time);
+        }
         sent.settles = self.settles();
         sent.error = Some(error.reason());
         sent
     }
 }
 
-/// An upstream with its counters.
-struct Counted<'a> {
+/// Where a request goes.
+struct To<'a> {
     upstream: &'a Arc<Upstream>,
-    metrics: &'a [UpstreamMetrics],
-}
-
-// === impl Counted ===
-
-impl Counted<'_> {
-    fn count(&self, server: &Arc<Server>, result: impl Fn(&UpstreamMetrics) -> &Count) {
-        let mut servers = self.upstream.servers.iter().zip(self.metrics);
-        if let Some((_, metrics)) = servers.find(|(known, _)| Arc::ptr_eq(known, server)) {
-            result(metrics).inc();
-        }
-    }
+    /// What is sent to the same server has the same.
+    key: u64,
 }
 
 // === impl Sent ===
@@ -288,6 +276,13 @@ impl Sent {
             by_route: true,
             ..Self::own(response)
         }
+    }
+
+    /// Says when it may go better: in whole seconds, rounded up, at least one.
+    fn retry_after(&mut self, time: Duration) {
+        let seconds = time.as_millis().div_ceil(1000).max(1);
+        let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
+        self.response.headers_mut().insert(RETRY_AFTER, seconds);
     }
 
     /// Ends an HTTP/1 connection after this answer if it must end.

@@ -1,9 +1,11 @@
 //! The key of a rule: whom it counts, as bytes that no two different clients share.
 
 use std::fmt::Write as _;
+use std::hash::Hasher as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher13;
 use smallvec::SmallVec;
 
 use crate::expr::{Facts, Scalar, Value};
@@ -68,6 +70,16 @@ impl Key {
             }
         }
         true
+    }
+
+    /// A number that requests with the same key share. It has no secret: every gateway must find
+    /// the same.
+    pub fn digest(&self, facts: &dyn Facts) -> u64 {
+        let mut bytes = SmallVec::new();
+        self.write(facts, &mut bytes);
+        let mut hasher = SipHasher13::new();
+        hasher.write(&bytes);
+        hasher.finish()
     }
 
     /// The key for people, from its bytes. Secrets go through `hash`.

@@ -1,24 +1,52 @@
-//! Which server a request goes to. Never looks at the request.
+//! Which server a request goes to. Never looks at the request, but for the hash that came with it.
+//!
+//! Most requests take the server that `pick` names. Only if something is known against that one are
+//! all looked at, with the time: those that can be used, before backups, before those that are used
+//! only where there is no other.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use super::{Balance, Server, Upstream};
+use smallvec::SmallVec;
 
-/// How many servers are tried before a request is given up.
-const MAX_TRIES: usize = 3;
+use super::members::{Member, Members};
+use super::server::InFlight;
+use super::standing::Use;
+use super::{Balance, Upstream};
+use crate::clock::Clock;
 
 /// A small generator (xorshift64), for choices whose quality does not matter.
 pub(super) struct Random(Cell<u64>);
 
-/// The servers to try, the chosen one first.
-#[derive(Clone)]
-pub(super) struct Candidates<'a> {
-    servers: &'a [Arc<Server>],
-    next: usize,
-    left: usize,
+/// What a choice depends on.
+pub(super) struct Chooser<'a> {
+    pub(super) upstream: &'a Upstream,
+    /// Whom to keep at one server, for `hash`.
+    pub(super) key: u64,
+    pub(super) random: &'a Random,
+    pub(super) clock: &'a Clock,
 }
+
+/// The server of an attempt.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) in_flight: InFlight,
+    /// Its end decides whether the server is used again.
+    pub(super) tried: bool,
+}
+
+/// No server can be used; after this time there may be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Nobody(pub(super) Duration);
+
+/// The members among whom is chosen: all primaries, or those at some places.
+struct View<'a> {
+    members: &'a Members,
+    some: Option<&'a [usize]>,
+}
+
+type Places = SmallVec<[usize; 16]>;
 
 // === impl Random ===
 
@@ -28,57 +56,191 @@ impl Random {
         Self(Cell::new(getrandom::u64().unwrap_or(1).max(1)))
     }
 
-    fn next(&self) -> u64 {
+    fn next(&self) -> usize {
         let mut x = self.0.get();
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
         self.0.set(x);
-        x
-    }
-
-    fn below(&self, bound: usize) -> usize {
-        (self.next() >> 16) as usize % bound.max(1)
+        (x >> 16) as usize
     }
 }
 
-// === impl Candidates ===
+// === impl Chooser ===
 
-impl<'a> Candidates<'a> {
-    pub(super) fn of(upstream: &'a Upstream, random: &Random) -> Self {
-        let servers = upstream.servers.as_slice();
-        let next = match (servers.len(), upstream.balance) {
-            (0 | 1, _) => 0,
-            (n, Balance::RoundRobin) => upstream.turn.fetch_add(1, Ordering::Relaxed) % n,
-            (n, Balance::P2c) => less_busy_of_two(servers, n, random),
+impl Chooser<'_> {
+    /// The server of a request's first attempt.
+    pub(super) fn first(&self) -> Result<Chosen, Nobody> {
+        let members = self.upstream.roster.current();
+        let view = View {
+            members: &members,
+            some: None,
         };
-        Self {
-            servers,
-            next,
-            left: servers.len().min(MAX_TRIES),
+        let picked = self.pick(&view).and_then(|at| view.get(at));
+        if let Some(member) = picked.filter(|m| m.server.standing.is_clear(self.upstream.heeded()))
+        {
+            let in_flight = InFlight::begin(&member.server);
+            let tried = false;
+            return Ok(Chosen { in_flight, tried });
+        }
+        self.among(&members, &[], Use::Reluctant)
+    }
+
+    /// A server beside those with the ids `but`, used no more reluctantly than `limit`.
+    pub(super) fn other(&self, but: &[u64], limit: Use) -> Option<Chosen> {
+        let members = self.upstream.roster.current();
+        self.among(&members, but, limit).ok()
+    }
+
+    fn among(&self, members: &Members, but: &[u64], limit: Use) -> Result<Chosen, Nobody> {
+        let now = self.clock.now();
+        let heeded = self.upstream.heeded();
+        let others = members.all().iter().enumerate();
+        let others = others.filter(|(_, member)| !but.contains(&member.server.id()));
+        let uses: SmallVec<[(usize, Use); 16]> = others
+            .map(|(at, member)| (at, member.server.standing.usable(heeded, now)))
+            .collect();
+        for reluctant in [false, true] {
+            for backup in [false, true] {
+                let fits = |&&(at, usage): &&(usize, Use)| {
+                    let is_reluctant = usage == Use::Reluctant;
+                    usage <= limit && is_reluctant == reluctant && members.is_backup(at) == backup
+                };
+                let mut some: Places = uses.iter().filter(fits).map(|(at, _)| *at).collect();
+                while let Some(chosen) = self.take(members, &mut some, &uses, now) {
+                    if let Some(chosen) = chosen {
+                        return Ok(chosen);
+                    }
+                }
+            }
+        }
+        Err(self.nobody(&uses))
+    }
+
+    /// One of `some`; `None`: none is left, `Some(None)`: another request has it.
+    fn take(
+        &self,
+        members: &Members,
+        some: &mut Places,
+        uses: &[(usize, Use)],
+        now: crate::clock::Timestamp,
+    ) -> Option<Option<Chosen>> {
+        let position = self.pick(&View {
+            members,
+            some: Some(some),
+        })?;
+        let at = some.remove(position);
+        let server = &members.all().get(at)?.server;
+        let usage = uses.iter().find(|(index, _)| *index == at)?.1;
+        let tried = usage != Use::Yes && server.standing.claim(now);
+        if usage == Use::Try && !tried {
+            return Some(None);
+        }
+        let in_flight = InFlight::begin(server);
+        Some(Some(Chosen { in_flight, tried }))
+    }
+
+    /// When a client may come again: when the first circuit lets one through, or the next check or
+    /// look-up may have changed something.
+    fn nobody(&self, uses: &[(usize, Use)]) -> Nobody {
+        let check = self.upstream.health.as_ref().map(|health| health.interval);
+        let left = uses.iter().filter_map(|(_, usage)| match usage {
+            Use::No(Some(left)) => Some(*left),
+            Use::No(None) => check,
+            _ => None,
+        });
+        Nobody(left.min().unwrap_or(self.upstream.resolve_interval))
+    }
+
+    /// Which of a view; `None`: it is empty.
+    fn pick(&self, view: &View<'_>) -> Option<usize> {
+        // Apart, or those who are out would decide whose turn it is instead.
+        let turns = match view.some {
+            None => &self.upstream.turn,
+            Some(_) => &self.upstream.detour,
+        };
+        let turn = || turns.fetch_add(1, Ordering::Relaxed);
+        match (view.len(), self.upstream.balance) {
+            (0, _) => None,
+            (1, _) => Some(0),
+            (_, Balance::RoundRobin) => Some(view.turn(turn())),
+            (n, Balance::P2c) => {
+                let one = view.turn(self.random.next());
+                // Any but `one`, each as likely.
+                let other = (one + 1 + self.random.next() % (n - 1)) % n;
+                Some(view.less_busy(one, other))
+            }
+            (n, Balance::LeastRequests) => {
+                let first = view.turn(turn());
+                let others = (1..n).map(|step| (first + step) % n);
+                Some(others.fold(first, |least, other| view.less_busy(least, other)))
+            }
+            (n, Balance::Hash) => {
+                let score = |at| view.get(at).map_or(0.0, |member| score(self.key, member));
+                (0..n).max_by(|a, b| score(*a).total_cmp(&score(*b)))
+            }
         }
     }
 }
 
-impl<'a> Iterator for Candidates<'a> {
-    type Item = &'a Arc<Server>;
+// === impl View ===
 
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let server = self.servers.get(self.next);
-        self.next = (self.next + 1) % self.servers.len().max(1);
-        server
+impl View<'_> {
+    fn len(&self) -> usize {
+        self.some.map_or(self.members.primaries().len(), <[_]>::len)
+    }
+
+    fn get(&self, position: usize) -> Option<&Member> {
+        match self.some {
+            None => self.members.primaries().get(position),
+            Some(places) => self.members.all().get(*places.get(position)?),
+        }
+    }
+
+    /// Whose turn it is: over many turns each as often as its weight says.
+    fn turn(&self, turn: usize) -> usize {
+        if self.some.is_none() {
+            return self.members.scheduled(turn);
+        }
+        let weight = |at| self.get(at).map_or(0, |member| member.weight as usize);
+        let total: usize = (0..self.len()).map(weight).sum();
+        let mut left = turn % total.max(1);
+        for at in 0..self.len() {
+            match left.checked_sub(weight(at)) {
+                Some(less) => left = less,
+                None => return at,
+            }
+        }
+        0
+    }
+
+    /// The one with fewer requests for its weight; the first if they have as many.
+    fn less_busy(&self, one: usize, other: usize) -> usize {
+        let load = |at, beside| match (self.get(at), self.get(beside)) {
+            (Some(member), Some(beside)) => {
+                member.server.in_flight() as u64 * u64::from(beside.weight)
+            }
+            _ => u64::MAX,
+        };
+        if load(other, one) < load(one, other) {
+            other
+        } else {
+            one
+        }
     }
 }
 
-fn less_busy_of_two(servers: &[Arc<Server>], n: usize, random: &Random) -> usize {
-    let one = random.below(n);
-    // Any but `one`, each as likely.
-    let other = (one + 1 + random.below(n - 1)) % n;
-    let busy = |i: usize| {
-        servers
-            .get(i)
-            .map_or(usize::MAX, |server| server.in_flight())
-    };
-    if busy(other) < busy(one) { other } else { one }
+/// Rendezvous hashing: each key goes to the server with the highest score, so that one that comes
+/// or goes moves only its own share. Weighted as by Schindelhauer and Schomaker: `-w / ln(u)`.
+fn score(key: u64, member: &Member) -> f64 {
+    // Between 0 and 1 without either.
+    let unit = ((mix(key ^ member.seed) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+    -f64::from(member.weight) / unit.ln()
+}
+
+/// The finalizer of splitmix64: every bit depends on every other.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }

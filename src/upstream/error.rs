@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 
 use super::Server;
+use super::balance::Nobody;
 use crate::body::BodyError;
 
 /// Why an origin gave no answer.
@@ -14,11 +16,12 @@ pub struct Error {
     kind: Kind,
     server: Option<Arc<Server>>,
     source: Option<BodyError>,
+    retry_after: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The upstream has no servers.
+    /// No server of the upstream can be used.
     NoServer,
     ConnectRefused,
     ConnectFailed,
@@ -96,6 +99,11 @@ impl Error {
         }
     }
 
+    /// Where no server can be used: when there may be one.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     /// The server that was tried last.
     pub fn server(&self) -> Option<&Arc<Server>> {
         self.server.as_ref()
@@ -108,6 +116,16 @@ impl From<Kind> for Error {
             kind,
             server: None,
             source: None,
+            retry_after: None,
+        }
+    }
+}
+
+impl From<Nobody> for Error {
+    fn from(Nobody(time): Nobody) -> Self {
+        Self {
+            retry_after: Some(time),
+            ..Kind::NoServer.into()
         }
     }
 }

@@ -79,16 +79,16 @@ impl Exchange {
         .await
     }
 
-    /// Makes ready for another connection, after this one failed with `error`: only if the origin
-    /// closed without a word, and cannot have acted on the request.
-    pub(super) fn rewind(&mut self, error: Error) -> Result<(), Error> {
-        let silent = error.is_closed() && !self.answered;
-        if !silent || !self.upload.rewind() {
-            return Err(error);
-        }
-        self.reusable = true;
-        self.stopped = false;
-        Ok(())
+    /// The request for another connection, after this one failed with `error`: only if the origin
+    /// said nothing, and cannot have acted on it or may act on it twice.
+    pub(super) fn rewind(mut self, error: &Error) -> Option<Box<Upload>> {
+        let silent = (error.is_closed() || error.is_timeout()) && !self.answered;
+        (silent && self.upload.rewind()).then_some(self.upload)
+    }
+
+    /// The request once more, if it can be sent twice without harm.
+    pub(super) fn copy(&self) -> Option<Box<Upload>> {
+        self.upload.copy().map(Box::new)
     }
 
     pub(super) fn server(&self) -> &Arc<Server> {

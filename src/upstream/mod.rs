@@ -11,6 +11,7 @@
 mod alarm;
 mod answer;
 mod balance;
+mod budget;
 mod chunked;
 mod connection;
 mod download;
@@ -20,10 +21,16 @@ mod exchange;
 mod head;
 mod headers;
 mod inbox;
+mod members;
+mod name;
 mod pool;
+mod probe;
+mod retry;
 mod server;
 mod shelf;
+mod standing;
 mod stream;
+mod tally;
 mod tunnel;
 mod upload;
 
@@ -34,25 +41,31 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Response, Version};
 
+use self::members::{Counted, Members, Roster};
+use self::standing::mark;
 use crate::body::Body;
 use crate::route::edit::Fields;
 
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use headers::Forwarding;
+pub use members::{At, Place};
+pub use name::Name;
 pub use pool::Pool;
+pub use probe::Checked;
 pub use server::{Registry, Server};
+pub use tally::{Figures, Tally};
 pub use tunnel::Tunnel;
 
-/// A named group of servers that do the same work. Immutable, shared by all cores.
+/// A named group of servers that do the same work, shared by all cores. Nothing of it changes but
+/// where its names lead.
 #[derive(Debug)]
 pub struct Upstream {
     /// The name, for logs and metrics.
     pub name: Arc<str>,
-    /// Where requests can go.
-    pub servers: Vec<Arc<Server>>,
     /// How a server is chosen.
     pub balance: Balance,
     /// How long one connection may take to open.
@@ -62,7 +75,19 @@ pub struct Upstream {
     pub response_timeout: Duration,
     /// How many idle connections a core keeps to each server.
     pub max_idle_per_server: usize,
+    /// How often a request is sent again, where that is safe and the budget allows it.
+    pub retries: u32,
+    /// How servers are checked; `None`: they are not.
+    pub health: Option<Health>,
+    /// When a server that fails gets no requests for a while; `None`: never for that.
+    pub breaker: Option<Breaker>,
+    /// How often names are looked up.
+    pub resolve_interval: Duration,
+    roster: Roster,
+    places: Vec<Counted>,
     turn: AtomicUsize,
+    /// The same for requests whose server cannot be used.
+    detour: AtomicUsize,
 }
 
 /// How a server is chosen.
@@ -73,6 +98,45 @@ pub enum Balance {
     /// Two at random, the one with fewer requests in flight.
     #[default]
     P2c,
+    /// The one with the fewest requests in flight.
+    LeastRequests,
+    /// The same one for the same [`Outbound::key`].
+    Hash,
+}
+
+/// How servers are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// What is asked for.
+    pub path: String,
+    /// The time between two checks of a server.
+    pub interval: Duration,
+    /// How long one may take.
+    pub timeout: Duration,
+    /// So many that pass in a row make a server healthy.
+    pub healthy: u32,
+    /// So many that fail in a row make it unhealthy.
+    pub unhealthy: u32,
+}
+
+/// When a server that fails gets no requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breaker {
+    /// After so many failures
+    pub failures: u32,
+    /// within this time,
+    pub within: Duration,
+    /// for so long. Then one request decides.
+    pub open_for: Duration,
+}
+
+/// Who came and who went when a name was looked up.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// Servers that requests can go to from now on.
+    pub joined: Vec<Arc<Server>>,
+    /// Servers that get no more requests; those in flight end.
+    pub left: Vec<Arc<Server>>,
 }
 
 /// A request on its way to an origin, as the client sent it. What the origin may see of it is
@@ -94,6 +158,8 @@ pub struct Outbound<'a> {
     pub body: Body,
     /// Whether it is a validated WebSocket handshake, so that a 101 may come back.
     pub upgrade: bool,
+    /// Requests with the same one go to the same server, if the upstream balances by hash.
+    pub key: u64,
 }
 
 /// What an origin answered.
@@ -109,16 +175,106 @@ pub struct Answer {
 // === impl Upstream ===
 
 impl Upstream {
-    /// An upstream with the default settings, which the caller may change.
-    pub fn new(name: impl Into<Arc<str>>, servers: Vec<Arc<Server>>) -> Self {
+    /// An upstream at `places` with the default settings, which the caller may change. Names lead
+    /// to where the registry last knew them.
+    pub fn new(name: impl Into<Arc<str>>, places: Vec<Place>, registry: &Registry) -> Self {
+        let name = name.into();
+        let counted = |place: Place| {
+            let label: Arc<str> = place.at.to_string().into();
+            let tally = registry.tally(&name, &label);
+            Counted {
+                place,
+                label,
+                tally,
+            }
+        };
+        let places: Vec<_> = places.into_iter().map(counted).collect();
+        let members = Members::of(&name, &places, registry);
+        let is_named = |counted: &Counted| matches!(counted.place.at, At::Name(_));
         Self {
-            name: name.into(),
-            servers,
+            roster: match places.iter().any(is_named) {
+                true => Roster::Changing(ArcSwap::from_pointee(members)),
+                false => Roster::Fixed(members),
+            },
+            name,
             balance: Balance::default(),
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
             max_idle_per_server: 256,
+            retries: 1,
+            health: None,
+            breaker: None,
+            resolve_interval: Duration::from_secs(10),
+            places,
             turn: AtomicUsize::new(0),
+            detour: AtomicUsize::new(0),
         }
+    }
+
+    /// The servers that requests can go to now, backups last.
+    pub fn servers(&self) -> Vec<Arc<Server>> {
+        let members = self.roster.current();
+        let servers = members.all().iter().map(|m| Arc::clone(&m.server));
+        servers.collect()
+    }
+
+    /// What its servers are called in logs and metrics: as they are configured.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.places.iter().map(|counted| &*counted.label)
+    }
+
+    /// The names that are to be looked up.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.places
+            .iter()
+            .filter_map(|counted| match &counted.place.at {
+                At::Name(name) => Some(name),
+                At::Endpoint(_) => None,
+            })
+    }
+
+    /// Takes in where names lead by now.
+    pub fn follow(&self, registry: &Registry) -> Change {
+        let Roster::Changing(members) = &self.roster else {
+            return Change::default();
+        };
+        let before = self.servers();
+        members.store(Arc::new(Members::of(&self.name, &self.places, registry)));
+        let after = self.servers();
+        let only = |these: &[Arc<Server>], those: &[Arc<Server>]| -> Vec<Arc<Server>> {
+            let mut only = these.to_vec();
+            only.retain(|one| !those.iter().any(|other| Arc::ptr_eq(one, other)));
+            only
+        };
+        Change {
+            joined: only(&after, &before),
+            left: only(&before, &after),
+        }
+    }
+
+    /// What became of requests, by the name under which a server is configured.
+    pub fn figures(&self) -> Vec<(Arc<str>, Figures)> {
+        let servers = self.servers();
+        let figures = |counted: &Counted| {
+            let mut figures = counted.tally.figures();
+            for server in servers.iter().filter(|s| *s.label() == counted.label) {
+                figures.in_flight += server.in_flight();
+                figures.healthy += usize::from(server.standing.is_clear(self.heeded()));
+            }
+            (counted.label.clone(), figures)
+        };
+        self.places.iter().map(figures).collect()
+    }
+
+    /// What counts against a server here.
+    fn heeded(&self) -> u8 {
+        let mut heeded = mark::EJECTED | mark::BUSY;
+        if self.health.is_some() {
+            heeded |= mark::UNHEALTHY;
+        }
+        if self.breaker.is_some() {
+            heeded |= mark::OPEN;
+        }
+        heeded
     }
 }

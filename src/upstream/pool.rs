@@ -1,21 +1,25 @@
 //! One core's connections, and the way of a request over one of them.
 //!
 //! Nothing here is shared between threads and nothing waits for a connection to become free: a
-//! new one is opened instead. A request is sent a second time only if the origin cannot have
-//! acted on the first.
+//! new one is opened instead. What is done about a server that fails a request stands in `retry`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+
 use super::alarm::Alarm;
 use super::answer::Asked;
-use super::balance::{Candidates, Random};
+use super::balance::{Chooser, Random};
+use super::budget::Budget;
 use super::connection::Connection;
 use super::error::{Error, Kind};
 use super::exchange::{Exchange, Lease};
 use super::inbox::Shared;
+use super::retry::{Round, Setback};
 use super::server::InFlight;
 use super::shelf::{Local, Shelf};
 use super::upload::Upload;
@@ -24,9 +28,10 @@ use crate::clock::Clock;
 
 /// One core's connections.
 pub struct Pool {
-    clock: Clock,
-    local: Rc<Local>,
-    random: Random,
+    pub(super) clock: Clock,
+    pub(super) local: Rc<Local>,
+    pub(super) random: Random,
+    pub(super) budget: Budget,
     shelves: RefCell<BTreeMap<u64, Rc<Shelf>>>,
 }
 
@@ -43,38 +48,42 @@ impl Pool {
             }),
             clock,
             random: Random::new(),
+            budget: Budget::new(),
             shelves: RefCell::default(),
         }
     }
 
-    /// Sends a request to one of an upstream's servers and waits for the head of the answer.
+    /// Sends a request to one of an upstream's servers, to another if that is safe and the first
+    /// fails it, and waits for the head of the answer.
     pub async fn forward(
         &self,
         upstream: &Upstream,
         outbound: Outbound<'_>,
     ) -> Result<Answer, Error> {
         let asked = Asked::new(outbound.method, outbound.upgrade);
+        let chooser = Chooser {
+            upstream,
+            key: outbound.key,
+            random: &self.random,
+            clock: &self.clock,
+        };
         // On the heap, for whoever polls a request moves its future about.
         let upload = Box::new(Upload::new(outbound)?);
-        let mut candidates = Candidates::of(upstream, &self.random);
-        let server = candidates.next().ok_or(Kind::NoServer)?;
-        let idle = self.idle_to(upstream, server, !upload.is_repeatable());
-        let mut is_new = idle.is_none();
-        let lease = match idle {
-            Some(lease) => lease,
-            None => Box::pin(self.open(upstream, server, candidates.clone())).await?,
-        };
-        let mut exchange = Exchange::new(lease, upload);
-        loop {
-            let error = match exchange.head(asked, upstream.response_timeout).await {
-                Ok(head) => return Ok(exchange.answer(head)),
-                Err(error) => error.at(exchange.server()),
-            };
-            if std::mem::replace(&mut is_new, true) {
-                return Err(error);
+        self.budget.request();
+        let chosen = chooser.first().map_err(Error::from)?;
+        let tried = chosen.tried;
+        match self
+            .attempt(upstream, chosen.in_flight, asked, upload)
+            .await
+        {
+            Ok(answer) => {
+                answer.server.answered(tried);
+                Ok(answer)
             }
-            exchange.rewind(error)?;
-            exchange.lease = Box::pin(self.open(upstream, server, candidates.clone())).await?;
+            Err(setback) => {
+                let round = Round::new(self, chooser, asked);
+                Box::pin(round.after(setback, tried)).await
+            }
         }
     }
 
@@ -82,6 +91,7 @@ impl Pool {
     pub fn prune(&self) {
         let now = self.clock.now();
         self.local.now.set(now);
+        self.budget.refill();
         self.shelves.borrow_mut().retain(|_, shelf| {
             shelf.prune(now);
             Rc::strong_count(shelf) > 1 || shelf.len() > 0
@@ -105,6 +115,69 @@ impl Pool {
         shelves.values().map(|shelf| shelf.len()).sum()
     }
 
+    /// Sends a request to one server. On a connection that stood idle and was closed at that very
+    /// moment it is sent again on a new one, if the origin cannot have acted on it.
+    pub(super) async fn attempt(
+        &self,
+        upstream: &Upstream,
+        server: InFlight,
+        asked: Asked,
+        upload: Box<Upload>,
+    ) -> Result<Answer, Box<Setback>> {
+        let shelf = self.shelf(upstream, server.server());
+        let Some(connection) = shelf.take(!upload.is_repeatable()) else {
+            return Box::pin(self.afresh(upstream, shelf, server, asked, upload)).await;
+        };
+        let lease = Lease {
+            connection,
+            shelf,
+            in_flight: server,
+        };
+        match exchange(upstream, lease, asked, upload).await {
+            Ok(answer) => Ok(answer),
+            Err(mut setback) => {
+                setback.stood_idle = true;
+                match setback.again() {
+                    Some((server, upload)) => {
+                        let shelf = self.shelf(upstream, server.server());
+                        Box::pin(self.afresh(upstream, shelf, server, asked, upload)).await
+                    }
+                    None => Err(setback),
+                }
+            }
+        }
+    }
+
+    /// The same on a new connection.
+    pub(super) async fn afresh(
+        &self,
+        upstream: &Upstream,
+        shelf: Rc<Shelf>,
+        in_flight: InFlight,
+        asked: Asked,
+        upload: Box<Upload>,
+    ) -> Result<Answer, Box<Setback>> {
+        let opening = Connection::open(&in_flight.server().endpoint);
+        let opened = match tokio::time::timeout(upstream.connect_timeout, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err(Kind::ConnectTimeout.into()),
+        };
+        match opened {
+            Ok(connection) => {
+                let lease = Lease {
+                    connection,
+                    shelf,
+                    in_flight,
+                };
+                exchange(upstream, lease, asked, upload).await
+            }
+            Err(error) => {
+                let error = error.at(in_flight.server());
+                Err(Setback::failed(error, Some(upload)))
+            }
+        }
+    }
+
     fn shelf(&self, upstream: &Upstream, server: &Server) -> Rc<Shelf> {
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelves
@@ -113,42 +186,31 @@ impl Pool {
         shelf.bound(upstream.max_idle_per_server);
         Rc::clone(shelf)
     }
+}
 
-    /// A connection that stands idle, if one can be used.
-    fn idle_to(&self, upstream: &Upstream, server: &Arc<Server>, once: bool) -> Option<Lease> {
-        let shelf = self.shelf(upstream, server);
-        Some(Lease {
-            connection: shelf.take(once)?,
-            shelf,
-            in_flight: InFlight::begin(server),
-        })
-    }
-
-    /// A new connection to `server`, or to the next that can be reached: nothing was sent yet.
-    async fn open<'a>(
-        &self,
-        upstream: &'a Upstream,
-        mut server: &'a Arc<Server>,
-        mut others: Candidates<'a>,
-    ) -> Result<Lease, Error> {
-        loop {
-            let in_flight = InFlight::begin(server);
-            let opening = Connection::open(&server.endpoint);
-            let opened = match tokio::time::timeout(upstream.connect_timeout, opening).await {
-                Ok(opened) => opened,
-                Err(_) => Err(Kind::ConnectTimeout.into()),
-            };
-            match (opened, others.next()) {
-                (Ok(connection), _) => {
-                    return Ok(Lease {
-                        connection,
-                        shelf: self.shelf(upstream, server),
-                        in_flight,
-                    });
-                }
-                (Err(_), Some(other)) => server = other,
-                (Err(error), None) => return Err(error.at(server)),
+/// Sends a request over a connection and waits for the head of the answer.
+async fn exchange(
+    upstream: &Upstream,
+    lease: Lease,
+    asked: Asked,
+    upload: Box<Upload>,
+) -> Result<Answer, Box<Setback>> {
+    let mut exchange = Exchange::new(lease, upload);
+    match exchange.head(asked, upstream.response_timeout).await {
+        Ok(head) if head.status == StatusCode::SERVICE_UNAVAILABLE => {
+            let wanted = head.headers.get(RETRY_AFTER).cloned();
+            let upload = exchange.copy();
+            let answer = exchange.answer(head);
+            match wanted {
+                Some(wanted) => Err(Setback::refused(answer, wanted, upload)),
+                None => Ok(answer),
             }
+        }
+        Ok(head) => Ok(exchange.answer(head)),
+        Err(error) => {
+            let error = error.at(exchange.server());
+            let upload = exchange.rewind(&error);
+            Err(Setback::failed(error, upload))
         }
     }
 }

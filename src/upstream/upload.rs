@@ -119,6 +119,26 @@ impl Upload {
         self.repeatable
     }
 
+    /// The same once more, if it can be sent twice without harm.
+    pub(super) fn copy(&self) -> Option<Self> {
+        // Then it has no body, and nothing but its head was ever in `out`.
+        self.repeatable.then(|| Self {
+            out: self.out.clone(),
+            written: 0,
+            data: Bytes::new(),
+            tail: b"",
+            body: Body::Empty,
+            framing: self.framing,
+            last: None,
+            announced: Named::new(),
+            taken: true,
+            begun: false,
+            repeatable: true,
+            waits_for_client: false,
+            moved: false,
+        })
+    }
+
     /// Begins again, for another connection; `false`: the first origin may have acted on it.
     pub(super) fn rewind(&mut self) -> bool {
         if self.begun && !self.repeatable {

@@ -39,3 +39,4 @@ mod service;
 mod tidy;
 mod tls;
 mod tour;
+mod upstreams;

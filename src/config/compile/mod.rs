@@ -7,6 +7,7 @@ mod geo;
 mod identity;
 mod kept;
 mod key_fields;
+mod keys;
 mod listeners;
 mod lists;
 mod observe;
@@ -17,6 +18,7 @@ mod saved;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod upstreams;
 
 pub use key_fields::is_secret;
 pub use secret::secret;
@@ -35,6 +37,7 @@ use crate::listen::Limits;
 use crate::observe::Redactor;
 use crate::snapshot::{Fixed, Imitating, Lasting, PerIp, Snapshot};
 use crate::store::Bounds;
+use keys::Keys;
 use responses::Responses;
 use rules::Shared;
 
@@ -59,11 +62,14 @@ pub struct Context<'a> {
 pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let lists = lists::lists(&file.lists, cx);
     let redactor = redactor(file, cx);
-    let upstreams = routes::upstreams(&file.upstreams, cx);
-    let shared = Shared {
+    let keys = Keys {
         lists: &lists,
         redactor: &redactor,
         prefixes: prefixes(file),
+    };
+    let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
+    let shared = Shared {
+        keys,
         responses: Responses::new(file, cx),
         upstreams: &upstreams,
     };
@@ -112,7 +118,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
         redactor,
         admin: file.admin.as_ref().map(|admin| admin.address.value),
         admin_token,
-        servers: upstreams.into_servers(),
+        upstreams: upstreams.into_all(),
         fixed,
     })
 }

@@ -1,70 +1,14 @@
-//! `[[upstreams]]` and `[[routes]]`.
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! `[[routes]]`.
 
 use http::StatusCode;
 
 use super::Context;
+use super::upstreams::Upstreams;
 use crate::action::Reply;
 use crate::config::file;
-use crate::observe::UpstreamMetrics;
 use crate::route::edit::{Fields, ForwardPath};
 use crate::route::{Edits, Pattern, Redirect, Table};
 use crate::snapshot::{Route, Target};
-use crate::upstream::{Balance, Server, Upstream};
-
-/// The upstreams by name.
-#[derive(Default)]
-pub struct Upstreams(HashMap<String, (Arc<Upstream>, Arc<[UpstreamMetrics]>)>);
-
-// === impl Upstreams ===
-
-impl Upstreams {
-    /// Where what is forwarded to `name` goes.
-    pub fn target(&self, name: &str) -> Option<Target> {
-        let (upstream, metrics) = self.0.get(name)?;
-        Some(Target::Upstream {
-            upstream: upstream.clone(),
-            metrics: metrics.clone(),
-        })
-    }
-
-    /// All their servers, with the upstream's name.
-    pub fn into_servers(self) -> Vec<(Arc<str>, Arc<Server>)> {
-        let mut servers = Vec::new();
-        for (upstream, _) in self.0.into_values() {
-            let own = upstream.servers.iter().cloned();
-            servers.extend(own.map(|server| (upstream.name.clone(), server)));
-        }
-        servers
-    }
-}
-
-/// Builds the upstreams. A server that was there before keeps what is known of it.
-pub fn upstreams(written: &[file::Upstream], cx: &mut Context<'_>) -> Upstreams {
-    let mut built = HashMap::new();
-    for one in written {
-        let name = &one.name.value;
-        let server =
-            |address: &crate::config::Spanned<_>| cx.lasting.servers.server(name, address.value);
-        let servers: Vec<Arc<Server>> = one.servers.iter().map(server).collect();
-        let metrics = servers
-            .iter()
-            .map(|server| cx.lasting.metrics.upstream(name, server.label()))
-            .collect();
-        let mut upstream = Upstream::new(name.as_str(), servers);
-        upstream.balance = match one.balance.value {
-            file::Balance::P2c => Balance::P2c,
-            file::Balance::RoundRobin => Balance::RoundRobin,
-        };
-        upstream.connect_timeout = one.connect_timeout.value;
-        upstream.response_timeout = one.response_timeout.value;
-        upstream.max_idle_per_server = one.max_idle_per_server.value as usize;
-        built.insert(name.clone(), (Arc::new(upstream), metrics));
-    }
-    Upstreams(built)
-}
 
 /// Builds the routes, in file order.
 pub fn routes(

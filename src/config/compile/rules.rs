@@ -4,19 +4,16 @@ mod cost;
 
 use std::sync::Arc;
 
+use super::keys::{Keys, report};
 use super::responses::Responses;
-use super::routes::Upstreams;
+use super::upstreams::Upstreams;
 use super::{Context, identity};
 use crate::config::file::{self, CountHeaders, File};
 use crate::config::{Text, limiter};
 use crate::decision::RuleIndex;
-use crate::expr::{self, Env, Lists, Predicate, Scheme};
-use crate::facts::client_ip::Prefixes;
+use crate::expr::{self, Env, Predicate};
 use crate::facts::fields::Fields;
-use crate::observe::Redactor;
-use crate::rules::{
-    Ban, Candidate, HeaderStyle, Jitter, Key, KeyPart, Missing, Rule, RuleSet, Scope,
-};
+use crate::rules::{Ban, Candidate, HeaderStyle, Jitter, Key, Missing, Rule, RuleSet, Scope};
 use crate::snapshot::RuleKit;
 
 /// The rules and what belongs to each.
@@ -31,12 +28,8 @@ pub struct Rules {
 
 /// What all rules of a file share.
 pub struct Shared<'a> {
-    /// The lists that expressions name.
-    pub lists: &'a Lists,
-    /// Which values are secret.
-    pub redactor: &'a Redactor,
-    /// How an address becomes a key.
-    pub prefixes: Prefixes,
+    /// What expressions and keys are compiled with.
+    pub keys: Keys<'a>,
     /// The answers that rules name.
     pub responses: Responses<'a>,
     /// The origins that rules name.
@@ -81,7 +74,7 @@ impl Shared<'_> {
         if !written.enabled.value {
             return None;
         }
-        let identity = identity::identity(written, self.prefixes);
+        let identity = identity::identity(written, self.keys.prefixes);
         let name = &written.name.value;
         let id = cx.lasting.store.register(identity, name);
         let rule = Rule {
@@ -157,56 +150,19 @@ impl Shared<'_> {
     fn env(&self, allow_response: bool) -> Env<'_> {
         Env {
             scheme: &Fields,
-            lists: self.lists,
+            lists: self.keys.lists,
             allow_response,
         }
     }
 
     fn key(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Key> {
-        let parts: Vec<_> = written
-            .key
-            .iter()
-            .filter_map(|text| self.key_part(text, cx).transpose())
-            .collect();
-        let parts: Option<Vec<KeyPart>> = parts.into_iter().map(Result::ok).collect();
         Some(Key {
-            parts: parts?,
+            parts: self.keys.parts(&written.key, cx)?,
             missing: match written.missing.value {
                 file::Missing::Group => Missing::Group,
                 file::Missing::Skip => Missing::Skip,
             },
         })
-    }
-
-    /// `Ok(None)`: a part that means nothing here.
-    fn key_part(&self, text: &Text, cx: &mut Context<'_>) -> Result<Option<KeyPart>, ()> {
-        if text.value.trim() == "cf.colo.id" {
-            let message =
-                "`cf.colo.id` means nothing outside Cloudflare; it is left out of the key";
-            cx.diagnostics.warning(text.span.clone(), message);
-            return Ok(None);
-        }
-        let scalar = expr::scalar(&text.value, &self.env(false))
-            .map_err(|errors| report(text, errors, cx))?;
-        let is = |name| Fields.field(name).map(|f| f.id) == scalar.bare_field();
-        let is_address = scalar.bare_field().is_some() && (is("ip.src") || is("ip.peer"));
-        let secret =
-            super::key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
-        Ok(Some(KeyPart {
-            prefixes: is_address.then_some(self.prefixes),
-            scalar,
-            secret,
-        }))
-    }
-}
-
-fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
-    for error in errors {
-        let span = text.inner(cx.source, error.span);
-        let diagnostic = cx.diagnostics.error(span, error.message);
-        if let Some(help) = error.help {
-            diagnostic.help(help);
-        }
     }
 }
 

@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use toml::de::DeValue;
 
 use super::{Parsed, Scalar, Wrong, string};
-use crate::config::schema::{NETWORK, SOCKET, Shape, Value};
+use crate::config::file::Address;
+use crate::config::schema::{NETWORK, SERVER, SOCKET, Shape, TARGET, Value};
 
 /// An address and a port.
 pub(in crate::config) fn socket() -> Scalar<SocketAddr> {
@@ -22,33 +23,68 @@ fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
     })
 }
 
-/// The address of an origin.
-pub(in crate::config) fn server() -> Scalar<SocketAddr> {
-    let shape = Shape::like(SOCKET, &["127.0.0.1:9000"]);
-    Scalar::new(shape, |value| {
-        let help = "for example \"127.0.0.1:9000\"";
-        if value.is_table() {
-            return Err(Wrong::later("a server with weight or backup").help(help));
-        }
-        let written = string(value, "an address and a port")?;
-        if written.starts_with("unix:") {
-            return Err(Wrong::later("a `unix:` socket").help(help));
-        }
-        parse_socket(value).map_err(|wrong| match host_and_port(written) {
-            true => Wrong::later("a server given by its host name").help(help),
-            false => wrong.help(help),
+/// Where an origin is: an address or a name with a port, or a socket in the file system.
+pub(in crate::config) fn server() -> Scalar<Address> {
+    let examples = &["127.0.0.1:9000", "app.internal:9001", "unix:/run/app.sock"];
+    Scalar::new(Shape::like(SERVER, examples), |value| {
+        let written = string(value, "an address and a port");
+        written.and_then(parse_server).map_err(|wrong| {
+            wrong.help(
+                "for example \"127.0.0.1:9000\", \"app.internal:9001\" or \"unix:/run/app.sock\"",
+            )
         })
     })
 }
 
-fn host_and_port(written: &str) -> bool {
-    let host_char = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    let numeric = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    written.rsplit_once(':').is_some_and(|(host, port)| {
-        !host.is_empty()
-            && host.bytes().all(host_char)
-            && !numeric(host)
-            && port.parse::<u16>().is_ok()
+fn parse_server(written: &str) -> Parsed<Address> {
+    if let Some(path) = written.strip_prefix("unix:") {
+        return match path {
+            "" => Err(Wrong::new("`unix:` without a path")),
+            path if path.bytes().any(|b| b.is_ascii_control()) => {
+                Err(Wrong::new("a path with a control character"))
+            }
+            path => Ok(Address::Unix(path.into())),
+        };
+    }
+    if let Ok(address) = written.parse() {
+        return Ok(Address::Socket(address));
+    }
+    if let Some((scheme @ ("http" | "https"), _)) = written.split_once("://") {
+        let message = format!("a server is written without `{scheme}://`");
+        return Err(Wrong::new(message));
+    }
+    let name = written.rsplit_once(':').filter(|(host, _)| is_host(host));
+    let name = name.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    let (host, port) = name.ok_or_else(|| {
+        Wrong::new(format!(
+            "`{written}` is not an address or a name with a port"
+        ))
+    })?;
+    Ok(Address::Name(host.to_owned(), port))
+}
+
+/// Whether it can be looked up: RFC 1123, section 2.1, and underscores, which some networks use.
+fn is_host(host: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(legal);
+    let mut labels = host.strip_suffix('.').unwrap_or(host).split('.').rev();
+    let numeric = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
+    let last = labels
+        .next()
+        .is_some_and(|last| label(last) && !numeric(last));
+    last && labels.all(label) && host.len() <= 254
+}
+
+/// The target of a request: a path, perhaps with a query.
+pub(in crate::config) fn target_path() -> Scalar<String> {
+    Scalar::new(Shape::like(TARGET, &["/healthz"]), |value| {
+        let written = string(value, "a path")?;
+        let plain = |b: u8| b.is_ascii_graphic() && b != b'#';
+        match written.starts_with('/') && written.bytes().all(plain) {
+            true => Ok(written.to_owned()),
+            false => Err(Wrong::new(format!("`{written}` is not a path"))
+                .help("it begins with `/` and has no spaces, for example \"/healthz\"")),
+        }
     })
 }
 

@@ -13,7 +13,7 @@ use super::suggest::{did_you_mean, either};
 mod address;
 mod header;
 mod units;
-pub(super) use address::{network, parse_network, server, socket};
+pub(super) use address::{network, parse_network, server, socket, target_path};
 pub(super) use header::{header_name, header_value, parse_header_name, status};
 pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
 
@@ -137,6 +137,7 @@ pub(super) fn filled() -> Scalar<String> {
         "" => Err(Wrong::new("this string must not be empty")),
         text => Ok(text.to_owned()),
     })
+    .shown(|text| Value::Text(text.clone()))
 }
 
 /// A name. Any string is let through for [`check_name`], so that a wrong name is still known.

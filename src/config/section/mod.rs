@@ -16,6 +16,7 @@ use super::{Diagnostics, Spanned};
 
 mod between;
 mod entries;
+mod items;
 
 /// A value as the parser gives it.
 pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;

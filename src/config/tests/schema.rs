@@ -11,7 +11,8 @@ use toml::de::DeValue;
 use toml::{Table as Toml, Value};
 
 use crate::config::scalar::{
-    Scalar, check_name, country, duration, header_name, header_value, network, size, socket,
+    Scalar, check_name, country, duration, header_name, header_value, network, server, size,
+    socket, target_path,
 };
 use crate::config::schema::{self, Shape, Table};
 use crate::config::{Diagnostics, Source, read};
@@ -28,8 +29,8 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "`token_file` is required",
     "is set by",
     "is not an address and a port",
+    "is not an address or a name with a port",
     "is not a network",
-    "a server given by its host name",
     "has no meaning for",
     "`concurrency` has no period",
     "`delay` waits for its turn",
@@ -65,6 +66,9 @@ proptest! {
         has_form(&written, &duration(), schema::DURATION)?;
         has_form(&written, &size(), schema::SIZE)?;
         has_form(&written, &socket(), schema::SOCKET)?;
+        has_form(&written, &server(), schema::SERVER)?;
+        has_form(&format!("unix:{written}"), &server(), schema::SERVER)?;
+        has_form(&format!("/{written}"), &target_path(), schema::TARGET)?;
         has_form(&written, &network(), schema::NETWORK)?;
         has_form(&written, &header_name(), schema::HEADER_NAME)?;
         has_form(&written, &header_value(), schema::HEADER_VALUE)?;

@@ -41,6 +41,8 @@ pub(super) struct Families {
     tls_handshakes: Counts,
     upstream_requests: Counts,
     upstream_in_flight: Gauges,
+    upstream_healthy: Gauges,
+    upstream_retries: Counts,
     config_reloads: Counts,
     config_last_reload_success: Gauge,
     protocol_errors: Counts,
@@ -74,6 +76,12 @@ impl Families {
         let help = "Requests that a server has not answered yet";
         let in_flight = self.upstream_in_flight.clone();
         r.register("upstream_in_flight", help, in_flight);
+        let help = "Addresses of a server that take requests";
+        let healthy = self.upstream_healthy.clone();
+        r.register("upstream_healthy", help, healthy);
+        let help = "Requests sent once more after a server failed them";
+        let retries = self.upstream_retries.clone();
+        r.register("upstream_retries_total", help, retries);
         let help = "Requests and connections refused for breaking the protocol";
         r.register("protocol_errors_total", help, self.protocol_errors.clone());
     }
@@ -159,13 +167,15 @@ impl Families {
     }
 
     pub(super) fn upstream(&self, upstream: &str, server: &str) -> UpstreamMetrics {
-        let in_flight = gauge(&self.upstream_in_flight, server_labels(upstream, server));
+        let labels = || server_labels(upstream, server);
         let [ok, connect_error, error, timeout] = RESULTS.map(|result| {
             let labels = result_labels(upstream, server, result);
             count(&self.upstream_requests, labels)
         });
         UpstreamMetrics {
-            in_flight,
+            in_flight: gauge(&self.upstream_in_flight, labels()),
+            healthy: gauge(&self.upstream_healthy, labels()),
+            retries: count(&self.upstream_retries, labels()),
             ok,
             connect_error,
             error,
@@ -176,6 +186,8 @@ impl Families {
     pub(super) fn remove_upstream(&self, upstream: &str, server: &str) {
         let labels = server_labels(upstream, server);
         self.upstream_in_flight.remove(&labels);
+        self.upstream_healthy.remove(&labels);
+        self.upstream_retries.remove(&labels);
         for result in RESULTS {
             let labels = result_labels(upstream, server, result);
             self.upstream_requests.remove(&labels);

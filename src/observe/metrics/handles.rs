@@ -58,11 +58,16 @@ pub struct ListenerMetrics {
 #[derive(Debug)]
 pub struct OpenConnection(Gauge);
 
-/// The counters of one server of an upstream. A request ends in one of the results.
+/// The counters of one server of an upstream, for the moment of a scrape. An attempt ends in one of
+/// the results.
 #[derive(Clone, Debug)]
 pub struct UpstreamMetrics {
     /// Requests on their way.
     pub in_flight: Gauge,
+    /// Addresses that take requests.
+    pub healthy: Gauge,
+    /// Requests sent once more after it failed them.
+    pub retries: Count,
     /// A response came.
     pub ok: Count,
     /// No connection could be made.

@@ -213,7 +213,7 @@ fn listeners_and_servers_come_and_go() {
     metrics.keep_upstreams(&[("app", "one"), ("other", "two")]);
     assert_eq!(count_of(&metrics, "listener=\"b\""), 0);
     assert_eq!(count_of(&metrics, "server=\"two\""), 0);
-    assert_eq!(count_of(&metrics, "server=\"one\""), 5);
+    assert_eq!(count_of(&metrics, "server=\"one\""), 7);
     assert_eq!(value(&metrics, r#"connections{listener="a"}"#), Some(1.0));
     let timeout = r#"upstream_requests_total{upstream="app",server="one",result="timeout"}"#;
     assert_eq!(value(&metrics, timeout), Some(1.0));
@@ -258,5 +258,5 @@ fn totals_from_elsewhere_are_taken_over() {
 fn a_strange_server_name_cannot_break_the_text() {
     let metrics = Metrics::new();
     metrics.upstream("app", "unix:/run/a\"b\\c\nd");
-    assert_eq!(count_of(&metrics, r#"server="unix:/run/a\"b\\c\nd""#), 5);
+    assert_eq!(count_of(&metrics, r#"server="unix:/run/a\"b\\c\nd""#), 7);
 }

@@ -1,21 +1,79 @@
 //! Which server is chosen.
 
-use super::*;
-use crate::upstream::balance::{Candidates, Random};
-use crate::upstream::server::InFlight;
-use crate::upstream::{Balance, Upstream};
+use proptest::prelude::*;
 
-fn upstream(n: u16, balance: Balance) -> Upstream {
-    let registry = Registry::default();
-    let server = |port| registry.server("app", SocketAddr::from(([127, 0, 0, 1], port)));
-    let mut upstream = Upstream::new("app", (1..=n).map(server).collect());
+use super::*;
+use crate::upstream::Balance;
+use crate::upstream::balance::{Chooser, Nobody, Random};
+use crate::upstream::server::InFlight;
+use crate::upstream::standing::Use;
+
+/// Servers at the ports 1, 2, … with these weights.
+fn weighted(weights: &[u32], balance: Balance) -> Upstream {
+    upstream(
+        (1..)
+            .zip(weights)
+            .map(|(port, &weight)| (port, weight, false)),
+        balance,
+    )
+}
+
+fn upstream(servers: impl IntoIterator<Item = (u16, u32, bool)>, balance: Balance) -> Upstream {
+    let place = |(port, weight, backup)| Place {
+        weight,
+        backup,
+        ..place(SocketAddr::from(([127, 0, 0, 1], port)))
+    };
+    let places = servers.into_iter().map(place).collect();
+    let mut upstream = Upstream::new("app", places, &Registry::default());
     upstream.balance = balance;
     upstream
 }
 
-fn first(upstream: &Upstream, random: &Random) -> u16 {
-    let mut candidates = Candidates::of(upstream, random);
-    port(candidates.next().unwrap())
+/// Chooses once and again, by `key`.
+struct Choice<'a> {
+    upstream: &'a Upstream,
+    random: Random,
+    clock: Clock,
+    key: u64,
+}
+
+impl<'a> Choice<'a> {
+    fn of(upstream: &'a Upstream) -> Self {
+        Self {
+            upstream,
+            random: Random::new(),
+            clock: Clock::System,
+            key: 0,
+        }
+    }
+
+    fn chooser(&self) -> Chooser<'_> {
+        Chooser {
+            upstream: self.upstream,
+            key: self.key,
+            random: &self.random,
+            clock: &self.clock,
+        }
+    }
+
+    fn first(&self) -> u16 {
+        port(self.chooser().first().unwrap().in_flight.server())
+    }
+
+    /// How often each port is chosen in `n` turns.
+    fn shares(&self, n: usize) -> Vec<usize> {
+        let mut seen = vec![0; self.upstream.servers().len()];
+        for _ in 0..n {
+            seen[usize::from(self.first()) - 1] += 1;
+        }
+        seen
+    }
+
+    fn by_key(&mut self, key: u64) -> u16 {
+        self.key = key;
+        self.first()
+    }
 }
 
 fn port(server: &Server) -> u16 {
@@ -25,46 +83,139 @@ fn port(server: &Server) -> u16 {
     }
 }
 
+const ALL: [Balance; 4] = [
+    Balance::RoundRobin,
+    Balance::P2c,
+    Balance::LeastRequests,
+    Balance::Hash,
+];
+
 #[test]
 fn round_robin_takes_each_in_turn() {
-    let (upstream, random) = (upstream(3, Balance::RoundRobin), Random::new());
-    let turns: Vec<_> = (0..7).map(|_| first(&upstream, &random)).collect();
+    let upstream = weighted(&[1, 1, 1], Balance::RoundRobin);
+    let choice = Choice::of(&upstream);
+    let turns: Vec<_> = (0..7).map(|_| choice.first()).collect();
     assert_eq!(turns, [1, 2, 3, 1, 2, 3, 1]);
 }
 
 #[test]
+fn round_robin_with_weights_is_smooth() {
+    for (weights, order) in [
+        ([5, 1, 1], [1, 1, 2, 1, 3, 1, 1]),
+        ([2, 2, 2], [1, 2, 3, 1, 2, 3, 1]),
+        ([20, 10, 10], [1, 2, 3, 1, 1, 2, 3]),
+    ] {
+        let upstream = weighted(&weights, Balance::RoundRobin);
+        let choice = Choice::of(&upstream);
+        let turns: Vec<_> = (0..7).map(|_| choice.first()).collect();
+        assert_eq!(turns, order, "{weights:?}");
+    }
+}
+
+#[test]
 fn p2c_never_takes_the_busier_of_two() {
-    let (upstream, random) = (upstream(2, Balance::P2c), Random::new());
-    let _busy = InFlight::begin(&upstream.servers[0]);
-    assert!((0..100).all(|_| first(&upstream, &random) == 2));
+    let upstream = weighted(&[1, 1], Balance::P2c);
+    let _busy = InFlight::begin(&upstream.servers()[0]);
+    assert_eq!(Choice::of(&upstream).shares(100), [0, 100]);
 }
 
 #[test]
 fn p2c_spreads_over_all_and_avoids_the_busiest() {
-    let (upstream, random) = (upstream(5, Balance::P2c), Random::new());
-    let _busy = InFlight::begin(&upstream.servers[2]);
-    let mut seen = [0; 6];
-    for _ in 0..2_000 {
-        seen[usize::from(first(&upstream, &random))] += 1;
-    }
-    assert_eq!((seen[0], seen[3]), (0, 0));
-    assert!(
-        [1, 2, 4, 5].iter().all(|&port: &usize| seen[port] > 200),
-        "{seen:?}"
-    );
+    let upstream = weighted(&[1; 5], Balance::P2c);
+    let _busy = InFlight::begin(&upstream.servers()[2]);
+    let seen = Choice::of(&upstream).shares(2_000);
+    assert_eq!(seen[2], 0);
+    assert!([0, 1, 3, 4].iter().all(|&at| seen[at] > 200), "{seen:?}");
 }
 
 #[test]
-fn candidates_are_three_different_servers_at_most() {
-    for (n, tries) in [(0, 0), (1, 1), (2, 2), (3, 3), (9, 3)] {
-        for balance in [Balance::RoundRobin, Balance::P2c] {
-            let upstream = upstream(n, balance);
-            let candidates = Candidates::of(&upstream, &Random::new());
-            let mut ports: Vec<_> = candidates.map(|s| port(s)).collect();
-            ports.sort_unstable();
-            ports.dedup();
-            assert_eq!(ports.len(), tries, "{n} {balance:?}");
+fn with_nothing_in_flight_weights_are_shares() {
+    for balance in [Balance::P2c, Balance::LeastRequests, Balance::RoundRobin] {
+        let upstream = weighted(&[3, 1], balance);
+        let seen = Choice::of(&upstream).shares(4_000);
+        assert!((2_700..3_300).contains(&seen[0]), "{balance:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_heavier_server_carries_more_at_once() {
+    for balance in [Balance::P2c, Balance::LeastRequests] {
+        let upstream = weighted(&[3, 1], balance);
+        let choice = Choice::of(&upstream);
+        let held: Vec<_> = (0..40).map(|_| choice.chooser().first().unwrap()).collect();
+        let on_first = upstream.servers()[0].in_flight();
+        assert!(
+            (29..=31).contains(&on_first),
+            "{balance:?}: {on_first} of {}",
+            held.len()
+        );
+    }
+}
+
+#[test]
+fn least_requests_finds_the_one_idle_server() {
+    let upstream = weighted(&[1; 9], Balance::LeastRequests);
+    let servers = upstream.servers();
+    let busy = servers.iter().filter(|server| port(server) != 7);
+    let _busy: Vec<_> = busy.map(InFlight::begin).collect();
+    assert_eq!(Choice::of(&upstream).shares(20)[6], 20);
+}
+
+#[test]
+fn backups_wait_until_nobody_else_is_left() {
+    for balance in ALL {
+        let mut upstream = upstream([(1, 1, true), (2, 1, false), (3, 9, true)], balance);
+        upstream.breaker = Some(breaker(1));
+        let choice = Choice::of(&upstream);
+        assert_eq!(choice.shares(50), [0, 50, 0], "{balance:?}");
+        let primary = &upstream.servers()[0];
+        assert_eq!(port(primary), 2);
+        open(&upstream, primary);
+        assert_eq!(choice.shares(50)[1], 0, "{balance:?}");
+    }
+}
+
+#[test]
+fn nobody_is_left_when_every_circuit_is_open() {
+    for balance in ALL {
+        let mut upstream = weighted(&[1, 1], balance);
+        upstream.breaker = Some(breaker(1));
+        for server in upstream.servers() {
+            open(&upstream, &server);
         }
+        let choice = Choice::of(&upstream);
+        let Nobody(time) = choice.chooser().first().unwrap_err();
+        assert!(time <= Duration::from_secs(5) && time > Duration::from_secs(4));
+    }
+    let none = weighted(&[], Balance::P2c);
+    let none = Choice::of(&none).chooser().first().unwrap_err();
+    assert_eq!(none, Nobody(Duration::from_secs(10)));
+}
+
+#[test]
+fn what_the_others_carry_keeps_to_their_weights() {
+    for balance in [Balance::RoundRobin, Balance::P2c, Balance::LeastRequests] {
+        let mut upstream = weighted(&[1, 3, 5, 1], balance);
+        upstream.breaker = Some(breaker(1));
+        open(&upstream, &upstream.servers()[2]);
+        let seen = Choice::of(&upstream).shares(5_000);
+        assert_eq!(seen[2], 0);
+        assert!((2_700..3_300).contains(&seen[1]), "{balance:?}: {seen:?}");
+        assert!((800..1_200).contains(&seen[3]), "{balance:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn another_is_another() {
+    for balance in ALL {
+        let upstream = weighted(&[1, 1, 1], balance);
+        let choice = Choice::of(&upstream);
+        let ids: Vec<_> = upstream.servers().iter().map(|s| s.id()).collect();
+        for _ in 0..20 {
+            let other = choice.chooser().other(&ids[..2], Use::Yes).unwrap();
+            assert_eq!(other.in_flight.server().id(), ids[2]);
+        }
+        assert!(choice.chooser().other(&ids, Use::Reluctant).is_none());
     }
 }
 
@@ -79,4 +230,94 @@ fn a_server_stays_the_same_while_it_is_configured() {
     drop(one);
     assert_ne!(registry.server("app", address).id(), id);
     assert_eq!(&**registry.server("app", address).label(), "127.0.0.1:1");
+}
+
+fn breaker(failures: u32) -> crate::upstream::Breaker {
+    crate::upstream::Breaker {
+        failures,
+        within: Duration::from_secs(10),
+        open_for: Duration::from_secs(5),
+    }
+}
+
+fn open(upstream: &Upstream, server: &Server) {
+    let now = Clock::System.now();
+    let breaker = upstream.breaker.as_ref();
+    server.standing.failed(false, now, breaker, || false);
+}
+
+/// The ports of `servers`, each with a weight from its port.
+fn hashed(ports: &[u16], weighted: bool) -> Upstream {
+    let weight = |port: u16| if weighted { u32::from(port % 3) + 1 } else { 1 };
+    let servers = ports.iter().map(|&port| (port, weight(port), false));
+    upstream(servers, Balance::Hash)
+}
+
+proptest! {
+    /// A server that comes takes its share from all, and moves nothing between the others; one that
+    /// goes leaves the others' keys where they are.
+    #[test]
+    fn a_server_that_comes_or_goes_moves_only_its_share(
+        ports in proptest::collection::hash_set(1..60_000u16, 2..12),
+        heavy in any::<bool>(),
+        start in any::<u64>(),
+    ) {
+        let ports: Vec<_> = ports.into_iter().collect();
+        let (&newcomer, before) = ports.split_last().unwrap();
+        let (few, many) = (hashed(before, heavy), hashed(&ports, heavy));
+        let (mut few, mut many) = (Choice::of(&few), Choice::of(&many));
+        for key in (0..400).map(|i| start.wrapping_add(i)) {
+            let (old, new) = (few.by_key(key), many.by_key(key));
+            prop_assert!(new == old || new == newcomer, "{key}: {old} to {new}");
+        }
+    }
+
+    /// The order of the file says nothing about who gets a key.
+    #[test]
+    fn the_order_of_servers_moves_nothing(
+        ports in proptest::collection::hash_set(1..60_000u16, 2..12),
+        key in any::<u64>(),
+    ) {
+        let mut ports: Vec<_> = ports.into_iter().collect();
+        let forward = hashed(&ports, true);
+        ports.reverse();
+        let backward = hashed(&ports, true);
+        prop_assert_eq!(Choice::of(&forward).by_key(key), Choice::of(&backward).by_key(key));
+    }
+}
+
+#[test]
+fn keys_are_shared_out_by_weight() {
+    let upstream = weighted(&[1, 2, 5], Balance::Hash);
+    let mut choice = Choice::of(&upstream);
+    let mut seen = [0; 3];
+    for key in 0..8_000 {
+        seen[usize::from(choice.by_key(key)) - 1] += 1;
+    }
+    for (share, weight) in seen.into_iter().zip([1_000, 2_000, 5_000]) {
+        assert!(
+            (weight * 8 / 10..weight * 12 / 10).contains(&share),
+            "{seen:?}"
+        );
+    }
+}
+
+#[test]
+fn a_key_moves_while_its_server_is_out_and_comes_back() {
+    let mut upstream = weighted(&[1; 4], Balance::Hash);
+    upstream.breaker = Some(breaker(1));
+    let mut choice = Choice::of(&upstream);
+    let before: Vec<_> = (0..200).map(|key| choice.by_key(key)).collect();
+    let out = &upstream.servers()[1];
+    open(&upstream, out);
+    for (key, &old) in (0..).zip(&before) {
+        let new = choice.by_key(key);
+        assert!(
+            new != 2 && (old == 2 || new == old),
+            "{key}: {old} to {new}"
+        );
+    }
+    out.standing.succeeded(true);
+    let after: Vec<_> = (0..200).map(|key| choice.by_key(key)).collect();
+    assert_eq!(before, after);
 }

@@ -52,6 +52,7 @@ pub(super) fn written(
         forwarding: *forwarding,
         body: Body::Empty,
         upgrade,
+        key: 0,
     };
     let length = headers.get("content-length");
     let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());

@@ -7,7 +7,10 @@ mod chunked;
 mod early;
 mod head;
 mod headers;
+mod names;
+mod retry;
 mod reuse;
+mod shun;
 mod speech;
 mod timeouts;
 mod unix;
@@ -27,7 +30,9 @@ use http_body_util::BodyExt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Answer, Endpoint, Error, Forwarding, Outbound, Pool, Registry, Server, Upstream};
+use super::{
+    Answer, At, Endpoint, Error, Forwarding, Outbound, Place, Pool, Registry, Server, Upstream,
+};
 use crate::body::Body;
 use crate::clock::Clock;
 
@@ -49,23 +54,15 @@ impl Bed {
     }
 
     fn with_clock(addresses: &[SocketAddr], clock: Clock) -> Self {
-        let registry = Registry::default();
-        let servers = addresses.iter().map(|&a| registry.server("app", a));
+        let places = addresses.iter().map(|&address| place(address)).collect();
         Self {
             pool: Pool::new(clock),
-            upstream: Upstream::new("app", servers.collect()),
+            upstream: Upstream::new("app", places, &Registry::default()),
         }
     }
 
-    fn with_servers(servers: Vec<Arc<Server>>) -> Self {
-        Self {
-            pool: Pool::new(Clock::System),
-            upstream: Upstream::new("app", servers),
-        }
-    }
-
-    fn server(&self, i: usize) -> &Arc<Server> {
-        &self.upstream.servers[i]
+    fn server(&self, i: usize) -> Arc<Server> {
+        self.upstream.servers()[i].clone()
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Answer, Error> {
@@ -171,6 +168,16 @@ fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
         },
         body,
         upgrade: parts.headers.contains_key("upgrade"),
+        key: 0,
+    }
+}
+
+/// A server like any other.
+fn place(endpoint: impl Into<Endpoint>) -> Place {
+    Place {
+        at: At::Endpoint(endpoint.into()),
+        weight: 1,
+        backup: false,
     }
 }
 

@@ -232,7 +232,8 @@ async fn a_post_that_was_not_sent_goes_over_a_new_connection() {
 #[tokio::test(flavor = "local")]
 async fn a_new_connection_that_closes_is_an_error() {
     let origin = Origin::closing_after(&["", "HTTP/1.1 200"]).await;
-    let bed = Bed::to(&[origin.address]);
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.retries = 0;
     assert_eq!(bed.reason().await, "closed");
     assert_eq!(bed.reason().await, "closed");
     assert_eq!((origin.accepted.get(), bed.server(0).in_flight()), (2, 0));
@@ -343,7 +344,7 @@ async fn a_server_that_is_gone_loses_its_connections() {
     let origin = Origin::holding_back(&gate).await;
     let bed = Bed::to(&[origin.address]);
     assert_eq!(bed.get().await.unwrap().1, "ok");
-    bed.pool.retain(&bed.upstream.servers);
+    bed.pool.retain(&bed.upstream.servers());
     assert_eq!(bed.pool.idle(), 1);
     let late = bed.send(get("/")).await.unwrap();
     bed.pool.retain(&[]);

@@ -5,7 +5,7 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(50);
 
 /// An address where nobody listens.
-async fn nobody() -> SocketAddr {
+pub(super) async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
 }
@@ -35,7 +35,8 @@ async fn no_servers_is_503() {
 #[tokio::test(flavor = "local")]
 async fn the_next_server_is_tried_even_for_a_post() {
     let origin = Origin::answering(OK).await;
-    let bed = Bed::to(&[nobody().await, nobody().await, origin.address]);
+    let mut bed = Bed::to(&[nobody().await, nobody().await, origin.address]);
+    bed.upstream.retries = 2;
     for _ in 0..6 {
         let answer = bed.send(post(Body::Empty)).await.unwrap();
         assert_eq!(answer.server.endpoint, origin.address.into());
@@ -45,14 +46,23 @@ async fn the_next_server_is_tried_even_for_a_post() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn no_more_than_three_servers_are_tried() {
+async fn no_more_servers_are_tried_than_retries_allow() {
     let origin = Origin::answering(OK).await;
-    let away = nobody().await;
-    let mut bed = Bed::to(&[away, nobody().await, nobody().await, origin.address]);
-    bed.upstream.balance = crate::upstream::Balance::RoundRobin;
-    assert_eq!(bed.reason().await, "connect_refused");
-    assert_eq!(origin.accepted.get(), 0);
-    assert_eq!(bed.get().await.unwrap().1, "ok");
+    let last = Place {
+        backup: true,
+        ..place(origin.address)
+    };
+    let mut places = vec![last];
+    for _ in 0..3 {
+        places.push(place(nobody().await));
+    }
+    for (retries, accepted) in [(0, 0), (2, 0), (3, 1)] {
+        let mut bed = Bed::to(&[]);
+        bed.upstream = Upstream::new("app", places.clone(), &Registry::default());
+        bed.upstream.retries = retries;
+        let answered = bed.get().await.is_ok();
+        assert_eq!((answered, origin.accepted.get()), (accepted == 1, accepted));
+    }
 }
 
 #[tokio::test(flavor = "local")]

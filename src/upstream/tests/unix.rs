@@ -7,9 +7,9 @@ use tokio::net::UnixListener;
 use super::*;
 
 /// A socket's path, removed when dropped.
-struct Place(PathBuf);
+struct Socket(PathBuf);
 
-impl Place {
+impl Socket {
     fn new(name: &str) -> Self {
         let file = format!("lockgate-unix-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(file);
@@ -18,12 +18,14 @@ impl Place {
     }
 
     fn bed(&self) -> Bed {
-        let endpoint = Endpoint::Unix(self.0.as_path().into());
-        Bed::with_servers(vec![Registry::default().server("app", endpoint)])
+        let mut bed = Bed::to(&[]);
+        let places = vec![place(Endpoint::Unix(self.0.as_path().into()))];
+        bed.upstream = Upstream::new("app", places, &Registry::default());
+        bed
     }
 }
 
-impl Drop for Place {
+impl Drop for Socket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -31,7 +33,7 @@ impl Drop for Place {
 
 #[tokio::test(flavor = "local")]
 async fn requests_share_a_connection() {
-    let place = Place::new("keep");
+    let place = Socket::new("keep");
     let listener = UnixListener::bind(&place.0).unwrap();
     let origin = tokio::task::spawn_local(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -55,7 +57,7 @@ async fn requests_share_a_connection() {
 
 #[tokio::test(flavor = "local")]
 async fn a_body_and_an_upgrade_go_through() {
-    let place = Place::new("speech");
+    let place = Socket::new("speech");
     let listener = UnixListener::bind(&place.0).unwrap();
     tokio::task::spawn_local(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -84,7 +86,7 @@ async fn a_body_and_an_upgrade_go_through() {
 
 #[tokio::test(flavor = "local")]
 async fn no_socket_and_nobody_behind_one_are_502() {
-    let place = Place::new("away");
+    let place = Socket::new("away");
     assert_eq!(place.bed().reason().await, "connect_failed");
     drop(UnixListener::bind(&place.0).unwrap());
     assert_eq!(place.bed().reason().await, "connect_refused");

@@ -1,0 +1,68 @@
+//! Keys: what rules count by, and what an upstream keeps together.
+
+use super::{Context, key_fields};
+use crate::config::Text;
+use crate::expr::{self, Env, Lists, Scheme};
+use crate::facts::client_ip::Prefixes;
+use crate::facts::fields::Fields;
+use crate::observe::Redactor;
+use crate::rules::KeyPart;
+
+/// What the parts of keys are compiled with.
+#[derive(Clone, Copy)]
+pub struct Keys<'a> {
+    /// The lists that expressions name.
+    pub lists: &'a Lists,
+    /// Which values are secret.
+    pub redactor: &'a Redactor,
+    /// How an address becomes a key.
+    pub prefixes: Prefixes,
+}
+
+// === impl Keys ===
+
+impl Keys<'_> {
+    /// The parts of a key; `None` after a mistake.
+    pub fn parts(&self, texts: &[Text], cx: &mut Context<'_>) -> Option<Vec<KeyPart>> {
+        let parts = texts.iter().map(|text| self.part(text, cx));
+        // All of them, so that every mistake is reported.
+        let parts: Vec<_> = parts.collect();
+        let parts: Result<Vec<_>, ()> = parts.into_iter().collect();
+        Some(parts.ok()?.into_iter().flatten().collect())
+    }
+
+    /// `Ok(None)`: a part that means nothing here.
+    fn part(&self, text: &Text, cx: &mut Context<'_>) -> Result<Option<KeyPart>, ()> {
+        if text.value.trim() == "cf.colo.id" {
+            let message =
+                "`cf.colo.id` means nothing outside Cloudflare; it is left out of the key";
+            cx.diagnostics.warning(text.span.clone(), message);
+            return Ok(None);
+        }
+        let env = Env {
+            scheme: &Fields,
+            lists: self.lists,
+            allow_response: false,
+        };
+        let scalar = expr::scalar(&text.value, &env).map_err(|errors| report(text, errors, cx))?;
+        let is = |name| Fields.field(name).map(|f| f.id) == scalar.bare_field();
+        let is_address = scalar.bare_field().is_some() && (is("ip.src") || is("ip.peer"));
+        let secret = key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
+        Ok(Some(KeyPart {
+            prefixes: is_address.then_some(self.prefixes),
+            scalar,
+            secret,
+        }))
+    }
+}
+
+/// Reports the mistakes in an expression where they are.
+pub fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
+    for error in errors {
+        let span = text.inner(cx.source, error.span);
+        let diagnostic = cx.diagnostics.error(span, error.message);
+        if let Some(help) = error.help {
+            diagnostic.help(help);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who belongs to an upstream now: the servers that stand in its configuration, and those that its
+//! names lead to. Never chooses.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+
+use super::{Endpoint, Name, Registry, Server, Tally};
+
+/// A server as it is configured.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Where it is.
+    pub at: At,
+    /// Its share of the requests, beside those of the others.
+    pub weight: u32,
+    /// It is used only if no other is left.
+    pub backup: bool,
+}
+
+/// Where a configured server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// At one place that does not change.
+    Endpoint(Endpoint),
+    /// Wherever a name leads to.
+    Name(Name),
+}
+
+/// A server that requests can go to.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) server: Arc<Server>,
+    pub(super) weight: u32,
+    /// What it is known by to those who choose by hash: the same in every process.
+    pub(super) seed: u64,
+}
+
+/// The servers of one moment.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    all: Vec<Member>,
+    /// So many of them come before the backups.
+    primaries: usize,
+    /// Whose turn it is among the primaries; empty: each in order, for all have one weight.
+    schedule: Vec<u16>,
+}
+
+/// The servers that an upstream has now.
+#[derive(Debug)]
+pub(super) enum Roster {
+    /// No name leads anywhere else.
+    Fixed(Members),
+    Changing(ArcSwap<Members>),
+}
+
+/// A view of the servers of this moment.
+pub(super) enum Current<'a> {
+    Fixed(&'a Members),
+    Changing(Guard<Arc<Members>>),
+}
+
+/// A place with the counts that belong to it.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) place: Place,
+    pub(super) label: Arc<str>,
+    pub(super) tally: Arc<Tally>,
+}
+
+// === impl At ===
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Endpoint(endpoint) => endpoint.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+// === impl Members ===
+
+impl Members {
+    pub(super) fn new(members: impl IntoIterator<Item = (Arc<Server>, u32, bool)>) -> Self {
+        let mut listed: Vec<_> = members.into_iter().collect();
+        // Stable: among the primaries, and among the backups, the order of the file.
+        listed.sort_by_key(|(_, _, backup)| *backup);
+        let primaries = listed.iter().filter(|(_, _, backup)| !backup).count();
+        let member = |(server, weight, _): (Arc<Server>, u32, bool)| Member {
+            seed: seed(&server),
+            weight: weight.max(1),
+            server,
+        };
+        let all: Vec<Member> = listed.into_iter().map(member).collect();
+        Self {
+            schedule: schedule(all.get(..primaries).unwrap_or_default()),
+            primaries,
+            all,
+        }
+    }
+
+    /// The servers that `places` lead to by what is known of their names.
+    pub(super) fn of(upstream: &str, places: &[Counted], registry: &Registry) -> Self {
+        let mut listed = Vec::new();
+        for counted in places {
+            let endpoints = match &counted.place.at {
+                At::Endpoint(endpoint) => vec![endpoint.clone()],
+                At::Name(name) => {
+                    let addresses = registry.addresses(name);
+                    addresses.iter().copied().map(Endpoint::Tcp).collect()
+                }
+            };
+            for endpoint in endpoints {
+                let server = registry.labelled(upstream, &counted.label, endpoint);
+                listed.push((server, counted.place.weight, counted.place.backup));
+            }
+        }
+        Self::new(listed)
+    }
+
+    pub(super) fn all(&self) -> &[Member] {
+        &self.all
+    }
+
+    pub(super) fn primaries(&self) -> &[Member] {
+        self.all.get(..self.primaries).unwrap_or_default()
+    }
+
+    pub(super) fn is_backup(&self, index: usize) -> bool {
+        index >= self.primaries
+    }
+
+    /// Whose turn it is among the primaries.
+    pub(super) fn scheduled(&self, turn: usize) -> usize {
+        match self.schedule.as_slice() {
+            [] => turn % self.primaries.max(1),
+            schedule => {
+                let slot = schedule.get(turn % schedule.len());
+                slot.map_or(0, |index| usize::from(*index))
+            }
+        }
+    }
+}
+
+// === impl Roster ===
+
+impl Roster {
+    pub(super) fn current(&self) -> Current<'_> {
+        match self {
+            Self::Fixed(members) => Current::Fixed(members),
+            Self::Changing(members) => Current::Changing(members.load()),
+        }
+    }
+}
+
+// === impl Current ===
+
+impl Deref for Current<'_> {
+    type Target = Members;
+
+    fn deref(&self) -> &Members {
+        match self {
+            Self::Fixed(members) => members,
+            Self::Changing(members) => members,
+        }
+    }
+}
+
+/// The smooth order of nginx: each turn all gain their weight, the richest goes and pays for all.
+fn schedule(members: &[Member]) -> Vec<u16> {
+    let divisor = members.iter().map(|m| m.weight).fold(0, gcd);
+    let weights: Vec<i64> = members
+        .iter()
+        .map(|member| i64::from(member.weight / divisor.max(1)))
+        .collect();
+    if weights.iter().all(|weight| *weight == 1) || u16::try_from(weights.len()).is_err() {
+        return Vec::new();
+    }
+    let total: i64 = weights.iter().sum();
+    let mut wealth = vec![0; weights.len()];
+    let turn = |_| {
+        let mut richest = 0;
+        let mut most = i64::MIN;
+        for (index, (own, weight)) in wealth.iter_mut().zip(&weights).enumerate() {
+            *own += weight;
+            if *own > most {
+                (richest, most) = (index, *own);
+            }
+        }
+        if let Some(own) = wealth.get_mut(richest) {
+            *own -= total;
+        }
+        u16::try_from(richest).unwrap_or_default()
+    };
+    (0..total).map(turn).collect()
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    match b {
+        0 => a,
+        b => gcd(b, a % b),
+    }
+}
+
+/// From where it listens alone, so that every gateway finds the same.
+fn seed(server: &Server) -> u64 {
+    use std::hash::Hasher;
+    let mut hasher = siphasher::sip::SipHasher13::new();
+    hasher.write(server.endpoint.to_string().as_bytes());
+    hasher.finish()
+}
