@@ -43,8 +43,8 @@ use crate::observe::ListenerMetrics;
 use crate::route::edit::Fields;
 use crate::snapshot::{Listener, Snapshot};
 
-/// accept → ClientHello → handshake → requests, until the connection ends. `listener`: as it was
-/// when it opened.
+/// accept → PROXY header → ClientHello → handshake → requests, until the connection ends.
+/// `listener`: as it was when it opened.
 pub async fn connection(
     core: Rc<Core>,
     listener: Arc<Listener>,
@@ -60,10 +60,8 @@ pub async fn connection(
     let _open = metrics.open();
     let limits = snapshot.limits;
     let watch = core.deadlines.watch(&limits, permit);
-    if !enter::admits(&core, &snapshot, peer.ip(), &watch) {
-        return;
-    }
-    let Some((stream, connection)) = enter::enter(&core, entrance, tcp, peer, &watch).await else {
+    let entered = enter::enter(&core, &snapshot, entrance, (tcp, peer), &watch).await;
+    let Some((stream, connection)) = entered else {
         return;
     };
     // An idle connection must not keep an old configuration alive.

@@ -101,6 +101,8 @@ pub struct Listener {
     pub h2: bool,
     /// HTTP/1.1 is spoken.
     pub h1: bool,
+    /// A PROXY header comes first, from trusted proxies alone.
+    pub proxy_protocol: bool,
     /// `None`: plain.
     pub tls: Option<Terminator>,
     /// Its counters.

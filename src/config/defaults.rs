@@ -19,6 +19,8 @@ pub const MAX_HELD: u32 = 10_000;
 
 /// `listeners.protocols`, in ALPN order.
 pub const PROTOCOLS: [Protocol; 2] = [Protocol::H2, Protocol::Http11];
+/// `listeners.proxy_protocol`.
+pub const PROXY_PROTOCOL: bool = false;
 /// `listeners.tls.min_version`.
 pub const MIN_VERSION: TlsVersion = TlsVersion::Tls12;
 

@@ -18,6 +18,7 @@ pub mod networks;
 mod pairs;
 pub mod path;
 mod percent;
+pub mod proxy;
 pub mod query;
 pub mod request;
 mod twins;
@@ -32,7 +33,7 @@ pub use request::{GeoSource, NoGeo, RequestFacts, ResponseFacts, View};
 /// What is known about a connection before its first request.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// The TCP peer.
+    /// The TCP peer, or whom its PROXY header names.
     pub peer: SocketAddr,
     /// The listener's address as configured, for metrics.
     pub listener: Arc<str>,

@@ -2,7 +2,7 @@
 //!
 //! One single-threaded runtime a core, each with its own listener, its own [`Deadlines`] and its
 //! own [`Drain`]; only the [`Gate`] is shared. A connection goes
-//! `bind → accept_loop → Deadlines::watch → (handshake under Watch::guard, or sniff) → serve`.
+//! `bind → accept_loop → Deadlines::watch → (PROXY header, handshake or sniff, under Watch::guard) → serve`.
 //! This module never makes a TLS handshake and never decides what a request gets.
 
 mod accept;
@@ -21,6 +21,7 @@ mod meter;
 mod metered;
 mod opened;
 mod pace;
+mod proxy;
 mod serve;
 mod slots;
 mod sniff;
@@ -39,6 +40,7 @@ pub use descriptors::{connections_for, raise_descriptors};
 pub use drain::{Drain, DrainTrigger};
 pub use incoming::{Incoming, TooSlow};
 pub use io::Socket;
+pub use proxy::{NoHeader, proxy_header};
 pub use serve::serve;
 pub use sniff::sniff;
 pub use socket::{adopt, bind, must_be_free};

@@ -37,7 +37,7 @@ fn judge(first: &[u8]) -> Option<Protocol> {
 }
 
 /// Waits for bytes beyond those already looked at; true: none will come.
-async fn more(stream: &TcpStream) -> io::Result<bool> {
+pub(super) async fn more(stream: &TcpStream) -> io::Result<bool> {
     // Bytes that stay in the socket keep it readable. A refused read clears that until the
     // kernel reports new ones.
     let _ = stream.try_io(Interest::READABLE, || {

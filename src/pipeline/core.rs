@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,6 +103,13 @@ impl Core {
             Fault::Misdirected => self.protocol_error(ProtocolError::Misdirected),
             _ => {}
         }
+    }
+
+    /// Counts a connection that came past the proxy in front, and says why at the debug level.
+    pub fn not_behind(&self, peer: SocketAddr, why: &dyn Display) {
+        self.protocol_error(ProtocolError::Proxy);
+        let fields: [(&str, &dyn Display); 2] = [("peer", &peer), ("error", why)];
+        self.live.lasting.log.debug("no PROXY header", &fields);
     }
 
     /// Says at the debug level why a client did not get through its handshake.

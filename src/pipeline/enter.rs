@@ -1,5 +1,5 @@
-//! From a TCP connection to one that can carry requests: the handshake, or a look at the first
-//! bytes.
+//! From a TCP connection to one that can carry requests: the PROXY header, then the handshake or a
+//! look at the first bytes.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -25,11 +25,17 @@ pub enum Stream {
 /// Brings a connection to where requests begin; `None`: it ended before.
 pub async fn enter(
     core: &Core,
+    snapshot: &Snapshot,
     listener: &Listener,
-    tcp: TcpStream,
-    peer: SocketAddr,
+    (mut tcp, mut peer): (TcpStream, SocketAddr),
     watch: &Watch,
 ) -> Option<(Stream, Connection)> {
+    if listener.proxy_protocol {
+        peer = behind(core, snapshot, &mut tcp, peer, watch).await?;
+    }
+    if !admits(core, snapshot, peer.ip(), watch) {
+        return None;
+    }
     let mut connection = Connection {
         peer,
         listener: listener.label.clone(),
@@ -50,7 +56,7 @@ pub async fn enter(
 
 /// Whether `ip` may have one more connection: the client's, or of whoever a proxy speaks for.
 /// Trusted proxies may have as many as they like.
-pub fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, watch: &Watch) -> bool {
+fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, watch: &Watch) -> bool {
     let Some(per_ip) = &snapshot.per_ip else {
         return true;
     };
@@ -83,6 +89,31 @@ impl Stream {
             Stream::Tls(tls, protocol) => {
                 listen::serve(*tls, protocol, limits, watch, handler).await
             }
+        }
+    }
+}
+
+/// Who is behind a proxy. Nobody but a trusted one may say, and it must.
+async fn behind(
+    core: &Core,
+    snapshot: &Snapshot,
+    tcp: &mut TcpStream,
+    peer: SocketAddr,
+    watch: &Watch,
+) -> Option<SocketAddr> {
+    if !snapshot.client_ip.trusts(peer.ip().to_canonical()) {
+        core.not_behind(peer, &"the peer is not a trusted proxy");
+        return None;
+    }
+    match watch.guard(listen::proxy_header(tcp)).await {
+        Ok(Ok(client)) => Some(client.unwrap_or(peer)),
+        Ok(Err(error)) => {
+            core.not_behind(peer, &error);
+            None
+        }
+        Err(_) => {
+            core.protocol_error(ProtocolError::Timeout);
+            None
         }
     }
 }

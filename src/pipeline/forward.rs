@@ -207,10 +207,7 @@ impl Forward<'_, '_> {
         if let (Some(origin), Some(client)) = (answer.upgraded, upgrade) {
             tunnel::spawn(client, origin, self.tab.places.hand_over());
         }
-        // HTTP/1.0 knows no chunks: such a body ends with its connection.
-        let endless = self.asked.version == Version::HTTP_10
-            && answer.response.body().size_hint().exact().is_none();
-        let mut sent = Sent::by_route(answer.response).closing(endless, self.asked);
+        let mut sent = Sent::by_route(answer.response).closing_if_endless(self.asked);
         sent.settles = self.settles();
         sent
     }
@@ -292,6 +289,13 @@ impl Sent {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         self
+    }
+
+    /// HTTP/1.0 knows no chunks: a body without a length ends with its connection.
+    pub fn closing_if_endless(self, asked: &Asked<'_>) -> Self {
+        let exact = self.response.body().size_hint().exact();
+        let endless = asked.version == Version::HTTP_10 && exact.is_none();
+        self.closing(endless, asked)
     }
 
     /// Keeps what is left of the request's body, and ends an HTTP/1 connection because of it.

@@ -69,7 +69,7 @@ pub async fn shadow(
             Sent::own(Fault::BodyTooSlow.answer(asked))
         }
         _ => match imitate::answer(visit, asked, asked_at, route, rule).await {
-            Some(imitation) => Sent::by_route(imitation),
+            Some(imitation) => Sent::by_route(imitation).closing_if_endless(asked),
             None => Sent::by_route(pretence(snapshot, asked, rule)),
         },
     };

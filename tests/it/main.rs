@@ -32,6 +32,7 @@ mod patience;
 mod persist;
 mod process;
 mod proxy;
+mod proxy_protocol;
 mod reload;
 mod scenario;
 mod schema;

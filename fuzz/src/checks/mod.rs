@@ -6,18 +6,21 @@
 mod client_hello;
 mod cookies_and_query;
 mod expression;
+mod proxy_header;
 pub mod request;
 
 pub use client_hello::client_hello;
 pub use cookies_and_query::cookies_and_query;
 pub use expression::expression;
+pub use proxy_header::proxy_header;
 
 /// A check of one input.
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 3] = [
+pub const ALL: [(&str, Check); 4] = [
     ("expression", expression),
     ("client_hello", client_hello),
     ("cookies_and_query", cookies_and_query),
+    ("proxy_header", proxy_header),
 ];

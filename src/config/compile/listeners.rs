@@ -51,6 +51,7 @@ fn build(id: ListenerId, written: &file::Listener, cx: &mut Context<'_>) -> Opti
         address: written.address.value,
         h2: speaks(Protocol::H2),
         h1: speaks(Protocol::Http11),
+        proxy_protocol: written.proxy_protocol.value,
         tls,
         metrics: cx.lasting.metrics.listener(&label),
         label,

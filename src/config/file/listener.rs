@@ -15,6 +15,8 @@ pub struct Listener {
     pub address: Spanned<SocketAddr>,
     /// What is spoken, in ALPN order, each once. Default h2, then HTTP/1.1.
     pub protocols: Vec<Spanned<Protocol>>,
+    /// A PROXY header comes first, from trusted proxies alone. Default false.
+    pub proxy_protocol: Spanned<bool>,
     /// TLS; `None`: plain HTTP.
     pub tls: Option<Tls>,
 }

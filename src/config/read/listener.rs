@@ -3,7 +3,7 @@
 use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{Certificate, Listener, Protocol, Tls, TlsVersion};
-use crate::config::scalar::{choice, path, socket};
+use crate::config::scalar::{boolean, choice, path, socket};
 use crate::config::section::Section;
 
 const PROTOCOLS: &[(&str, Protocol)] = &[("h2", Protocol::H2), ("http/1.1", Protocol::Http11)];
@@ -27,15 +27,16 @@ fn nothing_listens(root: &mut Section<'_, '_>) {
 }
 
 fn listener(s: &mut Section<'_, '_>) -> Option<Listener> {
-    s.later(&["proxy_protocol"]);
     let span = s.span();
     let address = s.required("address", socket(), "\"0.0.0.0:8443\"");
     let protocols = protocols(s);
+    let proxy_protocol = s.or("proxy_protocol", boolean(), defaults::PROXY_PROTOCOL);
     let tls = s.table("tls", tls);
     address.map(|address| Listener {
         span,
         address,
         protocols,
+        proxy_protocol,
         tls,
     })
 }

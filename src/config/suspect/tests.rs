@@ -597,3 +597,18 @@ fn a_prefix_that_no_path_has() {
     none(&route("/api/v1/users", "/api"));
     none(&route("/{version}/*", "/v1"));
 }
+
+#[test]
+fn a_proxy_header_that_nobody_may_send() {
+    let file = |trusted: &str| {
+        format!(
+            "[client_ip]\ntrusted_proxies = [{trusted}]\n\
+             [[listeners]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n"
+        )
+    };
+    only(
+        &file(""),
+        "nobody can connect: a PROXY header is taken from trusted proxies alone",
+    );
+    none(&file("\"10.0.0.1\""));
+}

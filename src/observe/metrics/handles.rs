@@ -124,6 +124,8 @@ pub enum ProtocolError {
     Flood,
     /// A connection more than its network may have.
     TooManyConnections,
+    /// No PROXY header where one is required, or one of a stranger.
+    Proxy,
 }
 
 /// Counters for each [`ProtocolError`].
@@ -217,7 +219,7 @@ impl Reloads {
 
 impl ProtocolError {
     /// All kinds, in the order they are declared.
-    pub const ALL: [ProtocolError; 12] = [
+    pub const ALL: [ProtocolError; 13] = [
         ProtocolError::Malformed,
         ProtocolError::Framing,
         ProtocolError::TransferCoding,
@@ -230,6 +232,7 @@ impl ProtocolError {
         ProtocolError::Timeout,
         ProtocolError::Flood,
         ProtocolError::TooManyConnections,
+        ProtocolError::Proxy,
     ];
 
     /// The label's value.
@@ -247,6 +250,7 @@ impl ProtocolError {
             ProtocolError::Timeout => "timeout",
             ProtocolError::Flood => "flood",
             ProtocolError::TooManyConnections => "too_many_connections",
+            ProtocolError::Proxy => "proxy",
         }
     }
 }

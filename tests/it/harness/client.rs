@@ -1,5 +1,6 @@
 //! A client whose requests are what the test wrote, byte by byte.
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub struct Client {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
     pub(super) request: (String, String),
+    pub(super) prelude: Vec<u8>,
+    own: Option<SocketAddr>,
 }
 
 /// An answer.
@@ -45,6 +48,8 @@ impl Client {
             headers: Vec::new(),
             body: Vec::new(),
             request: ("GET".into(), "/".into()),
+            prelude: Vec::new(),
+            own: None,
         }
     }
 
@@ -92,6 +97,18 @@ impl Client {
     /// Asks the origin for this status.
     pub fn wants(self, status: u16) -> Self {
         self.header("x-answer", &status.to_string())
+    }
+
+    /// Connects from this address.
+    pub fn bound_to(mut self, own: &str) -> Self {
+        self.own = Some(own.parse().unwrap());
+        self
+    }
+
+    /// Begins each connection with these bytes, before TLS.
+    pub fn after(mut self, prelude: &[u8]) -> Self {
+        self.prelude = prelude.to_vec();
+        self
     }
 
     /// Sends a body.
@@ -147,11 +164,24 @@ impl Client {
         wire.rest()
     }
 
+    fn tcp(&self) -> TcpStream {
+        let Some(own) = self.own else {
+            return TcpStream::connect(self.address).unwrap();
+        };
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        socket.bind(&own.into()).unwrap();
+        socket.connect(&self.address.into()).unwrap();
+        socket.into()
+    }
+
     /// A connection that stays open.
     pub fn connect(&self) -> Wire {
-        let tcp = TcpStream::connect(self.address).unwrap();
+        let mut tcp = self.tcp();
         tcp.set_nodelay(true).unwrap();
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+        // A gateway may refuse the client at once.
+        let _ = tcp.write_all(&self.prelude);
         match &self.tls {
             None => Wire::new(tcp),
             Some(config) => {

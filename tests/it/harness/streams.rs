@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{Answer, Client};
@@ -21,8 +21,9 @@ impl Client {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let tcp = TcpStream::connect(self.address).await.unwrap();
+            let mut tcp = TcpStream::connect(self.address).await.unwrap();
             tcp.set_nodelay(true).unwrap();
+            tcp.write_all(&self.prelude).await.unwrap();
             let Some(config) = &self.tls else {
                 return self.speak(tcp, count).await;
             };

@@ -1,0 +1,205 @@
+//! The PROXY protocol header, versions 1 and 2 (haproxy.org, proxy-protocol.txt): who is behind the
+//! proxy that made a connection.
+//!
+//! Only one reading of the bytes is taken: no second space, no leading zero, no field that goes on
+//! past its length. Never reads from a socket, and knows nothing of who may be believed.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The longest header of version 1, its line end included.
+const LONGEST_V1: usize = 107;
+/// The longest header of version 2 that is taken; what proxies send has a few hundred bytes.
+pub const LONGEST: usize = 4096;
+
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+const WORD: &[u8] = b"PROXY ";
+/// What comes before the addresses in version 2.
+const FIXED: usize = 16;
+
+/// A checksum over the header, as an extension of version 2.
+const CRC32C: u8 = 0x03;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The connection is this client's.
+    Source(SocketAddr),
+    /// It is the proxy's own, or the proxy does not know: the peer stays.
+    Nothing,
+}
+
+/// Why bytes are not a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// They begin in another way.
+    NoHeader,
+    /// They are longer than one may be.
+    TooLong,
+    /// They begin as one and go on as none.
+    Malformed,
+    /// Another version, command, family or protocol than those of a TCP connection.
+    Unknown,
+    /// The checksum is not the header's.
+    Checksum,
+}
+
+/// Reads a header at the beginning of `bytes`: what it says, and how long it is. `None`: more bytes
+/// are needed.
+pub fn parse(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
+    if begins(bytes, SIGNATURE) {
+        version_2(bytes)
+    } else if begins(bytes, WORD) {
+        version_1(bytes)
+    } else {
+        Err(Bad::NoHeader)
+    }
+}
+
+/// Whether `bytes` begin with `start`, as far as there are any.
+fn begins(bytes: &[u8], start: &[u8]) -> bool {
+    bytes.iter().zip(start).all(|(byte, wanted)| byte == wanted)
+}
+
+fn version_1(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
+    let longest = bytes.get(..LONGEST_V1).unwrap_or(bytes);
+    let Some(end) = longest.windows(2).position(|pair| pair == b"\r\n") else {
+        return match bytes.len() < LONGEST_V1 {
+            true => Ok(None),
+            false => Err(Bad::TooLong),
+        };
+    };
+    let line = bytes.get(WORD.len()..end).ok_or(Bad::Malformed)?;
+    let line = std::str::from_utf8(line).map_err(|_| Bad::Malformed)?;
+    let said = match line.split_once(' ').unwrap_or((line, "")) {
+        // What follows is to be ignored.
+        ("UNKNOWN", _) => Said::Nothing,
+        ("TCP4", rest) => source::<Ipv4Addr>(rest)?,
+        ("TCP6", rest) => source::<Ipv6Addr>(rest)?,
+        _ => return Err(Bad::Unknown),
+    };
+    Ok(Some((said, end + 2)))
+}
+
+/// `source destination port port`.
+fn source<A: std::str::FromStr + Into<IpAddr>>(line: &str) -> Result<Said, Bad> {
+    let mut words = line.split(' ');
+    let mut next = || words.next().ok_or(Bad::Malformed);
+    let address = |word: &str| word.parse::<A>().map_err(|_| Bad::Malformed);
+    let (from, _to) = (address(next()?)?, address(next()?)?);
+    let (port, _) = (port(next()?)?, port(next()?)?);
+    match words.next() {
+        None => Ok(Said::Source(SocketAddr::new(from.into(), port))),
+        Some(_) => Err(Bad::Malformed),
+    }
+}
+
+fn port(word: &str) -> Result<u16, Bad> {
+    let digits = word.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = digits && (word == "0" || !word.starts_with('0'));
+    let port = word.parse().ok().filter(|_| plain);
+    port.ok_or(Bad::Malformed)
+}
+
+fn version_2(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
+    let Some([command, family, high, low]) = bytes.get(SIGNATURE.len()..FIXED) else {
+        return Ok(None);
+    };
+    let length = usize::from(u16::from_be_bytes([*high, *low]));
+    if FIXED + length > LONGEST {
+        return Err(Bad::TooLong);
+    }
+    let Some(header) = bytes.get(..FIXED + length) else {
+        return Ok(None);
+    };
+    let rest = header.get(FIXED..).unwrap_or_default();
+    let said = match command {
+        // What a proxy says of itself is skipped as a whole.
+        0x20 => return Ok(Some((Said::Nothing, header.len()))),
+        0x21 => addresses(*family, rest)?,
+        _ => return Err(Bad::Unknown),
+    };
+    let (said, extensions) = said;
+    check_extensions(header, extensions)?;
+    Ok(Some((said, header.len())))
+}
+
+/// What the addresses say, and what follows them.
+fn addresses(family: u8, bytes: &[u8]) -> Result<(Said, &[u8]), Bad> {
+    let (said, rest) = match family {
+        // Not specified; a Unix socket.
+        0x00 => (Said::Nothing, Some(bytes)),
+        0x31 => (Said::Nothing, bytes.get(216..)),
+        0x11 => match bytes.split_first_chunk::<12>() {
+            Some((&[a, b, c, d, _, _, _, _, high, low, _, _], rest)) => {
+                let ip = Ipv4Addr::new(a, b, c, d);
+                (at(ip.into(), [high, low]), Some(rest))
+            }
+            None => (Said::Nothing, None),
+        },
+        0x21 => match bytes.split_first_chunk::<16>() {
+            Some((ip, rest)) => {
+                let ip = Ipv6Addr::from(*ip);
+                let port = rest.get(16..18).and_then(|port| port.try_into().ok());
+                let said = port.map_or(Said::Nothing, |port| at(ip.into(), port));
+                (said, rest.get(20..))
+            }
+            None => (Said::Nothing, None),
+        },
+        _ => return Err(Bad::Unknown),
+    };
+    rest.map(|rest| (said, rest)).ok_or(Bad::Malformed)
+}
+
+fn at(ip: IpAddr, port: [u8; 2]) -> Said {
+    Said::Source(SocketAddr::new(ip, u16::from_be_bytes(port)))
+}
+
+/// Extensions are not used, but must be where they say.
+fn check_extensions(header: &[u8], mut rest: &[u8]) -> Result<(), Bad> {
+    while !rest.is_empty() {
+        let (&[kind, high, low], after) = rest.split_first_chunk().ok_or(Bad::Malformed)?;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let (value, after) = after.split_at_checked(length).ok_or(Bad::Malformed)?;
+        if kind == CRC32C {
+            let told = value.try_into().map_err(|_| Bad::Malformed)?;
+            let start = header.len() - after.len() - value.len();
+            if crc32c_without(header, start) != u32::from_be_bytes(told) {
+                return Err(Bad::Checksum);
+            }
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// The checksum of a header with four zeros at `start`, where it stands itself.
+fn crc32c_without(header: &[u8], start: usize) -> u32 {
+    const CASTAGNOLI: u32 = 0x82f6_3b78;
+    let own = start..start + 4;
+    let mut sum = u32::MAX;
+    for (at, &byte) in header.iter().enumerate() {
+        sum ^= u32::from(if own.contains(&at) { 0 } else { byte });
+        for _ in 0..8 {
+            sum = (sum >> 1) ^ (CASTAGNOLI & (sum & 1).wrapping_neg());
+        }
+    }
+    !sum
+}
+
+// === impl Bad ===
+
+impl Bad {
+    /// What is wrong, in one sentence without a full stop.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Bad::NoHeader => "the connection does not begin with a PROXY header",
+            Bad::TooLong => "the PROXY header is too long",
+            Bad::Malformed => "the PROXY header is malformed",
+            Bad::Unknown => "the PROXY header is of another version or for another protocol",
+            Bad::Checksum => "the checksum of the PROXY header is wrong",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! PROXY headers that are taken, and all the others.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn source(address: &str) -> Said {
+    Said::Source(address.parse().unwrap())
+}
+
+/// Version 2 with this command, family and what follows.
+fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+    let mut bytes = SIGNATURE.to_vec();
+    bytes.extend([command, family]);
+    bytes.extend(u16::try_from(rest.len()).unwrap().to_be_bytes());
+    bytes.extend(rest);
+    bytes
+}
+
+const V4: [u8; 12] = [203, 0, 113, 7, 10, 0, 0, 1, 0xdc, 0x04, 0x01, 0xbb];
+
+fn v6() -> Vec<u8> {
+    let mut bytes = "2001:db8::7".parse::<Ipv6Addr>().unwrap().octets().to_vec();
+    bytes.extend("::1".parse::<Ipv6Addr>().unwrap().octets());
+    bytes.extend([0xdc, 0x04, 0x01, 0xbb]);
+    bytes
+}
+
+/// The header with this behind it is read, and every beginning of it wants more.
+fn reads(bytes: &[u8], said: Said) {
+    let whole = [bytes, b"GET / HTTP/1.1\r\n"].concat();
+    assert_eq!(parse(&whole), Ok(Some((said, bytes.len()))), "{bytes:?}");
+    for end in 0..bytes.len() {
+        assert_eq!(parse(&bytes[..end]), Ok(None), "{:?}", &bytes[..end]);
+    }
+}
+
+#[test]
+fn version_1_is_read() {
+    let line = b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 443\r\n";
+    reads(line, source("203.0.113.7:56324"));
+    let line = b"PROXY TCP6 2001:db8::7 ::1 0 443\r\n";
+    reads(line, source("[2001:db8::7]:0"));
+    let longest = b"PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
+                    ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
+    reads(
+        longest,
+        source("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"),
+    );
+    reads(b"PROXY UNKNOWN\r\n", Said::Nothing);
+    reads(b"PROXY UNKNOWN any words 1 2\r\n", Said::Nothing);
+}
+
+#[test]
+fn version_1_has_one_spelling() {
+    for line in [
+        "PROXY TCP4 203.0.113.7 10.0.0.1 56324\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 56324 443 9\r\n",
+        "PROXY TCP4  203.0.113.7 10.0.0.1 56324 443\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 56324 443 \r\n",
+        "PROXY TCP4 203.0.113.007 10.0.0.1 56324 443\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 056324 443\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 65536 443\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 +1 443\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 1 -1\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 1 \r\n",
+        "PROXY TCP4 2001:db8::7 ::1 1 2\r\n",
+        "PROXY TCP6 203.0.113.7 10.0.0.1 1 2\r\n",
+        "PROXY TCP4 example.com 10.0.0.1 1 2\r\n",
+        "PROXY TCP4\r\n",
+        "PROXY TCP4 \r\n",
+    ] {
+        assert_eq!(parse(line.as_bytes()), Err(Bad::Malformed), "{line:?}");
+    }
+    for line in [
+        "PROXY \r\n",
+        "PROXY UDP4 1.1.1.1 1.1.1.1 1 2\r\n",
+        "PROXY tcp4 \r\n",
+    ] {
+        assert_eq!(parse(line.as_bytes()), Err(Bad::Unknown), "{line:?}");
+    }
+    assert_eq!(parse(b"PROXY TCP4 \xff\r\n"), Err(Bad::Malformed));
+    // A line feed alone ends nothing.
+    assert_eq!(parse(b"PROXY UNKNOWN\nGET / HTTP/1.1\n"), Ok(None));
+    let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LONGEST_V1));
+    assert_eq!(parse(long.as_bytes()), Err(Bad::TooLong));
+}
+
+#[test]
+fn version_2_is_read() {
+    reads(&v2(0x21, 0x11, &V4), source("203.0.113.7:56324"));
+    reads(&v2(0x21, 0x21, &v6()), source("[2001:db8::7]:56324"));
+    // A proxy's own connections, what it does not know, a Unix socket.
+    reads(&v2(0x20, 0x00, b""), Said::Nothing);
+    reads(&v2(0x20, 0x11, &V4), Said::Nothing);
+    reads(&v2(0x21, 0x00, b""), Said::Nothing);
+    reads(&v2(0x21, 0x31, &[0; 216]), Said::Nothing);
+    // Extensions: ALPN, one of nobody's, an empty one.
+    let extended = [&V4[..], &[1, 0, 2, b'h', b'2', 0xee, 0, 1, 9, 4, 0, 0]].concat();
+    reads(&v2(0x21, 0x11, &extended), source("203.0.113.7:56324"));
+    let largest = [&V4[..], &[4, 0x0f, 0xe1], &[0; LONGEST - FIXED - 15]].concat();
+    reads(&v2(0x21, 0x11, &largest), source("203.0.113.7:56324"));
+}
+
+#[test]
+fn version_2_is_as_long_as_it_says() {
+    for (family, rest) in [
+        (0x11, &V4[..11]),
+        (0x11, &[][..]),
+        (0x21, &v6()[..35]),
+        (0x21, &v6()[..16]),
+        (0x31, &[0; 215][..]),
+        (0x11, &[&V4[..], &[1]].concat()[..]),
+        (0x11, &[&V4[..], &[1, 0, 3, 0, 0]].concat()[..]),
+        (0x11, &[&V4[..], &[3, 0, 3, 0, 0, 0]].concat()[..]),
+    ] {
+        assert_eq!(parse(&v2(0x21, family, rest)), Err(Bad::Malformed));
+    }
+    for (command, family) in [
+        (0x11, 0x11),
+        (0x22, 0x11),
+        (0x31, 0x11),
+        (0x21, 0x12),
+        (0x21, 0x22),
+    ] {
+        assert_eq!(parse(&v2(command, family, &V4)), Err(Bad::Unknown));
+    }
+    // Too long is known from its length, before the bytes have come.
+    let mut long = v2(0x21, 0x11, &[]);
+    long[14..16].copy_from_slice(&(LONGEST as u16).to_be_bytes());
+    assert_eq!(parse(&long), Err(Bad::TooLong));
+}
+
+#[test]
+fn a_checksum_is_the_header_s() {
+    // The check value of the polynomial (RFC 3720, appendix B.4, and elsewhere).
+    assert_eq!(crc32c_without(b"123456789", 100), 0xe306_9283);
+    let with = |sum: [u8; 4]| v2(0x21, 0x11, &[&V4[..], &[CRC32C, 0, 4], &sum].concat());
+    let zero = with([0; 4]);
+    let sum = crc32c_without(&zero, zero.len() - 4).to_be_bytes();
+    reads(&with(sum), source("203.0.113.7:56324"));
+    let mut other = with(sum);
+    other[FIXED] ^= 1;
+    assert_eq!(parse(&other), Err(Bad::Checksum));
+    assert_eq!(parse(&zero), Err(Bad::Checksum));
+}
+
+#[test]
+fn other_bytes_are_no_header() {
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n"[..],
+        b"\x16\x03\x01",
+        b"PRI * HTTP/2.0",
+        b"proxy TCP4",
+        b"\r\n\r\n\0\r\nQUIT\r",
+        b"\r\nGET",
+    ] {
+        assert_eq!(parse(bytes), Err(Bad::NoHeader), "{bytes:?}");
+    }
+    assert_eq!(parse(b""), Ok(None));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300), v in 0..3) {
+        let bytes = match v {
+            0 => bytes,
+            1 => [WORD, &bytes].concat(),
+            _ => v2(0x21, 0x11, &bytes),
+        };
+        check(&bytes)?;
+    }
+
+    #[test]
+    fn text_is_survived(line in "PROXY (TCP4|TCP6|UNKNOWN)( [0-9.:]{1,12}){0,5}\r\n.*") {
+        check(line.as_bytes())?;
+    }
+}
+
+/// What is read is read the same with less or more behind it.
+fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
+    if let Ok(Some((said, length))) = parse(bytes) {
+        prop_assert!(length <= bytes.len() && length <= LONGEST);
+        prop_assert_eq!(parse(&bytes[..length]), Ok(Some((said, length))));
+        prop_assert_eq!(parse(&bytes[..length - 1]), Ok(None));
+    }
+    Ok(())
+}
