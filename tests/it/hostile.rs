@@ -65,7 +65,7 @@ fn each<C: Sync>(cases: &[C], check: impl Fn(usize, &C) -> Option<String> + Sync
 /// A gateway whose idle connections end soon.
 fn gateway(rules: &str) -> Running {
     count_panics();
-    let limits = "[limits]\nidle_timeout = \"1s\"\nmax_body_bytes = \"1MiB\"\n";
+    let limits = "[limits]\nidle_timeout = \"1s\"\nrequest_body_timeout = \"1s\"\nmax_body_bytes = \"1MiB\"\n";
     Running::with(&format!("{limits}{rules}"))
 }
 
