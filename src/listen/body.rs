@@ -41,17 +41,17 @@ pub async fn drain_body(
     if body.is_end_stream() {
         return Drained::Whole;
     }
-    if body.size_hint().lower() > max_bytes {
-        return Drained::TooLong;
-    }
     tokio::time::timeout(within, read_out(body, max_bytes, read))
         .await
         .unwrap_or(Drained::TooSlow)
 }
 
 /// Reads `body` to its end and forgets it, up to `max_bytes` and for as long as its client keeps
-/// the pace. `read` counts the bytes.
+/// the pace. One that says it is longer is not waited for. `read` counts the bytes.
 pub async fn read_out(body: &mut Incoming, max_bytes: u64, read: &Cell<u64>) -> Drained {
+    if body.size_hint().lower() > max_bytes {
+        return Drained::TooLong;
+    }
     while let Some(frame) = body.frame().await {
         let frame = match frame {
             Ok(frame) => frame,
