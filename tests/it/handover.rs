@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -123,6 +123,19 @@ impl Load {
         }
     }
 
+    /// Asks over HTTP/2, on one connection for as long as it lasts.
+    fn keep_streaming(&self, address: SocketAddr) {
+        let url = format!("https://{address}/[1-400]");
+        while !self.done.load(Ordering::SeqCst) {
+            let mut curl = Command::new("curl");
+            curl.args(["--silent", "--insecure", "--http2", "--max-time", "60"]);
+            curl.args(["-o", "/dev/null", "-w", "%{http_version} %{http_code}\n"]);
+            let said = curl.arg(&url).output().unwrap().stdout;
+            let said = String::from_utf8(said).unwrap();
+            assert_eq!(said, "2 200\n".repeat(400));
+        }
+    }
+
     fn wait(&self) {
         let now = || {
             (
@@ -157,6 +170,7 @@ fn nobody_is_dropped_when_processes_take_over() {
             scope.spawn(|| load.keep_coming(&Client::plain(plain)));
         }
         scope.spawn(|| load.keep_coming(&Client::tls(tls)));
+        scope.spawn(|| load.keep_streaming(tls));
         let steps = scope.spawn(|| {
             for generation in 1..=4 {
                 load.wait();
@@ -279,7 +293,7 @@ fn a_stop_ends_a_handover_that_does_not_end() {
     let mut process = Process::run(CONFIG);
     let pipe = process.folder.path().join("gateway.toml");
     fs::remove_file(&pipe).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
     process.signal("USR2");
     // Opens when the new process has it open, which waits for more.
