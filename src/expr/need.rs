@@ -5,7 +5,7 @@
 //! is known. All strings are in lower case and are compared without ASCII case, so that `lower`,
 //! `wildcard` and `(?i)` need nothing of their own.
 
-mod literals;
+pub(super) mod literals;
 
 use std::net::IpAddr;
 

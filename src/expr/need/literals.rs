@@ -6,7 +6,7 @@ use regex_syntax::hir::literal::{ExtractKind, Extractor};
 
 /// Each is a list of which one must be there: how a match starts, how it ends. Fewer if nothing
 /// can be said.
-pub(super) fn of(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
+pub(in crate::expr) fn of(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
     // As `regex::bytes` reads it.
     let Ok(hir) = ParserBuilder::new().utf8(false).build().parse(pattern) else {
         return Vec::new();
@@ -14,6 +14,17 @@ pub(super) fn of(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
     let kinds = [ExtractKind::Prefix, ExtractKind::Suffix];
     let lists = kinds.into_iter().filter_map(|kind| extract(&hir, kind));
     lists.collect()
+}
+
+/// A byte that is in everything that a regular expression matches, and not in most other texts.
+pub(in crate::expr) fn byte(pattern: &str) -> Option<u8> {
+    let rare = |byte: &u8| !byte.is_ascii_alphanumeric() && !matches!(byte, b'/' | b' ' | b'-');
+    of(pattern).iter().find_map(|any| {
+        let (first, others) = any.split_first()?;
+        let everywhere = |byte: &u8| others.iter().all(|text| text.contains(byte));
+        let mut common = first.iter().filter(|byte| rare(byte) && everywhere(byte));
+        common.next().copied()
+    })
 }
 
 fn extract(hir: &Hir, kind: ExtractKind) -> Option<Vec<Box<[u8]>>> {
@@ -25,4 +36,21 @@ fn extract(hir: &Hir, kind: ExtractKind) -> Option<Vec<Box<[u8]>>> {
     texts.sort_unstable();
     texts.dedup();
     texts.iter().all(|text| !text.is_empty()).then_some(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::byte;
+
+    #[test]
+    fn a_byte_is_in_every_match() {
+        assert_eq!(byte(r"/\.(git|env)"), Some(b'.'));
+        assert_eq!(byte(r"(?i)\.php$"), Some(b'.'));
+        assert_eq!(byte(r"^/a/[0-9]+\.json"), Some(b'.'));
+        assert_eq!(byte(r"\.a|b"), None);
+        assert_eq!(byte(r"(\.a)?"), None);
+        assert_eq!(byte("bot"), None);
+        assert_eq!(byte("a/b"), None);
+        assert_eq!(byte(r"wp_login|wp_admin"), Some(b'_'));
+    }
 }
