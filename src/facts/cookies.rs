@@ -20,7 +20,6 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use http::header::COOKIE;
-use memchr::memchr;
 
 use super::pairs::split;
 use super::percent::{self, Plus};
@@ -30,30 +29,32 @@ pub type Cookie<'r> = (&'r [u8], Cow<'r, [u8]>);
 
 /// All cookies of a request, in order.
 pub fn parse(headers: &HeaderMap) -> Vec<Cookie<'_>> {
-    let pairs = pairs(headers).map(|(name, value)| (name, plain(value)));
-    pairs.collect()
+    let pairs = pieces(headers).filter_map(pair);
+    pairs.map(|(name, value)| (name, plain(value))).collect()
 }
 
 /// The `nth` value of the cookie `name`, without a look at the values of others.
 pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'h, [u8]>> {
-    let mut named = pairs(headers).filter(|(found, _)| *found == name);
+    // Most others are told from it by how they begin.
+    let like = |text: &&[u8]| text.trim_ascii_start().starts_with(name);
+    let pairs = pieces(headers).filter(like).filter_map(pair);
+    let mut named = pairs.filter(|(found, _)| *found == name);
     named.nth(nth).map(|(_, value)| plain(value))
 }
 
-/// Names and values as they are written.
-fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// Each cookie as it is written, or nothing.
+fn pieces(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let lines = headers.get_all(COOKIE).iter();
-    lines
-        .flat_map(|line| split(line.as_bytes(), b';'))
-        .filter_map(pair)
+    lines.flat_map(|line| split(line.as_bytes(), b';'))
 }
 
+/// Name and value as they are written.
 fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii();
     if text.is_empty() {
         return None;
     }
-    let end = memchr(b'=', text);
+    let end = text.iter().position(|byte| *byte == b'=');
     let (name, rest) = text.split_at_checked(end.unwrap_or(text.len()))?;
     let value = rest.strip_prefix(b"=").unwrap_or(rest);
     Some((name.trim_ascii(), value.trim_ascii()))

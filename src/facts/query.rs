@@ -11,8 +11,6 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
-
 use super::pairs::split;
 use super::percent::{self, Plus};
 
@@ -35,7 +33,8 @@ pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>
 fn pairs(query: &str) -> impl Iterator<Item = (&[u8], &[u8])> {
     let pieces = split(query.as_bytes(), b'&').filter(|piece| !piece.is_empty());
     pieces.map(|piece| {
-        let pair = memchr(b'=', piece).and_then(|end| piece.split_at_checked(end));
+        let end = piece.iter().position(|byte| *byte == b'=');
+        let pair = end.and_then(|end| piece.split_at_checked(end));
         let (name, rest) = pair.unwrap_or((piece, b""));
         (name, rest.strip_prefix(b"=").unwrap_or(rest))
     })
