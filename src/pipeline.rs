@@ -41,6 +41,7 @@ use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::{Incoming, Permit};
 use crate::observe::ListenerMetrics;
 use crate::route::edit::Fields;
+use crate::rules::{Findings, Plan};
 use crate::snapshot::{Listener, Snapshot};
 
 /// accept → PROXY header → ClientHello → handshake → requests, until the connection ends.
@@ -158,8 +159,10 @@ fn edited<B>(mut response: http::Response<B>, edits: Option<&Fields>) -> http::R
 async fn decide(visit: &Visit, facts: &RequestFacts<'_>, decision: &mut Decision) {
     let (core, snapshot, now) = (&visit.core, &visit.snapshot, visit.now);
     let store = &core.live.lasting.store;
-    let plan = snapshot.rules.plan(facts);
-    let findings = store.apply(&plan, now).await;
+    let mut plan = Plan::default();
+    snapshot.rules.plan_into(facts, &mut plan);
+    let mut findings = Findings::new();
+    store.carry_out(&plan, now, &mut findings).await;
     let places = places::taken(&core.live, &snapshot.rules, &plan, &findings);
     *decision = snapshot.rules.decide(&plan, &findings, now);
     // A request that is stopped gives back what it took, before anything else is looked at.

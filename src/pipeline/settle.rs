@@ -6,6 +6,7 @@ use super::record::Visit;
 use super::{Core, ban};
 use crate::decision::Decision;
 use crate::facts::RequestFacts;
+use crate::rules::Plan;
 use crate::snapshot::Snapshot;
 
 /// Takes into `decision` what a client would be told of those rules, were the answer the origin's.
@@ -35,7 +36,9 @@ pub async fn settle(
 ) {
     let response = sent.facts(visit, core);
     let counted = facts.with_response(&response);
-    let plan = snapshot.rules.settle(&counted, decision.settle_before);
+    let mut plan = Plan::default();
+    let before = decision.settle_before;
+    snapshot.rules.settle_into(&counted, before, &mut plan);
     snapshot.rules.settled(decision, &plan);
     if plan.steps.is_empty() {
         return;

@@ -61,6 +61,7 @@ mod tag {
 
 impl Key {
     /// Appends the key's bytes to `out`; `false`: a part is absent and the request is skipped.
+    #[inline]
     pub fn write(&self, facts: &dyn Facts, out: &mut SmallVec<[u8; 128]>) -> bool {
         for part in &self.parts {
             match part.scalar.eval(facts) {
@@ -121,6 +122,7 @@ impl Key {
 // === impl KeyPart ===
 
 impl KeyPart {
+    #[inline]
     fn write(&self, value: Value<'_>, out: &mut SmallVec<[u8; 128]>) {
         match value {
             Value::Bytes(bytes) => write_bytes(&bytes, out),

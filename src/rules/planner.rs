@@ -33,33 +33,41 @@ impl RuleSet {
     /// What a store must do for this request before it is decided.
     pub fn plan(&self, facts: &dyn Facts) -> Plan {
         let mut plan = Plan::default();
+        self.plan_into(facts, &mut plan);
+        plan
+    }
+
+    /// [`RuleSet::plan`], into an empty plan: a request has it copied nowhere.
+    pub fn plan_into(&self, facts: &dyn Facts, plan: &mut Plan) {
         if let Some(index) = &self.planning {
-            self.plan_found(index, facts, &mut plan);
-            return plan;
+            return self.plan_found(index, facts, plan);
         }
         for (index, rule) in self.iter() {
-            if self.ask(index, rule, facts, &mut plan) {
+            if self.ask(index, rule, facts, plan) {
                 break;
             }
         }
-        plan
     }
 
     /// What a store must count now that the response is known. `before`: the first rule that the
     /// request did not reach.
     pub fn settle(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> Plan {
         let mut plan = Plan::default();
+        self.settle_into(facts, before, &mut plan);
+        plan
+    }
+
+    /// [`RuleSet::settle`], into an empty plan: a request has it copied nowhere.
+    pub fn settle_into(&self, facts: &dyn Facts, before: Option<RuleIndex>, plan: &mut Plan) {
         if let Some(index) = &self.settling {
-            self.settle_found(index, facts, before, &mut plan);
-            return plan;
+            return self.settle_found(index, facts, before, plan);
         }
         for (index, rule) in self.iter() {
             if before.is_some_and(|end| index >= end) {
                 break;
             }
-            self.count(index, rule, facts, &mut plan);
+            self.count(index, rule, facts, plan);
         }
-        plan
     }
 
     /// Apart from the rest, so that few rules do not pay for the room that candidates take.
@@ -217,6 +225,7 @@ impl Rule {
 impl Plan {
     /// Adds a step like `like`; `false`: the key has an absent part and the rule skips such requests, or what
     /// it costs is unknown and nothing is counted.
+    #[inline]
     fn push(&mut self, like: &Step, rule: &Rule, task: Task, facts: &dyn Facts) -> bool {
         let Some(cost) = task.cost(rule, facts) else {
             return false;
@@ -271,6 +280,7 @@ impl Plan {
 
 impl Task {
     /// What is asked for; `None`: nothing is counted.
+    #[inline]
     fn cost(self, rule: &Rule, facts: &dyn Facts) -> Option<u64> {
         match self.op {
             Op::Admit | Op::Charge => rule.cost.of(facts),

@@ -112,8 +112,15 @@ impl Store {
     /// Carries out `plan`: its steps in order, until one ends the pass; after that, those that
     /// are only looked at.
     pub async fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
+        let mut findings = Findings::new();
+        self.carry_out(plan, now, &mut findings).await;
+        findings
+    }
+
+    /// [`Store::apply`], with room for what is found: a request has it copied nowhere.
+    pub async fn carry_out(&self, plan: &Plan, now: Timestamp, findings: &mut Findings) {
         match self {
-            Store::Memory(memory) => memory.apply(plan, now),
+            Store::Memory(memory) => memory.carry_out(plan, now, findings),
         }
     }
 

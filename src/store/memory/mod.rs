@@ -125,7 +125,7 @@ impl Memory {
         findings
     }
 
-    /// [`Memory::apply`], with room for what is found: a request has it copied nowhere.
+    /// See [`super::Store::carry_out`].
     pub fn carry_out(&self, plan: &Plan, now: Timestamp, findings: &mut Findings) {
         let mut notes = Notes::new(findings);
         let mut ended = false;
