@@ -111,7 +111,12 @@ fn join(
 fn state(names: &Names, quota: &Quota) -> String {
     let (mut remaining, mut reset) = (itoa::Buffer::new(), itoa::Buffer::new());
     let (remaining, reset) = (remaining.format(quota.remaining), reset.format(quota.reset));
-    [&names.quoted, ";r=", remaining, ";t=", reset].concat()
+    let length = names.quoted.len() + remaining.len() + reset.len() + 6;
+    let mut state = String::with_capacity(length);
+    for part in [&names.quoted, ";r=", remaining, ";t=", reset] {
+        state.push_str(part);
+    }
+    state
 }
 
 fn insert_state(headers: &mut HeaderMap, state: String) {

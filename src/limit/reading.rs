@@ -81,6 +81,12 @@ impl Reading {
         (wait != NEVER).then_some(Duration::from_nanos(wait))
     }
 
+    /// Whether it fits and must wait for its turn.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.fits && self.delay > 0
+    }
+
     /// `leaky_bucket`: how long what fits must wait for its turn; zero for what does not.
     pub fn wait(&self) -> Duration {
         Duration::from_nanos(if self.fits { self.delay } else { 0 })

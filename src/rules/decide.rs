@@ -96,9 +96,12 @@ impl Decision {
 
     /// Notes where a rule and its candidate differ.
     fn compare(&mut self, step: &Step, finding: &Finding, candidate: Option<bool>) {
+        let Some(candidate) = candidate else {
+            return;
+        };
         let event = match (acted(step, finding), candidate) {
-            (false, Some(true)) => Event::CandidateActs,
-            (true, Some(false)) => Event::CandidatePasses,
+            (false, true) => Event::CandidateActs,
+            (true, false) => Event::CandidatePasses,
             _ => return,
         };
         self.marks.push(Mark {
@@ -107,6 +110,7 @@ impl Decision {
         });
     }
 
+    #[inline]
     fn mark(&mut self, step: &Step) {
         let rule = step.rule;
         if matches!(step.op, Op::Admit | Op::Charge) {

@@ -6,6 +6,7 @@ use super::quota::{rest, whole_seconds};
 use super::{Finding, Op, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
+use crate::limit::Reading;
 
 // === impl RuleSet ===
 
@@ -27,12 +28,14 @@ impl RuleSet {
 impl Decision {
     /// Takes in how long a request that is admitted waits for its turn.
     pub(super) fn queue(&mut self, rule: &Rule, step: &Step, finding: &Finding) {
-        let wait = finding.reading.map_or(Duration::ZERO, |r| r.wait());
+        let Some(reading) = finding.reading.filter(Reading::waits) else {
+            return;
+        };
         let admitted = step.op == Op::Admit && finding.standing == Standing::Within;
-        if wait.is_zero() || !admitted || rule.dry_run {
+        if !admitted || rule.dry_run {
             return;
         }
-        self.hold = self.hold.max(wait);
+        self.hold = self.hold.max(reading.wait());
         self.queued.get_or_insert(step.rule);
     }
 
