@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::file::{
-    Balance, CountHeaders, Level, LogFormat, Missing, PathForm, Protocol, StoreKind, TlsVersion,
+    Balance, ClientAuth, CountHeaders, Level, LogFormat, Missing, PathForm, Protocol, StoreKind,
+    TlsVersion,
 };
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -21,6 +22,8 @@ pub const MAX_HELD: u32 = 10_000;
 pub const PROTOCOLS: [Protocol; 2] = [Protocol::H2, Protocol::Http11];
 /// `listeners.proxy_protocol`.
 pub const PROXY_PROTOCOL: bool = false;
+/// `listeners.tls.client_auth`.
+pub const CLIENT_AUTH: ClientAuth = ClientAuth::Required;
 /// `listeners.tls.min_version`.
 pub const MIN_VERSION: TlsVersion = TlsVersion::Tls12;
 

@@ -3,8 +3,6 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
-use anyhow::Context as _;
-
 use crate::action::imitate::Imitations;
 use crate::clock::Clock;
 use crate::observe::{Log, Metrics};
@@ -29,7 +27,7 @@ impl Lasting {
             metrics: Metrics::new(),
             servers: Registry::default(),
             listeners: AtomicU32::new(0),
-            tickets: Tickets::new().context("cannot make ticket keys")?,
+            tickets: Tickets::new(),
             development: OnceLock::new(),
             secret,
             log,

@@ -51,6 +51,10 @@ pub enum HandshakeError {
     NoFingerprint(fingerprint::Error),
     /// The client ended the handshake with an alert.
     Alert(rustls::AlertDescription),
+    /// The client has no certificate and must have one.
+    NoClientCertificate,
+    /// The client's certificate is not let in.
+    BadClientCertificate(rustls::CertificateError),
     /// Client and server have nothing in common, or the handshake broke; the client got an alert.
     Tls(rustls::Error),
     /// The socket failed.
@@ -111,6 +115,8 @@ impl HandshakeError {
             Self::Closed => "closed",
             Self::BadHello(_) | Self::NoFingerprint(_) => "bad_hello",
             Self::Alert(_) => "alert",
+            Self::NoClientCertificate => "no_client_certificate",
+            Self::BadClientCertificate(_) => "bad_client_certificate",
             Self::Tls(_) => "handshake",
             Self::Io(_) => "io",
         }
@@ -124,6 +130,8 @@ impl From<io::Error> for HandshakeError {
             BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof => Self::Closed,
             _ => match error.downcast::<rustls::Error>() {
                 Ok(rustls::Error::AlertReceived(alert)) => Self::Alert(alert),
+                Ok(rustls::Error::NoCertificatesPresented) => Self::NoClientCertificate,
+                Ok(rustls::Error::InvalidCertificate(error)) => Self::BadClientCertificate(error),
                 Ok(error) => Self::Tls(error),
                 Err(error) => Self::Io(error),
             },
@@ -140,6 +148,10 @@ impl fmt::Display for HandshakeError {
             Self::BadHello(error) => write!(f, "the ClientHello is refused: {error}"),
             Self::NoFingerprint(error) => error.fmt(f),
             Self::Alert(alert) => write!(f, "the client sent the alert {alert:?}"),
+            Self::NoClientCertificate => f.write_str("the client has no certificate"),
+            Self::BadClientCertificate(error) => {
+                write!(f, "the client's certificate is refused: {error}")
+            }
             Self::Tls(error) => write!(f, "the handshake failed: {error}"),
             Self::Io(error) => write!(f, "the socket failed: {error}"),
         }

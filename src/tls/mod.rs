@@ -1,5 +1,5 @@
-//! Terminates TLS: chooses the certificate by server name, resumes sessions, and says what the
-//! ClientHello and the handshake showed.
+//! Terminates TLS: chooses the certificate by server name, asks for the client's, resumes sessions,
+//! and says what the ClientHello and the handshake showed.
 //!
 //! It reads no files and keeps no deadline: certificates come as bytes, and the caller puts a
 //! timeout around [`accept()`], which may be dropped at any point. A [`Terminator`] never changes;
@@ -7,43 +7,51 @@
 
 mod accept;
 mod certificate;
+mod clients;
 mod error;
 mod names;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod tickets;
 
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 
 pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
 pub use certificate::Certificate;
+pub use clients::ClientAuth;
 pub use error::{Error, HandshakeError};
 pub use names::Name;
-
-/// Sessions of TLS 1.2 clients without tickets that are kept, the oldest dropped first.
-const MAX_SESSIONS: usize = 8192;
+pub use tickets::Tickets;
+use tickets::{Keys, Scope};
 
 /// The server side of TLS for one listener. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Terminator {
     config: Arc<ServerConfig>,
     resolver: Arc<resolve::ByName>,
+    /// Held so that the next one finds them.
+    _keys: Arc<Keys>,
 }
 
 /// What a [`Terminator`] is made of.
 #[derive(Debug)]
 pub struct Settings {
+    /// The listener: sessions are resumed within it.
+    pub listener: Box<str>,
     /// Chosen by the server name; the first is the default. At least one.
     pub certificates: Vec<Certificate>,
     /// The lowest version that is accepted.
     pub min_version: MinVersion,
     /// What ALPN offers, in order of preference; empty: no ALPN.
     pub protocols: Vec<Protocol>,
+    /// Which clients are let in; `None`: all, and none is asked for a certificate.
+    pub clients: Option<ClientAuth>,
 }
 
 /// The lowest TLS version that is accepted.
@@ -65,14 +73,6 @@ pub enum Protocol {
     Http1,
 }
 
-/// The keys and sessions that resumption needs. Made once a process and kept across reloads, so
-/// that clients can resume sessions from before one.
-#[derive(Clone, Debug)]
-pub struct Tickets {
-    ticketer: Arc<dyn ProducesTickets>,
-    sessions: Arc<dyn StoresServerSessions>,
-}
-
 /// Makes the cryptography library gather its entropy now instead of during the first handshake.
 /// Takes some 30 ms, once a process.
 pub fn warm_up() -> Result<(), Error> {
@@ -90,19 +90,28 @@ impl Terminator {
     /// Puts the settings and the process's tickets together.
     pub fn new(settings: Settings, tickets: &Tickets) -> Result<Self, Error> {
         let resolver = Arc::new(resolve::ByName::new(&settings.certificates)?);
+        let verifier = match &settings.clients {
+            Some(clients) => clients.verifier()?,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let keys = tickets.of(Scope {
+            listener: settings.listener,
+            clients: settings.clients.as_ref().map(ClientAuth::identity),
+        })?;
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(settings.min_version.versions())
             .map_err(Error::Tls)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols.iter().map(Protocol::wire).collect();
-        config.ticketer = tickets.ticketer.clone();
-        config.session_storage = tickets.sessions.clone();
+        config.ticketer = keys.ticketer.clone();
+        config.session_storage = keys.sessions.clone();
         // A replayed request would be counted and forwarded twice (RFC 8446, section 8).
         config.max_early_data_size = 0;
         Ok(Self {
             config: Arc::new(config),
             resolver,
+            _keys: keys,
         })
     }
 
@@ -145,18 +154,6 @@ impl Protocol {
         [Self::H2, Self::Http1]
             .into_iter()
             .find(|protocol| protocol.name().as_bytes() == name)
-    }
-}
-
-// === impl Tickets ===
-
-impl Tickets {
-    /// New random keys; sessions of earlier ones cannot be resumed.
-    pub fn new() -> Result<Self, Error> {
-        Ok(Self {
-            ticketer: aws_lc_rs::Ticketer::new().map_err(Error::Tls)?,
-            sessions: ServerSessionMemoryCache::new(MAX_SESSIONS),
-        })
     }
 }
 

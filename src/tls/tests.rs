@@ -28,6 +28,8 @@ type Served = Result<TlsFacts, HandshakeError>;
 /// The server's settings for these certificates, with everything else on.
 fn settings(certificates: &[Certificate]) -> Settings {
     Settings {
+        listener: "127.0.0.1:443".into(),
+        clients: None,
         certificates: certificates.to_vec(),
         min_version: MinVersion::Tls12,
         protocols: vec![Protocol::H2, Protocol::Http1],
@@ -35,7 +37,7 @@ fn settings(certificates: &[Certificate]) -> Settings {
 }
 
 fn terminator(certificates: &[Certificate]) -> Terminator {
-    Terminator::new(settings(certificates), &Tickets::new().unwrap()).unwrap()
+    Terminator::new(settings(certificates), &Tickets::new()).unwrap()
 }
 
 fn certificate(names: &[&str]) -> Certificate {
@@ -170,7 +172,7 @@ async fn the_lowest_version_holds() {
         min_version: MinVersion::Tls13,
         ..settings(&own)
     };
-    let server = Terminator::new(strict, &Tickets::new().unwrap()).unwrap();
+    let server = Terminator::new(strict, &Tickets::new()).unwrap();
     let (seen, facts) = meet(&server, &Arc::new(client(&TLS13, &own)), "localhost").await;
     seen.unwrap();
     assert_eq!(facts.unwrap().version, "TLSv1.3");

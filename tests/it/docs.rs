@@ -217,6 +217,7 @@ fn fixtures() -> Folder {
     let folder = Folder::new();
     let made = rcgen::generate_simple_self_signed(["example.com".to_owned()]).unwrap();
     folder.write("site.pem", made.cert.pem());
+    folder.write("clients.pem", made.cert.pem());
     folder.write("site.key", made.signing_key.serialize_pem());
     folder.write("admin.token", "secret\n");
     folder.write("agents.txt", "# scanners\nsqlmap\nnikto # old\n");

@@ -10,6 +10,7 @@
 
 mod actions;
 mod check;
+mod client_certs;
 mod docs;
 mod drain;
 mod explain;

@@ -1,13 +1,14 @@
 //! `[[listeners]]`: certificates read and matched with their keys.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Context;
 use crate::config::file::{self, Protocol, TlsVersion};
 use crate::snapshot::{Listener, ListenerId};
-use crate::tls::{self, Certificate, MinVersion, Settings, Terminator};
+use crate::tls::{self, Certificate, ClientAuth, MinVersion, Settings, Terminator};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -77,18 +78,36 @@ fn terminator(
             Protocol::H2 => tls::Protocol::H2,
             Protocol::Http11 => tls::Protocol::Http1,
         });
+    let clients = match &written.client_ca.value {
+        Some(path) => Some(clients(path, written, cx)?),
+        None => None,
+    };
     let settings = Settings {
+        listener: listener.address.value.to_string().into(),
         certificates,
         min_version: match written.min_version.value {
             TlsVersion::Tls12 => MinVersion::Tls12,
             TlsVersion::Tls13 => MinVersion::Tls13,
         },
         protocols: protocols.collect(),
+        clients,
     };
     Terminator::new(settings, &cx.lasting.tickets)
         .map_err(|error| {
             cx.diagnostics
                 .error(written.span.clone(), error.to_string());
+        })
+        .ok()
+}
+
+fn clients(path: &Path, written: &file::Tls, cx: &mut Context<'_>) -> Option<ClientAuth> {
+    let span = &written.client_ca.span;
+    let authorities = cx.read(path, span)?;
+    let required = written.client_auth.value == file::ClientAuth::Required;
+    ClientAuth::from_pem(&authorities, required)
+        .map_err(|error| {
+            let message = format!("cannot use `{}`: {error}", path.display());
+            cx.diagnostics.error(span.clone(), message);
         })
         .ok()
 }

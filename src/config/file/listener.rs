@@ -30,6 +30,19 @@ pub struct Tls {
     pub certificates: Vec<Certificate>,
     /// The oldest version that is spoken. Default 1.2.
     pub min_version: Spanned<TlsVersion>,
+    /// A PEM file of authorities that sign clients' certificates; `None`: none is asked for.
+    pub client_ca: Spanned<Option<PathBuf>>,
+    /// Whether a client must have one. Default required.
+    pub client_auth: Spanned<ClientAuth>,
+}
+
+/// Whether a client must have a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// A client without one is refused.
+    Required,
+    /// A client without one is let in.
+    Optional,
 }
 
 /// A certificate and its key, PEM files.

@@ -13,7 +13,7 @@ mod upstream;
 
 use super::Text;
 pub use client_ip::{ClientIp, Geo, Override};
-pub use listener::{Certificate, Listener, Protocol, Tls, TlsVersion};
+pub use listener::{Certificate, ClientAuth, Listener, Protocol, Tls, TlsVersion};
 pub use observe::{Access, Admin, Level, Log, LogFormat};
 pub use response::{Header, Response};
 pub use route::{HeaderEdits, PathForm, Respond, Route, Target};

@@ -2,11 +2,15 @@
 
 use crate::config::Spanned;
 use crate::config::defaults;
-use crate::config::file::{Certificate, Listener, Protocol, Tls, TlsVersion};
-use crate::config::scalar::{boolean, choice, path, socket};
+use crate::config::file::{Certificate, ClientAuth, Listener, Protocol, Tls, TlsVersion};
+use crate::config::scalar::{boolean, choice, path, path_or_none, socket};
 use crate::config::section::Section;
 
 const PROTOCOLS: &[(&str, Protocol)] = &[("h2", Protocol::H2), ("http/1.1", Protocol::Http11)];
+const CLIENTS: &[(&str, ClientAuth)] = &[
+    ("required", ClientAuth::Required),
+    ("optional", ClientAuth::Optional),
+];
 const VERSIONS: &[(&str, TlsVersion)] = &[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)];
 
 /// All listeners; a gateway without one is of no use.
@@ -54,8 +58,7 @@ fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
 }
 
 fn tls(s: &mut Section<'_, '_>) -> Tls {
-    s.later(&["client_ca", "client_auth"]);
-    Tls {
+    let tls = Tls {
         span: s.span(),
         certificates: s
             .tables("certificates", certificate)
@@ -63,7 +66,18 @@ fn tls(s: &mut Section<'_, '_>) -> Tls {
             .flatten()
             .collect(),
         min_version: s.or("min_version", choice(VERSIONS, &[]), defaults::MIN_VERSION),
+        client_ca: s.or("client_ca", path_or_none(), None),
+        client_auth: s.or("client_auth", choice(CLIENTS, &[]), defaults::CLIENT_AUTH),
+    };
+    if let (None, Some(span)) = (&tls.client_ca.value, s.key_span("client_auth")) {
+        s.out
+            .error(
+                span,
+                "`client_auth` has no meaning for a listener without `client_ca`",
+            )
+            .help("name the authorities: `client_ca = \"clients.pem\"`");
     }
+    tls
 }
 
 fn certificate(s: &mut Section<'_, '_>) -> Option<Certificate> {

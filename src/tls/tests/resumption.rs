@@ -34,7 +34,7 @@ async fn sessions_are_resumed() {
 #[tokio::test]
 async fn sessions_from_before_a_reload_are_resumed() {
     let own = [certificate(&["localhost"])];
-    let tickets = Tickets::new().unwrap();
+    let tickets = Tickets::new();
     let before = Terminator::new(settings(&own), &tickets).unwrap();
     let after = Terminator::new(settings(&own), &tickets).unwrap();
     resumes(&before, &after, client(&TLS13, &own)).await;
@@ -50,5 +50,23 @@ async fn other_tickets_mean_a_full_handshake() {
         let (seen, facts) = meet(&server, &config, "localhost").await;
         assert_eq!(seen.unwrap().kind, Some(HandshakeKind::Full));
         facts.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_its_listener() {
+    let own = [certificate(&["localhost"])];
+    let tickets = Tickets::new();
+    let config = Arc::new(client(&TLS13, &own));
+    let at = |listener: &str| {
+        let settings = Settings {
+            listener: listener.into(),
+            ..settings(&own)
+        };
+        Terminator::new(settings, &tickets).unwrap()
+    };
+    for server in [at("127.0.0.1:443"), at("127.0.0.1:8443")] {
+        let (seen, _) = meet(&server, &config, "localhost").await;
+        assert_eq!(seen.unwrap().kind, Some(HandshakeKind::Full));
     }
 }
