@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) struct Names {
     live: Arc<Live>,
     names: HashMap<Name, Rc<RefCell<Following>>>,
+    /// The upstreams of the last time.
+    upstreams: Vec<Arc<Upstream>>,
 }
 
 /// What is done about one name.
@@ -35,13 +37,17 @@ struct Following {
 
 impl Names {
     pub(super) fn new(live: Arc<Live>) -> Self {
-        let names = HashMap::new();
-        Self { live, names }
+        Self {
+            live,
+            names: HashMap::new(),
+            upstreams: Vec::new(),
+        }
     }
 
     /// Starts the look-ups whose time has come, and forgets names that are gone. When to come
     /// again.
     pub(super) fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
+        self.catch_up(upstreams);
         let mut intervals: HashMap<&Name, Duration> = HashMap::new();
         for upstream in upstreams {
             for name in upstream.names() {
@@ -63,9 +69,23 @@ impl Names {
                 state.running = true;
                 self.start(name.clone(), following.clone());
             }
-            next = next.min(state.due.max(now));
+            if !state.running {
+                next = next.min(state.due);
+            }
         }
         next
+    }
+
+    /// What was found between the making of an upstream and its use went to the one before it.
+    fn catch_up(&mut self, upstreams: &[Arc<Upstream>]) {
+        let known = |one: &Arc<Upstream>| self.upstreams.iter().any(|old| Arc::ptr_eq(old, one));
+        if upstreams.iter().all(known) {
+            return;
+        }
+        for upstream in upstreams {
+            upstream.follow(&self.live.lasting.servers);
+        }
+        self.upstreams = upstreams.to_vec();
     }
 
     /// A name that was found at the start is looked up again after its interval, others at once.
