@@ -21,7 +21,16 @@ pub struct Keys<'a> {
 
 // === impl Keys ===
 
-impl Keys<'_> {
+impl<'a> Keys<'a> {
+    /// Keys of expressions with these lists.
+    pub fn new(lists: &'a Lists, redactor: &'a Redactor, prefixes: Prefixes) -> Self {
+        Self {
+            lists,
+            redactor,
+            prefixes,
+        }
+    }
+
     /// The parts of a key; `None` after a mistake.
     pub fn parts(&self, texts: &[Text], cx: &mut Context<'_>) -> Option<Vec<KeyPart>> {
         let parts = texts.iter().map(|text| self.part(text, cx));

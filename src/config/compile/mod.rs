@@ -62,11 +62,7 @@ pub struct Context<'a> {
 pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let lists = lists::lists(&file.lists, cx);
     let redactor = redactor(file, cx);
-    let keys = Keys {
-        lists: &lists,
-        redactor: &redactor,
-        prefixes: prefixes(file),
-    };
+    let keys = Keys::new(&lists, &redactor, prefixes(file));
     let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
     let shared = Shared {
         keys,
