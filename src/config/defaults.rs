@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::file::{
-    Balance, ClientAuth, CountHeaders, Level, LogFormat, Missing, PathForm, Protocol, StoreKind,
-    TlsVersion,
+    Balance, ClientAuth, CountHeaders, Level, LogFormat, Missing, OriginProtocol, PathForm,
+    Protocol, StoreKind, TlsVersion,
 };
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -73,6 +73,10 @@ pub const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// `upstreams.balance`.
 pub const BALANCE: Balance = Balance::P2c;
+/// `upstreams.protocol`.
+pub const ORIGIN_PROTOCOL: OriginProtocol = OriginProtocol::Http11;
+/// `upstreams.tls.verify`.
+pub const VERIFY: bool = true;
 /// `upstreams.connect_timeout`.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// `upstreams.response_timeout`.

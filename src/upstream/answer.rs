@@ -15,7 +15,7 @@ use super::inbox::Inbox;
 
 /// The largest head that an origin may send.
 pub(super) const HEAD_BYTES: usize = 64 * 1024;
-const FIELDS: usize = 100;
+pub(super) const FIELDS: usize = 100;
 
 /// What was asked, as far as it decides what an answer means.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,14 @@
-//! One connection to an origin. Never retries and never pools.
+//! Connections to an origin, ready for a request. Never retries and never pools.
 
+use std::fmt;
 use std::io;
 
-use super::Endpoint;
 use super::error::{Error, Kind};
+use super::h2::Trunk;
 use super::inbox::Inbox;
 use super::stream::Stream;
+use super::tls::speaks_http2;
+use super::{Protocol, Secure, Server, Upstream};
 
 /// An open connection; closed when dropped.
 pub(super) struct Connection {
@@ -13,16 +16,70 @@ pub(super) struct Connection {
     pub(super) inbox: Inbox,
 }
 
+/// A new connection, by what is spoken over it.
+pub(super) enum Opened {
+    Http1(Connection),
+    Http2(Trunk),
+}
+
+/// The origin agreed on TLS, but not on HTTP/2.
+#[derive(Debug)]
+struct NoHttp2;
+
 // === impl Connection ===
 
 impl Connection {
-    pub(super) async fn open(endpoint: &Endpoint) -> Result<Self, Error> {
-        let stream = Stream::open(endpoint).await.map_err(unreachable)?;
-        Ok(Self {
+    fn new(stream: Stream) -> Self {
+        Self {
             stream,
             inbox: Inbox::default(),
-        })
+        }
     }
+}
+
+// === impl Opened ===
+
+impl Opened {
+    /// A connection to `server` as the upstream wants it; `http1`: for what only HTTP/1.1 carries.
+    pub(super) async fn to(
+        server: &Server,
+        upstream: &Upstream,
+        http1: bool,
+    ) -> Result<Self, Error> {
+        let stream = Stream::open(&server.endpoint).await.map_err(unreachable)?;
+        let (stream, http2) = match &upstream.tls {
+            None => (stream, upstream.protocol == Protocol::Http2),
+            Some(secure) => shake(secure, stream, server, http1).await?,
+        };
+        match (upstream.protocol, http2) {
+            (_, true) => Ok(Self::Http2(Trunk::open(stream).await?)),
+            (Protocol::Http2, false) => Err(Error::from(Kind::Handshake).because(NoHttp2)),
+            (_, false) => Ok(Self::Http1(Connection::new(stream))),
+        }
+    }
+}
+
+// === impl NoHttp2 ===
+
+impl fmt::Display for NoHttp2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the origin does not offer HTTP/2")
+    }
+}
+
+impl std::error::Error for NoHttp2 {}
+
+/// A secure stream, and whether HTTP/2 was agreed on.
+async fn shake(
+    secure: &Secure,
+    stream: Stream,
+    server: &Server,
+    http1: bool,
+) -> Result<(Stream, bool), Error> {
+    let shaken = secure.connect(stream, server.label(), http1).await;
+    let stream = shaken.map_err(|error| Error::from(Kind::Handshake).because(error))?;
+    let http2 = speaks_http2(&stream);
+    Ok((Stream::Tls(Box::new(stream)), http2))
 }
 
 fn unreachable(error: io::Error) -> Error {

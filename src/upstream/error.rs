@@ -26,9 +26,15 @@ pub(super) enum Kind {
     ConnectRefused,
     ConnectFailed,
     ConnectTimeout,
+    /// The origin could not prove who it is, or does not speak TLS as it should.
+    Handshake,
     ResponseTimeout,
     /// The origin closed before it answered.
     Closed,
+    /// The origin says that it has not looked at the request.
+    Refused,
+    /// The protocol of the upstream cannot carry a WebSocket.
+    NoUpgrade,
     /// Its answer has no single meaning.
     BadResponse,
     /// The request's body broke off, or is not as long as declared.
@@ -59,13 +65,18 @@ impl Error {
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.kind,
-            Kind::ConnectRefused | Kind::ConnectFailed | Kind::ConnectTimeout
+            Kind::ConnectRefused | Kind::ConnectFailed | Kind::ConnectTimeout | Kind::Handshake
         )
     }
 
     /// The client's fault, not the origin's. Its cause is in the chain of sources.
     pub fn is_bad_request(&self) -> bool {
         matches!(self.kind, Kind::RequestBody | Kind::RequestTarget)
+    }
+
+    /// The origin says that it has not looked at the request: it can be sent again.
+    pub(super) fn is_refused(&self) -> bool {
+        self.kind == Kind::Refused
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -77,9 +88,13 @@ impl Error {
         match self.kind {
             Kind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
             Kind::ConnectTimeout | Kind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Kind::ConnectRefused | Kind::ConnectFailed | Kind::Closed | Kind::BadResponse => {
-                StatusCode::BAD_GATEWAY
-            }
+            Kind::ConnectRefused
+            | Kind::ConnectFailed
+            | Kind::Handshake
+            | Kind::Closed
+            | Kind::Refused
+            | Kind::NoUpgrade
+            | Kind::BadResponse => StatusCode::BAD_GATEWAY,
             Kind::RequestBody | Kind::RequestTarget => StatusCode::BAD_REQUEST,
         }
     }
@@ -92,7 +107,10 @@ impl Error {
             Kind::ConnectFailed => "connect_failed",
             Kind::ConnectTimeout => "connect_timeout",
             Kind::ResponseTimeout => "response_timeout",
+            Kind::Handshake => "tls_failed",
             Kind::Closed => "closed",
+            Kind::Refused => "refused",
+            Kind::NoUpgrade => "no_upgrade",
             Kind::BadResponse => "bad_response",
             Kind::RequestBody => "request_body",
             Kind::RequestTarget => "request_target",
@@ -133,8 +151,11 @@ impl From<Nobody> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.reason())?;
-        match &self.server {
-            Some(server) => write!(f, " ({})", server.label()),
+        if let Some(server) = &self.server {
+            write!(f, " ({})", server.label())?;
+        }
+        match &self.source {
+            Some(source) => write!(f, ": {source}"),
             None => Ok(()),
         }
     }

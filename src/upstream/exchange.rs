@@ -24,7 +24,7 @@ use super::{Answer, Server, Tunnel};
 use crate::body::{Body, BodyError};
 
 /// How many informational answers are passed over.
-const INFORMATIONAL: u8 = 16;
+pub(super) const INFORMATIONAL: u8 = 16;
 
 /// A connection in use, and where it goes back to.
 pub(super) struct Lease {

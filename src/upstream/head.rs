@@ -1,5 +1,7 @@
-//! The head of a request to an origin, written in one pass over the client's fields. Nothing is
-//! cloned, and nothing that a client says decides where the head ends. Never sends.
+//! The head of a request to an origin, written in one pass over the client's fields. Nothing that a
+//! client says decides where the head ends. Never sends.
+//!
+//! What an origin is told is decided here for both versions of HTTP; a [`Form`] only spells it.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -21,9 +23,36 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The room that most heads need; an allocator is fastest below it.
 const USUAL: usize = 1024;
 
+/// How a version of HTTP spells fields.
+pub(super) trait Form {
+    /// Whether a cookie is one field: RFC 9113, section 8.2.3.
+    const JOINS_COOKIES: bool;
+    /// Where values are put together.
+    fn buffer(&mut self) -> &mut Vec<u8>;
+    /// Begins a field whose value comes into the buffer.
+    fn open(&mut self, name: &'static str);
+    /// Ends it.
+    fn close(&mut self);
+    /// Writes a field as it came.
+    fn pass(&mut self, name: &HeaderName, value: &HeaderValue);
+    /// Writes what concerns the connection.
+    fn connection(&mut self, upgrade: bool, trailers: bool);
+    /// Says that the body has no length.
+    fn endless(&mut self);
+    /// How far the buffer is filled.
+    fn filled(&mut self) -> usize {
+        self.buffer().len()
+    }
+    /// Takes back what `edits` replace of the fields since the buffer was filled so far.
+    fn take_back(&mut self, from: usize, edits: &Fields);
+}
+
+/// The lines of HTTP/1.1.
+struct Lines(Vec<u8>);
+
 /// A head while it is written.
-struct Writer<'a> {
-    out: Vec<u8>,
+struct Writer<'a, F> {
+    form: F,
     /// What `Connection` names.
     named: Named,
     /// Which fields of the gateway's own a trusted proxy has set already.
@@ -43,28 +72,48 @@ struct Kept {
 
 /// The bytes of a head, up to and with the empty line.
 pub(super) fn write(outbound: &Outbound<'_>, framing: Framing) -> Vec<u8> {
+    let mut lines = Lines(Vec::with_capacity(USUAL));
+    lines.line(outbound);
+    let Lines(mut out) = fields(lines, outbound, framing);
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// Adds all fields of a head to `form`, but for those that say where the request goes.
+pub(super) fn fields<F: Form>(form: F, outbound: &Outbound<'_>, framing: Framing) -> F {
     let lines = outbound.headers.get_all(header::CONNECTION).iter();
     let mut writer = Writer {
-        out: Vec::with_capacity(USUAL),
+        form,
         named: named(lines.map(HeaderValue::as_bytes)),
         kept: Kept::default(),
         wants_trailers: false,
         host: text(outbound.forwarding.host).unwrap_or_default(),
         outbound,
     };
-    writer.line();
     for (name, value) in outbound.headers {
         writer.pass(name, value);
     }
-    writer.connection();
-    let own = writer.out.len();
+    let (upgrade, trailers) = (outbound.upgrade, writer.wants_trailers);
+    writer.form.connection(upgrade, trailers);
+    let own = writer.form.filled();
     writer.forwarding(&outbound.forwarding);
     if let Some(edits) = outbound.edits {
         writer.edit(edits, own);
     }
     writer.framing(framing);
-    writer.out.extend_from_slice(b"\r\n");
-    writer.out
+    writer.form
+}
+
+/// The host that the origin is asked for; empty if it cannot stand in a head.
+pub(super) fn host<'a>(outbound: &Outbound<'a>) -> &'a [u8] {
+    let set = outbound.edits.and_then(Fields::host);
+    text(set.unwrap_or(outbound.forwarding.host)).unwrap_or_default()
+}
+
+/// Whether a target can be sent: a path, or the whole server (RFC 9112, section 3.2.4).
+pub(super) fn is_target(outbound: &Outbound<'_>) -> bool {
+    let is_server = *outbound.method == Method::OPTIONS && outbound.target == "*";
+    is_server || is_path(outbound.target)
 }
 
 /// Whether a target is a path that ends where it seems to: RFC 9112, section 3.2.1.
@@ -73,19 +122,75 @@ pub(super) fn is_path(target: &str) -> bool {
     target.starts_with('/') && all(target, plain)
 }
 
-// === impl Writer ===
+// === impl Lines ===
 
-impl Writer<'_> {
-    fn line(&mut self) {
-        self.put(self.outbound.method.as_str().as_bytes());
+impl Lines {
+    fn line(&mut self, outbound: &Outbound<'_>) {
+        self.put(outbound.method.as_str().as_bytes());
         self.put(b" ");
-        self.put(self.outbound.target.as_bytes());
+        self.put(outbound.target.as_bytes());
         self.put(b" HTTP/1.1\r\nhost: ");
-        let set = self.outbound.edits.and_then(Fields::host);
-        self.put(set.map_or(self.host, str::as_bytes));
+        self.put(host(outbound));
         self.put(b"\r\n");
     }
 
+    fn put(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+impl Form for Lines {
+    const JOINS_COOKIES: bool = true;
+
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
+    fn open(&mut self, name: &'static str) {
+        self.put(name.as_bytes());
+        self.put(b": ");
+    }
+
+    fn close(&mut self) {
+        self.put(b"\r\n");
+    }
+
+    fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
+        let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
+        self.0.reserve(name.len() + value.len() + 4);
+        self.put(name);
+        self.put(b": ");
+        self.put(value);
+        self.put(b"\r\n");
+    }
+
+    fn connection(&mut self, upgrade: bool, trailers: bool) {
+        if upgrade {
+            self.put(b"connection: upgrade\r\nupgrade: websocket\r\n");
+        } else if trailers {
+            self.put(b"connection: te\r\nte: trailers\r\n");
+        }
+    }
+
+    fn endless(&mut self) {
+        self.put(b"transfer-encoding: chunked\r\n");
+    }
+
+    fn take_back(&mut self, from: usize, edits: &Fields) {
+        let lines = self.0.split_off(from.min(self.0.len()));
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            let name = HeaderName::from_bytes(name);
+            if !name.is_ok_and(|name| edits.replace(&name)) {
+                self.put(line);
+            }
+        }
+    }
+}
+
+// === impl Writer ===
+
+impl<F: Form> Writer<'_, F> {
     /// Passes one field of the client's on, if it may pass.
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
         if self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
@@ -96,13 +201,15 @@ impl Writer<'_> {
             // Written by the gateway in any case.
             header::HOST | header::CONTENT_LENGTH => return,
             header::TE => self.wants_trailers |= names_trailers(value),
-            header::COOKIE if self.outbound.version == Version::HTTP_2 => return self.cookies(),
+            header::COOKIE if F::JOINS_COOKIES && self.outbound.version == Version::HTTP_2 => {
+                return self.cookies();
+            }
             _ => {}
         }
         if stays_here(name, trusted) || self.named.contains(name) || self.is_replaced(name) {
             return;
         }
-        self.field(name.as_str().as_bytes(), value.as_bytes());
+        self.form.pass(name, value);
     }
 
     /// Whether the gateway writes a field itself. What a trusted proxy says stands, and is noted.
@@ -133,66 +240,50 @@ impl Writer<'_> {
         if self.named.contains(&header::COOKIE) {
             return;
         }
-        self.put(b"cookie: ");
+        self.form.open("cookie");
         let crumbs = self.outbound.headers.get_all(header::COOKIE);
         self.joined(crumbs.iter(), b"; ");
-        self.put(b"\r\n");
-    }
-
-    fn connection(&mut self) {
-        if self.outbound.upgrade {
-            self.put(b"connection: upgrade\r\nupgrade: websocket\r\n");
-        } else if self.wants_trailers {
-            self.put(b"connection: te\r\nte: trailers\r\n");
-        }
+        self.form.close();
     }
 
     fn forwarding(&mut self, forwarding: &Forwarding<'_>) {
-        self.put(b"x-forwarded-for: ");
+        self.form.open("x-forwarded-for");
         if forwarding.trusted_peer {
             let hops = self.outbound.headers.get_all(X_FORWARDED_FOR);
             if self.joined(hops.iter(), b", ") {
                 self.put(b", ");
             }
         }
-        let from = self.out.len();
+        let from = self.form.buffer().len();
         self.address(forwarding.peer);
-        let peer = from..self.out.len();
-        self.put(b"\r\nx-real-ip: ");
+        let peer = from..self.form.buffer().len();
+        self.form.close();
+        self.form.open("x-real-ip");
         match forwarding.client == forwarding.peer {
-            true => self.out.extend_from_within(peer),
+            true => self.form.buffer().extend_from_within(peer),
             false => self.address(forwarding.client),
         }
-        self.put(b"\r\n");
+        self.form.close();
         if !self.kept.host {
-            self.field(b"x-forwarded-host", self.host);
+            self.field("x-forwarded-host", self.host);
         }
         if !self.kept.proto {
-            self.put(match forwarding.https {
-                true => b"x-forwarded-proto: https\r\n".as_slice(),
-                false => b"x-forwarded-proto: http\r\n".as_slice(),
-            });
+            let proto: &[u8] = if forwarding.https { b"https" } else { b"http" };
+            self.field("x-forwarded-proto", proto);
         }
         if let (false, Some(id)) = (self.kept.id, text(forwarding.request_id)) {
-            self.field(b"x-request-id", id);
+            self.field("x-request-id", id);
         }
         if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {
-            self.field(b"x-lockgate-rule", rules);
+            self.field("x-lockgate-rule", rules);
         }
     }
 
     /// What the route changes: of the gateway's own fields, which begin at `own`, too.
     fn edit(&mut self, edits: &Fields, own: usize) {
-        let lines = self.out.split_off(own.min(self.out.len()));
-        for line in lines.split_inclusive(|&byte| byte == b'\n') {
-            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-            let name = HeaderName::from_bytes(name);
-            if !name.is_ok_and(|name| edits.replace(&name)) {
-                self.put(line);
-            }
-        }
+        self.form.take_back(own, edits);
         for (name, value) in edits.set.iter().filter(|(name, _)| *name != header::HOST) {
-            self.field(name.as_str().as_bytes(), value.as_bytes());
+            self.form.pass(name, value);
         }
     }
 
@@ -202,9 +293,9 @@ impl Writer<'_> {
             Framing::Length(0) if !self.declares_nothing() => {}
             Framing::Length(length) => {
                 let mut digits = itoa::Buffer::new();
-                self.field(b"content-length", digits.format(length).as_bytes());
+                self.field("content-length", digits.format(length).as_bytes());
             }
-            Framing::Chunked => self.put(b"transfer-encoding: chunked\r\n"),
+            Framing::Chunked => self.form.endless(),
         }
     }
 
@@ -227,12 +318,10 @@ impl Writer<'_> {
         any
     }
 
-    fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.out.reserve(name.len() + value.len() + 4);
-        self.put(name);
-        self.put(b": ");
+    fn field(&mut self, name: &'static str, value: &[u8]) {
+        self.form.open(name);
         self.put(value);
-        self.put(b"\r\n");
+        self.form.close();
     }
 
     fn address(&mut self, ip: IpAddr) {
@@ -247,12 +336,12 @@ impl Writer<'_> {
                 }
             }
             // Writing to memory cannot fail.
-            IpAddr::V6(ip) => drop(write!(self.out, "{ip}")),
+            IpAddr::V6(ip) => drop(write!(self.form.buffer(), "{ip}")),
         }
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
+        self.form.buffer().extend_from_slice(bytes);
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn is_close(option: &[u8]) -> bool {
 }
 
 /// One look at each field that is there is cheaper than one look-up for each that might be.
-fn remove_all(headers: &mut HeaderMap, unwanted: impl Fn(&HeaderName) -> bool) {
+pub(super) fn remove_all(headers: &mut HeaderMap, unwanted: impl Fn(&HeaderName) -> bool) {
     let found: SmallVec<[HeaderName; 8]> = headers
         .keys()
         .filter(|name| unwanted(name))

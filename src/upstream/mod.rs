@@ -1,23 +1,25 @@
-//! The way out: upstreams over HTTP/1.1, with one keep-alive pool a core.
+//! The way out: upstreams over HTTP/1.1 and HTTP/2, with one pool of connections a core.
 //!
 //! A caller hands an [`Outbound`] to [`Pool::forward`]; an [`Answer`] or an [`Error`] comes back.
 //! Nothing here knows rules, routes or configuration files, nothing buffers a body, and nothing on
 //! the path of a request takes a lock.
 //!
-//! The codec is our own: `head` writes, `answer` and `chunked` read, `upload` and `download` carry
-//! bodies, `exchange` drives both directions of one `connection`, whatever `stream` carries it, from
-//! the one task that waits.
+//! The codec of HTTP/1.1 is our own: `head` writes, `answer` and `chunked` read, `upload` and
+//! `download` carry bodies, `exchange` drives both directions of one `connection`, whatever `stream`
+//! carries it, from the one task that waits. HTTP/2 stands in `h2`.
 
 mod alarm;
 mod answer;
 mod balance;
 mod budget;
+mod cargo;
 mod chunked;
 mod connection;
 mod download;
 mod endpoint;
 mod error;
 mod exchange;
+mod h2;
 mod head;
 mod headers;
 mod inbox;
@@ -31,6 +33,7 @@ mod shelf;
 mod standing;
 mod stream;
 mod tally;
+mod tls;
 mod tunnel;
 mod upload;
 
@@ -58,6 +61,7 @@ pub use pool::Pool;
 pub use probe::Checked;
 pub use server::{Registry, Server};
 pub use tally::{Figures, Tally};
+pub use tls::{Known, Roots, Secure, TlsError};
 pub use tunnel::Tunnel;
 
 /// A named group of servers that do the same work, shared by all cores. Nothing of it changes but
@@ -68,7 +72,11 @@ pub struct Upstream {
     pub name: Arc<str>,
     /// How a server is chosen.
     pub balance: Balance,
-    /// How long one connection may take to open.
+    /// What is spoken to them.
+    pub protocol: Protocol,
+    /// How the way to them is secured; `None`: it is not.
+    pub tls: Option<Arc<Secure>>,
+    /// How long one connection may take to open, with its handshake.
     pub connect_timeout: Duration,
     /// How long an origin may take to begin its answer; it runs again whenever more of the
     /// request's body was sent, and stands still while the client is the slow one.
@@ -139,6 +147,18 @@ pub struct Change {
     pub left: Vec<Arc<Server>>,
 }
 
+/// What is spoken to an upstream's servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2: agreed on with TLS, known before without.
+    Http2,
+    /// What an origin prefers with TLS, HTTP/1.1 without.
+    Auto,
+}
+
 /// A request on its way to an origin, as the client sent it. What the origin may see of it is
 /// decided here.
 pub struct Outbound<'a> {
@@ -198,6 +218,8 @@ impl Upstream {
             },
             name,
             balance: Balance::default(),
+            protocol: Protocol::default(),
+            tls: None,
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
             max_idle_per_server: 256,

@@ -8,11 +8,11 @@ use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
 use super::answer::Asked;
+use super::cargo::Cargo;
 use super::error::Error;
 use super::pool::Pool;
 use super::server::InFlight;
 use super::shelf::Shelf;
-use super::upload::Upload;
 use super::{Endpoint, Forwarding, Health, Outbound, Server, Upstream};
 use crate::body::Body;
 
@@ -48,7 +48,7 @@ impl Pool {
     ) -> Result<StatusCode, Error> {
         let host = host(server);
         let headers = HeaderMap::from_iter([(HOST, text(&host)), (USER_AGENT, AGENT)]);
-        let upload = Upload::new(Outbound {
+        let outbound = Outbound {
             method: &Method::GET,
             target: &health.path,
             headers: &headers,
@@ -66,12 +66,13 @@ impl Pool {
             body: Body::Empty,
             upgrade: false,
             key: 0,
-        })?;
+        };
+        let cargo = Cargo::new(upstream, outbound)?;
         let asked = Asked::new(&Method::GET, false);
         // One that keeps nothing.
         let shelf = Rc::new(Shelf::new(Rc::clone(&self.local)));
         let server = InFlight::begin(server);
-        let answered = self.afresh(upstream, shelf, server, asked, Box::new(upload));
+        let answered = self.afresh(upstream, shelf, server, asked, cargo);
         match answered.await {
             Ok(answer) => Ok(answer.response.status()),
             Err(setback) => setback.into_result().map(|answer| answer.response.status()),

@@ -13,20 +13,20 @@ use smallvec::SmallVec;
 
 use super::answer::{Asked, plain_number};
 use super::balance::{Chooser, Chosen};
+use super::cargo::Cargo;
 use super::error::Error;
 use super::pool::Pool;
 use super::server::InFlight;
 use super::standing::Use;
 use super::tally;
-use super::upload::Upload;
 use super::{Answer, Server, Upstream};
 use crate::clock::{HttpDate, Timestamp};
 
 /// An attempt that did not go well.
-pub(super) struct Setback {
+pub(super) struct Setback<'a> {
     end: End,
     /// The request, if it can be sent again.
-    upload: Option<Box<Upload>>,
+    cargo: Option<Cargo<'a>>,
     /// The connection had stood idle: that it closed says nothing about the server.
     pub(super) stood_idle: bool,
 }
@@ -52,11 +52,11 @@ pub(super) struct Round<'a> {
 
 // === impl Setback ===
 
-impl Setback {
-    pub(super) fn failed(error: Error, upload: Option<Box<Upload>>) -> Box<Self> {
+impl<'a> Setback<'a> {
+    pub(super) fn failed(error: Error, cargo: Option<Cargo<'a>>) -> Box<Self> {
         Box::new(Self {
             end: End::Failed(error),
-            upload,
+            cargo,
             stood_idle: false,
         })
     }
@@ -64,23 +64,38 @@ impl Setback {
     pub(super) fn refused(
         answer: Answer,
         wanted: HeaderValue,
-        upload: Option<Box<Upload>>,
+        cargo: Option<Cargo<'a>>,
     ) -> Box<Self> {
         Box::new(Self {
             end: End::Refused(Box::new(answer), wanted),
-            upload,
+            cargo,
             stood_idle: false,
         })
     }
 
+    /// The request cannot be sent at all.
+    pub(super) fn lost(error: Error) -> Box<Self> {
+        Self::failed(error, None)
+    }
+
+    /// The request for another connection to the same server, if it was refused unread, or if a
+    /// connection that stood idle was closed before anything came of it.
+    pub(super) fn unread(&mut self) -> Option<Cargo<'a>> {
+        let End::Failed(error) = &self.end else {
+            return None;
+        };
+        let unread = error.is_refused() || (error.is_closed() && self.stood_idle);
+        self.cargo.take_if(|_| unread)
+    }
+
     /// The request for another connection to the same server, if the one that stood idle was
     /// closed before anything came of it.
-    pub(super) fn again(&mut self) -> Option<(InFlight, Box<Upload>)> {
+    pub(super) fn again(&mut self) -> Option<(InFlight, Cargo<'a>)> {
         let End::Failed(error) = &self.end else {
             return None;
         };
         let server = error.server().filter(|_| error.is_closed())?;
-        Some((InFlight::begin(server), self.upload.take()?))
+        Some((InFlight::begin(server), self.cargo.take()?))
     }
 
     /// What a client gets that has nothing better to hope for.
@@ -117,12 +132,12 @@ impl<'a> Round<'a> {
     /// attempt was to decide about its server.
     pub(super) async fn after(
         mut self,
-        mut setback: Box<Setback>,
+        mut setback: Box<Setback<'a>>,
         mut tried: bool,
     ) -> Result<Answer, Error> {
         loop {
             self.hold_against(&setback, tried);
-            let Some((chosen, upload)) = self.next(&mut setback) else {
+            let Some((chosen, cargo)) = self.next(&mut setback) else {
                 let refusal = self.refusal.ok_or(());
                 return setback
                     .into_result()
@@ -135,7 +150,7 @@ impl<'a> Round<'a> {
             let upstream = self.chooser.upstream;
             let attempt = self
                 .pool
-                .attempt(upstream, chosen.in_flight, self.asked, upload);
+                .attempt(upstream, chosen.in_flight, self.asked, cargo);
             match attempt.await {
                 Ok(answer) => {
                     answer.server.answered(tried);
@@ -147,9 +162,9 @@ impl<'a> Round<'a> {
     }
 
     /// Where the request goes next, if it may be sent again and there is somewhere to go.
-    fn next(&mut self, setback: &mut Setback) -> Option<(Chosen, Box<Upload>)> {
+    fn next(&mut self, setback: &mut Setback<'a>) -> Option<(Chosen, Cargo<'a>)> {
         self.retries = self.retries.checked_sub(1)?;
-        let upload = setback.upload.take()?;
+        let cargo = setback.cargo.take()?;
         let server = setback.server()?;
         self.seen.push(server.id());
         let limit = match setback.end {
@@ -165,10 +180,10 @@ impl<'a> Round<'a> {
             return None;
         }
         server.tally.retried();
-        Some((chosen, upload))
+        Some((chosen, cargo))
     }
 
-    fn hold_against(&self, setback: &Setback, tried: bool) {
+    fn hold_against(&self, setback: &Setback<'_>, tried: bool) {
         let Some(server) = setback.server() else {
             return;
         };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::standing::{Standing, mark};
-use super::{Endpoint, Name, Tally, tally};
+use super::{Endpoint, Known, Name, Tally, tally};
 
 /// One place where an upstream's work is done.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Registry {
     servers: Mutex<HashMap<Place, Weak<Server>>>,
     tallies: Mutex<HashMap<Labelled, Weak<Tally>>>,
     names: Mutex<HashMap<Name, Arc<[SocketAddr]>>>,
+    /// How the ways to them are secured.
+    pub tls: Known,
 }
 
 /// An upstream's name, a server's label in it and where it listens.

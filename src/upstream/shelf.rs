@@ -11,7 +11,7 @@ use super::inbox::Shared;
 use crate::clock::Timestamp;
 
 /// How long a connection may stand idle.
-const IDLE: Duration = Duration::from_secs(60);
+pub(super) const IDLE: Duration = Duration::from_secs(60);
 
 /// The idle connections to one server, the longest idle first.
 pub(super) struct Shelf {
@@ -49,7 +49,7 @@ impl Shelf {
     /// the kernel.
     pub(super) fn take(&self, once: bool) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        while let Some(Idle { connection, .. }) = idle.pop_back() {
+        while let Some(Idle { mut connection, .. }) = idle.pop_back() {
             let quiet = match once {
                 true => connection.stream.is_quiet(),
                 false => connection.stream.seems_quiet(),
@@ -86,7 +86,7 @@ impl Shelf {
     pub(super) fn prune(&self, now: Timestamp) {
         self.idle
             .borrow_mut()
-            .retain(|idle| now.since(idle.since) < IDLE && idle.connection.stream.is_quiet());
+            .retain_mut(|idle| now.since(idle.since) < IDLE && idle.connection.stream.is_quiet());
     }
 
     pub(super) fn close(&self) {

@@ -3,11 +3,12 @@
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
 
 use super::Endpoint;
 
@@ -16,6 +17,7 @@ use super::Endpoint;
 pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<Stream>>),
 }
 
 // === impl Stream ===
@@ -34,23 +36,40 @@ impl Stream {
 
     /// Whether the runtime has heard nothing of an idle connection: neither its end nor bytes
     /// that nobody asked for. Asks the kernel only if there was something to hear.
-    pub(super) fn seems_quiet(&self) -> bool {
-        let look = || peek(self.socket());
+    pub(super) fn seems_quiet(&mut self) -> bool {
         is_nothing(match self {
-            Self::Tcp(stream) => stream.try_io(Interest::READABLE, look),
-            Self::Unix(stream) => stream.try_io(Interest::READABLE, look),
+            Self::Tcp(stream) => {
+                stream.try_io(Interest::READABLE, || peek(SockRef::from(&*stream)))
+            }
+            Self::Unix(stream) => {
+                stream.try_io(Interest::READABLE, || peek(SockRef::from(&*stream)))
+            }
+            // A ticket for the next session is not an answer.
+            Self::Tls(stream) => {
+                let cx = &mut Context::from_waker(Waker::noop());
+                let mut byte = [0];
+                return Pin::new(stream)
+                    .poll_read(cx, &mut ReadBuf::new(&mut byte))
+                    .is_pending();
+            }
         })
     }
 
+    /// Whether what is written may wait for a flush.
+    pub(super) fn encrypts(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     /// The same, asked of the kernel.
-    pub(super) fn is_quiet(&self) -> bool {
-        is_nothing(peek(self.socket()))
+    pub(super) fn is_quiet(&mut self) -> bool {
+        (!self.encrypts() || self.seems_quiet()) && is_nothing(peek(self.socket()))
     }
 
     fn socket(&self) -> SockRef<'_> {
         match self {
             Self::Tcp(stream) => SockRef::from(stream),
             Self::Unix(stream) => SockRef::from(stream),
+            Self::Tls(stream) => stream.get_ref().0.socket(),
         }
     }
 }
@@ -64,6 +83,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -77,6 +97,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -88,6 +109,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
         }
     }
 
@@ -99,6 +121,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -106,6 +129,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Upload {
     waits_for_client: bool,
     /// Something was written since the last look.
     moved: bool,
+    /// What was written may still wait in the stream.
+    unflushed: bool,
 }
 
 /// Where a body ends.
@@ -68,7 +70,7 @@ pub(super) enum Stopped {
 
 /// A body is not as long as declared.
 #[derive(Debug)]
-struct WrongLength;
+pub(super) struct WrongLength;
 
 // === impl Upload ===
 
@@ -76,9 +78,7 @@ impl Upload {
     /// The request with its head as the origin gets it; an error if it cannot be said in HTTP/1.1
     /// with one meaning.
     pub(super) fn new(mut outbound: Outbound<'_>) -> Result<Self, Error> {
-        // RFC 9112, section 3.2.4: the whole server.
-        let is_server = outbound.method == http::Method::OPTIONS && outbound.target == "*";
-        if !is_server && !head::is_path(outbound.target) {
+        if !head::is_target(&outbound) {
             return Err(Kind::RequestTarget.into());
         }
         let framing = framing(outbound.headers, &outbound.body)?;
@@ -105,13 +105,14 @@ impl Upload {
             repeatable: taken && outbound.method.is_idempotent(),
             waits_for_client: false,
             moved: false,
+            unflushed: false,
             body,
         })
     }
 
     /// Whether all of it was written.
     pub(super) fn is_done(&self) -> bool {
-        self.taken && self.is_written()
+        self.taken && self.is_written() && !self.unflushed
     }
 
     /// Whether it can be sent twice without harm.
@@ -136,6 +137,7 @@ impl Upload {
             repeatable: true,
             waits_for_client: false,
             moved: false,
+            unflushed: false,
         })
     }
 
@@ -147,6 +149,7 @@ impl Upload {
         // Of a request without a body nothing but the head was ever in `out`.
         self.written = 0;
         self.begun = false;
+        self.unflushed = false;
         true
     }
 
@@ -168,6 +171,7 @@ impl Upload {
                 self.load(cx).map_err(Stopped::Body)?;
             }
             if self.is_written() {
+                ready!(self.poll_flush(stream, cx)).map_err(Stopped::Origin)?;
                 return if self.taken {
                     Poll::Ready(Ok(()))
                 } else {
@@ -189,6 +193,7 @@ impl Upload {
 
     fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let out = self.out.get(self.written..).unwrap_or_default();
+        let encrypts = stream.encrypts();
         let stream = Pin::new(stream);
         let polled = if self.data.is_empty() && self.tail.is_empty() {
             stream.poll_write(cx, out)
@@ -199,10 +204,20 @@ impl Upload {
         match ready!(polled)? {
             0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             written => {
+                self.unflushed = encrypts;
                 self.advance(written);
                 Poll::Ready(Ok(()))
             }
         }
+    }
+
+    /// Only a stream that encrypts holds anything back.
+    fn poll_flush(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.unflushed {
+            ready!(Pin::new(stream).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn advance(&mut self, mut written: usize) {
@@ -325,7 +340,7 @@ impl std::fmt::Display for WrongLength {
 impl std::error::Error for WrongLength {}
 
 /// The one framing of a body: the declared length, the known length, or chunks.
-fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
+pub(super) fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
     let declared = declared(headers)?;
     let length = if body.is_end_stream() {
         Some(0)

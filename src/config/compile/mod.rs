@@ -11,6 +11,7 @@ mod keys;
 mod listeners;
 mod lists;
 mod observe;
+mod origins;
 mod responses;
 mod routes;
 mod rules;

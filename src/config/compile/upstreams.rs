@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Context;
 use super::keys::Keys;
+use super::{Context, origins};
 use crate::config::Spanned;
 use crate::config::file::{self, Address};
 use crate::rules::{Key, Missing};
@@ -65,6 +65,7 @@ fn upstream(written: &file::Upstream, cx: &mut Context<'_>) -> Upstream {
         file::Balance::LeastRequests => Balance::LeastRequests,
         file::Balance::Hash => Balance::Hash,
     };
+    (upstream.protocol, upstream.tls) = origins::speech(written, cx);
     upstream.resolve_interval = written.resolve_interval.value;
     upstream.connect_timeout = written.connect_timeout.value;
     upstream.response_timeout = written.response_timeout.value;

@@ -20,7 +20,9 @@ pub use route::{HeaderEdits, PathForm, Respond, Route, Target};
 pub use rule::{Candidate, Cost, CountHeaders, Missing, Rule};
 pub use server::{Limits, Server};
 pub use store::{Item, Items, List, Store, StoreKind};
-pub use upstream::{Address, Balance, CircuitBreaker, Health, Member, Upstream};
+pub use upstream::{
+    Address, Balance, CircuitBreaker, Health, Member, OriginProtocol, OriginTls, Upstream,
+};
 
 /// A whole file, with what it includes.
 #[derive(Clone, Debug)]

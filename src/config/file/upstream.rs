@@ -22,6 +22,10 @@ pub struct Upstream {
     pub balance: Spanned<Balance>,
     /// `hash`: what requests share that go to the same server. Default the client's address.
     pub hash_key: Vec<Text>,
+    /// What is spoken to them. Default HTTP/1.1.
+    pub protocol: Spanned<OriginProtocol>,
+    /// Whether it is spoken over TLS. Default not.
+    pub tls: Spanned<Option<OriginTls>>,
     /// For a connection to be made. Default 2 s.
     pub connect_timeout: Spanned<Duration>,
     /// For the head of the response. Default 30 s.
@@ -56,6 +60,28 @@ pub enum Address {
     Name(String, u16),
     /// A socket in the file system.
     Unix(PathBuf),
+}
+
+/// What is spoken to an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginProtocol {
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/2.
+    H2,
+    /// HTTP/2 if it can be agreed on.
+    Auto,
+}
+
+/// `upstreams.tls`.
+#[derive(Clone, Debug, Default)]
+pub struct OriginTls {
+    /// Who the origin must be. Default: what `servers` says.
+    pub server_name: Option<Text>,
+    /// Who may vouch for it. Default: whom the system trusts.
+    pub ca: Option<Spanned<PathBuf>>,
+    /// Given as `verify = false`: nobody has to vouch for it.
+    pub unverified: Option<Range<usize>>,
 }
 
 /// How a server is chosen.

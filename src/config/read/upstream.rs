@@ -1,13 +1,17 @@
 //! Reads `[[upstreams]]`.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::name;
 use crate::config::defaults;
-use crate::config::file::{Address, Balance, CircuitBreaker, Health, Member, Upstream};
-use crate::config::scalar::{
-    between, boolean, choice, duration, filled, integer, server, target_path,
+use crate::config::file::{
+    Address, Balance, CircuitBreaker, Health, Member, OriginProtocol, OriginTls, Upstream,
 };
+use crate::config::scalar::{
+    between, boolean, choice, duration, filled, integer, path, server, target_path,
+};
+use crate::config::schema::Value;
 use crate::config::section::Section;
 use crate::config::{Spanned, Text};
 
@@ -22,11 +26,14 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// What is done again and again is not done more often than this.
 const OFTENEST: Duration = Duration::from_millis(100);
 
-const PROTOCOLS: &[(&str, ())] = &[("http/1.1", ())];
+const PROTOCOLS: &[(&str, OriginProtocol)] = &[
+    ("http/1.1", OriginProtocol::Http11),
+    ("h2", OriginProtocol::H2),
+    ("auto", OriginProtocol::Auto),
+];
 
 pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
-    s.later(&["tls", "concurrency"]);
-    s.or("protocol", choice(PROTOCOLS, &["h2", "auto"]), ());
+    s.later(&["concurrency"]);
     let balance = s.or("balance", choice(BALANCES, &[]), defaults::BALANCE);
     let bounded = || between(SHORTEST, LONGEST, duration());
     let interval = between(OFTENEST, LONGEST, duration());
@@ -37,6 +44,12 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
         resolve_interval: s.or("resolve_interval", interval, defaults::RESOLVE_INTERVAL),
         hash_key: hash_key(s, &balance),
         balance,
+        protocol: s.or(
+            "protocol",
+            choice(PROTOCOLS, &[]),
+            defaults::ORIGIN_PROTOCOL,
+        ),
+        tls: tls(s),
         connect_timeout: s.or("connect_timeout", bounded(), defaults::CONNECT_TIMEOUT),
         response_timeout: s.or("response_timeout", bounded(), defaults::RESPONSE_TIMEOUT),
         retries: s.or("retries", integer(0..=10), defaults::RETRIES),
@@ -48,6 +61,24 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
         health: s.table("health", health).flatten(),
         circuit_breaker: s.table("circuit_breaker", circuit_breaker),
     }
+}
+
+fn tls(s: &mut Section<'_, '_>) -> Spanned<Option<OriginTls>> {
+    let switch = boolean()
+        .map(|on| on.then(OriginTls::default))
+        .shown(|tls: &Option<OriginTls>| Value::Boolean(tls.is_some()));
+    s.value_or_table("tls", switch, None, |s| {
+        Some(Some(OriginTls {
+            server_name: s.optional("server_name", filled()),
+            ca: s.optional("ca", path()),
+            unverified: unverified(s),
+        }))
+    })
+}
+
+fn unverified(s: &mut Section<'_, '_>) -> Option<Range<usize>> {
+    let verify = s.or("verify", boolean(), defaults::VERIFY);
+    (!verify.value).then_some(verify.span)
 }
 
 fn servers(s: &mut Section<'_, '_>) -> Vec<Member> {

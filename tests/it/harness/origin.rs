@@ -56,6 +56,12 @@ impl Origin {
         Self { address, seen }
     }
 
+    /// An origin that somebody else plays at `address`.
+    pub fn at(address: SocketAddr) -> Self {
+        let seen = Arc::default();
+        Self { address, seen }
+    }
+
     /// What it got so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()

@@ -1,0 +1,103 @@
+//! `upstreams.protocol` and `upstreams.tls`: what is spoken to origins, and whom to believe.
+
+use std::sync::Arc;
+
+use super::Context;
+use crate::config::file::{self, Address, OriginProtocol, OriginTls};
+use crate::upstream::{Protocol, Roots, Secure, TlsError};
+
+/// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
+pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<Arc<Secure>>) {
+    let protocol = match written.protocol.value {
+        OriginProtocol::Http11 => Protocol::Http1,
+        OriginProtocol::H2 => Protocol::Http2,
+        OriginProtocol::Auto => Protocol::Auto,
+    };
+    let tls = written.tls.value.as_ref();
+    let secure = tls.and_then(|tls| secure(written, tls, protocol, cx));
+    match (protocol, tls) {
+        (Protocol::Auto, None) => {
+            let message = "without `tls` there is nothing to agree on: HTTP/1.1 is spoken";
+            cx.diagnostics
+                .warning(written.protocol.span.clone(), message)
+                .help("write `protocol = \"h2\"` if its servers speak HTTP/2");
+            (Protocol::Http1, None)
+        }
+        _ => (protocol, secure),
+    }
+}
+
+fn secure(
+    written: &file::Upstream,
+    tls: &OriginTls,
+    protocol: Protocol,
+    cx: &mut Context<'_>,
+) -> Option<Arc<Secure>> {
+    let roots = match &tls.unverified {
+        Some(span) => {
+            contradiction(tls, cx);
+            let message = "nobody verifies this origin: whoever is on the way can answer for it";
+            cx.diagnostics
+                .warning(span.clone(), message)
+                .help("name the certificate that vouches for it: `ca = \"origin-ca.pem\"`");
+            None
+        }
+        None => Some(roots(written, tls, cx)?),
+    };
+    nameless(written, tls, cx)?;
+    let name = tls.server_name.as_ref();
+    let made = cx
+        .lasting
+        .servers
+        .tls
+        .secure(roots, name.map(|n| n.value.as_str()), protocol);
+    made.map_err(|error| report(&error, written, tls, cx)).ok()
+}
+
+/// A socket in the file system has no name that a certificate could be for.
+fn nameless(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) -> Option<()> {
+    let sockets = written.servers.iter().map(|server| &server.address);
+    let mut sockets = sockets.filter(|address| matches!(address.value, Address::Unix(_)));
+    let (None, None, Some(socket)) = (&tls.server_name, &tls.unverified, sockets.next()) else {
+        return Some(());
+    };
+    let message = "this socket has no name that a certificate could be for";
+    cx.diagnostics
+        .error(socket.span.clone(), message)
+        .help("say who it must be: `tls = { server_name = \"app.example.com\" }`");
+    None
+}
+
+fn contradiction(tls: &OriginTls, cx: &mut Context<'_>) {
+    if let Some(ca) = &tls.ca {
+        let message = "`ca` says nothing beside `verify = false`";
+        let reported = cx.diagnostics.error(ca.span.clone(), message);
+        reported.help("remove one of them");
+    }
+}
+
+fn roots(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) -> Option<Roots> {
+    let roots = match &tls.ca {
+        None => Roots::of_system(),
+        Some(ca) => Roots::from_pem(&cx.read(&ca.value, &ca.span)?),
+    };
+    roots.map_err(|error| report(&error, written, tls, cx)).ok()
+}
+
+fn report(error: &TlsError, written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) {
+    let (name, ca) = (tls.server_name.as_ref(), tls.ca.as_ref());
+    let span = match (error.is_name(), name, ca) {
+        (true, Some(name), _) => name.span.clone(),
+        (false, _, Some(ca)) => ca.span.clone(),
+        _ => written.tls.span.clone(),
+    };
+    let message = match ca {
+        Some(ca) if !error.is_name() => format!("cannot use `{}`: {error}", ca.value.display()),
+        None if !error.is_name() => format!("this system's roots cannot be used: {error}"),
+        _ => error.to_string(),
+    };
+    let reported = cx.diagnostics.error(span, message);
+    if ca.is_none() && !error.is_name() {
+        reported.help("name the certificate that vouches for the origin: `tls = { ca = \"…\" }`");
+    }
+}

@@ -1,0 +1,238 @@
+//! TLS to an origin: whom to believe, what to offer, and the handshake. Reads no
+//! files but the system's roots, and keeps no deadline.
+
+mod verify;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use self::verify::Verifier;
+use super::Protocol;
+use super::stream::Stream;
+
+/// Who may vouch for an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roots {
+    certificates: Vec<CertificateDer<'static>>,
+    /// Somebody chose these, and not a distribution: one may be the origin's own.
+    given: bool,
+}
+
+/// What is in use, so that a reload that changes nothing keeps sessions and connections.
+#[derive(Debug, Default)]
+pub struct Known(Mutex<Vec<(Settings, Weak<Secure>)>>);
+
+/// What a [`Secure`] is made of: whom to believe (`None`: everybody), who the origin must be
+/// (`None`: as it is configured), what is spoken.
+type Settings = (Option<Roots>, Option<String>, Protocol);
+
+/// The client side of TLS for the servers of one upstream.
+#[derive(Debug)]
+pub struct Secure {
+    /// Offers what the upstream's protocol asks for.
+    usual: Arc<ClientConfig>,
+    /// Offers HTTP/1.1 alone, for what HTTP/2 cannot carry.
+    http1: Arc<ClientConfig>,
+    name: Option<ServerName<'static>>,
+    id: u64,
+}
+
+/// Why TLS to an origin cannot be set up.
+#[derive(Debug)]
+pub enum TlsError {
+    /// Not a host name or an address.
+    Name(String),
+    /// The roots are not PEM, or not certificates.
+    Roots(String),
+    /// No root certificate was found.
+    NoRoots,
+    /// The TLS library refuses.
+    Tls(rustls::Error),
+}
+
+// === impl Roots ===
+
+impl Roots {
+    /// Those of the system. The ones that cannot be read are no use to anybody; the others may be
+    /// enough.
+    pub fn of_system() -> Result<Self, TlsError> {
+        Self::some(rustls_native_certs::load_native_certs().certs, false)
+    }
+
+    /// The certificates of a PEM text.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, TlsError> {
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        Self::some(
+            read.map_err(|error| TlsError::Roots(error.to_string()))?,
+            true,
+        )
+    }
+
+    fn some(certificates: Vec<CertificateDer<'static>>, given: bool) -> Result<Self, TlsError> {
+        match certificates.is_empty() {
+            true => Err(TlsError::NoRoots),
+            false => Ok(Self {
+                certificates,
+                given,
+            }),
+        }
+    }
+
+    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<Verifier, TlsError> {
+        let store = Arc::new(self.store()?);
+        let roots = WebPkiServerVerifier::builder_with_provider(store, Arc::clone(provider))
+            .build()
+            .map_err(|error| TlsError::Roots(error.to_string()))?;
+        let given = match self.given {
+            true => self.certificates.clone(),
+            false => Vec::new(),
+        };
+        Ok(Verifier::Known(given, roots))
+    }
+
+    fn store(&self) -> Result<RootCertStore, TlsError> {
+        let mut store = RootCertStore::empty();
+        let (added, _) = store.add_parsable_certificates(self.certificates.iter().cloned());
+        match added {
+            0 => Err(TlsError::Roots("none of them is a certificate".into())),
+            _ => Ok(store),
+        }
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// TLS to origins for which one of `roots` vouches (`None`: nobody has to) and which are
+    /// `name` (`None`: what each server is called in the configuration).
+    pub fn secure(
+        &self,
+        roots: Option<Roots>,
+        name: Option<&str>,
+        protocol: Protocol,
+    ) -> Result<Arc<Secure>, TlsError> {
+        let mut known = self.0.lock();
+        known.retain(|(_, secure)| secure.strong_count() > 0);
+        let settings: Settings = (roots, name.map(str::to_owned), protocol);
+        let same = known.iter().find(|(known, _)| *known == settings);
+        if let Some(secure) = same.and_then(|(_, secure)| secure.upgrade()) {
+            return Ok(secure);
+        }
+        let secure = Arc::new(Secure::new(&settings)?);
+        known.push((settings, Arc::downgrade(&secure)));
+        Ok(secure)
+    }
+}
+
+// === impl Secure ===
+
+impl Secure {
+    fn new((roots, name, protocol): &Settings) -> Result<Self, TlsError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = name.as_deref().map(server_name).transpose()?;
+        let mut config = config(roots.as_ref())?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let http1 = config.clone();
+        match protocol {
+            Protocol::Http1 => {}
+            Protocol::Http2 => config.alpn_protocols = vec![b"h2".to_vec()],
+            Protocol::Auto => config.alpn_protocols.insert(0, b"h2".to_vec()),
+        }
+        Ok(Self {
+            usual: Arc::new(config),
+            http1: Arc::new(http1),
+            name,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+        })
+    }
+
+    /// Different for each that this process ever had.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Makes a stream a secure one. `label` is what the server is called in the configuration.
+    pub(super) async fn connect(
+        &self,
+        stream: Stream,
+        label: &str,
+        http1: bool,
+    ) -> io::Result<TlsStream<Stream>> {
+        let config = if http1 { &self.http1 } else { &self.usual };
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => own_name(label).map_err(io::Error::other)?,
+        };
+        let connector = TlsConnector::from(Arc::clone(config));
+        connector.connect(name, stream).await
+    }
+}
+
+/// Whether the origin chose HTTP/2.
+pub(super) fn speaks_http2(stream: &TlsStream<Stream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(b"h2")
+}
+
+/// The host of `host:port`.
+fn own_name(label: &str) -> Result<ServerName<'static>, TlsError> {
+    if let Ok(address) = label.parse::<SocketAddr>() {
+        return Ok(ServerName::from(address.ip()));
+    }
+    let (host, _) = label.rsplit_once(':').unwrap_or((label, ""));
+    server_name(host)
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
+    if let Ok(ip) = name.parse::<IpAddr>() {
+        return Ok(ServerName::from(ip));
+    }
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))
+}
+
+fn config(roots: Option<&Roots>) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = match roots {
+        Some(roots) => roots.verifier(&provider)?,
+        None => Verifier::Anybody(Arc::clone(&provider)),
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Tls)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    Ok(config.with_no_client_auth())
+}
+
+// === impl TlsError ===
+
+impl TlsError {
+    /// Whether the name is to blame, not the roots.
+    pub fn is_name(&self) -> bool {
+        matches!(self, Self::Name(_))
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "`{name}` is neither a host name nor an address"),
+            Self::Roots(why) => write!(f, "the root certificates cannot be used: {why}"),
+            Self::NoRoots => f.write_str("there is no root certificate"),
+            Self::Tls(error) => write!(f, "TLS cannot be set up: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
