@@ -238,14 +238,17 @@ fn agents() -> Case {
 
 fn crowd(count: usize) -> Crowd {
     let (rules, facts) = (leak(rules::set(count)), Asked::browsing().facts());
-    assert!(rules.plan(facts).steps.is_empty(), "a rule matches");
+    let matches = || !rules.plan(facts).steps.is_empty();
+    // What is read often is kept after a few looks.
+    assert!(!(0..8).any(|_| matches()), "a rule matches");
     Crowd { rules, facts }
 }
 
 fn crowd_answered(count: usize) -> Crowd {
     let (rules, facts) = (leak(rules::set(count)), Asked::browsing().facts());
     let facts = cases::answered(facts, 403);
-    assert!(rules.settle(facts, None).steps.is_empty(), "a rule matches");
+    let matches = || !rules.settle(facts, None).steps.is_empty();
+    assert!(!(0..8).any(|_| matches()), "a rule matches");
     Crowd { rules, facts }
 }
 
