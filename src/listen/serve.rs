@@ -32,7 +32,7 @@ const H2_STREAM_WINDOW: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// What a stream may hold of an answer that its client is slow to take.
-const H2_SEND_BUFFER: usize = 64 * 1024;
+const H2_SEND_BUFFER: usize = 16 * 1024;
 
 /// Streams that a client reset before we saw them (CVE-2023-44487), and streams that we reset
 /// because of its errors (CVE-2025-8671) as long as the connection lives: h2's own bounds, for a

@@ -17,8 +17,6 @@ const CONFIG: &str = r#"
 workers = 2
 [log]
 access = "off"
-[limits]
-header_timeout = "2s"
 [admin]
 address = "127.0.0.1:0"
 [[listeners]]
@@ -38,6 +36,15 @@ max_delay = "60s"
 /// MiB that no flood of one connection may take.
 const ROOM: u64 = 24;
 
+/// Ends the honest client's round with the attack, however that ends.
+struct Round<'a>(&'a AtomicBool);
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A gateway under attack, with somebody honest beside.
 struct Site {
     process: Process,
@@ -46,11 +53,13 @@ struct Site {
 
 impl Site {
     fn open() -> Self {
-        Self::before(Origin::start())
+        Self::with(Origin::start(), "")
     }
 
-    fn before(origin: Origin) -> Self {
-        let process = Process::run(&CONFIG.replace("{origin}", &origin.address.to_string()));
+    /// Before this origin, with more configuration.
+    fn with(origin: Origin, more: &str) -> Self {
+        let config = CONFIG.replace("{origin}", &origin.address.to_string());
+        let process = Process::run(&format!("{config}{more}"));
         let site = Self {
             process,
             _origin: origin,
@@ -77,9 +86,8 @@ impl Site {
                     served.fetch_add(1, Ordering::Relaxed);
                 }
             });
-            let came = attack();
-            over.store(true, Ordering::Relaxed);
-            came
+            let _round = Round(&over);
+            attack()
         });
         let peak = self.process.memory("VmHWM");
         (came, peak.saturating_sub(before) / 1024)

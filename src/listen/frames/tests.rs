@@ -1,3 +1,5 @@
+//! Frames in all kinds of pieces.
+
 use super::*;
 
 fn bytes(length: u32, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

@@ -1,3 +1,5 @@
+//! The bounds, one by one.
+
 use std::time::Duration;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Streams that their client ended.
+
 use super::super::frames::Frames;
 use super::*;
 

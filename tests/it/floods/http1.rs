@@ -70,7 +70,7 @@ fn chunks_of_an_octet_take_no_memory() {
 
 #[test]
 fn connections_that_say_nothing_or_half_a_preface_are_closed() {
-    let site = Site::open();
+    let site = Site::with(Origin::start(), "[limits]\nheader_timeout = \"2s\"\n");
     let address = site.process.address(0);
     let ((), mib) = site.under(|| {
         let silent: Vec<_> = (0..300).map(|n| half(address, n)).collect();

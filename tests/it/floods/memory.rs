@@ -39,7 +39,7 @@ fn windows_of_nothing_hold_no_answers() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {body}\r\n\r\n");
         [head.into_bytes(), vec![b'x'; body]].concat()
     });
-    let site = Site::before(large);
+    let site = Site::with(large, "");
     let closed = none().frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
     let (wires, mib) = site.under(|| {
         let get = |stream| none().frame(1, 0x5, stream, &head("GET"));

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::harness::Frames;
 
-/// Frames after which a flood counts as endured, which it must not be.
+/// Turns after which a flood counts as endured. Who does not read must send more than sockets hold.
 const ENOUGH: u32 = 100_000;
+const ENOUGH_UNREAD: u32 = 1_000_000;
 
 /// How long a write may be held up before the flood counts as stopped.
 const HELD_UP: Duration = Duration::from_secs(3);
@@ -78,7 +79,8 @@ impl Flood {
         stream.set_write_timeout(Some(HELD_UP)).unwrap();
         let mut heard = Vec::new();
         let mut bytes = self.opening.clone();
-        for number in 0..ENOUGH {
+        let turns = if self.reads { ENOUGH } else { ENOUGH_UNREAD };
+        for number in 0..turns {
             bytes.extend((self.turn)(number));
             if number % 64 != 63 {
                 continue;
