@@ -17,6 +17,12 @@ use super::deadline::{InFlight, Watch};
 use super::transfer::{Carried, Transfer, Way};
 use super::{Incoming, Protocol};
 
+/// Where an HTTP/1 answer is a long one.
+const STEADY: usize = 64 * 1024;
+
+/// What a body gives when it is asked.
+type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
 /// The most that a stream is given of an answer at once: a frame of the usual size (RFC 9113,
 /// section 4.2).
 const PIECE: usize = 16 * 1024;
@@ -24,9 +30,25 @@ const PIECE: usize = 16 * 1024;
 /// An answer's body, which tells the deadline of its end.
 pub(super) struct Tracked<B> {
     body: B,
-    /// `None`: HTTP/1, where a client that does not read blocks the socket.
-    pieces: Option<Pieces>,
-    _in_flight: InFlight,
+    flow: Flow,
+    in_flight: InFlight,
+}
+
+/// How an answer is given.
+enum Flow {
+    /// HTTP/1, where a client that does not read blocks the socket.
+    One(Portions),
+    /// HTTP/2.
+    Many(Pieces),
+}
+
+/// An HTTP/1 answer on its way: what a client does not take would wait in hyper for it.
+#[derive(Default)]
+struct Portions {
+    given: usize,
+    last: usize,
+    /// A pause was made since the last portion, so that it is written before the next.
+    paused: bool,
 }
 
 /// An HTTP/2 answer on its way, in pieces so small that a client that takes it slowly is seen to.
@@ -52,14 +74,15 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let Self { body, pieces, .. } = &mut *self;
-        match pieces {
-            None => Pin::new(body).poll_frame(cx),
-            Some(pieces) => pieces.poll_next(|| Pin::new(body).poll_frame(cx)),
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<B::Error> {
+        let Self {
+            body,
+            flow,
+            in_flight,
+        } = &mut *self;
+        match flow {
+            Flow::One(portions) => portions.poll_next(in_flight, || Pin::new(body).poll_frame(cx)),
+            Flow::Many(pieces) => pieces.poll_next(|| Pin::new(body).poll_frame(cx)),
         }
     }
 
@@ -80,7 +103,35 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
 
 impl<B> Tracked<B> {
     fn rest(&self) -> u64 {
-        self.pieces.as_ref().map_or(0, |p| p.rest.len() as u64)
+        match &self.flow {
+            Flow::One(_) => 0,
+            Flow::Many(pieces) => pieces.rest.len() as u64,
+        }
+    }
+}
+
+// === impl Portions ===
+
+impl Portions {
+    /// hyper gathers as much as a head may be long, which is as much as most answers are. Of a
+    /// longer one it gets a portion at a time, and none while the socket is blocked.
+    fn poll_next<E>(
+        &mut self,
+        in_flight: &InFlight,
+        more: impl FnOnce() -> Polled<E>,
+    ) -> Polled<E> {
+        let steady = self.given > STEADY && self.last < STEADY;
+        self.paused = in_flight.is_blocked() || (steady && !self.paused);
+        if self.paused {
+            in_flight.hold();
+            return Poll::Pending;
+        }
+        let polled = more();
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.last = frame.data_ref().map_or(0, Bytes::len);
+            self.given += self.last;
+        }
+        polled
     }
 }
 
@@ -88,10 +139,7 @@ impl<B> Tracked<B> {
 
 impl Pieces {
     /// hyper asks for one as soon as the client's windows have room for a byte.
-    fn poll_next<E>(
-        &mut self,
-        more: impl FnOnce() -> Poll<Option<Result<Frame<Bytes>, E>>>,
-    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+    fn poll_next<E>(&mut self, more: impl FnOnce() -> Polled<E>) -> Polled<E> {
         let frame = match self.rest.is_empty() {
             true => more(),
             false => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest))))),
@@ -177,11 +225,14 @@ where
         }
         Ok(answer.map(|body| Tracked {
             body,
-            pieces: taken.map(|taken| Pieces {
-                taken,
-                rest: Bytes::new(),
-            }),
-            _in_flight: in_flight,
+            flow: match taken {
+                None => Flow::One(Portions::default()),
+                Some(taken) => Flow::Many(Pieces {
+                    taken,
+                    rest: Bytes::new(),
+                }),
+            },
+            in_flight,
         }))
     }
 }

@@ -5,6 +5,7 @@
 //! only marks what is late and wakes its task; the task itself ends.
 
 mod draining;
+mod late;
 mod owed;
 
 use std::cell::{Cell, RefCell};
@@ -23,11 +24,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::accept::Permit;
 use super::drain::Drain;
 use super::io::{Signal, Socket};
-use super::pace::{Demand, Pace};
+use super::pace::Pace;
 use super::slots::Slots;
 use super::transfer::{Carried, Transfers, Way};
 use super::{Limits, Protocol, Slow};
-use draining::{LAST_HANDSHAKE, LAST_REQUEST};
 use owed::Owed;
 
 /// The time between two sweeps.
@@ -70,6 +70,10 @@ pub(super) struct Entry {
     bodied: Cell<bool>,
     writing: Pace,
     owed: Owed,
+    /// More of an answer was asked for while the socket was blocked, and not given.
+    held: Cell<bool>,
+    /// HTTP/2: bytes of the DATA frame that is not whole yet.
+    unread: Cell<u64>,
     limits: Limits,
     waker: Cell<Option<Waker>>,
 }
@@ -143,6 +147,8 @@ impl Deadlines {
             bodied: Cell::new(false),
             writing: Pace::default(),
             owed: Owed::new(limits.header_timeout),
+            held: Cell::new(false),
+            unread: Cell::new(0),
             limits: *limits,
             waker: Cell::new(None),
         });
@@ -254,6 +260,16 @@ impl Watch {
         InFlight(entry.clone())
     }
 
+    /// Whether an answer was held back for a socket that takes more by now.
+    pub(super) fn can_go_on(&self) -> bool {
+        !self.entry.is_blocked() && self.entry.held.take()
+    }
+
+    /// Takes note of the bytes of a body that came and cannot be read yet.
+    pub(super) fn has_unread(&self, bytes: usize) {
+        self.entry.unread.set(bytes as u64);
+    }
+
     /// A message that begins.
     pub(super) fn transfer(&self, way: Way) -> Carried {
         self.entry.core.transfers.begin(&self.entry, way)
@@ -291,84 +307,10 @@ impl Drop for Watch {
 // === impl Entry ===
 
 impl Entry {
-    /// What its client owes.
-    pub(super) fn demand(&self, way: Way) -> Demand {
-        Demand {
-            silence: match way {
-                Way::In => self.limits.request_body_timeout,
-                Way::Out => self.limits.response_write_timeout,
-            },
-            rate: self.limits.min_rate,
-            window: self.limits.rate_window,
-        }
-    }
-
-    /// Whether its socket takes no more until the client reads.
-    pub(super) fn is_blocked(&self) -> bool {
-        self.signal.is_blocked()
-    }
-
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(self.core.now.get());
         self.expired.set(None);
-    }
-
-    fn sweep(&self, now: Instant, elapsed: Duration) {
-        let late = self.reads_late(now, elapsed).or_else(|| self.is_late(now));
-        if late.is_some() {
-            self.expired.set(late);
-            self.wake();
-        }
-    }
-
-    /// Whether the client does not take what it asked for.
-    fn reads_late(&self, now: Instant, elapsed: Duration) -> Option<Slow> {
-        let (written, blocked) = (self.signal.written(), self.signal.is_blocked());
-        // The rest of an answer that a slow client still takes is no idleness.
-        if blocked && matches!(self.phase.get(), Phase::Idle(_)) {
-            self.since.set(now);
-        }
-        let demand = self.demand(Way::Out);
-        let slow = self.writing.is_slow(elapsed, written, blocked, &demand);
-        slow.then_some(Slow::Reading)
-    }
-
-    /// Whether what the connection is in has lasted too long.
-    fn is_late(&self, now: Instant) -> Option<Slow> {
-        self.listen(now);
-        if self.is_owed() {
-            return Some(Slow::Head);
-        }
-        let header_timeout = self.limits.header_timeout;
-        let (limit, slow) = match self.phase.get() {
-            Phase::Busy(_) => return None,
-            Phase::Fresh(_) if self.is_draining() => (LAST_REQUEST, Slow::Closing),
-            Phase::Idle(_) if self.is_draining() => (LAST_REQUEST, Slow::Idle),
-            Phase::Idle(_) => (self.limits.idle_timeout, Slow::Idle),
-            Phase::Linger => (LINGER.min(header_timeout), Slow::Closing),
-            Phase::Closing => (header_timeout, Slow::Closing),
-            Phase::Handshake if self.is_draining() => {
-                (LAST_HANDSHAKE.min(header_timeout), Slow::Handshake)
-            }
-            Phase::Handshake => (header_timeout, Slow::Handshake),
-            Phase::Fresh(_) | Phase::Head => (header_timeout, Slow::Head),
-        };
-        // `since` may be a tick older than the event it stands for.
-        (now.duration_since(self.since.get()) > limit + TICK).then_some(slow)
-    }
-
-    /// Takes note of what the client sent since the last sweep.
-    fn listen(&self, now: Instant) {
-        let next = match self.phase.get() {
-            Phase::Fresh(Protocol::Http1) | Phase::Idle(Protocol::Http1) => Phase::Head,
-            Phase::Fresh(Protocol::Http2) => Phase::Idle(Protocol::Http2),
-            _ => return,
-        };
-        if self.signal.take_heard() {
-            self.phase.set(next);
-            self.since.set(now);
-        }
     }
 
     fn expired(&self, cx: &mut Context<'_>) -> Option<Slow> {
@@ -402,6 +344,17 @@ impl Entry {
 // === impl InFlight ===
 
 impl InFlight {
+    /// Whether the client does not take what it was given.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.0.is_blocked()
+    }
+
+    /// Says that there is more of the answer, once the socket takes more: the driver asks
+    /// [`Watch::can_go_on`].
+    pub(super) fn hold(&self) {
+        self.0.held.set(true);
+    }
+
     /// Says that what follows on the connection is no longer HTTP.
     pub(super) fn becomes_tunnel(&self) {
         self.0.signal.becomes_tunnel();

@@ -8,7 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -24,6 +26,7 @@ pub(super) struct Signal {
     blocked: AtomicBool,
     written: AtomicU64,
     tunnel: AtomicBool,
+    given_up: AtomicBool,
     /// Held here so that a tunnel keeps its place.
     permit: Permit,
 }
@@ -58,6 +61,7 @@ impl Signal {
             blocked: AtomicBool::new(false),
             written: AtomicU64::new(0),
             tunnel: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             permit,
         }
     }
@@ -92,6 +96,11 @@ impl Signal {
         self.permit.is_leaving()
     }
 
+    /// Says that what the client has not taken is to be thrown away.
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
     /// Says that what follows is no longer HTTP.
     pub(super) fn becomes_tunnel(&self) {
         self.tunnel.store(true, Ordering::Relaxed);
@@ -111,6 +120,16 @@ impl Signal {
 impl Socket {
     pub(super) fn new(tcp: TcpStream, signal: Arc<Signal>) -> Self {
         Self { tcp, signal }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.signal.given_up.load(Ordering::Relaxed) {
+            // A reset: the kernel would keep the rest for the client, and the client from seeing
+            // the end. It fails only on a socket that is gone.
+            let _ = SockRef::from(&self.tcp).set_linger(Some(Duration::ZERO));
+        }
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) struct Meter {
     heard: Frames,
     said: Frames,
     opened: Opened,
+    /// The length of the last frame, if it was DATA.
+    data: usize,
     max_resets: u32,
     since: Instant,
     tally: Tally,
@@ -110,6 +112,7 @@ impl Meter {
             heard: Frames::new(),
             said: Frames::new(),
             opened: Opened::default(),
+            data: 0,
             max_resets: if max_resets == 0 {
                 u32::MAX
             } else {
@@ -195,6 +198,14 @@ impl Meter {
         }
     }
 
+    /// The bytes of a DATA frame that came before the frame is whole.
+    pub(super) fn unread(&self) -> usize {
+        match self.heard.owed() {
+            0 => 0,
+            owed => self.data.saturating_sub(owed),
+        }
+    }
+
     /// How many streams ended for an error of the client since the last call.
     pub(super) fn take_errors(&mut self) -> u32 {
         std::mem::take(&mut self.errors)
@@ -220,6 +231,10 @@ impl Meter {
         self.greeted = true;
         self.of_head = matches!(frame.kind, kind::HEADERS | kind::CONTINUATION);
         self.heads = self.heads.wrapping_add(u32::from(!self.in_head));
+        self.data = match frame.kind {
+            kind::DATA => frame.length,
+            _ => 0,
+        };
         if !fits(frame) {
             return Err(Broken::SIZE);
         }

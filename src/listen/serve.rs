@@ -66,8 +66,9 @@ where
     let stream = Watched::new(stream, watch.signal(), protocol);
     watch.start(protocol);
     match protocol {
-        Protocol::Http1 => serve_http1(stream, limits, watch, handler).await,
-        Protocol::Http2 => serve_http2(stream, limits, watch, handler).await,
+        // Each in its own size: a task is as large as the largest that it may become.
+        Protocol::Http1 => Box::pin(serve_http1(stream, limits, watch, handler)).await,
+        Protocol::Http2 => Box::pin(serve_http2(stream, limits, watch, handler)).await,
     }
 }
 
@@ -99,7 +100,11 @@ where
             Turn::Finish => Pin::new(&mut http).graceful_shutdown(),
             Turn::Cut(slow) => return Poll::Ready(Err(slow.into())),
         }
-        Pin::new(&mut http).poll(cx).map_err(Error::Http)
+        let ended = Pin::new(&mut http).poll(cx).map_err(Error::Http);
+        if watch.can_go_on() {
+            cx.waker().wake_by_ref();
+        }
+        ended
     })
     .await;
     let malformed = ended.as_ref().is_err_and(Error::is_malformed);

@@ -156,7 +156,12 @@ impl Transfer {
             // Where the socket is blocked, its own pace is what counts.
             let waits = waits && !(self.way.get() == Way::Out && entry.is_blocked());
             let demand = entry.demand(self.way.get());
-            self.pace.is_slow(elapsed, self.bytes.get(), waits, &demand)
+            let unread = match self.way.get() {
+                Way::In => entry.unread(),
+                Way::Out => 0,
+            };
+            let bytes = self.bytes.get() + unread;
+            self.pace.is_slow(elapsed, bytes, waits, &demand)
         });
         if !slow {
             return false;

@@ -45,7 +45,8 @@ pub async fn enter(
         let protocol = sniff(core, listener, &tcp, watch).await?;
         return Some((Stream::Plain(watch.socket(tcp), protocol), connection));
     };
-    let (stream, tls) = handshake(core, tcp, terminator, watch).await?;
+    // Apart, so that a connection is no larger for it once it is done.
+    let (stream, tls) = Box::pin(handshake(core, tcp, terminator, watch)).await?;
     let protocol = match tls.alpn {
         Some("h2") => Protocol::Http2,
         _ => Protocol::Http1,
@@ -87,7 +88,7 @@ impl Stream {
                 listen::serve(tcp, protocol, limits, watch, handler).await
             }
             Stream::Tls(tls, protocol) => {
-                listen::serve(*tls, protocol, limits, watch, handler).await
+                listen::serve(tls, protocol, limits, watch, handler).await
             }
         }
     }

@@ -33,7 +33,8 @@ pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         Err(refusal) => return Err(refusal.tell(&mut tcp).await),
     };
     let start = StartHandshake::from_parts(accepted, tcp);
-    let stream = start.into_stream(terminator.config.clone()).await?;
+    // Apart, so that a client that sends half a hello holds no room for the whole handshake.
+    let stream = Box::pin(start.into_stream(terminator.config.clone())).await?;
     let facts = facts(stream.get_ref().1, fingerprint);
     Ok((stream, facts))
 }
@@ -76,7 +77,9 @@ where
     if left == 0 {
         return Err(HandshakeError::HelloTooLarge);
     }
-    bytes.reserve(ROOM.min(left));
+    if bytes.len() == bytes.capacity() {
+        bytes.reserve_exact(ROOM.min(left));
+    }
     match tcp.take(left as u64).read_buf(bytes).await? {
         0 => Err(HandshakeError::Closed),
         _ => Ok(new),

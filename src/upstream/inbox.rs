@@ -20,6 +20,10 @@ const FIRST: usize = 16 * 1024;
 /// The most that is read at once, and so the most that waits for a slow client.
 const MOST: usize = 256 * 1024;
 
+/// The size grows after so many times as much: half a megabyte goes into the kernel's buffers,
+/// however slow a client then is.
+const GROWS_AFTER: usize = 32;
+
 /// Up to here a copy is cheaper than another buffer.
 const COPIED: usize = 8 * 1024;
 
@@ -34,6 +38,8 @@ pub(super) struct Inbox {
     lent: bool,
     /// How much is read at once.
     size: usize,
+    /// How much was read since that grew.
+    since: usize,
 }
 
 // === impl Inbox ===
@@ -61,8 +67,10 @@ impl Inbox {
             self.give_back(shared);
         }
         let read = ready!(polled)?;
-        if read == room {
+        self.since = self.since.saturating_add(read);
+        if read == room && self.since > GROWS_AFTER * self.size {
             self.size = (self.size * 4).min(MOST);
+            self.since = 0;
         } else if read < self.size / 8 {
             self.size = FIRST;
         }
@@ -90,6 +98,7 @@ impl Inbox {
     pub(super) fn give_back(&mut self, shared: &Shared) {
         let mut bytes = std::mem::take(&mut self.bytes);
         self.size = 0;
+        self.since = 0;
         if !std::mem::take(&mut self.lent) && bytes.capacity() <= FIRST {
             bytes.clear();
             shared.set(bytes);

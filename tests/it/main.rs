@@ -11,6 +11,7 @@
 mod actions;
 mod check;
 mod client_certs;
+mod crowd;
 mod docs;
 mod drain;
 mod explain;

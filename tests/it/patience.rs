@@ -156,7 +156,8 @@ fn a_client_that_does_not_read_is_cut_and_its_origin_let_go() {
 fn a_client_that_stalls_gives_its_place_back() {
     let rule = "[[rules]]\nname = \"one\"\ncount = 'http.host eq \"example.com\"'\n\
                 algorithm = \"concurrency\"\nlimit = 1\n";
-    let config = format!("{SHORT}{rule}");
+    // Long enough to be seen on a machine that is busy.
+    let config = format!("{}{rule}", SHORT.replace("500ms", "4s"));
     let gateway = Running::with(&config);
     let wire = half_sent(&gateway.client(), "/");
     let ask = |gateway: &Running| gateway.client().get("/").send().status;

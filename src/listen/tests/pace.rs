@@ -205,6 +205,32 @@ fn a_stream_whose_body_does_not_come_is_answered() {
 }
 
 #[test]
+fn a_long_frame_may_take_as_long_as_it_keeps_the_pace() {
+    run(async {
+        let site = Site::open(paced(100)).await;
+        let mut client = site.connect().await;
+        client.send(http2::PREFACE).await;
+        client.send(NO_SETTINGS).await;
+        client
+            .send(b"\0\0\x0c\x01\x04\0\0\0\x01\x83\x86\x04\x05/size\x01\x01a")
+            .await;
+        // DATA of 1000 bytes, END_STREAM.
+        client.send(b"\0\x03\xe8\0\x01\0\0\0\x01").await;
+        for _ in 0..20 {
+            client.send([b'x'; 50]).await;
+            tokio::time::sleep(Duration::from_millis(80)).await;
+        }
+        let answer = loop {
+            match frame(&mut client).await.unwrap() {
+                (0, data) => break data,
+                (kind, _) => assert_ne!(kind, http2::GOAWAY),
+            }
+        };
+        assert_eq!(answer, b"1000");
+    });
+}
+
+#[test]
 fn a_connection_of_http2_that_does_not_read_is_cut() {
     run(async {
         let site = Site::open(paced(0)).await;

@@ -208,3 +208,40 @@ fn a_core_that_slept_does_not_cut_its_first_connection() {
         assert_eq!(site.seen.get(), 2);
     });
 }
+
+#[test]
+fn a_head_of_http2_in_parts_is_cut_whatever_else_is_under_way() {
+    run(async {
+        let site = Site::open(within(300, 60_000)).await;
+        let mut client = http2::ask(&site, "/events", http2::NO_SETTINGS).await;
+        site.until(|site| site.seen.get() == 1).await;
+        // HEADERS of stream 3 without END_HEADERS: GET, http, `/`, and a field whose value of 100
+        // bytes comes in CONTINUATION, so few of them that nothing else ends it.
+        client
+            .send(b"\0\0\x0b\x01\0\0\0\0\x03\x82\x86\x84\0\x05x-abc\x64")
+            .await;
+        while site.ends.borrow().is_empty() {
+            let _ = client.0.write_all(b"\0\0\x01\x09\0\0\0\0\x03y").await;
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        let end = site.end().await;
+        assert!(matches!(end, Err(Error::Slow(Slow::Head))), "{end:?}");
+    });
+}
+
+#[test]
+fn half_a_frame_or_half_a_preface_of_http2_is_cut() {
+    let whole = [http2::PREFACE, http2::NO_SETTINGS].concat();
+    for half in [
+        &http2::PREFACE[..16],
+        &whole[..27],
+        &[&whole, &b"\0\0\x08\x06"[..]].concat(),
+    ] {
+        run(async move {
+            let site = Site::open(within(300, 60_000)).await;
+            let mut client = site.connect().await;
+            client.send(half).await;
+            assert!(is_slow(site.end().await, Slow::Head), "{half:?}");
+        });
+    }
+}
