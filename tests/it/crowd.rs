@@ -121,13 +121,19 @@ async fn crowd(listeners: [SocketAddr; 2], kinds: &[Kind]) -> usize {
 async fn be_slow(address: SocketAddr, kind: Kind) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(kind.sends).await.unwrap();
-    if !kind.reads {
-        // What it reads after this is what the kernels hold, unless it was not ended.
-        sleep(Duration::from_secs(4)).await;
-    }
     let mut waste = vec![0; 16 * 1024];
-    let read = async { while let Ok(1..) = stream.read(&mut waste).await {} };
-    timeout(LONG, read).await.expect("it is ended");
+    let end = async {
+        match kind.reads {
+            true => while let Ok(1..) = stream.read(&mut waste).await {},
+            // To write is the way to hear of the end without a read.
+            false => {
+                while stream.write_all(b"\n").await.is_ok() {
+                    sleep(Duration::from_millis(250)).await;
+                }
+            }
+        }
+    };
+    timeout(LONG, end).await.expect("it is ended");
 }
 
 /// An origin that never ends its answer to `/endless`.
