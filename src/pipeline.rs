@@ -13,6 +13,7 @@ mod hold;
 pub mod imagined;
 mod imitate;
 mod line;
+mod opening;
 mod outlive;
 mod pace;
 mod places;
@@ -26,8 +27,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::Request;
 use http::request::Parts;
+use http::{Request, Version};
 use http_body::Body as _;
 use tokio::net::TcpStream;
 
@@ -94,22 +95,22 @@ async fn request(
     request: Request<Incoming>,
 ) -> Option<http::Response<Recorded>> {
     let visit = Visit::begin(core, metrics, tab);
-    let (core, snapshot) = (&visit.core, &visit.snapshot);
+    let (core, snapshot, geo) = (&visit.core, &visit.snapshot, &visit.snapshot.geo);
     let id = core.request_id();
-    let (mut parts, incoming) = request.into_parts();
-    let upgrade = parts.extensions.remove();
+    let (mut parts, mut incoming) = request.into_parts();
+    let tunnel = tunnel::Client::of(&mut parts, &mut incoming);
     let asked = Asked::of(&parts, &id, visit.now);
     if core.late.get() {
         return Some(visit.refuse(&asked, &connection, Fault::Unavailable));
     }
     let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
-    let head = match read_head(&parts, secure, ended, snapshot) {
+    let read = |tunnel| Ok((read_head(&parts, secure, ended, snapshot)?, tunnel));
+    let (head, tunnel) = match tunnel.and_then(read) {
         Ok(head) => head,
         Err(malformed) => return Some(visit.malformed(&asked, &connection, malformed)),
     };
     let client = (snapshot.client_ip).resolve(connection.peer.ip(), &parts.headers);
     let route = snapshot.routes.find_pattern(head.authority(), &head.path);
-    let geo = &snapshot.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());
     facts.id = &id;
@@ -132,7 +133,7 @@ async fn request(
         }
         Verdict::Forward | Verdict::Divert { .. } => {
             let forward = Forward::of(&visit, &facts, &asked, decision);
-            forward.to(route, incoming, upgrade).await
+            forward.to(route, incoming, tunnel).await
         }
     };
 
@@ -144,15 +145,22 @@ async fn request(
     imitate::learn(&visit, &facts, &asked, decision, route, &sent);
     sent.tell(snapshot, decision);
     let edits = sent.edits(route);
-    Some(edited(visit.end(&facts, decision, sent), edits))
+    Some(edited(visit.end(&facts, decision, sent), edits, &head))
 }
 
 /// Last of all: what rules, the log and imitations go by is what the origin said.
-fn edited<B>(mut response: http::Response<B>, edits: Option<&Fields>) -> http::Response<B> {
+fn edited<B>(
+    mut response: http::Response<B>,
+    edits: Option<&Fields>,
+    head: &Head<'_>,
+) -> http::Response<B> {
     if let Some(edits) = edits {
         edits.apply(response.headers_mut());
     }
-    response
+    match head.upgrade.is_some() && head.version == Version::HTTP_2 {
+        true => opening::answer(response),
+        false => response,
+    }
 }
 
 /// plan → apply → decide: what becomes of a request, and the places that it takes.

@@ -57,7 +57,8 @@ pub enum BodyLength {
     Unknown,
 }
 
-/// A protocol that a connection may change to.
+/// A protocol that a connection may change to. As an extension of an HTTP/2 request it says that
+/// its stream is to become that, and that the fields of the handshake are not the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upgrade {
     /// RFC 6455.
@@ -71,6 +72,8 @@ pub enum Malformed {
     Version,
     /// CONNECT, which is for proxies.
     Connect,
+    /// CONNECT for a protocol that the gateway does not know (RFC 8441).
+    Protocol,
     /// Neither an origin-form target nor one that can be made into it.
     Target,
     /// None, several or a bad `Host`.
@@ -104,7 +107,8 @@ pub enum Malformed {
 impl<'r> Head<'r> {
     /// Reads the head of a request that came over TLS or not.
     pub fn read(parts: &'r Parts, over_tls: bool) -> Result<Self, Malformed> {
-        let fields = Fields::read(&parts.headers, parts.version)?;
+        let opens = parts.extensions.get().copied();
+        let fields = Fields::read(&parts.headers, parts.version, opens)?;
         let target = target(parts)?;
         let host = host(parts, fields.host, if over_tls { 443 } else { 80 })?;
         let (raw_path, query) = split_query(target);
@@ -120,7 +124,7 @@ impl<'r> Head<'r> {
             raw_path,
             query: check_query(query)?,
             body,
-            upgrade: upgrade(parts, &fields, body),
+            upgrade: opens.or_else(|| upgrade(parts, &fields, body)),
             target,
         })
     }
@@ -171,7 +175,7 @@ impl Malformed {
     /// The status that answers it.
     pub const fn status(self) -> u16 {
         match self {
-            Malformed::UnknownCoding => 501,
+            Malformed::UnknownCoding | Malformed::Protocol => 501,
             Malformed::TooManyFields => 431,
             _ => 400,
         }

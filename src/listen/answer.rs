@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
 use super::deadline::{InFlight, Watch};
@@ -207,7 +207,10 @@ where
     let sent = (!request.body().is_end_stream()).then(|| watch.transfer(Way::In));
     let in_flight = watch.request(protocol, sent.is_some());
     let sending = sent.as_ref().map(Carried::share);
-    let request = request.map(|body| Incoming::new(body, sent));
+    // hyper drops an answer that opens a tunnel, and what the answer holds, as soon as it has it.
+    let opens = protocol == Protocol::Http2 && request.method() == Method::CONNECT;
+    let stay = opens.then(|| in_flight.again());
+    let request = request.map(|body| Incoming::new(body, sent).staying(stay));
     let handler = handler.clone();
     async move {
         let Some(mut answer) = handler(request).await else {

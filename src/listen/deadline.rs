@@ -355,6 +355,13 @@ impl InFlight {
         self.0.held.set(true);
     }
 
+    /// The same once more, for what may outlive the answer.
+    pub(super) fn again(&self) -> Self {
+        let in_flight = &self.0.in_flight;
+        in_flight.set(in_flight.get().saturating_add(1));
+        Self(self.0.clone())
+    }
+
     /// Says that what follows on the connection is no longer HTTP.
     pub(super) fn becomes_tunnel(&self) {
         self.0.signal.becomes_tunnel();

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::deadline::InFlight;
 use super::transfer::Carried;
 use crate::body::BodyError;
 
@@ -16,6 +17,12 @@ pub struct Incoming {
     body: hyper::body::Incoming,
     /// `None`: there is no body to wait for.
     transfer: Option<Carried>,
+    stay: Option<Stay>,
+}
+
+/// Keeps a connection busy for a stream that outlives its answer, until it is dropped.
+pub struct Stay {
+    _in_flight: InFlight,
 }
 
 /// The client did not send its body fast enough.
@@ -26,7 +33,23 @@ pub struct TooSlow;
 
 impl Incoming {
     pub(super) fn new(body: hyper::body::Incoming, transfer: Option<Carried>) -> Self {
-        Self { body, transfer }
+        Self {
+            body,
+            transfer,
+            stay: None,
+        }
+    }
+
+    pub(super) fn staying(mut self, in_flight: Option<InFlight>) -> Self {
+        self.stay = in_flight.map(|in_flight| Stay {
+            _in_flight: in_flight,
+        });
+        self
+    }
+
+    /// What a tunnel has to hold; `None`: the stream cannot become one, or is a whole connection.
+    pub fn stay(&mut self) -> Option<Stay> {
+        self.stay.take()
     }
 }
 

@@ -38,7 +38,7 @@ pub use body::{Drained, drain_body, read_out};
 pub use deadline::{Deadlines, Watch};
 pub use descriptors::{connections_for, raise_descriptors};
 pub use drain::{Drain, DrainTrigger};
-pub use incoming::{Incoming, TooSlow};
+pub use incoming::{Incoming, Stay, TooSlow};
 pub use io::Socket;
 pub use proxy::{NoHeader, proxy_header};
 pub use serve::serve;

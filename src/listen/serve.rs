@@ -199,7 +199,8 @@ fn http2(limits: &Limits, streams: Streams) -> http2::Builder<Streams> {
         .max_local_error_reset_streams(H2_MAX_ERROR_RESETS)
         .initial_stream_window_size(H2_STREAM_WINDOW)
         .initial_connection_window_size(H2_CONNECTION_WINDOW)
-        .max_send_buf_size(H2_SEND_BUFFER);
+        .max_send_buf_size(H2_SEND_BUFFER)
+        .enable_connect_protocol();
     http
 }
 

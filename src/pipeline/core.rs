@@ -86,7 +86,7 @@ impl Core {
             Malformed::ContentLength | Malformed::Framing => ProtocolError::Framing,
             Malformed::TransferEncoding | Malformed::UnknownCoding => ProtocolError::TransferCoding,
             Malformed::Target | Malformed::Path(_) | Malformed::Query => ProtocolError::Target,
-            Malformed::Connect => ProtocolError::Method,
+            Malformed::Connect | Malformed::Protocol => ProtocolError::Method,
             Malformed::TooManyFields => ProtocolError::HeadTooLarge,
             Malformed::Version
             | Malformed::FieldValue

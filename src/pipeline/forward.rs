@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, Response, Version};
 use http_body::Body as _;
-use hyper::upgrade::OnUpgrade;
 
 use super::body::{self, Rest};
 use super::imitate::Route;
@@ -87,7 +86,7 @@ impl Forward<'_, '_> {
         self,
         route: Option<Route<'_>>,
         incoming: Incoming,
-        upgrade: Option<OnUpgrade>,
+        client: Option<tunnel::Client>,
     ) -> Sent {
         let route = route.map(|(_, route)| route);
         let target = self.snapshot.leads(self.decision.verdict, route);
@@ -119,7 +118,7 @@ impl Forward<'_, '_> {
                     key: hash_key.as_ref().map_or(0, |key| key.digest(self.facts)),
                 };
                 let edits = route.and_then(|route| route.edits.as_deref());
-                self.upstream(&to, edits, incoming, upgrade).await
+                self.upstream(&to, edits, incoming, client).await
             }
         }
     }
@@ -148,7 +147,7 @@ impl Forward<'_, '_> {
         to: &To<'_>,
         edits: Option<&Edits>,
         incoming: Incoming,
-        upgrade: Option<OnUpgrade>,
+        client: Option<tunnel::Client>,
     ) -> Sent {
         let (upstream, head) = (to.upstream, self.facts.head);
         let target = edits.map_or_else(|| head.uri(), |edits| edits.path.target(head));
@@ -168,8 +167,9 @@ impl Forward<'_, '_> {
             upgrade: head.upgrade.is_some(),
             key: to.key,
         };
-        let mut sent = match self.core.pool.forward(upstream, outbound).await {
-            Ok(answer) => self.answered(answer, upgrade),
+        let answer = self.core.pool.forward(upstream, outbound).await;
+        let mut sent = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
+            Ok(answer) => self.answered(answer, client),
             Err(error) => self.failed(&error, upstream),
         };
         sent.upstream = Some(upstream.name.clone());
@@ -203,8 +203,8 @@ impl Forward<'_, '_> {
         }
     }
 
-    fn answered(&self, answer: Answer, upgrade: Option<OnUpgrade>) -> Sent {
-        if let (Some(origin), Some(client)) = (answer.upgraded, upgrade) {
+    fn answered(&self, answer: Answer, client: Option<tunnel::Client>) -> Sent {
+        if let (Some(origin), Some(client)) = (answer.upgraded, client) {
             tunnel::spawn(client, origin, self.tab.places.hand_over());
         }
         let mut sent = Sent::by_route(answer.response).closing_if_endless(self.asked);

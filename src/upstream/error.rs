@@ -56,6 +56,12 @@ impl Error {
         self
     }
 
+    /// The origin changed to a WebSocket without an answer to the key of the handshake.
+    pub fn of_handshake(server: &Arc<Server>) -> Self {
+        let wrong = "sec-websocket-accept is not the answer to the key";
+        Self::from(Kind::BadResponse).because(wrong).at(server)
+    }
+
     /// Too slow.
     pub fn is_timeout(&self) -> bool {
         matches!(self.kind, Kind::ConnectTimeout | Kind::ResponseTimeout)

@@ -36,6 +36,7 @@ mod tally;
 mod tls;
 mod tunnel;
 mod upload;
+mod websocket;
 
 #[cfg(test)]
 mod tests;
@@ -63,6 +64,7 @@ pub use server::{Registry, Server};
 pub use tally::{Figures, Tally};
 pub use tls::{Known, Roots, Secure, TlsError};
 pub use tunnel::Tunnel;
+pub use websocket::Key;
 
 /// A named group of servers that do the same work, shared by all cores. Nothing of it changes but
 /// where its names lead.

@@ -9,6 +9,7 @@ mod old;
 mod secure;
 mod trailers;
 mod volume;
+mod websocket;
 
 use crate::harness::{Origin, Running, Wire};
 

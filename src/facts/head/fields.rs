@@ -3,7 +3,7 @@
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::{BodyLength, Malformed};
+use super::{BodyLength, Malformed, Upgrade};
 use crate::facts::twins;
 
 /// What the fields of a request say about how to read it.
@@ -20,8 +20,12 @@ pub struct Fields<'r> {
 // === impl Fields ===
 
 impl<'r> Fields<'r> {
-    /// Reads all fields; the first bad one is the error.
-    pub fn read(headers: &'r HeaderMap, version: Version) -> Result<Self, Malformed> {
+    /// Reads all fields; the first bad one is the error. `opens`: what an HTTP/2 stream becomes.
+    pub fn read(
+        headers: &'r HeaderMap,
+        version: Version,
+        opens: Option<Upgrade>,
+    ) -> Result<Self, Malformed> {
         if !matches!(
             version,
             Version::HTTP_10 | Version::HTTP_11 | Version::HTTP_2
@@ -31,7 +35,8 @@ impl<'r> Fields<'r> {
         let mut fields = Fields::default();
         for (name, value) in headers {
             check_value(value)?;
-            if version == Version::HTTP_2 {
+            let of_handshake = opens.is_some() && is_of_handshake(name);
+            if version == Version::HTTP_2 && !of_handshake {
                 check_connection_field(name, value)?;
             }
             fields.take(name, value, version)?;
@@ -129,6 +134,11 @@ fn check_connection_field(name: &HeaderName, value: &HeaderValue) -> Result<(), 
         true => Err(Malformed::ConnectionField),
         false => Ok(()),
     }
+}
+
+/// The fields that the gateway itself puts into the head of a stream that becomes a tunnel.
+fn is_of_handshake(name: &HeaderName) -> bool {
+    matches!(*name, header::CONNECTION | header::UPGRADE)
 }
 
 fn check_value(value: &HeaderValue) -> Result<(), Malformed> {

@@ -11,6 +11,7 @@ impl Malformed {
         match self {
             Malformed::Version => "the version is none that the gateway speaks",
             Malformed::Connect => "CONNECT is for proxies",
+            Malformed::Protocol => "CONNECT is for a protocol that the gateway does not know",
             Malformed::Target => "the target is not a path, or has a character that needs escaping",
             Malformed::Host => "the host is missing, doubled or not a name or an address",
             Malformed::Authority => "`Host` is not the host of the target",

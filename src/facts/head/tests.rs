@@ -261,6 +261,26 @@ fn http_2_has_no_connection_fields() {
 }
 
 #[test]
+fn a_stream_that_becomes_a_web_socket_has_a_handshake() {
+    let handshake = [("connection", "upgrade"), ("upgrade", "websocket")];
+    let opening = |more: &[(&str, &str)]| {
+        let mut parts = h2("https://a.com/", &[&handshake[..], more].concat());
+        parts.extensions.insert(Upgrade::WebSocket);
+        parts
+    };
+    let parts = opening(&[]);
+    let head = Head::read(&parts, true).unwrap();
+    assert_eq!(head.upgrade, Some(Upgrade::WebSocket));
+    for (name, value) in [("keep-alive", "1"), ("te", "gzip")] {
+        let refused = refusal(&opening(&[(name, value)]));
+        assert_eq!(refused, Some(Malformed::ConnectionField), "{name}");
+    }
+    let refused = refusal(&opening(&[("transfer-encoding", "chunked")]));
+    assert_eq!(refused, Some(Malformed::ConnectionField));
+    assert_eq!(Malformed::Protocol.status(), 501);
+}
+
+#[test]
 fn a_websocket_is_asked_for_in_one_way() {
     let ask = |method: &str, fields: &[(&str, &str)]| {
         let parts = h1(method, "/", &[&[HOST], fields].concat());

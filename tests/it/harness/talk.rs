@@ -10,6 +10,7 @@ use h2::client::SendRequest;
 use http::{HeaderMap, Request};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 use super::Client;
 
@@ -19,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One HTTP/2 connection to a gateway.
 pub struct Talk {
     sender: SendRequest<Bytes>,
+    connection: JoinHandle<()>,
     address: SocketAddr,
     secure: bool,
 }
@@ -44,7 +46,7 @@ impl Client {
         let tcp = TcpStream::connect(self.address).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let secure = self.tls.is_some();
-        let sender = match &self.tls {
+        let (sender, connection) = match &self.tls {
             None => shake(tcp).await,
             Some(config) => {
                 let mut config = (**config).clone();
@@ -57,6 +59,7 @@ impl Client {
         let address = self.address;
         Talk {
             sender,
+            connection,
             address,
             secure,
         }
@@ -93,6 +96,20 @@ impl Talk {
             stream.send_trailers(trailers).unwrap();
         }
         Told::hear(answer).await
+    }
+
+    /// Whether the gateway takes an extended CONNECT.
+    pub fn may_extend(&self) -> bool {
+        self.sender.is_extended_connect_protocol_enabled()
+    }
+
+    /// Waits until the gateway ends the connection.
+    pub async fn ended(self) {
+        let Self {
+            sender, connection, ..
+        } = self;
+        connection.await.unwrap();
+        drop(sender);
     }
 
     /// Opens a stream.
@@ -160,11 +177,11 @@ pub fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
     pairs.iter().map(field).collect()
 }
 
-async fn shake<S>(stream: S) -> SendRequest<Bytes>
+async fn shake<S>(stream: S) -> (SendRequest<Bytes>, JoinHandle<()>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
 {
     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
-    tokio::task::spawn_local(connection);
-    sender
+    let connection = async { drop(connection.await) };
+    (sender, tokio::task::spawn_local(connection))
 }
