@@ -111,7 +111,7 @@ pub(super) fn stays_here(name: &HeaderName, trusted: bool) -> bool {
             // Scripts would read it as the variable HTTP_PROXY.
             "proxy" | "http2-settings" => true,
             text if text.starts_with("x-lockgate-") => true,
-            text if claims_identity(text) => !trusted,
+            text if claims_identity(text) => !trusted || is_twin(text),
             text => is_twin(text),
         },
     }

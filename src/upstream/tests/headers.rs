@@ -148,6 +148,7 @@ fn what_clients_send() {
         (&[("x-forwarded_for", "1.2.3.4")], &[]),
         (&[("x_real_ip", "1.2.3.4")], &[]),
         (&[("x.real.ip", "1.2.3.4")], &[]),
+        (&[("x-forwarded-client.cert", "1")], &[]),
         (&[("x_request_id", "1")], &[]),
         (&[("content_length", "5")], &[]),
         (&[("transfer_encoding", "chunked")], &[]),
