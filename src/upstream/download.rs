@@ -11,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use super::answer::Length;
 use super::chunked::Part;
 use super::exchange::Exchange;
+use super::inbox::Inbox;
 use crate::body::BodyError;
 
 /// A body on its way in.
@@ -44,7 +45,7 @@ impl Download {
         };
         exchange.poll_upload(cx)?;
         loop {
-            if let Some(frame) = take(exchange, &mut self.length)? {
+            if let Some(frame) = take(exchange.inbox(), &mut self.length)? {
                 return Poll::Ready(Some(Ok(frame)));
             }
             if is_over(&self.length) {
@@ -106,15 +107,18 @@ impl http_body::Body for Download {
 }
 
 /// What the bytes that came hold of a body; `None`: nothing.
-fn take(exchange: &mut Exchange, length: &mut Length) -> Result<Option<Frame<Bytes>>, BodyError> {
+pub(super) fn take(
+    inbox: &mut Inbox,
+    length: &mut Length,
+) -> Result<Option<Frame<Bytes>>, BodyError> {
     let data = match length {
         Length::Exact(left) => {
-            let data = exchange.take(*left);
+            let data = inbox.take(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= data.len() as u64;
             data
         }
-        Length::Close => exchange.take(u64::MAX),
-        Length::Chunked(chunked) => match chunked.next(exchange.inbox())? {
+        Length::Close => inbox.take(usize::MAX),
+        Length::Chunked(chunked) => match chunked.next(inbox)? {
             Part::Data(data) => data,
             Part::Trailers(trailers) => return Ok(Some(Frame::trailers(trailers))),
             Part::End | Part::Nothing => return Ok(None),
@@ -123,7 +127,8 @@ fn take(exchange: &mut Exchange, length: &mut Length) -> Result<Option<Frame<Byt
     Ok((!data.is_empty()).then(|| Frame::data(data)))
 }
 
-fn is_over(length: &Length) -> bool {
+/// Whether nothing of a body is to come.
+pub(super) fn is_over(length: &Length) -> bool {
     match length {
         Length::Exact(left) => *left == 0,
         Length::Chunked(chunked) => chunked.is_over(),

@@ -162,7 +162,7 @@ impl Exchange {
     }
 
     /// The next bytes of the answer, `length` at most.
-    pub(super) fn take(&mut self, length: u64) -> Bytes {
+    fn take(&mut self, length: u64) -> Bytes {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         self.lease.connection.inbox.take(length)
     }

@@ -94,6 +94,11 @@ impl Inbox {
         self.bytes.advance(n.min(self.bytes.len()));
     }
 
+    /// Takes bytes in that came some other way.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// Lets go of an empty buffer.
     pub(super) fn give_back(&mut self, shared: &Shared) {
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -122,12 +127,5 @@ impl From<&[u8]> for Inbox {
         let mut inbox = Self::default();
         inbox.push(bytes);
         inbox
-    }
-}
-
-#[cfg(test)]
-impl Inbox {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
     }
 }

@@ -37,6 +37,7 @@ mod tls;
 mod tunnel;
 mod upload;
 mod websocket;
+pub mod wire;
 
 #[cfg(test)]
 mod tests;

@@ -110,6 +110,11 @@ impl Upload {
         })
     }
 
+    /// The bytes that an origin gets first, up to and with the empty line.
+    pub(super) fn into_head(self) -> Vec<u8> {
+        self.out
+    }
+
     /// Whether all of it was written.
     pub(super) fn is_done(&self) -> bool {
         self.taken && self.is_written() && !self.unflushed

@@ -1,4 +1,4 @@
 //! libFuzzer's way into `checks::expression`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lockgate::checks::expression(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lockgate_fuzz::checks::expression(data));

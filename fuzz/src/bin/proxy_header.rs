@@ -1,4 +1,4 @@
 //! libFuzzer's way into `checks::proxy_header`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lockgate::checks::proxy_header(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lockgate_fuzz::checks::proxy_header(data));

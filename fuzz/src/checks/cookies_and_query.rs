@@ -8,7 +8,7 @@ use http::{HeaderValue, Request};
 use lockgate::expr::Facts;
 use lockgate::facts::RequestFacts;
 
-use super::request;
+use super::sample;
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -18,10 +18,10 @@ pub fn cookies_and_query(data: &[u8]) {
     let query = lines.next().unwrap_or_default();
     let cookies: Vec<&[u8]> = lines.collect();
     if let Some(parts) = parts(b"", &cookies) {
-        request::plain(&parts, &mut |facts| check_cookies(facts, &cookies));
+        sample::plain(&parts, &mut |facts| check_cookies(facts, &cookies));
     }
     if let Some(parts) = parts(query, &[]) {
-        request::plain(&parts, &mut |facts| check_query(facts, query));
+        sample::plain(&parts, &mut |facts| check_query(facts, query));
     }
 }
 
@@ -76,13 +76,13 @@ fn check_query(facts: &RequestFacts<'_>, query: &[u8]) {
         let Some(parts) = parts(&respelled, &[]) else {
             panic!("escapes alone are refused");
         };
-        request::plain(&parts, &mut |facts| assert_eq!(arguments(facts), found));
+        sample::plain(&parts, &mut |facts| assert_eq!(arguments(facts), found));
     }
 }
 
 /// First, last, count and list are those of `pairs`, for each name and for none.
 fn lookups_agree(facts: &RequestFacts<'_>, field: &str, pairs: &Pairs) {
-    let field = request::field(field);
+    let field = sample::field(field);
     let names = pairs.iter().map(|(name, _)| Some(&name[..]));
     for name in names.take(20).chain([None, Some(&b"no such name"[..])]) {
         let named = pairs
@@ -111,7 +111,7 @@ fn lookups_agree(facts: &RequestFacts<'_>, field: &str, pairs: &Pairs) {
 fn cookies_of(lines: &[&[u8]]) -> Option<Pairs> {
     let parts = parts(b"", lines)?;
     let mut found = None;
-    request::plain(&parts, &mut |facts| found = Some(cookies(facts)));
+    sample::plain(&parts, &mut |facts| found = Some(cookies(facts)));
     found
 }
 

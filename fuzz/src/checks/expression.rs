@@ -8,7 +8,7 @@ use http::{HeaderMap, Request};
 use lockgate::expr::{self, Env, Error, Facts, List, Lists, Predicate, Scalar};
 use lockgate::facts::{Fields, ResponseFacts};
 
-use super::request;
+use super::sample;
 
 /// Compiles `data` as a test and as a value, and asks both of a few requests.
 pub fn expression(data: &[u8]) {
@@ -90,11 +90,11 @@ fn for_all(ask: &mut dyn FnMut(&dyn Facts)) {
         upstream_error: None,
     };
     let [bare, full] = &*SAMPLES;
-    request::plain(bare, &mut |facts| {
+    sample::plain(bare, &mut |facts| {
         ask(facts);
         ask(&facts.with_response(&response));
     });
-    request::over_tls(full, &mut |facts| {
+    sample::over_tls(full, &mut |facts| {
         ask(facts);
         ask(&facts.with_response(&response));
     });

@@ -3,24 +3,43 @@
 //! The fuzz targets call these with what libFuzzer makes up, `tests/it/fuzz.rs` with the committed
 //! corpora. Only public items of lockgate are used.
 
+mod answer;
 mod client_hello;
+mod configuration;
 mod cookies_and_query;
 mod expression;
+mod forwarding;
+mod path;
 mod proxy_header;
-pub mod request;
+mod request;
+pub mod sample;
+mod strict;
+mod template;
 
+pub use answer::answer;
 pub use client_hello::client_hello;
+pub use configuration::configuration;
 pub use cookies_and_query::cookies_and_query;
 pub use expression::expression;
+pub use forwarding::forwarding;
+pub use path::path;
 pub use proxy_header::proxy_header;
+pub use request::request;
+pub use template::template;
 
 /// A check of one input.
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 4] = [
-    ("expression", expression),
+pub const ALL: [(&str, Check); 10] = [
+    ("answer", answer),
     ("client_hello", client_hello),
+    ("configuration", configuration),
     ("cookies_and_query", cookies_and_query),
+    ("expression", expression),
+    ("forwarding", forwarding),
+    ("path", path),
     ("proxy_header", proxy_header),
+    ("request", request),
+    ("template", template),
 ];

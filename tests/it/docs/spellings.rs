@@ -10,7 +10,7 @@ use lockgate::facts::RequestFacts;
 
 use super::env;
 use super::pages::{blocks_of, read, section, ticked};
-use crate::fuzz::checks::request;
+use crate::fuzz::checks::sample;
 
 /// A row of either table.
 struct Row {
@@ -25,7 +25,7 @@ struct Row {
 fn every_spelling_is_seen_as_documented() {
     for row in all() {
         let mut seen = None;
-        request::plain(&row.request(), &mut |facts| seen = Some(row.ask(facts)));
+        sample::plain(&row.request(), &mut |facts| seen = Some(row.ask(facts)));
         let shown = String::from_utf8_lossy(&row.spelling);
         assert_eq!(seen.as_ref(), Some(&row.seen), "{shown}");
     }
@@ -36,7 +36,7 @@ fn the_rules_refuse_what_somebody_reads_differently() {
     let rules = rules();
     for row in all() {
         let mut refused = false;
-        request::plain(&row.request(), &mut |facts| {
+        sample::plain(&row.request(), &mut |facts| {
             refused = rules.iter().any(|rule| rule.test(facts));
         });
         let shown = String::from_utf8_lossy(&row.spelling);
@@ -61,7 +61,7 @@ fn the_rules_let_a_browser_through() {
         row(true, "q=100%&user=%C3%A4"),
         row(true, ""),
     ] {
-        request::plain(&row.request(), &mut |facts| {
+        sample::plain(&row.request(), &mut |facts| {
             let shown = String::from_utf8_lossy(&row.spelling);
             assert!(!rules.iter().any(|rule| rule.test(facts)), "{shown}");
         });
@@ -83,8 +83,8 @@ impl Row {
     /// Every name with the values that a rule gets for it, in the order of the names.
     fn ask(&self, facts: &RequestFacts<'_>) -> Vec<Vec<u8>> {
         let map = match self.query {
-            true => request::field("http.request.uri.args"),
-            false => request::field("http.request.cookies"),
+            true => sample::field("http.request.uri.args"),
+            false => sample::field("http.request.cookies"),
         };
         let mut names: Vec<&[u8]> = self.seen.iter().step_by(2).map(|name| &name[..]).collect();
         names.dedup();
