@@ -59,6 +59,12 @@ impl Alarm {
         }
     }
 
+    /// How often it has looked.
+    #[cfg(test)]
+    pub(super) fn ticks(&self) -> u64 {
+        self.ticks.get()
+    }
+
     /// Wakes whose time has come; `false`: nobody waits.
     fn ring(&self) -> bool {
         let now = self.ticks.get() + 1;
@@ -108,9 +114,14 @@ impl Deadline {
         false
     }
 
+    /// Begins anew, from now.
+    pub(super) fn restart(&mut self) {
+        self.due = due(&self.alarm, self.limit);
+    }
+
     /// Gives the same time once more, from now.
     pub(super) fn extend(&mut self, cx: &mut Context<'_>) {
-        self.due = due(&self.alarm, self.limit);
+        self.restart();
         self.wait(cx.waker());
     }
 

@@ -61,12 +61,15 @@ impl Exchange {
     }
 
     /// Sends the request, its body as it comes, and waits for the head of the answer: as long as
-    /// `limit`, and again whenever the request's body is an excuse.
+    /// `limit` from when its body last moved, and again while the client is the slow one.
     pub(super) async fn head(&mut self, asked: Asked, limit: Duration) -> Result<Head, Error> {
         let mut deadline = Deadline::after(limit, &self.lease.shelf.local.alarm);
         poll_fn(|cx| {
             if let Poll::Ready(head) = self.poll_head(asked, cx) {
                 return Poll::Ready(head);
+            }
+            if self.upload.moved() {
+                deadline.restart();
             }
             if deadline.is_over(cx) {
                 if self.stopped || !self.upload.excuses() {

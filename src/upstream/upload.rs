@@ -158,11 +158,14 @@ impl Upload {
         true
     }
 
-    /// Whether the origin cannot be blamed for silence: the client is the slow one, or more was
-    /// sent since the last time.
-    pub(super) fn excuses(&mut self) -> bool {
-        let moved = std::mem::take(&mut self.moved);
-        !matches!(self.body, Body::Empty) && (moved || (self.waits_for_client && !self.taken))
+    /// Whether more was sent since the last look: the origin's time begins anew.
+    pub(super) fn moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Whether the origin cannot be blamed for silence: the client is the slow one.
+    pub(super) fn excuses(&self) -> bool {
+        !matches!(self.body, Body::Empty) && self.waits_for_client && !self.taken
     }
 
     /// Sends as much as the client gives and the origin takes.

@@ -97,8 +97,8 @@ impl Exchange {
         }
     }
 
-    /// Sends the request and waits for the head of the answer: as long as `limit`, and again
-    /// whenever the request's body is an excuse.
+    /// Sends the request and waits for the head of the answer: as long as `limit` from when its
+    /// body last moved, and again while the client is the slow one.
     async fn head(
         &mut self,
         mut waiting: Waiting,
@@ -113,6 +113,9 @@ impl Exchange {
                 let (parts, body) = answer?.into_parts();
                 let head = answer::read(parts, self.upload.method())?;
                 return Poll::Ready(Ok((head, body)));
+            }
+            if self.upload.moved() {
+                deadline.restart();
             }
             if deadline.is_over(cx) {
                 if self.stopped || !self.upload.excuses() {

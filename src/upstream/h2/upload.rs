@@ -43,6 +43,7 @@ pub(in crate::upstream) struct Upload {
     again: VecDeque<Bytes>,
     idempotent: bool,
     waits_for_client: bool,
+    /// Something was sent since the last look.
     moved: bool,
 }
 
@@ -149,11 +150,14 @@ impl Upload {
         true
     }
 
-    /// Whether the origin cannot be blamed for silence: the client is the slow one, or more was
-    /// sent since the last time.
-    pub(super) fn excuses(&mut self) -> bool {
-        let moved = std::mem::take(&mut self.moved);
-        !matches!(self.body, Body::Empty) && (moved || (self.waits_for_client && !self.taken))
+    /// Whether more was sent since the last look: the origin's time begins anew.
+    pub(super) fn moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Whether the origin cannot be blamed for silence: the client is the slow one.
+    pub(super) fn excuses(&self) -> bool {
+        !matches!(self.body, Body::Empty) && self.waits_for_client && !self.taken
     }
 
     /// Sends as much as the client gives and the origin takes.
@@ -250,6 +254,7 @@ impl Upload {
         if !last {
             return Poll::Ready(Ok(()));
         }
+        self.moved = true;
         self.done = true;
         Poll::Ready(
             match self.trailers.is_empty() {

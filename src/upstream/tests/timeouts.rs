@@ -150,6 +150,52 @@ async fn a_slow_client_does_not_make_its_origin_slow() {
     assert_eq!(text(answer).await, "ok");
 }
 
+/// How often the pool's alarm ticked until `send` ended for silence.
+async fn ticks(bed: &Bed, request: Request<Body>) -> u64 {
+    let before = bed.pool.local.alarm.ticks();
+    let error = bed.send(request).await.err().unwrap();
+    assert_eq!(error.reason(), "response_timeout");
+    bed.pool.local.alarm.ticks() - before
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_body_that_was_sent_at_once_buys_no_more_time() {
+    let origin = Origin::playing(|_, mut stream| async move {
+        rest(&mut stream).await;
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.retries = 0;
+    bed.upstream.response_timeout = 4 * SHORT;
+    let without = ticks(&bed, post(Body::Empty)).await;
+    assert_eq!(ticks(&bed, post(Body::from("whole"))).await, without);
+    assert_eq!(ticks(&bed, post(chunks(&["in ", "parts"]))).await, without);
+}
+
+#[tokio::test(flavor = "local")]
+async fn the_time_begins_when_the_body_has_ended() {
+    let origin = Origin::playing(|_, mut stream| async move {
+        rest(&mut stream).await;
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.retries = 0;
+    bed.upstream.response_timeout = 4 * SHORT;
+    let without = ticks(&bed, post(Body::Empty)).await;
+    let alarm = Rc::clone(&bed.pool.local.alarm);
+    let ended = Rc::new(Cell::new(0));
+    let (sender, body) = channel();
+    let (own, before) = (Rc::clone(&ended), alarm.ticks());
+    tokio::task::spawn_local(async move {
+        while alarm.ticks() < before + 3 {
+            settle().await;
+        }
+        own.set(alarm.ticks() - before);
+        drop(sender);
+    });
+    assert_eq!(ticks(&bed, post(body)).await, ended.get() + without);
+}
+
 #[tokio::test(flavor = "local")]
 async fn an_origin_that_stops_reading_is_slow() {
     let origin = Origin::playing(|_, mut stream| async move {
