@@ -18,6 +18,7 @@ mod outlive;
 mod pace;
 mod places;
 mod record;
+mod seldom;
 mod settle;
 mod stop;
 mod tab;

@@ -12,6 +12,7 @@ use arc_swap::{ArcSwap, Cache};
 
 use super::alarm::Alarm;
 use super::drift::Drift;
+use super::seldom::Seldom;
 use crate::action::Fault;
 use crate::facts::Malformed;
 use crate::listen::{self, Deadlines, Drain};
@@ -38,6 +39,7 @@ pub struct Core {
     pub late: Cell<bool>,
     /// Requests that are finished though their clients have left.
     pub outlived: Cell<usize>,
+    failures: Seldom,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
     ids: Ids,
 }
@@ -63,6 +65,7 @@ impl Core {
             drain,
             late: Cell::new(false),
             outlived: Cell::new(0),
+            failures: Seldom::default(),
             snapshot,
             ids: Ids::new(),
             live,
@@ -134,14 +137,19 @@ impl Core {
         }
     }
 
-    /// Says that an origin gave no answer.
+    /// Says that an origin gave no answer, unless that was said a moment ago.
     pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
+        let now = self.live.lasting.clock.now();
+        let Some(more) = self.failures.say(upstream, error.reason(), now) else {
+            return;
+        };
         let server = error.server().map_or("-", |server| server.label());
-        let fields: [(&str, &dyn Display); 4] = [
+        let fields: [(&str, &dyn Display); 5] = [
             ("upstream", &upstream),
             ("server", &server),
             ("reason", &error.reason()),
             ("error", error),
+            ("more", &more),
         ];
         self.live.lasting.log.warn("upstream failed", &fields);
     }
