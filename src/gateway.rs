@@ -83,7 +83,7 @@ impl Gateway {
             log.warn("no listener for a socket", &[("address", &address)]);
         }
         // Late, so that little is counted between this and the first request.
-        unborn.count_on(inherited.heir.as_ref());
+        unborn.count_on(inherited.heir.as_ref())?;
         let path = unborn.fixed.snapshot.clone();
         let live = unborn.live();
         doors.publish(prepared);
@@ -226,13 +226,19 @@ impl Unborn {
     }
 
     /// Takes the counters over, from the gateway before or from the file that it has left.
-    fn count_on(&mut self, heir: Option<&Heir>) {
-        let counters = heir.and_then(|heir| heir.counters(&self.lasting.log));
+    fn count_on(&mut self, heir: Option<&Heir>) -> anyhow::Result<()> {
+        let counters = match heir {
+            Some(heir) => heir
+                .counters()
+                .context("the process before does not hand over any more")?,
+            None => None,
+        };
         match (counters, &self.fixed.snapshot) {
             (Some(file), _) => keeper::take(&mut self.lasting, &file),
             (None, Some(path)) => keeper::load(&mut self.lasting, path),
             (None, None) => {}
         }
+        Ok(())
     }
 
     fn live(self) -> Arc<Live> {

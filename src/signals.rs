@@ -3,6 +3,7 @@
 
 use std::io;
 
+use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a signal asks for.
@@ -53,5 +54,14 @@ impl Signals {
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}
         }
+    }
+}
+
+/// Tells another process to stop.
+pub fn stop(process: u32) {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        // It fails where the process has ended.
+        let _ = kill_process(pid, rustix::process::Signal::TERM);
     }
 }

@@ -12,7 +12,7 @@ use crate::admin::{self, Admin};
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Heir, Inherited, Program, Refused};
 use crate::observe::Log;
-use crate::signals::{Request, Signals};
+use crate::signals::{self, Request, Signals};
 use crate::systemd::{Activated, Notifier};
 
 /// How long the last log lines may take.
@@ -149,6 +149,10 @@ impl Service {
         match handed.unwrap_or_else(|panic| Err(panic.into())) {
             Ok(pid) => {
                 self.log.info("handed over", &[("pid", &pid)]);
+                if stop.is_some() {
+                    // It was too late to keep the new one from serving: whoever says stop means it.
+                    signals::stop(pid);
+                }
                 Some(End::HandedOver)
             }
             Err(error) => {

@@ -15,7 +15,8 @@
 //! | new | [`LISTENING`]: it serves; the old one stops accepting | |
 //! | old | [`FAREWELL`]: whoever watches the service knows of the new process | |
 //!
-//! Until [`LISTENING`] nothing has changed for the old process: whatever goes wrong, it goes on.
+//! Until [`LISTENING`] nothing has changed for the old process: whatever goes wrong, it goes on. A
+//! new process that is not told about counters never serves.
 
 mod heir;
 mod program;

@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -300,8 +302,37 @@ fn a_stop_ends_a_handover_that_does_not_end() {
     let held = File::options().write(true).open(&pipe).unwrap();
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(0));
-    assert_eq!(process.logged(" not handed over ").len(), 1);
+    let said = process.logged(" not handed over ");
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("told to stop"), "{said:?}");
+    assert!(process.successors().is_empty());
     drop(held);
+}
+
+/// The process before is told to stop, or ends, before it has told the new one to serve.
+#[test]
+fn a_process_that_is_not_told_to_serve_never_does() {
+    let folder = Folder::new();
+    folder.write("gateway.toml", CONFIG);
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let mut command = Process::command();
+    command.env("LOCKGATE_HANDOVER", std::process::id().to_string());
+    command.current_dir(folder.path());
+    command.stdin(OwnedFd::from(theirs)).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    drop(command);
+    ours.write_all(b"S").unwrap();
+    ours.write_all(&[7; 32]).unwrap();
+    ours.write_all(b"E").unwrap();
+    let mut word = [0];
+    ours.read_exact(&mut word).unwrap();
+    assert_eq!(&word, b"P");
+    drop(ours);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("does not hand over any more"), "{said}");
+    assert!(!said.contains(" listening "), "{said}");
 }
 
 #[test]

@@ -44,21 +44,14 @@ impl Heir {
         Ok(Some(inherited))
     }
 
-    /// Says that all is prepared; gives the counters, in a file. An old process that is gone has
-    /// left none.
-    pub(in crate::gateway) fn counters(&self, log: &Log) -> Option<File> {
-        let heard = self.0.say(PREPARED).and_then(|()| self.0.hear());
-        match heard {
-            Ok((COUNTERS, Some(file))) => Some(File::from(file)),
-            Ok((NO_COUNTERS, None)) => None,
-            Ok(_) => {
-                log.error("no counters", &[("error", &nonsense())]);
-                None
-            }
-            Err(error) => {
-                log.error("no counters", &[("error", &error)]);
-                None
-            }
+    /// Says that all is prepared; gives the counters, in a file, if there are any. After an error
+    /// it must not serve: the other process goes on, or was told to stop.
+    pub(in crate::gateway) fn counters(&self) -> io::Result<Option<File>> {
+        self.0.say(PREPARED)?;
+        match self.0.hear()? {
+            (COUNTERS, Some(file)) => Ok(Some(File::from(file))),
+            (NO_COUNTERS, None) => Ok(None),
+            _ => Err(nonsense()),
         }
     }
 

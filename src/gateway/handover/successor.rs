@@ -26,6 +26,7 @@ const PIECE: usize = 256 << 10;
 /// How often, and how many times, a process that is ending is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 300;
+const CANCELLED: &str = "this process was told to stop before the new one served";
 
 /// Hands a gateway over. Clones are of the same one.
 #[derive(Clone)]
@@ -35,8 +36,16 @@ struct Inner {
     live: Arc<Live>,
     doors: Arc<Doors>,
     keeping: Arc<Keeping>,
-    /// The one under way, so that it can be ended.
-    wire: Mutex<Option<UnixStream>>,
+    way: Mutex<Way>,
+}
+
+/// How far it is, so that it can be ended.
+#[derive(Default)]
+struct Way {
+    child: Option<Child>,
+    /// The new process has been told to serve.
+    told: bool,
+    cancelled: bool,
 }
 
 // === impl Handover ===
@@ -51,7 +60,7 @@ impl Handover {
             live,
             doors,
             keeping,
-            wire: Mutex::default(),
+            way: Mutex::default(),
         }))
     }
 
@@ -63,28 +72,27 @@ impl Handover {
             bail!("this is the first process of its container, which ends with it");
         }
         let (ours, theirs) = UnixStream::pair()?;
-        *self.0.wire.lock() = Some(ours.try_clone()?);
-        let path = program.path().display();
-        let child = program
-            .start(theirs)
-            .with_context(|| format!("cannot start {path}"))?;
-        let pid = child.id();
+        let pid = self.0.start(program, theirs)?;
         let handed = Wire::new(ours).and_then(|wire| self.0.hand(&wire, || announce(pid)));
-        *self.0.wire.lock() = None;
-        match handed {
-            Ok(()) => Ok(pid),
-            Err(error) => {
-                self.0.keeping.resume();
-                Err(reason(child, &error))
-            }
-        }
+        let Err(error) = handed else {
+            return Ok(pid);
+        };
+        let error = self.0.give_up(&error);
+        self.0.keeping.resume();
+        Err(error)
     }
 
-    /// Ends a handover that is under way: [`Handover::run`] gives an error, unless all is done.
+    /// Ends a handover that is under way: [`Handover::run`] gives an error. It is too late once the
+    /// new process has been told to serve, which does so at once: it may have requests by then.
     pub fn cancel(&self) {
-        if let Some(wire) = &*self.0.wire.lock() {
-            // It fails where the new process is gone, which ends it as well.
-            let _ = wire.shutdown(std::net::Shutdown::Both);
+        let mut way = self.0.way.lock();
+        if way.told {
+            return;
+        }
+        way.cancelled = true;
+        if let Some(child) = &mut way.child {
+            // It fails where the process is gone. Whoever waits for its word reaps it.
+            let _ = child.kill();
         }
     }
 }
@@ -92,6 +100,17 @@ impl Handover {
 // === impl Inner ===
 
 impl Inner {
+    fn start(&self, program: &Program, wire: UnixStream) -> anyhow::Result<u32> {
+        let mut way = self.way.lock();
+        if way.cancelled {
+            bail!(CANCELLED);
+        }
+        let child = program
+            .start(wire)
+            .with_context(|| format!("cannot start {}", program.path().display()))?;
+        Ok(way.child.insert(child).id())
+    }
+
     fn hand(&self, wire: &Wire, announce: impl FnOnce()) -> io::Result<()> {
         self.doors
             .each_socket(|socket| wire.give(LISTENER, socket))?;
@@ -104,19 +123,46 @@ impl Inner {
         wire.expect(PREPARED)?;
         // From here on the file is the other's.
         self.keeping.suspend();
-        match self.counters() {
-            Ok(file) => wire.give(COUNTERS, &file)?,
-            Err(error) => {
-                let log = &self.live.lasting.log;
-                log.error("cannot hand over the counters", &[("error", &error)]);
-                wire.say(NO_COUNTERS)?;
-            }
+        let counters = self.counters();
+        if let Err(error) = &counters {
+            let log = &self.live.lasting.log;
+            log.error("cannot hand over the counters", &[("error", error)]);
         }
+        self.tell(|| match &counters {
+            Ok(file) => wire.give(COUNTERS, file),
+            Err(_) => wire.say(NO_COUNTERS),
+        })?;
         wire.expect(LISTENING)?;
         announce();
         // It listens: what it does not hear it does not need.
         let _ = wire.say(FAREWELL);
         Ok(())
+    }
+
+    /// Says the word after which the new process serves, unless that is not wanted any more.
+    fn tell(&self, word: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut way = self.way.lock();
+        if way.cancelled {
+            return Err(io::Error::other(CANCELLED));
+        }
+        way.told = true;
+        word()
+    }
+
+    /// Ends the new process; why it did not work.
+    fn give_up(&self, error: &io::Error) -> anyhow::Error {
+        let (child, cancelled) = {
+            let mut way = self.way.lock();
+            (way.child.take(), way.cancelled)
+        };
+        match child {
+            Some(mut child) if cancelled => {
+                end(&mut child);
+                anyhow!(CANCELLED)
+            }
+            Some(child) => reason(child, error),
+            None => anyhow!("{error}"),
+        }
     }
 
     /// The store, in a file that has no name.
@@ -134,9 +180,7 @@ fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
         io::ErrorKind::UnexpectedEof => ending(&mut child),
         _ => None,
     };
-    // One that has ended keeps the code it has ended with, and nobody else waits for it.
-    let _ = child.kill();
-    let _ = child.wait();
+    end(&mut child);
     match (error.kind(), status) {
         (_, Some(status)) => {
             anyhow!("the new process ended with {status}: its own message says why")
@@ -144,6 +188,12 @@ fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
         (io::ErrorKind::WouldBlock, None) => anyhow!("the new process was not ready in time"),
         (_, None) => anyhow!("the new process was lost: {error}"),
     }
+}
+
+/// One that has ended keeps the code it has ended with, and nobody else waits for it.
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// How a process ends that has closed its side, if it does so soon.
