@@ -39,6 +39,13 @@ pub fn client_left() -> Response<Body> {
     response
 }
 
+/// What stands in the log for a request that the gateway cut off when it stopped: nobody is sent it.
+pub fn cut_off() -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
 /// What stands in the log for a request that a rule left without an answer: nginx's number for
 /// it, and nobody is sent this one.
 pub fn unanswered() -> Response<Body> {

@@ -16,7 +16,7 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
-pub use self::fault::{Fault, client_left, unanswered};
+pub use self::fault::{Fault, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, tell_quotas};
 pub use self::refusal::{Refused, block, shadow};
 pub use self::site::{Redirect, Reply};

@@ -177,6 +177,7 @@ impl CoreThread {
             .await
             .is_err()
         {
+            core.cut.set(true);
             let open = self.drain.open();
             let log = &self.live.lasting.log;
             log.warn("drain timed out", &[("connections", &open)]);

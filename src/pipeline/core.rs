@@ -37,6 +37,8 @@ pub struct Core {
     pub drain: Drain,
     /// Whether it stops so soon that it begins no request any more.
     pub late: Cell<bool>,
+    /// Whether its time is over, and it cuts off what is under way.
+    pub cut: Cell<bool>,
     /// Requests that are finished though their clients have left.
     pub outlived: Cell<usize>,
     failures: Seldom,
@@ -64,6 +66,7 @@ impl Core {
             drift: Drift::default(),
             drain,
             late: Cell::new(false),
+            cut: Cell::new(false),
             outlived: Cell::new(0),
             failures: Seldom::default(),
             snapshot,

@@ -15,7 +15,7 @@ use super::Core;
 use super::forward::Sent;
 use super::line;
 use super::tab::Tab;
-use crate::action::{Asked, Fault, client_left, unanswered};
+use crate::action::{Asked, Fault, client_left, cut_off, unanswered};
 use crate::body::{Body, BodyError};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Event};
@@ -41,7 +41,8 @@ pub struct Visit {
     metrics: Rc<ListenerMetrics>,
 }
 
-/// A request that has no answer yet. Dropped like that, its client has left.
+/// A request that has no answer yet. Dropped like that, its client has left, or the gateway has
+/// cut it off.
 pub struct Unanswered<'a, 'r> {
     /// What was decided about it.
     pub decision: Decision,
@@ -191,8 +192,14 @@ impl Visit {
 impl Drop for Unanswered<'_, '_> {
     fn drop(&mut self) {
         if !self.visit.answered.get() {
-            let nobody = Sent::own(client_left());
-            drop(self.visit.end(self.facts, &self.decision, nobody));
+            let nobody = match self.visit.core.cut.get() {
+                true => cut_off(),
+                false => client_left(),
+            };
+            drop(
+                self.visit
+                    .end(self.facts, &self.decision, Sent::own(nobody)),
+            );
         }
     }
 }

@@ -217,12 +217,16 @@ fn a_stop_that_takes_too_long_ends_at_the_timeout() {
     let (origin, came, go) = held();
     let config = in_front_of(&origin);
     let config = config.replace("[server]\n", "[server]\ndrain_timeout = \"100ms\"\n");
+    let config = config.replace("\"off\"", "\"stdout\"");
     let mut process = Process::run(&config);
     let mut wire = Client::plain(process.address(0)).connect();
     wire.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
     came.recv().unwrap();
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(0));
+    // It was not the client that left.
+    let lines = fs::read_to_string(process.folder.path().join("stdout")).unwrap();
+    assert!(lines.contains("\"status\":503"), "{lines}");
     drop(go);
 }
 
