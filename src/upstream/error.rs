@@ -31,6 +31,8 @@ pub(super) enum Kind {
     ResponseTimeout,
     /// The origin closed before it answered.
     Closed,
+    /// The origin broke off this request alone, and may have acted on it.
+    Reset,
     /// The origin says that it has not looked at the request.
     Refused,
     /// The protocol of the upstream cannot carry a WebSocket.
@@ -89,6 +91,11 @@ impl Error {
         self.kind == Kind::Closed
     }
 
+    /// The origin broke off this request, but not its connection.
+    pub(super) fn is_reset(&self) -> bool {
+        self.kind == Kind::Reset
+    }
+
     /// What the client is told.
     pub fn status(&self) -> StatusCode {
         match self.kind {
@@ -98,6 +105,7 @@ impl Error {
             | Kind::ConnectFailed
             | Kind::Handshake
             | Kind::Closed
+            | Kind::Reset
             | Kind::Refused
             | Kind::NoUpgrade
             | Kind::BadResponse => StatusCode::BAD_GATEWAY,
@@ -115,6 +123,7 @@ impl Error {
             Kind::ResponseTimeout => "response_timeout",
             Kind::Handshake => "tls_failed",
             Kind::Closed => "closed",
+            Kind::Reset => "reset",
             Kind::Refused => "refused",
             Kind::NoUpgrade => "no_upgrade",
             Kind::BadResponse => "bad_response",

@@ -78,13 +78,15 @@ impl<'a> Setback<'a> {
         Self::failed(error, None)
     }
 
-    /// The request for another connection to the same server, if it was refused unread, or if a
-    /// connection that stood idle was closed before anything came of it.
-    pub(super) fn unread(&mut self) -> Option<Cargo<'a>> {
+    /// The request for another connection to the same server, if it was refused unread, or
+    /// (where it `may_close`) if a connection that stood idle was closed before anything came of
+    /// it.
+    pub(super) fn unread(&mut self, may_close: bool) -> Option<Cargo<'a>> {
         let End::Failed(error) = &self.end else {
             return None;
         };
-        let unread = error.is_refused() || (error.is_closed() && self.stood_idle);
+        let closed = error.is_closed() && self.stood_idle && may_close;
+        let unread = error.is_refused() || closed;
         self.cargo.take_if(|_| unread)
     }
 
@@ -96,6 +98,11 @@ impl<'a> Setback<'a> {
         };
         let server = error.server().filter(|_| error.is_closed())?;
         Some((InFlight::begin(server), self.cargo.take()?))
+    }
+
+    /// Whether its connection closed before anything came of it.
+    pub(super) fn has_closed(&self) -> bool {
+        matches!(&self.end, End::Failed(error) if error.is_closed())
     }
 
     /// What a client gets that has nothing better to hope for.
@@ -172,9 +179,10 @@ impl<'a> Round<'a> {
             End::Failed(_) => Use::Reluctant,
         };
         let chosen = self.chooser.other(&self.seen, limit).or_else(|| {
-            // A connection that closed says less than one that cannot be made.
-            let closed = matches!(&setback.end, End::Failed(error) if error.is_closed());
-            closed.then(|| self.chooser.other(&[], limit)).flatten()
+            // What broke off says less than a connection that cannot be made.
+            let broken = |error: &Error| error.is_closed() || error.is_reset();
+            let broken = matches!(&setback.end, End::Failed(error) if broken(error));
+            broken.then(|| self.chooser.other(&[], limit)).flatten()
         })?;
         if !self.pool.budget.take() {
             return None;

@@ -175,6 +175,7 @@ fn failed(error: h2::Error) -> Error {
     let unread = error.reason() == Some(Reason::REFUSED_STREAM) || error.is_go_away();
     let kind = match error.is_remote() {
         true if unread => Kind::Refused,
+        true if error.is_reset() => Kind::Reset,
         true => Kind::Closed,
         false if error.is_io() => Kind::Closed,
         false => Kind::BadResponse,

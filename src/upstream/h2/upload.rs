@@ -109,8 +109,8 @@ impl Upload {
     /// The request for another connection after it failed with `error`: if the origin has not
     /// looked at it, or if it does no harm twice.
     pub(super) fn again(mut self: Box<Self>, error: &Error) -> Option<Box<Self>> {
-        let silent = (error.is_closed() || error.is_timeout()) && self.is_repeatable();
-        ((error.is_refused() || silent) && self.rewind()).then_some(self)
+        let silent = error.is_closed() || error.is_reset() || error.is_timeout();
+        ((error.is_refused() || (silent && self.is_repeatable())) && self.rewind()).then_some(self)
     }
 
     /// The same once more, if it can be sent twice without harm.

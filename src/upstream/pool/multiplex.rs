@@ -60,7 +60,7 @@ impl Pool {
     }
 
     /// Sends a request over a connection that others use too, or over another one if the origin
-    /// refuses it unread, or closes the connection just when it is used again.
+    /// refuses it unread, or (once) closes the connection just when it is used again.
     async fn share<'a>(
         &self,
         upstream: &Upstream,
@@ -68,6 +68,7 @@ impl Pool {
         mut seat: Seat,
         mut is_new: bool,
     ) -> Result<Answer, Box<Setback<'a>>> {
+        let mut may_close = true;
         for _ in 0..REFUSALS {
             let server = Arc::clone(seat.server());
             let mut setback = match self.over(upstream, upload, seat).await {
@@ -75,10 +76,11 @@ impl Pool {
                 Err(setback) => setback,
             };
             setback.stood_idle = !is_new;
-            upload = match setback.unread() {
+            upload = match setback.unread(may_close) {
                 Some(Cargo::Http2(upload)) => upload,
                 _ => return Err(setback),
             };
+            may_close &= !setback.has_closed();
             (seat, is_new) = match self.find(upstream, InFlight::begin(&server)).await {
                 Ok(Found::Http2(seat, is_new)) => (seat, is_new),
                 Ok(_) => return Err(setback),

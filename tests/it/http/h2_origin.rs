@@ -288,6 +288,56 @@ fn what_the_origin_has_read_is_not_sent_twice() {
     );
 }
 
+/// How often an origin that resets what it gets is asked, after a first answer.
+fn asked(reason: h2::Reason, settings: &str, send: impl Fn(&Running)) -> usize {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let origin = Stage::default().play(move |mut call: Call| {
+        let first = count.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            match first {
+                true => call.say("ok"),
+                false => call.answer.send_reset(reason),
+            }
+        }
+    });
+    let gateway = before(origin, &format!("{H2}\n{settings}"));
+    gateway.client().get("/").times(1).all_are(200);
+    send(&gateway);
+    asked.load(Ordering::SeqCst) - 1
+}
+
+const BROKEN: [h2::Reason; 3] = [
+    h2::Reason::INTERNAL_ERROR,
+    h2::Reason::CANCEL,
+    h2::Reason::NO_ERROR,
+];
+
+#[test]
+fn a_reset_costs_a_retry_also_on_a_connection_that_stood_idle() {
+    for reason in BROKEN {
+        for retries in [0, 1, 2] {
+            let settings = format!("retries = {retries}");
+            let asked = asked(reason, &settings, |gateway| {
+                gateway.client().get("/").times(1).all_are(502);
+            });
+            assert_eq!(asked, 1 + retries, "{reason:?}");
+        }
+    }
+}
+
+#[test]
+fn resets_open_the_circuit() {
+    let breaker = r#"circuit_breaker = { failures = 3, within = "60s", open_for = "60s" }"#;
+    for reason in BROKEN {
+        let asked = asked(reason, breaker, |gateway| {
+            gateway.client().body(b"x").post("/").times(3).all_are(502);
+            gateway.client().body(b"x").post("/").times(3).all_are(503);
+        });
+        assert_eq!(asked, 3, "{reason:?}");
+    }
+}
+
 #[test]
 fn an_origin_that_does_not_speak_http2_is_502() {
     let gateway = before(Origin::start(), H2);
