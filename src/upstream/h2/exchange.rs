@@ -64,11 +64,11 @@ impl Exchange {
             stopped: false,
             seat,
         };
-        let waiting = Waiting {
+        let mut waiting = Waiting {
             answer,
             informational: 0,
         };
-        match exchange.head(waiting, limit, alarm).await {
+        match exchange.head(&mut waiting, limit, alarm).await {
             Ok((head, body)) => {
                 let busy = head.status == StatusCode::SERVICE_UNAVAILABLE;
                 let copy = busy.then(|| exchange.upload.copy()).flatten();
@@ -76,7 +76,8 @@ impl Exchange {
             }
             Err(error) => {
                 upload::reset(&mut exchange.stream);
-                let again = exchange.upload.again(&error);
+                let silent = waiting.informational == 0;
+                let again = silent.then(|| exchange.upload.again(&error)).flatten();
                 Err((error.at(&server), again))
             }
         }
@@ -101,7 +102,7 @@ impl Exchange {
     /// body last moved, and again while the client is the slow one.
     async fn head(
         &mut self,
-        mut waiting: Waiting,
+        waiting: &mut Waiting,
         limit: Duration,
         alarm: &Rc<Alarm>,
     ) -> Result<(Head, RecvStream), Error> {

@@ -339,6 +339,29 @@ fn resets_open_the_circuit() {
 }
 
 #[test]
+fn what_was_answered_for_now_is_not_sent_twice() {
+    for reason in [h2::Reason::INTERNAL_ERROR, h2::Reason::REFUSED_STREAM] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let origin = raw(move |_, mut wire| {
+            while let Some(stream) = next_head(&mut wire) {
+                count.fetch_add(1, Ordering::SeqCst);
+                // `:status: 103`, as a literal with the name of the static table.
+                let hints = Frames::default().frame(1, WHOLE, stream, b"\x08\x03103");
+                wire.send(
+                    &hints
+                        .frame(3, 0, stream, &u32::from(reason).to_be_bytes())
+                        .0,
+                );
+            }
+        });
+        let gateway = before(origin, H2);
+        gateway.client().get("/").times(1).all_are(502);
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "{reason:?}");
+    }
+}
+
+#[test]
 fn an_origin_that_does_not_speak_http2_is_502() {
     let gateway = before(Origin::start(), H2);
     gateway.client().get("/").times(2).all_are(502);
