@@ -11,7 +11,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::members::{Member, Members};
-use super::server::InFlight;
+use super::server::{InFlight, Trial};
 use super::standing::Use;
 use super::{Balance, Upstream};
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ pub(super) struct Chooser<'a> {
 pub(super) struct Chosen {
     pub(super) in_flight: InFlight,
     /// Its end decides whether the server is used again.
-    pub(super) tried: bool,
+    pub(super) trial: Option<Trial>,
 }
 
 /// No server can be used; after this time there may be one.
@@ -80,8 +80,8 @@ impl Chooser<'_> {
         if let Some(member) = picked.filter(|m| m.server.standing.is_clear(self.upstream.heeded()))
         {
             let in_flight = InFlight::begin(&member.server);
-            let tried = false;
-            return Ok(Chosen { in_flight, tried });
+            let trial = None;
+            return Ok(Chosen { in_flight, trial });
         }
         self.among(&members, &[], Use::Reluctant)
     }
@@ -132,12 +132,15 @@ impl Chooser<'_> {
         let at = some.remove(position);
         let server = &members.all().get(at)?.server;
         let usage = uses.iter().find(|(index, _)| *index == at)?.1;
-        let tried = usage != Use::Yes && server.standing.claim(now);
-        if usage == Use::Try && !tried {
+        let trial = match usage {
+            Use::Yes => None,
+            _ => Trial::begin(server, now),
+        };
+        if usage == Use::Try && trial.is_none() {
             return Some(None);
         }
         let in_flight = InFlight::begin(server);
-        Some(Some(Chosen { in_flight, tried }))
+        Some(Some(Chosen { in_flight, trial }))
     }
 
     /// When a client may come again: when the first circuit lets one through, or the next check or

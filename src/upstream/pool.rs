@@ -80,15 +80,15 @@ impl Pool {
         let cargo = Cargo::new(upstream, outbound)?;
         self.budget.request();
         let chosen = chooser.first().map_err(Error::from)?;
-        let tried = chosen.tried;
+        let trial = chosen.trial;
         match self.attempt(upstream, chosen.in_flight, asked, cargo).await {
             Ok(answer) => {
-                answer.server.answered(tried);
+                answer.server.answered(trial);
                 Ok(answer)
             }
             Err(setback) => {
                 let round = Round::new(self, chooser, asked);
-                Box::pin(round.after(setback, tried)).await
+                Box::pin(round.after(setback, trial)).await
             }
         }
     }

@@ -16,7 +16,7 @@ use super::balance::{Chooser, Chosen};
 use super::cargo::Cargo;
 use super::error::Error;
 use super::pool::Pool;
-use super::server::InFlight;
+use super::server::{InFlight, Trial};
 use super::standing::Use;
 use super::tally;
 use super::{Answer, Server, Upstream};
@@ -135,15 +135,15 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Goes on after a setback, until there is an answer or nothing more to try. `tried`: the
+    /// Goes on after a setback, until there is an answer or nothing more to try. `trial`: the
     /// attempt was to decide about its server.
     pub(super) async fn after(
         mut self,
         mut setback: Box<Setback<'a>>,
-        mut tried: bool,
+        mut trial: Option<Trial>,
     ) -> Result<Answer, Error> {
         loop {
-            self.hold_against(&setback, tried);
+            self.hold_against(&setback, trial);
             let Some((chosen, cargo)) = self.next(&mut setback) else {
                 let refusal = self.refusal.ok_or(());
                 return setback
@@ -153,14 +153,14 @@ impl<'a> Round<'a> {
             if let End::Refused(answer, _) = setback.end {
                 self.refusal = Some(*answer);
             }
-            tried = chosen.tried;
+            trial = chosen.trial;
             let upstream = self.chooser.upstream;
             let attempt = self
                 .pool
                 .attempt(upstream, chosen.in_flight, self.asked, cargo);
             match attempt.await {
                 Ok(answer) => {
-                    answer.server.answered(tried);
+                    answer.server.answered(trial);
                     return Ok(answer);
                 }
                 Err(next) => setback = next,
@@ -191,13 +191,14 @@ impl<'a> Round<'a> {
         Some((chosen, cargo))
     }
 
-    fn hold_against(&self, setback: &Setback<'_>, tried: bool) {
+    /// A trial that decided nothing is given back: the client's own end, or an idle connection's.
+    fn hold_against(&self, setback: &Setback<'_>, trial: Option<Trial>) {
         let Some(server) = setback.server() else {
             return;
         };
         match &setback.end {
             End::Refused(_, wanted) => {
-                server.answered(tried);
+                server.answered(trial);
                 let now = self.pool.clock.now();
                 if let Some(time) = wait(wanted, now) {
                     server.standing.asked_for(time, now);
@@ -208,7 +209,7 @@ impl<'a> Round<'a> {
                 if let Some(result) = result(error) {
                     server.tally.count(result);
                     if !closed_idle {
-                        self.strike(server, tried);
+                        self.strike(server, Trial::end(trial));
                     }
                 }
             }

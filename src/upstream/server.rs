@@ -7,8 +7,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::standing::{Standing, mark};
+use super::standing::{Claim, Standing, mark};
 use super::{Endpoint, Known, Name, Tally, tally};
+use crate::clock::Timestamp;
 
 /// One place where an upstream's work is done.
 #[derive(Debug)]
@@ -42,6 +43,13 @@ type Labelled = (Arc<str>, Arc<str>);
 /// One request in flight; ends when dropped.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Server>);
+
+/// The one request that a server is tried with; given back when dropped before it decided.
+#[derive(Debug)]
+pub(super) struct Trial {
+    server: Arc<Server>,
+    claim: Option<Claim>,
+}
 
 // === impl Server ===
 
@@ -82,10 +90,10 @@ impl Server {
         found.map(|(_, word)| word)
     }
 
-    /// It answered. `tried`: the request that was to decide about it.
-    pub(super) fn answered(&self, tried: bool) {
+    /// It answered. `trial`: the request was to decide about it.
+    pub(super) fn answered(&self, trial: Option<Trial>) {
         self.tally.count(tally::Result::Ok);
-        self.standing.succeeded(tried);
+        self.standing.succeeded(Trial::end(trial));
     }
 
     /// Different for every server that this process ever knew.
@@ -148,6 +156,32 @@ impl Registry {
     /// Forgets the addresses of all names but these.
     pub fn keep_names(&self, live: &[&Name]) {
         self.names.lock().retain(|name, _| live.contains(&name));
+    }
+}
+
+// === impl Trial ===
+
+impl Trial {
+    /// Tries a server, if no other request does.
+    pub(super) fn begin(server: &Arc<Server>, now: Timestamp) -> Option<Self> {
+        let claim = server.standing.claim(now)?;
+        Some(Self {
+            server: Arc::clone(server),
+            claim: Some(claim),
+        })
+    }
+
+    /// The server is decided about; whether there was a trial at all.
+    pub(super) fn end(trial: Option<Self>) -> bool {
+        trial.is_some_and(|mut trial| trial.claim.take().is_some())
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            self.server.standing.release(claim);
+        }
     }
 }
 

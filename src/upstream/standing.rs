@@ -59,6 +59,14 @@ pub(super) enum Use {
     No(Option<Duration>),
 }
 
+/// The right to try a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    at: Timestamp,
+    /// What is to be decided.
+    kinds: u8,
+}
+
 #[derive(Debug, Default)]
 struct Record {
     /// Failures in a row.
@@ -120,20 +128,30 @@ impl Standing {
         }
     }
 
-    /// Takes the one request that a server is tried with; `false`: another has it. One that never
+    /// Takes the one request that a server is tried with; `None`: another has it. One that never
     /// ends is followed by another after the same time.
-    pub(super) fn claim(&self, now: Timestamp) -> bool {
+    pub(super) fn claim(&self, now: Timestamp) -> Option<Claim> {
         let mut record = self.record.lock();
         let marks = self.marks.load(Ordering::Relaxed);
-        let mut claimed = false;
-        let Record { open, ejected, .. } = &mut *record;
-        for (kind, until) in [(mark::OPEN, open), (mark::EJECTED, ejected)] {
+        let mut claim = Claim { at: now, kinds: 0 };
+        for (kind, until) in record.tried() {
             if marks & kind != 0 && until.left(now).is_none() {
                 *until = Until::after(until.span, now);
-                claimed = true;
+                claim.kinds |= kind;
             }
         }
-        claimed
+        (claim.kinds != 0).then_some(claim)
+    }
+
+    /// Gives a claim back that nothing came of: the next request tries. What was decided or
+    /// claimed since stays.
+    pub(super) fn release(&self, claim: Claim) {
+        let mut record = self.record.lock();
+        for (kind, until) in record.tried() {
+            if claim.kinds & kind != 0 && until.end == claim.at.plus(until.span) {
+                until.end = claim.at;
+            }
+        }
     }
 
     /// It answered. `tried`: the request that was to decide.
@@ -228,6 +246,14 @@ impl Standing {
 // === impl Record ===
 
 impl Record {
+    /// What one request decides about.
+    fn tried(&mut self) -> [(u8, &mut Until); 2] {
+        [
+            (mark::OPEN, &mut self.open),
+            (mark::EJECTED, &mut self.ejected),
+        ]
+    }
+
     /// Whether this failure is one too many within the circuit's time.
     fn is_too_often(&mut self, breaker: &Breaker, now: Timestamp) -> bool {
         self.failures.push_back(now);

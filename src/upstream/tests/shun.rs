@@ -5,7 +5,8 @@ use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use crate::upstream::{Balance, Breaker, Health};
 
-/// An origin that closes while it is `broken` and answers otherwise; it counts what it got.
+/// An origin that closes while it is `broken` and answers otherwise; it counts what it got. It
+/// waits for bodies to their end.
 struct Moody {
     origin: Origin,
     broken: Rc<Cell<bool>>,
@@ -19,8 +20,15 @@ impl Moody {
         let origin = Origin::playing(move |_, mut stream| {
             let (broken, asked) = (Rc::clone(&own), Rc::clone(&count));
             async move {
-                while !head(&mut stream).await.is_empty() {
+                loop {
+                    let request = head(&mut stream).await;
+                    if request.is_empty() {
+                        return;
+                    }
                     asked.set(asked.get() + 1);
+                    if request.starts_with("POST") {
+                        return drop(rest(&mut stream).await);
+                    }
                     if broken.get() {
                         return;
                     }
@@ -215,11 +223,59 @@ async fn a_client_that_leaves_does_not_keep_a_circuit_half_open() {
     origin.broken.set(true);
     assert_eq!(many(&bed, 4).await, 4);
     clock.advance(5 * SECOND);
-    drop(tokio::time::timeout(Duration::ZERO, bed.send(get("/"))).await);
-    assert_eq!(bed.reason().await, "no_server");
+    let asked = origin.asked.get();
+    for _ in 0..3 {
+        // Begun and dropped: a timeout might let it end.
+        tokio::select! {
+            biased;
+            _ = bed.send(get("/")) => unreachable!("it ended at once"),
+            () = std::future::ready(()) => {}
+        }
+        abort(&bed, &[&origin]).await;
+    }
+    assert_eq!(bed.server(0).trouble(), Some("circuit_open"));
+    // The next one tries at once, and its failure counts.
+    assert_eq!(
+        (bed.reason().await, bed.reason().await),
+        ("closed", "no_server")
+    );
+    assert_eq!(origin.asked.get(), asked + 4);
     clock.advance(5 * SECOND);
+    abort(&bed, &[&origin]).await;
     origin.broken.set(false);
-    assert_eq!(many(&bed, 1).await, 0);
+    assert_eq!((many(&bed, 2).await, bed.server(0).trouble()), (0, None));
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_client_that_leaves_does_not_keep_a_server_ejected() {
+    let (bad, good) = (Moody::start().await, Moody::start().await);
+    let (bed, clock) = bed(&[&bad, &good]);
+    bad.broken.set(true);
+    assert_eq!(many(&bed, 20).await, 3);
+    clock.advance(SECOND);
+    bad.broken.set(false);
+    for _ in 0..4 {
+        abort(&bed, &[&bad, &good]).await;
+    }
+    assert_eq!(bed.server(0).trouble(), Some("failing"));
+    assert_eq!((many(&bed, 2).await, bed.server(0).trouble()), (0, None));
+}
+
+/// A request whose client breaks off its body once the origin has the head.
+async fn abort(bed: &Bed, origins: &[&Moody]) {
+    let asked = || origins.iter().map(|moody| moody.asked.get()).sum::<usize>();
+    let before = asked();
+    let (sender, body) = channel();
+    let sent = bed.send(post(body));
+    let left = async {
+        while asked() == before {
+            settle().await;
+        }
+        let broken = std::io::ErrorKind::ConnectionReset.into();
+        sender.send(Err(broken)).await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(sent, left);
+    assert_eq!(answer.err().unwrap().reason(), "request_body");
 }
 
 #[tokio::test(flavor = "local")]
