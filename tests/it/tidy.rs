@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap_complete", &["cli"]),
     ("listenfd", &["systemd"]),
     ("maxminddb", &["geo"]),
+    ("mimalloc", &["main"]),
     ("flate2", &["geo", "action"]),
     ("prometheus_client", &["observe"]),
     ("aws_lc_rs", &["fingerprint", "tls", "upstream"]),
