@@ -53,7 +53,7 @@ pub struct Decision {
     /// The first rule that the response phase leaves out; `None`: it sees all rules.
     pub settle_before: Option<RuleIndex>,
     /// The rules that counted this request, in rule order, as a client may be told.
-    pub quotas: Few<Quota, 2>,
+    pub quotas: Few<Quota, 4>,
     /// The rules that may yet count the response, as they stood when the request came.
     pub tentative: Few<Quota, 2>,
     /// What each matching rule did, for the metrics and the log.

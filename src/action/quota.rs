@@ -16,6 +16,9 @@ const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
+/// `;r=`, `;t=`, their numbers and `, `.
+const LONGEST_STATE: usize = 3 + 20 + 3 + 20 + 2;
+
 /// The parts of the headers that do not change, made once a configuration.
 pub struct QuotaNames(Vec<Option<Names>>);
 
@@ -80,12 +83,13 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
             .iter()
             .filter_map(|quota| Some((names.get(quota.rule)?, quota)))
     };
-    let mut standard = told().filter(|(names, _)| names.is_standard());
-    if let Some((names, quota)) = standard.next() {
-        let first = (names.policy.clone(), state(names, quota));
-        let (policy, state) = standard.fold(first, join);
+    let standard = || told().filter(|(names, _)| names.is_standard());
+    // A rule's name is [A-Za-z0-9_-], so both values are always valid.
+    if let Some(policy) = policies(standard().map(|(names, _)| names)) {
         headers.insert(POLICY, policy);
-        insert_state(headers, state);
+    }
+    if let Some(states) = states(standard()) {
+        headers.insert(RATELIMIT, passing(states));
     }
     let nearest = told()
         .filter(|(names, _)| names.is_legacy())
@@ -97,33 +101,40 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
     }
 }
 
-/// Adds one more member to both lists.
-fn join(
-    (policy, told): (HeaderValue, String),
-    (names, quota): (&Names, &Quota),
-) -> (HeaderValue, String) {
-    let both = [policy.as_bytes(), b", ", names.policy.as_bytes()].concat();
-    let policy = HeaderValue::from_maybe_shared(Bytes::from(both)).unwrap_or(policy);
-    (policy, told + ", " + &state(names, quota))
+/// `"name";q=5;w=60, …`; `None`: of no rule.
+fn policies<'n>(told: impl Iterator<Item = &'n Names> + Clone) -> Option<HeaderValue> {
+    let mut rest = told.clone();
+    let first = &rest.next()?.policy;
+    let length: usize = rest.clone().map(|names| names.policy.len() + 2).sum();
+    if length == 0 {
+        return Some(first.clone());
+    }
+    let mut list = Vec::with_capacity(first.len() + length);
+    list.extend_from_slice(first.as_bytes());
+    for names in rest {
+        list.extend_from_slice(b", ");
+        list.extend_from_slice(names.policy.as_bytes());
+    }
+    HeaderValue::from_maybe_shared(Bytes::from(list)).ok()
 }
 
-/// `"name";r=4;t=60`, in no more memory than it takes.
-fn state(names: &Names, quota: &Quota) -> String {
-    let (mut remaining, mut reset) = (itoa::Buffer::new(), itoa::Buffer::new());
-    let (remaining, reset) = (remaining.format(quota.remaining), reset.format(quota.reset));
-    let length = names.quoted.len() + remaining.len() + reset.len() + 6;
-    let mut state = String::with_capacity(length);
-    for part in [&names.quoted, ";r=", remaining, ";t=", reset] {
-        state.push_str(part);
+/// `"name";r=4;t=60, …`, in no more memory than it takes; `None`: of no rule.
+fn states<'n>(told: impl Iterator<Item = (&'n Names, &'n Quota)> + Clone) -> Option<HeaderValue> {
+    let lengths = told.clone().map(|(names, _)| names.quoted.len());
+    let most: usize = lengths.map(|length| length + LONGEST_STATE).sum();
+    let mut list = Vec::with_capacity(most);
+    let mut digits = itoa::Buffer::new();
+    for (names, quota) in told {
+        if !list.is_empty() {
+            list.extend_from_slice(b", ");
+        }
+        list.extend_from_slice(names.quoted.as_bytes());
+        list.extend_from_slice(b";r=");
+        list.extend_from_slice(digits.format(quota.remaining).as_bytes());
+        list.extend_from_slice(b";t=");
+        list.extend_from_slice(digits.format(quota.reset).as_bytes());
     }
-    state
-}
-
-fn insert_state(headers: &mut HeaderMap, state: String) {
-    // A rule's name is [A-Za-z0-9_-], so the value is always valid.
-    if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(state)) {
-        headers.insert(RATELIMIT, passing(value));
-    }
+    (!list.is_empty()).then(|| HeaderValue::from_bytes(&list).ok())?
 }
 
 /// A value that is another in nearly every answer: HTTP/2 is to keep it out of its table, where it
