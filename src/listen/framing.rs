@@ -89,12 +89,35 @@ impl Framing {
     pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+            let plain = self.plain_lines(rest);
+            at += plain;
+            if plain > 0 {
+                continue;
+            }
             if self.is_unknown(rest) {
                 return Some(at);
             }
             at += self.step(rest);
         }
         None
+    }
+
+    /// How many bytes of whole lines of a head need no closer look: nearly all do not.
+    fn plain_lines(&self, bytes: &[u8]) -> usize {
+        let mut read = 0;
+        if !matches!(self.at, At::Field) {
+            return read;
+        }
+        while let Some(rest @ [first, ..]) = bytes.get(read..) {
+            if matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T') {
+                break;
+            }
+            match memchr::memchr(b'\n', rest) {
+                Some(end) => read += end + 1,
+                None => break,
+            }
+        }
+        read
     }
 
     /// Whether a line of transfer codings ends here with one that is not `chunked`.
