@@ -76,7 +76,14 @@ pub async fn connection(
             let tab = Rc::<Tab>::default();
             let connection = connection.clone();
             let metrics = metrics.clone();
-            let request = request(core.clone(), connection, metrics, tab.clone(), incoming);
+            // Where it is made: it is large, and each move would copy it.
+            let request = Box::pin(request(
+                core.clone(),
+                connection,
+                metrics,
+                tab.clone(),
+                incoming,
+            ));
             outlive::outlive(core.clone(), tab, request)
         }
     };

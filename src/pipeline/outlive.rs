@@ -24,8 +24,12 @@ pub struct Outlive<F: Future + 'static> {
 struct Place(Rc<Core>);
 
 /// `request`, finished in any case if it was begun. `tab` is what it has open.
-pub fn outlive<F: Future + 'static>(core: Rc<Core>, tab: Rc<Tab>, request: F) -> Outlive<F> {
-    let request = Some(Box::pin(request));
+pub fn outlive<F: Future + 'static>(
+    core: Rc<Core>,
+    tab: Rc<Tab>,
+    request: Pin<Box<F>>,
+) -> Outlive<F> {
+    let request = Some(request);
     Outlive { request, core, tab }
 }
 

@@ -25,10 +25,24 @@ pub async fn lengthen(
     decision: &mut Decision,
     now: Timestamp,
 ) {
-    if let Some(full) = snapshot.rules.look_again(plan, findings, decision) {
-        let found = store.apply(&full, now).await;
-        snapshot.rules.lengthen(decision, &found, now);
+    let full = snapshot.rules.look_again(plan, findings, decision);
+    // On the heap: few requests need it, and every request is as large as its largest wait.
+    let look = full.map(|full| Box::pin(look(store, snapshot, full, decision, now)));
+    if let Some(look) = look {
+        look.await;
     }
+}
+
+/// Looks at the counters of all rules, those behind the one that refused too.
+async fn look(
+    store: &Store,
+    snapshot: &Snapshot,
+    full: Plan,
+    decision: &mut Decision,
+    now: Timestamp,
+) {
+    let found = store.apply(&full, now).await;
+    snapshot.rules.lengthen(decision, &found, now);
 }
 
 /// Refuses, and says so.
