@@ -17,6 +17,7 @@ use self::reload::Loaded;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostics};
 use crate::listen::DrainTrigger;
+use crate::observe::Field::Text;
 use crate::observe::Log;
 use crate::snapshot::{Fixed, Lasting, Live};
 use crate::tls;
@@ -80,7 +81,7 @@ impl Gateway {
         let prepared = doors.prepare(snapshot, &mut inherited)?;
         for address in inherited.unclaimed() {
             let log = &unborn.lasting.log;
-            log.warn("no listener for a socket", &[("address", &address)]);
+            log.warn("no listener for a socket", &[Text("address", &address)]);
         }
         // Late, so that little is counted between this and the first request.
         unborn.count_on(inherited.heir.as_ref())?;

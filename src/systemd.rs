@@ -14,6 +14,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use listenfd::ListenFd;
 
 use crate::listen;
+use crate::observe::Field::Text;
 use crate::observe::Log;
 
 /// More sockets than any unit has.
@@ -44,7 +45,7 @@ impl Notifier {
         let address = socket.and_then(|socket| match address(&socket) {
             Ok(address) => Some(address),
             Err(error) => {
-                log.warn("NOTIFY_SOCKET cannot be used", &[("error", &error)]);
+                log.warn("NOTIFY_SOCKET cannot be used", &[Text("error", &error)]);
                 None
             }
         });
@@ -86,7 +87,7 @@ impl Notifier {
         });
         if let Err(error) = sent {
             let log = &self.log;
-            log.warn("the service manager was not told", &[("error", &error)]);
+            log.warn("the service manager was not told", &[Text("error", &error)]);
         }
     }
 }

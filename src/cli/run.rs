@@ -11,6 +11,7 @@ use super::say;
 use crate::admin::{self, Admin};
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Heir, Inherited, Program, Refused};
+use crate::observe::Field::{Number, Text};
 use crate::observe::Log;
 use crate::signals::{self, Request, Signals};
 use crate::systemd::{Activated, Notifier};
@@ -129,7 +130,7 @@ impl Service {
     async fn hand_over(&mut self) -> Option<End> {
         self.log.info(
             "handing over",
-            &[("program", &self.program.path().display())],
+            &[Text("program", &self.program.path().display())],
         );
         let handover = self.gateway.handover();
         let (program, notifier, cancel) = (
@@ -148,7 +149,7 @@ impl Service {
         };
         match handed.unwrap_or_else(|panic| Err(panic.into())) {
             Ok(pid) => {
-                self.log.info("handed over", &[("pid", &pid)]);
+                self.log.info("handed over", &[Number("pid", pid.into())]);
                 if stop.is_some() {
                     // It was too late to keep the new one from serving: whoever says stop means it.
                     signals::stop(pid);
@@ -157,7 +158,7 @@ impl Service {
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                self.log.error("not handed over", &[("error", &error)]);
+                self.log.error("not handed over", &[Text("error", &error)]);
                 stop
             }
         }
@@ -198,7 +199,7 @@ impl Service {
 /// What the process before or systemd has for this one.
 fn inherit(activated: Activated, log: &Log) -> anyhow::Result<Inherited> {
     for wrong in &activated.wrong {
-        log.warn("unusable socket from systemd", &[("error", wrong)]);
+        log.warn("unusable socket from systemd", &[Text("error", wrong)]);
     }
     let mut inherited = Heir::inherit(log)?.unwrap_or_default();
     for socket in activated.sockets {
@@ -209,11 +210,11 @@ fn inherit(activated: Activated, log: &Log) -> anyhow::Result<Inherited> {
 
 fn tell_addresses(gateway: &Gateway, log: &Log) {
     for address in gateway.addresses() {
-        log.info("listening", &[("address", &address)]);
+        log.info("listening", &[Text("address", &address)]);
     }
     let admin = gateway.admin();
     let admin = admin.borrow().as_ref().and_then(|door| door.address().ok());
     if let Some(address) = admin {
-        log.info("admin port", &[("address", &address)]);
+        log.info("admin port", &[Text("address", &address)]);
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::doors::{Door, Doors};
 use crate::listen::{self, Deadlines, Drain, DrainTrigger, Gate};
+use crate::observe::Field::{Number, Text};
 use crate::observe::ProtocolError;
 use crate::pipeline::{self, Core};
 use crate::snapshot::{ListenerId, Live};
@@ -65,7 +66,7 @@ impl CoreThread {
         let log = self.live.lasting.log.clone();
         let ran = local_runtime().and_then(|runtime| runtime.block_on(self.serve()));
         if let Err(error) = ran {
-            log.error("core failed", &[("error", &error)]);
+            log.error("core failed", &[Text("error", &error)]);
         }
     }
 
@@ -128,7 +129,7 @@ impl CoreThread {
             for socket in door.of_core(self.number, self.cores) {
                 if let Err(error) = self.accept(socket, door, &drain, core) {
                     let log = &self.live.lasting.log;
-                    log.error("core cannot listen", &[("error", &error)]);
+                    log.error("core cannot listen", &[Text("error", &error)]);
                 }
             }
             accepting.push(Accepting {
@@ -180,7 +181,7 @@ impl CoreThread {
             core.cut.set(true);
             let open = self.drain.open();
             let log = &self.live.lasting.log;
-            log.warn("drain timed out", &[("connections", &open)]);
+            log.warn("drain timed out", &[Number("connections", open as u64)]);
         }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::observe::Field::{Number, Text};
 use crate::snapshot::{Lasting, Live};
 use crate::store::Restored;
 use crate::store::persist::{Damage, SnapshotFile, restore};
@@ -79,7 +80,7 @@ impl Keeping {
             Ok(started) => *keeper = Some(started),
             Err(error) => {
                 let log = &self.live.lasting.log;
-                log.error("cannot save the counters", &[("error", &error)]);
+                log.error("cannot save the counters", &[Text("error", &error)]);
             }
         }
     }
@@ -148,10 +149,10 @@ impl Saving {
         let (log, file) = (&self.live.lasting.log, self.file.path().display());
         match (&saved, self.failed) {
             (Err(error), false) => {
-                let fields: [(&str, &dyn Display); 2] = [("file", &file), ("error", error)];
+                let fields = [Text("file", &file), Text("error", error)];
                 log.error("cannot save the counters", &fields);
             }
-            (Ok(()), true) => log.info("the counters can be saved again", &[("file", &file)]),
+            (Ok(()), true) => log.info("the counters can be saved again", &[Text("file", &file)]),
             _ => {}
         }
         self.failed = saved.is_err();
@@ -175,21 +176,25 @@ pub(super) fn take(lasting: &mut Lasting, file: &File) {
 fn tell(lasting: &Lasting, file: &dyn Display, loaded: Result<Option<Restored>, Damage>) {
     let log = &lasting.log;
     match loaded {
-        Ok(None) => log.info("no saved counters", &[("file", file)]),
+        Ok(None) => log.info("no saved counters", &[Text("file", file)]),
         Ok(Some(restored)) => {
-            let (counters, bans) = (restored.counters, restored.bans);
+            let (counters, bans) = (restored.counters as u64, restored.bans as u64);
             log.info(
                 "restored",
-                &[("file", file), ("counters", &counters), ("bans", &bans)],
+                &[
+                    Text("file", file),
+                    Number("counters", counters),
+                    Number("bans", bans),
+                ],
             );
             for (rule, bans) in &restored.unknown {
-                let fields: [(&str, &dyn Display); 2] = [("rule", rule), ("bans_ended", bans)];
+                let fields = [Text("rule", rule), Number("bans_ended", *bans as u64)];
                 log.info("rule starts afresh or is gone", &fields);
             }
         }
         Err(damage) => log.error(
             "the saved counters are ignored",
-            &[("file", file), ("error", &damage)],
+            &[Text("file", file), Text("error", &damage)],
         ),
     }
 }

@@ -5,7 +5,6 @@ mod checks;
 mod names;
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use tokio::sync::oneshot;
 use self::checks::Checks;
 use self::names::Names;
 use super::cores::local_runtime;
+use crate::observe::Field::Text;
 use crate::snapshot::Live;
 use crate::upstream::{Pool, Upstream};
 
@@ -61,7 +61,7 @@ fn run(live: Arc<Live>, stopped: oneshot::Receiver<()>) {
     let log = live.lasting.log.clone();
     let runtime = match local_runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return log.error("cannot look after upstreams", &[("error", &error)]),
+        Err(error) => return log.error("cannot look after upstreams", &[Text("error", &error)]),
     };
     runtime.block_on(async move {
         let looking = Looking::new(live).forever();
@@ -107,11 +107,11 @@ impl Looking {
             for server in upstream.servers() {
                 let trouble = server.trouble().filter(|word| *word != "unhealthy");
                 let before = self.troubled.get(&server.id()).copied();
-                let fields: [(&str, &dyn Display); 4] = [
-                    ("upstream", &upstream.name),
-                    ("server", server.label()),
-                    ("address", &server.endpoint),
-                    ("reason", &trouble.or(before).unwrap_or_default()),
+                let fields = [
+                    Text("upstream", &upstream.name),
+                    Text("server", server.label()),
+                    Text("address", &server.endpoint),
+                    Text("reason", &trouble.or(before).unwrap_or_default()),
                 ];
                 match (before, trouble) {
                     (old, Some(new)) if old != Some(new) => log.warn("server left out", &fields),

@@ -11,6 +11,7 @@ use super::doors::{Changed, Doors, Prepared, Unbound};
 use super::inherited::Inherited;
 use super::{lookout, servers};
 use crate::config::{self, Diagnostics, Source};
+use crate::observe::Field::{Number, Text};
 use crate::observe::{Format, Level};
 use crate::snapshot::{Lasting, Live, Snapshot};
 
@@ -153,11 +154,13 @@ impl Live {
         self.current.store(Arc::new(snapshot));
         let gone = lasting.store.retire(&identities, lasting.clock.now());
         for (rule, bans) in gone {
-            let fields: [(&str, &dyn fmt::Display); 2] = [("rule", &rule), ("bans_ended", &bans)];
+            let fields = [Text("rule", &rule), Number("bans_ended", bans as u64)];
             lasting.log.info("rule starts afresh or is gone", &fields);
         }
         lasting.metrics.reloads.succeeded();
-        lasting.log.info("reloaded", &[("rules", &rules)]);
+        lasting
+            .log
+            .info("reloaded", &[Number("rules", rules as u64)]);
     }
 
     /// Notes that `config` was refused: the configuration before stays.
@@ -171,9 +174,9 @@ impl Live {
             .retire(&current.rules.identities(), lasting.clock.now());
         self.lasting.metrics.reloads.failed();
         let log = &self.lasting.log;
-        log.error("reload refused", &[("file", &config.display())]);
+        log.error("reload refused", &[Text("file", &config.display())]);
         for line in refused.0.lines().filter(|line| line.contains(": error: ")) {
-            log.error("configuration", &[("error", &line)]);
+            log.error("configuration", &[Text("error", &line)]);
         }
     }
 
@@ -190,13 +193,13 @@ impl Live {
     pub(super) fn tell_doors(&self, changed: &Changed) {
         let log = &self.lasting.log;
         for address in &changed.opened {
-            log.info("listening", &[("address", address)]);
+            log.info("listening", &[Text("address", address)]);
         }
         for address in &changed.closed {
-            log.info("listens no more", &[("address", address)]);
+            log.info("listens no more", &[Text("address", address)]);
         }
         if let Some(address) = &changed.admin {
-            log.info("admin port", &[("address", address)]);
+            log.info("admin port", &[Text("address", address)]);
         }
     }
 
@@ -204,7 +207,7 @@ impl Live {
         for line in warnings.lines().filter(|line| line.contains(": warning: ")) {
             self.lasting
                 .log
-                .warn("configuration", &[("warning", &line)]);
+                .warn("configuration", &[Text("warning", &line)]);
         }
     }
 }

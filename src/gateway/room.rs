@@ -1,6 +1,7 @@
 //! How many connections there is room for.
 
 use crate::listen::{self, Gate};
+use crate::observe::Field::Number;
 use crate::observe::Log;
 
 /// A gate for `max_connections`, or as many as the process has file descriptors for.
@@ -11,9 +12,9 @@ pub fn gate(max_connections: usize, log: &Log) -> Gate {
         log.warn(
             "too few file descriptors for server.max_connections",
             &[
-                ("max_connections", &max_connections),
-                ("connections", &most),
-                ("descriptors", &descriptors),
+                Number("max_connections", max_connections as u64),
+                Number("connections", most as u64),
+                Number("descriptors", descriptors),
             ],
         );
     }

@@ -46,8 +46,17 @@ struct Inner {
     sink: Option<Sink>,
 }
 
-/// A named value of a line.
-pub type Field<'a> = (&'a str, &'a dyn Display);
+/// A value of a line, with its name. What it is in JSON goes by what it is, never by what it looks
+/// like: a rule may be called `5`.
+#[derive(Clone, Copy)]
+pub enum Field<'a> {
+    /// A string.
+    Text(&'a str, &'a dyn Display),
+    /// A number.
+    Number(&'a str, u64),
+    /// True or false.
+    Flag(&'a str, bool),
+}
 
 // === impl Level ===
 
@@ -68,6 +77,26 @@ impl Level {
             Level::Info => "INFO ",
             Level::Warn => "WARN ",
             Level::Error => "ERROR",
+        }
+    }
+}
+
+// === impl Field ===
+
+impl Field<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Field::Text(name, _) | Field::Number(name, _) | Field::Flag(name, _) => name,
+        }
+    }
+}
+
+impl Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Text(_, value) => value.fmt(f),
+            Field::Number(_, value) => value.fmt(f),
+            Field::Flag(_, value) => value.fmt(f),
         }
     }
 }
@@ -172,11 +201,11 @@ fn text(out: &mut Vec<u8>, stamp: Rfc3339, level: Level, event: &str, fields: &[
     out.push(b' ');
     escape::text(out, event.as_bytes());
     let mut shown = Vec::new();
-    for (name, value) in fields {
+    for field in fields {
         out.push(b' ');
-        escape::text(out, name.as_bytes());
+        escape::text(out, field.name().as_bytes());
         out.push(b'=');
-        escape::word(out, show(&mut shown, value));
+        escape::word(out, show(&mut shown, field));
     }
 }
 
@@ -188,11 +217,16 @@ fn json(out: &mut Vec<u8>, stamp: Rfc3339, level: Level, event: &str, fields: &[
     out.extend_from_slice(b",\"event\":");
     escape::json(out, event.as_bytes());
     let mut shown = Vec::new();
-    for (name, value) in fields {
+    for field in fields {
         out.push(b',');
-        escape::json(out, name.as_bytes());
+        escape::json(out, field.name().as_bytes());
         out.push(b':');
-        escape::json(out, show(&mut shown, value));
+        let shown = show(&mut shown, field);
+        match field {
+            Field::Text(..) => escape::json(out, shown),
+            // JSON writes them as Rust does.
+            Field::Number(..) | Field::Flag(..) => out.extend_from_slice(shown),
+        }
     }
     out.push(b'}');
 }

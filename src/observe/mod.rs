@@ -12,7 +12,7 @@ pub mod redact;
 pub mod sink;
 
 pub use access::{AccessLog, Record};
-pub use log::{Format, Level, Log};
+pub use log::{Field, Format, Level, Log};
 pub use metrics::{Count, ListenerMetrics, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics};
 pub use redact::Redactor;
 pub use sink::Sink;

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::log::Field::Text;
 use super::log::Log;
 
 /// Bytes that may wait; as much again may be on its way to the target.
@@ -307,7 +308,10 @@ impl Writer {
         }
         let target = self.path.as_deref().unwrap_or(Path::new("stream"));
         if let Some(log) = &self.log {
-            log.error(event, &[("target", &target.display()), ("error", error)]);
+            log.error(
+                event,
+                &[Text("target", &target.display()), Text("error", error)],
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Core;
 use crate::clock::Rfc3339;
+use crate::observe::Field::{Flag, Text};
 use crate::rules::{Findings, Plan, Standing};
 use crate::snapshot::Snapshot;
 
@@ -26,11 +27,11 @@ pub fn tell(core: &Core, snapshot: &Snapshot, plan: &Plan, findings: &Findings) 
         core.live.lasting.log.info(
             "banned",
             &[
-                ("rule", &rule.name),
-                ("key", &key),
-                ("action", &rule.action.name()),
-                ("dry_run", &rule.dry_run),
-                ("until", &Rfc3339(until)),
+                Text("rule", &rule.name),
+                Text("key", &key),
+                Text("action", &rule.action.name()),
+                Flag("dry_run", rule.dry_run),
+                Text("until", &Rfc3339(until)),
             ],
         );
     }

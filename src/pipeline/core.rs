@@ -16,6 +16,7 @@ use super::seldom::Seldom;
 use crate::action::Fault;
 use crate::facts::Malformed;
 use crate::listen::{self, Deadlines, Drain};
+use crate::observe::Field::{Number, Text};
 use crate::observe::ProtocolError;
 use crate::snapshot::{Live, Snapshot};
 use crate::tls::HandshakeError;
@@ -114,13 +115,13 @@ impl Core {
     /// Counts a connection that came past the proxy in front, and says why at the debug level.
     pub fn not_behind(&self, peer: SocketAddr, why: &dyn Display) {
         self.protocol_error(ProtocolError::Proxy);
-        let fields: [(&str, &dyn Display); 2] = [("peer", &peer), ("error", why)];
+        let fields = [Text("peer", &peer), Text("error", why)];
         self.live.lasting.log.debug("no PROXY header", &fields);
     }
 
     /// Says at the debug level why a client did not get through its handshake.
     pub fn handshake_failed(&self, error: &HandshakeError) {
-        let fields: [(&str, &dyn Display); 2] = [("kind", &error.kind()), ("error", error)];
+        let fields = [Text("kind", &error.kind()), Text("error", error)];
         self.live.lasting.log.debug("handshake failed", &fields);
     }
 
@@ -147,12 +148,12 @@ impl Core {
             return;
         };
         let server = error.server().map_or("-", |server| server.label());
-        let fields: [(&str, &dyn Display); 5] = [
-            ("upstream", &upstream),
-            ("server", &server),
-            ("reason", &error.reason()),
-            ("error", error),
-            ("more", &more),
+        let fields = [
+            Text("upstream", &upstream),
+            Text("server", &server),
+            Text("reason", &error.reason()),
+            Text("error", error),
+            Number("more", more),
         ];
         self.live.lasting.log.warn("upstream failed", &fields);
     }

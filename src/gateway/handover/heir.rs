@@ -16,6 +16,7 @@ use super::{
 };
 use crate::gateway::Inherited;
 use crate::listen;
+use crate::observe::Field::Text;
 use crate::observe::Log;
 
 /// A process that takes over from another.
@@ -33,7 +34,10 @@ impl Heir {
         };
         if from.to_str() != Some(&parent_id().to_string()) {
             let from = from.display();
-            log.warn("ignored", &[("variable", &VARIABLE), ("value", &from)]);
+            log.warn(
+                "ignored",
+                &[Text("variable", &VARIABLE), Text("value", &from)],
+            );
             return Ok(None);
         }
         let wrong = || format!("{VARIABLE} is set, but nothing is handed over on standard input");

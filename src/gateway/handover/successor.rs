@@ -19,6 +19,7 @@ use super::{
 };
 use crate::gateway::doors::Doors;
 use crate::gateway::keeper::Keeping;
+use crate::observe::Field::Text;
 use crate::snapshot::Live;
 
 /// How much of the counters is written in one go.
@@ -126,7 +127,7 @@ impl Inner {
         let counters = self.counters();
         if let Err(error) = &counters {
             let log = &self.live.lasting.log;
-            log.error("cannot hand over the counters", &[("error", error)]);
+            log.error("cannot hand over the counters", &[Text("error", error)]);
         }
         self.tell(|| match &counters {
             Ok(file) => wire.give(COUNTERS, file),

@@ -2,12 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{TICK, chance, jittered};
+use crate::observe::Field::Text;
 use crate::snapshot::Live;
 use crate::upstream::{Checked, Pool, Server, Upstream};
 
@@ -77,11 +77,11 @@ impl Checks {
 
 fn tell(live: &Live, upstream: &Upstream, server: &Server, checked: &Checked) {
     let log = &live.lasting.log;
-    let fields: [(&str, &dyn Display); 4] = [
-        ("upstream", &upstream.name),
-        ("server", server.label()),
-        ("address", &server.endpoint),
-        ("reason", &checked.why),
+    let fields = [
+        Text("upstream", &upstream.name),
+        Text("server", server.label()),
+        Text("address", &server.endpoint),
+        Text("reason", &checked.why),
     ];
     match checked.changed {
         Some(false) => log.warn("server unhealthy", &fields),

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{TICK, jittered};
+use crate::observe::Field::Text;
 use crate::snapshot::{Lasting, Live, Snapshot};
 use crate::upstream::{Name, Upstream};
 
@@ -154,10 +155,10 @@ fn follow(lasting: &Lasting, snapshot: &Snapshot, name: &Name) {
             ("server gone", change.left),
         ] {
             for server in servers {
-                let fields: [(&str, &dyn Display); 3] = [
-                    ("upstream", &upstream.name),
-                    ("server", server.label()),
-                    ("address", &server.endpoint),
+                let fields = [
+                    Text("upstream", &upstream.name),
+                    Text("server", server.label()),
+                    Text("address", &server.endpoint),
                 ];
                 lasting.log.info(word, &fields);
             }
@@ -186,7 +187,7 @@ pub(in crate::gateway) fn look_up_new(lasting: &Lasting, snapshot: &Snapshot) {
         if let Err(error) = thread::Builder::new().spawn(look_up) {
             lasting
                 .log
-                .error("cannot look up a name", &[("error", &error)]);
+                .error("cannot look up a name", &[Text("error", &error)]);
         }
     }
     drop(sender);
@@ -211,6 +212,6 @@ pub(in crate::gateway) fn look_up_new(lasting: &Lasting, snapshot: &Snapshot) {
 }
 
 fn not_found(lasting: &Lasting, name: &Name, error: &dyn Display) {
-    let fields: [(&str, &dyn Display); 2] = [("name", name), ("error", error)];
+    let fields = [Text("name", name), Text("error", error)];
     lasting.log.warn("cannot look up a server", &fields);
 }

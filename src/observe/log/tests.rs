@@ -1,5 +1,6 @@
 //! The gateway's own log, through a real pipe.
 
+use super::Field::{Flag, Number, Text};
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use proptest::prelude::*;
@@ -28,17 +29,19 @@ fn text_lines_are_for_people() {
         log.info(
             "banned",
             &[
-                ("rule", &"login-stuffing"),
-                ("key", &"203.0.113.7 t13d"),
-                ("until", &until),
+                Text("rule", &"login-stuffing"),
+                Text("key", &"203.0.113.7 t13d"),
+                Flag("dry_run", false),
+                Number("more", 3),
+                Text("until", &until),
             ],
         );
-        log.error("bad", &[("why", &"two\nlines \x1b[31m")]);
+        log.error("bad", &[Text("why", &"two\nlines \x1b[31m")]);
     });
     assert_eq!(
         text,
         "2026-01-02T03:04:05.678Z INFO  banned rule=login-stuffing key=\"203.0.113.7 t13d\" \
-         until=2026-01-02T03:14:05.000Z\n\
+         dry_run=false more=3 until=2026-01-02T03:14:05.000Z\n\
          2026-01-02T03:04:05.678Z ERROR bad why=\"two\\nlines \\u{001b}[31m\"\n"
     );
 }
@@ -46,12 +49,19 @@ fn text_lines_are_for_people() {
 #[test]
 fn json_lines_are_for_machines() {
     let text = written(Level::Info, Format::Json, |log| {
-        log.warn("bad \"thing\"", &[("n", &42), ("s", &"a\nb")]);
+        let fields = [
+            Number("pid", 331),
+            Number("most", u64::MAX),
+            Flag("dry_run", true),
+            Text("rule", &"5"),
+            Text("s", &"a\nb"),
+        ];
+        log.warn("bad \"thing\"", &fields);
     });
     let line: serde_json::Value = serde_json::from_str(&text).unwrap();
     let wanted = serde_json::json!({
         "ts": "2026-01-02T03:04:05.678Z", "level": "warn", "event": "bad \"thing\"",
-        "n": "42", "s": "a\nb",
+        "pid": 331, "most": u64::MAX, "dry_run": true, "rule": "5", "s": "a\nb",
     });
     assert_eq!(line, wanted);
     assert_eq!(text.lines().count(), 1);
@@ -83,10 +93,10 @@ proptest! {
     fn no_control_character_comes_through(event in any::<String>(), value in any::<String>()) {
         let stamp = Rfc3339(Timestamp::default());
         let mut line = Vec::new();
-        text(&mut line, stamp, Level::Info, &event, &[("v", &value)]);
+        text(&mut line, stamp, Level::Info, &event, &[Text("v", &value)]);
         prop_assert!(!String::from_utf8(line).unwrap().chars().any(char::is_control));
         let mut line = Vec::new();
-        json(&mut line, stamp, Level::Info, &event, &[("v", &value)]);
+        json(&mut line, stamp, Level::Info, &event, &[Text("v", &value)]);
         let back: serde_json::Value = serde_json::from_slice(&line).unwrap();
         prop_assert_eq!(&back["v"], &serde_json::json!(value));
         prop_assert!(!String::from_utf8(line).unwrap().chars().any(char::is_control));
