@@ -15,6 +15,7 @@ pub mod pipeline;
 
 pub mod listen;
 pub mod tls;
+pub mod trust;
 
 pub mod fingerprint;
 

@@ -6,6 +6,7 @@ use rustls::InconsistentKeys;
 use rustls::pki_types::pem;
 
 use crate::fingerprint;
+use crate::trust::{Peer, Plain};
 
 /// Why a certificate or a [`super::Terminator`] cannot be made.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ impl fmt::Display for Error {
             Self::NoCertificate => f.write_str("there is no `CERTIFICATE` section"),
             Self::NoKey => f.write_str("there is no `PRIVATE KEY` section"),
             Self::BadKey(error) => write!(f, "the private key cannot be used: {error}"),
-            Self::BadCertificate(error) => write!(f, "the certificate cannot be used: {error}"),
+            Self::BadCertificate(error) => Plain(error, Peer::Own).fmt(f),
             Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
             Self::Generate(error) => write!(f, "no certificate could be made: {error}"),
             Self::NoCertificates => f.write_str("TLS needs at least one certificate"),
@@ -142,17 +143,22 @@ impl From<io::Error> for HandshakeError {
 impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotTls => f.write_str("the client does not speak TLS"),
+            Self::NotTls => f.write_str("the client does not speak TLS on this port"),
             Self::HelloTooLarge => f.write_str("the ClientHello is too large"),
             Self::Closed => f.write_str("the client closed the connection"),
-            Self::BadHello(error) => write!(f, "the ClientHello is refused: {error}"),
+            Self::BadHello(error) | Self::Tls(error) => Plain(error, Peer::Client).fmt(f),
             Self::NoFingerprint(error) => error.fmt(f),
-            Self::Alert(alert) => write!(f, "the client sent the alert {alert:?}"),
-            Self::NoClientCertificate => f.write_str("the client has no certificate"),
-            Self::BadClientCertificate(error) => {
-                write!(f, "the client's certificate is refused: {error}")
+            Self::Alert(alert) => {
+                let error = rustls::Error::AlertReceived(*alert);
+                Plain(&error, Peer::Client).fmt(f)
             }
-            Self::Tls(error) => write!(f, "the handshake failed: {error}"),
+            Self::NoClientCertificate => {
+                f.write_str("the client has no certificate, and `client_auth` asks for one")
+            }
+            Self::BadClientCertificate(error) => {
+                let error = rustls::Error::InvalidCertificate(error.clone());
+                Plain(&error, Peer::Client).fmt(f)
+            }
             Self::Io(error) => write!(f, "the socket failed: {error}"),
         }
     }

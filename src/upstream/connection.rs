@@ -9,6 +9,7 @@ use super::inbox::Inbox;
 use super::stream::Stream;
 use super::tls::speaks_http2;
 use super::{Protocol, Secure, Server, Upstream};
+use crate::trust;
 
 /// An open connection; closed when dropped.
 pub(super) struct Connection {
@@ -77,7 +78,11 @@ async fn shake(
     http1: bool,
 ) -> Result<(Stream, bool), Error> {
     let shaken = secure.connect(stream, server.label(), http1).await;
-    let stream = shaken.map_err(|error| Error::from(Kind::Handshake).because(error))?;
+    let failed = |error| {
+        let why = trust::handshake(&error, secure.peer());
+        Error::from(Kind::Handshake).because(why)
+    };
+    let stream = shaken.map_err(failed)?;
     let http2 = speaks_http2(&stream);
     Ok((Stream::Tls(Box::new(stream)), http2))
 }

@@ -21,6 +21,7 @@ use tokio_rustls::client::TlsStream;
 use self::verify::Verifier;
 use super::Protocol;
 use super::stream::Stream;
+use crate::trust::Peer;
 
 /// Who may vouch for an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Secure {
     /// Offers HTTP/1.1 alone, for what HTTP/2 cannot carry.
     http1: Arc<ClientConfig>,
     name: Option<ServerName<'static>>,
+    /// Who may vouch for an origin was chosen by somebody.
+    given: bool,
     id: u64,
 }
 
@@ -154,6 +157,7 @@ impl Secure {
             usual: Arc::new(config),
             http1: Arc::new(http1),
             name,
+            given: roots.as_ref().is_some_and(|roots| roots.given),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
         })
     }
@@ -161,6 +165,11 @@ impl Secure {
     /// Different for each that this process ever had.
     pub(super) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whom sentences about its errors are about.
+    pub(super) fn peer(&self) -> Peer {
+        Peer::Origin { ca: self.given }
     }
 
     /// Makes a stream a secure one. `label` is what the server is called in the configuration.

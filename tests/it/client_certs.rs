@@ -181,7 +181,7 @@ fn a_reload_changes_who_is_let_in() {
         ("", "there is no `CERTIFICATE` section"),
         (
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-            "cannot be used",
+            "the certificate is damaged",
         ),
     ] {
         site.folder.write("ca.pem", pem);

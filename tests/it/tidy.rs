@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("words", &["clock", "decision"]),
     ("pure", &["fingerprint", "expr", "limit"]),
-    ("meaning", &["body", "facts", "route", "rules"]),
+    ("meaning", &["body", "facts", "route", "rules", "trust"]),
     (
         "edges",
         &[
@@ -42,7 +42,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("prometheus_client", &["observe"]),
     ("aws_lc_rs", &["fingerprint", "tls", "upstream"]),
     ("rcgen", &["tls"]),
-    ("rustls", &["tls", "upstream"]),
+    ("rustls", &["tls", "trust", "upstream"]),
     ("tokio_rustls", &["tls", "upstream"]),
     ("rustls_native_certs", &["upstream"]),
     ("h2", &["upstream"]),

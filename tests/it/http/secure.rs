@@ -118,8 +118,12 @@ fn an_origin_that_cannot_be_believed_is_502_and_gets_nothing() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let requests = Arc::new(AtomicUsize::new(0));
     for (issuer, name, why) in [
-        (&authority, "b.test", "not valid for name"),
-        (&stranger, "a.test", "UnknownIssuer"),
+        (
+            &authority,
+            "b.test",
+            "not for a.test, but for other names: b.test",
+        ),
+        (&stranger, "a.test", "not signed by an authority in `ca`"),
     ] {
         for protocol in ["http/1.1", "h2", "auto"] {
             let count = requests.clone();
@@ -254,15 +258,9 @@ impl Drop for Openssl {
     }
 }
 
-#[test]
-fn the_server_of_openssl_is_asked_in_every_version() {
-    let authority = Authority::new();
-    let folder = Folder::new();
-    let (certificate, key) = authority.issue("a.test");
-    folder.write("cert.pem", certificate);
-    folder.write("key.pem", key);
-    let ca = folder.write("ca.pem", authority.pem());
-    for version in ["-tls1_2", "-tls1_3"] {
+impl Openssl {
+    /// With `cert.pem` and `key.pem` of this folder.
+    fn serve(folder: &Folder, version: &str) -> (Self, SocketAddr) {
         let mut child = Command::new("openssl")
             .current_dir(folder.path())
             .args(["s_server", "-accept", "127.0.0.1:0", "-www", version])
@@ -273,12 +271,25 @@ fn the_server_of_openssl_is_asked_in_every_version() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let _openssl = Openssl(child);
+        let openssl = Self(child);
         let mut lines = lines.map_while(Result::ok);
         let line = lines.find(|line| line.starts_with("ACCEPT ")).unwrap();
-        let address: SocketAddr = line["ACCEPT ".len()..].parse().unwrap();
         // What it says of connections must not stop it.
         std::thread::spawn(move || lines.for_each(drop));
+        (openssl, line["ACCEPT ".len()..].parse().unwrap())
+    }
+}
+
+#[test]
+fn the_server_of_openssl_is_asked_in_every_version() {
+    let authority = Authority::new();
+    let folder = Folder::new();
+    let (certificate, key) = authority.issue("a.test");
+    folder.write("cert.pem", certificate);
+    folder.write("key.pem", key);
+    let ca = folder.write("ca.pem", authority.pem());
+    for version in ["-tls1_2", "-tls1_3"] {
+        let (_openssl, address) = Openssl::serve(&folder, version);
         let tls = format!(
             "tls = {{ ca = {:?}, server_name = \"a.test\" }}",
             ca.display().to_string()

@@ -1,0 +1,132 @@
+//! What is wrong with a certificate.
+
+use std::fmt;
+
+use rustls::CertificateError as Error;
+use rustls::pki_types::{ServerName, UnixTime};
+
+use super::Peer;
+use crate::clock::{Rfc3339, Timestamp};
+
+/// So many of a certificate's names are shown.
+const MOST: usize = 5;
+
+/// Writes why the certificate of `peer` is refused.
+pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: Peer) -> fmt::Result {
+    f.write_str(peer.certificate())?;
+    match error {
+        Error::ExpiredContext { not_after, .. } => write!(f, " expired on {}", day(*not_after)),
+        Error::NotValidYetContext { not_before, .. } => {
+            write!(f, " is not valid before {}", day(*not_before))
+        }
+        Error::NotValidForNameContext {
+            expected,
+            presented,
+        } => names(f, expected, presented, peer),
+        Error::UnknownIssuer => write!(f, " is not signed by {}", authority(peer)),
+        Error::InvalidPurpose | Error::InvalidPurposeContext { .. } => match peer {
+            Peer::Client => f.write_str(" is not for clients (its extended key usage says so)"),
+            _ => f.write_str(" is not for servers (its extended key usage says so)"),
+        },
+        Error::Other(other) => {
+            let name = other.to_string();
+            match of_library(&name, peer) {
+                Some(what) => write!(f, " {what}"),
+                None => write!(f, " is refused: {name}"),
+            }
+        }
+        error => match simple(error) {
+            Some(what) => write!(f, " {what}"),
+            None => write!(f, " is refused: {error}"),
+        },
+    }
+}
+
+fn simple(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        Error::BadEncoding => "is damaged",
+        Error::Expired => "has expired",
+        Error::NotValidYet => "is not valid yet",
+        Error::Revoked => "was revoked",
+        Error::UnhandledCriticalExtension => "has a critical extension that nobody here knows",
+        Error::BadSignature => "does not fit the signature that came with it",
+        Error::NotValidForName => "is for other names",
+        Error::UnsupportedSignatureAlgorithmContext { .. }
+        | Error::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "is signed in a way that is not accepted, such as with SHA-1"
+        }
+        _ => return None,
+    })
+}
+
+/// Errors of the library below, which are known by their names alone.
+fn of_library(name: &str, peer: Peer) -> Option<&'static str> {
+    Some(match (name, peer) {
+        ("CaUsedAsEndEntity", Peer::Origin { .. }) => {
+            "is an authority's; one that signed itself has to stand in `ca`"
+        }
+        ("CaUsedAsEndEntity", _) => "is an authority's, which can only sign others",
+        ("EndEntityUsedAsCa", _) => "is signed by a certificate that is not an authority's",
+        ("UnsupportedCertVersion", _) => "is of an old version: it has to be X.509 version 3",
+        ("NameConstraintViolation", _) => "has a name for which its authority may not sign",
+        ("PathLenConstraintViolated" | "MaximumPathDepthExceeded", _) => {
+            "stands at the end of a chain that is too long"
+        }
+        ("EmptyEkuExtension" | "MalformedExtensions" | "ExtensionValueInvalid", _) => {
+            "has an extension that cannot be read"
+        }
+        ("SignatureAlgorithmMismatch", _) => "says two different things about its signature",
+        ("InvalidSerialNumber" | "InvalidCertValidity", _) => "is not made by the rules (RFC 5280)",
+        _ => return None,
+    })
+}
+
+fn authority(peer: Peer) -> &'static str {
+    match peer {
+        Peer::Client => "an authority in `client_ca`",
+        Peer::Origin { ca: true } => "an authority in `ca`",
+        Peer::Origin { ca: false } => "an authority that the system trusts: name its own in `ca`",
+        Peer::Own => "a known authority",
+    }
+}
+
+/// Which names it has instead of the one that was asked for.
+fn names(
+    f: &mut fmt::Formatter<'_>,
+    expected: &ServerName<'_>,
+    presented: &[String],
+    peer: Peer,
+) -> fmt::Result {
+    let expected = expected.to_str();
+    match presented {
+        [] => return write!(f, " is for no name at all (it has no subjectAltName)"),
+        some => {
+            write!(f, " is not for {expected}, but for other names: ")?;
+            for (i, name) in some.iter().take(MOST).enumerate() {
+                let comma = if i == 0 { "" } else { ", " };
+                write!(f, "{comma}{}", bare(name))?;
+            }
+        }
+    }
+    if let more @ 1.. = presented.len().saturating_sub(MOST) {
+        write!(f, " and {more} more")?;
+    }
+    match peer {
+        Peer::Origin { .. } => f.write_str("; `server_name` can name one of them"),
+        _ => Ok(()),
+    }
+}
+
+/// The library shows a name with its kind: `DnsName("a.example")`, `IpAddress(192.0.2.1)`.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').map_or(name, |(_, rest)| rest);
+    inner
+        .trim_end_matches(')')
+        .trim_matches(|c| matches!(c, '"' | '\\'))
+}
+
+/// To the second: a certificate may expire while somebody looks.
+fn day(time: UnixTime) -> String {
+    let shown = Rfc3339(Timestamp::from_secs(time.as_secs())).to_string();
+    shown.replace(".000", "")
+}

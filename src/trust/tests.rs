@@ -1,0 +1,152 @@
+//! Sentences about errors, word for word. Real handshakes stand in `tests/it`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::{AlertDescription, CertificateError, OtherError, PeerMisbehaved};
+
+use super::*;
+
+const ORIGIN: Peer = Peer::Origin { ca: true };
+
+fn of_certificate(error: CertificateError, peer: Peer) -> String {
+    Plain(&Error::InvalidCertificate(error), peer).to_string()
+}
+
+/// As the library below says it: by the name of its error.
+fn other(name: &'static str) -> CertificateError {
+    let inner: Box<dyn std::error::Error + Send + Sync> = name.into();
+    CertificateError::Other(OtherError(Arc::from(inner)))
+}
+
+#[test]
+fn who_signed_it() {
+    let said = |peer| of_certificate(CertificateError::UnknownIssuer, peer);
+    assert_eq!(
+        said(ORIGIN),
+        "the origin's certificate is not signed by an authority in `ca`"
+    );
+    assert_eq!(
+        said(Peer::Origin { ca: false }),
+        "the origin's certificate is not signed by an authority that the system trusts: name its \
+         own in `ca`"
+    );
+    assert_eq!(
+        said(Peer::Client),
+        "the client's certificate is not signed by an authority in `client_ca`"
+    );
+}
+
+#[test]
+fn whose_names_it_has() {
+    let said = |names: &[&str]| {
+        let error = CertificateError::NotValidForNameContext {
+            expected: ServerName::try_from("a.example").unwrap(),
+            presented: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        of_certificate(error, ORIGIN)
+    };
+    assert_eq!(
+        said(&["DnsName(\"b.example\")", "IpAddress(192.0.2.1)"]),
+        "the origin's certificate is not for a.example, but for other names: b.example, \
+         192.0.2.1; `server_name` can name one of them"
+    );
+    assert_eq!(
+        said(&[]),
+        "the origin's certificate is for no name at all (it has no subjectAltName)"
+    );
+    let many = said(&["DnsName(\"x\")"; 7]);
+    assert!(many.contains("x, x, x, x, x and 2 more;"), "{many}");
+}
+
+#[test]
+fn when_it_is_valid() {
+    let at = |secs| UnixTime::since_unix_epoch(Duration::from_secs(secs));
+    let expired = CertificateError::ExpiredContext {
+        time: at(1_800_000_000),
+        not_after: at(1_767_323_045),
+    };
+    assert_eq!(
+        of_certificate(expired, ORIGIN),
+        "the origin's certificate expired on 2026-01-02T03:04:05Z"
+    );
+    let early = CertificateError::NotValidYetContext {
+        time: at(0),
+        not_before: at(1_767_323_045),
+    };
+    assert_eq!(
+        of_certificate(early, Peer::Client),
+        "the client's certificate is not valid before 2026-01-02T03:04:05Z"
+    );
+}
+
+#[test]
+fn what_kind_it_is_of() {
+    assert_eq!(
+        of_certificate(other("CaUsedAsEndEntity"), ORIGIN),
+        "the origin's certificate is an authority's; one that signed itself has to stand in `ca`"
+    );
+    assert_eq!(
+        of_certificate(other("UnsupportedCertVersion"), Peer::Own),
+        "the certificate is of an old version: it has to be X.509 version 3"
+    );
+    assert_eq!(
+        of_certificate(CertificateError::InvalidPurpose, Peer::Client),
+        "the client's certificate is not for clients (its extended key usage says so)"
+    );
+    assert_eq!(
+        of_certificate(other("SomethingNew"), Peer::Client),
+        "the client's certificate is refused: SomethingNew"
+    );
+}
+
+#[test]
+fn what_the_other_side_is() {
+    let said = |error: Error, peer| Plain(&error, peer).to_string();
+    assert_eq!(
+        said(InvalidMessage::InvalidContentType.into(), ORIGIN),
+        "the origin does not speak TLS on this port"
+    );
+    assert_eq!(
+        said(PeerIncompatible::Tls12NotOffered.into(), Peer::Client),
+        "the client speaks neither TLS 1.2 nor TLS 1.3"
+    );
+    assert_eq!(
+        said(
+            Error::AlertReceived(AlertDescription::UnknownCA),
+            Peer::Client
+        ),
+        "the client ended the handshake: it does not trust the authority of our certificate \
+         (alert 48)"
+    );
+    assert_eq!(
+        said(Error::AlertReceived(AlertDescription::DecodeError), ORIGIN),
+        "the origin ended the handshake with the alert DecodeError"
+    );
+    assert_eq!(
+        said(
+            PeerMisbehaved::TooMuchEarlyDataReceived.into(),
+            Peer::Client
+        ),
+        "the client broke the rules of TLS (TooMuchEarlyDataReceived)"
+    );
+    assert_eq!(
+        said(Error::HandshakeNotComplete, ORIGIN),
+        Error::HandshakeNotComplete.to_string(),
+        "what is not known here is left as it is"
+    );
+}
+
+#[test]
+fn an_error_of_the_socket_is_looked_into() {
+    let inside = io::Error::other(Error::NoCertificatesPresented);
+    assert_eq!(handshake(&inside, ORIGIN), "the origin has no certificate");
+    let end = io::Error::from(io::ErrorKind::UnexpectedEof);
+    assert_eq!(
+        handshake(&end, ORIGIN),
+        "the origin closed the connection during the handshake"
+    );
+    let other = io::Error::from(io::ErrorKind::ConnectionReset);
+    assert_eq!(handshake(&other, ORIGIN), "connection reset");
+}
