@@ -10,6 +10,7 @@ use http_body::{Frame, SizeHint};
 
 use super::answer::Length;
 use super::chunked::Part;
+use super::error::{Error, Kind};
 use super::exchange::Exchange;
 use super::inbox::Inbox;
 use crate::body::BodyError;
@@ -25,6 +26,9 @@ pub(super) struct Download {
 
 /// What a client is given next; `None` at the end.
 type Next = Option<Result<Frame<Bytes>, BodyError>>;
+
+/// Why an answer without an end ended.
+const CLOSED: &str = "the connection was closed before its end";
 
 // === impl Download ===
 
@@ -43,7 +47,7 @@ impl Download {
         let Some(exchange) = &mut self.exchange else {
             return Poll::Ready(None);
         };
-        exchange.poll_upload(cx)?;
+        exchange.poll_upload(cx).map_err(of_request)?;
         loop {
             if let Some(frame) = take(exchange.inbox(), &mut self.length)? {
                 return Poll::Ready(Some(Ok(frame)));
@@ -51,10 +55,10 @@ impl Download {
             if is_over(&self.length) {
                 return Poll::Ready(None);
             }
-            if ready!(exchange.poll_fill(cx))? == 0 {
+            if ready!(exchange.poll_fill(cx)).map_err(closed)? == 0 {
                 return Poll::Ready(match self.length {
                     Length::Close => None,
-                    _ => Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())),
+                    _ => Some(Err(CLOSED.into())),
                 });
             }
         }
@@ -73,8 +77,8 @@ impl http_body::Body for Download {
             // One turn later, so that the client gets what came before: from a connection that
             // just closes, it may take leave to send its request again.
             Some(Err(error)) => {
-                self.exchange = None;
-                self.broken = Some(error);
+                let exchange = self.exchange.take();
+                self.broken = exchange.map(|it| Error::of_body(error, it.server()).into());
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -104,6 +108,19 @@ impl http_body::Body for Download {
             _ => SizeHint::default(),
         }
     }
+}
+
+/// The library's words for an end without a goodbye are a link to a manual.
+fn closed(error: io::Error) -> BodyError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => CLOSED.into(),
+        _ => error.into(),
+    }
+}
+
+/// The client is to blame, not the origin.
+pub(super) fn of_request(error: BodyError) -> BodyError {
+    Error::from(Kind::RequestBody).because(error).into()
 }
 
 /// What the bytes that came hold of a body; `None`: nothing.

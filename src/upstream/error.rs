@@ -39,6 +39,8 @@ pub(super) enum Kind {
     NoUpgrade,
     /// Its answer has no single meaning.
     BadResponse,
+    /// Its answer had begun and has no end.
+    CutShort,
     /// The request's body broke off, or is not as long as declared.
     RequestBody,
     /// The request's target is not a path.
@@ -62,6 +64,15 @@ impl Error {
     pub fn of_handshake(server: &Arc<Server>) -> Self {
         let wrong = "sec-websocket-accept is not the answer to the key";
         Self::from(Kind::BadResponse).because(wrong).at(server)
+    }
+
+    /// Why the body of a server's answer breaks off.
+    pub(super) fn of_body(error: BodyError, server: &Arc<Server>) -> Self {
+        let error = match error.downcast::<Self>() {
+            Ok(known) => *known,
+            Err(source) => Self::from(Kind::CutShort).because(source),
+        };
+        error.at(server)
     }
 
     /// Too slow.
@@ -108,7 +119,8 @@ impl Error {
             | Kind::Reset
             | Kind::Refused
             | Kind::NoUpgrade
-            | Kind::BadResponse => StatusCode::BAD_GATEWAY,
+            | Kind::BadResponse
+            | Kind::CutShort => StatusCode::BAD_GATEWAY,
             Kind::RequestBody | Kind::RequestTarget => StatusCode::BAD_REQUEST,
         }
     }
@@ -127,6 +139,7 @@ impl Error {
             Kind::Refused => "refused",
             Kind::NoUpgrade => "no_upgrade",
             Kind::BadResponse => "bad_response",
+            Kind::CutShort => "cut_short",
             Kind::RequestBody => "request_body",
             Kind::RequestTarget => "request_target",
         }
@@ -140,6 +153,32 @@ impl Error {
     /// The server that was tried last.
     pub fn server(&self) -> Option<&Arc<Server>> {
         self.server.as_ref()
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    fn sentence(self) -> &'static str {
+        match self {
+            Kind::NoServer => "no server of the upstream takes requests now",
+            Kind::ConnectRefused => "the server refuses connections",
+            Kind::ConnectFailed => "no connection could be made",
+            Kind::ConnectTimeout => "no connection was made within `connect_timeout`",
+            Kind::Handshake => "TLS with the origin failed",
+            Kind::ResponseTimeout => "no answer began within `response_timeout`",
+            Kind::Closed => "the origin closed the connection before it answered",
+            Kind::Reset => "the origin reset the request",
+            Kind::Refused => "the origin did not take the request",
+            Kind::NoUpgrade => {
+                "a WebSocket needs HTTP/1.1 here: `protocol = \"http/1.1\"`, or \"auto\", lets it \
+                 through"
+            }
+            Kind::BadResponse => "the origin's answer is not HTTP, or has two meanings",
+            Kind::CutShort => "the origin broke off its answer",
+            Kind::RequestBody => "the request's body broke off",
+            Kind::RequestTarget => "the request's target is not a path",
+        }
     }
 }
 
@@ -163,15 +202,14 @@ impl From<Nobody> for Error {
     }
 }
 
+/// A sentence, without the reason and the server: whoever writes it down has these apart.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason())?;
-        if let Some(server) = &self.server {
-            write!(f, " ({})", server.label())?;
-        }
         match &self.source {
-            Some(source) => write!(f, ": {source}"),
-            None => Ok(()),
+            // What came of the handshake says it all.
+            Some(source) if self.kind == Kind::Handshake => source.fmt(f),
+            Some(source) => write!(f, "{}: {source}", self.kind.sentence()),
+            None => f.write_str(self.kind.sentence()),
         }
     }
 }

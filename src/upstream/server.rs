@@ -18,6 +18,7 @@ pub struct Server {
     pub endpoint: Endpoint,
     pub(super) standing: Standing,
     pub(super) tally: Arc<Tally>,
+    upstream: Arc<str>,
     label: Arc<str>,
     id: u64,
     in_flight: AtomicUsize,
@@ -54,16 +55,22 @@ pub(super) struct Trial {
 // === impl Server ===
 
 impl Server {
-    fn new(label: Arc<str>, endpoint: Endpoint, tally: Arc<Tally>) -> Self {
+    fn new((upstream, label, endpoint): Place, tally: Arc<Tally>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             endpoint,
             standing: Standing::default(),
             tally,
+            upstream,
             label,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             in_flight: AtomicUsize::new(0),
         }
+    }
+
+    /// The name of its upstream.
+    pub fn upstream(&self) -> &Arc<str> {
+        &self.upstream
     }
 
     /// The name in logs and metrics: as it is configured.
@@ -120,7 +127,7 @@ impl Registry {
         }
         servers.retain(|_, server| server.strong_count() > 0);
         let tally = self.tally(upstream, label);
-        let server = Arc::new(Server::new(Arc::clone(&key.1), key.2.clone(), tally));
+        let server = Arc::new(Server::new(key.clone(), tally));
         servers.insert(key, Arc::downgrade(&server));
         server
     }

@@ -10,6 +10,7 @@ mod secure;
 mod trailers;
 mod volume;
 mod websocket;
+mod words;
 
 use crate::harness::{Origin, Running, Wire};
 

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Frame, SizeHint};
 
+use super::super::download::of_request;
+use super::super::error::Error;
 use super::super::headers::clean_trailers;
 use super::Exchange;
 use crate::body::BodyError;
@@ -45,7 +47,7 @@ impl Download {
         let Some(exchange) = &mut self.exchange else {
             return Poll::Ready(None);
         };
-        exchange.poll_upload(cx)?;
+        exchange.poll_upload(cx).map_err(of_request)?;
         while !self.all_data {
             match ready!(self.body.poll_data(cx)) {
                 Some(data) => {
@@ -77,8 +79,10 @@ impl http_body::Body for Download {
         match &next {
             // One turn later, so that the client gets what came before.
             Some(Err(_)) => {
-                self.exchange = None;
-                self.broken = next.and_then(Result::err);
+                let (error, exchange) = (next.and_then(Result::err), self.exchange.take());
+                self.broken = error
+                    .zip(exchange)
+                    .map(|(error, it)| Error::of_body(error, it.server()).into());
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -83,6 +83,10 @@ impl Exchange {
         }
     }
 
+    pub(super) fn server(&self) -> &Arc<Server> {
+        self.seat.in_flight.server()
+    }
+
     /// Sends more of the request if there is more.
     pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
         if self.stopped || self.upload.is_done() {

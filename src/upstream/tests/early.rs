@@ -51,7 +51,9 @@ async fn a_request_that_breaks_off_breaks_its_answer() {
         .await
         .unwrap();
     let error = body.frame().await.unwrap().err().unwrap();
-    assert_eq!(error.to_string(), "gone");
+    let error = error.downcast_ref::<crate::upstream::Error>().unwrap();
+    assert!(error.is_bad_request(), "the client is to blame");
+    assert_eq!(error.to_string(), "the request's body broke off: gone");
     assert!(body.frame().await.is_none());
     assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
 }

@@ -147,6 +147,8 @@ fn an_origin_that_cannot_be_believed_is_502_and_gets_nothing() {
             wait_until("it says why", || !process.logged("tls_failed").is_empty());
             let logged = process.logged("tls_failed");
             assert!(logged[0].contains(why), "{logged:?}");
+            let once = ["tls_failed", &address].map(|word| logged[0].matches(word).count());
+            assert_eq!(once, [1, 1], "{logged:?}");
         }
     }
     assert_eq!(requests.load(Ordering::SeqCst), 0);
@@ -249,7 +251,7 @@ fn a_web_socket_has_a_connection_of_its_own() {
 }
 
 /// `openssl s_server`, killed with this value.
-struct Openssl(Child);
+pub(super) struct Openssl(Child);
 
 impl Drop for Openssl {
     fn drop(&mut self) {
@@ -260,7 +262,7 @@ impl Drop for Openssl {
 
 impl Openssl {
     /// With `cert.pem` and `key.pem` of this folder.
-    fn serve(folder: &Folder, version: &str) -> (Self, SocketAddr) {
+    pub(super) fn serve(folder: &Folder, version: &str) -> (Self, SocketAddr) {
         let mut child = Command::new("openssl")
             .current_dir(folder.path())
             .args(["s_server", "-accept", "127.0.0.1:0", "-www", version])

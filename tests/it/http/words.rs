@@ -1,0 +1,166 @@
+//! What the log says when something fails: sentences, each thing once, and the cure where there
+//! is one.
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+use super::config;
+use super::secure::Openssl;
+use crate::harness::{Authority, Client, Folder, Origin, Process, wait_until};
+
+/// What the log says of the upstream at `address` after one request.
+#[track_caller]
+fn said(address: SocketAddr, keys: &str, request: &[u8]) -> String {
+    let config = config(keys).replace("{origin}", &address.to_string());
+    let process = Process::run(&config);
+    let mut wire = Client::plain(process.address(0)).connect();
+    wire.send(request);
+    assert_eq!(wire.answer().status, 502);
+    let logged = || process.logged("upstream failed");
+    wait_until("it says why", || !logged().is_empty());
+    let line = logged().remove(0);
+    assert!(line.contains(&format!("server={address} ")) || line.contains("server=- "));
+    line
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+/// Runs openssl in a folder.
+fn openssl(folder: &Folder, arguments: &str) {
+    let made = Command::new("openssl")
+        .current_dir(folder.path())
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{arguments}: {made:?}");
+}
+
+#[test]
+fn certificates_of_origins_are_spoken_of_in_plain_words() {
+    let folder = Folder::new();
+    let ca = folder.write("ca.pem", Authority::new().pem());
+    let tls = format!(
+        "tls = {{ ca = {:?}, server_name = \"a.test\" }}",
+        ca.display().to_string()
+    );
+    let new = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=a -keyout key.pem";
+
+    openssl(&folder, &format!("req -x509 {new} -out cert.pem"));
+    let (server, address) = Openssl::serve(&folder, "-tls1_3");
+    let line = said(address, &tls, GET);
+    assert!(
+        line.contains("the origin's certificate is an authority's;"),
+        "{line}"
+    );
+    drop(server);
+
+    openssl(&folder, &format!("req {new} -out request.pem"));
+    openssl(
+        &folder,
+        "x509 -req -in request.pem -signkey key.pem -out cert.pem",
+    );
+    let (server, address) = Openssl::serve(&folder, "-tls1_3");
+    let line = said(address, &tls, GET);
+    let old = "the origin's certificate is of an old version: it has to be X.509 version 3";
+    assert!(line.contains(old), "{line}");
+    drop(server);
+
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 12, 31);
+    let made = params.self_signed(&key).unwrap();
+    folder.write("ca.pem", Authority::new().pem());
+    folder.write("cert.pem", made.pem());
+    folder.write("key.pem", key.serialize_pem());
+    let (server, address) = Openssl::serve(&folder, "-tls1_3");
+    let line = said(address, &tls, GET);
+    let expired = "the origin's certificate expired on 2021-12-31T00:00:00Z";
+    assert!(line.contains(expired), "{line}");
+    drop(server);
+}
+
+#[test]
+fn an_origin_without_tls_is_said_to_have_none() {
+    let origin = Origin::start();
+    let line = said(origin.address, "tls = { verify = false }", GET);
+    let wanted = "reason=tls_failed error=\"the origin does not speak TLS on this port\" more=0";
+    assert!(line.contains(wanted), "{line}");
+}
+
+#[test]
+fn a_reason_stands_there_once_with_a_sentence() {
+    let (address, listener) = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        (listener.local_addr().unwrap(), listener)
+    };
+    drop(listener);
+    let line = said(address, "", GET);
+    assert!(
+        line.contains("reason=connect_refused error=\"the server refuses"),
+        "{line}"
+    );
+    let once =
+        [address.to_string().as_str(), "connect_refused"].map(|word| line.matches(word).count());
+    assert_eq!(once, [1, 1], "{line}");
+}
+
+#[test]
+fn a_web_socket_that_the_protocol_cannot_carry_names_the_cure() {
+    let origin = Origin::start();
+    let opening = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                    sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let line = said(origin.address, "protocol = \"h2\"", opening);
+    assert!(line.contains("reason=no_upgrade"), "{line}");
+    assert!(
+        line.contains(r#"`protocol = \"http/1.1\"`, or \"auto\","#),
+        "{line}"
+    );
+}
+
+#[test]
+fn handshakes_of_clients_are_spoken_of_in_plain_words() {
+    let authority = Authority::new();
+    let folder = Folder::new();
+    let ca = folder.write("ca.pem", authority.pem());
+    let config = config("").replace("{origin}", "127.0.0.1:1");
+    let config = config.replace("[log]", "[log]\nlevel = \"debug\"");
+    let asks = format!(
+        "[listeners.tls]\nclient_ca = {:?}",
+        ca.display().to_string()
+    );
+    let process = Process::run(&config.replace("[listeners.tls]", &asks));
+    let address = process.address(1);
+    let has = |wanted: &str| {
+        wait_until(wanted, || {
+            let lines = process.logged("handshake failed");
+            lines.iter().any(|line| line.contains(wanted))
+        });
+    };
+    let shake = |arguments: &[&str]| {
+        let ran = Command::new("openssl")
+            .current_dir(folder.path())
+            .args(["s_client", "-connect", &address.to_string()])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output();
+        ran.unwrap();
+    };
+    Client::plain(address).raw(GET);
+    has("kind=not_tls error=\"the client does not speak TLS on this port\"");
+    shake(&["-tls1_2"]);
+    has("the client has no certificate, and `client_auth` asks for one");
+    let (cert, key) = Authority::new().issue("b.test");
+    folder.write("b.pem", cert);
+    folder.write("b.key", key);
+    shake(&["-tls1_2", "-cert", "b.pem", "-key", "b.key"]);
+    has("the client's certificate is not signed by an authority in `client_ca`");
+    shake(&["-verify_return_error", "-CAfile", "ca.pem"]);
+    has("the client ended the handshake: it does not trust the authority of our certificate");
+    let debug = process.logged("handshake failed").join("\n");
+    for name in ["UnknownIssuer", "UnknownCA", "InvalidContentType"] {
+        assert!(!debug.contains(name), "{debug}");
+    }
+}
