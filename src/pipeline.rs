@@ -8,6 +8,7 @@ mod body;
 mod core;
 mod drift;
 mod enter;
+mod entrance;
 mod forward;
 mod hold;
 pub mod imagined;
@@ -34,6 +35,7 @@ use http_body::Body as _;
 use tokio::net::TcpStream;
 
 pub use self::core::Core;
+use self::entrance::Entrance;
 use self::forward::Forward;
 use self::record::{Recorded, Visit};
 use self::tab::Tab;
@@ -41,7 +43,6 @@ use crate::action::{Asked, Fault};
 use crate::decision::{Decision, Verdict};
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::{Incoming, Permit};
-use crate::observe::ListenerMetrics;
 use crate::route::edit::Fields;
 use crate::rules::{Findings, Plan};
 use crate::snapshot::{Listener, Snapshot};
@@ -59,10 +60,10 @@ pub async fn connection(
     // One that is gone by now has accepted its last connections.
     let mut listeners = snapshot.listeners.iter();
     let entrance = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
-    let metrics = Rc::new(entrance.metrics.clone());
-    let _open = metrics.open();
+    let _open = entrance.metrics.open();
     let limits = snapshot.limits;
     let watch = core.deadlines.watch(&limits, permit);
+    let way = Rc::new(Entrance::new(entrance, &watch));
     let entered = enter::enter(&core, &snapshot, entrance, (tcp, peer), &watch).await;
     let Some((stream, connection)) = entered else {
         return;
@@ -71,26 +72,19 @@ pub async fn connection(
     drop((snapshot, listener));
     let connection = Rc::new(connection);
     let handler = {
-        let (core, connection) = (core.clone(), connection.clone());
+        let (core, connection, way) = (core.clone(), connection.clone(), way.clone());
         move |incoming| {
             let tab = Rc::<Tab>::default();
-            let connection = connection.clone();
-            let metrics = metrics.clone();
+            let (connection, way) = (connection.clone(), way.clone());
             // Where it is made: it is large, and each move would copy it.
-            let request = Box::pin(request(
-                core.clone(),
-                connection,
-                metrics,
-                tab.clone(),
-                incoming,
-            ));
-            outlive::outlive(core.clone(), tab, request)
+            let request = request(core.clone(), connection, way, tab.clone(), incoming);
+            outlive::outlive(core.clone(), tab, Box::pin(request))
         }
     };
     let ended = stream.serve(&limits, watch, handler).await;
     core.connection_ended(&ended);
     if let Some(status) = ended.err().and_then(|error| error.answered()) {
-        record::unread(&core, &connection, status);
+        record::unread(&core, &connection, &way, status);
     }
 }
 
@@ -98,11 +92,11 @@ pub async fn connection(
 async fn request(
     core: Rc<Core>,
     connection: Rc<Connection>,
-    metrics: Rc<ListenerMetrics>,
+    way: Rc<Entrance>,
     tab: Rc<Tab>,
     request: Request<Incoming>,
 ) -> Option<http::Response<Recorded>> {
-    let visit = Visit::begin(core, metrics, tab);
+    let visit = Visit::begin(core, way, tab);
     let (core, snapshot, geo) = (&visit.core, &visit.snapshot, &visit.snapshot.geo);
     let id = core.request_id();
     let (mut parts, mut incoming) = request.into_parts();

@@ -13,7 +13,7 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
-use super::deadline::{InFlight, Watch};
+use super::deadline::{Fate, InFlight, Watch};
 use super::transfer::{Carried, Transfer, Way};
 use super::{Incoming, Protocol};
 
@@ -107,6 +107,18 @@ impl<B> Tracked<B> {
             Flow::One(_) => 0,
             Flow::Many(pieces) => pieces.rest.len() as u64,
         }
+    }
+}
+
+/// Says how it ends to whoever hears of it by the drop of its body, which comes next.
+impl<B> Drop for Tracked<B> {
+    fn drop(&mut self) {
+        let slow = match &self.flow {
+            Flow::One(_) => false,
+            Flow::Many(pieces) => pieces.taken.is_slow(),
+        };
+        let rest = self.rest() > 0;
+        self.in_flight.ends(Fate { rest, slow });
     }
 }
 

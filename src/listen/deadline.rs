@@ -5,6 +5,7 @@
 //! only marks what is late and wakes its task; the task itself ends.
 
 mod draining;
+mod fate;
 mod late;
 mod owed;
 
@@ -28,6 +29,8 @@ use super::pace::Pace;
 use super::slots::Slots;
 use super::transfer::{Carried, Transfers, Way};
 use super::{Limits, Protocol, Slow};
+use fate::Ending;
+pub use fate::{Fate, Fates};
 use owed::Owed;
 
 /// The time between two sweeps.
@@ -65,6 +68,7 @@ pub(super) struct Entry {
     since: Cell<Instant>,
     in_flight: Cell<u32>,
     expired: Cell<Option<Slow>>,
+    ending: Ending,
     closing: Cell<bool>,
     told: Cell<bool>,
     bodied: Cell<bool>,
@@ -142,6 +146,7 @@ impl Deadlines {
             since: Cell::new(self.now.get()),
             in_flight: Cell::new(0),
             expired: Cell::new(None),
+            ending: Ending::default(),
             closing: Cell::new(false),
             told: Cell::new(false),
             bodied: Cell::new(false),

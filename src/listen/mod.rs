@@ -35,7 +35,7 @@ use std::time::Duration;
 
 pub use accept::{Gate, Permit, accept_loop};
 pub use body::{Drained, drain_body, read_out};
-pub use deadline::{Deadlines, Watch};
+pub use deadline::{Deadlines, Fate, Fates, Watch};
 pub use descriptors::{connections_for, raise_descriptors};
 pub use drain::{Drain, DrainTrigger};
 pub use incoming::{Incoming, Stay, TooSlow};
@@ -189,10 +189,10 @@ impl Error {
 
     /// The status that hyper has answered by itself, to a head that nobody else saw.
     pub fn answered(&self) -> Option<u16> {
-        match self.is_malformed() {
-            true if self.is_head_too_large() => Some(431),
-            true => Some(400),
-            false => None,
+        match self {
+            Error::Http(e) if e.is_parse_too_large() => Some(431),
+            Error::Http(e) if e.is_parse() => Some(400),
+            _ => None,
         }
     }
 }

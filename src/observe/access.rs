@@ -8,6 +8,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::cut::Cut;
 use super::escape;
 use super::log::Format;
 use super::sink::Sink;
@@ -91,6 +92,8 @@ pub struct Closing {
     pub bytes_out: u64,
     /// From the head's last byte in to the response's last byte out.
     pub duration: Duration,
+    /// What broke the response off; `None`: it came to its end.
+    pub cut: Option<Cut>,
 }
 
 /// The access log. Clones share the target.
@@ -225,6 +228,7 @@ impl Closing {
         o.number("bytes_in", Some(self.bytes_in));
         o.number("bytes_out", Some(self.bytes_out));
         o.millis("duration_ms", Some(self.duration));
+        o.text("cut", self.cut.map(Cut::name));
         o.close();
     }
 
@@ -233,6 +237,9 @@ impl Closing {
         show(out, format_args!(" {}B ", self.bytes_out));
         millis(out, self.duration);
         out.extend_from_slice(b"ms");
+        if let Some(cut) = self.cut {
+            show(out, format_args!(" cut={}", cut.name()));
+        }
     }
 }
 

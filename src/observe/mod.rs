@@ -5,6 +5,7 @@
 //! decides anything.
 
 pub mod access;
+mod cut;
 mod escape;
 pub mod log;
 pub mod metrics;
@@ -12,6 +13,7 @@ pub mod redact;
 pub mod sink;
 
 pub use access::{AccessLog, Record};
+pub use cut::Cut;
 pub use log::{Field, Format, Level, Log};
 pub use metrics::{Count, ListenerMetrics, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics};
 pub use redact::Redactor;

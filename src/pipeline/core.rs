@@ -158,6 +158,24 @@ impl Core {
         self.live.lasting.log.warn("upstream failed", &fields);
     }
 
+    /// Says that an origin broke off an answer, unless that was said a moment ago.
+    pub fn answer_cut(&self, error: &upstream::Error) {
+        let server = error.server();
+        let upstream = server.map_or("-", |server| server.upstream());
+        let now = self.live.lasting.clock.now();
+        let Some(more) = self.failures.say(upstream, error.reason(), now) else {
+            return;
+        };
+        let server = server.map_or("-", |server| server.label());
+        let fields = [
+            Text("upstream", &upstream),
+            Text("server", &server),
+            Text("error", error),
+            Number("more", more),
+        ];
+        self.live.lasting.log.warn("answer cut short", &fields);
+    }
+
     /// Takes in that an answer which was due then has been written.
     pub fn drift(&self, due: Instant, shadow: bool) {
         let now = self.live.lasting.clock.instant();

@@ -12,6 +12,7 @@ use http::Method;
 use http_body::{Frame, SizeHint};
 
 use super::Core;
+use super::entrance::{Entrance, why_dropped};
 use super::forward::Sent;
 use super::line;
 use super::tab::Tab;
@@ -20,10 +21,11 @@ use crate::body::{Body, BodyError};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Event};
 use crate::facts::{Connection, Malformed, RequestFacts};
-use crate::listen::Incoming;
-use crate::observe::ListenerMetrics;
+use crate::listen::{Fate, Incoming};
+use crate::observe::Cut;
 use crate::observe::access::Closing;
 use crate::snapshot::Snapshot;
+use crate::upstream;
 
 /// A request under way.
 pub struct Visit {
@@ -38,7 +40,7 @@ pub struct Visit {
     /// The configuration, from its first fact to its last count.
     pub snapshot: Arc<Snapshot>,
     answered: Cell<bool>,
-    metrics: Rc<ListenerMetrics>,
+    way: Rc<Entrance>,
 }
 
 /// A request that has no answer yet. Dropped like that, its client has left, or the gateway has
@@ -54,16 +56,25 @@ pub struct Unanswered<'a, 'r> {
 pub struct Recorded {
     inner: Body,
     sent: u64,
+    state: State,
     entry: Entry,
     /// HTTP/2 resets the stream when this goes, which must not overtake the answer.
     _unread: Option<Incoming>,
+}
+
+/// How far an answer is, as its body says.
+#[derive(Clone, Copy)]
+enum State {
+    Going,
+    Ended,
+    Cut(Cut),
 }
 
 /// What is kept of a request until its answer has ended.
 struct Entry {
     core: Rc<Core>,
     snapshot: Arc<Snapshot>,
-    metrics: Rc<ListenerMetrics>,
+    way: Rc<Entrance>,
     method: Method,
     status: u16,
     began: Instant,
@@ -76,7 +87,7 @@ struct Entry {
 
 impl Visit {
     /// A request that has just arrived.
-    pub fn begin(core: Rc<Core>, metrics: Rc<ListenerMetrics>, tab: Rc<Tab>) -> Self {
+    pub fn begin(core: Rc<Core>, way: Rc<Entrance>, tab: Rc<Tab>) -> Self {
         let clock = &core.live.lasting.clock;
         Self {
             now: clock.now(),
@@ -85,7 +96,7 @@ impl Visit {
             answered: Cell::new(false),
             snapshot: core.snapshot(),
             core,
-            metrics,
+            way,
         }
     }
 
@@ -170,7 +181,7 @@ impl Visit {
         let entry = Entry {
             core: self.core.clone(),
             snapshot: self.snapshot.clone(),
-            metrics: self.metrics.clone(),
+            way: self.way.clone(),
             method,
             status: sent.response.status().as_u16(),
             began: self.began,
@@ -181,6 +192,7 @@ impl Visit {
         sent.response.map(|inner| Recorded {
             inner,
             sent: 0,
+            state: State::Going,
             entry,
             _unread: unread,
         })
@@ -206,10 +218,24 @@ impl Drop for Unanswered<'_, '_> {
 
 // === impl Recorded ===
 
+impl Recorded {
+    /// What broke the answer off, now that no more of it is asked for.
+    fn cut(&self) -> Option<Cut> {
+        let fate = self.entry.way.fate();
+        match self.state {
+            State::Cut(cut) => Some(cut),
+            State::Ended if !fate.rest => None,
+            State::Going if !fate.rest && http_body::Body::is_end_stream(&self.inner) => None,
+            _ => self.entry.dropped(fate),
+        }
+    }
+}
+
 impl Drop for Recorded {
     fn drop(&mut self) {
         self.entry.tab.places.free();
-        self.entry.write(self.sent);
+        let cut = self.cut();
+        self.entry.write(self.sent, cut);
     }
 }
 
@@ -222,8 +248,13 @@ impl http_body::Body for Recorded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            Poll::Ready(Some(Err(error))) => self.state = State::Cut(self.entry.broke(error)),
+            Poll::Ready(None) => self.state = State::Ended,
+            Poll::Pending => {}
         }
         self.entry.look_on(&self.inner, &polled);
         polled
@@ -260,9 +291,31 @@ impl Entry {
         }
     }
 
-    fn write(&mut self, bytes_out: u64) {
-        let duration = self.core.live.lasting.clock.instant() - self.began;
-        self.metrics.request(&self.method, self.status, duration);
+    /// Its body broke off: says so where the origin is to blame.
+    fn broke(&self, error: &BodyError) -> Cut {
+        match error.downcast_ref::<upstream::Error>() {
+            Some(error) if error.is_bad_request() => return Cut::RequestBody,
+            Some(error) => self.core.answer_cut(error),
+            None => {}
+        }
+        Cut::Upstream
+    }
+
+    /// Why its body was dropped before its end; `None`: nobody was to have it.
+    fn dropped(&self, fate: Fate) -> Option<Cut> {
+        let bodiless = self.method == Method::HEAD || matches!(self.status, 204 | 304);
+        (!bodiless).then(|| why_dropped(fate, self.core.cut.get()))
+    }
+
+    fn write(&mut self, bytes_out: u64, cut: Option<Cut>) {
+        let lasting = &self.core.live.lasting;
+        let duration = lasting.clock.instant() - self.began;
+        self.way
+            .metrics
+            .request(&self.method, self.status, duration);
+        if let Some(cut) = cut {
+            lasting.metrics.cuts.count(cut);
+        }
         let Some(access) = &self.snapshot.access else {
             return;
         };
@@ -270,13 +323,15 @@ impl Entry {
             bytes_in: self.tab.meter.bytes.get(),
             bytes_out,
             duration,
+            cut,
         };
         access.finish(&mut self.line, &closing);
     }
 }
 
 /// Writes down that a head was refused which nobody could read.
-pub fn unread(core: &Core, connection: &Connection, status: u16) {
+pub fn unread(core: &Core, connection: &Connection, way: &Entrance, status: u16) {
+    way.metrics.unread(status);
     let snapshot = core.snapshot();
     let Some(access) = &snapshot.access else {
         return;

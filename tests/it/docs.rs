@@ -158,6 +158,28 @@ fn the_metrics_table_is_the_code_s() {
 }
 
 #[test]
+fn the_words_of_labels_are_explained() {
+    let text = read("docs/operations.md");
+    let scrape = Running::with("").metrics();
+    for (metric, heading) in [
+        ("lockgate_protocol_errors_total", "## What is refused"),
+        ("lockgate_responses_cut_total", "## The access log"),
+    ] {
+        let table = section(&text, heading);
+        let explained: BTreeSet<&str> = rows(table)
+            .filter_map(|row| row.split('|').nth(1))
+            .flat_map(ticked)
+            .collect();
+        let series = scrape.lines().filter(|line| line.starts_with(metric));
+        let words: Vec<&str> = series.filter_map(|line| line.split('"').nth(1)).collect();
+        assert!(words.len() > 4, "{metric}");
+        for word in words {
+            assert!(explained.contains(word), "{metric}: {word}");
+        }
+    }
+}
+
+#[test]
 fn what_only_a_restart_can_change_stays_and_is_named() {
     let process = Process::run(&whole("[server]\nworkers = 2"));
     let secret = process.folder.write("secret", [7; 32]);

@@ -1,13 +1,15 @@
 //! What an operator sees: the access log, the log, the metrics, the admin port.
 
+mod endings;
+
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Folder, Origin, Process, Running, wait_until};
+use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
-const FIELDS: [&str; 25] = [
+const FIELDS: [&str; 26] = [
     "ts",
     "id",
     "client_ip",
@@ -33,6 +35,7 @@ const FIELDS: [&str; 25] = [
     "action",
     "user_agent",
     "key_fields",
+    "cut",
 ];
 
 const SECRETS: [&str; 3] = ["s3cret-cookie", "s3cret-token", "s3cret-key"];
@@ -212,6 +215,37 @@ fn heads_that_cannot_be_read_are_lines_too() {
         let said = (&line["client_ip"], &line["path"], &line["method"]);
         assert_eq!(said, (&"127.0.0.1".into(), &"".into(), &"".into()));
     }
+    let metrics = gateway.metrics();
+    for counted in [
+        r#"requests_total{listener="127.0.0.1:0",method="OTHER",status_class="4xx"} 3"#,
+        r#"requests_total{listener="127.0.0.1:0",method="GET",status_class="2xx"} 1"#,
+        r#"protocol_errors_total{kind="malformed"} 2"#,
+        r#"protocol_errors_total{kind="head_too_large"} 1"#,
+        "request_duration_seconds_count 1",
+    ] {
+        assert!(
+            metrics.contains(&format!("{counted}\n")),
+            "{counted}\n{metrics}"
+        );
+    }
+}
+
+/// A connection that breaks HTTP/2 gets no status, and none is invented for it.
+#[test]
+fn a_broken_http2_connection_is_counted_and_is_no_request() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let gateway = logging(&log, "");
+    // DATA on no stream at all (RFC 9113, section 6.1).
+    let broken = Frames::default().frame(0, 0, 0, b"x");
+    assert!(matches!(
+        broken.heard(gateway.client().connect()),
+        Heard::Goaway(1)
+    ));
+    let counted = r#"protocol_errors_total{kind="malformed"} 1"#;
+    wait_until("it is counted", || gateway.metrics().contains(counted));
+    gateway.client().get("/").times(1).all_are(200);
+    assert_eq!(parse(&log, 1)[0]["status"], 200);
 }
 
 #[test]

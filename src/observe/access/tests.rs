@@ -39,6 +39,7 @@ const CLOSING: Closing = Closing {
     bytes_in: 0,
     bytes_out: 5,
     duration: Duration::from_micros(1_002),
+    cut: None,
 };
 
 fn json_line(record: &Record<'_>, closing: &Closing) -> String {
@@ -66,7 +67,7 @@ fn every_field_of_the_contract_is_there() {
             r#""tls":null,"proto":"HTTP/1.1","method":"GET","host":null,"path":"/","#,
             r#""query":null,"route":null,"status":200,"upstream":null,"upstream_ms":null,"#,
             r#""rule":null,"action":null,"user_agent":null,"referer":null,"key_fields":{},"#,
-            r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002}"#
+            r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null}"#
         )
     );
 }
@@ -142,6 +143,22 @@ fn text_is_for_terminals_only() {
 }
 
 #[test]
+fn an_answer_that_broke_off_says_so() {
+    for (cut, word) in Cut::ALL.map(|cut| (cut, cut.name())) {
+        let closing = Closing {
+            cut: Some(cut),
+            ..CLOSING
+        };
+        let json = json_line(&record(), &closing);
+        assert!(json.ends_with(&format!(r#","cut":"{word}"}}"#)), "{json}");
+        let mut text = Vec::new();
+        closing.text(&mut text);
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text, format!(" 5B 1.002ms cut={word}"));
+    }
+}
+
+#[test]
 fn long_durations_stay_numbers() {
     let closing = Closing {
         duration: Duration::MAX,
@@ -166,7 +183,7 @@ proptest! {
         let json = json_line(&record, &CLOSING);
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         let object = back.as_object().unwrap();
-        prop_assert_eq!(object.len(), 26);
+        prop_assert_eq!(object.len(), 27);
         prop_assert_eq!(&object["method"], &serde_json::json!(method));
         prop_assert_eq!(object["host"].is_null(), host.is_none());
         prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));

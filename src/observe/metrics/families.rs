@@ -9,11 +9,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::handles::{
-    CLASSES, Divergence, Handshakes, ListenerMetrics, METHODS, ProtocolError, ProtocolErrors,
+    CLASSES, Cuts, Divergence, Handshakes, ListenerMetrics, METHODS, ProtocolError, ProtocolErrors,
     Reloads, RuleMetrics, UpstreamMetrics,
 };
 use super::histogram::Histogram;
 use super::value::Count;
+use crate::observe::cut::Cut;
 
 type Labels = Vec<(&'static str, String)>;
 type Counts = Family<Labels, Count>;
@@ -46,6 +47,7 @@ pub(super) struct Families {
     config_reloads: Counts,
     config_last_reload_success: Gauge,
     protocol_errors: Counts,
+    responses_cut: Counts,
     pub(super) log_lines_dropped: Count,
 }
 
@@ -82,6 +84,8 @@ impl Families {
         let help = "Requests sent once more after a server failed them";
         let retries = self.upstream_retries.clone();
         r.register("upstream_retries_total", help, retries);
+        let help = "Answers that had begun and broke off";
+        r.register("responses_cut_total", help, self.responses_cut.clone());
         let help = "Requests and connections refused for breaking the protocol";
         r.register("protocol_errors_total", help, self.protocol_errors.clone());
     }
@@ -219,6 +223,10 @@ impl Families {
         ProtocolErrors(
             ProtocolError::ALL.map(|kind| count(&self.protocol_errors, one("kind", kind.name()))),
         )
+    }
+
+    pub(super) fn cuts(&self) -> Cuts {
+        Cuts(Cut::ALL.map(|cut| count(&self.responses_cut, one("by", cut.name()))))
     }
 
     pub(super) fn set_evictions(&self, counters: u64, bans: u64) {

@@ -8,6 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use super::histogram::Histogram;
 use super::value::Count;
+use crate::observe::cut::Cut;
 
 /// The methods with a series of their own, in the order of [`ListenerMetrics`]' table.
 pub(super) const METHODS: [&str; 10] = [
@@ -128,6 +129,10 @@ pub enum ProtocolError {
     Proxy,
 }
 
+/// Counters for each [`Cut`].
+#[derive(Clone, Debug)]
+pub struct Cuts(pub(super) [Count; Cut::ALL.len()]);
+
 /// Counters for each [`ProtocolError`].
 #[derive(Clone, Debug)]
 pub struct ProtocolErrors(pub(super) [Count; ProtocolError::ALL.len()]);
@@ -162,6 +167,14 @@ impl ListenerMetrics {
             count.inc();
         }
         self.duration.observe(duration);
+    }
+
+    /// Counts a request whose head could not be read: nobody knows its method.
+    pub fn unread(&self, status: u16) {
+        let row = self.requests.last();
+        if let Some(count) = row.and_then(|row| row.get(class_index(status))) {
+            count.inc();
+        }
     }
 }
 
@@ -251,6 +264,17 @@ impl ProtocolError {
             ProtocolError::Flood => "flood",
             ProtocolError::TooManyConnections => "too_many_connections",
             ProtocolError::Proxy => "proxy",
+        }
+    }
+}
+
+// === impl Cuts ===
+
+impl Cuts {
+    /// Counts an answer that broke off.
+    pub fn count(&self, cut: Cut) {
+        if let Some(count) = self.0.get(cut as usize) {
+            count.inc();
         }
     }
 }

@@ -15,8 +15,8 @@ use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    Divergence, Handshakes, ListenerMetrics, ProtocolError, ProtocolErrors, Reloads, RuleMetrics,
-    UpstreamMetrics,
+    Cuts, Divergence, Handshakes, ListenerMetrics, ProtocolError, ProtocolErrors, Reloads,
+    RuleMetrics, UpstreamMetrics,
 };
 pub use histogram::Histogram;
 pub use prometheus_client::metrics::gauge::Gauge;
@@ -36,6 +36,8 @@ pub struct Metrics {
     pub reloads: Reloads,
     /// Requests and connections that broke the protocol.
     pub protocol_errors: ProtocolErrors,
+    /// Answers that broke off.
+    pub cuts: Cuts,
 }
 
 /// Whose series exist, so that they can go when their owner does.
@@ -58,6 +60,7 @@ impl Metrics {
             handshakes: families.handshakes(),
             reloads: families.reloads(),
             protocol_errors: families.protocol_errors(),
+            cuts: families.cuts(),
             known: Mutex::default(),
             registry,
             families,

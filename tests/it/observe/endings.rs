@@ -1,0 +1,195 @@
+//! Answers that have begun and do not come to their end: what the logs and the metrics say.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::parse;
+use crate::harness::{Client, END, Folder, Frames, Origin, Process, Wire, run, wait_until};
+
+/// A gateway in front of an origin.
+struct Site {
+    process: Process,
+    log: PathBuf,
+    _origin: Origin,
+    _folder: Folder,
+}
+
+impl Site {
+    fn before(origin: Origin) -> Self {
+        let folder = Folder::new();
+        let log = folder.path().join("access.log");
+        let config = format!(
+            r#"
+            [server]
+            workers = 1
+            drain_timeout = "1s"
+            [limits]
+            response_write_timeout = "500ms"
+            [log]
+            access = {log:?}
+            [admin]
+            address = "127.0.0.1:0"
+            [[listeners]]
+            address = "127.0.0.1:0"
+            [[upstreams]]
+            name = "app"
+            servers = ["{}"]
+            [[routes]]
+            path = "/own"
+            respond = {{ body = "own" }}
+            [[routes]]
+            path = "/none"
+            respond = {{ status = 304, body = "own" }}
+            [[routes]]
+            upstream = "app"
+            "#,
+            origin.address
+        );
+        Self {
+            process: Process::run(&config),
+            log,
+            _origin: origin,
+            _folder: folder,
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::plain(self.process.address(0))
+    }
+
+    /// The last of so many lines of the access log.
+    fn line(&self, count: usize) -> Value {
+        parse(&self.log, count).remove(count - 1)
+    }
+
+    fn counted(&self, series: &str) -> bool {
+        let answer = Client::plain(self.process.admin()).get("/metrics").send();
+        answer.text().contains(&format!("lockgate_{series}\n"))
+    }
+}
+
+/// An origin that begins an answer and closes.
+fn closing() -> Origin {
+    Origin::scripted(|stream| {
+        let mut wire = Wire::new(stream);
+        wire.try_head();
+        let _ = wire.try_send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this");
+    })
+}
+
+/// An origin whose answers have no end.
+fn endless() -> Origin {
+    Origin::scripted(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999\r\n\r\n");
+        while stream.write_all(&[b'x'; 65536]).is_ok() {}
+    })
+}
+
+/// An origin that begins an answer and says no more until the gateway hangs up.
+fn pausing() -> Origin {
+    Origin::scripted(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this");
+        let _ = stream.read(&mut [0; 4096]);
+    })
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+#[test]
+fn answers_that_end_say_nothing() {
+    let site = Site::before(Origin::start());
+    let requests = [
+        site.client().get("/"),
+        site.client().method("HEAD", "/"),
+        site.client().get("/own"),
+        site.client().method("HEAD", "/own"),
+    ];
+    for request in requests {
+        assert_eq!(request.send().status, 200);
+    }
+    assert_eq!(site.client().get("/none").send().status, 304);
+    run(async {
+        let mut talk = site.client().talk().await;
+        for path in ["/", "/own"] {
+            let told = talk.send(talk.request("GET", path)).await;
+            assert_eq!((told.status, told.error.is_none()), (200, true));
+        }
+    });
+    for line in parse(&site.log, 7) {
+        assert!(line["cut"].is_null(), "{line}");
+    }
+    assert!(site.process.logged("answer cut short").is_empty());
+}
+
+#[test]
+fn an_origin_that_breaks_off_is_named_and_counted() {
+    let site = Site::before(closing());
+    site.client().raw(GET);
+    let line = site.line(1);
+    assert_eq!(
+        (&line["cut"], &line["status"]),
+        (&"upstream".into(), &200.into())
+    );
+    assert_eq!(line["bytes_out"], 9);
+    run(async {
+        let mut talk = site.client().talk().await;
+        let told = talk.send(talk.request("GET", "/")).await;
+        assert!(told.error.is_some());
+    });
+    assert_eq!(site.line(2)["cut"], "upstream");
+    assert!(site.counted(r#"responses_cut_total{by="upstream"} 2"#));
+    assert!(site.counted(r#"responses_cut_total{by="client"} 0"#));
+    wait_until("it is in the log", || {
+        !site.process.logged("answer cut short").is_empty()
+    });
+    let said = site.process.logged("answer cut short").remove(0);
+    let server = format!("upstream=app server={}", site._origin.address);
+    assert!(said.contains(" WARN ") && said.contains(&server), "{said}");
+    let why = "the origin broke off its answer: the connection was closed before its end";
+    assert!(said.contains(why), "{said}");
+    assert_eq!(said.matches("cut_short").count(), 0, "{said}");
+}
+
+#[test]
+fn a_client_that_leaves_is_told_from_one_that_does_not_read() {
+    let site = Site::before(endless());
+    let mut wire = site.client().connect();
+    wire.send(GET);
+    wire.exactly(1000);
+    drop(wire);
+    assert_eq!(site.line(1)["cut"], "client");
+    // Its socket is full.
+    let mut wire = site.client().connect();
+    wire.send(GET);
+    assert_eq!(site.line(2)["cut"], "slow_client");
+    drop(wire);
+    // The window of its stream is full, and those of others are not.
+    let fields = [
+        (":method", "GET"),
+        (":path", "/"),
+        (":scheme", "http"),
+        (":authority", "a"),
+    ];
+    let mut wire = site.client().connect();
+    Frames::default().headers(&fields, END).open(&mut wire);
+    assert_eq!(site.line(3)["cut"], "slow_client");
+    assert!(site.counted(r#"responses_cut_total{by="slow_client"} 2"#));
+    assert!(site.process.logged("answer cut short").is_empty());
+}
+
+#[test]
+fn what_a_stop_cuts_off_says_so() {
+    let site = Site::before(pausing());
+    let mut wire = site.client().connect();
+    wire.send(GET);
+    wire.head();
+    wire.exactly(9);
+    std::thread::sleep(Duration::from_millis(50));
+    site.process.signal("TERM");
+    assert_eq!(site.line(1)["cut"], "drain");
+}
