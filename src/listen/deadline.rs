@@ -7,6 +7,7 @@
 mod draining;
 mod fate;
 mod late;
+mod lull;
 mod owed;
 
 use std::cell::{Cell, RefCell};
@@ -31,6 +32,8 @@ use super::transfer::{Carried, Transfers, Way};
 use super::{Limits, Protocol, Slow};
 use fate::Ending;
 pub use fate::{Fate, Fates};
+pub use lull::Lull;
+use lull::Quiet;
 use owed::Owed;
 
 /// The time between two sweeps.
@@ -49,6 +52,8 @@ pub struct Deadlines {
     /// Bounded by the gate: a place needs a [`Permit`].
     slots: RefCell<Slots<Entry>>,
     transfers: Rc<Transfers>,
+    /// Bounded likewise: a tunnel keeps its permit.
+    lulls: RefCell<Slots<Quiet>>,
     filled: Notify,
     draining: Cell<bool>,
     stream_errors: Cell<u64>,
@@ -126,6 +131,7 @@ impl Deadlines {
             now: Cell::new(Instant::now()),
             slots: RefCell::default(),
             transfers: Rc::default(),
+            lulls: RefCell::default(),
             filled: Notify::new(),
             draining: Cell::new(false),
             stream_errors: Cell::new(0),
@@ -183,7 +189,7 @@ impl Deadlines {
         let mut swept = self.now.get();
         loop {
             // An idle core sleeps.
-            while self.is_empty() {
+            while self.is_empty() && self.lulls.borrow().len() == 0 {
                 self.filled.notified().await;
             }
             // A core that slept is late: the time that it was due says nothing about now.
@@ -193,6 +199,10 @@ impl Deadlines {
             swept = now;
             self.now.set(now);
             self.each(|entry| entry.sweep(now, elapsed));
+            self.lulls
+                .borrow()
+                .iter()
+                .for_each(|quiet| quiet.sweep(now));
             (0..self.transfers.sweep(elapsed)).for_each(|_| on_slow_stream());
         }
     }

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 pub use accept::{Gate, Permit, accept_loop};
 pub use body::{Drained, drain_body, read_out};
-pub use deadline::{Deadlines, Fate, Fates, Watch};
+pub use deadline::{Deadlines, Fate, Fates, Lull, Watch};
 pub use descriptors::{connections_for, raise_descriptors};
 pub use drain::{Drain, DrainTrigger};
 pub use incoming::{Incoming, Stay, TooSlow};

@@ -205,7 +205,8 @@ impl Forward<'_, '_> {
 
     fn answered(&self, answer: Answer, client: Option<tunnel::Client>) -> Sent {
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
-            tunnel::spawn(client, origin, self.tab.places.hand_over());
+            let (patience, places) = (self.snapshot.limits.idle_timeout, &self.tab.places);
+            tunnel::spawn(self.core, patience, client, origin, places.hand_over());
         }
         let mut sent = Sent::by_route(answer.response).closing_if_endless(self.asked);
         sent.settles = self.settles();

@@ -1,19 +1,23 @@
 //! A WebSocket after its handshake: bytes both ways until one side ends. It holds no
 //! configuration.
 
+use std::cell::OnceCell;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http::request::Parts;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
-use super::opening;
 use super::places::Taken;
+use super::{Core, opening};
 use crate::facts::Malformed;
-use crate::listen::{Incoming, Stay};
+use crate::listen::{Deadlines, Incoming, Lull, Stay};
 use crate::upstream::{Answer, Error, Key, Tunnel};
 
 /// A client that may get a tunnel.
@@ -25,9 +29,20 @@ pub struct Client {
     key: Option<Key>,
 }
 
-/// The client's end. hyper calls it an end of the bytes when a stream is reset, but then nobody
-/// hears what the origin still has to say.
-struct End(TokioIo<Upgraded>);
+/// What is known of a tunnel while it lasts.
+struct Flow {
+    deadlines: Rc<Deadlines>,
+    /// How long it may be quiet once a side has ended.
+    patience: Duration,
+    lull: OnceCell<Lull>,
+}
+
+/// One side of a tunnel. hyper calls it an end of the bytes when a stream is reset, but then nobody
+/// hears what the other side still has to say.
+struct Side<'f, S> {
+    stream: S,
+    flow: &'f Flow,
+}
 
 // === impl Client ===
 
@@ -45,41 +60,89 @@ impl Client {
     }
 }
 
-// === impl End ===
+// === impl Flow ===
 
-impl AsyncRead for End {
+impl Flow {
+    fn new(core: &Core, patience: Duration) -> Self {
+        Self {
+            deadlines: core.deadlines.clone(),
+            patience,
+            lull: OnceCell::new(),
+        }
+    }
+
+    /// Bytes both ways until both sides have ended, or one has and the other is quiet.
+    async fn join(&self, client: Upgraded, origin: Tunnel) {
+        let mut client = Side::new(TokioIo::new(client), self);
+        let mut origin = Side::new(origin, self);
+        let mut copied = pin!(copy_bidirectional(&mut client, &mut origin));
+        poll_fn(|cx| {
+            let ended = copied.as_mut().poll(cx).is_ready();
+            match ended || self.lull.get().is_some_and(|lull| lull.is_over(cx)) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    fn side_ended(&self) {
+        self.lull.get_or_init(|| self.deadlines.lull(self.patience));
+    }
+
+    fn moved(&self) {
+        if let Some(lull) = self.lull.get() {
+            lull.stir();
+        }
+    }
+}
+
+// === impl Side ===
+
+impl<'f, S> Side<'f, S> {
+    fn new(stream: S, flow: &'f Flow) -> Self {
+        Self { stream, flow }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Side<'_, S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.0).poll_read(cx, buf))?;
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if buf.filled().len() > before || buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        match Pin::new(&mut self.0).poll_flush(cx) {
+        self.flow.side_ended();
+        match Pin::new(&mut self.stream).poll_flush(cx) {
             Poll::Ready(Err(reset)) => Poll::Ready(Err(reset)),
             _ => Poll::Ready(Ok(())),
         }
     }
 }
 
-impl AsyncWrite for End {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if written.is_ready() {
+            self.flow.moved();
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
@@ -95,13 +158,20 @@ pub fn checked(answer: Answer, client: Option<&Client>) -> Result<Answer, Error>
 }
 
 /// Joins a client and an origin on this core. The request's places are free when they part.
-pub fn spawn(client: Client, mut origin: Tunnel, places: Option<Box<Taken>>) {
+/// `patience`: for a side that stays quiet when the other has ended.
+pub fn spawn(
+    core: &Core,
+    patience: Duration,
+    client: Client,
+    origin: Tunnel,
+    places: Option<Box<Taken>>,
+) {
+    let flow = Flow::new(core, patience);
     tokio::task::spawn_local(async move {
         // A client that left before the switch needs no tunnel; one that breaks off later is an
         // ordinary end.
         if let Ok(upgraded) = client.upgrade.await {
-            let mut upgraded = End(TokioIo::new(upgraded));
-            let _ = tokio::io::copy_bidirectional(&mut upgraded, &mut origin).await;
+            flow.join(upgraded, origin).await;
         }
         drop((client.stay, places));
     });

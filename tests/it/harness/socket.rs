@@ -26,7 +26,8 @@ pub struct Socket {
 }
 
 /// An origin that takes a WebSocket for `/chat` and says back what it hears, and for `/chat?end`
-/// and ends it, and for `/chat?deaf` and never ends it; `/wrong` gets a wrong answer to the key, `/no` a 403, and all others a 200.
+/// and ends it, and for `/chat?deaf` and never ends it, and for `/chat?long` and takes three
+/// seconds to end it; `/wrong` gets a wrong answer to the key, `/no` a 403, and all others a 200.
 pub struct Echo {
     /// The origin.
     pub origin: Origin,
@@ -125,6 +126,12 @@ impl Echo {
                 if !head.contains("?end ") {
                     let _ = std::io::copy(&mut &stream, &mut &stream);
                 }
+                if head.contains("?long ") {
+                    for _ in 0..8 {
+                        std::thread::sleep(Duration::from_millis(400));
+                        let _ = wire.try_send(b".");
+                    }
+                }
                 if head.contains("?deaf ") {
                     loop {
                         std::thread::park();
@@ -156,7 +163,7 @@ fn answer(head: &str) -> String {
     let key = lines.find_map(|line| line.strip_prefix("sec-websocket-key: "));
     match (path, key) {
         ("/chat", Some(key)) => switch(&accept(key), "first"),
-        ("/chat?end" | "/chat?deaf", Some(key)) => switch(&accept(key), ""),
+        ("/chat?end" | "/chat?deaf" | "/chat?long", Some(key)) => switch(&accept(key), ""),
         ("/wrong", _) => switch("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", ""),
         ("/no", _) => "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno".to_owned(),
         _ => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain".to_owned(),

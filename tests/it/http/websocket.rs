@@ -1,12 +1,19 @@
 //! WebSockets of HTTP/2 clients (RFC 8441): to rules and origins they are those of HTTP/1.1.
 
+use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::harness::{Client, Echo, Frames, Heard, Origin, Process, Running, run, wait_until};
+use crate::harness::{
+    Client, Echo, Frames, Heard, Origin, Process, Running, Wire, run, wait_until,
+};
 
 const UPGRADE: &[u8] = b"GET /chat HTTP/1.1\r\nhost: example.com\r\nconnection: upgrade\r\n\
     upgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n";
+
+/// One request at a time.
+const ONE_PLACE: &str = "[[rules]]\nname = \"place\"\nmitigate = 'true'\nkey = []\n\
+     algorithm = \"concurrency\"\nlimit = 1";
 
 /// A gateway before an echo.
 fn gateway(rules: &str) -> (Running, Echo) {
@@ -216,10 +223,7 @@ fn rules_see_the_same_request_as_of_http_1() {
 
 #[test]
 fn a_tunnel_holds_its_place_until_it_closes() {
-    let (gateway, _echo) = gateway(
-        "[[rules]]\nname = \"place\"\nmitigate = 'true'\nkey = []\nalgorithm = \"concurrency\"\n\
-         limit = 1",
-    );
+    let (gateway, _echo) = gateway(ONE_PLACE);
     let status = || gateway.client().get("/free").send().status;
     run(async {
         let mut talk = gateway.tls_client().talk().await;
@@ -239,10 +243,7 @@ fn a_tunnel_holds_its_place_until_it_closes() {
 /// What a reset stream cannot hear keeps no origin and no place, however long the origin waits.
 #[test]
 fn a_reset_ends_a_tunnel_whose_origin_does_not() {
-    let (gateway, _echo) = gateway(
-        "[[rules]]\nname = \"place\"\nmitigate = 'true'\nkey = []\nalgorithm = \"concurrency\"\n\
-         limit = 1",
-    );
+    let (gateway, _echo) = gateway(ONE_PLACE);
     run(async {
         let mut talk = gateway.tls_client().talk().await;
         for _ in 0..2 {
@@ -338,4 +339,57 @@ fn a_strange_connect_is_refused() {
     assert_eq!(heard(&plain), Heard::Status(400));
     assert!(echo.heads.lock().unwrap().is_empty());
     assert_eq!(heard(&whole), Heard::Status(200));
+}
+
+/// An upgrade on a socket of its own.
+fn upgraded(gateway: &Running, path: &str) -> (std::net::TcpStream, Wire) {
+    let socket = std::net::TcpStream::connect(gateway.address(0)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let mut wire = Wire::new(socket.try_clone().unwrap());
+    let head = String::from_utf8_lossy(UPGRADE).replace("/chat", path);
+    wire.send(head.as_bytes());
+    assert_eq!(wire.answer().status, 101);
+    (socket, wire)
+}
+
+/// One side of it has ended, the other says nothing and does not end.
+#[test]
+fn half_a_tunnel_ends_by_the_idle_timeout() {
+    let (gateway, echo) = gateway(&format!("[limits]\nidle_timeout = \"1s\"\n{ONE_PLACE}"));
+    let free = || gateway.client().get("/free").send().status == 200;
+    // The origin has ended: the client sees it at once, and does nothing.
+    let (_socket, mut wire) = upgraded(&gateway, "/chat?end");
+    assert_eq!(wire.rest(), b"");
+    wait_until("the place is free", free);
+    // The client has ended, and the origin does nothing.
+    let (socket, mut wire) = upgraded(&gateway, "/chat?deaf");
+    socket.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(wire.rest(), b"");
+    wait_until("the place is free", free);
+    run(async {
+        // The same over HTTP/2, whose connection lives on.
+        let mut talk = gateway.client().talk().await;
+        let mut ended = talk.socket("/chat?end").await;
+        assert_eq!(ended.hear(1).await, b"");
+        while talk.send(talk.request("GET", "/free")).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut deaf = talk.socket("/chat?deaf").await;
+        deaf.end();
+        while talk.send(talk.request("GET", "/free")).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert_eq!(echo.ended.load(Ordering::SeqCst), 2);
+}
+
+/// What ends half a tunnel is silence, however long the rest takes.
+#[test]
+fn half_a_tunnel_lasts_while_bytes_go_through() {
+    let (gateway, _echo) = gateway("[limits]\nidle_timeout = \"1s\"");
+    let (socket, mut wire) = upgraded(&gateway, "/chat?long");
+    socket.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(wire.rest(), b"........");
 }
