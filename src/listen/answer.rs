@@ -3,13 +3,13 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::CONNECTION;
+use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
@@ -221,8 +221,11 @@ where
     let sending = sent.as_ref().map(Carried::share);
     // hyper drops an answer that opens a tunnel, and what the answer holds, as soon as it has it.
     let opens = protocol == Protocol::Http2 && request.method() == Method::CONNECT;
-    let stay = opens.then(|| in_flight.again());
+    let stay = opens.then(|| in_flight.stay());
     let request = request.map(|body| Incoming::new(body, sent).staying(stay));
+    let may_tunnel = protocol == Protocol::Http1
+        && in_flight.signal().may_tunnel()
+        && request.headers().contains_key(UPGRADE);
     let handler = handler.clone();
     async move {
         let Some(mut answer) = handler(request).await else {
@@ -233,10 +236,15 @@ where
         // Nobody has asked for its body yet: the client's windows may be shut.
         taken.as_deref().inspect(|taken| taken.waits(true));
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            in_flight.becomes_tunnel();
+            in_flight.signal().becomes_tunnel();
         } else if protocol == Protocol::Http1 && in_flight.is_last() {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(CONNECTION, close);
+        }
+        if may_tunnel {
+            in_flight.signal().stays_http();
+            // What the client said behind its request was not read: now it can be.
+            wake().await;
         }
         Ok(answer.map(|body| Tracked {
             body,
@@ -250,4 +258,13 @@ where
             in_flight,
         }))
     }
+}
+
+/// Has the task polled once more.
+async fn wake() {
+    poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        Poll::Ready(())
+    })
+    .await;
 }

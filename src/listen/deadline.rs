@@ -9,6 +9,7 @@ mod fate;
 mod late;
 mod lull;
 mod owed;
+mod stay;
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -35,6 +36,7 @@ pub use fate::{Fate, Fates};
 pub use lull::Lull;
 use lull::Quiet;
 use owed::Owed;
+pub use stay::Stay;
 
 /// The time between two sweeps.
 const TICK: Duration = Duration::from_millis(250);
@@ -72,6 +74,8 @@ pub(super) struct Entry {
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<u32>,
+    /// How many of them stay beyond their answers.
+    stays: Cell<u32>,
     expired: Cell<Option<Slow>>,
     ending: Ending,
     closing: Cell<bool>,
@@ -151,6 +155,7 @@ impl Deadlines {
             phase: Cell::new(Phase::Handshake),
             since: Cell::new(self.now.get()),
             in_flight: Cell::new(0),
+            stays: Cell::new(0),
             expired: Cell::new(None),
             ending: Ending::default(),
             closing: Cell::new(false),
@@ -306,6 +311,7 @@ impl Watch {
     /// HTTP has ended; the time to read on begins. False: there is nothing to wait for.
     pub(super) fn linger(&self) -> bool {
         self.entry.closing.set(true);
+        self.entry.signal.stays_http();
         self.entry.enter(Phase::Linger);
         self.entry.bodied.get()
     }
@@ -370,16 +376,9 @@ impl InFlight {
         self.0.held.set(true);
     }
 
-    /// The same once more, for what may outlive the answer.
-    pub(super) fn again(&self) -> Self {
-        let in_flight = &self.0.in_flight;
-        in_flight.set(in_flight.get().saturating_add(1));
-        Self(self.0.clone())
-    }
-
-    /// Says that what follows on the connection is no longer HTTP.
-    pub(super) fn becomes_tunnel(&self) {
-        self.0.signal.becomes_tunnel();
+    /// What its connection marks.
+    pub(super) fn signal(&self) -> &Signal {
+        &self.0.signal
     }
 }
 

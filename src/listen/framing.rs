@@ -9,12 +9,22 @@
 //! hyper also answers 400 to a coding that is not `chunked`, where RFC 9112, section 6.1 wants 501.
 //! Of such a request this tells where its last line must end: see [`ENDING`].
 //!
+//! What stands behind a head that may open a tunnel is no business of this one until the answer
+//! says so: see [`Cut::Behind`].
+//!
+//! hyper calls the longest lengths a head that is too large; here they are spoilt like those that
+//! no number holds.
+//!
 //! Whatever else is wrong it leaves to hyper: a connection that is read in another way than here is
 //! one that hyper ends.
 
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
 const CHUNKED: &[u8] = b"chunked";
+const UPGRADE: &[u8] = b"upgrade";
+
+/// hyper keeps the two numbers above it for other meanings.
+const LONGEST: u64 = u64::MAX - 2;
 
 /// What makes a list of transfer codings, and the request with it, end as hyper likes it. The
 /// list has then a meaning that the gateway can refuse by itself.
@@ -30,12 +40,25 @@ pub(super) struct Framing {
     /// What the current head says.
     length: Option<u64>,
     chunked: bool,
+    upgrade: bool,
+}
+
+/// Where a connection's bytes must not be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// [`ENDING`] must stand here instead of all that follows.
+    Ending(usize),
+    /// Behind a head without a body that asks for an upgrade: what follows is a request only if
+    /// the answer opens no tunnel.
+    Behind(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum At {
     /// Before a request line.
     Start,
+    /// Behind a head that may open a tunnel.
+    Behind,
     /// In a line of a head of which nothing more is wanted.
     Line,
     /// At the beginning of a field line, or of the empty one.
@@ -81,12 +104,13 @@ impl Framing {
             at: At::Start,
             length: None,
             chunked: false,
+            upgrade: false,
         }
     }
 
     /// Follows `bytes`, the next of the connection, and spoils what frames a request twice. Gives
-    /// where [`ENDING`] must stand instead of all that follows, if it must.
-    pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<usize> {
+    /// how far they may be read, if not to their end; what is behind a cut must be given again.
+    pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<Cut> {
         let mut at = 0;
         while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
             let plain = self.plain_lines(rest);
@@ -95,9 +119,13 @@ impl Framing {
                 continue;
             }
             if self.is_unknown(rest) {
-                return Some(at);
+                return Some(Cut::Ending(at));
             }
             at += self.step(rest);
+            if matches!(self.at, At::Behind) {
+                self.at = At::Start;
+                return Some(Cut::Behind(at));
+            }
         }
         None
     }
@@ -140,8 +168,14 @@ impl Framing {
             At::Body(left) => return self.skip(bytes, left, At::Body, At::Start),
             At::Chunk(left) => return self.skip(bytes, left, At::Chunk, At::Size(0)),
             At::Name(name, length) if name.len() == length && first == b':' => {
-                if let Some(colon) = bytes.first_mut().filter(|_| self.is_framed()) {
+                let again = name != UPGRADE && self.is_framed();
+                if let Some(colon) = bytes.first_mut().filter(|_| again) {
                     *colon = SPOILT;
+                }
+            }
+            At::Length if first.is_ascii_digit() && self.is_too_long(first) => {
+                if let Some(digit) = bytes.first_mut() {
+                    *digit = SPOILT;
                 }
             }
             At::Trailer(false) if first == b'\n' => {
@@ -161,6 +195,7 @@ impl Framing {
             (At::Field, b'\n') => (self.end_head(), 1),
             (At::Field, b'c' | b'C') => (At::Name(LENGTH, 1), 1),
             (At::Field, b't' | b'T') => (At::Name(CODING, 1), 1),
+            (At::Field, b'u' | b'U') => (At::Name(UPGRADE, 1), 1),
             (At::Name(name, length), _) => self.name(name, length, byte),
             (At::Length, b'0'..=b'9') => (self.digit(byte), 1),
             (At::Length, b'\n') => (At::Field, 1),
@@ -188,6 +223,10 @@ impl Framing {
                 self.length = Some(0);
                 (At::Length, 1)
             }
+            None if byte == b':' && name == UPGRADE => {
+                self.upgrade = true;
+                (At::Line, 1)
+            }
             None if byte == b':' => {
                 self.chunked = true;
                 (At::Coding(Coding::Before), 1)
@@ -201,15 +240,26 @@ impl Framing {
     }
 
     fn digit(&mut self, byte: u8) -> At {
-        let length = self.length.unwrap_or(0).saturating_mul(10);
-        self.length = Some(length.saturating_add(u64::from(byte - b'0')));
+        self.length = Some(self.longer(byte));
         At::Length
+    }
+
+    /// The length that the next digit makes.
+    fn longer(&self, digit: u8) -> u64 {
+        let length = self.length.unwrap_or(0).saturating_mul(10);
+        length.saturating_add(u64::from(digit.saturating_sub(b'0')))
+    }
+
+    fn is_too_long(&self, digit: u8) -> bool {
+        self.longer(digit) > LONGEST
     }
 
     fn end_head(&mut self) -> At {
         let length = self.length.take().unwrap_or(0);
+        let upgrade = std::mem::take(&mut self.upgrade);
         match (std::mem::take(&mut self.chunked), length) {
             (true, _) => At::Size(0),
+            (false, 0) if upgrade => At::Behind,
             (false, 0) => At::Start,
             (false, length) => At::Body(length),
         }

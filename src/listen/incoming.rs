@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::deadline::InFlight;
+use super::deadline::Stay;
 use super::transfer::Carried;
 use crate::body::BodyError;
 
@@ -18,11 +18,6 @@ pub struct Incoming {
     /// `None`: there is no body to wait for.
     transfer: Option<Carried>,
     stay: Option<Stay>,
-}
-
-/// Keeps a connection busy for a stream that outlives its answer, until it is dropped.
-pub struct Stay {
-    _in_flight: InFlight,
 }
 
 /// The client did not send its body fast enough.
@@ -40,10 +35,8 @@ impl Incoming {
         }
     }
 
-    pub(super) fn staying(mut self, in_flight: Option<InFlight>) -> Self {
-        self.stay = in_flight.map(|in_flight| Stay {
-            _in_flight: in_flight,
-        });
+    pub(super) fn staying(mut self, stay: Option<Stay>) -> Self {
+        self.stay = stay;
         self
     }
 

@@ -3,6 +3,8 @@
 //! spoils a head of two meanings or ends one whose coding nobody knows: then the rest of the
 //! connection is read for nobody.
 
+mod early;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use tokio::net::TcpStream;
 
 use super::Protocol;
 use super::accept::Permit;
-use super::framing::{ENDING, Framing};
+use super::framing::{Cut, ENDING, Framing};
 
 /// Marks that a stream leaves for the sweeper. Atomic because hyper wants a stream that can
 /// become a tunnel to be `Send`; all on one core, so relaxed.
@@ -26,6 +28,8 @@ pub(super) struct Signal {
     blocked: AtomicBool,
     written: AtomicU64,
     tunnel: AtomicBool,
+    /// A head that may open a tunnel was read, and is not answered.
+    may_tunnel: AtomicBool,
     given_up: AtomicBool,
     /// Held here so that a tunnel keeps its place.
     permit: Permit,
@@ -47,6 +51,8 @@ pub(super) struct Watched<S> {
     framing: Option<Framing>,
     /// What is read next instead of all that the client sends.
     instead: Option<&'static [u8]>,
+    /// What came behind a head that may open a tunnel: nobody knows what it is before the answer.
+    early: Vec<u8>,
 }
 
 /// How much of what nobody reads is taken at once.
@@ -61,6 +67,7 @@ impl Signal {
             blocked: AtomicBool::new(false),
             written: AtomicU64::new(0),
             tunnel: AtomicBool::new(false),
+            may_tunnel: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             permit,
         }
@@ -104,6 +111,17 @@ impl Signal {
     /// Says that what follows is no longer HTTP.
     pub(super) fn becomes_tunnel(&self) {
         self.tunnel.store(true, Ordering::Relaxed);
+        self.stays_http();
+    }
+
+    /// Whether what follows may be no longer HTTP.
+    pub(super) fn may_tunnel(&self) -> bool {
+        self.may_tunnel.load(Ordering::Relaxed)
+    }
+
+    /// Says that what follows is HTTP still.
+    pub(super) fn stays_http(&self) {
+        self.may_tunnel.store(false, Ordering::Relaxed);
     }
 
     fn note_write(&self, polled: &Poll<io::Result<usize>>) {
@@ -187,11 +205,12 @@ impl<S> Watched<S> {
             signal,
             framing,
             instead: None,
+            early: Vec::new(),
         }
     }
 
-    /// Gives where [`ENDING`] must stand instead of what follows, if it must.
-    fn heard(&mut self, bytes: &mut [u8]) -> Option<usize> {
+    /// Gives where the bytes must not be read on, if there.
+    fn heard(&mut self, bytes: &mut [u8]) -> Option<Cut> {
         self.signal.heard.store(true, Ordering::Relaxed);
         if self.signal.tunnel.load(Ordering::Relaxed) {
             self.framing = None;
@@ -234,16 +253,27 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if let Some(instead) = self.instead {
             return self.poll_instead(cx, buf, instead);
         }
+        if self.signal.may_tunnel() {
+            return self.poll_early(cx, buf);
+        }
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let read = match self.early.is_empty() {
+            true => Pin::new(&mut self.stream).poll_read(cx, buf),
+            false => self.read_early(buf),
+        };
         let cut = match buf.filled_mut().get_mut(before..) {
             Some(bytes) if !bytes.is_empty() => self.heard(bytes),
             _ => None,
         };
         match cut {
-            Some(cut) => {
+            Some(Cut::Ending(cut)) => {
                 buf.set_filled(before + cut);
                 self.poll_instead(cx, buf, ENDING)
+            }
+            Some(Cut::Behind(cut)) => {
+                self.signal.may_tunnel.store(true, Ordering::Relaxed);
+                self.keep_early(buf, before + cut);
+                read
             }
             None => read,
         }

@@ -35,10 +35,10 @@ use std::time::Duration;
 
 pub use accept::{Gate, Permit, accept_loop};
 pub use body::{Drained, drain_body, read_out};
-pub use deadline::{Deadlines, Fate, Fates, Lull, Watch};
+pub use deadline::{Deadlines, Fate, Fates, Lull, Stay, Watch};
 pub use descriptors::{connections_for, raise_descriptors};
 pub use drain::{Drain, DrainTrigger};
-pub use incoming::{Incoming, Stay, TooSlow};
+pub use incoming::{Incoming, TooSlow};
 pub use io::Socket;
 pub use proxy::{NoHeader, proxy_header};
 pub use serve::serve;

@@ -2,6 +2,7 @@
 
 mod bodiless;
 mod cut;
+mod early;
 mod expect;
 mod grpc;
 mod h2_origin;

@@ -55,6 +55,7 @@ impl Entry {
             self.since.set(now);
         }
         let demand = self.demand(Way::Out);
+        let blocked = blocked && !self.is_tunnel();
         let slow = self.writing.is_slow(elapsed, written, blocked, &demand);
         slow.then_some(Slow::Reading)
     }

@@ -1,6 +1,6 @@
 //! Heads and bodies in pieces of every size.
 
-use super::Framing;
+use super::{Cut, Framing};
 
 /// What becomes of `text`, read in pieces of `piece` bytes.
 fn followed(text: &str, piece: usize) -> String {
@@ -113,13 +113,22 @@ fn lengths_beyond_all_numbers_do_not_wrap() {
     let length = "9".repeat(40);
     check(
         &format!("PUT / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{TWICE}"),
-        false,
+        true,
     );
     let size = "f".repeat(40);
     check(
         &format!("PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{TWICE}"),
         false,
     );
+}
+
+#[test]
+fn a_length_that_hyper_cannot_hold_is_spoilt() {
+    head("content-length: 18446744073709551613", false);
+    head("content-length: 018446744073709551613", false);
+    head("content-length: 18446744073709551614", true);
+    head("content-length: 18446744073709551615", true);
+    head("content-length: 18446744073709551616", true);
 }
 
 const CHUNKED: &str = "PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -141,11 +150,57 @@ fn lines_of_trailers_end_in_crlf() {
 }
 
 /// Where `text` is cut off, read in pieces of `piece` bytes.
-fn cut(text: &str, piece: usize) -> Option<usize> {
+fn cut(text: &str, piece: usize) -> Option<Cut> {
     let mut bytes = text.as_bytes().to_vec();
     let mut framing = Framing::new();
     let mut pieces = bytes.chunks_mut(piece).enumerate();
-    pieces.find_map(|(number, bytes)| Some(number * piece + framing.follow(bytes)?))
+    pieces.find_map(|(number, bytes)| {
+        let before = number * piece;
+        Some(match framing.follow(bytes)? {
+            Cut::Ending(at) => Cut::Ending(before + at),
+            Cut::Behind(at) => Cut::Behind(before + at),
+        })
+    })
+}
+
+#[test]
+fn what_may_be_a_tunnel_is_not_followed() {
+    for fields in [
+        "upgrade: websocket",
+        "UPGRADE:x",
+        "content-length: 0\r\nupgrade: x",
+    ] {
+        let head = format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\nx: y\r\n\r\n");
+        let text = format!("{head}{TWICE}");
+        for piece in 1..=text.len() {
+            let behind = Cut::Behind(head.len());
+            assert_eq!(cut(&text, piece), Some(behind), "{text:?} by {piece}");
+        }
+    }
+    for fields in [
+        "x-upgrade: a",
+        "upgrades: a",
+        "upgrade-insecure-requests: 1",
+        "user-agent: upgrade:",
+        "upgrade: a\r\ncontent-length: 5",
+        "upgrade: a\r\ntransfer-encoding: chunked",
+    ] {
+        let text = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
+        for piece in 1..=text.len() {
+            assert_eq!(cut(&text, piece), None, "{text:?} by {piece}");
+        }
+    }
+}
+
+#[test]
+fn what_proves_to_be_a_request_is_followed() {
+    let mut framing = Framing::new();
+    let mut head = *b"GET / HTTP/1.1\r\nupgrade: a\r\n\r\n";
+    let length = head.len();
+    assert_eq!(framing.follow(&mut head), Some(Cut::Behind(length)));
+    let mut rest = TWICE.as_bytes().to_vec();
+    assert_eq!(framing.follow(&mut rest), None);
+    assert!(rest.contains(&0));
 }
 
 #[test]
@@ -164,7 +219,11 @@ fn a_coding_that_is_not_chunked_ends_its_request() {
             let text = format!("{start}{codings}{end}host: a\r\n\r\n");
             for piece in 1..=text.len() {
                 let end = start.len() + codings.len();
-                assert_eq!(cut(&text, piece), Some(end), "{text:?} by {piece}");
+                assert_eq!(
+                    cut(&text, piece),
+                    Some(Cut::Ending(end)),
+                    "{text:?} by {piece}"
+                );
             }
         }
     }

@@ -19,7 +19,7 @@ pub use gateway::Running;
 pub use h2::{END, Frames, Heard, PADDED, WHOLE, block, next_frame, status, word};
 pub use origin::{Origin, Seen};
 pub use process::{Process, wait_until};
-pub use socket::Echo;
+pub use socket::{Echo, PUSHED};
 pub use stage::{Authority, Call, Stage, server_of};
 pub use talk::{Talk, Told, fields, run};
 pub use wire::Wire;

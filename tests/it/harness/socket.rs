@@ -13,6 +13,9 @@ use http::HeaderMap;
 
 use super::{Origin, Talk, Told, Wire};
 
+/// What `/chat?push` says first.
+pub const PUSHED: usize = 16 * 1024 * 1024;
+
 type Heads = Arc<Mutex<Vec<String>>>;
 
 /// A stream that was opened.
@@ -27,7 +30,8 @@ pub struct Socket {
 
 /// An origin that takes a WebSocket for `/chat` and says back what it hears, and for `/chat?end`
 /// and ends it, and for `/chat?deaf` and never ends it, and for `/chat?long` and takes three
-/// seconds to end it; `/wrong` gets a wrong answer to the key, `/no` a 403, and all others a 200.
+/// seconds to end it, and for `/chat?late` half a second late, and for `/chat?push` and says MiBs
+/// before it listens; `/wrong` gets a wrong answer to the key, `/no` a 403, and all others a 200.
 pub struct Echo {
     /// The origin.
     pub origin: Origin,
@@ -119,9 +123,15 @@ impl Echo {
                 let head = String::from_utf8(head).unwrap();
                 seen.lock().unwrap().push(head.clone());
                 let answer = answer(&head);
+                if head.contains("?late ") {
+                    std::thread::sleep(Duration::from_millis(500));
+                }
                 let sent = wire.try_send(answer.as_bytes());
                 if sent.is_err() || !answer.contains(" 101 ") {
                     continue;
+                }
+                if head.contains("?push ") {
+                    let _ = wire.try_send(&[b'.'; PUSHED]);
                 }
                 if !head.contains("?end ") {
                     let _ = std::io::copy(&mut &stream, &mut &stream);
@@ -163,7 +173,9 @@ fn answer(head: &str) -> String {
     let key = lines.find_map(|line| line.strip_prefix("sec-websocket-key: "));
     match (path, key) {
         ("/chat", Some(key)) => switch(&accept(key), "first"),
-        ("/chat?end" | "/chat?deaf" | "/chat?long", Some(key)) => switch(&accept(key), ""),
+        ("/chat?end" | "/chat?deaf" | "/chat?long" | "/chat?late" | "/chat?push", Some(key)) => {
+            switch(&accept(key), "")
+        }
         ("/wrong", _) => switch("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", ""),
         ("/no", _) => "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno".to_owned(),
         _ => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain".to_owned(),

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::harness::{
-    Client, Echo, Frames, Heard, Origin, Process, Running, Wire, run, wait_until,
+    Client, Echo, Frames, Heard, Origin, PUSHED, Process, Running, Wire, next_frame, run,
+    wait_until,
 };
 
 const UPGRADE: &[u8] = b"GET /chat HTTP/1.1\r\nhost: example.com\r\nconnection: upgrade\r\n\
@@ -392,4 +393,35 @@ fn half_a_tunnel_lasts_while_bytes_go_through() {
     let (socket, mut wire) = upgraded(&gateway, "/chat?long");
     socket.shutdown(Shutdown::Write).unwrap();
     assert_eq!(wire.rest(), b"........");
+}
+
+/// A client may be as slow to take what a tunnel brings as it is to take what an upgraded
+/// connection does.
+#[test]
+fn a_tunnel_that_is_not_read_is_not_cut() {
+    let (gateway, _echo) = gateway(
+        "[limits]\nidle_timeout = \"500ms\"\nresponse_write_timeout = \"500ms\"\n\
+         request_body_timeout = \"500ms\"",
+    );
+    let opens = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", "/chat?push"),
+        (":authority", "example.com"),
+    ];
+    // Windows for all of it: what it does not read waits in its socket.
+    let open = Frames::default().frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    let open = open.frame(8, 0, 0, &[0x7f, 0, 0, 0]).headers(&opens, 0);
+    let mut wire = gateway.client().connect();
+    open.open(&mut wire);
+    std::thread::sleep(Duration::from_millis(2500));
+    let mut heard = 0;
+    while heard < PUSHED {
+        let (kind, _, _, payload) = next_frame(&mut wire).expect("it is still open");
+        heard += if kind == 0 { payload.len() } else { 0 };
+    }
+    wire.send(&Frames::default().data(b"still there", 0).0);
+    let answer = std::iter::from_fn(|| next_frame(&mut wire)).find(|frame| frame.0 == 0);
+    assert_eq!(answer.unwrap().3, b"still there");
 }

@@ -1,0 +1,135 @@
+//! Clients that do not wait: bytes behind a request for a tunnel, before its answer. They reach the
+//! origin as they are, or are a request like any other.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::harness::{Answer, Echo, Origin, Running, Wire, run};
+
+/// It would be spoilt if it were a request.
+const TWICE: &str = "POST /next HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\
+    content-length: 5\r\n\r\nhello";
+const PLAIN: &str = "GET /next HTTP/1.1\r\nhost: example.com\r\n\r\n";
+
+fn upgrade(path: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\r\nhost: example.com\r\nconnection: upgrade\r\n\
+         upgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n"
+    )
+}
+
+fn gateway() -> (Running, Echo) {
+    let echo = Echo::start();
+    let running = Running::with_origin(Origin::at(echo.origin.address), "");
+    (running, echo)
+}
+
+/// Connections of both kinds, after `bytes` came in each of the ways that they can.
+fn said(gateway: &Running, head: &str, early: &str) -> Vec<Wire> {
+    let mut wires = Vec::new();
+    for client in [gateway.client(), gateway.tls_client()] {
+        let mut at_once = client.connect();
+        at_once.send(format!("{head}{early}").as_bytes());
+        let mut later = client.connect();
+        later.send(head.as_bytes());
+        sleep(Duration::from_millis(100));
+        later.send(early.as_bytes());
+        let mut torn = client.connect();
+        let (first, second) = early.split_at(early.len() / 2);
+        torn.send(format!("{head}{first}").as_bytes());
+        sleep(Duration::from_millis(100));
+        torn.send(second.as_bytes());
+        wires.extend([at_once, later, torn]);
+    }
+    wires
+}
+
+#[test]
+fn they_reach_the_origin_untouched() {
+    let (gateway, echo) = gateway();
+    for path in ["/chat?late", "/chat"] {
+        for mut wire in said(&gateway, &upgrade(path), TWICE) {
+            assert_eq!(wire.answer().status, 101);
+            let first = if path == "/chat" { "first" } else { "" };
+            let whole = format!("{first}{TWICE}");
+            assert_eq!(wire.exactly(whole.len()), whole.as_bytes());
+            wire.send(TWICE.as_bytes());
+            assert_eq!(wire.exactly(TWICE.len()), TWICE.as_bytes());
+        }
+    }
+    assert_eq!(echo.heads.lock().unwrap().len(), 12);
+}
+
+/// More than is read at once.
+#[test]
+fn many_of_them_arrive_whole() {
+    let (gateway, _echo) = gateway();
+    let noise = TWICE.repeat(3000);
+    for client in [gateway.client(), gateway.tls_client()] {
+        let mut wire = client.connect();
+        wire.send(format!("{}{noise}", upgrade("/chat?late")).as_bytes());
+        assert_eq!(wire.answer().status, 101);
+        assert!(wire.exactly(noise.len()) == noise.as_bytes());
+    }
+}
+
+#[test]
+fn they_are_a_request_where_no_tunnel_opens() {
+    let (gateway, _echo) = gateway();
+    for mut wire in said(&gateway, &upgrade("/no"), PLAIN) {
+        assert_eq!(wire.answer().status, 403);
+        let next = wire.answer();
+        assert_eq!((next.status, next.text().as_str()), (200, "plain"));
+        assert_eq!(wire.get("/more").status, 200);
+    }
+    for mut wire in said(&gateway, &upgrade("/no"), TWICE) {
+        assert_eq!(wire.answer().status, 403);
+        assert_eq!(Answer::parse(&wire.rest()).status, 400);
+    }
+    // One that is no upgrade at all.
+    let h2c = upgrade("/").replace("websocket", "h2c");
+    for mut wire in said(&gateway, &h2c, PLAIN) {
+        assert_eq!(wire.answer().status, 200);
+        assert_eq!(wire.answer().status, 200);
+    }
+}
+
+/// The answer that counts is the one to the request for the tunnel.
+#[test]
+fn requests_before_them_change_nothing() {
+    let (gateway, _echo) = gateway();
+    let head = format!("{PLAIN}{PLAIN}{}", upgrade("/chat?late"));
+    for mut wire in said(&gateway, &head, TWICE) {
+        assert_eq!(wire.answer().status, 200);
+        assert_eq!(wire.answer().status, 200);
+        assert_eq!(wire.answer().status, 101);
+        assert_eq!(wire.exactly(TWICE.len()), TWICE.as_bytes());
+    }
+}
+
+#[test]
+fn a_request_for_a_tunnel_that_is_malformed_ends_the_connection() {
+    let (gateway, echo) = gateway();
+    let head = upgrade("/chat").replace("host", "h\tost");
+    for mut wire in said(&gateway, &head, "") {
+        wire.send(TWICE.as_bytes());
+        assert_eq!(Answer::parse(&wire.rest()).status, 400);
+    }
+    assert!(echo.heads.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_stream_of_http_2_may_talk_early_too() {
+    let (gateway, _echo) = gateway();
+    run(async {
+        let mut talk = gateway.tls_client().talk().await;
+        let (answer, mut stream) = talk.ask_for("websocket", "/chat?late").await;
+        stream.send_data(TWICE.into(), false).unwrap();
+        let mut body = answer.await.unwrap().into_body();
+        let mut heard = Vec::new();
+        while heard.len() < TWICE.len() {
+            heard.extend_from_slice(&body.data().await.unwrap().unwrap());
+        }
+        assert_eq!(heard, TWICE.as_bytes());
+    });
+}
