@@ -82,7 +82,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
         } = &mut *self;
         match flow {
             Flow::One(portions) => portions.poll_next(in_flight, || Pin::new(body).poll_frame(cx)),
-            Flow::Many(pieces) => pieces.poll_next(|| Pin::new(body).poll_frame(cx)),
+            Flow::Many(pieces) => pieces.poll_next(cx, body, in_flight),
         }
     }
 
@@ -150,25 +150,43 @@ impl Portions {
 // === impl Pieces ===
 
 impl Pieces {
-    /// hyper asks for one as soon as the client's windows have room for a byte.
-    fn poll_next<E>(&mut self, more: impl FnOnce() -> Polled<E>) -> Polled<E> {
+    /// hyper asks for one as soon as h2 has the one before, of which the client's windows may have
+    /// had room for a byte.
+    fn poll_next<B: Body<Data = Bytes> + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut B,
+        in_flight: &InFlight,
+    ) -> Polled<B::Error> {
         let frame = match self.rest.is_empty() {
-            true => more(),
+            true => Pin::new(&mut *body).poll_frame(cx),
             false => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest))))),
         };
-        let frame = frame.map_ok(|frame| self.cut(frame));
+        let frame = frame.map_ok(|frame| {
+            frame.map_data(|mut data| {
+                self.cut(&mut data, body, in_flight);
+                self.taken.moved(data.len());
+                in_flight.gave(data.len());
+                data
+            })
+        });
         self.taken.waits(frame.is_ready());
         frame
     }
 
-    fn cut(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
-        frame.map_data(|mut data| {
-            if data.len() > PIECE {
-                self.rest = data.split_off(PIECE);
-            }
-            self.taken.moved(data.len());
-            data
-        })
+    /// Keeps back what is more than a piece. Of the last one that the client may be slow to take it
+    /// keeps the last byte, which h2 takes only when the client has the others: an answer that
+    /// ends in h2 is out of sight.
+    fn cut(&mut self, data: &mut Bytes, body: &impl Body, in_flight: &InFlight) {
+        let length = data.len();
+        if length > PIECE {
+            self.rest = data.split_off(PIECE);
+        } else if length > 1
+            && !in_flight.takes(self.taken.bytes(), length)
+            && body.size_hint().upper().is_none_or(|left| left == 0)
+        {
+            self.rest = data.split_off(length - 1);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod fate;
 mod late;
 mod lull;
 mod owed;
+mod room;
 mod stay;
 
 use std::cell::{Cell, RefCell};
@@ -36,6 +37,7 @@ pub use fate::{Fate, Fates};
 pub use lull::Lull;
 use lull::Quiet;
 use owed::Owed;
+use room::Room;
 pub use stay::Stay;
 
 /// The time between two sweeps.
@@ -83,6 +85,7 @@ pub(super) struct Entry {
     bodied: Cell<bool>,
     writing: Pace,
     owed: Owed,
+    room: Room,
     /// More of an answer was asked for while the socket was blocked, and not given.
     held: Cell<bool>,
     /// HTTP/2: bytes of the DATA frame that is not whole yet.
@@ -163,6 +166,7 @@ impl Deadlines {
             bodied: Cell::new(false),
             writing: Pace::default(),
             owed: Owed::new(limits.header_timeout),
+            room: Room::new(),
             held: Cell::new(false),
             unread: Cell::new(0),
             limits: *limits,
@@ -283,11 +287,6 @@ impl Watch {
     /// Whether an answer was held back for a socket that takes more by now.
     pub(super) fn can_go_on(&self) -> bool {
         !self.entry.is_blocked() && self.entry.held.take()
-    }
-
-    /// Takes note of the bytes of a body that came and cannot be read yet.
-    pub(super) fn has_unread(&self, bytes: usize) {
-        self.entry.unread.set(bytes as u64);
     }
 
     /// A message that begins.

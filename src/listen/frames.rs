@@ -10,7 +10,7 @@ const HEADER: usize = 9;
 const PEEK: usize = 8;
 
 /// What is kept of SETTINGS: eight of them, and no client was seen to send more.
-const PEEK_SETTINGS: usize = 48;
+pub(super) const PEEK_SETTINGS: usize = 48;
 
 /// The octets of a setting.
 const SETTING: usize = 6;

@@ -10,7 +10,7 @@
 use tokio::time::Instant;
 
 use super::Broken;
-use super::frames::{Frame, Frames, flag, kind};
+use super::frames::{Frame, Frames, PEEK_SETTINGS, flag, kind};
 use super::opened::Opened;
 
 /// The time that bounds are for.
@@ -52,6 +52,13 @@ const HOLLOWS: u32 = 10;
 /// A graceful end takes two.
 const GOAWAYS: u32 = 10;
 
+/// Over the largest h2 says PROTOCOL_ERROR, where RFC 9113, 6.5.2 wants FLOW_CONTROL_ERROR.
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const LARGEST_WINDOW: u32 = 0x7fff_ffff;
+
+/// RFC 9113, 6.9.2: of a stream as of the connection.
+pub(super) const WINDOW_AT_FIRST: u32 = 65_535;
+
 /// RFC 9113, 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -71,6 +78,7 @@ pub(super) struct Meter {
     opened: Opened,
     /// The length of the last frame, if it was DATA.
     data: usize,
+    windows: Windows,
     max_resets: u32,
     since: Instant,
     tally: Tally,
@@ -79,6 +87,15 @@ pub(super) struct Meter {
     /// The error code of the GOAWAY that was sent.
     farewell: Option<u32>,
     broken: Option<Broken>,
+}
+
+/// What a client allows us to send, by what it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Windows {
+    /// On a stream that is new.
+    pub(super) stream: u32,
+    /// How much more on the whole connection than at first.
+    pub(super) more: u64,
 }
 
 /// Counts of the current window.
@@ -113,6 +130,10 @@ impl Meter {
             said: Frames::new(),
             opened: Opened::default(),
             data: 0,
+            windows: Windows {
+                stream: WINDOW_AT_FIRST,
+                more: 0,
+            },
             max_resets: if max_resets == 0 {
                 u32::MAX
             } else {
@@ -206,6 +227,11 @@ impl Meter {
         }
     }
 
+    /// What the client allows.
+    pub(super) fn windows(&self) -> Windows {
+        self.windows
+    }
+
     /// How many streams ended for an error of the client since the last call.
     pub(super) fn take_errors(&mut self) -> u32 {
         std::mem::take(&mut self.errors)
@@ -242,13 +268,26 @@ impl Meter {
             kind::DATA | kind::HEADERS if !self.in_head && self.opened.is_ended(frame.stream) => {
                 return Err(Broken::CLOSED);
             }
-            kind::SETTINGS if self.heard.settings(frame).any(is_over) => {
-                return Err(Broken::WINDOW);
-            }
+            kind::SETTINGS => self.settle(frame)?,
             _ => {}
         }
         self.count(frame)?;
         self.opened.follow(frame);
+        Ok(())
+    }
+
+    fn settle(&mut self, frame: &Frame) -> Result<(), Broken> {
+        for (setting, value) in self.heard.settings(frame) {
+            match setting {
+                INITIAL_WINDOW_SIZE if value > LARGEST_WINDOW => return Err(Broken::WINDOW),
+                INITIAL_WINDOW_SIZE => self.windows.stream = value,
+                _ => {}
+            }
+        }
+        // What is said behind those that are kept may be that there is none.
+        if frame.length > PEEK_SETTINGS {
+            self.windows.stream = 0;
+        }
         Ok(())
     }
 
@@ -274,6 +313,9 @@ impl Meter {
             }
             kind::GOAWAY => bump(&mut tally.goaways, GOAWAYS, "too many GOAWAY frames"),
             kind::WINDOW_UPDATE => {
+                if frame.stream == 0 {
+                    self.windows.more += u64::from(frame.word());
+                }
                 if frame.word() < CRUMB {
                     bump(
                         &mut tally.crumbs,
@@ -340,12 +382,6 @@ const fn fits(frame: &Frame) -> bool {
         kind::GOAWAY => frame.length >= 8,
         _ => true,
     }
-}
-
-/// INITIAL_WINDOW_SIZE over the largest window, where h2 says PROTOCOL_ERROR and RFC 9113, 6.5.2
-/// wants FLOW_CONTROL_ERROR.
-const fn is_over((setting, value): (u16, u32)) -> bool {
-    setting == 4 && value > 0x7fff_ffff
 }
 
 /// Codes of RST_STREAM with which we end a stream for what its client did wrong (RFC 9113, 7):

@@ -101,6 +101,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let good = meter.hear(bytes, self.watch.now());
         self.watch.owes(meter.owed());
         self.watch.has_unread(meter.unread());
+        self.watch.allows(meter.windows());
         if good == 0 {
             // Nothing read would be the end of the stream.
             buf.set_filled(before);

@@ -120,6 +120,11 @@ impl Transfer {
         self.waits.set(false);
     }
 
+    /// How many bytes moved so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
     /// Says whether the client is waited for.
     pub(super) fn waits(&self, waits: bool) {
         self.waits.set(waits);

@@ -1,5 +1,7 @@
 //! Clients that take their time, and those who only wait for others.
 
+mod windows;
+
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,10 +5,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::draining::{LAST_HANDSHAKE, LAST_REQUEST};
-use super::{Entry, LINGER, Phase, TICK};
+use super::{Entry, LINGER, Phase, TICK, Watch};
 use crate::listen::pace::Demand;
 use crate::listen::transfer::Way;
 use crate::listen::{Protocol, Slow};
+
+// === impl Watch ===
+
+impl Watch {
+    /// Takes note of the bytes of a body that came and cannot be read yet.
+    pub(in crate::listen) fn has_unread(&self, bytes: usize) {
+        self.entry.unread.set(bytes as u64);
+    }
+}
 
 // === impl Entry ===
 

@@ -14,6 +14,7 @@ impl InFlight {
         let entry = &self.0;
         entry.in_flight.set(entry.in_flight.get().saturating_add(1));
         entry.stays.set(entry.stays.get().saturating_add(1));
+        entry.room.forget();
         Stay(Self(entry.clone()))
     }
 }
