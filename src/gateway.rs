@@ -74,6 +74,9 @@ impl Gateway {
         mut inherited: Inherited,
     ) -> anyhow::Result<Self> {
         let mut unborn = Unborn::load(config, clock, log, inherited.secret)?;
+        if let Some(keys) = &inherited.tickets {
+            unborn.lasting.tickets.load(keys);
+        }
         let (snapshot, workers) = (&unborn.loaded.snapshot, unborn.workers());
         lookout::look_up_new(&unborn.lasting, snapshot);
         let gate = room::gate(snapshot.max_connections, &unborn.lasting.log);

@@ -1,5 +1,6 @@
 //! One process takes over from another (SIGUSR2): the very listening sockets, so that no connection
-//! in their queues is lost, the admin port, the secret, and the counters.
+//! in their queues is lost, the admin port, the secret, the keys of
+//! TLS tickets, and the counters.
 //!
 //! The old process starts the new one with a socket as its standard input, and both speak on it, a
 //! byte a word:
@@ -9,6 +10,7 @@
 //! | old | [`LISTENER`], for each socket | the socket |
 //! | old | [`ADMIN`], if there is one | the socket |
 //! | old | [`SECRET`] | 32 bytes |
+//! | old | [`TICKETS`] | the keys of TLS tickets |
 //! | old | [`END`] | |
 //! | new | [`PREPARED`]: the configuration is good, all is open | |
 //! | old | [`COUNTERS`] or [`NO_COUNTERS`] | the store as a file in memory |
@@ -45,6 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LISTENER: u8 = b'L';
 const ADMIN: u8 = b'A';
 const SECRET: u8 = b'S';
+const TICKETS: u8 = b'T';
 const END: u8 = b'E';
 const PREPARED: u8 = b'P';
 const COUNTERS: u8 = b'C';

@@ -4,6 +4,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use super::handover::Heir;
+use crate::tls::SavedKeys;
 
 /// What was given and not claimed yet.
 #[derive(Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Inherited {
     admin: Option<TcpListener>,
     /// The secret of the gateway before.
     pub(super) secret: Option<[u8; 32]>,
+    /// The keys of the tickets that it gave to TLS clients.
+    pub(super) tickets: Option<SavedKeys>,
     /// Where more comes from.
     pub(super) heir: Option<Heir>,
 }

@@ -20,6 +20,7 @@ impl Lasting {
         getrandom::fill(&mut secret)
             .map_err(|error| anyhow::anyhow!("the machine has no random numbers: {error}"))?;
         Ok(Self {
+            tickets: Tickets::on(clock.clone()),
             clock,
             store: Store::memory(bounds).keyed(&secret),
             held: AtomicUsize::new(0),
@@ -27,7 +28,6 @@ impl Lasting {
             metrics: Metrics::new(),
             servers: Registry::default(),
             listeners: AtomicU32::new(0),
-            tickets: Tickets::new(),
             development: OnceLock::new(),
             secret,
             log,

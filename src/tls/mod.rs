@@ -27,8 +27,8 @@ pub use certificate::Certificate;
 pub use clients::ClientAuth;
 pub use error::{Error, HandshakeError};
 pub use names::Name;
-pub use tickets::Tickets;
 use tickets::{Keys, Scope};
+pub use tickets::{SavedKeys, Tickets};
 
 /// The server side of TLS for one listener. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Terminator {
         let keys = tickets.of(Scope {
             listener: settings.listener,
             clients: settings.clients.as_ref().map(ClientAuth::identity),
-        })?;
+        });
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(settings.min_version.versions())
             .map_err(Error::Tls)?

@@ -1,5 +1,7 @@
 //! SIGUSR2: a new process takes over the sockets, the counters and the secret; nobody notices.
 
+mod tickets;
+
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,6 +16,7 @@ use crate::harness::{Answer, Client, Folder, Process, wait_until};
 const CONFIG: &str = r#"
 [server]
 workers = 2
+max_connections = 400
 drain_timeout = "10s"
 [log]
 access = "off"
@@ -58,6 +61,15 @@ fn ended(process: &Process, processes: usize) {
     });
 }
 
+/// Nothing went wrong in any process. The certificate is one for development, which is said.
+fn quiet(process: &Process) {
+    for level in [" WARN ", " ERROR "] {
+        let mut said = process.logged(level);
+        said.retain(|line| !line.contains("self-signed"));
+        assert!(said.is_empty(), "{said:#?}");
+    }
+}
+
 fn remaining(answer: &Answer) -> u64 {
     let quota = answer.header("ratelimit").unwrap();
     let own = quota.split(", ").find(|item| item.starts_with("\"count\""));
@@ -86,9 +98,7 @@ fn what_was_counted_and_banned_stays_and_every_address_too() {
     process.signal_successor("TERM");
     ended(&process, 4);
     assert!(TcpStream::connect(plain).is_err());
-    for wrong in ["no listener for a socket", "drain timed out", "ERROR"] {
-        assert!(process.logged(wrong).is_empty(), "{wrong}");
-    }
+    quiet(&process);
 }
 
 /// What a client saw.
@@ -186,7 +196,7 @@ fn nobody_is_dropped_when_processes_take_over() {
         ended.unwrap();
     });
     assert_eq!(process.exit_code(), Some(0));
-    assert!(process.logged("drain timed out").is_empty());
+    quiet(&process);
 }
 
 #[test]

@@ -11,13 +11,14 @@ use std::os::unix::process::parent_id;
 use anyhow::Context as _;
 
 use super::{
-    ADMIN, COUNTERS, END, FAREWELL, LISTENER, LISTENING, NO_COUNTERS, PREPARED, SECRET, VARIABLE,
-    Wire, nonsense,
+    ADMIN, COUNTERS, END, FAREWELL, LISTENER, LISTENING, NO_COUNTERS, PREPARED, SECRET, TICKETS,
+    VARIABLE, Wire, nonsense,
 };
 use crate::gateway::Inherited;
 use crate::listen;
 use crate::observe::Field::Text;
 use crate::observe::Log;
+use crate::tls::SavedKeys;
 
 /// A process that takes over from another.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ fn receive(wire: &Wire, inherited: &mut Inherited) -> io::Result<bool> {
         (LISTENER, Some(socket)) => inherited.add(adopt(socket)?),
         (ADMIN, Some(socket)) => inherited.add_admin(adopt(socket)?),
         (SECRET, None) => inherited.secret = Some(wire.bytes()?),
+        (TICKETS, None) => inherited.tickets = Some(wire.bytes::<{ SavedKeys::LENGTH }>()?.into()),
         (END, None) => return Ok(false),
         _ => return Err(nonsense()),
     }

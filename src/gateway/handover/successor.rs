@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{
     ADMIN, COUNTERS, END, FAREWELL, LISTENER, LISTENING, NO_COUNTERS, PREPARED, Program, SECRET,
-    Wire,
+    TICKETS, Wire,
 };
 use crate::gateway::doors::Doors;
 use crate::gateway::keeper::Keeping;
@@ -120,6 +120,8 @@ impl Inner {
         }
         wire.say(SECRET)?;
         wire.send(&self.live.lasting.secret)?;
+        wire.say(TICKETS)?;
+        wire.send(self.live.lasting.tickets.save().bytes())?;
         wire.say(END)?;
         wire.expect(PREPARED)?;
         // From here on the file is the other's.
