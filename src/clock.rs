@@ -46,6 +46,22 @@ impl Timestamp {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
+    /// A timestamp from a date (year, month, day) and a time (hours, minutes, seconds) in UTC; what
+    /// lies before the epoch is the epoch. `None`: there is no such time.
+    pub fn from_utc(date: [u64; 3], time: [u64; 3]) -> Option<Self> {
+        let ([year, month, day], [hours, minutes, seconds]) = (date, time);
+        // A leap second is the first of the next minute.
+        let real = (1..=12).contains(&month) && (1..=31).contains(&day);
+        if !real || hours > 23 || minutes > 59 || seconds > 60 || year > 9999 {
+            return None;
+        }
+        let seconds = hours * 3600 + minutes * 60 + seconds;
+        Some(match year {
+            ..1970 => Self::default(),
+            _ => Self::from_secs(date::days(year, month, day) * 86_400 + seconds),
+        })
+    }
+
     /// Nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0

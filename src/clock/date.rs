@@ -73,6 +73,19 @@ pub(super) fn civil(day: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
+/// The day counted from 1970-01-01, the reverse of [`civil`].
+pub(super) fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = if month <= 2 {
+        year.saturating_sub(1)
+    } else {
+        year
+    };
+    let year_of_era = year % 400;
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
+    (year / 400 * 146_097 + of_era).saturating_sub(719_468)
+}
+
 fn digits<const N: usize>(places: [&mut u8; N], mut value: u64) {
     for place in places.into_iter().rev() {
         *place = b'0' + (value % 10) as u8;
@@ -114,6 +127,7 @@ mod tests {
                 "{last:?} then {next:?}"
             );
             assert!((1..=31).contains(&next.2) && (1..=12).contains(&next.1));
+            assert_eq!(days(next.0, next.1, next.2), day);
             last = next;
         }
     }

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::names::{self, Name};
-use super::{Error, provider};
+use super::{Error, Lifetime, provider};
 
 /// A certificate chain, its private key and the names it is for. Cheap to clone; never shows the
 /// key.
@@ -16,22 +16,54 @@ use super::{Error, provider};
 pub struct Certificate {
     pub(super) key: Arc<CertifiedKey>,
     names: Arc<[Name]>,
+    lifetime: Option<Lifetime>,
+}
+
+/// A certificate and those that vouch for it, the server's own first.
+#[derive(Clone, Debug)]
+pub struct Chain(Vec<CertificateDer<'static>>);
+
+/// A private key. Never shown.
+pub struct PrivateKey(PrivateKeyDer<'static>);
+
+// === impl Chain ===
+
+impl Chain {
+    /// Reads the certificates of a PEM text; other sections are passed over.
+    pub fn from_pem(text: &[u8]) -> Result<Self, Error> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+        let chain = chain.map_err(Error::CertificatePem)?;
+        match chain.is_empty() {
+            true => Err(Error::NoCertificate),
+            false => Ok(Self(chain)),
+        }
+    }
+}
+
+// === impl PrivateKey ===
+
+impl PrivateKey {
+    /// Reads the first key of a PEM text: PKCS#8, PKCS#1 or SEC1. Other sections are passed over.
+    pub fn from_pem(text: &[u8]) -> Result<Self, Error> {
+        let key = PrivateKeyDer::from_pem_slice(text);
+        key.map(Self).map_err(|error| match error {
+            pem::Error::NoItemsFound => Error::NoKey,
+            error => Error::KeyPem(error),
+        })
+    }
 }
 
 // === impl Certificate ===
 
 impl Certificate {
-    /// Reads a chain (the server's own certificate first) and the key that belongs to it:
-    /// PKCS#8, PKCS#1 or SEC1. Other PEM sections are passed over.
+    /// A chain and the key that belongs to it, as PEM texts.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
-        let chain = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(Error::CertificatePem)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            pem::Error::NoItemsFound => Error::NoKey,
-            error => Error::KeyPem(error),
-        })?;
-        Self::new(chain, key)
+        Self::of(Chain::from_pem(certificate)?, PrivateKey::from_pem(key)?)
+    }
+
+    /// A chain and the key that belongs to it.
+    pub fn of(chain: Chain, key: PrivateKey) -> Result<Self, Error> {
+        Self::new(chain.0, key.0)
     }
 
     /// Makes a certificate for these DNS names and addresses that nobody signed, for development.
@@ -54,16 +86,23 @@ impl Certificate {
     ) -> Result<Self, Error> {
         let own = chain.first().ok_or(Error::NoCertificate)?;
         let names = names::of_certificate(own).into();
+        let lifetime = Lifetime::of_certificate(own);
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::of_pair)?;
         Ok(Self {
             key: Arc::new(key),
             names,
+            lifetime,
         })
     }
 
     /// The DNS names and addresses that the certificate is for. Empty: it can only be a default.
     pub fn names(&self) -> &[Name] {
         &self.names
+    }
+
+    /// When clients accept it; `None`: it does not say so in a form that can be read.
+    pub fn lifetime(&self) -> Option<Lifetime> {
+        self.lifetime
     }
 }
 

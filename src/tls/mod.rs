@@ -8,7 +8,9 @@
 mod accept;
 mod certificate;
 mod clients;
+mod der;
 mod error;
+mod lifetime;
 mod names;
 mod resolve;
 #[cfg(test)]
@@ -23,9 +25,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 
 pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
-pub use certificate::Certificate;
+pub use certificate::{Certificate, Chain, PrivateKey};
 pub use clients::ClientAuth;
 pub use error::{Error, HandshakeError};
+pub use lifetime::Lifetime;
 pub use names::Name;
 use tickets::{Keys, Scope};
 pub use tickets::{SavedKeys, Tickets};

@@ -63,7 +63,7 @@ pub use pool::Pool;
 pub use probe::Checked;
 pub use server::{Registry, Server};
 pub use tally::{Figures, Tally};
-pub use tls::{Known, Roots, Secure, TlsError};
+pub use tls::{Known, Roots, Secure, TlsError, is_name};
 pub use tunnel::Tunnel;
 pub use websocket::Key;
 

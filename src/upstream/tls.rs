@@ -203,6 +203,11 @@ fn own_name(label: &str) -> Result<ServerName<'static>, TlsError> {
     server_name(host)
 }
 
+/// Whether a certificate can be for `name`; the error says why not.
+pub fn is_name(name: &str) -> Result<(), TlsError> {
+    server_name(name).map(drop)
+}
+
 fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     if let Ok(ip) = name.parse::<IpAddr>() {
         return Ok(ServerName::from(ip));

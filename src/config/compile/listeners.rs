@@ -1,7 +1,8 @@
-//! `[[listeners]]`: certificates read and matched with their keys.
+//! `[[listeners]]`: what each speaks, and with which certificates.
+
+mod certificate;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -64,13 +65,10 @@ fn terminator(
     written: &file::Tls,
     cx: &mut Context<'_>,
 ) -> Option<Terminator> {
-    let certificates = match written.certificates.as_slice() {
-        [] => vec![development(written, cx)?],
-        some => {
-            let read: Vec<_> = some.iter().map(|c| certificate(c, cx)).collect();
-            read.into_iter().collect::<Option<Vec<_>>>()?
-        }
-    };
+    // Each by itself, so that every mistake is reported.
+    let certificates = certificates(written, cx);
+    let clients = clients(written, cx);
+    let (certificates, clients) = (certificates?, clients?);
     let protocols = listener
         .protocols
         .iter()
@@ -78,10 +76,6 @@ fn terminator(
             Protocol::H2 => tls::Protocol::H2,
             Protocol::Http11 => tls::Protocol::Http1,
         });
-    let clients = match &written.client_ca.value {
-        Some(path) => Some(clients(path, written, cx)?),
-        None => None,
-    };
     let settings = Settings {
         listener: listener.address.value.to_string().into(),
         certificates,
@@ -100,11 +94,16 @@ fn terminator(
         .ok()
 }
 
-fn clients(path: &Path, written: &file::Tls, cx: &mut Context<'_>) -> Option<ClientAuth> {
+/// `Some(None)`: none is asked for a certificate.
+fn clients(written: &file::Tls, cx: &mut Context<'_>) -> Option<Option<ClientAuth>> {
+    let Some(path) = &written.client_ca.value else {
+        return Some(None);
+    };
     let span = &written.client_ca.span;
     let authorities = cx.read(path, span)?;
     let required = written.client_auth.value == file::ClientAuth::Required;
     ClientAuth::from_pem(&authorities, required)
+        .map(Some)
         .map_err(|error| {
             let message = format!("cannot use `{}`: {error}", path.display());
             cx.diagnostics.error(span.clone(), message);
@@ -112,20 +111,13 @@ fn clients(path: &Path, written: &file::Tls, cx: &mut Context<'_>) -> Option<Cli
         .ok()
 }
 
-fn certificate(written: &file::Certificate, cx: &mut Context<'_>) -> Option<Certificate> {
-    let cert = cx.read(&written.cert.value, &written.cert.span);
-    let key = cx.read(&written.key.value, &written.key.span);
-    Certificate::from_pem(&cert?, &key?)
-        .map_err(|error| {
-            let at = if error.is_key() {
-                &written.key
-            } else {
-                &written.cert
-            };
-            let message = format!("cannot use `{}`: {error}", at.value.display());
-            cx.diagnostics.error(at.span.clone(), message);
-        })
-        .ok()
+fn certificates(written: &file::Tls, cx: &mut Context<'_>) -> Option<Vec<Certificate>> {
+    if written.certificates.is_empty() {
+        return Some(vec![development(written, cx)?]);
+    }
+    let read = written.certificates.iter();
+    let read: Vec<_> = read.map(|one| certificate::certificate(one, cx)).collect();
+    read.into_iter().collect()
 }
 
 fn development(written: &file::Tls, cx: &mut Context<'_>) -> Option<Certificate> {

@@ -77,6 +77,7 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let admin_token = admin_token(file, cx);
     secret::check(&file.server.secret_file, cx);
     saved::check(&file.store.snapshot, cx);
+    observe::check(&file.log, cx);
     let fixed = fixed(file, cx.source);
     let fixed = kept::of(file, fixed, cx);
     if cx.diagnostics.has_errors() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Context;
 use crate::config::file::{self, Address, OriginProtocol, OriginTls};
-use crate::upstream::{Protocol, Roots, Secure, TlsError};
+use crate::upstream::{Protocol, Roots, Secure, TlsError, is_name};
 
 /// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
 pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<Arc<Secure>>) {
@@ -40,32 +40,36 @@ fn secure(
             cx.diagnostics
                 .warning(span.clone(), message)
                 .help("name the certificate that vouches for it: `ca = \"origin-ca.pem\"`");
-            None
+            Some(None)
         }
-        None => Some(roots(written, tls, cx)?),
+        None => roots(written, tls, cx).map(Some),
     };
-    nameless(written, tls, cx)?;
+    nameless(written, tls, cx);
+    // A name that is none hides nothing else.
     let name = tls.server_name.as_ref();
-    let made = cx
-        .lasting
-        .servers
-        .tls
-        .secure(roots, name.map(|n| n.value.as_str()), protocol);
+    let name = name.filter(|name| match is_name(&name.value) {
+        Ok(()) => true,
+        Err(error) => {
+            report(&error, written, tls, cx);
+            false
+        }
+    });
+    let name = name.map(|name| name.value.as_str());
+    let made = cx.lasting.servers.tls.secure(roots?, name, protocol);
     made.map_err(|error| report(&error, written, tls, cx)).ok()
 }
 
 /// A socket in the file system has no name that a certificate could be for.
-fn nameless(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) -> Option<()> {
+fn nameless(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) {
     let sockets = written.servers.iter().map(|server| &server.address);
     let mut sockets = sockets.filter(|address| matches!(address.value, Address::Unix(_)));
     let (None, None, Some(socket)) = (&tls.server_name, &tls.unverified, sockets.next()) else {
-        return Some(());
+        return;
     };
     let message = "this socket has no name that a certificate could be for";
     cx.diagnostics
         .error(socket.span.clone(), message)
         .help("say who it must be: `tls = { server_name = \"app.example.com\" }`");
-    None
 }
 
 fn contradiction(tls: &OriginTls, cx: &mut Context<'_>) {

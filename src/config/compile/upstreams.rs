@@ -40,11 +40,10 @@ impl Upstreams {
 pub fn upstreams(written: &[file::Upstream], keys: &Keys<'_>, cx: &mut Context<'_>) -> Upstreams {
     let mut built = HashMap::new();
     for one in written {
-        let key = match one.balance.value {
-            file::Balance::Hash => keys.parts(&one.hash_key, cx),
-            _ => None,
-        };
-        let key = key.map(|parts| {
+        // It is looked at even where nothing is chosen by it, so that its mistakes are told.
+        let parts = keys.parts(&one.hash_key, cx);
+        let parts = parts.filter(|_| one.balance.value == file::Balance::Hash);
+        let key = parts.map(|parts| {
             let missing = Missing::Group;
             Arc::new(Key { parts, missing })
         });

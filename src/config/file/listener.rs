@@ -45,13 +45,13 @@ pub enum ClientAuth {
     Optional,
 }
 
-/// A certificate and its key, PEM files.
+/// A certificate and its key, PEM files. What is absent was reported when it was read.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     /// The chain.
-    pub cert: Spanned<PathBuf>,
+    pub cert: Option<Spanned<PathBuf>>,
     /// The private key.
-    pub key: Spanned<PathBuf>,
+    pub key: Option<Spanned<PathBuf>>,
 }
 
 /// What a listener speaks.

@@ -1,5 +1,6 @@
 //! Reads `[[listeners]]`.
 
+use super::UNKNOWN;
 use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{Certificate, ClientAuth, Listener, Protocol, Tls, TlsVersion};
@@ -20,7 +21,7 @@ pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
     if absent || empty {
         nothing_listens(root);
     }
-    listeners.into_iter().flatten().collect()
+    listeners
 }
 
 fn nothing_listens(root: &mut Section<'_, '_>) {
@@ -30,19 +31,19 @@ fn nothing_listens(root: &mut Section<'_, '_>) {
         .help("add `[[listeners]]` with `address = \"0.0.0.0:8443\"`");
 }
 
-fn listener(s: &mut Section<'_, '_>) -> Option<Listener> {
+fn listener(s: &mut Section<'_, '_>) -> Listener {
     let span = s.span();
     let address = s.required("address", socket(), "\"0.0.0.0:8443\"");
     let protocols = protocols(s);
     let proxy_protocol = s.or("proxy_protocol", boolean(), defaults::PROXY_PROTOCOL);
     let tls = s.table("tls", tls);
-    address.map(|address| Listener {
+    Listener {
+        address: address.unwrap_or(Spanned::new(UNKNOWN, span.clone())),
         span,
-        address,
         protocols,
         proxy_protocol,
         tls,
-    })
+    }
 }
 
 fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
@@ -60,11 +61,7 @@ fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
 fn tls(s: &mut Section<'_, '_>) -> Tls {
     let tls = Tls {
         span: s.span(),
-        certificates: s
-            .tables("certificates", certificate)
-            .into_iter()
-            .flatten()
-            .collect(),
+        certificates: s.tables("certificates", certificate),
         min_version: s.or("min_version", choice(VERSIONS, &[]), defaults::MIN_VERSION),
         client_ca: s.or("client_ca", path_or_none(), None),
         client_auth: s.or("client_auth", choice(CLIENTS, &[]), defaults::CLIENT_AUTH),
@@ -80,11 +77,9 @@ fn tls(s: &mut Section<'_, '_>) -> Tls {
     tls
 }
 
-fn certificate(s: &mut Section<'_, '_>) -> Option<Certificate> {
-    let cert = s.required("cert", path(), "\"site.pem\"");
-    let key = s.required("key", path(), "\"site.key\"");
-    Some(Certificate {
-        cert: cert?,
-        key: key?,
-    })
+fn certificate(s: &mut Section<'_, '_>) -> Certificate {
+    Certificate {
+        cert: s.required("cert", path(), "\"site.pem\""),
+        key: s.required("key", path(), "\"site.key\""),
+    }
 }

@@ -1,6 +1,8 @@
 //! From TOML text to [`File`]: a function a section. Each reports what is wrong in its section and
 //! goes on, so that one run finds every mistake.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use toml::de::DeTable;
 
 use super::file::{File, More};
@@ -20,6 +22,10 @@ mod rule;
 mod server;
 mod store;
 mod upstream;
+
+/// Stands for an address that was refused, so that what belongs to it is still looked at. Nothing
+/// else can be there: port 0 is a new port each time.
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Reads a file and those that it includes. `None` if one is not TOML; else there is something to go
 /// on with, also when there were errors: [`Diagnostics::has_errors`] decides whether it may be used.

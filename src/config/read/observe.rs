@@ -2,6 +2,8 @@
 
 use http::HeaderName;
 
+use super::UNKNOWN;
+use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{Access, Admin, Level, Log, LogFormat};
 use crate::config::scalar::{Scalar, choice, header_name, path, socket};
@@ -20,7 +22,11 @@ const FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogF
 pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
     let address = s.optional("address", socket());
     let token_file = s.optional("token_file", path());
-    let address = address?;
+    // One that was refused is not absent.
+    let refused = s
+        .key_span("address")
+        .map(|span| Spanned::new(UNKNOWN, span));
+    let address = address.or(refused)?;
     if !address.value.ip().is_loopback() && !s.has("token_file") {
         s.out
             .error(

@@ -102,7 +102,7 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
 
 /// How the rule counts; `None` if what is written was refused.
 fn known_algorithm(s: &Section<'_, '_>, rule: &Rule) -> Option<Algorithm> {
-    let refused = s.has("algorithm") && rule.algorithm.span == s.span();
+    let refused = s.refused("algorithm", &rule.algorithm);
     (!refused).then_some(rule.algorithm.value)
 }
 

@@ -139,6 +139,7 @@ fn hash_key(s: &mut Section<'_, '_>, balance: &Spanned<Balance>) -> Vec<Text> {
             .error(span, "a key without parts is the same for everybody")
             .help("for example `hash_key = [\"ip.src\"]`");
     } else if balance.value != Balance::Hash
+        && !s.refused("balance", balance)
         && !key.iter().map(|part| &part.value).eq(defaults::HASH_KEY)
     {
         s.out

@@ -57,7 +57,7 @@ impl Section<'_, '_> {
     /// Refuses keys that are known, but not here.
     pub(in crate::config) fn refuse(&mut self, keys: &[&'static str], why: &str, help: &str) {
         for &key in keys {
-            self.refused.push(key);
+            self.unwanted.push(key);
             if let Some(span) = self.key_span(key) {
                 self.out.error(span, format!("`{key}` {why}")).help(help);
             }

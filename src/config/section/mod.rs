@@ -28,7 +28,8 @@ pub(super) struct Section<'a, 'd> {
     /// Where in the source its file begins: the parser counts from there.
     start: usize,
     asked: Vec<&'static str>,
-    refused: Vec<&'static str>,
+    /// Keys that are known, but may not be here.
+    unwanted: Vec<&'static str>,
     aliases: Vec<(&'static str, &'static str)>,
     free: bool,
     /// What was asked for, while describing.
@@ -57,7 +58,7 @@ impl<'a, 'd> Section<'a, 'd> {
             span,
             start,
             asked: Vec::new(),
-            refused: Vec::new(),
+            unwanted: Vec::new(),
             aliases: Vec::new(),
             free: false,
             noted: None,
@@ -83,6 +84,11 @@ impl<'a, 'd> Section<'a, 'd> {
     /// Whether the key is there, right or wrong.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
+    }
+
+    /// Whether `value` is the default in place of one that was wrong.
+    pub(super) fn refused<T>(&self, key: &str, value: &Spanned<T>) -> bool {
+        self.has(key) && value.span == self.span
     }
 
     /// Where the key is written.
@@ -254,10 +260,10 @@ impl<'a, 'd> Section<'a, 'd> {
         let known: BTreeSet<_> = self.asked.iter().copied().collect();
         for (key, _) in self.table.iter() {
             let name = key.get_ref().as_ref();
-            if known.contains(name) || self.refused.contains(&name) {
+            if known.contains(name) || self.unwanted.contains(&name) {
                 continue;
             }
-            let guess = did_you_mean(name, known.iter().chain(&self.refused).copied());
+            let guess = did_you_mean(name, known.iter().chain(&self.unwanted).copied());
             let message = format!("unknown key `{name}`{guess}");
             let error = self.out.error(shifted(key.span(), self.start), message);
             if guess.is_empty() {

@@ -1,11 +1,13 @@
 //! Each `tests/data/config/NAME.toml` has its rendered mistakes in `NAME.txt`, and so has each
-//! folder `tests/data/include/NAME` with a `gateway.toml` that includes others.
+//! folder `tests/data/include/NAME` with a `gateway.toml` that includes others. What is said of
+//! `tests/data/check/NAME.toml` is all that `lockgate check` says, beside real certificates.
 //! `UPDATE_GOLDEN=1` writes them anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::clock::Clock;
+use super::beside;
+use crate::clock::{Clock, ManualClock};
 use crate::config::{Diagnostics, Source, load, read, rehearse};
 use crate::observe::Log;
 use crate::snapshot::Lasting;
@@ -13,7 +15,7 @@ use crate::store::Bounds;
 
 #[test]
 fn every_file_is_answered_as_its_golden_text() {
-    let files = toml_files();
+    let files = toml_files("config");
     assert!(files.len() >= 40, "only {} cases", files.len());
     compare(&files, rendered);
 }
@@ -23,6 +25,19 @@ fn every_mistake_of_included_files_is_named_with_its_file() {
     let folders = included();
     assert!(folders.len() >= 4, "only {} cases", folders.len());
     compare(&folders, |folder| whole(folder).0);
+}
+
+#[test]
+fn every_mistake_that_check_finds_is_told_at_once() {
+    let folder = beside::folder();
+    let files = toml_files("check");
+    assert!(files.len() >= 4, "only {} cases", files.len());
+    compare(&files, |file| {
+        let copy = folder.join(name(file));
+        fs::copy(file, &copy).unwrap();
+        checked(&copy, &folder).0
+    });
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -53,12 +68,17 @@ fn compare(cases: &[PathBuf], render: impl Fn(&Path) -> String) {
 
 /// What is said of a whole configuration, and its rules in order.
 fn whole(folder: &Path) -> (String, Vec<String>) {
+    checked(&folder.join("gateway.toml"), folder)
+}
+
+fn checked(file: &Path, folder: &Path) -> (String, Vec<String>) {
     let mut diagnostics = Diagnostics::new();
-    let (source, file) = load(&folder.join("gateway.toml"), &mut diagnostics);
+    let (source, file) = load(file, &mut diagnostics);
     let mut rules = Vec::new();
     if let Some(file) = file {
         rules = file.rules.iter().map(|r| r.name.value.clone()).collect();
-        let lasting = Lasting::new(Clock::System, Log::off(), Bounds::keys(100)).unwrap();
+        let clock = ManualClock::at(beside::NOW);
+        let lasting = Lasting::new(Clock::Manual(clock), Log::off(), Bounds::keys(100)).unwrap();
         rehearse(&file, &source, &lasting, &mut diagnostics);
     }
     let said = diagnostics.render(&source, false);
@@ -75,7 +95,7 @@ fn included() -> Vec<PathBuf> {
 
 #[test]
 fn a_file_without_mistakes_has_an_empty_golden_text() {
-    let clean = toml_files()
+    let clean = toml_files("config")
         .into_iter()
         .filter(|f| name(f).starts_with("ok_"));
     for file in clean {
@@ -91,8 +111,9 @@ fn rendered(toml: &Path) -> String {
     diagnostics.render(&source, false)
 }
 
-fn toml_files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/config");
+fn toml_files(kind: &str) -> Vec<PathBuf> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let folder = data.join(kind);
     let entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
     let mut files: Vec<_> = entries
         .filter(|path| path.extension().is_some_and(|e| e == "toml"))

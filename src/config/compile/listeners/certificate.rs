@@ -1,0 +1,109 @@
+//! `listeners.tls.certificates`: read, and matched with their keys.
+
+use std::path::PathBuf;
+
+use super::Context;
+use crate::clock::Rfc3339;
+use crate::config::Spanned;
+use crate::config::file;
+use crate::tls::{Certificate, Chain, Error, PrivateKey};
+
+/// A file that the configuration names, and what is in it.
+struct Pem<'a> {
+    written: &'a Spanned<PathBuf>,
+    text: Vec<u8>,
+}
+
+/// The certificate; `None` after a mistake. Each of its two files is looked at, whatever is wrong
+/// with the other.
+pub(super) fn certificate(
+    written: &file::Certificate,
+    cx: &mut Context<'_>,
+) -> Option<Certificate> {
+    let cert = Pem::read(written.cert.as_ref(), cx);
+    let key = Pem::read(written.key.as_ref(), cx);
+    if let (Some(cert), Some(key)) = (&cert, &key)
+        && are_swapped(cert, key)
+    {
+        swapped(cert, key, cx);
+        return None;
+    }
+    let chain = cert.as_ref().and_then(|pem| pem.parse(Chain::from_pem, cx));
+    let secret = key
+        .as_ref()
+        .and_then(|pem| pem.parse(PrivateKey::from_pem, cx));
+    let (cert, key) = (cert?, key?);
+    let made = Certificate::of(chain?, secret?).map_err(|error| {
+        let at = if error.is_key() { &key } else { &cert };
+        at.report(&error, cx);
+    });
+    let made = made.ok()?;
+    warn_of_lifetime(&made, &cert, cx);
+    Some(made)
+}
+
+fn are_swapped(cert: &Pem<'_>, key: &Pem<'_>) -> bool {
+    Chain::from_pem(&cert.text).is_err()
+        && PrivateKey::from_pem(&cert.text).is_ok()
+        && Chain::from_pem(&key.text).is_ok()
+}
+
+fn swapped(cert: &Pem<'_>, key: &Pem<'_>, cx: &mut Context<'_>) {
+    let (first, second) = (cert.written.value.display(), key.written.value.display());
+    cx.diagnostics
+        .error(
+            cert.written.span.clone(),
+            "the certificate and its key are swapped",
+        )
+        .related(key.written.span.clone(), "this is the certificate")
+        .help(format!("write `cert = \"{second}\", key = \"{first}\"`"));
+}
+
+/// A gateway with such a certificate runs: another one may be on its way.
+fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut Context<'_>) {
+    let Some(lifetime) = certificate.lifetime() else {
+        return;
+    };
+    let now = cx.lasting.clock.now();
+    let (message, help) = if now > lifetime.until {
+        let until = Rfc3339(lifetime.until);
+        let message = format!("this certificate has expired: it was valid until {until}");
+        (message, "renew it: clients refuse it")
+    } else if now < lifetime.from {
+        let from = Rfc3339(lifetime.from);
+        let message = format!("this certificate is not valid yet: it will be from {from}");
+        (
+            message,
+            "clients refuse it until then; is this machine's clock right?",
+        )
+    } else {
+        return;
+    };
+    let span = cert.written.span.clone();
+    cx.diagnostics.warning(span, message).help(help);
+}
+
+// === impl Pem ===
+
+impl<'a> Pem<'a> {
+    /// What is missing or cannot be read is reported.
+    fn read(written: Option<&'a Spanned<PathBuf>>, cx: &mut Context<'_>) -> Option<Self> {
+        let written = written?;
+        let text = cx.read(&written.value, &written.span)?;
+        Some(Self { written, text })
+    }
+
+    fn parse<T>(
+        &self,
+        parse: impl FnOnce(&[u8]) -> Result<T, Error>,
+        cx: &mut Context<'_>,
+    ) -> Option<T> {
+        let parsed = parse(&self.text);
+        parsed.map_err(|error| self.report(&error, cx)).ok()
+    }
+
+    fn report(&self, error: &Error, cx: &mut Context<'_>) {
+        let message = format!("cannot use `{}`: {error}", self.written.value.display());
+        cx.diagnostics.error(self.written.span.clone(), message);
+    }
+}

@@ -1,0 +1,40 @@
+//! A folder with the files that a configuration names: certificates with real keys, made anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+use crate::clock::Timestamp;
+
+/// The time at which configurations are checked: the middle of 2025.
+pub(super) const NOW: Timestamp = Timestamp::from_secs(1_750_000_000);
+
+/// A new folder; whoever asks for it removes it.
+pub(super) fn folder() -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("lockgate-check-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for (name, [from, until]) in [
+        ("site", [2020, 2120]),
+        ("other", [2020, 2120]),
+        ("old", [2020, 2021]),
+        ("new", [2090, 2120]),
+    ] {
+        certificate(&folder, name, from, until);
+    }
+    fs::write(folder.join("empty.pem"), "").unwrap();
+    let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+    fs::write(folder.join("broken.pem"), broken).unwrap();
+    folder
+}
+
+fn certificate(folder: &Path, name: &str, from: i32, until: i32) {
+    let mut params = CertificateParams::new(vec![format!("{name}.test")]).unwrap();
+    params.not_before = date_time_ymd(from, 1, 1);
+    params.not_after = date_time_ymd(until, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let made = params.self_signed(&key).unwrap();
+    fs::write(folder.join(format!("{name}.pem")), made.pem()).unwrap();
+    let key = key.serialize_pem();
+    fs::write(folder.join(format!("{name}.key")), key).unwrap();
+}
