@@ -65,14 +65,14 @@ fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
     match nearest(&name.value, names.iter().copied()) {
         Some(near) => {
             let message = format!("{unknown}; did you mean `{near}`?");
-            out.error(name.span.clone(), message);
+            out.unknown(name.span.clone(), message);
         }
         None if names.is_empty() => {
-            out.error(name.span.clone(), unknown)
+            out.unknown(name.span.clone(), unknown)
                 .help(format!("this file has no {what}"));
         }
         None => {
-            out.error(name.span.clone(), unknown)
+            out.unknown(name.span.clone(), unknown)
                 .help(format!("{what}s of this file: {}", names.join(", ")));
         }
     }

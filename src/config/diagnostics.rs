@@ -8,9 +8,23 @@ use super::{Source, render};
 const MOST_SHOWN: usize = 100;
 
 /// The mistakes of one file. Nothing is printed here.
+///
+/// What cannot be read is told once: what is said later about the same lines, and what may be
+/// missing only because of them, is an echo that nobody sees.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    echoes: Vec<Diagnostic>,
+    torn: Vec<Torn>,
+    /// A whole file is not there.
+    without_a_file: bool,
+}
+
+/// Lines that cannot be read, and the file that they stand in.
+#[derive(Clone, Debug)]
+struct Torn {
+    lines: Range<usize>,
+    file: Range<usize>,
 }
 
 /// One mistake.
@@ -56,12 +70,43 @@ impl Diagnostics {
 
     /// Adds an error; help can be added to what comes back.
     pub fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        self.add(Severity::Error, span, message.into())
+        let echo = self.is_torn(&span);
+        self.add(Severity::Error, span, message.into(), echo)
+    }
+
+    /// Adds the error that something is missing in a table at `span`.
+    pub fn lacks(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        let mut files = self.torn.iter().map(|torn| &torn.file);
+        let echo = files.any(|file| file.start <= span.start && span.start <= file.end);
+        self.add(Severity::Error, span, message.into(), echo)
+    }
+
+    /// Adds the error that nothing has the name at `span`, in no file.
+    pub fn unknown(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        let echo = self.without_a_file || !self.torn.is_empty();
+        self.add(Severity::Error, span, message.into(), echo)
     }
 
     /// Adds a warning; help can be added to what comes back.
     pub fn warning(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        self.add(Severity::Warning, span, message.into())
+        let echo = self.is_torn(&span);
+        self.add(Severity::Warning, span, message.into(), echo)
+    }
+
+    /// Notes that these lines of a file cannot be read; why was told.
+    pub(super) fn tear(&mut self, lines: Range<usize>, file: Range<usize>) {
+        self.torn.push(Torn { lines, file });
+    }
+
+    /// Notes that a whole file cannot be read; why was told.
+    pub(super) fn lose_a_file(&mut self) {
+        self.without_a_file = true;
+    }
+
+    /// Whether what stands at `span` was not read as it was meant.
+    pub(super) fn is_torn(&self, span: &Range<usize>) -> bool {
+        let mut lines = self.torn.iter().map(|torn| &torn.lines);
+        lines.any(|lines| span.start <= lines.end && lines.start <= span.end)
     }
 
     /// Whether there is nothing to say.
@@ -101,15 +146,25 @@ impl Diagnostics {
         parts.join("\n")
     }
 
-    fn add(&mut self, severity: Severity, span: Range<usize>, message: String) -> &mut Diagnostic {
-        self.list.push(Diagnostic {
+    fn add(
+        &mut self,
+        severity: Severity,
+        span: Range<usize>,
+        message: String,
+        echo: bool,
+    ) -> &mut Diagnostic {
+        let list = match echo {
+            true => &mut self.echoes,
+            false => &mut self.list,
+        };
+        list.push(Diagnostic {
             severity,
             span,
             message,
             help: Vec::new(),
             related: Vec::new(),
         });
-        self.list.last_mut().expect("one was just pushed")
+        list.last_mut().expect("one was just pushed")
     }
 }
 

@@ -74,6 +74,7 @@ impl Files<'_> {
             Err(error) => {
                 let message = format!("cannot read `{name}`: {error}");
                 self.diagnostics.error(span.clone(), message);
+                self.diagnostics.lose_a_file();
             }
         }
     }

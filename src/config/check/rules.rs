@@ -78,7 +78,7 @@ fn tried_period(rule: &Rule, out: &mut Diagnostics) {
         return;
     };
     if limiter::of_candidate(rule).is_none() {
-        out.error(candidate.span.clone(), "a candidate with no period")
+        out.lacks(candidate.span.clone(), "a candidate with no period")
             .help("add `period = \"1m\"` to it");
     }
 }

@@ -68,8 +68,14 @@ impl<'a> Keys<'a> {
 /// Reports the mistakes in an expression where they are.
 pub fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
     for error in errors {
+        let list = text.value.get(error.span.clone());
+        let list = list.is_some_and(|text| text.starts_with('$'));
         let span = text.inner(cx.source, error.span);
-        let diagnostic = cx.diagnostics.error(span, error.message);
+        let diagnostic = match list {
+            // It may stand in a file that could not be read.
+            true => cx.diagnostics.unknown(span, error.message),
+            false => cx.diagnostics.error(span, error.message),
+        };
         if let Some(help) = error.help {
             diagnostic.help(help);
         }

@@ -122,7 +122,7 @@ impl Shared<'_> {
                 if both.reads_response() {
                     let span = written.count.as_ref()?.span.clone();
                     cx.diagnostics
-                        .error(
+                        .lacks(
                             span,
                             "`count` reads the response, so it cannot say what to stop",
                         )

@@ -27,7 +27,7 @@ pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
 fn nothing_listens(root: &mut Section<'_, '_>) {
     let span = root.key_span("listeners").unwrap_or(root.span());
     root.out
-        .error(span, "there is no listener")
+        .lacks(span, "there is no listener")
         .help("add `[[listeners]]` with `address = \"0.0.0.0:8443\"`");
 }
 
@@ -68,7 +68,7 @@ fn tls(s: &mut Section<'_, '_>) -> Tls {
     };
     if let (None, Some(span)) = (&tls.client_ca.value, s.key_span("client_auth")) {
         s.out
-            .error(
+            .lacks(
                 span,
                 "`client_auth` has no meaning for a listener without `client_ca`",
             )

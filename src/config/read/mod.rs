@@ -21,84 +21,44 @@ mod route;
 mod rule;
 mod server;
 mod store;
+mod syntax;
 mod upstream;
 
 /// Stands for an address that was refused, so that what belongs to it is still looked at. Nothing
 /// else can be there: port 0 is a new port each time.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Reads a file and those that it includes. `None` if one is not TOML; else there is something to go
-/// on with, also when there were errors: [`Diagnostics::has_errors`] decides whether it may be used.
+/// Reads a file and those that it includes. There is something to go on with, also when there were
+/// errors: [`Diagnostics::has_errors`] decides whether it may be used.
 pub fn read(source: &Source, diagnostics: &mut Diagnostics) -> Option<File> {
     let mut parts = source.parts();
     let main = parts.next()?;
     let mut whole = part(source, &main, diagnostics, file);
     for included in parts {
-        let more = part(source, &included, diagnostics, more);
-        // Each is read, so that its mistakes are told whatever is wrong with the others.
-        whole = whole.zip(more).map(|(file, more)| file.with(more));
+        whole = whole.with(part(source, &included, diagnostics, more));
     }
-    let file = whole?;
-    check::file(&file, diagnostics);
-    Some(file)
+    check::file(&whole, diagnostics);
+    Some(whole)
 }
 
-/// Reads one file of a source.
+/// Reads one file of a source. Of one that is no TOML, as much as the parser has understood.
 fn part<T>(
     source: &Source,
     part: &Part<'_>,
     diagnostics: &mut Diagnostics,
     read: fn(&mut Section<'_, '_>) -> T,
-) -> Option<T> {
-    let (root, errors) = DeTable::parse_recoverable(part.text);
-    if !errors.is_empty() {
-        syntax(source, part.start, &errors, diagnostics);
-        return None;
-    }
+) -> T {
+    let text = syntax::mended(source, part, diagnostics);
+    let (root, _) = DeTable::parse_recoverable(&text);
     let mut section = Section::root(root.get_ref(), part.start, diagnostics);
     let value = read(&mut section);
     section.finish();
-    Some(value)
+    value
 }
 
 /// What a file may hold.
 pub(super) fn describe() -> Table {
     Section::describe(file)
-}
-
-/// Errors of the TOML parser. It recovers and goes on; what it says later about the same line is
-/// mostly an echo.
-fn syntax(
-    source: &Source,
-    start: usize,
-    errors: &[toml::de::Error],
-    diagnostics: &mut Diagnostics,
-) {
-    let mut last_line = 0;
-    for error in errors {
-        let span = error.span().unwrap_or_default();
-        let span = span.start + start..span.end + start;
-        let line = source.position(span.start).line;
-        if line == last_line {
-            continue;
-        }
-        last_line = line;
-        let written = source.slice(span.clone());
-        match error.message() {
-            "duplicate key" => diagnostics.error(span, format!("`{written}` is given twice")),
-            message if is_bare_word(message, written) => diagnostics
-                .error(span, format!("`{written}` needs quotes"))
-                .help(format!("write \"{written}\"")),
-            message => diagnostics.error(span, message),
-        };
-    }
-}
-
-/// The parser takes `info` for a broken `inf` and `text` for a broken `true`.
-fn is_bare_word(message: &str, written: &str) -> bool {
-    let about_value = ["invalid float", "invalid boolean", "string values must be"];
-    about_value.iter().any(|start| message.starts_with(start))
-        && written.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 fn file(root: &mut Section<'_, '_>) -> File {

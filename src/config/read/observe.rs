@@ -29,7 +29,7 @@ pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
     let address = address.or(refused)?;
     if !address.value.ip().is_loopback() && !s.has("token_file") {
         s.out
-            .error(
+            .lacks(
                 address.span.clone(),
                 "`token_file` is required when the address is not loopback",
             )

@@ -109,7 +109,7 @@ impl Section<'_, '_> {
     fn none_of(&mut self, owner: &str, keys: &[&str], example: &str) {
         let message = format!("{owner} needs {}", either(keys));
         self.out
-            .error(self.span(), message)
+            .lacks(self.span(), message)
             .help(format!("for example `{example}`"));
     }
 

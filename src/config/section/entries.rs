@@ -77,6 +77,9 @@ impl<'a> Section<'a, '_> {
             self.note_entry(|| Shape::list(scalar.shape()));
             return self.entry_table(raw, read);
         }
+        if self.is_torn(raw) {
+            return None;
+        }
         match raw.get_ref() {
             DeValue::Array(array) => Some(all(self.parse_all(array, scalar))),
             DeValue::Table(_) => self.open(raw, read),

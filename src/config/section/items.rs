@@ -24,10 +24,13 @@ impl Section<'_, '_> {
             Shape::list(Shape::Either(vec![scalar.shape(), table]))
         });
         let raw = self.ask(key)?;
+        if self.is_torn(raw) {
+            return None;
+        }
         let Some(array) = raw.get_ref().as_array() else {
             let wrong = kind("an array", raw.get_ref());
             let help = format!("put it in brackets: `{key} = [ … ]`");
-            self.wrong(raw.span(), wrong.help(help));
+            self.wrong(self.place(raw.span()), wrong.help(help));
             return None;
         };
         let mut found = Vec::new();

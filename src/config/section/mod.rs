@@ -144,6 +144,9 @@ impl<'a, 'd> Section<'a, 'd> {
     ) -> Option<Vec<Spanned<T>>> {
         self.note(key, || Shape::list(scalar.shape()));
         let raw = self.ask(key)?;
+        if self.is_torn(raw) {
+            return None;
+        }
         let Some(array) = raw.get_ref().as_array() else {
             let wrong = kind("an array", raw.get_ref());
             let help = format!("put it in brackets: `{key} = [ … ]`");
@@ -276,7 +279,7 @@ impl<'a, 'd> Section<'a, 'd> {
     /// Reports that a key is not there.
     pub(super) fn missing(&mut self, key: &str, example: &str) {
         self.out
-            .error(self.span.clone(), format!("`{key}` is missing"))
+            .lacks(self.span.clone(), format!("`{key}` is missing"))
             .help(format!("for example `{key} = {example}`"));
     }
 
@@ -294,6 +297,9 @@ impl<'a, 'd> Section<'a, 'd> {
         raw: &Raw<'_>,
         read: impl FnOnce(&mut Section<'_, '_>) -> T,
     ) -> Option<T> {
+        if self.is_torn(raw) {
+            return None;
+        }
         let Some(table) = raw.get_ref().as_table() else {
             self.wrong(self.place(raw.span()), kind("a table", raw.get_ref()));
             return None;
@@ -307,6 +313,9 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Reads one value; a wrong one is reported.
     fn parse<T: 'static>(&mut self, raw: &Raw<'_>, scalar: &Scalar<T>) -> Option<Spanned<T>> {
+        if self.is_torn(raw) {
+            return None;
+        }
         match scalar.parse(raw.get_ref()) {
             Ok(value) => Some(Spanned::new(value, self.place(raw.span()))),
             Err(wrong) => {
@@ -323,6 +332,13 @@ impl<'a, 'd> Section<'a, 'd> {
     ) -> Vec<Spanned<T>> {
         let items = array.iter();
         items.filter_map(|item| self.parse(item, scalar)).collect()
+    }
+
+    /// Whether the parser guessed the value of a file that is no TOML. One that is nowhere is such
+    /// a guess too.
+    fn is_torn(&self, raw: &Raw<'_>) -> bool {
+        let nowhere = raw.span().is_empty() && !raw.get_ref().is_table();
+        nowhere && !self.describing() || self.out.is_torn(&self.place(raw.span()))
     }
 
     /// Where in the source the parser's place is.

@@ -60,7 +60,7 @@ fn quota(s: &mut Section<'_, '_>, limit: Range<usize>, rule: &Rule) {
     by_algorithm(s, algorithm);
     if !s.has("period") && algorithm != Concurrency {
         s.out
-            .error(limit, "a limit with no period")
+            .lacks(limit, "a limit with no period")
             .help("add `period = \"1m\"`");
     }
     if algorithm == Concurrency && rule.action.value == Action::Delay {
@@ -93,7 +93,7 @@ fn plain(s: &mut Section<'_, '_>, names: &Names) {
     for key in rest.into_iter().chain(counting) {
         if let Some(span) = s.key_span(key) {
             s.out
-                .error(span, format!("{} with no limit", one(key)))
+                .lacks(span, format!("{} with no limit", one(key)))
                 .help(format!("add `limit = 10`, or remove `{key}`"));
         }
     }
@@ -110,7 +110,7 @@ fn by_action(s: &mut Section<'_, '_>, rule: &Rule) {
         no_meaning(s, "upstream", action.name(), &["divert"]);
     } else if !s.has("upstream") {
         s.out
-            .error(rule.action.span.clone(), "`divert` needs an upstream")
+            .lacks(rule.action.span.clone(), "`divert` needs an upstream")
             .help("add `upstream = \"honeypot\"`");
     }
 }
@@ -142,7 +142,7 @@ fn response(s: &mut Section<'_, '_>, rule: &Rule) {
 fn no_meaning(s: &mut Section<'_, '_>, key: &str, here: &str, known: &[&str]) {
     if let Some(span) = s.key_span(key) {
         s.out
-            .error(span, format!("`{key}` has no meaning for `{here}`"))
+            .lacks(span, format!("`{key}` has no meaning for `{here}`"))
             .help(format!("it is for {}; remove it", either(known)));
     }
 }
