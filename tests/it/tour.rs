@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::docs::pages::{Block, blocks_of, read};
 use crate::harness::Folder;
@@ -142,10 +142,20 @@ fn fits_line(shown: &str, line: &str) -> bool {
     }
 }
 
+/// What is left of a quota is shown as it is within a window, which begins with the minute.
+fn wait_for_a_young_minute() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let second = now.as_secs() % 60;
+    if second > 30 {
+        sleep(Duration::from_secs(60 - second));
+    }
+}
+
 // === impl Tour ===
 
 impl Tour {
     fn start() -> Self {
+        wait_for_a_young_minute();
         let folder = Folder::new();
         let ports = free_ports();
         let config = PORTS.iter().zip(&ports);
