@@ -7,11 +7,14 @@
 //! Where honest clients send a kind of frame because of what they ask for or get, the bound grows
 //! with that: a frame that a stream or an answer [`Tally::earned`] costs less than that one did.
 
+mod windows;
+
 use tokio::time::Instant;
 
 use super::Broken;
-use super::frames::{Frame, Frames, PEEK_SETTINGS, flag, kind};
+use super::frames::{Frame, Frames, flag, kind};
 use super::opened::Opened;
+pub(super) use windows::Windows;
 
 /// The time that bounds are for.
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(30);
@@ -52,13 +55,6 @@ const HOLLOWS: u32 = 10;
 /// A graceful end takes two.
 const GOAWAYS: u32 = 10;
 
-/// Over the largest h2 says PROTOCOL_ERROR, where RFC 9113, 6.5.2 wants FLOW_CONTROL_ERROR.
-const INITIAL_WINDOW_SIZE: u16 = 4;
-const LARGEST_WINDOW: u32 = 0x7fff_ffff;
-
-/// RFC 9113, 6.9.2: of a stream as of the connection.
-pub(super) const WINDOW_AT_FIRST: u32 = 65_535;
-
 /// RFC 9113, 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -87,15 +83,6 @@ pub(super) struct Meter {
     /// The error code of the GOAWAY that was sent.
     farewell: Option<u32>,
     broken: Option<Broken>,
-}
-
-/// What a client allows us to send, by what it said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Windows {
-    /// On a stream that is new.
-    pub(super) stream: u32,
-    /// How much more on the whole connection than at first.
-    pub(super) more: u64,
 }
 
 /// Counts of the current window.
@@ -130,10 +117,7 @@ impl Meter {
             said: Frames::new(),
             opened: Opened::default(),
             data: 0,
-            windows: Windows {
-                stream: WINDOW_AT_FIRST,
-                more: 0,
-            },
+            windows: Windows::AT_FIRST,
             max_resets: if max_resets == 0 {
                 u32::MAX
             } else {
@@ -183,6 +167,14 @@ impl Meter {
                 kind::GOAWAY => self.farewell = Some(frame.second_word()),
                 _ => {}
             }
+        }
+    }
+
+    /// Why hyper ended a connection that nobody else did, without a word: it does so for CONNECT
+    /// with a body.
+    pub(super) fn ended(&mut self) {
+        if self.farewell.is_none() {
+            self.fail(Broken::CONNECT, 0);
         }
     }
 
@@ -268,26 +260,11 @@ impl Meter {
             kind::DATA | kind::HEADERS if !self.in_head && self.opened.is_ended(frame.stream) => {
                 return Err(Broken::CLOSED);
             }
-            kind::SETTINGS => self.settle(frame)?,
+            kind::SETTINGS => self.windows.settle(frame, self.heard.settings(frame))?,
             _ => {}
         }
         self.count(frame)?;
         self.opened.follow(frame);
-        Ok(())
-    }
-
-    fn settle(&mut self, frame: &Frame) -> Result<(), Broken> {
-        for (setting, value) in self.heard.settings(frame) {
-            match setting {
-                INITIAL_WINDOW_SIZE if value > LARGEST_WINDOW => return Err(Broken::WINDOW),
-                INITIAL_WINDOW_SIZE => self.windows.stream = value,
-                _ => {}
-            }
-        }
-        // What is said behind those that are kept may be that there is none.
-        if frame.length > PEEK_SETTINGS {
-            self.windows.stream = 0;
-        }
         Ok(())
     }
 
@@ -313,9 +290,7 @@ impl Meter {
             }
             kind::GOAWAY => bump(&mut tally.goaways, GOAWAYS, "too many GOAWAY frames"),
             kind::WINDOW_UPDATE => {
-                if frame.stream == 0 {
-                    self.windows.more += u64::from(frame.word());
-                }
+                self.windows.update(frame);
                 if frame.word() < CRUMB {
                     bump(
                         &mut tally.crumbs,

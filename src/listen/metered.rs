@@ -3,7 +3,7 @@
 //! Once the meter has found the connection broken nothing more is read for h2, and the driver
 //! ends it with [`Metered::farewell`]. It changes no byte.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,6 +21,8 @@ pub(super) struct Metered<S> {
     stream: Batched<S>,
     meter: Rc<RefCell<Meter>>,
     watch: Rc<Watch>,
+    /// The client has ended its side.
+    over: Rc<Cell<bool>>,
 }
 
 // === impl Metered ===
@@ -31,6 +33,7 @@ impl<S: AsyncWrite + Unpin> Metered<S> {
             stream: Batched::new(stream),
             meter: Rc::new(RefCell::new(Meter::new(max_resets, watch.now()))),
             watch,
+            over: Rc::default(),
         }
     }
 
@@ -47,6 +50,13 @@ impl<S: AsyncWrite + Unpin> Metered<S> {
     /// What the client broke, if it is that which ended the connection.
     pub(super) fn broken(&self) -> Option<Broken> {
         self.meter.borrow().broken()
+    }
+
+    /// Says that hyper has ended the connection in peace.
+    pub(super) fn ended(&self) {
+        if !self.over.get() {
+            self.meter.borrow_mut().ended();
+        }
     }
 
     /// How many streams ended for an error of the client.
@@ -70,6 +80,7 @@ impl<S> Clone for Metered<S> {
             stream: self.stream.clone(),
             meter: self.meter.clone(),
             watch: self.watch.clone(),
+            over: self.over.clone(),
         }
     }
 }
@@ -95,6 +106,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         let bytes = buf.filled().get(before..).unwrap_or_default();
         if bytes.is_empty() {
+            self.over.set(read.is_ready());
             return read;
         }
         let mut meter = self.meter.borrow_mut();

@@ -125,6 +125,10 @@ impl Broken {
         code: 0x1,
         what: "no connection preface",
     };
+    const CONNECT: Self = Self {
+        code: 0x1,
+        what: "CONNECT with a body",
+    };
     const WINDOW: Self = Self {
         code: 0x3,
         what: "a window over the largest",

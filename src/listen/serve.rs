@@ -166,6 +166,9 @@ where
         .await
     };
     watch.stream_errors(stream.take_errors());
+    if ended.is_ok() {
+        stream.ended();
+    }
     match stream.broken() {
         Some(broken) if !matches!(ended, Err(Error::Slow(_))) => {
             Box::pin(part(stream, &watch)).await;

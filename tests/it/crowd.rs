@@ -16,9 +16,8 @@ use crate::harness::{Client, Process};
 
 const EACH: usize = 500;
 
-/// What those of a kind may cost. A build for tests takes more than one that is optimised, which
-/// `benches/slow` holds to 25 MB.
-const MEMORY: u64 = 40_000_000;
+/// What those of a kind may cost, with all that is left of the kinds before.
+const MEMORY: u64 = 25_000_000;
 
 /// Longer than any limit; nothing is measured with it.
 const LONG: Duration = Duration::from_secs(60);

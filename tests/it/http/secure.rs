@@ -10,7 +10,7 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 
 use super::{before, config};
 use crate::harness::{
-    Authority, Folder, Origin, Process, Running, Stage, Wire, run, server_of, wait_until,
+    Authority, Client, Folder, Origin, Process, Running, Stage, Wire, run, server_of, wait_until,
 };
 
 /// An HTTP/1.1 origin behind TLS that tells of each handshake.
@@ -142,7 +142,7 @@ fn an_origin_that_cannot_be_believed_is_502_and_gets_nothing() {
             );
             let address = origin.address.to_string();
             let process = Process::run(&self::config(&keys).replace("{origin}", &address));
-            let mut wire = crate::harness::Client::plain(process.address(0)).connect();
+            let mut wire = Client::plain(process.address(0)).connect();
             assert_eq!(wire.get("/").status, 502, "{name} {protocol}");
             wait_until("it says why", || !process.logged("tls_failed").is_empty());
             let logged = process.logged("tls_failed");
@@ -353,5 +353,65 @@ fn what_is_wrong_with_the_keys_is_said_before_anything_runs() {
             String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(code), "{keys}: {text}");
         assert!(text.contains(said), "{keys}: {text}");
+    }
+}
+
+/// A gateway before `localhost`, at the port of `origin`, by its name.
+fn by_name(origin: &Origin, ca: &str, keys: &str) -> Process {
+    let port = origin.address.port();
+    let tls = format!("resolve_interval = \"1s\"\nretries = 2\n{keys}\ntls = {{ ca = {ca:?} }}");
+    let config = config(&tls).replace("{origin}", &format!("localhost:{port}"));
+    Process::run(&config)
+}
+
+#[test]
+fn a_server_by_name_must_be_who_it_is_called() {
+    let authority = Authority::new();
+    let folder = Folder::new();
+    let ca = folder.write("ca.pem", authority.pem());
+    let ca = ca.display().to_string();
+    for protocol in ["http/1.1", "auto"] {
+        let keys = format!("protocol = {protocol:?}");
+        let (tell, told) = mpsc::channel();
+        let config = authority.server("localhost", &["http/1.1"]);
+        let origin = Origin::scripted(move |tcp| {
+            let tls = shake(tcp, &config).unwrap();
+            tell.send(tls.conn.server_name().map(str::to_owned))
+                .unwrap();
+            let mut wire = Wire::new(tls);
+            while wire.try_head().is_some() {
+                wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+            }
+        });
+        let process = by_name(&origin, &ca, &keys);
+        let answer = Client::plain(process.address(0)).get("/").send();
+        assert_eq!((answer.status, answer.text().as_str()), (200, "ok"));
+        assert_eq!(told.recv().unwrap().as_deref(), Some("localhost"));
+
+        // Neither another name nor the address it was found at will do.
+        for name in ["elsewhere.test", "127.0.0.1"] {
+            let requests = Arc::new(AtomicUsize::new(0));
+            let (count, config) = (requests.clone(), authority.server(name, &["http/1.1"]));
+            let origin = Origin::scripted(move |tcp| {
+                if let Some(tls) = shake(tcp, &config) {
+                    let got = Wire::new(tls).try_exactly(1);
+                    count.fetch_add(got.map_or(0, |_| 1), Ordering::SeqCst);
+                }
+            });
+            let process = by_name(&origin, &ca, &keys);
+            let answer = Client::plain(process.address(0)).get("/").send();
+            assert_eq!(answer.status, 502, "{name}");
+            wait_until("it says why", || !process.logged("tls_failed").is_empty());
+            let logged = process.logged("tls_failed");
+            let server = format!("localhost:{}", origin.address.port());
+            for part in [
+                "upstream failed",
+                &server,
+                "not valid for name \"localhost\"",
+            ] {
+                assert!(logged[0].replace('\\', "").contains(part), "{logged:?}");
+            }
+            assert_eq!(requests.load(Ordering::SeqCst), 0, "{name}");
+        }
     }
 }
