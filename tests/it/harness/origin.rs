@@ -43,7 +43,7 @@ impl Origin {
 
     /// An origin that does with each connection what `script` does, and remembers nothing.
     pub fn scripted(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = listener();
         let address = listener.local_addr().unwrap();
         let script = Arc::new(script);
         thread::spawn(move || {
@@ -79,6 +79,17 @@ impl Seen {
         let mut fields = self.headers.iter();
         fields.find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
+}
+
+/// It has room for as many connections as a gateway makes at once: one that finds none is tried
+/// again a second later, and is a failure of the origin after two.
+fn listener() -> TcpListener {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).unwrap();
+    socket.listen(4096).unwrap();
+    socket.into()
 }
 
 fn serve(stream: TcpStream, seen: &Mutex<Vec<Seen>>, answer: &dyn Fn(&Seen) -> Vec<u8>) {
