@@ -136,10 +136,7 @@ impl Framing {
         if !matches!(self.at, At::Field) {
             return read;
         }
-        while let Some(rest @ [first, ..]) = bytes.get(read..) {
-            if matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T') {
-                break;
-            }
+        while let Some(rest) = bytes.get(read..).filter(|rest| !is_telling(rest)) {
             match memchr::memchr(b'\n', rest) {
                 Some(end) => read += end + 1,
                 None => break,
@@ -324,6 +321,15 @@ impl Coding {
             }
             _ => Coding::Other,
         }
+    }
+}
+
+/// Whether a line may be one of those that are looked at, or none; `user-agent` is not.
+const fn is_telling(line: &[u8]) -> bool {
+    match line {
+        [b'u' | b'U', second, ..] => matches!(second, b'p' | b'P'),
+        [first, ..] => matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T'),
+        [] => true,
     }
 }
 
