@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::time::sleep;
 
 use super::say;
 use crate::admin::{self, Admin};
 use crate::clock::Clock;
-use crate::gateway::{Gateway, Heir, Inherited, Program, Refused};
+use crate::gateway::{Gateway, Handover, Heir, Inherited, Program, Refused};
 use crate::observe::Field::{Number, Text};
 use crate::observe::Log;
 use crate::signals::{self, Request, Signals};
@@ -18,6 +19,8 @@ use crate::systemd::{Activated, Notifier};
 
 /// How long the last log lines may take.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How long one that is told to stop waits for a new process that is about to serve.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// A gateway with those around it.
 struct Service {
@@ -36,6 +39,8 @@ enum End {
     Stopped,
     /// Another process has taken over.
     HandedOver,
+    /// It was told twice to stop.
+    AtOnce,
 }
 
 /// Runs until SIGTERM or SIGINT, or until another process has taken over: 0. 1 if it could not
@@ -143,8 +148,11 @@ impl Service {
         let (handed, stop) = tokio::select! {
             handed = &mut running => (handed, None),
             () = self.signals.stop() => {
-                cancel.cancel();
-                (running.await, Some(End::Stopped))
+                self.log.info("told to stop while handing over", &[]);
+                match self.last_word(&cancel, &mut running).await {
+                    Some(handed) => (handed, Some(End::Stopped)),
+                    None => return Some(End::AtOnce),
+                }
             }
         };
         match handed.unwrap_or_else(|panic| Err(panic.into())) {
@@ -164,6 +172,31 @@ impl Service {
         }
     }
 
+    /// What becomes of a handover when this process is told to stop; `None`: it is told again.
+    async fn last_word<T>(
+        &mut self,
+        handover: &Handover,
+        running: &mut JoinHandle<T>,
+    ) -> Option<Result<T, JoinError>> {
+        handover.cancel();
+        let drain = self.gateway.live().current.load().drain_timeout;
+        let mut late = std::pin::pin!(sleep(LAST_WAIT.min(drain / 2)));
+        let mut waits = true;
+        loop {
+            tokio::select! {
+                handed = &mut *running => return Some(handed),
+                () = self.signals.stop() => {
+                    handover.abandon();
+                    return None;
+                }
+                () = &mut late, if waits => {
+                    handover.abandon();
+                    waits = false;
+                }
+            }
+        }
+    }
+
     /// Finishes what is under way; a second signal ends it at once.
     async fn stop(self, end: End) -> ExitCode {
         let Self {
@@ -174,14 +207,18 @@ impl Service {
             log,
             ..
         } = self;
+        if end == End::AtOnce {
+            log.warn("stopped at once", &[]);
+            return ExitCode::FAILURE;
+        }
         log.info("stopping", &[]);
         admin.not_ready();
         let stopping = match end {
-            End::Stopped => {
+            End::HandedOver => spawn_blocking(move || gateway.stop_handed_over()),
+            _ => {
                 notifier.stopping();
                 spawn_blocking(move || gateway.stop())
             }
-            End::HandedOver => spawn_blocking(move || gateway.stop_handed_over()),
         };
         tokio::select! {
             _ = stopping => {

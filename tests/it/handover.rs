@@ -1,5 +1,6 @@
 //! SIGUSR2: a new process takes over the sockets, the counters and the secret; nobody notices.
 
+mod hanging;
 mod tickets;
 
 use std::fs::{self, File};

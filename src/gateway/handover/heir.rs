@@ -35,9 +35,14 @@ impl Heir {
         };
         if from.to_str() != Some(&parent_id().to_string()) {
             let from = from.display();
+            let why = "that process did not start this one; a wrapper has to `exec` the gateway";
             log.warn(
                 "ignored",
-                &[Text("variable", &VARIABLE), Text("value", &from)],
+                &[
+                    Text("variable", &VARIABLE),
+                    Text("value", &from),
+                    Text("reason", &why),
+                ],
             );
             return Ok(None);
         }

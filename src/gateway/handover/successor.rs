@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -44,6 +45,8 @@ struct Inner {
 #[derive(Default)]
 struct Way {
     child: Option<Child>,
+    /// Our end of what the two speak over.
+    wire: Option<UnixStream>,
     /// The new process has been told to serve.
     told: bool,
     cancelled: bool,
@@ -73,7 +76,7 @@ impl Handover {
             bail!("this is the first process of its container, which ends with it");
         }
         let (ours, theirs) = UnixStream::pair()?;
-        let pid = self.0.start(program, theirs)?;
+        let pid = self.0.start(program, ours.try_clone()?, theirs)?;
         let handed = Wire::new(ours).and_then(|wire| self.0.hand(&wire, || announce(pid)));
         let Err(error) = handed else {
             return Ok(pid);
@@ -87,13 +90,29 @@ impl Handover {
     /// new process has been told to serve, which does so at once: it may have requests by then.
     pub fn cancel(&self) {
         let mut way = self.0.way.lock();
-        if way.told {
-            return;
+        if !way.told {
+            way.end();
         }
-        way.cancelled = true;
-        if let Some(child) = &mut way.child {
-            // It fails where the process is gone. Whoever waits for its word reaps it.
+    }
+
+    /// The same even if the new process has been told to serve: it has not said that it does.
+    pub fn abandon(&self) {
+        self.0.way.lock().end();
+    }
+}
+
+// === impl Way ===
+
+impl Way {
+    fn end(&mut self) {
+        self.cancelled = true;
+        // They fail where the process is gone. Whoever waits for its word reaps it, and does not
+        // wait for those that the process may have started itself.
+        if let Some(child) = &mut self.child {
             let _ = child.kill();
+        }
+        if let Some(wire) = &self.wire {
+            let _ = wire.shutdown(Shutdown::Both);
         }
     }
 }
@@ -101,14 +120,20 @@ impl Handover {
 // === impl Inner ===
 
 impl Inner {
-    fn start(&self, program: &Program, wire: UnixStream) -> anyhow::Result<u32> {
+    fn start(
+        &self,
+        program: &Program,
+        ours: UnixStream,
+        theirs: UnixStream,
+    ) -> anyhow::Result<u32> {
         let mut way = self.way.lock();
         if way.cancelled {
             bail!(CANCELLED);
         }
         let child = program
-            .start(wire)
+            .start(theirs)
             .with_context(|| format!("cannot start {}", program.path().display()))?;
+        way.wire = Some(ours);
         Ok(way.child.insert(child).id())
     }
 
@@ -179,10 +204,12 @@ impl Inner {
 
 /// Why it did not work, with the new process gone.
 fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
-    let status = match error.kind() {
-        io::ErrorKind::UnexpectedEof => ending(&mut child),
-        _ => None,
-    };
+    // Which one it is depends on what it had read of what it was given.
+    let gone = matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    );
+    let status = gone.then(|| ending(&mut child)).flatten();
     end(&mut child);
     match (error.kind(), status) {
         (_, Some(status)) => {
