@@ -8,12 +8,30 @@ use crate::clock::Timestamp;
 
 /// The time between two lines that say the same.
 const PAUSE: Duration = Duration::from_secs(1);
-/// More upstreams and reasons than these within a pause are left out.
+/// So many upstreams and reasons are remembered. A new one beyond them is said all the same, and
+/// takes the place of the one that was said the longest ago.
 const MOST: usize = 64;
+/// So many lines may come of that within a pause: what is forgotten is new again.
+const SURPLUS: u64 = 64;
 
 /// What one core has said lately.
 #[derive(Debug, Default)]
-pub struct Seldom(RefCell<Vec<Said>>);
+pub struct Seldom(RefCell<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    said: Vec<Said>,
+    surplus: Surplus,
+}
+
+/// What was said beyond what can be remembered, in one pause.
+#[derive(Debug, Default)]
+struct Surplus {
+    since: Timestamp,
+    lines: u64,
+    /// How often something was left out that nobody remembers.
+    more: u64,
+}
 
 /// One upstream, failing for one reason.
 #[derive(Debug)]
@@ -31,15 +49,15 @@ impl Seldom {
     /// Whether it is said now that `upstream` failed for `reason`, with how often it was left out
     /// since the last time.
     pub fn say(&self, upstream: &str, reason: &'static str, now: Timestamp) -> Option<u64> {
-        let mut all = self.0.borrow_mut();
+        let Memory { said: all, surplus } = &mut *self.0.borrow_mut();
         if let Some(said) = all.iter_mut().find(|said| said.is(upstream, reason)) {
             return said.again(now);
         }
+        let mut more = 0;
         if all.len() >= MOST {
-            all.retain(|said| !said.is_over(now));
-        }
-        if all.len() >= MOST {
-            return None;
+            more = surplus.say(now)?;
+            // What was left out of it is told with the line that takes its place.
+            more += oldest(all, now).map_or(0, |at| all.swap_remove(at).more);
         }
         all.push(Said {
             upstream: upstream.to_owned(),
@@ -47,7 +65,34 @@ impl Seldom {
             at: now,
             more: 0,
         });
-        Some(0)
+        Some(more)
+    }
+}
+
+/// The one that was said the longest ago; one whose time a clock that was set back has made the
+/// future before all others.
+fn oldest(all: &[Said], now: Timestamp) -> Option<usize> {
+    let ages = all.iter().enumerate().map(|(place, said)| {
+        let future = now < said.at;
+        (future, now.since(said.at), place)
+    });
+    ages.max().map(|(.., place)| place)
+}
+
+// === impl Surplus ===
+
+impl Surplus {
+    /// Whether one more line may be written, with how many were not since the last.
+    fn say(&mut self, now: Timestamp) -> Option<u64> {
+        if is_over(self.since, now) {
+            (self.since, self.lines) = (now, 0);
+        }
+        if self.lines >= SURPLUS {
+            self.more += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.more))
     }
 }
 
@@ -58,13 +103,8 @@ impl Said {
         self.reason == reason && self.upstream == upstream
     }
 
-    /// A clock that was set back ends the pause too.
-    fn is_over(&self, now: Timestamp) -> bool {
-        now < self.at || now.since(self.at) >= PAUSE
-    }
-
     fn again(&mut self, now: Timestamp) -> Option<u64> {
-        if !self.is_over(now) {
+        if !is_over(self.at, now) {
             self.more += 1;
             return None;
         }
@@ -73,50 +113,10 @@ impl Said {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::ManualClock;
-
-    #[test]
-    fn a_line_a_second_says_how_many_were_left_out() {
-        let clock = ManualClock::at(Timestamp::from_secs(100));
-        let seldom = Seldom::default();
-        let say = |upstream, reason| seldom.say(upstream, reason, clock.now());
-        assert_eq!(say("a", "closed"), Some(0));
-        for _ in 0..97_100 {
-            assert_eq!(say("a", "closed"), None);
-        }
-        assert_eq!(say("a", "no_server"), Some(0));
-        assert_eq!(say("b", "closed"), Some(0));
-        clock.set(Timestamp::from_millis(100_999));
-        assert_eq!(say("a", "closed"), None);
-        clock.set(Timestamp::from_secs(101));
-        assert_eq!(say("a", "closed"), Some(97_101));
-        assert_eq!(say("a", "closed"), None);
-        assert_eq!(say("b", "closed"), Some(0));
-    }
-
-    #[test]
-    fn a_clock_that_was_set_back_does_not_silence_it() {
-        let clock = ManualClock::at(Timestamp::from_secs(100));
-        let seldom = Seldom::default();
-        assert_eq!(seldom.say("a", "closed", clock.now()), Some(0));
-        clock.set(Timestamp::from_secs(50));
-        assert_eq!(seldom.say("a", "closed", clock.now()), Some(0));
-        assert_eq!(seldom.say("a", "closed", clock.now()), None);
-    }
-
-    #[test]
-    fn what_it_keeps_is_bounded_and_old_things_make_room() {
-        let clock = ManualClock::at(Timestamp::from_secs(100));
-        let seldom = Seldom::default();
-        let many = || (0..MOST * 2).map(|n| format!("upstream {n}"));
-        let said = |name: &String| seldom.say(name, "closed", clock.now()).is_some();
-        assert_eq!(many().filter(said).count(), MOST);
-        assert_eq!(seldom.0.borrow().len(), MOST);
-        clock.set(Timestamp::from_secs(101));
-        assert!(said(&"another".to_owned()));
-        assert_eq!(seldom.0.borrow().len(), 1);
-    }
+/// Whether a pause that began then is over. A clock that was set back ends it too.
+fn is_over(since: Timestamp, now: Timestamp) -> bool {
+    now < since || now.since(since) >= PAUSE
 }
+
+#[cfg(test)]
+mod tests;
