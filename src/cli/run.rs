@@ -13,7 +13,7 @@ use crate::admin::{self, Admin};
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Handover, Heir, Inherited, Program, Refused};
 use crate::observe::Field::{Number, Text};
-use crate::observe::Log;
+use crate::observe::{Log, tell_panics};
 use crate::signals::{self, Request, Signals};
 use crate::systemd::{Activated, Notifier};
 
@@ -85,6 +85,7 @@ impl Service {
         let program = Program::own().context("cannot find this program's path")?;
         let inherited = inherit(activated, &log)?;
         let mut gateway = Gateway::start_with(config, Clock::System, log.clone(), inherited)?;
+        tell_panics(&log, &gateway.live().lasting.metrics.panics);
         let admin = admin::start(&gateway);
         tell_addresses(&gateway, &log);
         gateway.take_over();

@@ -154,8 +154,7 @@ impl CoreThread {
             drain.clone(),
             move |tcp, peer, permit| {
                 let (core, listener) = (core.clone(), listener.clone());
-                let connection = pipeline::connection(core, listener, tcp, peer, permit);
-                tokio::task::spawn_local(connection);
+                listen::spawn(pipeline::connection(core, listener, tcp, peer, permit));
             },
         );
         let in_use = door.in_use.clone();

@@ -71,6 +71,11 @@ pub async fn accept_loop(
     }
 }
 
+/// Runs a connection in a task of its own, on this core: a panic in it ends it, and no other.
+pub fn spawn(connection: impl Future<Output = ()> + 'static) {
+    tokio::task::spawn_local(connection);
+}
+
 // === impl Gate ===
 
 impl Gate {

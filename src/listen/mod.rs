@@ -33,7 +33,7 @@ mod transfer;
 use std::fmt;
 use std::time::Duration;
 
-pub use accept::{Gate, Permit, accept_loop};
+pub use accept::{Gate, Permit, accept_loop, spawn};
 pub use body::{Drained, drain_body, read_out};
 pub use deadline::{Deadlines, Fate, Fates, Lull, Stay, Watch};
 pub use descriptors::{connections_for, raise_descriptors};

@@ -9,6 +9,7 @@ mod cut;
 mod escape;
 pub mod log;
 pub mod metrics;
+mod panics;
 pub mod redact;
 pub mod sink;
 
@@ -16,5 +17,6 @@ pub use access::{AccessLog, Record};
 pub use cut::Cut;
 pub use log::{Field, Format, Level, Log};
 pub use metrics::{Count, ListenerMetrics, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics};
+pub use panics::tell_panics;
 pub use redact::Redactor;
 pub use sink::Sink;

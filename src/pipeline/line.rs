@@ -13,7 +13,7 @@ use crate::action::Asked;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::expr::{Facts, FieldId, Type, Value};
-use crate::facts::{Connection, View, version_name};
+use crate::facts::{Connection, RequestFacts, View, version_name};
 use crate::observe::access::{AccessLog, Record, Seen};
 use crate::snapshot::{KeyField, Snapshot};
 
@@ -90,6 +90,20 @@ pub fn of_malformed(
         referer: referer.as_deref(),
         ..bare(visit.now, asked.id, connection, status)
     })
+}
+
+/// What is at hand of a request in which the gateway failed: nothing is looked up for it.
+pub fn of_failed<'a>(facts: &RequestFacts<'a>, status: u16) -> Record<'a> {
+    Record {
+        client_ip: facts.client,
+        proto: version_name(facts.head.version),
+        method: facts.head.method.as_str(),
+        host: Some(facts.head.host.as_bytes()),
+        path: facts.head.path.as_bytes(),
+        query: facts.head.query.map(str::as_bytes),
+        route: facts.route,
+        ..bare(facts.now, facts.id, facts.connection, status)
+    }
 }
 
 /// What is known of a request whose head cannot be read.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use super::Core;
@@ -136,6 +136,25 @@ impl Visit {
         }
     }
 
+    /// Writes down that the gateway failed, with what is at hand.
+    fn failed(&self, facts: &RequestFacts<'_>) {
+        if self.answered.get() {
+            return;
+        }
+        let status = StatusCode::INTERNAL_SERVER_ERROR.as_u16();
+        let duration = self.core.live.lasting.clock.instant() - self.began;
+        let metrics = &self.way.metrics;
+        metrics.request(facts.head.method, status, duration);
+        if let Some(access) = &self.snapshot.access {
+            let mut line = access.start(&line::of_failed(facts, status));
+            let closing = Closing {
+                duration,
+                ..Closing::default()
+            };
+            access.finish(&mut line, &closing);
+        }
+    }
+
     /// Writes down that nobody answers.
     pub fn end_unanswered(&self, facts: &RequestFacts<'_>, decision: &Decision) {
         drop(self.end(facts, decision, Sent::own(unanswered())));
@@ -203,6 +222,10 @@ impl Visit {
 
 impl Drop for Unanswered<'_, '_> {
     fn drop(&mut self) {
+        // What failed once would fail again, and a panic in a panic ends the process.
+        if std::thread::panicking() {
+            return self.visit.failed(self.facts);
+        }
         if !self.visit.answered.get() {
             let nobody = match self.visit.core.cut.get() {
                 true => cut_off(),

@@ -49,6 +49,7 @@ pub(super) struct Families {
     protocol_errors: Counts,
     responses_cut: Counts,
     pub(super) log_lines_dropped: Count,
+    pub(super) panics: Count,
 }
 
 // === impl Families ===
@@ -117,6 +118,8 @@ impl Families {
         let help = "Log lines lost because a target could not keep up";
         let dropped = self.log_lines_dropped.clone();
         r.register("log_lines_dropped_total", help, dropped);
+        let help = "Faults of the gateway's own: each cost a connection at the most";
+        r.register("panics_total", help, self.panics.clone());
     }
 
     pub(super) fn rule(&self, name: &str, action: &str, candidate: bool) -> RuleMetrics {

@@ -38,6 +38,8 @@ pub struct Metrics {
     pub protocol_errors: ProtocolErrors,
     /// Answers that broke off.
     pub cuts: Cuts,
+    /// Panics.
+    pub panics: Count,
 }
 
 /// Whose series exist, so that they can go when their owner does.
@@ -61,6 +63,7 @@ impl Metrics {
             reloads: families.reloads(),
             protocol_errors: families.protocol_errors(),
             cuts: families.cuts(),
+            panics: families.panics.clone(),
             known: Mutex::default(),
             registry,
             families,
