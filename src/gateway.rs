@@ -10,12 +10,13 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use self::doors::Doors;
+use self::doors::{Doors, Unbound};
 use self::keeper::Keeping;
 use self::lookout::Lookout;
 use self::reload::Loaded;
 use crate::clock::Clock;
-use crate::config::{self, Diagnostics};
+use crate::config::file::File;
+use crate::config::{self, Diagnostics, Source};
 use crate::listen::DrainTrigger;
 use crate::observe::Field::Text;
 use crate::observe::Log;
@@ -56,6 +57,9 @@ struct Unborn {
     lasting: Lasting,
     loaded: Loaded,
     fixed: Fixed,
+    /// As written, to say where a socket that cannot be had is asked for.
+    source: Source,
+    file: File,
 }
 
 // === impl Gateway ===
@@ -81,7 +85,8 @@ impl Gateway {
         lookout::look_up_new(&unborn.lasting, snapshot);
         let gate = room::gate(snapshot.max_connections, &unborn.lasting.log);
         let doors = Arc::new(Doors::new(workers, gate));
-        let prepared = doors.prepare(snapshot, &mut inherited)?;
+        let prepared = doors.prepare(snapshot, &mut inherited);
+        let prepared = prepared.map_err(|unbound| unborn.refuse(&unbound))?;
         for address in inherited.unclaimed() {
             let log = &unborn.lasting.log;
             log.warn("no listener for a socket", &[Text("address", &address)]);
@@ -219,7 +224,16 @@ impl Unborn {
             lasting,
             loaded,
             fixed,
+            source,
+            file,
         })
+    }
+
+    /// Why nobody can reach it.
+    fn refuse(&self, unbound: &[Unbound]) -> Refused {
+        let mut diagnostics = Diagnostics::new();
+        reload::tell_unbound(&self.file, unbound, &mut diagnostics);
+        Refused(diagnostics.render(&self.source, false))
     }
 
     fn workers(&self) -> usize {

@@ -106,12 +106,13 @@ impl Doors {
         &self,
         snapshot: &Snapshot,
         inherited: &mut Inherited,
-    ) -> Result<Prepared, Unbound> {
+    ) -> Result<Prepared, Vec<Unbound>> {
         let open = self.open.borrow().clone();
-        let admin = match snapshot.admin {
-            Some(address) => Some(self.admin_door(address, inherited)?),
-            None => None,
-        };
+        let mut unbound = Vec::new();
+        let admin = snapshot
+            .admin
+            .map(|address| self.admin_door(address, inherited));
+        let admin = admin.and_then(|door| door.map_err(|error| unbound.push(error)).ok());
         let mut listeners: Vec<_> = snapshot.listeners.iter().enumerate().collect();
         // Port 0 may take any inherited socket of its address, but those with a port theirs.
         listeners.sort_by_key(|(_, listener)| listener.address.port() == 0);
@@ -119,12 +120,16 @@ impl Doors {
         for (number, listener) in listeners {
             let known = open.iter().find(|door| door.id() == listener.id);
             let door = match known {
-                Some(door) => door.clone(),
-                None => Door::open(listener, self.workers, &open, inherited)
-                    .map(Arc::new)
-                    .map_err(|error| Unbound::listener(number, listener.address, error))?,
+                Some(door) => Ok(door.clone()),
+                None => Door::open(listener, self.workers, &open, inherited).map(Arc::new),
             };
-            doors.push((number, door));
+            match door {
+                Ok(door) => doors.push((number, door)),
+                Err(error) => unbound.push(Unbound::listener(number, listener.address, error)),
+            }
+        }
+        if !unbound.is_empty() {
+            return Err(unbound);
         }
         doors.sort_by_key(|(number, _)| *number);
         let doors = doors.into_iter().map(|(_, door)| door).collect();
@@ -270,6 +275,22 @@ impl Unbound {
             listener: Some(number),
             address,
             error,
+        }
+    }
+
+    /// What would be right.
+    pub fn cure(&self) -> Option<&'static str> {
+        match self.error.kind() {
+            io::ErrorKind::AddrInUse => Some(
+                "another program listens there (`ss -ltnp` names it): stop it, or use another port",
+            ),
+            io::ErrorKind::AddrNotAvailable => {
+                Some("this machine has no such address; `0.0.0.0` and `[::]` are all that it has")
+            }
+            io::ErrorKind::PermissionDenied => Some(
+                "ports below 1024 need the capability CAP_NET_BIND_SERVICE; or use a higher one",
+            ),
+            _ => None,
         }
     }
 }

@@ -111,8 +111,7 @@ impl Inner {
                 log: config::log(file),
             }),
             Err(unbound) => {
-                let span = place(file, &unbound).unwrap_or_default();
-                diagnostics.error(span, unbound.to_string());
+                tell_unbound(file, &unbound, diagnostics);
                 None
             }
         }
@@ -221,6 +220,21 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// Reports the sockets that cannot be had, where the file asks for them.
+pub(super) fn tell_unbound(
+    file: &config::file::File,
+    unbound: &[Unbound],
+    diagnostics: &mut Diagnostics,
+) {
+    for one in unbound {
+        let span = place(file, one).unwrap_or_default();
+        let error = diagnostics.error(span, one.to_string());
+        if let Some(cure) = one.cure() {
+            error.help(cure);
+        }
+    }
+}
 
 /// Where the file asks for the socket that cannot be had.
 fn place(file: &config::file::File, unbound: &Unbound) -> Option<std::ops::Range<usize>> {

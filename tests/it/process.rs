@@ -338,20 +338,24 @@ fn the_configuration_in_the_repository_is_good() {
 }
 
 #[test]
-fn a_taken_address_is_an_error() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+fn every_taken_address_is_an_error_with_its_place() {
+    let taken = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [first, admin] = taken
+        .each_ref()
+        .map(|socket| socket.local_addr().unwrap().to_string());
     let folder = Folder::new();
-    folder.write("gateway.toml", HELLO.replace("127.0.0.1:0", &address));
-    let output = thread::spawn(move || Process::output(&folder, &["run"]))
-        .join()
-        .unwrap();
+    let config = format!("[[listeners]]\naddress = \"{first}\"\n[admin]\naddress = \"{admin}\"\n");
+    folder.write("gateway.toml", config);
+    let output = Process::output(&folder, &["run"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains(&format!("cannot listen on {address}")),
-        "{said}"
-    );
+    for expected in [
+        format!("gateway.toml:2:11: error: cannot listen on {first}: "),
+        format!("gateway.toml:4:11: error: cannot open the admin port on {admin}: "),
+        "= help: another program listens there".to_owned(),
+    ] {
+        assert!(said.contains(&expected), "{said}");
+    }
 }
 
 #[test]
