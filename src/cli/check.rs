@@ -26,6 +26,7 @@ pub fn check(path: &Path, format: Format) -> ExitCode {
             }
         };
         config::rehearse(&file, &source, &lasting, &mut diagnostics);
+        config::look_up(&file, &lasting.clock, &mut diagnostics);
     }
     let printed = tell(&diagnostics, &source, format);
     match diagnostics.has_errors() {

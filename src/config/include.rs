@@ -54,13 +54,32 @@ impl Files<'_> {
                 .warning(pattern.span.clone(), message)
                 .help("nothing is included here");
         }
+        let plain = found.as_slice() == [path.clone()];
         for file in found {
             let identity = identity(&file);
+            if self.seen.first() == Some(&identity) {
+                self.itself(pattern, plain);
+            }
             if !self.seen.contains(&identity) {
                 self.seen.push(identity);
                 self.add(&file, &pattern.span);
             }
         }
+    }
+
+    /// A pattern may fit the file that it stands in, which is left out; to name it means nothing.
+    fn itself(&mut self, pattern: &Text, plain: bool) {
+        let span = pattern.span.clone();
+        match plain {
+            true => self
+                .diagnostics
+                .error(span, "a file does not include itself")
+                .help("remove it"),
+            false => self
+                .diagnostics
+                .warning(span, "this fits the file itself too, which is left out")
+                .help("keep the others in a folder: `include = [\"rules.d/*.toml\"]`"),
+        };
     }
 
     fn add(&mut self, file: &Path, span: &Range<usize>) {

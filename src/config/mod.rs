@@ -21,6 +21,7 @@ mod check;
 mod diagnostics;
 mod include;
 mod limiter;
+mod lookup;
 mod read;
 mod render;
 mod scalar;
@@ -34,6 +35,7 @@ mod tests;
 
 pub use compile::{Context, compile, fixed, is_secret, secret};
 pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
+pub use lookup::look_up;
 pub use read::read;
 pub use source::{Part, Position, Source};
 pub use spanned::{Spanned, Text};

@@ -33,6 +33,8 @@ pub struct Key {
     pub required: bool,
     /// What it is if it is not there.
     pub default: Option<Value>,
+    /// A value as a user would write it, of one that must be there.
+    pub example: Option<&'static str>,
 }
 
 /// Keys that the user chooses.

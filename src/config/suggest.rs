@@ -22,7 +22,7 @@ pub(super) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'
 }
 
 /// Names in a message: `` `a`, `b` or `c` ``.
-pub(super) fn either(names: &[&str]) -> String {
+pub(super) fn either<N: std::fmt::Display>(names: &[N]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),

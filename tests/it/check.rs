@@ -45,6 +45,53 @@ fn every_warning_of_the_page_is_given() {
     }
 }
 
+#[test]
+fn a_name_that_leads_nowhere_is_a_warning() {
+    let folder = Folder::new();
+    let upstream = "[[upstreams]]\nname = \"a\"\nservers = [\"localhost:9000\", \"no-such-name.invalid:80\"]\n\
+                    [[routes]]\nupstream = \"a\"\n";
+    folder.write("gateway.toml", format!("{upstream}{LISTENER}"));
+    let output = Process::output(&folder, &["check"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let expected = "gateway.toml:3:30: warning: cannot look up `no-such-name.invalid`: ";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(text.matches("warning:").count(), 1, "{text}");
+}
+
+#[test]
+fn the_mistakes_of_all_files_come_in_one_go() {
+    let folder = Folder::new();
+    let main = "include = [\"rules.d/*.toml\"]\n[[listeners]]\naddress = \"127.0.0.1:x\"\n\
+                [listeners.tls]\ncertificates = [{ cert = \"missing.pem\", key = \"missing.key\" }]\n";
+    folder.write("gateway.toml", main);
+    fs::create_dir(folder.path().join("rules.d")).unwrap();
+    folder.write(
+        "rules.d/a.toml",
+        "[[rules]]\nname = \"a\nmitigate = 'ip.scr eq 1'\n",
+    );
+    folder.write(
+        "rules.d/b.toml",
+        "[[rules]]\nname = \"b\"\nmitigate = 'http.hots eq 1'\n",
+    );
+    let output = Process::output(&folder, &["check", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = said["diagnostics"].as_array().unwrap().iter();
+    let places: Vec<String> = found
+        .map(|one| format!("{}:{}", one["file"].as_str().unwrap(), one["line"]))
+        .collect();
+    let expected = [
+        "gateway.toml:3",
+        "gateway.toml:5",
+        "gateway.toml:5",
+        "rules.d/a.toml:2",
+        "rules.d/a.toml:3",
+        "rules.d/b.toml:3",
+    ];
+    assert_eq!(places, expected, "{said:#}");
+}
+
 /// What the command says about the file of a block. A warning is no failure.
 fn warnings(block: &Block) -> String {
     let folder = Folder::new();

@@ -19,8 +19,12 @@ use validate::{DRAFT, errors, malformed};
 const UNSEEN: &[(&str, &str)] = &[
     ("address_taken", "compares two addresses"),
     ("address_taken_by_both_families", "compares two addresses"),
+    ("admin_without_address", "a warning"),
     ("admin_without_token", "knows which addresses are loopback"),
+    ("client_ip_nobody_believed", "a warning"),
     ("duration_bounds", "reads the number in a string"),
+    ("log_access_words", "knows which words are no files"),
+    ("network_host_bits", "a warning"),
     ("route_no_upstreams", "a name that is nowhere"),
     ("route_unknown_upstream", "a name that is nowhere"),
     ("response_imitate_of_block", "a warning"),
@@ -37,6 +41,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("rule_response_unknown", "a name that is nowhere"),
     ("rule_slices_too_short", "compares two values"),
     ("rule_twice", "two names are the same"),
+    ("upstream_health_patience", "a warning"),
     ("upstream_twice", "two names are the same"),
 ];
 

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::config::Spanned;
 use crate::config::file::{self, Item, Items};
+use crate::config::scalar::{Wrong, host_bits};
 use crate::expr::{Entry, List, Lists};
 
 /// Some editors begin a file with it.
@@ -13,7 +14,10 @@ pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
     let mut lists = Lists::default();
     for list in written {
         let built = match &list.items {
-            Items::Inline(items) => inline(items, cx),
+            Items::Inline(items) => {
+                warn_of_hosts(items, cx);
+                inline(items, cx)
+            }
             Items::File(path) => from_file(path, cx),
         };
         lists.insert(list.name.value.as_str(), built);
@@ -34,6 +38,23 @@ fn inline(items: &[Spanned<Item>], cx: &Context<'_>) -> List {
     List::from_file(file, items.iter().map(entry).collect())
 }
 
+/// A network that is written as one of its hosts, where it is one.
+fn suspicious(text: &str) -> Option<Wrong> {
+    host_bits(text.parse().ok()?)
+}
+
+fn warn_of_hosts(items: &[Spanned<Item>], cx: &mut Context<'_>) {
+    for item in items {
+        let Item::Text(text) = &item.value else {
+            continue;
+        };
+        if let Some(wrong) = suspicious(text) {
+            let warning = cx.diagnostics.warning(item.span.clone(), wrong.message);
+            warning.help.extend(wrong.help);
+        }
+    }
+}
+
 fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
     let name = path.value.display().to_string();
     let bytes = cx.read(&path.value, &path.span).unwrap_or_default();
@@ -43,6 +64,15 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
             .help("save the file as UTF-8");
         Vec::new()
     });
+    let mut hosts = entries
+        .iter()
+        .filter_map(|entry| Some((entry.line, suspicious(&entry.text)?)));
+    // One is enough to see how the others are written.
+    if let Some((line, wrong)) = hosts.next() {
+        let message = format!("{name}:{line}: {}", wrong.message);
+        let warning = cx.diagnostics.warning(path.span.clone(), message);
+        warning.help.extend(wrong.help);
+    }
     List::from_file(&name, entries)
 }
 

@@ -24,6 +24,7 @@ mod upstreams;
 pub use key_fields::is_secret;
 pub use secret::secret;
 
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -75,11 +76,8 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     let listeners = listeners::listeners(&file.listeners, cx);
     let geo = geo::geo(&file.geo, cx);
     let admin_token = admin_token(file, cx);
-    secret::check(&file.server.secret_file, cx);
-    saved::check(&file.store.snapshot, cx);
-    observe::check(&file.log, cx);
-    let fixed = fixed(file, cx.source);
-    let fixed = kept::of(file, fixed, cx);
+    let fixed = kept::of(file, fixed(file, cx.source), cx);
+    look_around(file, cx);
     if cx.diagnostics.has_errors() {
         return None;
     }
@@ -121,6 +119,14 @@ pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
     })
 }
 
+/// What is not part of the snapshot, but wrong all the same.
+fn look_around(file: &File, cx: &mut Context<'_>) {
+    secret::check(&file.server.secret_file, cx);
+    saved::check(&file.store.snapshot, cx);
+    observe::check(&file.log, cx);
+    suspect::warn_of_trust(file, cx.source, cx.diagnostics);
+}
+
 // === impl Context ===
 
 impl Context<'_> {
@@ -137,7 +143,10 @@ impl Context<'_> {
             Ok(bytes) => Some(bytes),
             Err(error) => {
                 let message = format!("cannot read `{}`: {error}", resolved.display());
-                self.diagnostics.error(span.clone(), message);
+                let reported = self.diagnostics.error(span.clone(), message);
+                if path.is_relative() && error.kind() == io::ErrorKind::NotFound {
+                    reported.help("a path is relative to the file that it is written in");
+                }
                 None
             }
         }

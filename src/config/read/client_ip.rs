@@ -1,18 +1,21 @@
 //! Reads `[client_ip]` and `[geo]`.
 
 use http::HeaderName;
+use ipnet::IpNet;
 
 use crate::config::defaults;
 use crate::config::file::{ClientIp, Geo, Override};
 use crate::config::scalar::{
-    continent, country, header_name, integer, network, parse_network, path,
+    continent, country, header_name, host_bits, integer, network, parse_network, path,
 };
 use crate::config::section::{Raw, Section};
 use crate::config::{Spanned, Text, schema};
 
 pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
+    let trusted = s.array_or("trusted_proxies", network(), []);
+    nobody_is_believed(s, &trusted);
     ClientIp {
-        trusted_proxies: s.array_or("trusted_proxies", network(), []),
+        trusted_proxies: trusted.into_iter().map(|net| whole(s, net)).collect(),
         header: s.or(
             "header",
             header_name(),
@@ -21,6 +24,25 @@ pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
         ipv4_prefix: s.or("ipv4_prefix", integer(0..=32), defaults::IPV4_PREFIX),
         ipv6_prefix: s.or("ipv6_prefix", integer(0..=128), defaults::IPV6_PREFIX),
     }
+}
+
+/// Who writes the header but trusts nobody has forgotten something; who writes that too has not.
+fn nobody_is_believed(s: &mut Section<'_, '_>, trusted: &[Spanned<IpNet>]) {
+    let header = s.key_span("header");
+    if let (Some(span), true, false) = (header, trusted.is_empty(), s.has("trusted_proxies")) {
+        s.out
+            .warning(span, "nobody is believed: this header is never read")
+            .help("name the proxies that set it: `trusted_proxies = [\"10.0.0.0/8\"]`");
+    }
+}
+
+/// The network that is meant. One that is written as one of its hosts is pointed at.
+fn whole(s: &mut Section<'_, '_>, written: Spanned<IpNet>) -> Spanned<IpNet> {
+    if let Some(wrong) = host_bits(written.value) {
+        let warning = s.out.warning(written.span.clone(), wrong.message);
+        warning.help.extend(wrong.help);
+    }
+    written.map(|net| net.trunc())
 }
 
 pub(super) fn geo(s: &mut Section<'_, '_>) -> Geo {
@@ -53,7 +75,7 @@ fn one_override(s: &mut Section<'_, '_>, key: &Text, raw: &Raw<'_>) -> Option<Ov
     let network = parse_network(&key.value).map_err(|wrong| s.wrong(key.span.clone(), wrong));
     let (asn, country, continent) = s.entry_table(raw, place)?;
     Some(Override {
-        network: Spanned::new(network.ok()?, key.span.clone()),
+        network: whole(s, Spanned::new(network.ok()?, key.span.clone())),
         asn,
         country,
         continent,

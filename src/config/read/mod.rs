@@ -118,7 +118,7 @@ fn more(root: &mut Section<'_, '_>) -> More {
 }
 
 /// The `name` of a section. A wrong one is kept, so that who refers to it is not blamed too.
-fn name(section: &mut Section<'_, '_>, example: &str) -> Text {
+fn name(section: &mut Section<'_, '_>, example: &'static str) -> Text {
     let span = section.span();
     let Some(name) = section.required("name", scalar::name(), example) else {
         return Spanned::new(String::new(), span);

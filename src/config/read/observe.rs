@@ -1,12 +1,13 @@
 //! Reads `[admin]` and `[log]`.
 
 use http::HeaderName;
+use toml::de::DeValue;
 
 use super::UNKNOWN;
 use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{Access, Admin, Level, Log, LogFormat};
-use crate::config::scalar::{Scalar, choice, header_name, path, socket};
+use crate::config::scalar::{Scalar, Wrong, choice, header_name, path, socket};
 use crate::config::schema::Value;
 use crate::config::section::Section;
 
@@ -22,6 +23,11 @@ const FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogF
 pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
     let address = s.optional("address", socket());
     let token_file = s.optional("token_file", path());
+    if let (false, Some(span)) = (s.has("address"), s.key_span("token_file")) {
+        s.out
+            .warning(span, "there is no admin port without `address`")
+            .help("add `address = \"127.0.0.1:9901\"`");
+    }
     // One that was refused is not absent.
     let refused = s
         .key_span("address")
@@ -54,15 +60,29 @@ pub(super) fn log(s: &mut Section<'_, '_>) -> Log {
     }
 }
 
+/// Words that nobody means as the name of a file.
+const NO_FILES: &[&str] = &[
+    "stderr", "stdin", "on", "true", "yes", "enabled", "false", "no", "none", "disabled", "null",
+    "-", "console", "syslog", "journal", "journald",
+];
+
 fn access() -> Scalar<Access> {
-    let written = path().examples(&["stdout", "off", "access.log"]);
-    written
-        .map(|path| match path.to_str() {
-            Some("off") => Access::Off,
-            Some("stdout") => Access::Stdout,
-            _ => Access::File(path),
-        })
-        .shown(show_access)
+    let examples = &["stdout", "off", "access.log"];
+    let file = path().examples(examples);
+    let help = "write \"stdout\", \"off\" or the path of a file";
+    let parse = move |value: &DeValue<'_>| match value.as_str() {
+        Some("off") => Ok(Access::Off),
+        Some("stdout") => Ok(Access::Stdout),
+        Some(word) if NO_FILES.contains(&&*word.to_ascii_lowercase()) => {
+            let wrong = Wrong::new(format!("the access log cannot go to `{word}`"));
+            Err(wrong.help(format!("{help}; a file of that name is \"./{word}\"")))
+        }
+        _ => path()
+            .parse(value)
+            .map(Access::File)
+            .map_err(|wrong| wrong.help(help)),
+    };
+    Scalar::new(file.shape(), parse).shown(show_access)
 }
 
 fn show_access(access: &Access) -> Value {

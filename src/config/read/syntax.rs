@@ -5,11 +5,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
+use crate::config::section::SEVERAL;
 use crate::config::source::Part;
 use crate::config::{Diagnostics, Source};
-
-/// Sections of which there may be several.
-const SEVERAL: &[&str] = &["listeners", "upstreams", "routes", "rules"];
 
 /// More are not told at once: each takes a look at the whole text.
 const MOST: usize = 32;

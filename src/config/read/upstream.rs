@@ -156,6 +156,7 @@ fn health(s: &mut Section<'_, '_>) -> Option<Health> {
     let times = || integer(1..=100);
     let interval = s.or("interval", interval, defaults::HEALTH_INTERVAL);
     let timeout = s.or("timeout", timeout, defaults::HEALTH_TIMEOUT);
+    patient(s, &interval, &timeout);
     let healthy = s.or("healthy", times(), defaults::HEALTHY);
     let unhealthy = s.or("unhealthy", times(), defaults::UNHEALTHY);
     Some(Health {
@@ -165,6 +166,21 @@ fn health(s: &mut Section<'_, '_>) -> Option<Health> {
         healthy,
         unhealthy,
     })
+}
+
+/// A check that may take longer than the time between two keeps the next one waiting.
+fn patient(s: &mut Section<'_, '_>, interval: &Spanned<Duration>, timeout: &Spanned<Duration>) {
+    if timeout.value <= interval.value {
+        return;
+    }
+    let written = ["timeout", "interval"].into_iter();
+    let span = written.filter_map(|key| s.key_span(key)).next();
+    s.out
+        .warning(
+            span.unwrap_or(s.span()),
+            "a check may take longer than the time between two: they come later than `interval` says",
+        )
+        .help("use a `timeout` that is not above `interval`");
 }
 
 fn circuit_breaker(s: &mut Section<'_, '_>) -> CircuitBreaker {

@@ -16,10 +16,18 @@ pub(in crate::config) fn socket() -> Scalar<SocketAddr> {
 }
 
 fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
-    let written = string(value, "an address and a port")?;
+    let example = "for example \"0.0.0.0:8443\" or \"[::]:8443\"";
+    let written = string(value, "an address and a port");
+    let written = written.map_err(|wrong| wrong.help(example))?;
     written.parse().map_err(|_| {
-        Wrong::new(format!("`{written}` is not an address and a port"))
-            .help("for example \"0.0.0.0:8443\" or \"[::]:8443\"")
+        let wrong = Wrong::new(format!("`{written}` is not an address and a port"));
+        let port = written.rsplit_once(':').unwrap_or(("", written)).1;
+        match port.parse::<u16>() {
+            Ok(port) => wrong.help(format!(
+                "an address, not a name: \"0.0.0.0:{port}\", \"127.0.0.1:{port}\" or \"[::]:{port}\""
+            )),
+            Err(_) => wrong.help(example),
+        }
     })
 }
 
@@ -97,12 +105,23 @@ pub(in crate::config) fn network() -> Scalar<IpNet> {
     .shown(|network| Value::Text(network.to_string()))
 }
 
-/// A network as text, also where it stands as a key. Bits past the prefix are dropped.
+/// A network as text, also where it stands as a key. Bits past the prefix are still there.
 pub(in crate::config) fn parse_network(written: &str) -> Parsed<IpNet> {
-    let net = written.parse::<IpNet>().map(|net| net.trunc());
+    let net = written.parse::<IpNet>();
     net.or_else(|_| written.parse::<IpAddr>().map(IpNet::from))
         .map_err(|_| {
             Wrong::new(format!("`{written}` is not a network"))
                 .help("for example \"192.0.2.0/24\", \"2001:db8::/48\" or a single address")
         })
+}
+
+/// What is suspicious about a network: that it is written with the address of one of its hosts.
+pub(in crate::config) fn host_bits(network: IpNet) -> Option<Wrong> {
+    let meant = network.trunc();
+    (meant != network).then(|| {
+        let host = network.addr();
+        Wrong::new(format!("`{network}` means all of `{meant}`")).help(format!(
+            "write `{meant}`, or `{host}` for that address alone"
+        ))
+    })
 }

@@ -13,7 +13,7 @@ use super::suggest::{did_you_mean, either};
 mod address;
 mod header;
 mod units;
-pub(super) use address::{network, parse_network, server, socket, target_path};
+pub(super) use address::{host_bits, network, parse_network, server, socket, target_path};
 pub(super) use header::{header_name, header_value, parse_header_name, status};
 pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
 

@@ -2,10 +2,14 @@
 
 use toml::de::{DeTable, DeValue};
 
+use super::unknown::{self, INCLUDE};
 use super::{Raw, Section};
 use crate::config::scalar::{Scalar, kind};
 use crate::config::schema::{Names, Shape};
 use crate::config::{Spanned, Text};
+
+/// Stands in a path for a name of the user's own.
+const NAME: &str = "NAME";
 
 /// The table that is read while describing: the entry that stands for any has the one name that no
 /// reader asks for.
@@ -61,7 +65,17 @@ impl<'a> Section<'a, '_> {
             self.note_entry(|| Shape::Table(Section::describe(read)));
             return None;
         }
-        self.open(raw, read)
+        if let Some(span) = self.key_span(INCLUDE)
+            && self
+                .table
+                .get(INCLUDE)
+                .is_some_and(|own| std::ptr::eq(own, raw))
+            && raw.get_ref().is_array()
+        {
+            unknown::misplaced(&self.path, span, self.out);
+            return None;
+        }
+        self.open(raw, NAME, read)
     }
 
     /// An entry that is an array of values, put together by `all`, or a table; `example` shows both.
@@ -82,7 +96,7 @@ impl<'a> Section<'a, '_> {
         }
         match raw.get_ref() {
             DeValue::Array(array) => Some(all(self.parse_all(array, scalar))),
-            DeValue::Table(_) => self.open(raw, read),
+            DeValue::Table(_) => self.open(raw, NAME, read),
             other => {
                 let wrong = kind("an array or a table", other);
                 let help = format!("for example {example}");

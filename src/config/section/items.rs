@@ -36,7 +36,7 @@ impl Section<'_, '_> {
         let mut found = Vec::new();
         for item in array.iter() {
             found.extend(match item.get_ref() {
-                DeValue::Table(_) => self.open(item, &read).flatten(),
+                DeValue::Table(_) => self.open(item, key, &read).flatten(),
                 _ => self.parse(item, &scalar).map(&one),
             });
         }

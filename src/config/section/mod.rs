@@ -11,12 +11,15 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::scalar::{Scalar, Wrong, kind};
 use super::schema::{Key, Shape, Table, Value};
-use super::suggest::did_you_mean;
 use super::{Diagnostics, Spanned};
 
 mod between;
 mod entries;
+mod example;
 mod items;
+mod unknown;
+
+pub(super) use example::SEVERAL;
 
 /// A value as the parser gives it.
 pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
@@ -24,6 +27,8 @@ pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
 /// One table being read. [`Section::finish`] is called by whoever opened it.
 pub(super) struct Section<'a, 'd> {
     table: &'a DeTable<'a>,
+    /// The dotted names of the sections down to it; empty for a whole file.
+    path: String,
     span: Range<usize>,
     /// Where in the source its file begins: the parser counts from there.
     start: usize,
@@ -43,18 +48,20 @@ pub(super) struct Section<'a, 'd> {
 impl<'a, 'd> Section<'a, 'd> {
     /// A reader of a whole file that begins at `start` of its source.
     pub(super) fn root(table: &'a DeTable<'a>, start: usize, out: &'d mut Diagnostics) -> Self {
-        Self::new(table, start..start, start, out)
+        Self::new(table, String::new(), start..start, start, out)
     }
 
     /// A reader of `table`, whose header is at `span`, in the file that begins at `start`.
     fn new(
         table: &'a DeTable<'a>,
+        path: String,
         span: Range<usize>,
         start: usize,
         out: &'d mut Diagnostics,
     ) -> Self {
         Self {
             table,
+            path,
             span,
             start,
             asked: Vec::new(),
@@ -127,9 +134,10 @@ impl<'a, 'd> Section<'a, 'd> {
         &mut self,
         key: &'static str,
         scalar: Scalar<T>,
-        example: &str,
+        example: &'static str,
     ) -> Option<Spanned<T>> {
         let value = self.optional(key, scalar);
+        self.amend(key, |key| key.example = Some(example));
         if self.lacks(key) {
             self.missing(key, example);
         }
@@ -183,15 +191,7 @@ impl<'a, 'd> Section<'a, 'd> {
             return None;
         }
         let raw = self.ask(key)?;
-        if raw.get_ref().is_array() {
-            let wrong = kind("a table", raw.get_ref());
-            self.wrong(
-                self.place(raw.span()),
-                wrong.help(format!("write `[{key}]`")),
-            );
-            return None;
-        }
-        self.open(raw, read)
+        self.open(raw, key, read)
     }
 
     /// A value or a table, with a default.
@@ -214,7 +214,7 @@ impl<'a, 'd> Section<'a, 'd> {
         }
         let found = self.ask(key).and_then(|raw| match raw.get_ref() {
             DeValue::Table(_) => {
-                let value = self.open(raw, read).flatten()?;
+                let value = self.open(raw, key, read).flatten()?;
                 Some(Spanned::new(value, self.place(raw.span())))
             }
             _ => self.parse(raw, &scalar),
@@ -229,8 +229,14 @@ impl<'a, 'd> Section<'a, 'd> {
         read: impl Fn(&mut Section<'_, '_>) -> T,
     ) -> T {
         self.table(key, &read).unwrap_or_else(|| {
-            let empty = DeTable::new();
-            read(&mut Section::new(&empty, self.span(), self.start, self.out))
+            let (empty, path) = (DeTable::new(), example::join(&self.path, key));
+            read(&mut Section::new(
+                &empty,
+                path,
+                self.span(),
+                self.start,
+                self.out,
+            ))
         })
     }
 
@@ -252,7 +258,9 @@ impl<'a, 'd> Section<'a, 'd> {
             return Vec::new();
         };
         let items = array.iter();
-        items.filter_map(|item| self.open(item, &read)).collect()
+        items
+            .filter_map(|item| self.open_as(item, key, &read, example::of_element))
+            .collect()
     }
 
     /// Reports what nobody asked for.
@@ -266,13 +274,8 @@ impl<'a, 'd> Section<'a, 'd> {
             if known.contains(name) || self.unwanted.contains(&name) {
                 continue;
             }
-            let guess = did_you_mean(name, known.iter().chain(&self.unwanted).copied());
-            let message = format!("unknown key `{name}`{guess}");
-            let error = self.out.error(shifted(key.span(), self.start), message);
-            if guess.is_empty() {
-                let names: Vec<_> = known.iter().copied().collect();
-                error.help(format!("the keys here are {}", names.join(", ")));
-            }
+            let span = shifted(key.span(), self.start);
+            unknown::report(&self.path, name, &known, &self.unwanted, span, self.out);
         }
     }
 
@@ -291,21 +294,35 @@ impl<'a, 'd> Section<'a, 'd> {
         }
     }
 
-    /// Reads a value that is a table.
+    /// Reads a value that is a table, that of `key`.
     fn open<T>(
         &mut self,
         raw: &Raw<'_>,
+        key: &str,
         read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    ) -> Option<T> {
+        self.open_as(raw, key, read, example::of)
+    }
+
+    /// The same; `example` shows how it is written.
+    fn open_as<T>(
+        &mut self,
+        raw: &Raw<'_>,
+        key: &str,
+        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+        example: fn(&str, &Table) -> String,
     ) -> Option<T> {
         if self.is_torn(raw) {
             return None;
         }
+        let (span, path) = (self.place(raw.span()), example::join(&self.path, key));
         let Some(table) = raw.get_ref().as_table() else {
-            self.wrong(self.place(raw.span()), kind("a table", raw.get_ref()));
+            let wrong = kind("a table", raw.get_ref());
+            let example = example(&path, &Section::describe(read));
+            self.wrong(span, wrong.help(example));
             return None;
         };
-        let span = self.place(raw.span());
-        let mut section = Section::new(table, span, self.start, self.out);
+        let mut section = Section::new(table, path, span, self.start, self.out);
         let value = read(&mut section);
         section.finish();
         Some(value)
@@ -358,6 +375,7 @@ impl<'a, 'd> Section<'a, 'd> {
                 shape: shape(),
                 required: false,
                 default: None,
+                example: None,
             });
         }
     }

@@ -81,7 +81,11 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
     actions::warn_of_held(&cases, compiled.file, &mut warnings);
     answers::warn(&cases, compiled.file, &mut warnings);
     unused::warn(compiled.file, &mut warnings);
-    traffic::warn(compiled.file, &mut warnings);
+}
+
+/// Looks at what no mistake elsewhere can change.
+pub(super) fn warn_of_trust(file: &File, source: &Source, out: &mut Diagnostics) {
+    traffic::warn(file, &mut Warnings { source, out });
 }
 
 fn cases<'a>(compiled: &Compiled<'a>) -> Vec<Case<'a>> {

@@ -42,7 +42,11 @@ pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
 fn unused(what: &str, name: &Text, used: bool, warnings: &mut Warnings<'_>) {
     if !used {
         let message = format!("nothing uses the {what} `{}`", name.value);
-        warnings.at(name.span.clone(), message).help("remove it");
+        let warning = warnings.at(name.span.clone(), message);
+        warning.help(match (what, &*name.value) {
+            ("list", "include") => "to include files, put it before the first `[section]`",
+            _ => "remove it",
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Written values that a field never has: `"de"` for a country, `"login"` for a path.
 
 use super::{Said, Warnings};
+use crate::config::scalar::host_bits;
 use crate::expr::{GivenValue, Leaf, Relation, Scheme};
 use crate::facts::fields::{self, Fields};
 use crate::facts::path;
@@ -25,6 +26,7 @@ const HEADERS: [&str; 4] = [
 /// Warns of comparisons with values that never come.
 pub(super) fn warn(said: &Said<'_>, warnings: &mut Warnings<'_>) {
     for leaf in said.outline.leaves() {
+        networks(leaf, said, warnings);
         let Some(field) = leaf.subject.plain_each().and_then(canonical) else {
             continue;
         };
@@ -33,6 +35,18 @@ pub(super) fn warn(said: &Said<'_>, warnings: &mut Warnings<'_>) {
             Some(Domain::Int(low, high)) => ints(field, leaf, (low, high), said, warnings),
             None if HEADERS.contains(&field) => empty(field, leaf, said, warnings),
             None => {}
+        }
+    }
+}
+
+/// Networks that are written as one of their hosts.
+fn networks(leaf: &Leaf, said: &Said<'_>, warnings: &mut Warnings<'_>) {
+    for given in &leaf.values {
+        let written = said.text.value.get(given.span.clone());
+        let network = written.and_then(|text| text.trim().parse().ok());
+        if let Some(wrong) = network.and_then(host_bits) {
+            let warning = warnings.within(said.text, given.span.clone(), wrong.message);
+            warning.help.extend(wrong.help);
         }
     }
 }

@@ -41,6 +41,7 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "has no prefix to strip",
     "a header is listed twice",
     "this is not a host",
+    "the access log cannot go to",
 ];
 
 proptest! {

@@ -1,0 +1,73 @@
+//! Whether the names of servers lead anywhere, for `lockgate check`. A gateway does not ask here: it
+//! starts without the answer, and looks again and again.
+
+use std::ops::Range;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::Diagnostics;
+use super::file::{Address, File};
+use crate::clock::Clock;
+use crate::upstream::Name;
+
+/// How long all names together may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// More names are not asked for.
+const MOST: usize = 256;
+
+/// Warns of names that lead nowhere now.
+pub fn look_up(file: &File, clock: &Clock, diagnostics: &mut Diagnostics) {
+    let mut asked = names(file);
+    let (sender, found) = mpsc::channel();
+    for (name, _) in &asked {
+        let (name, sender) = (name.clone(), sender.clone());
+        // Nobody waits for one that hangs.
+        let look_up = move || drop(sender.send((name.look_up(), name)));
+        if thread::Builder::new().spawn(look_up).is_err() {
+            return;
+        }
+    }
+    drop(sender);
+    let until = clock.instant() + PATIENCE;
+    while !asked.is_empty() {
+        let left = until.saturating_duration_since(clock.instant());
+        let Ok((looked_up, name)) = found.recv_timeout(left) else {
+            break;
+        };
+        let Some(at) = asked.iter().position(|(other, _)| *other == name) else {
+            continue;
+        };
+        let (_, span) = asked.swap_remove(at);
+        if let Err(error) = looked_up {
+            not_found(&name, span, &error.to_string(), diagnostics);
+        }
+    }
+    for (name, span) in asked {
+        not_found(&name, span, "no answer in time", diagnostics);
+    }
+}
+
+/// Each name once, where it stands first.
+fn names(file: &File) -> Vec<(Name, Range<usize>)> {
+    let servers = file.upstreams.iter().flat_map(|upstream| &upstream.servers);
+    let mut names: Vec<(Name, Range<usize>)> = Vec::new();
+    for server in servers {
+        let Address::Name(host, port) = &server.address.value else {
+            continue;
+        };
+        if names.len() < MOST && !names.iter().any(|(name, _)| name.host == *host) {
+            let (host, port) = (host.clone(), *port);
+            names.push((Name { host, port }, server.address.span.clone()));
+        }
+    }
+    names
+}
+
+fn not_found(name: &Name, span: Range<usize>, error: &str, diagnostics: &mut Diagnostics) {
+    let message = format!("cannot look up `{}`: {error}", name.host);
+    diagnostics
+        .warning(span, message)
+        .help("the gateway starts all the same, and looks again at each `resolve_interval`");
+}
