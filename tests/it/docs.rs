@@ -3,6 +3,7 @@
 //! `UPDATE_DOCS=1 cargo test` writes the tables of fields and functions anew.
 
 pub mod pages;
+mod ranges;
 mod spellings;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,101 @@
+//! The bounds of numbers, durations and sizes: the tables of keys say what the code accepts.
+
+use std::time::Duration;
+
+use lockgate::config::schema::{self, Shape, Table};
+
+use super::pages::key_rows;
+
+#[test]
+fn the_tables_tell_every_bound() {
+    let rows = key_rows();
+    let mut found = Vec::new();
+    collect(&schema::root(), "", &mut found);
+    assert!(found.len() > 40, "only {} keys have bounds", found.len());
+    let mut missing = Vec::new();
+    for (path, range) in found {
+        let row = rows.iter().find(|row| row.path() == path);
+        if !row.is_some_and(|row| row.meaning.contains(&range)) {
+            missing.push(format!("{path}: {range}"));
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/configuration.md does not say\n{}",
+        missing.join("\n")
+    );
+}
+
+/// Every key with bounds, by its path.
+fn collect(table: &Table, path: &str, found: &mut Vec<(String, String)>) {
+    let below = |name: &str| match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    };
+    for key in &table.keys {
+        within(&key.shape, &below(key.name), found);
+    }
+    for shape in table.names.iter().flat_map(|names| &names.shapes) {
+        within(shape, &below("NAME"), found);
+    }
+}
+
+fn within(shape: &Shape, path: &str, found: &mut Vec<(String, String)>) {
+    match shape {
+        Shape::Table(table) => collect(table, path, found),
+        Shape::List { item, .. } => within(item, path, found),
+        Shape::Either(all) => all.iter().for_each(|shape| within(shape, path, found)),
+        shape => found.extend(range(shape).map(|range| (path.to_owned(), range))),
+    }
+}
+
+/// The bounds as the tables write them; what has none but those of its type has none.
+fn range(shape: &Shape) -> Option<String> {
+    match shape {
+        Shape::Integer { low, high } if (*low, *high) != (i64::MIN, i64::MAX) => {
+            Some(format!("{low} to {}", with_commas(*high)))
+        }
+        Shape::Number { low, high } => Some(format!("{low:?} to {high:?}")),
+        Shape::Duration { low, high, .. } if *high < Duration::MAX => {
+            Some(format!("`\"{}\"` to `\"{}\"`", time(*low), time(*high)))
+        }
+        Shape::Size { low, high } if *high < u64::MAX => {
+            Some(format!("`\"{}\"` to `\"{}\"`", size(*low), size(*high)))
+        }
+        _ => None,
+    }
+}
+
+fn with_commas(number: i64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && digits.len() > 4 && (digits.len() - at) % 3 == 0 {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+fn time(duration: Duration) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("s", 1000), ("ms", 1)];
+    in_units(duration.as_millis() as u64, &units).unwrap_or("0s".to_owned())
+}
+
+fn size(bytes: u64) -> String {
+    let units = [
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+        ("B", 1),
+    ];
+    in_units(bytes, &units).unwrap_or("0".to_owned())
+}
+
+fn in_units(number: u64, units: &[(&str, u64)]) -> Option<String> {
+    let (unit, scale) = units
+        .iter()
+        .find(|(_, scale)| number >= *scale && number % scale == 0)?;
+    Some(format!("{}{unit}", number / scale))
+}
