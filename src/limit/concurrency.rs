@@ -45,14 +45,22 @@ impl Tally for InFlight {
         Self::of(state)
     }
 
+    #[inline(always)]
+    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        Some(Self::at(limiter, state, now))
+    }
+
+    #[inline]
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
         self.0.saturating_add(cost) <= limiter.capped()
     }
 
+    #[inline]
     fn add(&mut self, cost: u64) {
         self.0 = self.0.saturating_add(cost.min(MOST));
     }
 
+    #[inline]
     fn state(&self) -> State {
         [self.0 as u32, (self.0 >> 32) as u32, 0]
     }
@@ -61,6 +69,7 @@ impl Tally for InFlight {
         false
     }
 
+    #[inline]
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
         let idle = self.0 == 0;
         Reading {

@@ -60,15 +60,34 @@ impl Tally for Window {
         }
     }
 
+    /// Within the window that was counted in last.
+    #[inline(always)]
+    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        let period = limiter.few_nanos()?;
+        let [low, count, high] = *state;
+        let index = u64::from(high) << 32 | u64::from(low);
+        let elapsed = now.as_nanos().checked_sub(index.checked_mul(period)?)?;
+        let rest = period.checked_sub(elapsed).filter(|rest| *rest > 0)?;
+        Some(Window {
+            index,
+            count,
+            rest,
+            rebased: false,
+        })
+    }
+
+    #[inline]
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
         u64::from(self.count).saturating_add(cost) <= limiter.capped()
     }
 
+    #[inline]
     fn add(&mut self, cost: u64) {
         let cost = u32::try_from(cost).unwrap_or(u32::MAX);
         self.count = self.count.saturating_add(cost);
     }
 
+    #[inline]
     fn state(&self) -> State {
         [self.index as u32, self.count, (self.index >> 32) as u32]
     }
@@ -77,6 +96,7 @@ impl Tally for Window {
         self.rebased
     }
 
+    #[inline]
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
         Reading {
             fits,

@@ -40,13 +40,12 @@ impl Tally for Queue {
 
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        let level = Level::at(limiter, state, now);
-        Queue {
-            level,
-            size: limiter.places(),
-            longest: nanos(limiter.max_wait),
-            wait: level.drains_to(0).unwrap_or(u64::MAX),
-        }
+        Queue::of(limiter, Level::at(limiter, state, now))
+    }
+
+    #[inline(always)]
+    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        Some(Queue::of(limiter, Level::usual(limiter, state, now)?))
     }
 
     #[inline]
@@ -84,6 +83,16 @@ impl Tally for Queue {
 }
 
 impl Queue {
+    #[inline(always)]
+    fn of(limiter: &Limiter, level: Level) -> Self {
+        Queue {
+            level,
+            size: limiter.places(),
+            longest: nanos(limiter.max_wait),
+            wait: level.drains_to(0).unwrap_or(u64::MAX),
+        }
+    }
+
     /// How many more could come one by one.
     #[inline]
     fn remaining(&self) -> u64 {

@@ -56,6 +56,32 @@ impl Level {
         }
     }
 
+    /// The level at `now`, less than a period after `at` or with nothing left of it.
+    #[inline(always)]
+    pub(super) fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        let [used, at, top] = *state;
+        let level = Level {
+            limit: limiter.capped(),
+            period: limiter.few_nanos()?,
+            used: u64::from(top >> 31) << 32 | u64::from(used),
+            at: u64::from(top & (u32::MAX >> 1)) << 32 | u64::from(at),
+            elapsed: 0,
+            drained: 0,
+            ahead: 0,
+            rebased: false,
+        };
+        let now = now.as_nanos();
+        if level.period == 0 || now > LAST {
+            return None;
+        }
+        let elapsed = now.checked_sub(level.at)?;
+        if elapsed < level.period {
+            return Some(level.after(elapsed));
+        }
+        // In a period as much drains as the limit.
+        (level.used <= level.limit).then_some(level.empty(now))
+    }
+
     /// The units, rounded up.
     #[inline]
     pub(super) fn used(&self) -> u64 {

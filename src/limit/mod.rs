@@ -134,7 +134,9 @@ macro_rules! by_algorithm {
         }
     };
 }
-pub(crate) use by_algorithm;
+
+#[cfg(test)]
+use by_algorithm;
 
 // === impl Limiter ===
 
@@ -247,6 +249,15 @@ impl Limiter {
         }
     }
 
+    /// The period in nanoseconds, where they can be counted.
+    #[inline]
+    fn few_nanos(&self) -> Option<u64> {
+        let seconds = self.period.as_secs();
+        let nanos = u64::from(self.period.subsec_nanos());
+        // No more seconds than these can overflow.
+        (seconds < MOST_SECONDS).then_some(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos))
+    }
+
     /// The period in nanoseconds, never zero.
     #[inline]
     fn nanos(&self) -> u64 {
@@ -266,6 +277,14 @@ pub(crate) fn level(capacity: u64, remaining: u64) -> u8 {
     (used * 255)
         .checked_div(capacity)
         .map_or(u8::MAX, |level| level as u8)
+}
+
+/// [`level`] of what is no more than `capacity`.
+#[inline]
+pub(crate) fn level_left(capacity: u64, remaining: u64) -> u8 {
+    let used = capacity.wrapping_sub(remaining);
+    let level = used.wrapping_mul(255).checked_div(capacity);
+    level.map_or(u8::MAX, |level| level as u8)
 }
 
 /// In nanoseconds, at most 584 years.

@@ -103,6 +103,32 @@ impl Tally for Window {
         }
     }
 
+    /// Within the window that was counted in last.
+    #[inline(always)]
+    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        let period = limiter.few_nanos()?;
+        let [index, previous, current] = *state;
+        let begins = u64::from(index).checked_mul(period)?;
+        let elapsed = now.as_nanos().checked_sub(begins)?;
+        if elapsed >= period {
+            return None;
+        }
+        let faded = match previous {
+            0 => 0,
+            previous => ratio::up(u64::from(previous), period - elapsed, period),
+        };
+        Some(Window {
+            period,
+            index,
+            previous,
+            current,
+            elapsed,
+            ahead: 0,
+            faded,
+            rebased: false,
+        })
+    }
+
     #[inline]
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
         self.used().saturating_add(cost) <= limiter.capped()

@@ -6,12 +6,18 @@
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
 
+#[cfg(test)]
+mod tests;
+
 /// What a [`State`] says at one moment.
 pub(crate) trait Tally: Sized {
     /// The most that is ever admitted at once.
     fn capacity(limiter: &Limiter) -> u64;
     /// What `state` says at `now`.
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self;
+    /// What `state` says at `now`, where that takes few steps; `None`: it is to be asked of
+    /// [`Tally::at`].
+    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self>;
     /// Whether there is room for `cost`.
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool;
     /// Counts `cost`.

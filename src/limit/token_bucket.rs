@@ -37,6 +37,14 @@ impl Tally for Bucket {
         }
     }
 
+    #[inline(always)]
+    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        Some(Bucket {
+            missing: Level::usual(limiter, state, now)?,
+            size: limiter.burst_capped(),
+        })
+    }
+
     #[inline]
     fn fits(&self, _: &Limiter, cost: u64) -> bool {
         self.missing.used().saturating_add(cost) <= self.size

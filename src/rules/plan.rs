@@ -172,6 +172,12 @@ impl Finding {
             charged: false,
         }
     }
+
+    /// A key that was banned before, until then.
+    pub fn banned(step: u16, until: Timestamp) -> Self {
+        let started = false;
+        Self::bare(step, Standing::Banned { until, started })
+    }
 }
 
 // === impl Plan ===

@@ -66,6 +66,7 @@ pub(super) struct Place<'a> {
     slot: &'a mut u16,
     expires: &'a mut u32,
     fill: &'a mut u8,
+    kind: Kind,
 }
 
 /// What a newcomer can find in a bucket.
@@ -107,6 +108,7 @@ impl Bucket {
             slot: self.slots.get_mut(place)?,
             expires: self.expires.get_mut(place)?,
             fill: self.fills.get_mut(place)?,
+            kind: *self.kinds.get(place)?,
         })
     }
 
@@ -200,13 +202,22 @@ fn get<T: Copy + Default>(fields: &[T; PLACES], place: usize) -> T {
 // === impl Place ===
 
 impl Place<'_> {
-    /// The numbers; none if they have expired.
+    /// Whether the words mean nothing any more.
     #[inline]
-    pub(super) fn state(&self, now: Timestamp) -> State {
-        match u64::from(*self.expires) * 1_000_000_000 > now.as_nanos() {
-            true => *self.state,
-            false => State::default(),
-        }
+    pub(super) fn has_expired(&self, now: Timestamp) -> bool {
+        u64::from(*self.expires) * 1_000_000_000 <= now.as_nanos()
+    }
+
+    /// The words, expired or not.
+    #[inline]
+    pub(super) fn words(&self) -> &State {
+        self.state
+    }
+
+    /// Whether it is of this slot and kind.
+    #[inline]
+    pub(super) fn is_of(&self, slot: u16, kind: Kind) -> bool {
+        *self.slot == slot && self.kind == kind
     }
 
     /// Writes what was counted.

@@ -6,7 +6,8 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
-use siphasher::sip128::SipHasher13;
+
+mod sip;
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
@@ -65,16 +66,12 @@ impl KeyHasher {
     }
 
     /// The hash of `key`, counted for the rule `identity`.
+    #[inline]
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
-        // Made anew each time: one that is kept could have been fed half a word, which would be
-        // looked for at every turn.
-        let [low, high] = self.keys;
-        let mut hasher = SipHasher13::new_with_keys(low, high);
-        hasher.write_u64(identity);
-        let hash = hasher.hash(key);
+        let [first, second] = sip::hash(self.keys, identity, key);
         KeyHash {
-            tag: hash.h2.max(1),
-            rest: hash.h1,
+            tag: second.max(1),
+            rest: first,
         }
     }
 }
@@ -165,6 +162,8 @@ impl Hasher for LowBits {
 
 #[cfg(test)]
 mod tests {
+    use siphasher::sip128::SipHasher13;
+
     use super::*;
 
     #[test]

@@ -17,6 +17,7 @@ use self::bans::{Bans, Firsts};
 use self::bucket::PLACES;
 use self::hash::{KeyHash, KeyHasher};
 use self::held::Held;
+use self::known::Ask;
 use self::long::Budgets;
 use self::room::Room;
 use self::slots::{SHARED, Slots};
@@ -32,6 +33,7 @@ mod bucket;
 mod counter;
 mod hash;
 mod held;
+mod known;
 mod long;
 mod make_room;
 mod room;
@@ -142,10 +144,7 @@ impl Memory {
                 Op::Pass if self.ban_room.is_empty() => {
                     notes.keep(Finding::bare(index, Standing::Within))
                 }
-                op => {
-                    let visit = self.visit(index, plan, step, op, now);
-                    visit.run(&mut notes)
-                }
+                op => self.carry_step(plan, Ask { index, step, now }, op, &mut notes),
             };
             ended |= step.acts && step.ends_pass && !within;
         }
@@ -227,6 +226,51 @@ impl Memory {
         }
         bans.sort_by_key(|ban| ban.until);
         bans
+    }
+
+    /// Carries one step out at its key's shard; says whether the key is within its limit.
+    #[inline(always)]
+    fn carry_step(&self, plan: &Plan, ask: Ask<'_>, op: Op, notes: &mut Notes<'_>) -> bool {
+        let Ask { index, step, now } = ask;
+        let hash = self.hasher.hash(step.id.identity, plan.key(step));
+        let shard = self.shard(hash);
+        let mut held = shard.held.lock();
+        if !held.bans.is_empty()
+            && let Some(until) = self.banned(shard, &mut held.bans, hash, now)
+        {
+            return notes.keep(Finding::banned(index, until));
+        }
+        if op == Op::Admit && known::admit(&mut held.table, hash, ask, notes.findings) {
+            return true;
+        }
+        let visit = Visit {
+            memory: self,
+            index,
+            plan,
+            step,
+            op,
+            hash,
+            now,
+        };
+        let within = visit.attempt(&mut held, notes);
+        drop(held);
+        within.unwrap_or_else(|| visit.run_with_room(notes))
+    }
+
+    /// When the ban of a key ends, if it has one.
+    #[inline(never)]
+    fn banned(
+        &self,
+        shard: &Shard,
+        bans: &mut Bans,
+        key: KeyHash,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if bans.is_behind(now) {
+            self.ban_room.give(bans.catch_up(now));
+            shard.publish(bans);
+        }
+        bans.until(key)
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 //! What an entry's handle stands for is kept elsewhere: whatever overwrites an entry hands its
 //! handle to the caller, who frees it.
 
-use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
+use super::bucket::{Bucket, Entry, Kind, PLACES, Span, Survey};
 use super::hash::KeyHash;
 use super::room::Room;
 use crate::limit::State;
@@ -15,6 +15,9 @@ use crate::limit::State;
 /// By how many seconds the time may differ between requests before it means that the clock was set
 /// back.
 const SLACK: u32 = 10;
+
+/// Up to so many entries a bucket is as good as an empty one.
+const HALF: usize = PLACES / 2;
 
 /// Buckets of one shard.
 #[derive(Debug)]
@@ -65,10 +68,11 @@ impl Table {
         Some(Spot { bucket, place })
     }
 
-    /// What is at `spot`, to be read and written.
-    #[inline]
-    pub(super) fn place_mut(&mut self, spot: Spot) -> Option<Place<'_>> {
-        self.buckets.get_mut(spot.bucket)?.place_mut(spot.place)
+    /// The key's entry, expired or not, to be read and written.
+    #[inline(always)]
+    pub(super) fn known(&mut self, key: KeyHash) -> Option<(&mut Bucket, usize)> {
+        let spot = self.find(key)?;
+        Some((self.buckets.get_mut(spot.bucket)?, spot.place))
     }
 
     /// The numbers at `spot`; none if they have expired.
@@ -130,7 +134,8 @@ impl Table {
         let mut surveys = key
             .buckets(self.buckets.len())
             .map(|bucket| (bucket, self.survey(bucket, span)));
-        surveys.sort_by_key(|(_, survey)| survey.live);
+        // The first is looked at first, so it is taken as long as that leaves room in both.
+        surveys.sort_by_key(|(_, survey)| survey.live.max(HALF));
         if let Some(spot) = find_place(&surveys, |survey| survey.vacant(room)) {
             let handle = self.put(spot, entry);
             return Displaced {

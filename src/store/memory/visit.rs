@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::bucket::{Entry, Kind};
 use super::counter::Count;
 use super::hash::KeyHash;
+use super::known::end;
 use super::sync::yield_now;
-use super::table::{Spot, Table};
-use super::{Held, Memory, Shard, second};
+use super::table::Spot;
+use super::{Held, Memory, second};
 use crate::clock::Timestamp;
-use crate::limit::tally::Tally;
-use crate::limit::{Algorithm, Reading, Shape, State, by_algorithm, level};
+use crate::limit::{Algorithm, Reading, Shape, State};
 use crate::rules::plan::{Finding, Findings, Op, Plan, Standing, Step};
 
 mod ban;
@@ -34,7 +34,7 @@ pub(super) struct Visit<'a> {
 
 /// What is found, and what is at hand while it is.
 pub(super) struct Notes<'a> {
-    findings: &'a mut Findings,
+    pub(super) findings: &'a mut Findings,
     /// A place for a ban that was taken before.
     reserved: bool,
 }
@@ -52,24 +52,17 @@ enum Fate {
 // === impl Visit ===
 
 impl Visit<'_> {
-    /// Carries the step out; says whether its key is within its limit.
-    #[inline(always)]
-    pub(super) fn run(&self, notes: &mut Notes<'_>) -> bool {
-        let within = self.attempt(notes);
-        within.unwrap_or_else(|| self.run_with_room(notes))
-    }
-
     /// Carries the step out after room for a ban was made. That is done while no lock is held,
     /// because the ban that ends first is often in another shard.
     #[cold]
-    fn run_with_room(&self, notes: &mut Notes<'_>) -> bool {
+    pub(super) fn run_with_room(&self, notes: &mut Notes<'_>) -> bool {
         loop {
             notes.reserved = self.make_room();
             if !notes.reserved {
                 // All places are in the hands of other threads, for a moment.
                 yield_now();
             }
-            let within = self.attempt(notes);
+            let within = self.attempt_again(notes);
             if mem::take(&mut notes.reserved) {
                 self.memory.ban_room.give(1);
             }
@@ -92,97 +85,38 @@ impl Visit<'_> {
         }
     }
 
-    /// Carries the step out; says whether its key is within its limit. `None`: a ban must start,
-    /// but there is no room; nothing was changed. A place that was reserved is used first.
-    #[inline(always)]
-    fn attempt(&self, notes: &mut Notes<'_>) -> Option<bool> {
+    /// The same, unless another thread has banned the key.
+    fn attempt_again(&self, notes: &mut Notes<'_>) -> Option<bool> {
+        let shard = self.memory.shard(self.hash);
+        let mut held = shard.held.lock();
+        let banned = self
+            .memory
+            .banned(shard, &mut held.bans, self.hash, self.now);
+        match banned {
+            Some(until) => Some(notes.keep(Finding::banned(self.index, until))),
+            None => self.attempt(&mut held, notes),
+        }
+    }
+
+    /// Carries the step out for a key that is not banned; says whether that is within its limit.
+    /// `None`: a ban must start, but there is no room; nothing was changed. A place that was
+    /// reserved is used first.
+    #[inline(never)]
+    pub(super) fn attempt(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
         let limiter = &self.step.limiter;
         match limiter.shape() {
+            _ if self.op == Op::Pass => Some(notes.keep(self.found(Standing::Within))),
             Shape::Words if limiter.algorithm == Algorithm::Concurrency => {
-                self.at_site(notes, Self::count_places)
+                self.count_places(held, notes)
             }
-            Shape::Words => {
-                by_algorithm!(limiter.algorithm, T => self.at_site(notes, Self::count::<T>))
-            }
-            Shape::Slices | Shape::Log => self.at_site(notes, Self::count_long),
+            Shape::Words => self.count_words(held, notes),
+            Shape::Slices | Shape::Log => self.count_long(held, notes),
         }
-    }
-
-    /// Locks the key's shard and lets `count` do its part, unless a ban settles the matter.
-    #[inline(never)]
-    fn at_site(
-        &self,
-        notes: &mut Notes<'_>,
-        count: impl FnOnce(&Self, &mut Held, &mut Notes<'_>) -> Option<bool>,
-    ) -> Option<bool> {
-        let shard = self.memory.shard(self.hash);
-        let held = &mut *shard.held.lock();
-        if let Some(until) = self.banned(shard, held) {
-            let started = false;
-            return Some(notes.keep(self.found(Standing::Banned { until, started })));
-        }
-        if self.op == Op::Pass {
-            return Some(notes.keep(self.found(Standing::Within)));
-        }
-        count(self, held, notes)
-    }
-
-    #[inline]
-    fn banned(&self, shard: &Shard, held: &mut Held) -> Option<Timestamp> {
-        let bans = &mut held.bans;
-        if bans.is_empty() {
-            return None;
-        }
-        if bans.is_behind(self.now) {
-            self.memory.ban_room.give(bans.catch_up(self.now));
-            shard.publish(bans);
-        }
-        bans.until(self.hash)
     }
 
     /// Counts in the words of an entry.
-    #[inline(always)]
-    fn count<T: Tally>(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
+    fn count_words(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
         let spot = held.table.find(self.hash);
-        if let Some(spot) = spot
-            && self.op == Op::Admit
-            && let Some(found) = self.admit::<T>(&mut held.table, spot)
-        {
-            return Some(notes.keep(found));
-        }
-        self.count_words(held, notes, spot)
-    }
-
-    /// The most frequent case, in as little as it takes: a known key that is within its limit.
-    /// `None`: it is not, and nothing was changed.
-    #[inline(always)]
-    fn admit<T: Tally>(&self, table: &mut Table, spot: Spot) -> Option<Finding> {
-        let (limiter, cost) = (&self.step.limiter, self.step.cost);
-        let place = table.place_mut(spot)?;
-        let mut tally = T::at(limiter, &place.state(self.now), self.now);
-        if !tally.fits(limiter, cost) {
-            return None;
-        }
-        tally.add(cost);
-        let reading = tally.reading(limiter, true, cost);
-        let fill = level(T::capacity(limiter), reading.remaining);
-        let end = self.end(reading.reset_nanos());
-        place.update(tally.state(), self.step.id.slot, end, fill);
-        Some(Finding {
-            step: self.index,
-            standing: Standing::Within,
-            reading: Some(reading),
-            charged: true,
-        })
-    }
-
-    #[inline(never)]
-    fn count_words(
-        &self,
-        held: &mut Held,
-        notes: &mut Notes<'_>,
-        spot: Option<Spot>,
-    ) -> Option<bool> {
         let kept = |spot| held.table.state(spot, self.second());
         let mut state = spot.map_or_else(State::default, kept);
         let reading = self.operate(&mut state);
@@ -318,7 +252,7 @@ impl Visit<'_> {
     fn entry(&self, state: State, after: &Reading) -> Entry {
         Entry {
             tag: self.hash.tag,
-            expires: self.end(after.reset_nanos()),
+            expires: end(self.now, after.reset_nanos()),
             state,
             slot: self.step.id.slot,
             fill: self.step.limiter.level(after.remaining),
@@ -338,16 +272,6 @@ impl Visit<'_> {
         let periods = u32::try_from(periods).unwrap_or(u32::MAX);
         let longest = limiter.period.saturating_mul(periods).as_secs();
         u32::try_from(longest).unwrap_or(u32::MAX)
-    }
-
-    /// The first second that does not begin before `wait` nanoseconds have passed.
-    #[inline]
-    fn end(&self, wait: u64) -> u32 {
-        const SECOND: u64 = 1_000_000_000;
-        const LAST: u64 = u32::MAX as u64 * SECOND;
-        let end = self.now.as_nanos().saturating_add(wait).min(LAST);
-        let rounded = end + (SECOND - 1);
-        (rounded / SECOND) as u32
     }
 }
 

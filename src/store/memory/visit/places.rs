@@ -9,6 +9,7 @@ use crate::limit::State;
 use crate::rules::plan::Op;
 use crate::store::memory::Held;
 use crate::store::memory::bucket::{Entry, Kind};
+use crate::store::memory::known::share;
 use crate::store::memory::table::Spot;
 
 impl Visit<'_> {
@@ -56,7 +57,7 @@ impl Visit<'_> {
             expires: u32::MAX,
             state,
             slot: self.step.id.slot,
-            fill: self.share(left),
+            fill: share(self.step.limiter.capacity(), left),
             kind: Kind::Places,
         };
         let empty = state == State::default();
@@ -66,12 +67,5 @@ impl Visit<'_> {
             None if empty => {}
             None => held.insert(self.hash, entry, self.second(), self.memory),
         }
-    }
-
-    /// How much of the limit is taken: among places in flight, the fewest make room first.
-    fn share(&self, left: u64) -> u8 {
-        let capacity = self.step.limiter.capacity();
-        let share = (left * 255).checked_div(capacity);
-        u8::MAX - share.map_or(0, |share| u8::try_from(share).unwrap_or(u8::MAX))
     }
 }
