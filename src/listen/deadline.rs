@@ -6,6 +6,7 @@
 
 mod draining;
 mod fate;
+mod in_flight;
 mod late;
 mod lull;
 mod owed;
@@ -34,6 +35,7 @@ use super::transfer::{Carried, Transfers, Way};
 use super::{Limits, Protocol, Slow};
 use fate::Ending;
 pub use fate::{Fate, Fates};
+pub(super) use in_flight::InFlight;
 pub use lull::Lull;
 use lull::Quiet;
 use owed::Owed;
@@ -123,9 +125,6 @@ pub(super) enum Turn {
     /// Close at once.
     Cut(Slow),
 }
-
-/// A request in flight, until its answer has ended or was given up.
-pub(super) struct InFlight(Rc<Entry>);
 
 // === impl Deadlines ===
 
@@ -358,45 +357,5 @@ impl Entry {
             self.enter(Phase::Closing);
         }
         Turn::Finish
-    }
-}
-
-// === impl InFlight ===
-
-impl InFlight {
-    /// Whether the client does not take what it was given.
-    pub(super) fn is_blocked(&self) -> bool {
-        self.0.is_blocked()
-    }
-
-    /// Says that there is more of the answer, once the socket takes more: the driver asks
-    /// [`Watch::can_go_on`].
-    pub(super) fn hold(&self) {
-        self.0.held.set(true);
-    }
-
-    /// What its connection marks.
-    pub(super) fn signal(&self) -> &Signal {
-        &self.0.signal
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let entry = &self.0;
-        let left = entry.in_flight.get().saturating_sub(1);
-        entry.in_flight.set(left);
-        let Phase::Busy(protocol) = entry.phase.get() else {
-            return;
-        };
-        if left == 0 {
-            // Bytes heard until now were of this request; those of a next one that came with it
-            // count as idle until more of it comes.
-            entry.signal.take_heard();
-            entry.enter(match entry.closing.get() {
-                true => Phase::Closing,
-                false => Phase::Idle(protocol),
-            });
-        }
     }
 }

@@ -70,7 +70,7 @@ fn with_commas(number: i64) -> String {
     let digits = number.to_string();
     let mut shown = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && digits.len() > 4 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && digits.len() > 4 && (digits.len() - at).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);
@@ -96,6 +96,6 @@ fn size(bytes: u64) -> String {
 fn in_units(number: u64, units: &[(&str, u64)]) -> Option<String> {
     let (unit, scale) = units
         .iter()
-        .find(|(_, scale)| number >= *scale && number % scale == 0)?;
+        .find(|(_, scale)| number >= *scale && number.is_multiple_of(*scale))?;
     Some(format!("{}{unit}", number / scale))
 }
