@@ -20,6 +20,8 @@ pub struct Table {
     pub at_least_one: Vec<&'static [&'static str]>,
     /// Two keys each that a table does not have together.
     pub apart: Vec<(&'static str, &'static str)>,
+    /// Keys with a meaning that is settled, but nothing behind it: each is refused.
+    pub later: Vec<&'static str>,
 }
 
 /// One key of a table.

@@ -3,16 +3,23 @@
 //! Each TOML block of the page is followed by what the command says about it. `UPDATE_DOCS=1 cargo
 //! test` writes that anew.
 
+mod messages;
+
 use std::fs;
+use std::sync::Mutex;
 
 use crate::docs::pages::{Block, blocks_of, read, root};
 use crate::harness::{Folder, Process};
 
 const PAGE: &str = "docs/check.md";
+/// Two tests write the page.
+static TURN: Mutex<()> = Mutex::new(());
+
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
 #[test]
 fn every_warning_of_the_page_is_given() {
+    let _turn = TURN.lock().unwrap();
     let blocks = blocks_of(PAGE);
     let pairs: Vec<_> = blocks.chunks(2).collect();
     assert!(pairs.len() >= 12, "only {} examples", pairs.len());

@@ -69,8 +69,8 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
         .filter_map(|entry| Some((entry.line, suspicious(&entry.text)?)));
     // One is enough to see how the others are written.
     if let Some((line, wrong)) = hosts.next() {
-        let message = format!("{name}:{line}: {}", wrong.message);
-        let warning = cx.diagnostics.warning(path.span.clone(), message);
+        let warning = cx.diagnostics.warning(path.span.clone(), wrong.message);
+        warning.help(format!("it stands in {name}:{line}"));
         warning.help.extend(wrong.help);
     }
     List::from_file(&name, entries)

@@ -51,6 +51,9 @@ impl Section<'_, '_> {
 
     /// Refuses keys that are known but have no effect yet.
     pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
+        if let Some(noted) = &mut self.noted {
+            noted.later.extend(keys);
+        }
         self.refuse(keys, "does not work yet", "remove it");
     }
 

@@ -23,6 +23,8 @@ pub(super) fn folder() -> PathBuf {
         certificate(&folder, name, from, until);
     }
     fs::write(folder.join("empty.pem"), "").unwrap();
+    let office = "# ours\n192.0.2.0/24\n198.51.100.7/24\n203.0.113.1/24\n";
+    fs::write(folder.join("office.txt"), office).unwrap();
     let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
     fs::write(folder.join("broken.pem"), broken).unwrap();
     folder

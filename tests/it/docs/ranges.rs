@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use lockgate::config::schema::{self, Shape, Table};
+use lockgate::config::schema::{self, Shape};
 
 use super::pages::key_rows;
+use super::shapes::each_value;
 
 #[test]
 fn the_tables_tell_every_bound() {
     let rows = key_rows();
     let mut found = Vec::new();
-    collect(&schema::root(), "", &mut found);
+    each_value(&schema::root(), &mut |path, shape| {
+        found.extend(range(shape).map(|range| (path.to_owned(), range)));
+    });
     assert!(found.len() > 40, "only {} keys have bounds", found.len());
     let mut missing = Vec::new();
     for (path, range) in found {
@@ -24,29 +27,6 @@ fn the_tables_tell_every_bound() {
         "docs/configuration.md does not say\n{}",
         missing.join("\n")
     );
-}
-
-/// Every key with bounds, by its path.
-fn collect(table: &Table, path: &str, found: &mut Vec<(String, String)>) {
-    let below = |name: &str| match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
-    };
-    for key in &table.keys {
-        within(&key.shape, &below(key.name), found);
-    }
-    for shape in table.names.iter().flat_map(|names| &names.shapes) {
-        within(shape, &below("NAME"), found);
-    }
-}
-
-fn within(shape: &Shape, path: &str, found: &mut Vec<(String, String)>) {
-    match shape {
-        Shape::Table(table) => collect(table, path, found),
-        Shape::List { item, .. } => within(item, path, found),
-        Shape::Either(all) => all.iter().for_each(|shape| within(shape, path, found)),
-        shape => found.extend(range(shape).map(|range| (path.to_owned(), range))),
-    }
 }
 
 /// The bounds as the tables write them; what has none but those of its type has none.

@@ -64,23 +64,18 @@ fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut Context<
     let Some(lifetime) = certificate.lifetime() else {
         return;
     };
-    let now = cx.lasting.clock.now();
-    let (message, help) = if now > lifetime.until {
+    let (now, span) = (cx.lasting.clock.now(), cert.written.span.clone());
+    if now > lifetime.until {
         let until = Rfc3339(lifetime.until);
         let message = format!("this certificate has expired: it was valid until {until}");
-        (message, "renew it: clients refuse it")
+        let warning = cx.diagnostics.warning(span, message);
+        warning.help("renew it: clients refuse it");
     } else if now < lifetime.from {
         let from = Rfc3339(lifetime.from);
         let message = format!("this certificate is not valid yet: it will be from {from}");
-        (
-            message,
-            "clients refuse it until then; is this machine's clock right?",
-        )
-    } else {
-        return;
-    };
-    let span = cert.written.span.clone();
-    cx.diagnostics.warning(span, message).help(help);
+        let warning = cx.diagnostics.warning(span, message);
+        warning.help("clients refuse it until then; is this machine's clock right?");
+    }
 }
 
 // === impl Pem ===
