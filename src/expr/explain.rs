@@ -102,7 +102,7 @@ impl Kind {
 impl Explainer<'_> {
     fn node(&self, node: &Node) -> Result<Explained, Vec<Error>> {
         let (test, _) = check::test(self.source, node, self.env)?;
-        let holds = compile::test(test)(&Context::new(self.facts));
+        let holds = compile::test(test)(&Context::of(self.facts));
         let (kind, joined) = anatomy(node);
         let parts = joined.iter().map(|part| self.node(part));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -154,7 +154,7 @@ impl Explainer<'_> {
     /// What a function gave; `None`: it gives many values, or stands where a list is looked at.
     fn result(&self, operand: &Operand) -> Option<Read> {
         let (term, reads) = check::value(self.source, operand, self.env).ok()?;
-        let value = compile::value(term)(&Context::new(self.facts));
+        let value = compile::value(term)(&Context::of(self.facts));
         Some(Read {
             label: self.text(&operand.span).to_owned(),
             fields: reads.fields,

@@ -83,7 +83,13 @@ impl Predicate {
     /// Whether the expression holds for `facts`.
     #[inline]
     pub fn test(&self, facts: &dyn Facts) -> bool {
-        (self.check)(&Context::new(facts))
+        (self.check)(&Context::of(facts))
+    }
+
+    /// [`Predicate::test`], among other tests of the same facts.
+    #[inline(always)]
+    pub fn holds(&self, context: &Context<'_>) -> bool {
+        (self.check)(context)
     }
 
     /// What must hold for the expression to hold.
@@ -130,7 +136,7 @@ impl Scalar {
     /// The value for `facts`; `None` where one that it needs is missing.
     #[inline]
     pub fn eval<'a>(&self, facts: &'a dyn Facts) -> Option<Value<'a>> {
-        (self.get)(&Context::new(facts))
+        (self.get)(&Context::of(facts))
     }
 
     /// The type of its values.

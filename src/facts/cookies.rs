@@ -35,11 +35,30 @@ pub fn parse(headers: &HeaderMap) -> Vec<Cookie<'_>> {
 
 /// The `nth` value of the cookie `name`, without a look at the values of others.
 pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'h, [u8]>> {
+    let mut before = nth;
+    for line in headers.get_all(COOKIE) {
+        for piece in split(line.as_bytes(), b';') {
+            let Some(value) = value_of(piece, name) else {
+                continue;
+            };
+            if before == 0 {
+                return Some(plain(value));
+            }
+            before -= 1;
+        }
+    }
+    None
+}
+
+/// The value in `piece`, if that is the cookie `name`.
+#[inline]
+fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     // Most others are told from it by how they begin.
-    let like = |text: &&[u8]| text.trim_ascii_start().starts_with(name);
-    let pairs = pieces(headers).filter(like).filter_map(pair);
-    let mut named = pairs.filter(|(found, _)| *found == name);
-    named.nth(nth).map(|(_, value)| plain(value))
+    if !piece.trim_ascii_start().starts_with(name) {
+        return None;
+    }
+    let (found, value) = pair(piece)?;
+    (found == name).then_some(value)
 }
 
 /// Each cookie as it is written, or nothing.

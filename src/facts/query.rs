@@ -25,8 +25,24 @@ pub fn parse(query: &str) -> Vec<Argument<'_>> {
 
 /// The `nth` value of the argument `name`, without a look at the values of others.
 pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>> {
-    let mut named = pairs(query).filter(|(found, _)| *decode(found) == *name);
-    named.nth(nth).map(|(_, value)| decode(value))
+    let mut before = nth;
+    for (found, value) in pairs(query) {
+        if !is(found, name) {
+            continue;
+        }
+        if before == 0 {
+            return Some(decode(value));
+        }
+        before -= 1;
+    }
+    None
+}
+
+/// Whether `written` reads as `name`.
+#[inline]
+fn is(written: &[u8], name: &[u8]) -> bool {
+    // What is shorter can only be longer when it is written, by its escapes.
+    written.len() >= name.len() && *decode(written) == *name
 }
 
 /// Names and values as they are written.

@@ -12,11 +12,13 @@ pub(super) mod needs;
 mod parts;
 mod price;
 mod spans;
+mod starts;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
@@ -48,18 +50,6 @@ type Rules = Box<[u16]>;
 
 /// A bit a rule. A thousand rules need no memory from the heap.
 struct Marks(SmallVec<[u64; 16]>);
-
-/// The candidates for one request, in rule order.
-pub(super) struct Candidates<'a> {
-    facts: &'a dyn Facts,
-    marks: Marks,
-    /// No mark stands before this word.
-    word: usize,
-    /// Not asked yet.
-    groups: &'a [Group],
-    /// The first rule that those can find.
-    gate: usize,
-}
 
 // === impl Index ===
 
@@ -97,58 +87,57 @@ impl Index {
         self.groups.is_empty()
     }
 
-    /// The rules that may have something to do with `facts`.
-    #[inline]
-    pub(super) fn candidates<'a>(&'a self, facts: &'a dyn Facts) -> Candidates<'a> {
-        Candidates {
-            facts,
-            marks: Marks(SmallVec::from_slice(&self.always)),
-            word: 0,
-            groups: &self.groups,
-            gate: gate(&self.groups),
-        }
-    }
-}
-
-// === impl Candidates ===
-
-impl Iterator for Candidates<'_> {
-    type Item = RuleIndex;
-
+    /// Visits the rules that may have something to do with `facts`, in rule order, until `visit`
+    /// breaks.
+    ///
     /// A group is asked only when the rules before its first one are through: a value that is
     /// costly to read is not read if the pass ends before.
-    #[inline]
-    fn next(&mut self) -> Option<RuleIndex> {
-        loop {
-            let bits = self.marks.0.get_mut(self.word)?;
-            // Without a mark, the first rule of the next word.
-            let rule = self.word * 64 + bits.trailing_zeros() as usize;
-            if self.gate <= rule {
-                self.ask();
-            } else if *bits == 0 {
-                self.word += 1;
-            } else {
-                *bits &= *bits - 1;
-                return u16::try_from(rule).ok().map(RuleIndex);
+    #[inline(always)]
+    pub(super) fn candidates(
+        &self,
+        facts: &dyn Facts,
+        mut visit: impl FnMut(RuleIndex) -> ControlFlow<()>,
+    ) {
+        let mut marks = Marks(SmallVec::from_slice(&self.always));
+        let mut groups = &*self.groups;
+        let mut gate = first(groups);
+        for word in 0..self.always.len() {
+            let mut bits = marks.word(word);
+            loop {
+                // Without a mark, the first rule of the next word.
+                let rule = word * 64 + bits.trailing_zeros() as usize;
+                if gate <= rule {
+                    // It marks no rule before its first, so none that is through.
+                    marks.set_word(word, bits);
+                    groups = ask(groups, facts, &mut marks);
+                    gate = first(groups);
+                    bits = marks.word(word);
+                } else if bits == 0 {
+                    break;
+                } else {
+                    bits &= bits - 1;
+                    if visit(RuleIndex(rule as u16)).is_break() {
+                        return;
+                    }
+                }
             }
         }
     }
 }
 
-impl Candidates<'_> {
-    /// Asks the next group.
-    #[inline(never)]
-    fn ask(&mut self) {
-        if let Some((group, rest)) = self.groups.split_first() {
-            group.ask(self.facts, &mut self.marks);
-            self.groups = rest;
-        }
-        self.gate = gate(self.groups);
-    }
+/// Asks the next group; gives those that follow.
+#[inline(never)]
+fn ask<'g>(groups: &'g [Group], facts: &dyn Facts, marks: &mut Marks) -> &'g [Group] {
+    let Some((group, rest)) = groups.split_first() else {
+        return groups;
+    };
+    group.ask(facts, marks);
+    rest
 }
 
 /// The first rule that `groups` can find.
-fn gate(groups: &[Group]) -> usize {
+#[inline]
+fn first(groups: &[Group]) -> usize {
     groups
         .first()
         .map_or(usize::MAX, |group| group.first().into())
@@ -157,6 +146,18 @@ fn gate(groups: &[Group]) -> usize {
 // === impl Marks ===
 
 impl Marks {
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.0.get(at).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn set_word(&mut self, at: usize, bits: u64) {
+        if let Some(word) = self.0.get_mut(at) {
+            *word = bits;
+        }
+    }
+
     fn add(&mut self, rules: &[u16]) {
         rules.iter().for_each(|rule| set(&mut self.0, *rule));
     }

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
-use smallvec::SmallVec;
 
+use super::written::Written;
 use crate::expr::{Facts, Scalar, Value};
 use crate::facts::client_ip::Prefixes;
 
@@ -62,7 +62,7 @@ mod tag {
 impl Key {
     /// Appends the key's bytes to `out`; `false`: a part is absent and the request is skipped.
     #[inline]
-    pub fn write(&self, facts: &dyn Facts, out: &mut SmallVec<[u8; 128]>) -> bool {
+    pub fn write(&self, facts: &dyn Facts, out: &mut Written) -> bool {
         for part in &self.parts {
             match part.scalar.eval(facts) {
                 Some(value) => part.write(value, out),
@@ -73,10 +73,19 @@ impl Key {
         true
     }
 
+    /// Whether it is written as `other` is, whatever the request.
+    pub(super) fn is_written_as(&self, other: &Key) -> bool {
+        let same = |(a, b): (&KeyPart, &KeyPart)| {
+            a.scalar.source() == b.scalar.source() && a.prefixes == b.prefixes
+        };
+        let parts = self.parts.len() == other.parts.len();
+        parts && self.missing == other.missing && self.parts.iter().zip(&other.parts).all(same)
+    }
+
     /// A number that requests with the same key share. It has no secret: every gateway must find
     /// the same.
     pub fn digest(&self, facts: &dyn Facts) -> u64 {
-        let mut bytes = SmallVec::new();
+        let mut bytes = Written::new();
         self.write(facts, &mut bytes);
         let mut hasher = SipHasher13::new();
         hasher.write(&bytes);
@@ -107,9 +116,9 @@ impl Key {
         hash: &dyn Fn(&[u8]) -> String,
     ) -> Vec<(&str, Option<String>)> {
         let show = |part: &KeyPart| {
-            let (mut bytes, mut text) = (SmallVec::new(), String::new());
+            let (mut bytes, mut text) = (Written::new(), String::new());
             part.write(part.scalar.eval(facts)?, &mut bytes);
-            part.describe(&mut bytes.as_slice(), hash, &mut text)?;
+            part.describe(&mut &*bytes, hash, &mut text)?;
             Some(text)
         };
         let parts = self.parts.iter();
@@ -123,7 +132,7 @@ impl Key {
 
 impl KeyPart {
     #[inline]
-    fn write(&self, value: Value<'_>, out: &mut SmallVec<[u8; 128]>) {
+    fn write(&self, value: Value<'_>, out: &mut Written) {
         match value {
             Value::Bytes(bytes) => write_bytes(&bytes, out),
             Value::Int(int) => {
@@ -193,7 +202,7 @@ impl KeyPart {
     }
 }
 
-fn write_bytes(bytes: &[u8], out: &mut SmallVec<[u8; 128]>) {
+fn write_bytes(bytes: &[u8], out: &mut Written) {
     match bytes.get(..READABLE) {
         Some(start) if bytes.len() > LONGEST => {
             out.push(tag::LONG);
@@ -208,7 +217,7 @@ fn write_bytes(bytes: &[u8], out: &mut SmallVec<[u8; 128]>) {
     }
 }
 
-fn write_ip(ip: IpAddr, out: &mut SmallVec<[u8; 128]>) {
+fn write_ip(ip: IpAddr, out: &mut Written) {
     match ip {
         IpAddr::V4(v4) => {
             let [a, b, c, d] = v4.octets();

@@ -18,6 +18,7 @@ mod quota;
 #[cfg(test)]
 mod tests;
 pub mod trace;
+pub mod written;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +119,8 @@ pub struct RuleSet {
     rules: Vec<Rule>,
     /// What the steps of each rule have in common.
     steps: Vec<Step>,
+    /// The first rule before each that has the same key.
+    same_key: Vec<Option<RuleIndex>>,
     counts_responses: bool,
     takes_places: bool,
     /// The first rule that answers in the origin's place.
@@ -223,6 +226,7 @@ impl RuleSet {
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle)),
             steps: (0..).map(RuleIndex).zip(&rules).map(Step::of).collect(),
+            same_key: same_keys(&rules),
             rules,
         }
     }
@@ -263,6 +267,16 @@ impl RuleSet {
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
+}
+
+fn same_keys(rules: &[Rule]) -> Vec<Option<RuleIndex>> {
+    let same = |at: usize, key: &Key| {
+        let mut before = (0..).map(RuleIndex).zip(rules).take(at);
+        let found = before.find(|(_, rule)| rule.limiter.is_some() && rule.key.is_written_as(key));
+        found.map(|(index, _)| index)
+    };
+    let rules = rules.iter().enumerate();
+    rules.map(|(at, rule)| same(at, &rule.key)).collect()
 }
 
 fn shadows((index, rule): (RuleIndex, &Rule)) -> Option<RuleIndex> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::written::Written;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter, Reading};
@@ -16,7 +17,7 @@ pub struct Plan {
     /// The steps, in rule order.
     pub steps: SmallVec<[Step; 4]>,
     /// The bytes of all keys; each step points at its own.
-    pub keys: SmallVec<[u8; 128]>,
+    pub keys: Written,
 }
 
 /// Who a rule's counters belong to, across reloads. Two rules share counters only if these are

@@ -1,11 +1,12 @@
 //! Facts → plan: which counters a request touches, and how, in rule order.
 
+use std::ops::{ControlFlow, Range};
 use std::time::Duration;
 
 use super::index::Index;
 use super::{Candidate, Op, Plan, Rule, RuleSet, Scope, Step};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::{Facts, Predicate};
+use crate::expr::{Context, Facts, Memo, Predicate};
 use crate::limit::{Algorithm, Limiter};
 
 /// What a rule has to do with one request.
@@ -25,6 +26,8 @@ struct Task {
     /// An earlier rule can answer in the origin's place: what a client would be told is looked at
     /// then.
     shadowed: bool,
+    /// A rule before that has the same key.
+    same_key: Option<RuleIndex>,
 }
 
 // === impl RuleSet ===
@@ -42,8 +45,10 @@ impl RuleSet {
         if let Some(index) = &self.planning {
             return self.plan_found(index, facts, plan);
         }
+        let memo = Memo::default();
+        let context = Context::remembering(facts, &memo);
         for (index, rule) in self.iter() {
-            if self.ask(index, rule, facts, plan) {
+            if self.ask(index, rule, &context, plan) {
                 break;
             }
         }
@@ -66,21 +71,19 @@ impl RuleSet {
             if before.is_some_and(|end| index >= end) {
                 break;
             }
-            self.count(index, rule, facts, plan);
+            self.count(index, rule, &Context::of(facts), plan);
         }
     }
 
     /// Apart from the rest, so that few rules do not pay for the room that candidates take.
     #[inline(never)]
     fn plan_found(&self, index: &Index, facts: &dyn Facts, plan: &mut Plan) {
-        for index in index.candidates(facts) {
-            if self
-                .get(index)
-                .is_some_and(|rule| self.ask(index, rule, facts, plan))
-            {
-                break;
-            }
-        }
+        let memo = Memo::default();
+        let context = Context::remembering(facts, &memo);
+        index.candidates(facts, |index| match self.get(index) {
+            Some(rule) if self.ask(index, rule, &context, plan) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
     }
 
     #[inline(never)]
@@ -91,38 +94,46 @@ impl RuleSet {
         before: Option<RuleIndex>,
         plan: &mut Plan,
     ) {
-        for index in index.candidates(facts) {
+        let context = Context::of(facts);
+        index.candidates(facts, |index| {
             if before.is_some_and(|end| index >= end) {
-                break;
+                return ControlFlow::Break(());
             }
             if let Some(rule) = self.get(index) {
-                self.count(index, rule, facts, plan);
+                self.count(index, rule, &context, plan);
             }
-        }
+            ControlFlow::Continue(())
+        });
+    }
+
+    #[inline]
+    fn same_key(&self, index: RuleIndex) -> Option<RuleIndex> {
+        self.same_key.get(usize::from(index.0)).copied().flatten()
     }
 
     /// Counts the answer in `facts`, if `rule` does.
     #[inline(always)]
-    fn count(&self, index: RuleIndex, rule: &Rule, facts: &dyn Facts, plan: &mut Plan) {
-        if rule.counts_response() && rule.predicates().0.test(facts) {
+    fn count(&self, index: RuleIndex, rule: &Rule, context: &Context<'_>, plan: &mut Plan) {
+        if rule.counts_response() && rule.predicates().0.holds(context) {
             let task = Task {
                 op: Op::Charge,
                 acts: false,
                 shadowed: false,
+                same_key: self.same_key(index),
             };
             if let Some(step) = self.steps.get(usize::from(index.0)) {
-                plan.push(step, rule, task, facts);
+                plan.push(step, rule, task, context.facts());
             }
         }
     }
 
     /// Adds what `rule` has to do with `facts`; `true`: no later rule is reached.
     #[inline(always)]
-    fn ask(&self, index: RuleIndex, rule: &Rule, facts: &dyn Facts, plan: &mut Plan) -> bool {
-        let Some((op, acts)) = rule.op(rule.matches(facts)) else {
+    fn ask(&self, index: RuleIndex, rule: &Rule, context: &Context<'_>, plan: &mut Plan) -> bool {
+        let Some((op, acts)) = rule.op(rule.matches(context)) else {
             return false;
         };
-        self.add(index, rule, (op, acts), facts, plan)
+        self.add(index, rule, (op, acts), context.facts(), plan)
     }
 
     /// Adds a step for `rule`; `true`: no later rule is reached.
@@ -139,7 +150,12 @@ impl RuleSet {
             return false;
         };
         let shadowed = self.first_shadow.is_some_and(|shadow| shadow < index);
-        let task = Task { op, acts, shadowed };
+        let task = Task {
+            op,
+            acts,
+            shadowed,
+            same_key: self.same_key(index),
+        };
         // Behind a pretence, what a client would be told is still looked at.
         let ends = op == Op::Always && rule.ends_pass() && rule.action != Action::Shadow;
         plan.push(step, rule, task, facts) && ends
@@ -150,9 +166,9 @@ impl RuleSet {
 
 impl Rule {
     #[inline]
-    pub(super) fn matches(&self, facts: &dyn Facts) -> Match {
+    pub(super) fn matches(&self, context: &Context<'_>) -> Match {
         match &self.scope {
-            Scope::Same(both) if !both.test(facts) => Match {
+            Scope::Same(both) if !both.holds(context) => Match {
                 counts: Some(false),
                 mitigates: false,
             },
@@ -161,16 +177,16 @@ impl Rule {
                 mitigates: true,
             },
             Scope::Separate { count, mitigate } => Match {
-                counts: self.counts(count, facts),
-                mitigates: mitigate.test(facts),
+                counts: self.counts(count, context),
+                mitigates: mitigate.holds(context),
             },
         }
     }
 
-    fn counts(&self, count: &Predicate, facts: &dyn Facts) -> Option<bool> {
+    fn counts(&self, count: &Predicate, context: &Context<'_>) -> Option<bool> {
         match count.reads_response() {
             true => None,
-            false => self.known(count.test(facts)),
+            false => self.known(count.holds(context)),
         }
     }
 
@@ -230,13 +246,11 @@ impl Plan {
         let Some(cost) = task.cost(rule, facts) else {
             return false;
         };
-        let start = self.keys.len();
-        if task.op != Op::Always && !rule.key.write(facts, &mut self.keys) {
-            self.keys.truncate(start);
+        let Some(key) = self.write(rule, task, facts) else {
             return false;
-        }
+        };
         let step = Step {
-            key: start as u32..self.keys.len() as u32,
+            key,
             cost,
             op: task.op,
             acts: task.acts,
@@ -249,6 +263,25 @@ impl Plan {
             self.push_unusual(rule, step, facts);
         }
         true
+    }
+
+    /// Where the key is, once it is written; `None`: the request is skipped. A rule before may have
+    /// written the same.
+    #[inline]
+    fn write(&mut self, rule: &Rule, task: Task, facts: &dyn Facts) -> Option<Range<u32>> {
+        let start = self.keys.len();
+        if task.op == Op::Always {
+            return Some(start as u32..start as u32);
+        }
+        let written = |step: &&Step| Some(step.rule) == task.same_key && step.op != Op::Always;
+        if let Some(step) = self.steps.iter().find(written) {
+            return Some(step.key.clone());
+        }
+        if !rule.key.write(facts, &mut self.keys) {
+            self.keys.truncate(start);
+            return None;
+        }
+        Some(start as u32..self.keys.len() as u32)
     }
 
     /// Adds a step whose limit is drawn, or beside which another one is tried.

@@ -16,7 +16,7 @@ use self::met::{Met, Stand};
 use super::{Finding, Findings, Missing, Plan, Rule, RuleSet, Scope, Step};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, RuleIndex};
-use crate::expr::{Env, Facts, FieldId, Lists, Predicate};
+use crate::expr::{Context, Env, Facts, FieldId, Lists, Predicate};
 use crate::facts::Fields;
 
 /// One request's way through the rules, from its plan to its last count.
@@ -246,7 +246,7 @@ impl Pass<'_> {
     }
 
     fn met<'a>(&'a self, index: RuleIndex, rule: &'a Rule) -> Met<'a> {
-        let matched = rule.matches(self.facts);
+        let matched = rule.matches(&Context::of(self.facts));
         let counts = match rule.counts_response() {
             true => self.settled.map(|_| rule.predicates().0.test(self.facts)),
             false => matched.counts,

@@ -38,9 +38,7 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
 /// Runs `test` on the string that `term` gives, without a closure between for the plain ones.
 pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
     match term {
-        Bytes::Field(field) => {
-            Box::new(move |context| context.facts.bytes(field).is_some_and(|value| test(&value)))
-        }
+        Bytes::Field(field) => Box::new(move |context| context.on_field(field, &test)),
         Bytes::Element(Source::Field { field, name }, index) => Box::new(move |context| {
             let value = context.facts.element(field, name.as_deref(), index);
             value.is_some_and(|value| test(&value))

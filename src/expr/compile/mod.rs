@@ -14,6 +14,7 @@ use std::ops::ControlFlow;
 
 use self::list::List;
 use super::json::{self, Step};
+use super::memo::Memo;
 use super::term::{Bytes, Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
@@ -23,8 +24,9 @@ type GetBytes = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Cow<'a, [u8]>> + Send
 
 /// What a closure looks at.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
+pub struct Context<'a> {
     facts: &'a dyn Facts,
+    memo: Option<&'a Memo<'a>>,
     item: &'a [u8],
     /// What came out of the tests that `any` or `all` keeps, a bit each.
     kept: u64,
@@ -35,12 +37,47 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     /// The facts, and no item.
     #[inline]
-    pub(super) fn new(facts: &'a dyn Facts) -> Context<'a> {
+    pub fn of(facts: &'a dyn Facts) -> Context<'a> {
         Context {
             facts,
+            memo: None,
             item: &[],
             kept: 0,
         }
+    }
+
+    /// The facts for many tests, which remember in `memo` what they read.
+    #[inline]
+    pub fn remembering(facts: &'a dyn Facts, memo: &'a Memo<'a>) -> Context<'a> {
+        Context {
+            memo: Some(memo),
+            ..Context::of(facts)
+        }
+    }
+
+    /// The facts.
+    #[inline]
+    pub fn facts(&self) -> &'a dyn Facts {
+        self.facts
+    }
+
+    /// Runs `test` on a field's string; a missing one fails it.
+    #[inline(always)]
+    fn on_field(&self, field: FieldId, test: impl Fn(&[u8]) -> bool) -> bool {
+        match self.memo.and_then(|memo| memo.get(field)) {
+            Some(text) => test(text),
+            None => self.read(field).is_some_and(|text| test(&text)),
+        }
+    }
+
+    /// Reads a field's string, and remembers it.
+    #[inline(never)]
+    fn read(&self, field: FieldId) -> Option<Cow<'a, [u8]>> {
+        let text = self.facts.bytes(field)?;
+        if let (Some(memo), Cow::Borrowed(text)) = (self.memo, &text) {
+            memo.keep(field, text);
+        }
+        Some(text)
     }
 
     /// The same facts with this item.
@@ -51,6 +88,7 @@ impl<'a> Context<'a> {
     {
         Context {
             facts: self.facts,
+            memo: None,
             item,
             kept: self.kept,
         }

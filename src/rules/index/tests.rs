@@ -79,8 +79,7 @@ fn what_all_rules_ask_for_is_no_guard() {
         asn: 7,
         ..Asked::default()
     };
-    let candidates: Vec<u16> = index.candidates(&asked).map(|rule| rule.0).collect();
-    assert_eq!(candidates, [7]);
+    assert_eq!(candidates(&index, &asked), [7]);
 }
 
 #[test]
@@ -113,13 +112,14 @@ fn a_value_is_read_once_and_only_when_its_first_rule_is_reached() {
         asn: 49,
         ..Asked::default()
     };
-    let mut candidates = index.candidates(&asked);
-    assert!(asked.reads.borrow().is_empty());
-    assert_eq!(candidates.next().unwrap().0, 69);
-    assert_eq!(*asked.reads.borrow(), [id("http.request.uri.path")]);
-    assert_eq!(candidates.next().unwrap().0, 119);
-    assert_eq!(candidates.next(), None);
-    assert_eq!(asked.reads.borrow().len(), 2);
+    let mut seen = Vec::new();
+    index.candidates(&asked, |rule| {
+        seen.push((rule.0, asked.reads.borrow().len()));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(seen, [(69, 1), (119, 2)]);
+    let path = id("http.request.uri.path");
+    assert_eq!(asked.reads.borrow().first(), Some(&path));
 }
 
 #[test]
@@ -133,15 +133,32 @@ fn rules_on_many_different_headers_are_found_by_the_names_that_are_there() {
 #[test]
 fn long_strings_are_known_by_their_start() {
     let long = "/0123456789abcdef".repeat(5);
-    let mut rules: Vec<String> = (0..8).map(|n| path(&format!("/{n}"))).collect();
+    let mut rules: Vec<String> = (0..20).map(|n| path(&format!("/{n}"))).collect();
     rules.push(path(&long));
     rules.push(path(&long[..64]));
     rules.push(format!("starts_with(http.request.uri.path, \"{long}\")"));
     let index = index(&rules, &[]);
     let long: &'static str = long.leak();
-    assert_eq!(found(&index, long), [8, 10]);
-    assert_eq!(found(&index, &long[..64]), [8, 9, 10]);
+    assert_eq!(found(&index, long), [20, 22]);
+    assert_eq!(found(&index, &long[..64]), [20, 21, 22]);
     assert_eq!(found(&index, &long[..63]), [0; 0]);
+}
+
+#[test]
+fn a_few_strings_are_known_by_how_they_begin() {
+    let mut rules: Vec<String> = (0..4).map(|n| path(&format!("/{n}"))).collect();
+    rules.push(path("/account/login"));
+    rules.push("starts_with(http.request.uri.path, \"/account/\")".to_owned());
+    rules.push("lower(http.request.uri.path) eq \"/account/login\"".to_owned());
+    let index = index(&rules, &[]);
+    assert_eq!(found(&index, "/account/login"), [4, 5, 6]);
+    assert_eq!(found(&index, "/ACCOUNT/LOGIN"), [4, 5, 6]);
+    // Eight bytes are looked at, and how long it is: the rule itself says no.
+    assert_eq!(found(&index, "/account/other"), [4, 5, 6]);
+    assert_eq!(found(&index, "/account/"), [5]);
+    assert_eq!(found(&index, "/3"), [3]);
+    assert_eq!(found(&index, "/33"), [0; 0]);
+    assert_eq!(found(&index, ""), [0; 0]);
 }
 
 #[test]
@@ -175,7 +192,16 @@ fn found(index: &Index, path: &'static str) -> Vec<u16> {
         path,
         ..Asked::default()
     };
-    index.candidates(&asked).map(|rule| rule.0).collect()
+    candidates(index, &asked)
+}
+
+fn candidates(index: &Index, asked: &Asked) -> Vec<u16> {
+    let mut found = Vec::new();
+    index.candidates(asked, |rule| {
+        found.push(rule.0);
+        ControlFlow::Continue(())
+    });
+    found
 }
 
 fn index(rules: &[String], read_anyway: &[&str]) -> Index {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use smallvec::SmallVec;
 
+use super::super::written::Written;
 use super::super::{Key, Missing};
 use super::{Ask, key};
 
@@ -147,7 +147,7 @@ fn value() -> impl Strategy<Value = Option<String>> {
 }
 
 fn bytes(key: &Key, ask: &Ask) -> Option<Vec<u8>> {
-    let mut out = SmallVec::new();
+    let mut out = Written::new();
     let whole = ask.facts(|facts| key.write(facts, &mut out));
     whole.then(|| out.to_vec())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{HeaderStyle, Missing, Op, Plan, RuleSet};
+use super::super::{HeaderStyle, Missing, Op, Plan, Rule, RuleSet};
 use super::{Ask, answered, key, rule, same, separate, set};
 use crate::decision::{Action, RuleIndex};
 
@@ -92,6 +92,28 @@ fn a_skipped_rule_leaves_no_bytes() {
     assert_eq!(plan.steps[0].rule, RuleIndex(1));
     assert_eq!(plan.steps[0].key.start, 0);
     assert_eq!(plan.key(&plan.steps[0]).len(), plan.keys.len());
+}
+
+#[test]
+fn a_key_that_two_rules_have_is_written_once() {
+    let keys: [&[&str]; 5] = [
+        &["ip.src"],
+        &["http.host"],
+        &["ip.src"],
+        &["ip.src", "http.host"],
+        &["http.host"],
+    ];
+    let keyed = |parts| Rule {
+        key: key(parts, Missing::Group),
+        ..rule()
+    };
+    let plan = plan(&set(keys.map(keyed)), &Ask::post("/a"));
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|at| plan.steps[at].key.clone());
+    assert_eq!((&c, &e), (&a, &b));
+    assert_eq!(
+        (a.end, b.end, d.end as usize),
+        (b.start, d.start, plan.keys.len())
+    );
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! Bytes that keys are written to. As many as most requests need are kept in place.
+
+use std::fmt;
+use std::ops::Deref;
+
+/// How many bytes are kept in place.
+const HERE: usize = 128;
+
+/// Bytes, one after the other.
+#[derive(Clone)]
+pub struct Written {
+    here: [u8; HERE],
+    /// How many of those count.
+    length: usize,
+    /// All of them, once they are more than fit in place.
+    moved: Vec<u8>,
+}
+
+// === impl Written ===
+
+impl Written {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `bytes` at the end.
+    #[inline(always)]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        match self.here.get_mut(self.length..end) {
+            Some(free) if self.moved.is_empty() => {
+                free.copy_from_slice(bytes);
+                self.length = end;
+            }
+            _ => self.extend_moved(bytes),
+        }
+    }
+
+    /// Adds a byte at the end.
+    #[inline]
+    pub fn push(&mut self, byte: u8) {
+        self.extend_from_slice(&[byte]);
+    }
+
+    /// Drops what comes after the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        if self.moved.is_empty() {
+            self.length = self.length.min(length);
+            return;
+        }
+        let kept = std::mem::take(&mut self.moved);
+        self.length = 0;
+        self.extend_from_slice(kept.get(..length).unwrap_or(&kept));
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    #[cold]
+    fn extend_moved(&mut self, bytes: &[u8]) {
+        let mut moved = self.to_vec();
+        moved.extend_from_slice(bytes);
+        self.moved = moved;
+    }
+}
+
+impl Default for Written {
+    #[inline]
+    fn default() -> Self {
+        Self {
+            here: [0; HERE],
+            length: 0,
+            moved: Vec::new(),
+        }
+    }
+}
+
+impl Deref for Written {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self.moved.is_empty() {
+            true => self.here.get(..self.length).unwrap_or_default(),
+            false => &self.moved,
+        }
+    }
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_list_however_long(
+            parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..8),
+            length in 0..300usize,
+        ) {
+            let (mut written, mut expected) = (Written::new(), Vec::new());
+            for part in &parts {
+                written.extend_from_slice(part);
+                written.push(7);
+                expected.extend_from_slice(part);
+                expected.push(7);
+                prop_assert_eq!(&*written, &*expected);
+            }
+            written.truncate(length);
+            expected.truncate(length);
+            prop_assert_eq!(&*written, &*expected);
+            written.push(1);
+            expected.push(1);
+            prop_assert_eq!(&*written, &*expected);
+            written.clear();
+            prop_assert!(written.is_empty());
+        }
+    }
+}
