@@ -127,7 +127,7 @@ fn a_stop_that_comes_after_the_word_is_passed_on() {
     stopped_after_the_word(&process);
     process.folder.write("go", "yes");
     assert_eq!(process.exit_code(), Some(0));
-    assert_eq!(process.successors().len(), 1);
+    wait_until("it names its successor", || process.successors().len() == 1);
     assert_eq!(
         fs::read(process.folder.path().join("farewell")).unwrap(),
         b"F"
