@@ -76,8 +76,7 @@ impl Diagnostics {
 
     /// Adds the error that something is missing in a table at `span`.
     pub fn lacks(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        let mut files = self.torn.iter().map(|torn| &torn.file);
-        let echo = files.any(|file| file.start <= span.start && span.start <= file.end);
+        let echo = self.may_lack(&span);
         self.add(Severity::Error, span, message.into(), echo)
     }
 
@@ -101,6 +100,12 @@ impl Diagnostics {
     /// Notes that a whole file cannot be read; why was told.
     pub(super) fn lose_a_file(&mut self) {
         self.without_a_file = true;
+    }
+
+    /// Whether something of the table at `span` may stand in lines of its file that cannot be read.
+    pub(super) fn may_lack(&self, span: &Range<usize>) -> bool {
+        let mut files = self.torn.iter().map(|torn| &torn.file);
+        files.any(|file| file.start <= span.start && span.start <= file.end)
     }
 
     /// Whether what stands at `span` was not read as it was meant.

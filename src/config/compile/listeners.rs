@@ -121,8 +121,10 @@ fn certificates(written: &file::Tls, cx: &mut Context<'_>) -> Option<Vec<Certifi
 }
 
 fn development(written: &file::Tls, cx: &mut Context<'_>) -> Option<Certificate> {
-    let message = "no certificates: a self-signed one for development is made at start";
-    cx.diagnostics.warning(written.span.clone(), message);
+    if !cx.diagnostics.may_lack(&written.span) {
+        let message = "no certificates: a self-signed one for development is made at start";
+        cx.diagnostics.warning(written.span.clone(), message);
+    }
     let known = cx.lasting.development.get();
     let made = known
         .cloned()

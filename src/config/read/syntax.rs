@@ -26,6 +26,8 @@ enum Kind {
     Said(String),
     /// What has no end.
     Unclosed(&'static str),
+    /// A string that has no end on its line.
+    OpenString,
 }
 
 /// The header of a section: `[name]`, or `[[name]]` for one of several.
@@ -93,7 +95,8 @@ impl Mistake {
             text.get(*line..span.start)
                 .is_some_and(|t| t.trim().is_empty())
         };
-        let over = unclosed.is_some() && statements.get(own).is_some_and(begins);
+        let inner = is_inside(first.message()) && statements.get(own).is_some_and(begins);
+        let over = unclosed.is_some() && inner;
         let string = unclosed_string(first.message(), &statements, text);
         let own = string.unwrap_or(own.saturating_sub(usize::from(over)));
         let from = statements.get(own).copied().unwrap_or_default();
@@ -103,13 +106,17 @@ impl Mistake {
                 .map_or(text.len(), |next| next.saturating_sub(1))
         };
         // Whose keys those below a header are is not known, nor what is in a string and what not.
-        let to = match string.is_some() || Header::is_one(text.get(from..).unwrap_or_default()) {
-            true => next(next_header(text, &statements, own)),
-            false => next(own + 1),
+        let whole = string.is_some() || Header::is_one(text.get(from..).unwrap_or_default());
+        let to = match (whole, inner && !over) {
+            (true, _) => next(next_header(text, &statements, own)),
+            // What closes the brackets around it stays.
+            (false, true) => end_of_line(text, from),
+            (false, false) => next(own + 1),
         };
         let kind = match (unclosed, string) {
             (Some(what), _) if over => Kind::Unclosed(what),
             (_, Some(_)) => Kind::Unclosed("string"),
+            _ if is_open_string(text, first.message(), span.start) => Kind::OpenString,
             _ => Kind::Said(first.message().to_owned()),
         };
         let lines = from..to.max(from);
@@ -120,6 +127,7 @@ impl Mistake {
         let span = self.span.start + part.start..self.span.end + part.start;
         let message = match &self.kind {
             Kind::Unclosed(what) => return self.unclosed(what, part, diagnostics),
+            Kind::OpenString => return self.open_string(part, diagnostics),
             Kind::Said(message) => message.as_str(),
         };
         let word = word(part.text, self.span.start);
@@ -135,12 +143,30 @@ impl Mistake {
                     .help(format!("write \"{written}\""));
             }
             message => {
+                let quoted = part.text.get(..self.span.start);
+                let quoted = quoted.is_some_and(|before| before.ends_with('"'));
                 let error = diagnostics.error(span, message);
                 if message.starts_with("key with no value") {
                     error.help("a key and its value have `=` between them");
+                } else if message.starts_with("unexpected key or value") && quoted {
+                    error.help("a text with `\"` in it stands between `'`: 'http.host eq \"a\"'");
                 }
             }
         }
+    }
+
+    fn open_string(&self, part: &Part<'_>, diagnostics: &mut Diagnostics) {
+        let before = part.text.get(..self.span.start).unwrap_or_default();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let written = before.get(line..).unwrap_or_default();
+        let value = written.find('=').map_or(0, |at| at + 1);
+        let quote = written.get(value..).and_then(|text| text.find(['"', '\'']));
+        let start = line + value + quote.unwrap_or_default();
+        let mark = before.get(start..).and_then(|text| text.chars().next());
+        let span = part.start + start..part.start + before.len();
+        diagnostics
+            .error(span, "this string has no end")
+            .help(format!("close it with `{}`", mark.unwrap_or('"')));
     }
 
     /// Told where it opens: where the parser noticed is of no help.
@@ -161,6 +187,20 @@ impl Mistake {
             .error(start..end.max(start), format!("this {what} has no end"))
             .help(format!("close it with `{end_mark}`"));
     }
+}
+
+/// Whether the parser came to the end of a line within a string.
+fn is_open_string(text: &str, message: &str, at: usize) -> bool {
+    let of_one_line = ["invalid basic string", "invalid literal string"];
+    of_one_line.iter().any(|start| message.starts_with(start))
+        && text
+            .get(at..end_of_line(text, at))
+            .is_some_and(|rest| rest.trim().is_empty())
+}
+
+fn end_of_line(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.find('\n').unwrap_or(rest.len())
 }
 
 /// The first header after the statement `own`.

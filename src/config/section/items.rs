@@ -2,7 +2,7 @@
 
 use toml::de::DeValue;
 
-use super::Section;
+use super::{Raw, Section, example};
 use crate::config::Spanned;
 use crate::config::scalar::{Scalar, kind};
 use crate::config::schema::Shape;
@@ -10,6 +10,39 @@ use crate::config::schema::Shape;
 // === impl Section ===
 
 impl Section<'_, '_> {
+    /// A value in place of an array of tables: an error. One table is read all the same, so that
+    /// its own mistakes are told and its name is known.
+    pub(super) fn only_one<T>(
+        &mut self,
+        raw: &Raw<'_>,
+        key: &'static str,
+        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    ) -> Option<T> {
+        if self.is_torn(raw) {
+            return None;
+        }
+        let wrong = kind("an array of tables", raw.get_ref());
+        let wrong = match example::SEVERAL.contains(&key) {
+            true => wrong.help(format!("write `[[{key}]]`")),
+            false => wrong.help(format!("put it in brackets: `{key} = [ … ]`")),
+        };
+        self.wrong(self.place(raw.span()), wrong);
+        match raw.get_ref().is_table() {
+            true => self.open(raw, key, read),
+            false => None,
+        }
+    }
+
+    /// Whether the key is there with anything but an empty array.
+    pub(in crate::config) fn holds(&self, key: &str) -> bool {
+        let raw = self.table.get(key);
+        raw.is_some_and(|raw| {
+            raw.get_ref()
+                .as_array()
+                .is_none_or(|array| !array.is_empty())
+        })
+    }
+
     /// The elements of an array, each a value that `one` takes or a table that `read` reads; absent
     /// is `None`. Wrong elements are reported and left out.
     pub(in crate::config) fn array_or_tables<T: 'static, U>(

@@ -252,10 +252,7 @@ impl<'a, 'd> Section<'a, 'd> {
             return Vec::new();
         };
         let Some(array) = raw.get_ref().as_array() else {
-            let wrong = kind("an array of tables", raw.get_ref());
-            let wrong = wrong.help(format!("write `[[{key}]]`"));
-            self.wrong(self.place(raw.span()), wrong);
-            return Vec::new();
+            return self.only_one(raw, key, read).into_iter().collect();
         };
         let items = array.iter();
         items
