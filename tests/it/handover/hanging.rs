@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use lockgate::tls::SavedKeys;
+
 use crate::harness::{Client, Folder, Process, wait_until};
 
 const CONFIG: &str = r#"
@@ -20,9 +22,12 @@ address = "127.0.0.1:0"
 respond = { body = "hello" }
 "#;
 
-/// Reads all that it is given (a socket, the secret), says that it is prepared and hears that it is
-/// to serve.
-const TOLD: &str = "echo $$ > pid; head -c 35 > /dev/null; printf P >&0; head -c 1 > told";
+/// Reads all that it is given (a socket, the secret, the keys of tickets), says that it is prepared
+/// and hears that it is to serve, then does this.
+fn told_then(script: &str) -> String {
+    let given = b"L".len() + b"S".len() + 32 + b"T".len() + SavedKeys::LENGTH + b"E".len();
+    format!("echo $$ > pid; head -c {given} > given; printf P >&0; head -c 1 > told; {script}")
+}
 
 /// A gateway whose program is this script from the second start on.
 fn with_successor(script: &str) -> Process {
@@ -52,6 +57,8 @@ fn script_runs(process: &Process) -> bool {
 fn stopped_after_the_word(process: &Process) {
     process.signal("USR2");
     wait_until("it was told to serve", || has(process, "told"));
+    let word = fs::read(process.folder.path().join("told")).unwrap();
+    assert_eq!(word, b"C", "the counters' word, and nothing before it");
     process.signal("TERM");
     wait_until("the stop was heard", || {
         !process
@@ -87,7 +94,7 @@ fn a_program_that_fails_is_always_spoken_of_in_the_same_way() {
 
 #[test]
 fn a_new_process_that_hangs_does_not_delay_a_stop() {
-    let mut process = with_successor(&format!("{TOLD}; exec sleep 600"));
+    let mut process = with_successor(&told_then("exec sleep 600"));
     stopped_after_the_word(&process);
     assert_eq!(process.exit_code(), Some(0));
     let said = process.logged(" not handed over ");
@@ -102,7 +109,7 @@ fn a_new_process_that_hangs_does_not_delay_a_stop() {
 #[test]
 fn a_second_stop_ends_a_handover_that_hangs_at_once() {
     // A child of its own has the socket too.
-    let mut process = with_successor(&format!("{TOLD}; sleep 600 & echo $! > sleeper; wait"));
+    let mut process = with_successor(&told_then("sleep 600 & echo $! > sleeper; wait"));
     stopped_after_the_word(&process);
     wait_until("its child runs", || has(&process, "sleeper"));
     process.signal("TERM");
@@ -123,7 +130,7 @@ fn a_stop_that_comes_after_the_word_is_passed_on() {
     let serve = "trap 'echo yes > stopped; exit 0' TERM; printf G >&0; head -c 1 > farewell; \
                  while :; do sleep 0.05; done";
     let wait = "while [ ! -e go ]; do sleep 0.05; done";
-    let mut process = with_successor(&format!("{TOLD}; {wait}; {serve}"));
+    let mut process = with_successor(&told_then(&format!("{wait}; {serve}")));
     stopped_after_the_word(&process);
     process.folder.write("go", "yes");
     assert_eq!(process.exit_code(), Some(0));
