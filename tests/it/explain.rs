@@ -153,6 +153,20 @@ login: block
 }
 
 #[test]
+fn repeats_stand_below_one_another() {
+    let spread = ["--repeat", "12", "--every", "900ms"];
+    let text = human(
+        LOGIN,
+        &[&["POST", "http://example.com/login"], &spread[..]].concat(),
+    );
+    let lines: Vec<&str> = text.lines().take(12).collect();
+    assert!(lines[0].starts_with(" 1      0s  forwarded"), "{text}");
+    assert!(lines[1].starts_with(" 2   900ms  forwarded"), "{text}");
+    assert!(lines[10].starts_with("11      9s  "), "{text}");
+    assert!(lines[11].starts_with("12  9900ms  "), "{text}");
+}
+
+#[test]
 fn responses_count_as_they_are_imagined() {
     let rules = r#"
 [[rules]]

@@ -47,9 +47,10 @@ pub fn line(report: &Report) -> String {
 
 fn repeats(story: &Story, text: &mut String) {
     let width = story.lines.len().to_string().len();
-    for (number, line) in (1..).zip(&story.lines) {
-        let at = seconds(line.at);
-        let _ = writeln!(text, "{number:>width$}  {at}  {}", line.text);
+    let times: Vec<String> = story.lines.iter().map(|line| seconds(line.at)).collect();
+    let widest = times.iter().map(String::len).max().unwrap_or(0);
+    for ((number, line), at) in (1..).zip(&story.lines).zip(times) {
+        let _ = writeln!(text, "{number:>width$}  {at:>widest$}  {}", line.text);
     }
     let what = |line: &Line| (line.outcome, line.credit.clone());
     let pairs = story.lines.iter().zip(story.lines.iter().skip(1));
