@@ -19,7 +19,8 @@ mod shape;
 mod tests;
 mod write;
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,6 +31,9 @@ use shape::Ruleset;
 use write::Writer;
 
 use super::{print, say};
+
+/// No more is read: a pipe may have no end.
+const MOST: usize = 16 << 20;
 
 /// What became of a file.
 struct Imported {
@@ -55,20 +59,30 @@ pub fn cloudflare(path: &Path) -> ExitCode {
 }
 
 fn import(path: &Path) -> Result<Imported, String> {
-    let (name, bytes) = load(path);
-    let bytes = bytes.map_err(|error| format!("{name}: cannot read: {error}"))?;
-    convert(&name, &bytes)
+    let (name, read) = load(path);
+    let bytes = read.map_err(|error| format!("{name}: cannot read: {error}"))?;
+    match bytes.len() > MOST {
+        true => Err(format!(
+            "{name}: larger than {} MiB, which no export of rules is",
+            MOST >> 20
+        )),
+        false => convert(&name, &bytes),
+    }
 }
 
-/// How to call the file, and what is in it.
-fn load(path: &Path) -> (String, std::io::Result<Vec<u8>>) {
-    if path.as_os_str() != "-" {
-        let name = quote::visible(&path.display().to_string());
-        return (name, std::fs::read(path));
+/// How to call the file, and what is in it, as far as a byte past the bound.
+fn load(path: &Path) -> (String, io::Result<Vec<u8>>) {
+    if path.as_os_str() == "-" {
+        return ("stdin".to_owned(), bounded(io::stdin().lock()));
     }
+    let name = quote::visible(&path.display().to_string());
+    (name, File::open(path).and_then(bounded))
+}
+
+fn bounded(from: impl io::Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    ("stdin".to_owned(), read.map(|_| bytes))
+    from.take(MOST as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The whole of it, without input and output.

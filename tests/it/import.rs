@@ -78,6 +78,29 @@ fn a_dash_reads_standard_input() {
 }
 
 #[test]
+fn input_without_an_end_is_refused() {
+    let folder = Folder::new();
+    let most = 16 << 20;
+    folder.write("large.json", vec![b' '; most + 1]);
+    folder.write("allowed.json", vec![b' '; most]);
+    let run = |file| Process::output(&folder, &["import", "cloudflare", file]);
+    for file in ["large.json", "/dev/zero"] {
+        let ran = run(file);
+        assert_eq!(ran.status.code(), Some(1));
+        let said = stderr(&ran);
+        let wanted = "larger than 16 MiB, which no export of rules is\n";
+        assert!(said.ends_with(wanted), "{said}");
+        assert_eq!(stdout(&ran), "");
+    }
+    let allowed = run("allowed.json");
+    assert!(
+        stderr(&allowed).contains("found nothing"),
+        "{}",
+        stderr(&allowed)
+    );
+}
+
+#[test]
 fn what_holds_no_rules_is_refused_with_what_was_found() {
     for (json, message) in [
         ("", "stdin: found nothing; expected a ruleset"),
