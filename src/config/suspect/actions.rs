@@ -17,6 +17,7 @@ pub(super) fn warn(case: &Case<'_>, file: &File, warnings: &mut Warnings<'_>) {
     unseen_headers(case, warnings);
     allows_what_is_over(case, warnings);
     long_wait(case, warnings);
+    stops_nobody(case, warnings);
     nothing_to_imitate(case, file, warnings);
 }
 
@@ -98,6 +99,16 @@ fn long_wait(case: &Case<'_>, warnings: &mut Warnings<'_>) {
         warnings
             .at(wait.span.clone(), message)
             .help("use `max_delay = \"1m\"` or less");
+    }
+}
+
+fn stops_nobody(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    let algorithm = case.rule.limiter.map(|limiter| limiter.algorithm);
+    if algorithm == Some(Algorithm::LeakyBucket) && case.rule.action == Action::Delay {
+        let message = "`delay` forwards what the queue has no place for: nobody is ever stopped";
+        warnings
+            .at(case.written.action.span.clone(), message)
+            .help("use `block`, or `delay` with another algorithm");
     }
 }
 

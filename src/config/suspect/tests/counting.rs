@@ -132,6 +132,19 @@ fn a_wait_that_nobody_waits() {
 }
 
 #[test]
+fn a_queue_past_which_everybody_goes() {
+    let message = "`delay` forwards what the queue has no place for: nobody is ever stopped";
+    let queue = |action: &str| {
+        by_address(&format!(
+            "algorithm = \"leaky_bucket\"\naction = \"{action}\""
+        ))
+    };
+    only(&queue("delay"), message);
+    none(&queue("block"));
+    none(&by_address("action = \"delay\""));
+}
+
+#[test]
 fn a_wait_that_is_not_allowed() {
     let message = "with `max_held = 0` no rule can hold a request";
     let file = |action: &str| format!("[server]\nmax_held = 0\n{}", by_address(action));
