@@ -9,6 +9,9 @@ const HEADER: usize = 9;
 /// What is kept of a payload: enough for an increment, an error code or a GOAWAY.
 const PEEK: usize = 8;
 
+/// The octets of a GOAWAY frame without more than it must have; the last are its error code.
+pub(super) const GOAWAY: usize = HEADER + PEEK;
+
 /// What is kept of SETTINGS: eight of them, and no client was seen to send more.
 pub(super) const PEEK_SETTINGS: usize = 48;
 
@@ -95,6 +98,11 @@ impl Frames {
         })
     }
 
+    /// The last frame that was given, until another begins.
+    pub(super) fn last(&self) -> Frame {
+        Frame::read(&self.begun)
+    }
+
     /// How many bytes come before a frame can begin.
     pub(super) fn owed(&self) -> usize {
         self.left
@@ -168,6 +176,17 @@ impl Frame {
             stream: u32::from_be_bytes([s & 0x7f, t, r, e]),
             payload: [p0, p1, p2, p3, p4, p5, p6, p7],
         }
+    }
+
+    /// The frame at the beginning of `bytes`, if it is GOAWAY.
+    pub(super) fn goaway(bytes: &[u8]) -> Option<Self> {
+        if bytes.get(3) != Some(&kind::GOAWAY) {
+            return None;
+        }
+        let mut begun = [0; HEADER + PEEK_SETTINGS];
+        let (to, from) = (begun.get_mut(..GOAWAY)?, bytes.get(..GOAWAY)?);
+        to.copy_from_slice(from);
+        Some(Self::read(&begun))
     }
 
     /// Whether `flag` is set.

@@ -68,6 +68,8 @@ pub(super) struct Meter {
     in_head: bool,
     /// The last frame is a part of a head.
     of_head: bool,
+    /// The last frame came alone: nothing else can be what h2 complains of next.
+    alone: bool,
     heads: u32,
     heard: Frames,
     said: Frames,
@@ -112,6 +114,7 @@ impl Meter {
             greeted: false,
             in_head: false,
             of_head: false,
+            alone: false,
             heads: 0,
             heard: Frames::new(),
             said: Frames::new(),
@@ -138,6 +141,8 @@ impl Meter {
             self.since = now;
             self.tally = Tally::default();
         }
+        let between = self.heard.is_between();
+        let mut frames = 0;
         let mut rest = match self.greet(bytes) {
             Some(rest) => rest,
             None => return self.fail(Broken::PREFACE, 0),
@@ -145,8 +150,12 @@ impl Meter {
         loop {
             let before = bytes.len() - rest.len() + self.heard.owed().min(rest.len());
             let Some(frame) = self.heard.next(&mut rest) else {
+                if frames > 0 {
+                    self.alone = between && frames == 1;
+                }
                 return bytes.len();
             };
+            frames += 1;
             if let Err(broken) = self.judge(&frame) {
                 return self.fail(broken, before);
             }
@@ -168,6 +177,18 @@ impl Meter {
                 _ => {}
             }
         }
+    }
+
+    /// Whether `goodbye`, a GOAWAY frame that h2 sends, blames a head that it cannot read: it says
+    /// PROTOCOL_ERROR, where RFC 9113, 4.3 wants COMPRESSION_ERROR. Only where nothing else can be
+    /// meant: the head of a new stream came alone and whole, and h2 knows of no such stream.
+    pub(super) fn is_unreadable(&self, goodbye: &Frame) -> bool {
+        let head = self.heard.last();
+        let whole = head.flags & !flag::END_STREAM == flag::END_HEADERS;
+        let new = head.stream == self.opened.newest && goodbye.word() < head.stream;
+        let protocol = goodbye.second_word() == Broken::PROTOCOL;
+        let alone = self.alone && self.heard.is_between() && self.said.is_between();
+        head.kind == kind::HEADERS && whole && new && protocol && alone
     }
 
     /// Why hyper ended a connection that nobody else did, without a word: it does so for CONNECT

@@ -1,7 +1,8 @@
 //! The stream of an HTTP/2 connection with its [`Meter`], between h2 and the gathered writes.
 //!
 //! Once the meter has found the connection broken nothing more is read for h2, and the driver
-//! ends it with [`Metered::farewell`]. It changes no byte.
+//! ends it with [`Metered::farewell`]. It changes no byte, but where h2 ends the connection for a
+//! head that it cannot read, and says something else.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -14,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use super::Broken;
 use super::batch::Batched;
 use super::deadline::Watch;
+use super::frames::{Frame, GOAWAY};
 use super::meter::Meter;
 
 /// A stream with a meter. Clones are the same stream: one for hyper, one for the driver.
@@ -57,6 +59,17 @@ impl<S: AsyncWrite + Unpin> Metered<S> {
         if !self.over.get() {
             self.meter.borrow_mut().ended();
         }
+    }
+
+    /// What is said instead of `bytes`, which begin with GOAWAY.
+    fn amended(&self, bytes: &[u8], goodbye: &Frame) -> Option<Vec<u8>> {
+        if !self.meter.borrow().is_unreadable(goodbye) {
+            return None;
+        }
+        let mut bytes = bytes.to_vec();
+        let code = bytes.get_mut(GOAWAY - 4..GOAWAY)?;
+        code.copy_from_slice(&Broken::UNREADABLE.to_be_bytes());
+        Some(bytes)
     }
 
     /// How many streams ended for an error of the client.
@@ -130,6 +143,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let amended = Frame::goaway(buf).and_then(|frame| self.amended(buf, &frame));
+        let buf = amended.as_deref().unwrap_or(buf);
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(n)) = written {
             let said = buf.get(..n).unwrap_or_default();

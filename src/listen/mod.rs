@@ -120,13 +120,15 @@ pub enum Error {
 // === impl Broken ===
 
 impl Broken {
+    const PROTOCOL: u32 = 0x1;
+    const UNREADABLE: u32 = 0x9;
     const CALM: u32 = 0xb;
     const PREFACE: Self = Self {
-        code: 0x1,
+        code: Self::PROTOCOL,
         what: "no connection preface",
     };
     const CONNECT: Self = Self {
-        code: 0x1,
+        code: Self::PROTOCOL,
         what: "CONNECT with a body",
     };
     const WINDOW: Self = Self {
@@ -152,6 +154,7 @@ impl Broken {
     const fn said(code: u32) -> Self {
         let what = match code {
             Self::CALM => "more than h2 allows",
+            Self::UNREADABLE => "a head that cannot be decompressed",
             _ => "a protocol error",
         };
         Self { code, what }

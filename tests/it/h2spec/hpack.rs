@@ -206,3 +206,53 @@ fn bomb(times: usize) -> Frames {
     let second = [&[0x82, 0x86, 0x84, 0xbf][..], &vec![0xbe; times]].concat();
     none().frame(1, 0x5, 1, &first).frame(1, 0x5, 3, &second)
 }
+
+/// Where it is sure what h2 complains of, it is called by its name.
+#[test]
+fn a_block_that_cannot_be_read_is_a_compression_error() {
+    let gateway = Running::with("");
+    let blocks: [&[u8]; 5] = [
+        &[0x80],
+        &[0xbf],
+        &[0xff],
+        &[0x00, 0x05, b'x'],
+        &[0x40, 0x01, b'x', 0x84, 0xff, 0xff, 0xff, 0xff],
+    ];
+    for client in [gateway.client(), gateway.tls_client().alpn("h2")] {
+        for broken in blocks {
+            for first in [1, 3] {
+                let head = none().frame(1, 0x5, first, &[INDEXED, broken].concat());
+                assert_eq!(complaint(&client, first, &head), COMPRESSION, "{broken:x?}");
+            }
+        }
+        // Others are what they were.
+        let even = none().frame(1, 0x5, 2, INDEXED);
+        assert_eq!(complaint(&client, 1, &even), PROTOCOL);
+        let padded = none().frame(1, 0xd, 1, &[&[200], INDEXED].concat());
+        assert_eq!(complaint(&client, 1, &padded), PROTOCOL);
+        let push = none().frame(5, 0x4, 1, &[0, 0, 0, 2, 0x82]);
+        assert_eq!(complaint(&client, 1, &push), PROTOCOL);
+    }
+}
+
+/// The code of the GOAWAY that `frames` get which come alone, after requests on the streams before
+/// `first`.
+fn complaint(client: &Client, first: u32, frames: &Frames) -> u32 {
+    let mut wire = client.connect();
+    let before = match first {
+        1 => none(),
+        _ => get(1),
+    };
+    before.frame(6, 0, 0, LAST).open(&mut wire);
+    let mut answers = u32::from(first != 1);
+    let mut pinged = false;
+    while answers > 0 || !pinged {
+        let (kind, flags, _, payload) = next_frame(&mut wire).expect("it is still open");
+        pinged |= kind == 6 && payload == LAST;
+        answers -= u32::from(kind < 2 && flags & 1 == 1);
+    }
+    wire.send(&frames.0);
+    let mut rest = std::iter::from_fn(|| next_frame(&mut wire));
+    let goaway = rest.find(|(kind, ..)| *kind == 7).expect("a GOAWAY");
+    word(&goaway.3[4..])
+}
