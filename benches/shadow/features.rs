@@ -46,6 +46,24 @@ pub fn of(answers: &[(Answer, bool)]) -> (Vec<String>, Vec<Vec<f64>>) {
     (names, rows)
 }
 
+/// Writes all of it to a file in `folder`, for whoever wants to look closer.
+pub fn dump(
+    folder: &str,
+    case: &str,
+    names: &[String],
+    rows: &[Vec<f64>],
+    answers: &[(Answer, bool)],
+) {
+    let name: String = case.chars().filter(char::is_ascii_alphanumeric).collect();
+    let mut text = format!("shadow\tat\t{}\n", names.join("\t"));
+    for (row, (answer, shadow)) in rows.iter().zip(answers) {
+        let values: Vec<String> = row.iter().map(f64::to_string).collect();
+        let (shadow, values) = (u8::from(*shadow), values.join("\t"));
+        text += &format!("{shadow}\t{}\t{values}\n", answer.at);
+    }
+    std::fs::write(format!("{folder}/{name}.tsv"), text).unwrap();
+}
+
 /// Prints how far each feature separates by itself.
 pub fn detail(names: &[String], rows: &[Vec<f64>], labels: &[bool]) {
     let mut found: Vec<(f64, &str, [f64; 3], [f64; 3])> = Vec::new();

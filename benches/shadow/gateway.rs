@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::SHADOWED;
 use super::origin::Origin;
+use super::{NOBODY, SHADOWED};
 
 pub struct Gateway {
     pub plain: SocketAddr,
@@ -16,13 +16,24 @@ pub struct Gateway {
     folder: PathBuf,
 }
 
+/// What becomes of requests that come from [`SHADOWED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// They get a shadow answer that imitates the origin's.
+    Imitated,
+    /// They get a shadow answer as it is configured.
+    Configured,
+    /// The origin answers them, as everybody else.
+    Real,
+}
+
 impl Gateway {
-    pub fn start(origin: &Origin, imitate: bool) -> Self {
-        let name = format!("lockgate-shadow-{}-{imitate}", std::process::id());
+    pub fn start(origin: &Origin, way: Way) -> Self {
+        let name = format!("lockgate-shadow-{}-{way:?}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let config = folder.join("gateway.toml");
-        std::fs::write(&config, configuration(origin, imitate)).unwrap();
+        std::fs::write(&config, configuration(origin, way)).unwrap();
         let binary = std::env::var("LOCKGATE").unwrap_or("target/release/lockgate".to_owned());
         let mut child = Command::new(binary)
             .arg("--config")
@@ -55,7 +66,12 @@ impl Drop for Gateway {
     }
 }
 
-fn configuration(origin: &Origin, imitate: bool) -> String {
+fn configuration(origin: &Origin, way: Way) -> String {
+    let imitate = way != Way::Configured;
+    let stopped = match way {
+        Way::Real => NOBODY,
+        _ => SHADOWED,
+    };
     format!(
         r#"
         [log]
@@ -76,7 +92,7 @@ fn configuration(origin: &Origin, imitate: bool) -> String {
         upstream = "app"
         [[rules]]
         name = "quiet"
-        mitigate = 'ip.src eq {SHADOWED}'
+        mitigate = 'ip.src eq {stopped}'
         action = "shadow"
         response = "fine"
         [responses.fine]

@@ -23,12 +23,13 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use answer::Answer;
 use dice::Dice;
-use gateway::Gateway;
+use gateway::{Gateway, Way};
 use origin::Origin;
 
 /// Who is answered by the origin, and who is not.
 const REAL: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
 const SHADOWED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 /// Before the measurement, so many clients get so many answers each.
 const LEARNED_FROM: u8 = 12;
 const LESSONS: usize = 50;
@@ -75,25 +76,28 @@ fn main() {
     let number = |name: &str, or| std::env::var(name).map_or(or, |v| v.parse().unwrap());
     let count: usize = number("SHADOW_COUNT", 2000);
     let only: usize = number("SHADOW_CASE", CASES.len());
-    println!("| how | AUC | AUC by timing alone | AUC without `imitate` |");
-    println!("| --- | --- | --- | --- |");
+    println!(
+        "| how | AUC | AUC by timing alone | AUC of real beside real | AUC without `imitate` |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
     for (at, case) in CASES.iter().enumerate() {
         if only < CASES.len() && only != at {
             continue;
         }
-        let imitated = measure(case, true, count);
-        let control = measure(case, false, count.min(500));
+        let imitated = measure(case, Way::Imitated, count);
+        let real = measure(case, Way::Real, count);
+        let configured = measure(case, Way::Configured, count.min(500));
         println!(
-            "| {} | {:.3} | {:.3} | {:.3} |",
-            case.name, imitated.0, imitated.1, control.0
+            "| {} | {:.3} | {:.3} | {:.3} | {:.3} |",
+            case.name, imitated.0, imitated.1, real.0, configured.0
         );
     }
 }
 
 /// The area under the curve with all features, and with those of timing.
-fn measure(case: &Case, imitate: bool, count: usize) -> (f64, f64) {
+fn measure(case: &Case, way: Way, count: usize) -> (f64, f64) {
     let origin = Origin::start();
-    let gateway = Gateway::start(&origin, imitate);
+    let gateway = Gateway::start(&origin, way);
     let mut dice = Dice::new(1);
     for client in 1..=LEARNED_FROM {
         let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, client));
@@ -111,13 +115,18 @@ fn measure(case: &Case, imitate: bool, count: usize) -> (f64, f64) {
         }
         answers.push((observer.ask(shadow), shadow));
     }
-    origin.must_have_seen(count + LESSONS * usize::from(LEARNED_FROM));
+    let answered = if way == Way::Real { 2 * count } else { count };
+    origin.must_have_seen(answered + LESSONS * usize::from(LEARNED_FROM));
     let (names, rows) = features::of(&answers);
     let labels: Vec<bool> = answers.iter().map(|(_, shadow)| *shadow).collect();
     let timing: Vec<Vec<f64>> = rows
         .iter()
         .map(|row| row[..features::TIMING].to_vec())
         .collect();
+    if let Ok(folder) = std::env::var("SHADOW_DUMP") {
+        let file = format!("{}{way:?}", case.name);
+        features::dump(&folder, &file, &names, &rows, &answers);
+    }
     if std::env::var_os("SHADOW_DETAIL").is_some() {
         features::detail(&names, &rows, &labels);
     }
