@@ -13,6 +13,7 @@ mod forward;
 mod hold;
 pub mod imagined;
 mod imitate;
+mod lesson;
 mod line;
 mod opening;
 mod outlive;

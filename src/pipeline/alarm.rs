@@ -23,7 +23,13 @@ use tokio::io::unix::AsyncFd;
 use crate::clock::Clock;
 
 /// What is left of a wait is spent waiting actively, if it is no more than this.
-const SPIN: Duration = Duration::from_micros(30);
+const SPIN: Duration = Duration::from_micros(80);
+/// After that, nobody waits actively for so many times as long: a core that is busy has better
+/// things to do.
+const REST: u32 = 8;
+/// The timer is set to wake us so much too early: it is not always as late, and who is woken is not
+/// yet awake.
+const EARLY: Duration = Duration::from_micros(40);
 /// A timer that is later than this is late for another reason, such as a machine under load.
 const LATEST: Duration = Duration::from_micros(500);
 
@@ -32,8 +38,10 @@ pub struct Alarm {
     clock: Clock,
     waiting: RefCell<BTreeMap<Place, Waker>>,
     next: Cell<u64>,
-    /// How late the timer wakes us, lately: it is set so much earlier.
+    /// How late the timer wakes us when it is rather late: it is set so much earlier.
     late: Cell<Duration>,
+    /// Nobody waits actively before.
+    rested: Cell<Option<Instant>>,
     /// When it is set to wake us.
     set: Cell<Option<Instant>>,
     /// Made when first needed; `None`: the kernel gives none, and tokio's timers must do.
@@ -59,6 +67,7 @@ impl Alarm {
             waiting: RefCell::default(),
             next: Cell::new(0),
             late: Cell::new(Duration::ZERO),
+            rested: Cell::new(None),
             set: Cell::new(None),
             timer: OnceCell::new(),
         })
@@ -88,26 +97,40 @@ impl Alarm {
         timer.as_ref().map(|_| ())
     }
 
-    /// Wakes whose time has come, and arms the timer for who is next.
+    /// Wakes whose time has come, or is so near that the rest is too short for a timer, and arms it
+    /// for who is next.
     fn ring(&self) {
-        let mut now = self.clock.instant();
-        let mut waiting = self.waiting.borrow_mut();
+        let now = self.clock.instant();
         self.note(now);
-        if let Some(((then, _), _)) = waiting.first_key_value() {
-            // The rest is too short for a timer.
-            while now < *then && *then - now <= SPIN {
-                std::hint::spin_loop();
-                now = self.clock.instant();
-            }
-        }
+        let near = now + self.spin(now);
+        let mut waiting = self.waiting.borrow_mut();
         while let Some(first) = waiting.first_entry()
-            && first.key().0 <= now
+            && first.key().0 <= near
         {
             first.remove().wake();
         }
         if let Some(((then, _), _)) = waiting.first_key_value() {
             self.arm(*then, now);
         }
+    }
+
+    /// How long one may wait actively now.
+    fn spin(&self, now: Instant) -> Duration {
+        match self.rested.get() {
+            Some(rested) if now < rested => Duration::ZERO,
+            _ => SPIN,
+        }
+    }
+
+    /// Waits actively.
+    fn spin_until(&self, then: Instant, began: Instant) {
+        let mut now = began;
+        while now < then {
+            std::hint::spin_loop();
+            now = self.clock.instant();
+        }
+        let spun = now.saturating_duration_since(began).min(2 * SPIN);
+        self.rested.set(Some(now + spun * REST));
     }
 
     /// Takes in how late the timer was.
@@ -117,8 +140,12 @@ impl Alarm {
             .take()
             .map(|set| now.saturating_duration_since(set));
         if let Some(late) = late {
-            let known = self.late.get();
-            self.late.set(known - known / 8 + late.min(LATEST) / 8);
+            let (known, late) = (self.late.get(), late.min(LATEST));
+            // Faster up than down: who wakes early can wait, and who wakes late cannot.
+            self.late.set(match late > known {
+                true => known + (late - known) / 4,
+                false => known - (known - late) / 16,
+            });
         }
     }
 
@@ -129,7 +156,7 @@ impl Alarm {
         };
         let time = then.saturating_duration_since(now);
         // Never all of it: a timer that is early for once is set again, and not again and again.
-        let time = time - self.late.get().min(time / 2);
+        let time = time - (self.late.get() + EARLY).min(time / 2);
         self.set.set(Some(now + time));
         let value = Timespec {
             tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
@@ -171,14 +198,18 @@ async fn ring_forever(alarm: Rc<Alarm>) {
 
 impl Wait<'_> {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let now = self.alarm.clock.instant();
-        if self.place.0 <= now {
+        let (alarm, then) = (self.alarm, self.place.0);
+        let now = alarm.clock.instant();
+        if then <= now + alarm.spin(now) {
+            if now < then {
+                alarm.spin_until(then, now);
+            }
             return Poll::Ready(());
         }
-        let mut waiting = self.alarm.waiting.borrow_mut();
-        waiting.insert(self.place, cx.waker().clone());
-        if waiting.first_key_value().map(|(place, _)| place) == Some(&self.place) {
-            self.alarm.arm(self.place.0, now);
+        let mut waiting = alarm.waiting.borrow_mut();
+        let new = waiting.insert(self.place, cx.waker().clone()).is_none();
+        if new && waiting.first_key_value().map(|(place, _)| place) == Some(&self.place) {
+            alarm.arm(then, now);
         }
         Poll::Pending
     }

@@ -6,7 +6,6 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use arc_swap::{ArcSwap, Cache};
 
@@ -32,7 +31,7 @@ pub struct Core {
     pub deadlines: Rc<Deadlines>,
     /// The one timer of all requests that are held.
     pub alarm: Rc<Alarm>,
-    /// How much later shadow answers are than they should be.
+    /// How long it takes to write shadow answers.
     pub drift: Drift,
     /// Whether the gateway is stopping.
     pub drain: Drain,
@@ -174,16 +173,6 @@ impl Core {
             Number("more", more),
         ];
         self.live.lasting.log.warn("answer cut short", &fields);
-    }
-
-    /// Takes in that an answer which was due then has been written.
-    pub fn drift(&self, due: Instant, shadow: bool) {
-        let now = self.live.lasting.clock.instant();
-        let time = now.saturating_duration_since(due);
-        match shadow {
-            true => self.drift.shadow(time),
-            false => self.drift.real(time),
-        }
     }
 
     /// An id that no other request has: 32 hexadecimal digits.

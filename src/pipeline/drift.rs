@@ -1,69 +1,117 @@
-//! How much longer a shadow answer takes than a real one from the moment it is due until it is
-//! written: whoever slept wakes into cold caches. It leaves so much earlier.
+//! How long a shadow answer takes from the moment it is due until it is written: whoever slept wakes
+//! into cold caches, and the colder the longer it slept. It leaves so much earlier.
 
-use std::cell::Cell;
-use std::time::Duration;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 /// What takes longer than this has another reason, such as a machine under load.
-const MOST: Duration = Duration::from_micros(500);
+pub const MOST: Duration = Duration::from_micros(500);
+/// How many answers are remembered.
+const KEPT: usize = 128;
+/// How many of them, those that took about as long, tell of the next.
+const NEAR: usize = 31;
+/// Fewer than this tell nothing.
+const FEWEST: usize = 8;
 
-/// How far one time moves what is known.
-const STEP: Duration = Duration::from_nanos(500);
-
-/// From the moment an answer is due until its head is written, lately, on one core.
+/// From the moment a shadow answer is due until its head is written, lately, on one core.
 #[derive(Debug, Default)]
-pub struct Drift {
-    real: Cell<Duration>,
-    shadow: Cell<Duration>,
+pub struct Drift(RefCell<Lags>);
+
+/// How long it took to write the last answers.
+#[derive(Debug, Default)]
+struct Lags {
+    /// Each with the time after which it was due; both in nanoseconds.
+    kept: Vec<(u64, u32)>,
+    /// The oldest.
+    next: usize,
 }
 
 // === impl Drift ===
 
 impl Drift {
-    /// A real answer took so long.
-    pub fn real(&self, time: Duration) {
-        take_in(&self.real, time);
+    /// A shadow answer that was to be written after `head` was written so long after it was due.
+    pub fn learn(&self, head: Duration, time: Duration) {
+        self.0.borrow_mut().learn(head, time);
     }
 
-    /// A shadow answer took so long.
-    pub fn shadow(&self, time: Duration) {
-        take_in(&self.shadow, time);
-    }
-
-    /// How much earlier a shadow answer must be due.
-    pub fn lead(&self) -> Duration {
-        self.shadow.get().saturating_sub(self.real.get())
+    /// When a shadow answer must be due, so that it is written then, after `head`.
+    pub fn due(&self, then: Instant, head: Duration) -> Instant {
+        let lag = self.0.borrow().near(head);
+        then.checked_sub(lag.unwrap_or_default()).unwrap_or(then)
     }
 }
 
-/// Moves `known` towards the middle of the times: as many are longer as are shorter. A few that are
-/// much longer do not count for more, as they would in a mean.
-fn take_in(known: &Cell<Duration>, time: Duration) {
-    if time > MOST {
-        return;
+// === impl Lags ===
+
+impl Lags {
+    fn learn(&mut self, head: Duration, time: Duration) {
+        if time > MOST {
+            return;
+        }
+        let lag = (nanos(head), time.subsec_nanos());
+        if self.kept.len() < KEPT {
+            self.kept.push(lag);
+        } else if let Some(oldest) = self.kept.get_mut(self.next) {
+            *oldest = lag;
+            self.next = (self.next + 1) % KEPT;
+        }
     }
-    let (now, step) = (known.get(), STEP.max(known.get() / 64));
-    known.set(match time > now {
-        true => now + step,
-        false => now.saturating_sub(step),
-    });
+
+    /// The middle of those that were due after about as long: a few that are much longer do not
+    /// count for more, as they would in a mean.
+    fn near(&self, head: Duration) -> Option<Duration> {
+        if self.kept.len() < FEWEST {
+            return None;
+        }
+        let (head, mut near) = (nanos(head), self.kept.clone());
+        near.sort_unstable_by_key(|(other, _)| other.abs_diff(head));
+        near.truncate(NEAR);
+        near.sort_unstable_by_key(|(_, lag)| *lag);
+        let (_, lag) = near.get(near.len() / 2)?;
+        Some(Duration::from_nanos(u64::from(*lag)))
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
     #[test]
-    fn it_finds_the_middle_and_not_the_mean() {
-        let known = Cell::default();
-        for at in 0..3_000u64 {
-            let micros = match at % 5 {
-                4 => 400,
-                low => 20 + low,
-            };
-            take_in(&known, Duration::from_micros(micros));
+    fn it_finds_the_middle_of_those_that_took_about_as_long() {
+        let mut lags = Lags::default();
+        assert_eq!(lags.near(micros(1)), None);
+        for at in 0..1_000u64 {
+            // A few take very long; those after a long sleep always take longer.
+            let (head, most) = [(2_000, 20), (20_000, 60)][(at % 2) as usize];
+            let lag = if at % 5 == 4 { 400 } else { most + at % 5 };
+            lags.learn(micros(head + at % 7), micros(lag));
         }
-        let found = known.get().as_micros();
-        assert!((20..26).contains(&found), "{found}");
+        assert_eq!(lags.kept.len(), KEPT);
+        for (head, least) in [(1_000, 20), (2_000, 20), (30_000, 60)] {
+            let found = lags.near(micros(head)).unwrap();
+            assert!(
+                (micros(least)..micros(least + 5)).contains(&found),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_shadow_answer_leaves_earlier_by_what_it_takes_to_write_it() {
+        let (drift, then) = (Drift::default(), Instant::now() + micros(5_000));
+        assert_eq!(drift.due(then, micros(5_000)), then);
+        for _ in 0..FEWEST {
+            drift.learn(micros(5_000), micros(30));
+            drift.learn(micros(5_000), 2 * MOST);
+        }
+        assert_eq!(drift.due(then, micros(5_000)), then - micros(30));
     }
 }

@@ -1,5 +1,6 @@
 //! A body that comes at the pace of a real one: in the same pieces, at the same times.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,8 +18,10 @@ use crate::body::{Body, BodyError};
 /// The pieces of a body, each with its time.
 struct Paced {
     pieces: VecDeque<(Bytes, Duration)>,
-    /// When the first of them was asked for: the head is on its way then.
-    since: Option<Instant>,
+    /// When the first of them was asked for, once the head has gone.
+    since: Rc<Cell<Option<Instant>>>,
+    /// The head is on its way.
+    leaving: bool,
     /// Its length is not told beforehand.
     streamed: bool,
     /// `None`: too many are held already, so that nothing waits.
@@ -47,7 +50,8 @@ pub fn paced(body: Body, pace: &Pace, streamed: bool, place: Option<Place>) -> B
     }
     Body::stream(Paced {
         pieces,
-        since: None,
+        since: Rc::default(),
+        leaving: false,
         streamed,
         place: place.filter(|_| !pace.is_one()).map(Rc::new),
         wait: None,
@@ -55,6 +59,20 @@ pub fn paced(body: Body, pace: &Pace, streamed: bool, place: Option<Place>) -> B
 }
 
 // === impl Paced ===
+
+impl Paced {
+    /// Lets the head go out before anything else is done.
+    fn leave_first<T>(&mut self, now: Instant, cx: &Context<'_>) -> Poll<T> {
+        if !std::mem::replace(&mut self.leaving, true) {
+            let (since, waker) = (self.since.clone(), cx.waker().clone());
+            tokio::task::spawn_local(async move {
+                since.set(Some(now));
+                waker.wake();
+            });
+        }
+        Poll::Pending
+    }
+}
 
 impl http_body::Body for Paced {
     type Data = Bytes;
@@ -66,7 +84,9 @@ impl http_body::Body for Paced {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let at = self.pieces.front().map(|(_, at)| *at);
         if let Some((place, at)) = self.place.clone().zip(at) {
-            let since = *self.since.get_or_insert_with(|| place.now());
+            let Some(since) = self.since.get() else {
+                return self.leave_first(place.now(), cx);
+            };
             let wait = || -> Wait { Box::pin(async move { place.until(since + at).await }) };
             ready!(self.wait.get_or_insert_with(wait).as_mut().poll(cx));
             self.wait = None;

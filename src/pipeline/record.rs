@@ -301,7 +301,7 @@ impl Entry {
         if !lesson.is_on() {
             return;
         }
-        lesson.asked(&self.core);
+        lesson.asked();
         let now = self.core.live.lasting.clock.instant();
         match polled {
             Poll::Pending => lesson.waits(now),

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::body::Meter;
-use super::imitate::Lesson;
+use super::lesson::Lesson;
 use super::places::Places;
 
 /// What a request has open.

@@ -66,8 +66,12 @@ impl Memory {
     pub fn is_curious(&self, now: Timestamp) -> bool {
         let settled = self.settled.load(Ordering::Relaxed);
         let passed = self.passed.fetch_add(1, Ordering::Relaxed);
-        let due = passed.is_multiple_of(SAMPLED) || self.is_due(now);
-        !settled || due
+        if self.is_due(now) {
+            // The answer after this one: those that end a long silence find everything asleep, and
+            // would be looked at too often.
+            self.passed.store(0, Ordering::Relaxed);
+        }
+        !settled || passed.is_multiple_of(SAMPLED)
     }
 
     /// Whether nothing was looked at for a while.
@@ -127,7 +131,8 @@ impl Known {
         if self.shapes.iter().any(|shape| shape.count >= HALF_LIFE) {
             self.shapes.iter_mut().for_each(|shape| shape.count /= 2);
         }
-        self.attention == 0 && self.shapes.iter().any(Shape::is_well_known)
+        let known = self.shapes.iter().any(Shape::is_well_known);
+        self.attention == 0 && known && self.paces.are_enough()
     }
 
     /// The place of the shape with these names, which may take that of the least common one;

@@ -76,7 +76,7 @@ pub struct Seen<'a> {
 pub struct When {
     /// The time.
     pub now: Timestamp,
-    /// From the end of the request to the head of the answer.
+    /// From the end of the request until the head of the answer is written.
     pub head: Duration,
 }
 
@@ -148,6 +148,18 @@ impl Imitations {
 impl Default for Imitations {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+// === impl When ===
+
+impl When {
+    /// So much later.
+    pub fn later(self, by: Duration) -> Self {
+        Self {
+            now: self.now.plus(by),
+            head: self.head + by,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::dice::Dice;
 use crate::clock::Timestamp;
 
 /// How many are remembered.
-const KEPT: usize = 32;
+const KEPT: usize = 64;
 /// How far from now a number may be and still tell the time: a day.
 const NEAR: u64 = 86_400;
 /// How much oftener a longer time must go with a higher number than with a lower one, as a share of
@@ -99,17 +99,17 @@ impl Numbers {
 }
 
 /// How much numbers grow with the time that their answers took, a microsecond; `None`: they do not.
-/// The middle of the slopes between any two (Theil and Sen), for which a few odd ones do no harm.
+/// The middle of the slopes from each to the one half of all further on (Theil), for which a few odd
+/// ones do no harm.
 fn slope(seen: &[(i64, u32)]) -> Option<f64> {
-    let mut slopes = Vec::with_capacity(seen.len() * seen.len() / 2);
-    for (at, (number, took)) in seen.iter().enumerate() {
-        for (other, later) in seen.iter().skip(at + 1) {
-            let time = f64::from(*later) - f64::from(*took);
-            if time != 0.0 {
-                slopes.push(other.saturating_sub(*number) as f64 / time);
-            }
-        }
-    }
+    let mut sorted = seen.to_vec();
+    sorted.sort_unstable_by_key(|(_, took)| *took);
+    let later = sorted.iter().skip(sorted.len() / 2);
+    let slope = |((number, took), (other, later)): (&(i64, u32), &(i64, u32))| {
+        let time = f64::from(*later) - f64::from(*took);
+        (time > 0.0).then(|| other.saturating_sub(*number) as f64 / time)
+    };
+    let mut slopes: Vec<f64> = sorted.iter().zip(later).filter_map(slope).collect();
     let count = |sign: fn(&&f64) -> bool| slopes.iter().filter(sign).count() as f64;
     let related = count(|slope| **slope > 0.0) - count(|slope| **slope < 0.0);
     if slopes.is_empty() || related < RELATED * slopes.len() as f64 {

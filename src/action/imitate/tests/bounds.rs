@@ -48,6 +48,13 @@ fn a_flood_of_odd_answers_stays_within_bounds() {
     let many: Vec<(String, String)> = (0..32).map(|n| (format!("x-{n}"), long.clone())).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     teach_all(memory, 400, &many);
+    for answer in 0..5000 {
+        let mut pace = Pace::default();
+        for piece in 0..100 {
+            pace.add(piece + answer, Duration::from_secs(piece as u64));
+        }
+        memory.learn_pace(pace.whole());
+    }
     let (one, all) = (memory.bytes(), imitations.bytes());
     assert!(one < 128 << 10, "{one} bytes for a kind of answer");
     assert!(one * KINDS < 8 << 20 && all < 8 << 20, "{all} bytes");
