@@ -175,7 +175,8 @@ async fn decide(visit: &Visit, facts: &RequestFacts<'_>, decision: &mut Decision
     let mut findings = Findings::new();
     store.carry_out(&plan, now, &mut findings).await;
     let places = places::taken(&core.live, &snapshot.rules, &plan, &findings);
-    *decision = snapshot.rules.decide(&plan, &findings, now);
+    let rules = &snapshot.rules;
+    rules.decide_into(&plan, &findings, now, decision);
     // A request that is stopped gives back what it took, before anything else is looked at.
     if let Some(taken) = places.filter(|_| decision.verdict.is_served()) {
         visit.tab.places.keep(taken);

@@ -54,11 +54,15 @@ pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'
 #[inline]
 fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     // Most others are told from it by how they begin.
-    if !piece.trim_ascii_start().starts_with(name) {
-        return None;
+    let rest = piece.trim_ascii_start().strip_prefix(name)?;
+    let plain = |byte: &u8| *byte > b' ' && *byte != b'=';
+    match rest.strip_prefix(b"=") {
+        Some(value) if name.iter().all(plain) => Some(value.trim_ascii()),
+        _ => {
+            let (found, value) = pair(piece)?;
+            (found == name).then_some(value)
+        }
     }
-    let (found, value) = pair(piece)?;
-    (found == name).then_some(value)
 }
 
 /// Each cookie as it is written, or nothing.

@@ -13,6 +13,18 @@ impl RuleSet {
     /// What becomes of the request, from what a store found for its plan.
     pub fn decide(&self, plan: &Plan, findings: &Findings, now: Timestamp) -> Decision {
         let mut decision = Decision::default();
+        self.decide_into(plan, findings, now, &mut decision);
+        decision
+    }
+
+    /// [`RuleSet::decide`], into a decision that says nothing yet: a request has it copied nowhere.
+    pub fn decide_into(
+        &self,
+        plan: &Plan,
+        findings: &Findings,
+        now: Timestamp,
+        decision: &mut Decision,
+    ) {
         let mut ended = false;
         let mut candidate = None;
         for finding in findings {
@@ -31,7 +43,6 @@ impl RuleSet {
                 ended = decision.take(rule, step, finding, now);
             }
         }
-        decision
     }
 
     /// Takes in the rules that count the response: what a client is told of them is what was
