@@ -69,10 +69,15 @@ fn routes(file: &File, warnings: &mut Warnings<'_>) {
     for (at, route) in file.routes.iter().enumerate() {
         let earlier = file.routes.get(..at).unwrap_or_default();
         if let Some(other) = earlier.iter().find(|other| hides(other, route)) {
+            let file = |route: &Route| warnings.source.part(route.span.start).start;
+            let help = match file(route) == file(other) {
+                true => "the first match wins: put the narrower route first",
+                false => "routes come in the order of the files: put the wider one into the last",
+            };
             warnings
                 .at(route.span.clone(), "no request reaches this route")
                 .related(other.span.clone(), "this one takes them all")
-                .help("the first match wins: put the narrower route first");
+                .help(help);
         }
         if let Some(prefix) = &route.strip_prefix
             && !may_begin(route, &prefix.value)
