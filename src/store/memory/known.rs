@@ -28,9 +28,6 @@ pub(super) fn admit(
     ask: Ask<'_>,
     findings: &mut Findings,
 ) -> bool {
-    let Some((bucket, place)) = table.known(key) else {
-        return false;
-    };
     let Ask { index, step, now } = ask;
     let charge = match step.limiter.algorithm {
         Algorithm::SlidingWindow if step.limiter.slices > 1 => return false,
@@ -40,6 +37,9 @@ pub(super) fn admit(
         Algorithm::LeakyBucket => charge::<leaky_bucket::Queue>,
         Algorithm::Concurrency => take_place,
         Algorithm::SlidingLog => return false,
+    };
+    let Some((bucket, place)) = table.known(key) else {
+        return false;
     };
     charge(bucket, place, step, index, now, findings)
 }
