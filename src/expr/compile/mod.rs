@@ -64,17 +64,20 @@ impl<'a> Context<'a> {
     /// Runs `test` on a field's string; a missing one fails it.
     #[inline(always)]
     fn on_field(&self, field: FieldId, test: impl Fn(&[u8]) -> bool) -> bool {
-        match self.memo.and_then(|memo| memo.get(field)) {
+        let Some(memo) = self.memo else {
+            return self.facts.bytes(field).is_some_and(|text| test(&text));
+        };
+        match memo.get(field) {
             Some(text) => test(text),
-            None => self.read(field).is_some_and(|text| test(&text)),
+            None => self.read(field, memo).is_some_and(|text| test(&text)),
         }
     }
 
     /// Reads a field's string, and remembers it.
     #[inline(never)]
-    fn read(&self, field: FieldId) -> Option<Cow<'a, [u8]>> {
+    fn read(&self, field: FieldId, memo: &Memo<'a>) -> Option<Cow<'a, [u8]>> {
         let text = self.facts.bytes(field)?;
-        if let (Some(memo), Cow::Borrowed(text)) = (self.memo, &text) {
+        if let Cow::Borrowed(text) = &text {
             memo.keep(field, text);
         }
         Some(text)
