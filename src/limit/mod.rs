@@ -279,7 +279,7 @@ pub(crate) fn level(capacity: u64, remaining: u64) -> u8 {
         .map_or(u8::MAX, |level| level as u8)
 }
 
-/// [`level`] of what is no more than `capacity`.
+/// [`level()`] of what is no more than `capacity`.
 #[inline]
 pub(crate) fn level_left(capacity: u64, remaining: u64) -> u8 {
     let used = capacity.wrapping_sub(remaining);
