@@ -27,6 +27,10 @@ type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 /// section 4.2).
 const PIECE: usize = 16 * 1024;
 
+/// The most that a slow client's stream is given at once: with the least rate that is asked of it
+/// by default, it has taken that in a third of the time that it has by default.
+const SMALL_PIECE: usize = 1024;
+
 /// An answer's body, which tells the deadline of its end.
 pub(super) struct Tracked<B> {
     body: B,
@@ -56,6 +60,8 @@ struct Pieces {
     taken: Carried,
     /// The rest of what came.
     rest: Bytes,
+    /// What was given at once, beyond the client's first window.
+    size: usize,
 }
 
 /// Why a request gets no answer: the handler has none. hyper closes for it, or resets the stream
@@ -174,13 +180,27 @@ impl Pieces {
         frame
     }
 
+    /// How much h2 is given at once: it does not tell how much of that has gone. So it is what the
+    /// client has said to take; then little, and more each time while the client is quick.
+    fn piece(&mut self, in_flight: &InFlight) -> usize {
+        let room = in_flight.at_first().saturating_sub(self.taken.bytes());
+        if room > 0 {
+            return usize::try_from(room).map_or(PIECE, |room| room.clamp(SMALL_PIECE, PIECE));
+        }
+        self.size = match self.taken.lags() {
+            true => SMALL_PIECE,
+            false => (2 * self.size).clamp(SMALL_PIECE, PIECE),
+        };
+        self.size
+    }
+
     /// Keeps back what is more than a piece. Of the last one that the client may be slow to take it
     /// keeps the last byte, which h2 takes only when the client has the others: an answer that
     /// ends in h2 is out of sight.
     fn cut(&mut self, data: &mut Bytes, body: &impl Body, in_flight: &InFlight) {
-        let length = data.len();
-        if length > PIECE {
-            self.rest = data.split_off(PIECE);
+        let (length, piece) = (data.len(), self.piece(in_flight));
+        if length > piece {
+            self.rest = data.split_off(piece);
         } else if length > 1
             && !in_flight.takes(self.taken.bytes(), length)
             && body.size_hint().upper().is_none_or(|left| left == 0)
@@ -241,7 +261,9 @@ where
     let opens = protocol == Protocol::Http2 && request.method() == Method::CONNECT;
     let stay = opens.then(|| in_flight.stay());
     let request = request.map(|body| Incoming::new(body, sent).staying(stay));
+    // One with a body opens none, so what may belong to a tunnel is not behind it.
     let may_tunnel = protocol == Protocol::Http1
+        && sending.is_none()
         && in_flight.signal().may_tunnel()
         && request.headers().contains_key(UPGRADE);
     let handler = handler.clone();
@@ -271,6 +293,7 @@ where
                 Some(taken) => Flow::Many(Pieces {
                     taken,
                     rest: Bytes::new(),
+                    size: 0,
                 }),
             },
             in_flight,

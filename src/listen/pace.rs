@@ -6,6 +6,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+/// More than the way to a client and back takes.
+const LAG: Duration = Duration::from_millis(500);
+
 /// What a client owes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
@@ -53,6 +56,12 @@ impl Pace {
         });
         self.window.set(self.window.get() + time);
         self.silent.get() > demand.silence || self.is_below(bytes, demand)
+    }
+
+    /// Whether the client has been waited for since the last byte, longer than a far one needs to
+    /// answer.
+    pub(super) fn lags(&self) -> bool {
+        self.silent.get() >= LAG
     }
 
     /// Forgets everything.

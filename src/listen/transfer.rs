@@ -120,6 +120,11 @@ impl Transfer {
         self.waits.set(false);
     }
 
+    /// Whether its client was waited for before it took the last of it, as far as was seen.
+    pub(super) fn lags(&self) -> bool {
+        self.pace.lags()
+    }
+
     /// How many bytes moved so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.get()

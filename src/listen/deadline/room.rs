@@ -49,6 +49,11 @@ impl InFlight {
             && room.given.get().saturating_add(bytes) <= windows.whole
     }
 
+    /// What the client takes of a stream before it says more.
+    pub(in crate::listen) fn at_first(&self) -> u64 {
+        u64::from(self.0.room.windows.get().stream)
+    }
+
     /// So many bytes were given to it.
     pub(in crate::listen) fn gave(&self, bytes: usize) {
         let given = &self.0.room.given;

@@ -133,3 +133,18 @@ fn a_stream_of_http_2_may_talk_early_too() {
         assert_eq!(heard, TWICE.as_bytes());
     });
 }
+
+/// Whose answer comes first says nothing of what is behind the second.
+#[test]
+fn a_request_with_a_body_before_them_opens_no_tunnel() {
+    let (gateway, _echo) = gateway();
+    let before = "POST /plain HTTP/1.1\r\nhost: example.com\r\nconnection: upgrade\r\n\
+        upgrade: h2c\r\ncontent-length: 3\r\n\r\nabc";
+    for client in [gateway.client(), gateway.tls_client()] {
+        let mut wire = client.connect();
+        wire.send(format!("{before}{}{TWICE}", upgrade("/chat?late")).as_bytes());
+        assert_ne!(wire.answer().status, 101);
+        assert_eq!(wire.answer().status, 101);
+        assert_eq!(wire.exactly(TWICE.len()), TWICE.as_bytes());
+    }
+}

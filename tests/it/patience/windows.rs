@@ -145,3 +145,24 @@ fn an_answer_that_is_taken_in_the_end_is_whole() {
         assert_eq!(taken(&mut wire, 1), (3000, false), "{path}");
     }
 }
+
+/// All of it takes longer than the time between two writes may be, and each write less.
+#[test]
+fn an_answer_that_is_taken_bit_by_bit_is_whole() {
+    let limits = "[limits]\nresponse_write_timeout = \"3s\"\n";
+    let gateway = Running::with_origin(origin(), limits);
+    for (window, length) in [(0u32, 12_000), (65_535, 77_000)] {
+        let mut wire = gateway.client().connect();
+        let first = [[0, 4].as_slice(), &window.to_be_bytes()].concat();
+        let settings = Frames::default().frame(4, 0, 0, &first);
+        let wide = Frames::default().frame(8, 0, 0, &u32::to_be_bytes(1 << 20));
+        let path = format!("/known/{length}");
+        Frames([settings.0, wide.0, get(1, &path).0].concat()).open(&mut wire);
+        for _ in 0..28 {
+            std::thread::sleep(std::time::Duration::from_millis(150));
+            let more = Frames::default().frame(8, 0, 1, &u32::to_be_bytes(450));
+            wire.send(&more.0);
+        }
+        assert_eq!(taken(&mut wire, 1), (length, false), "{window}");
+    }
+}
