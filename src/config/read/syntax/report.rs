@@ -1,0 +1,148 @@
+//! What is said of a mistake.
+
+use std::ops::Range;
+
+use super::header::headers;
+use super::{Kind, Mistake};
+use crate::config::section::SEVERAL;
+use crate::config::source::Part;
+use crate::config::{Diagnostics, Source};
+
+// === impl Mistake ===
+
+impl Mistake {
+    /// Tells it, in words for whoever wrote it.
+    pub(super) fn report(&self, source: &Source, part: &Part<'_>, diagnostics: &mut Diagnostics) {
+        let span = self.span.start + part.start..self.span.end + part.start;
+        let message = match &self.kind {
+            Kind::Unclosed(what) => return self.unclosed(what, part, diagnostics),
+            Kind::OpenString => return self.open_string(part, diagnostics),
+            Kind::Said(message) => message.as_str(),
+        };
+        let word = word(part.text, self.span.start);
+        let written = part.text.get(word.clone()).unwrap_or_default();
+        match message {
+            "duplicate key" => twice(source, part, span, diagnostics),
+            message if is_bare_word(message, written) => {
+                diagnostics
+                    .error(
+                        word.start + part.start..word.end + part.start,
+                        format!("`{written}` needs quotes"),
+                    )
+                    .help(format!("write \"{written}\""));
+            }
+            message => {
+                let quoted = part.text.get(..self.span.start);
+                let quoted = quoted.is_some_and(|before| before.ends_with('"'));
+                let error = diagnostics.error(span, message);
+                if message.starts_with("key with no value") {
+                    error.help("a key and its value have `=` between them");
+                } else if message.starts_with("unexpected key or value") && quoted {
+                    error.help("a text with `\"` in it stands between `'`: 'http.host eq \"a\"'");
+                }
+            }
+        }
+    }
+
+    fn open_string(&self, part: &Part<'_>, diagnostics: &mut Diagnostics) {
+        let before = part.text.get(..self.span.start).unwrap_or_default();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let written = before.get(line..).unwrap_or_default();
+        let value = written.find('=').map_or(0, |at| at + 1);
+        let quote = written.get(value..).and_then(|text| text.find(['"', '\'']));
+        let start = line + value + quote.unwrap_or_default();
+        let mark = before.get(start..).and_then(|text| text.chars().next());
+        let span = part.start + start..part.start + before.len();
+        diagnostics
+            .error(span, "this string has no end")
+            .help(format!("close it with `{}`", mark.unwrap_or('"')));
+    }
+
+    /// Told where it opens: where the parser noticed is of no help.
+    fn unclosed(&self, what: &str, part: &Part<'_>, diagnostics: &mut Diagnostics) {
+        let text = part.text.get(self.lines.clone()).unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
+        let value = line.find('=').map_or(0, |at| at + 1);
+        let value = line.get(value..).unwrap_or_default();
+        let end = part.start + self.lines.start + line.trim_end().len();
+        let start = part.start + self.lines.start + line.len() - value.trim_start().len();
+        let quotes = value.trim_start().get(..3).unwrap_or_default();
+        let end_mark = match what {
+            "array" => "]",
+            "table" => "}",
+            _ => quotes,
+        };
+        diagnostics
+            .error(start..end.max(start), format!("this {what} has no end"))
+            .help(format!("close it with `{end_mark}`"));
+    }
+}
+
+/// What stands around `at`, up to what ends a bare value.
+fn word(text: &str, at: usize) -> Range<usize> {
+    let ends = |c: char| c.is_whitespace() || ",[]{}=#\"'".contains(c);
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.rfind(ends).map_or(0, |last| {
+        last + before
+            .get(last..)
+            .and_then(|rest| rest.chars().next())
+            .map_or(1, char::len_utf8)
+    });
+    let after = text.get(at..).unwrap_or_default();
+    start..at + after.find(ends).unwrap_or(after.len())
+}
+
+/// The parser takes `info` for a broken `inf`, `text` for a broken `true` and an address for a
+/// number.
+fn is_bare_word(message: &str, written: &str) -> bool {
+    let about_value = [
+        "invalid float",
+        "invalid boolean",
+        "invalid integer",
+        "invalid mantissa",
+        "string values must be",
+    ];
+    let no_number = written.contains(|c: char| c.is_alphabetic() || ":/".contains(c))
+        || written.matches('.').count() > 1;
+    about_value.iter().any(|start| message.starts_with(start)) && no_number
+}
+
+/// A key or a section that was there before.
+fn twice(source: &Source, part: &Part<'_>, span: Range<usize>, diagnostics: &mut Diagnostics) {
+    let headers = headers(part);
+    let own = headers.iter().position(|header| holds(&header.span, &span));
+    let Some((own, earlier)) = own
+        .and_then(|at| headers.split_at_checked(at))
+        .and_then(|(before, from)| Some((from.first()?, before)))
+    else {
+        let written = source.slice(span.clone());
+        diagnostics.error(span, format!("`{written}` is given twice"));
+        return;
+    };
+    let Some(first) = earlier.iter().find(|header| header.name == own.name) else {
+        let message = format!("`{}` is given twice", own.shown());
+        diagnostics.error(own.span.clone(), message);
+        return;
+    };
+    let message = match first.several == own.several {
+        true => format!("`{}` is given twice", own.shown()),
+        false => format!(
+            "`{}` and `{}` do not go together",
+            first.shown(),
+            own.shown()
+        ),
+    };
+    let name = own.name;
+    let help = match SEVERAL.contains(&name) {
+        true => format!("write `[[{name}]]`, once for each"),
+        false => format!("write `[{name}]` once, and all its keys below it"),
+    };
+    diagnostics
+        .error(own.span.clone(), message)
+        .related(first.span.clone(), "the first one")
+        .help(help);
+}
+
+fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
