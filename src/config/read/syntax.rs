@@ -50,8 +50,14 @@ pub(super) fn mended<'t>(
         };
         mistake.report(source, part, diagnostics);
         let lines = mistake.lines;
-        text = Cow::Owned(blank(&text, &lines));
+        let rest = blank(&text, &lines);
+        // The parser would only say the same again.
+        let said_all = rest == text;
+        text = Cow::Owned(rest);
         torn.push(lines.start + part.start..lines.end + part.start);
+        if said_all {
+            break;
+        }
     }
     // Only now: these were no echoes.
     for lines in torn {
@@ -81,6 +87,10 @@ impl Mistake {
             _ => None,
         });
         let statements = statements(text);
+        if let Some(lines) = stray(text, &statements, first.message(), span.start) {
+            let kind = Kind::of(text, first);
+            return Some(Self { kind, span, lines });
+        }
         let at = statements.partition_point(|line| *line <= span.start);
         let own = at.saturating_sub(1);
         let unclosed = open.filter(|_| is_inside(first.message()));
@@ -93,7 +103,12 @@ impl Mistake {
         let over = unclosed.is_some() && inner;
         let string = unclosed_string(first.message(), &statements, text);
         let own = string.unwrap_or(own.saturating_sub(usize::from(over)));
-        let from = statements.get(own).copied().unwrap_or_default();
+        // Above the first statement there is none of its own.
+        let from = statements
+            .get(own)
+            .copied()
+            .filter(|from| *from <= span.start);
+        let from = from.unwrap_or_default();
         let next = |at: usize| {
             statements
                 .get(at)
@@ -110,12 +125,37 @@ impl Mistake {
         let kind = match (unclosed, string) {
             (Some(what), _) if over => Kind::Unclosed(what),
             (_, Some(_)) => Kind::Unclosed("string"),
-            _ if is_open_string(text, first.message(), span.start) => Kind::OpenString,
-            _ => Kind::Said(first.message().to_owned()),
+            _ => Kind::of(text, first),
         };
         let lines = from..to.max(from);
         Some(Self { kind, span, lines })
     }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// What is wrong on a line that opens nothing.
+    fn of(text: &str, error: &Error) -> Self {
+        match is_open_string(text, error.message(), start(error)) {
+            true => Self::OpenString,
+            false => Self::Said(error.message().to_owned()),
+        }
+    }
+}
+
+/// The line at `at`, if it is no part of what stands above it: that is complete.
+fn stray(text: &str, statements: &[usize], message: &str, at: usize) -> Option<Range<usize>> {
+    let line = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let above = statements.partition_point(|start| *start <= at);
+    let above = above.checked_sub(1).and_then(|own| statements.get(own));
+    let above = above.copied();
+    let open = is_inside(message) || message.starts_with("invalid multi-line");
+    if open || above == Some(line) {
+        return None;
+    }
+    let (_, errors) = DeTable::parse_recoverable(text.get(above.unwrap_or(0)..line)?);
+    errors.is_empty().then(|| line..end_of_line(text, at))
 }
 
 /// Whether the parser came to the end of a line within a string.
