@@ -15,6 +15,9 @@ use header::Header;
 /// More are not told at once: each takes a look at the whole text.
 const MOST: usize = 32;
 
+/// Nobody looks further up for what opens a bracket: each line takes a look at those below it.
+const FURTHEST: usize = 64;
+
 /// A mistake, in bytes of the file's text.
 struct Mistake {
     kind: Kind,
@@ -81,28 +84,27 @@ impl Mistake {
     fn first(text: &str, errors: &[Error]) -> Option<Self> {
         let first = errors.iter().min_by_key(|error| start(error))?;
         let span = first.span().unwrap_or_default();
-        let open = errors.iter().find_map(|error| match error.message() {
-            message if message.starts_with("unclosed array,") => Some("array"),
-            message if message.starts_with("unclosed inline table,") => Some("table"),
-            _ => None,
-        });
+        let open = unclosed(errors).is_some();
         let statements = statements(text);
         if let Some(lines) = stray(text, &statements, first.message(), span.start) {
             let kind = Kind::of(text, first);
             return Some(Self { kind, span, lines });
         }
         let at = statements.partition_point(|line| *line <= span.start);
-        let own = at.saturating_sub(1);
-        let unclosed = open.filter(|_| is_inside(first.message()));
+        let line = at.saturating_sub(1);
+        let begins = statements.get(line).and_then(|line| {
+            let rest = text.get(*line..)?;
+            let blank = text.get(*line..span.start)?.trim().is_empty();
+            blank.then_some(rest)
+        });
+        let inside = is_inside(first.message());
         // What is open reaches over the statements that follow.
-        let begins = |line: &usize| {
-            text.get(*line..span.start)
-                .is_some_and(|t| t.trim().is_empty())
-        };
-        let inner = is_inside(first.message()) && statements.get(own).is_some_and(begins);
-        let over = unclosed.is_some() && inner;
+        let noticed = open && begins.is_some_and(|rest| inside || is_pair(rest));
+        let over = noticed.then(|| opener(text, &statements, line, span.start));
+        let over = over.flatten();
+        let inner = inside && begins.is_some() && over.is_none();
         let string = unclosed_string(first.message(), &statements, text);
-        let own = string.unwrap_or(own.saturating_sub(usize::from(over)));
+        let own = string.or(over.map(|(own, _)| own)).unwrap_or(line);
         // Above the first statement there is none of its own.
         let from = statements
             .get(own)
@@ -116,15 +118,15 @@ impl Mistake {
         };
         // Whose keys those below a header are is not known, nor what is in a string and what not.
         let whole = string.is_some() || Header::is_one(text.get(from..).unwrap_or_default());
-        let to = match (whole, inner && !over) {
+        let to = match (whole, inner) {
             (true, _) => next(next_header(text, &statements, own)),
             // What closes the brackets around it stays.
             (false, true) => end_of_line(text, from),
-            (false, false) => next(own + 1),
+            (false, false) => next(line.max(own + 1)),
         };
-        let kind = match (unclosed, string) {
-            (Some(what), _) if over => Kind::Unclosed(what),
+        let kind = match (over, string) {
             (_, Some(_)) => Kind::Unclosed("string"),
+            (Some((_, what)), _) => Kind::Unclosed(what),
             _ => Kind::of(text, first),
         };
         let lines = from..to.max(from);
@@ -182,6 +184,31 @@ fn next_header(text: &str, statements: &[usize], own: usize) -> usize {
     header.unwrap_or(statements.len())
 }
 
+/// What has no end, if the parser says so.
+fn unclosed(errors: &[Error]) -> Option<&'static str> {
+    errors.iter().find_map(|error| match error.message() {
+        message if message.starts_with("unclosed array,") => Some("array"),
+        message if message.starts_with("unclosed inline table,") => Some("table"),
+        _ => None,
+    })
+}
+
+/// The statement before `line` that is still open at `at`, and what it opens.
+fn opener(
+    text: &str,
+    statements: &[usize],
+    line: usize,
+    at: usize,
+) -> Option<(usize, &'static str)> {
+    let before = (0..line).rev().take(FURTHEST);
+    let mut open = before.filter_map(|own| {
+        let written = text.get(*statements.get(own)?..at)?;
+        let (_, errors) = DeTable::parse_recoverable(written);
+        Some((own, unclosed(&errors)?))
+    });
+    open.next()
+}
+
 fn start(error: &Error) -> usize {
     error.span().unwrap_or_default().start
 }
@@ -220,10 +247,13 @@ fn statements(text: &str) -> Vec<usize> {
 }
 
 fn is_statement(line: &str) -> bool {
-    let key = |c: char| c.is_alphanumeric() || "_-.\"' ".contains(c);
     let line = line.trim();
-    match line.split_once('=') {
-        Some((before, _)) if !before.is_empty() && before.chars().all(key) => true,
-        _ => Header::is_one(line) || line.starts_with(|c: char| c.is_alphabetic()),
-    }
+    is_pair(line) || Header::is_one(line) || line.starts_with(|c: char| c.is_alphabetic())
+}
+
+/// Whether a text begins with a key and `=`.
+fn is_pair(text: &str) -> bool {
+    let key = |c: char| c.is_alphanumeric() || "_-.\"' ".contains(c);
+    let before = text.split_once('=').map(|(before, _)| before.trim());
+    before.is_some_and(|before| !before.is_empty() && before.chars().all(key))
 }
