@@ -41,6 +41,7 @@ pub(super) struct Framing {
     length: Option<u64>,
     chunked: bool,
     upgrade: bool,
+    spoilt: bool,
 }
 
 /// Where a connection's bytes must not be read on.
@@ -105,7 +106,13 @@ impl Framing {
             length: None,
             chunked: false,
             upgrade: false,
+            spoilt: false,
         }
+    }
+
+    /// Whether anything was spoilt.
+    pub(super) const fn has_spoilt(&self) -> bool {
+        self.spoilt
     }
 
     /// Follows `bytes`, the next of the connection, and spoils what frames a request twice. Gives
@@ -168,11 +175,13 @@ impl Framing {
                 let again = name != UPGRADE && self.is_framed();
                 if let Some(colon) = bytes.first_mut().filter(|_| again) {
                     *colon = SPOILT;
+                    self.spoilt = true;
                 }
             }
             At::Length if first.is_ascii_digit() && self.is_too_long(first) => {
                 if let Some(digit) = bytes.first_mut() {
                     *digit = SPOILT;
+                    self.spoilt = true;
                 }
             }
             At::Trailer(false) if first == b'\n' => {

@@ -209,6 +209,11 @@ impl<S> Watched<S> {
         }
     }
 
+    /// Whether what hyper read last was framed twice, or longer than a number can say.
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.framing.as_ref().is_some_and(Framing::has_spoilt)
+    }
+
     /// Gives where the bytes must not be read on, if there.
     fn heard(&mut self, bytes: &mut [u8]) -> Option<Cut> {
         self.signal.heard.store(true, Ordering::Relaxed);

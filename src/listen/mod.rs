@@ -111,6 +111,8 @@ pub enum Error {
     Slow(Slow),
     /// It broke HTTP, its socket failed under HTTP, or a request was not to be answered.
     Http(hyper::Error),
+    /// It sent an HTTP/1 head that leaves in doubt where its body ends.
+    Framing(hyper::Error),
     /// It broke HTTP/2, or flooded us with it.
     Broken(Broken),
     /// Its socket failed.
@@ -184,8 +186,27 @@ impl Error {
     pub fn is_malformed(&self) -> bool {
         match self {
             Error::Http(e) => e.is_parse(),
+            Error::Framing(_) => true,
             Error::Broken(broken) => broken.code != Broken::CALM,
             _ => false,
+        }
+    }
+
+    /// Whether it is not beyond doubt where the body of a request ends.
+    pub fn is_framing(&self) -> bool {
+        matches!(self, Error::Framing(_))
+    }
+
+    /// The same with what was wrong with the head that hyper refused. `spoilt`: by [`framing`].
+    fn of_head(self, spoilt: bool) -> Self {
+        match self {
+            Error::Http(e) if e.is_parse() && !e.is_parse_too_large() => {
+                match spoilt || tells(&e) {
+                    true => Error::Framing(e),
+                    false => Error::Http(e),
+                }
+            }
+            other => other,
         }
     }
 
@@ -199,6 +220,7 @@ impl Error {
         match self {
             Error::Http(e) if e.is_parse_too_large() => Some(431),
             Error::Http(e) if e.is_parse() => Some(400),
+            Error::Framing(_) => Some(400),
             _ => None,
         }
     }
@@ -208,7 +230,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Slow(slow) => slow.fmt(f),
-            Error::Http(e) => e.fmt(f),
+            Error::Http(e) | Error::Framing(e) => e.fmt(f),
             Error::Broken(broken) => broken.fmt(f),
             Error::Io(e) => e.fmt(f),
         }
@@ -219,10 +241,16 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Slow(_) | Error::Broken(_) => None,
-            Error::Http(e) => Some(e),
+            Error::Http(e) | Error::Framing(e) => Some(e),
             Error::Io(e) => Some(e),
         }
     }
+}
+
+/// Whether hyper refuses a framing field: it says which part of a head is wrong in words alone.
+fn tells(error: &hyper::Error) -> bool {
+    let said = error.to_string();
+    said.contains("content-length") || said.contains("transfer-encoding")
 }
 
 impl From<Slow> for Error {

@@ -110,11 +110,13 @@ where
     let malformed = ended.as_ref().is_err_and(Error::is_malformed);
     match http.into_parts() {
         Some(parts) if malformed || ended.is_ok() => {
-            Box::pin(linger(parts.io.into_inner(), &watch, malformed)).await;
+            let stream = parts.io.into_inner();
+            let spoilt = stream.is_spoilt();
+            Box::pin(linger(stream, &watch, malformed)).await;
+            ended.map_err(|error| error.of_head(spoilt))
         }
-        _ => {}
+        _ => ended,
     }
-    ended
 }
 
 async fn serve_http2<S, H, F, B>(

@@ -89,8 +89,10 @@ impl Core {
     pub fn malformed(&self, malformed: Malformed) {
         self.protocol_error(match malformed {
             Malformed::Host | Malformed::Authority => ProtocolError::Host,
-            Malformed::ContentLength | Malformed::Framing => ProtocolError::Framing,
-            Malformed::TransferEncoding | Malformed::UnknownCoding => ProtocolError::TransferCoding,
+            Malformed::ContentLength | Malformed::TransferEncoding | Malformed::Framing => {
+                ProtocolError::Framing
+            }
+            Malformed::UnknownCoding => ProtocolError::TransferCoding,
             Malformed::Target | Malformed::Path(_) | Malformed::Query => ProtocolError::Target,
             Malformed::Connect | Malformed::Protocol => ProtocolError::Method,
             Malformed::TooManyFields => ProtocolError::HeadTooLarge,
@@ -135,6 +137,7 @@ impl Core {
             Err(error) if error.is_head_too_large() => {
                 self.protocol_error(ProtocolError::HeadTooLarge);
             }
+            Err(error) if error.is_framing() => self.protocol_error(ProtocolError::Framing),
             Err(error) if error.is_malformed() => self.protocol_error(ProtocolError::Malformed),
             _ => {}
         }

@@ -230,6 +230,35 @@ fn heads_that_cannot_be_read_are_lines_too() {
     }
 }
 
+#[test]
+fn a_doubtful_end_of_a_body_is_counted_as_such() {
+    let folder = Folder::new();
+    let gateway = logging(&folder.path().join("access.log"), "");
+    let client = gateway.client();
+    let doubtful = [
+        ("1.1", "content-length: 5\r\ntransfer-encoding: chunked"),
+        ("1.1", "transfer-encoding: chunked\r\ncontent-length: 5"),
+        ("1.1", "content-length: 5\r\ncontent-length: 5"),
+        ("1.1", "content-length: abc"),
+        ("1.1", "content-length: 5, 5"),
+        ("1.1", "content-length: 99999999999999999999"),
+        ("1.1", "transfer-encoding: chunked, chunked"),
+        ("1.0", "transfer-encoding: chunked"),
+    ];
+    for (done, (version, fields)) in doubtful.iter().enumerate() {
+        let head = format!("POST / HTTP/{version}\r\nhost: a\r\n{fields}\r\n\r\n0\r\n\r\n");
+        let answer = String::from_utf8(client.raw(head.as_bytes())).unwrap();
+        assert_eq!(answer.get(8..13), Some(" 400 "), "{fields}: {answer}");
+        let counted = format!("protocol_errors_total{{kind=\"framing\"}} {}\n", done + 1);
+        wait_until(fields, || gateway.metrics().contains(&counted));
+    }
+    let metrics = gateway.metrics();
+    for kind in ["malformed", "transfer_coding"] {
+        let none = format!("protocol_errors_total{{kind=\"{kind}\"}} 0\n");
+        assert!(metrics.contains(&none), "{metrics}");
+    }
+}
+
 /// A connection that breaks HTTP/2 gets no status, and none is invented for it.
 #[test]
 fn a_broken_http2_connection_is_counted_and_is_no_request() {
