@@ -63,6 +63,7 @@ pub struct Deadlines {
     filled: Notify,
     draining: Cell<bool>,
     stream_errors: Cell<u64>,
+    malformed_bodies: Cell<u64>,
 }
 
 /// The deadline of one connection; it ends with this value.
@@ -141,6 +142,7 @@ impl Deadlines {
             filled: Notify::new(),
             draining: Cell::new(false),
             stream_errors: Cell::new(0),
+            malformed_bodies: Cell::new(0),
         });
         tokio::task::spawn_local(core.clone().sweep_forever(on_slow_stream));
         tokio::task::spawn_local(core.clone().tell_drain(drain));
@@ -189,6 +191,11 @@ impl Deadlines {
     /// How many HTTP/2 streams ended for an error of their client since the last call.
     pub fn take_stream_errors(&self) -> u64 {
         self.stream_errors.take()
+    }
+
+    /// How many HTTP/1 bodies could not be read to their end since the last call.
+    pub fn take_malformed_bodies(&self) -> u64 {
+        self.malformed_bodies.take()
     }
 
     async fn sweep_forever(self: Rc<Self>, on_slow_stream: impl Fn()) {

@@ -2,6 +2,7 @@
 //! bytes and asks for none ahead.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -68,7 +69,13 @@ impl Body for Incoming {
             Poll::Ready(Some(Ok(frame))) => {
                 transfer.moved(frame.data_ref().map_or(0, Bytes::len));
             }
-            Poll::Ready(_) => self.transfer = None,
+            Poll::Ready(Some(Err(error))) => {
+                if is_malformed(error) {
+                    transfer.malformed();
+                }
+                self.transfer = None;
+            }
+            Poll::Ready(None) => self.transfer = None,
         }
         polled.map_err(Into::into)
     }
@@ -80,6 +87,13 @@ impl Body for Incoming {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Whether the chunks of an HTTP/1 body cannot be read: hyper has no other word for it. One that
+/// breaks off is no such body.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let why = std::error::Error::source(error).and_then(|why| why.downcast_ref::<io::Error>());
+    why.is_some_and(|why| matches!(why.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
 // === impl TooSlow ===

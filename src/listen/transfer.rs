@@ -130,6 +130,13 @@ impl Transfer {
         self.bytes.get()
     }
 
+    /// Counts it: it cannot be read any further.
+    pub(super) fn malformed(&self) {
+        if let Some(entry) = self.entry.borrow().as_ref() {
+            entry.malformed_body();
+        }
+    }
+
     /// Says whether the client is waited for.
     pub(super) fn waits(&self, waits: bool) {
         self.waits.set(waits);

@@ -131,6 +131,9 @@ impl Core {
         for _ in 0..self.deadlines.take_stream_errors() {
             self.protocol_error(ProtocolError::Malformed);
         }
+        for _ in 0..self.deadlines.take_malformed_bodies() {
+            self.protocol_error(ProtocolError::Framing);
+        }
         match ended {
             Err(error) if error.is_timeout() => self.protocol_error(ProtocolError::Timeout),
             Err(error) if error.is_flood() => self.protocol_error(ProtocolError::Flood),

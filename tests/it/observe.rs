@@ -259,6 +259,26 @@ fn a_doubtful_end_of_a_body_is_counted_as_such() {
     }
 }
 
+#[test]
+fn a_chunk_that_cannot_be_read_is_counted() {
+    let folder = Folder::new();
+    let gateway = logging(&folder.path().join("access.log"), "");
+    let client = gateway.client();
+    let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+    // One that breaks off is no error of the protocol.
+    let mut gone = client.connect();
+    gone.send(format!("{head}5\r\nab").as_bytes());
+    drop(gone);
+    let malformed = ["zz\r\n", "1\r\naXX", "1\r\na\r\n-1\r\n"];
+    for (done, chunks) in malformed.iter().enumerate() {
+        client.raw(format!("{head}{chunks}").as_bytes());
+        let counted = format!("protocol_errors_total{{kind=\"framing\"}} {}\n", done + 1);
+        wait_until(chunks, || gateway.metrics().contains(&counted));
+    }
+    let counted = "protocol_errors_total{kind=\"framing\"} 3\n";
+    assert!(gateway.metrics().contains(counted));
+}
+
 /// A connection that breaks HTTP/2 gets no status, and none is invented for it.
 #[test]
 fn a_broken_http2_connection_is_counted_and_is_no_request() {

@@ -39,6 +39,12 @@ impl Entry {
         self.signal.is_blocked()
     }
 
+    /// Counts a request's body that cannot be read.
+    pub(in crate::listen) fn malformed_body(&self) {
+        let bodies = &self.core.malformed_bodies;
+        bodies.set(bodies.get() + 1);
+    }
+
     /// Bytes of a request's body that came and cannot be read yet.
     pub(in crate::listen) fn unread(&self) -> u64 {
         self.unread.get()
