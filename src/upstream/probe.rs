@@ -30,13 +30,23 @@ impl Pool {
         let asking = self.ask(upstream, server, health);
         let told = match tokio::time::timeout(health.timeout, asking).await {
             Ok(Ok(status)) if status.as_u16() < 400 => Ok(()),
-            Ok(Ok(status)) => Err(format!("status {}", status.as_u16())),
-            Ok(Err(error)) => Err(error.reason().to_owned()),
-            Err(_) => Err("timeout".to_owned()),
+            Ok(Ok(status)) => {
+                let status = status.as_u16();
+                let error = format!("the check was answered with status {status}, not below 400");
+                Err((format!("status {status}"), error))
+            }
+            Ok(Err(error)) => Err((error.reason().to_owned(), error.to_string())),
+            Err(_) => {
+                let error = "the check was not answered within `health.timeout`";
+                Err(("timeout".to_owned(), error.to_owned()))
+            }
         };
+        let changed = server.standing.checked(told.is_ok(), health);
+        let (why, error) = told.err().unwrap_or_default();
         Checked {
-            changed: server.standing.checked(told.is_ok(), health),
-            why: told.err().unwrap_or_default(),
+            changed,
+            why,
+            error,
         }
     }
 
@@ -85,8 +95,10 @@ impl Pool {
 pub struct Checked {
     /// The server is healthy now, or no longer.
     pub changed: Option<bool>,
-    /// What was wrong.
+    /// What was wrong, in a word or two.
     pub why: String,
+    /// The same as a sentence.
+    pub error: String,
 }
 
 /// What a server calls itself: its name or address.

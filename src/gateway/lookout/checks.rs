@@ -82,6 +82,7 @@ fn tell(live: &Live, upstream: &Upstream, server: &Server, checked: &Checked) {
         Text("server", server.label()),
         Text("address", &server.endpoint),
         Text("reason", &checked.why),
+        Text("error", &checked.error),
     ];
     match checked.changed {
         Some(false) => log.warn("server unhealthy", &fields),

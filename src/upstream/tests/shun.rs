@@ -374,6 +374,8 @@ async fn who_cannot_be_reached_fails_its_checks() {
             (checked.changed, checked.why.as_str()),
             (changed, "connect_refused")
         );
+        let error = "the server refuses connections: ";
+        assert!(checked.error.starts_with(error), "{}", checked.error);
     }
     // Without checks nobody can say that it is well again.
     bed.upstream.health = None;
