@@ -37,7 +37,7 @@ enum Kind {
 }
 
 /// The text of a file as far as it is TOML: each statement with a mistake is told and becomes blank,
-/// so that it hides no other. What is after too many is left as it is.
+/// so that it hides no other. Of very many, the first are told, and that there are more.
 pub(super) fn mended<'t>(
     source: &Source,
     part: &Part<'t>,
@@ -46,11 +46,15 @@ pub(super) fn mended<'t>(
     let mut text = Cow::Borrowed(part.text);
     let file = part.start..part.start + part.text.len();
     let mut torn = Vec::new();
-    for _ in 0..MOST {
+    loop {
         let (_, errors) = DeTable::parse_recoverable(&text);
         let Some(mistake) = Mistake::first(&text, &errors) else {
             break;
         };
+        if torn.len() == MOST {
+            mistake.report_more(part, diagnostics);
+            break;
+        }
         mistake.report(source, part, diagnostics);
         let lines = mistake.lines;
         let rest = blank(&text, &lines);

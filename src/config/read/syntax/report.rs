@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::header::headers;
-use super::{Kind, Mistake};
+use super::{Kind, MOST, Mistake};
 use crate::config::section::SEVERAL;
 use crate::config::source::Part;
 use crate::config::{Diagnostics, Source};
@@ -42,6 +42,14 @@ impl Mistake {
                 }
             }
         }
+    }
+
+    /// Tells that it is one too many.
+    pub(super) fn report_more(&self, part: &Part<'_>, diagnostics: &mut Diagnostics) {
+        let span = self.span.start + part.start..self.span.end + part.start;
+        diagnostics
+            .error(span, "… and more")
+            .help(format!("correct the first {MOST} lines that are no TOML"));
     }
 
     fn open_string(&self, part: &Part<'_>, diagnostics: &mut Diagnostics) {
