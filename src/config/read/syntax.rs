@@ -1,5 +1,6 @@
 //! What the TOML parser refuses: each mistake once, and the text without it.
 
+mod bare;
 mod header;
 mod report;
 

@@ -15,7 +15,9 @@ mod header;
 mod units;
 pub(super) use address::{host_bits, network, parse_network, server, socket, target_path};
 pub(super) use header::{header_name, header_value, parse_header_name, status};
-pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
+pub(super) use units::{
+    between, duration, duration_or_seconds, rate, size, size_between, with_unit,
+};
 
 /// How one value is read, and what it may be.
 pub(super) struct Scalar<T> {
@@ -285,7 +287,13 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
     let Some(integer) = value.as_integer() else {
         let wrong = kind("an integer", value);
         return Err(match value.as_str() {
-            Some(_) => wrong.help("write the number without quotes"),
+            Some(text) => match rate(text) {
+                Some((number, period)) => {
+                    wrong.help(format!("write {number}, and `period = \"{period}\"`"))
+                }
+                None if with_unit(text).is_some() => wrong.help("write the number alone"),
+                None => wrong.help("write the number without quotes"),
+            },
             None => wrong,
         });
     };

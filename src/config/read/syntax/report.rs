@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::bare::Bare;
 use super::header::headers;
 use super::{Kind, MOST, Mistake};
 use crate::config::section::SEVERAL;
@@ -24,12 +25,8 @@ impl Mistake {
         match message {
             "duplicate key" => twice(source, part, span, diagnostics),
             message if is_bare_word(message, written) => {
-                diagnostics
-                    .error(
-                        word.start + part.start..word.end + part.start,
-                        format!("`{written}` needs quotes"),
-                    )
-                    .help(format!("write \"{written}\""));
+                let word = word.start + part.start..word.end + part.start;
+                Bare::around(source, word).report(diagnostics);
             }
             message => {
                 let quoted = part.text.get(..self.span.start);
