@@ -81,12 +81,21 @@ pub(super) fn read(inbox: &mut Inbox, asked: Asked) -> Result<Option<Head>, Erro
         Ok(Status::Complete(length)) if length <= HEAD_BYTES => length,
         Ok(Status::Partial) if bytes.len() < HEAD_BYTES => return Ok(None),
         Ok(_) => return Err(Kind::BadResponse.into()),
-        Err(error) => return Err(Error::from(Kind::BadResponse).because(error)),
+        Err(error) => return Err(not_http(bytes, error)),
     };
     let whole = Bytes::copy_from_slice(bytes.get(..length).unwrap_or_default());
     let head = understand(&response, bytes, &whole, asked).ok_or(Kind::BadResponse)?;
     inbox.skip(length);
     Ok(Some(head))
+}
+
+/// An alert or a handshake message shows an origin that expects TLS (RFC 8446, section 5.1).
+fn not_http(bytes: &[u8], error: httparse::Error) -> Error {
+    let wrong = Error::from(Kind::BadResponse);
+    match bytes {
+        [21 | 22, 3, ..] => wrong.because("it looks like TLS, which `tls = true` speaks"),
+        _ => wrong.because(error),
+    }
 }
 
 /// `whole` holds the same bytes as the head in `bytes`.

@@ -1,5 +1,6 @@
 //! Connections to an origin, ready for a request. Never retries and never pools.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 
@@ -42,18 +43,26 @@ impl Connection {
 
 impl Opened {
     /// A connection to `server` as the upstream wants it; `http1`: for what only HTTP/1.1 carries.
+    /// `waits` tells meanwhile what it is if it ends for its length.
     pub(super) async fn to(
         server: &Server,
         upstream: &Upstream,
         http1: bool,
+        waits: &Cell<Kind>,
     ) -> Result<Self, Error> {
         let stream = Stream::open(&server.endpoint).await.map_err(unreachable)?;
         let (stream, http2) = match &upstream.tls {
             None => (stream, upstream.protocol == Protocol::Http2),
-            Some(secure) => shake(secure, stream, server, http1).await?,
+            Some(secure) => {
+                waits.set(Kind::HandshakeTimeout);
+                shake(secure, stream, server, http1).await?
+            }
         };
         match (upstream.protocol, http2) {
-            (_, true) => Ok(Self::Http2(Trunk::open(stream).await?)),
+            (_, true) => {
+                waits.set(Kind::SettingsTimeout);
+                Ok(Self::Http2(Trunk::open(stream).await?))
+            }
             (Protocol::Http2, false) => Err(Error::from(Kind::Handshake).because(NoHttp2)),
             (_, false) => Ok(Self::Http1(Connection::new(stream))),
         }

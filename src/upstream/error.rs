@@ -26,6 +26,12 @@ pub(super) enum Kind {
     ConnectRefused,
     ConnectFailed,
     ConnectTimeout,
+    /// The origin took the connection and did not finish the handshake.
+    HandshakeTimeout,
+    /// The origin took the connection and did not say that it speaks HTTP/2.
+    SettingsTimeout,
+    /// What the origin said first is not HTTP/2.
+    NoHttp2,
     /// The origin could not prove who it is, or does not speak TLS as it should.
     Handshake,
     ResponseTimeout,
@@ -77,14 +83,20 @@ impl Error {
 
     /// Too slow.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.kind, Kind::ConnectTimeout | Kind::ResponseTimeout)
+        self.status() == StatusCode::GATEWAY_TIMEOUT
     }
 
     /// No connection could be opened; the origin saw nothing of the request.
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.kind,
-            Kind::ConnectRefused | Kind::ConnectFailed | Kind::ConnectTimeout | Kind::Handshake
+            Kind::ConnectRefused
+                | Kind::ConnectFailed
+                | Kind::ConnectTimeout
+                | Kind::HandshakeTimeout
+                | Kind::SettingsTimeout
+                | Kind::NoHttp2
+                | Kind::Handshake
         )
     }
 
@@ -111,9 +123,13 @@ impl Error {
     pub fn status(&self) -> StatusCode {
         match self.kind {
             Kind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
-            Kind::ConnectTimeout | Kind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Kind::ConnectTimeout
+            | Kind::HandshakeTimeout
+            | Kind::SettingsTimeout
+            | Kind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
             Kind::ConnectRefused
             | Kind::ConnectFailed
+            | Kind::NoHttp2
             | Kind::Handshake
             | Kind::Closed
             | Kind::Reset
@@ -131,7 +147,10 @@ impl Error {
             Kind::NoServer => "no_server",
             Kind::ConnectRefused => "connect_refused",
             Kind::ConnectFailed => "connect_failed",
-            Kind::ConnectTimeout => "connect_timeout",
+            Kind::ConnectTimeout | Kind::HandshakeTimeout | Kind::SettingsTimeout => {
+                "connect_timeout"
+            }
+            Kind::NoHttp2 => "no_http2",
             Kind::ResponseTimeout => "response_timeout",
             Kind::Handshake => "tls_failed",
             Kind::Closed => "closed",
@@ -165,6 +184,18 @@ impl Kind {
             Kind::ConnectRefused => "the server refuses connections",
             Kind::ConnectFailed => "no connection could be made",
             Kind::ConnectTimeout => "no connection was made within `connect_timeout`",
+            Kind::HandshakeTimeout => {
+                "the origin took the connection, but did not finish the TLS handshake within \
+                 `connect_timeout`"
+            }
+            Kind::SettingsTimeout => {
+                "the origin took the connection, but did not begin to speak HTTP/2 within \
+                 `connect_timeout`: `protocol = \"http/1.1\"` is for one that does not"
+            }
+            Kind::NoHttp2 => {
+                "the origin does not speak HTTP/2 on this port: `protocol = \"http/1.1\"` is for \
+                 such"
+            }
             Kind::Handshake => "TLS with the origin failed",
             Kind::ResponseTimeout => "no answer began within `response_timeout`",
             Kind::Closed => "the origin closed the connection before it answered",

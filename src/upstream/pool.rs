@@ -221,10 +221,11 @@ impl Pool {
 
 /// A new connection, in time; `http1`: for what only HTTP/1.1 carries.
 async fn connect(upstream: &Upstream, server: &Server, http1: bool) -> Result<Opened, Error> {
-    let opening = Opened::to(server, upstream, http1);
+    let waits = Cell::new(Kind::ConnectTimeout);
+    let opening = Opened::to(server, upstream, http1, &waits);
     match tokio::time::timeout(upstream.connect_timeout, opening).await {
         Ok(opened) => opened,
-        Err(_) => Err(Kind::ConnectTimeout.into()),
+        Err(_) => Err(waits.get().into()),
     }
 }
 

@@ -193,7 +193,7 @@ fn poll_settings(
         return Poll::Ready(Ok(()));
     }
     match ready!(polled) {
-        Ok(()) => Poll::Ready(Err(Kind::ConnectFailed.into())),
+        Ok(()) => Poll::Ready(Err(Kind::NoHttp2.into())),
         Err(error) => Poll::Ready(Err(no_http2(error))),
     }
 }
@@ -206,5 +206,9 @@ async fn drive(mut connection: Connection<Listening>, closed: Rc<Cell<bool>>) {
 }
 
 fn no_http2(error: h2::Error) -> Error {
-    Error::from(Kind::ConnectFailed).because(error)
+    match error.is_io() {
+        true => Error::from(Kind::NoHttp2).because(error),
+        // Which rule of HTTP/2 another protocol breaks says nothing.
+        false => Kind::NoHttp2.into(),
+    }
 }

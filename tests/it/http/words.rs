@@ -8,16 +8,22 @@ use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 use super::config;
 use super::secure::Openssl;
-use crate::harness::{Authority, Client, Folder, Origin, Process, wait_until};
+use crate::harness::{Authority, Client, Folder, Origin, Process, Wire, wait_until};
 
 /// What the log says of the upstream at `address` after one request.
 #[track_caller]
 fn said(address: SocketAddr, keys: &str, request: &[u8]) -> String {
+    said_with(502, address, keys, request)
+}
+
+/// The same where the answer has another status.
+#[track_caller]
+fn said_with(status: u16, address: SocketAddr, keys: &str, request: &[u8]) -> String {
     let config = config(keys).replace("{origin}", &address.to_string());
     let process = Process::run(&config);
     let mut wire = Client::plain(process.address(0)).connect();
     wire.send(request);
-    assert_eq!(wire.answer().status, 502);
+    assert_eq!(wire.answer().status, status);
     let logged = || process.logged("upstream failed");
     wait_until("it says why", || !logged().is_empty());
     let line = logged().remove(0);
@@ -88,6 +94,48 @@ fn an_origin_without_tls_is_said_to_have_none() {
     let line = said(origin.address, "tls = { verify = false }", GET);
     let wanted = "reason=tls_failed error=\"the origin does not speak TLS on this port\" more=0";
     assert!(line.contains(wanted), "{line}");
+}
+
+#[test]
+fn an_origin_of_another_protocol_is_said_to_be_one() {
+    let origin = Origin::start();
+    let line = said(origin.address, "protocol = \"h2\"", GET);
+    let wanted = "reason=no_http2 error=\"the origin does not speak HTTP/2 on this port: \
+                  `protocol = \\\"http/1.1\\\"` is for such\" more=0";
+    assert!(line.contains(wanted), "{line}");
+
+    // As one that speaks TLS answers to what is none (RFC 8446, section 6).
+    let alert = Origin::scripted(|stream| {
+        let mut wire = Wire::new(stream);
+        wire.send(&[21, 3, 3, 0, 2, 2, 10]);
+        drop(wire.rest());
+    });
+    let line = said(alert.address, "", GET);
+    let wanted = "it looks like TLS, which `tls = true` speaks";
+    assert!(line.contains(wanted), "{line}");
+}
+
+#[test]
+fn an_origin_that_is_silent_after_it_was_reached_is_said_to_be() {
+    let keys = "connect_timeout = \"100ms\"\nretries = 0\n";
+    for (more, wanted) in [
+        (
+            "tls = { verify = false }",
+            "but did not finish the TLS handshake within",
+        ),
+        (
+            "protocol = \"h2\"",
+            "but did not begin to speak HTTP/2 within",
+        ),
+    ] {
+        let mute = Origin::scripted(|stream| drop(Wire::new(stream).rest()));
+        let line = said_with(504, mute.address, &format!("{keys}{more}"), GET);
+        assert!(
+            line.contains("reason=connect_timeout error=\"the origin took"),
+            "{line}"
+        );
+        assert!(line.contains(wanted), "{line}");
+    }
 }
 
 #[test]
