@@ -72,6 +72,18 @@ impl Parser<'_> {
         error(span, message, None)
     }
 
+    /// Refuses a value right behind another.
+    fn comma(&mut self) -> Parsed<()> {
+        match self.peek() {
+            Some(Kind::Text { .. } | Kind::Atom(_)) => Err(error(
+                self.here(),
+                "a comma is missing before this",
+                Some("arguments have `,` between them"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn args(&mut self, open: Span) -> Parsed<Vec<Node>> {
         let mut args = Vec::new();
         if self.take(")") {
@@ -80,6 +92,7 @@ impl Parser<'_> {
         loop {
             args.push(self.deeper(open.clone(), Self::or)?);
             if !self.take(",") {
+                self.comma()?;
                 self.close(")", open)?;
                 return Ok(args);
             }

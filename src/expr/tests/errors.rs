@@ -23,6 +23,7 @@ const PREDICATES: &[(&str, &str, &str)] = &[
     ("ip.src in $cf.vpn", "$cf.vpn", "only Cloudflare keeps the list `$cf.vpn`"),
     ("ip.src in $offce", "$offce", "unknown list `$offce`; did you mean `$office`?"),
     ("ip.src in $zzzzzzzzzz", "$zzzzzzzzzz", "unknown list `$zzzzzzzzzz`"),
+    (r#"starts_with(http.host "/x")"#, "\"/x\"", "a comma is missing before this"),
     // Types.
     (r#"ip.src.asnum eq "1""#, "\"1\"", "`ip.src.asnum` is an integer; `\"1\"` is a string"),
     ("http.host eq 1", "1", "`http.host` is a string; `1` is an integer"),
