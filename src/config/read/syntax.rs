@@ -127,6 +127,9 @@ impl Mistake {
             (true, _) => next(next_header(text, &statements, own)),
             // What closes the brackets around it stays.
             (false, true) => end_of_line(text, from),
+            (false, false) if over.is_none() && ends_there(text, from, span.start) => {
+                end_of_line(text, from)
+            }
             (false, false) => next(line.max(own + 1)),
         };
         let kind = match (over, string) {
@@ -172,6 +175,15 @@ fn is_open_string(text: &str, message: &str, at: usize) -> bool {
         && text
             .get(at..end_of_line(text, at))
             .is_some_and(|rest| rest.trim().is_empty())
+}
+
+/// Whether a statement with a mistake at `at` ends on its first line: nothing is left open there.
+fn ends_there(text: &str, from: usize, at: usize) -> bool {
+    let end = end_of_line(text, from);
+    let line = text.get(from..end).unwrap_or_default();
+    let count = |signs: [char; 2]| line.matches(signs).count();
+    let open = count(['[', '{']) > count([']', '}']);
+    at <= end && !open && !line.contains("\"\"\"") && !line.contains("'''")
 }
 
 fn end_of_line(text: &str, at: usize) -> usize {

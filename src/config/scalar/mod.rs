@@ -297,6 +297,9 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
             None => wrong,
         });
     };
+    if !integer.as_str().contains(|c: char| c.is_ascii_hexdigit()) {
+        return Err(Wrong::new("this is not a number").help("digits are missing"));
+    }
     i128::from_str_radix(integer.as_str(), integer.radix())
         .map_err(|_| Wrong::new("this number is too large"))
 }

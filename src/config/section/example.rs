@@ -11,10 +11,17 @@ const BELOW: &[&str] = &["listeners.tls", "geo.overrides"];
 /// How the table at `path` is written.
 pub(super) fn of(path: &str, table: &Table) -> String {
     match path.rsplit_once('.') {
+        None if are_tables(table) => format!("write `[{path}.NAME]` and its keys below it"),
         None => format!("write `{}` and its keys below it", header(path)),
         Some((_, "NAME")) => format!("for example `{}`", inline(table)),
         Some((_, key)) => format!("for example `{key} = {}`", inline(table)),
     }
+}
+
+/// Whether its names are the user's own, and a table each.
+fn are_tables(table: &Table) -> bool {
+    let shapes = table.names.as_ref().map(|names| names.shapes.as_slice());
+    matches!(shapes, Some([Shape::Table(_)]))
 }
 
 /// How an element of the array of tables at `path` is written.

@@ -28,16 +28,49 @@ impl Mistake {
                 let word = word.start + part.start..word.end + part.start;
                 Bare::around(source, word).report(diagnostics);
             }
-            message => {
-                let quoted = part.text.get(..self.span.start);
-                let quoted = quoted.is_some_and(|before| before.ends_with('"'));
-                let error = diagnostics.error(span, message);
-                if message.starts_with("key with no value") {
-                    error.help("a key and its value have `=` between them");
-                } else if message.starts_with("unexpected key or value") && quoted {
-                    error.help("a text with `\"` in it stands between `'`: 'http.host eq \"a\"'");
-                }
+            message => self.said(message, part, diagnostics),
+        }
+    }
+
+    /// Tells what the parser says, in other words where they help more.
+    fn said(&self, message: &str, part: &Part<'_>, diagnostics: &mut Diagnostics) {
+        let span = self.span.start + part.start..self.span.end + part.start;
+        let (before, rest) = part
+            .text
+            .split_at_checked(self.span.start)
+            .unwrap_or_default();
+        let before = before.rsplit('\n').next().unwrap_or_default();
+        let rest = rest.lines().next().unwrap_or_default().trim();
+        let colon = rest.strip_prefix(':').map(str::trim);
+        let (words, help) = match (message.split_once(',').map_or(message, |m| m.0), colon) {
+            ("string values must be quoted", _) if rest.is_empty() || rest.starts_with('#') => (
+                "the value is missing",
+                "write it behind the `=`, or remove the key".to_owned(),
+            ),
+            ("invalid unquoted key" | "key with no value", Some(value)) => (
+                "`:` instead of `=`",
+                format!("write `{} = {value}`", before.trim()),
+            ),
+            ("invalid unquoted key", _) if is_comment(before, rest) => {
+                (message, "a comment begins with `#`".to_owned())
             }
+            ("key with no value", _) => (
+                message,
+                "a key and its value have `=` between them".to_owned(),
+            ),
+            ("unexpected key or value", _) if rest == "," || rest.starts_with(", #") => (
+                "a comma at the end of a line",
+                "remove the comma: each key stands on a line of its own".to_owned(),
+            ),
+            ("unexpected key or value", _) if before.ends_with('"') => (
+                message,
+                "a text with `\"` in it stands between `'`: 'http.host eq \"a\"'".to_owned(),
+            ),
+            _ => (message, String::new()),
+        };
+        let error = diagnostics.error(span, words);
+        if !help.is_empty() {
+            error.help(help);
         }
     }
 
@@ -81,6 +114,14 @@ impl Mistake {
             .error(start..end.max(start), format!("this {what} has no end"))
             .help(format!("close it with `{end_mark}`"));
     }
+}
+
+/// Whether a line begins as comments do elsewhere.
+fn is_comment(before: &str, rest: &str) -> bool {
+    before.trim().is_empty()
+        && ["//", ";", "/*", "*"]
+            .iter()
+            .any(|sign| rest.starts_with(sign))
 }
 
 /// What stands around `at`, up to what ends a bare value.
