@@ -4,7 +4,7 @@ use crate::config::Spanned;
 use crate::config::schema::Shape;
 use crate::config::suggest::either;
 
-use super::Section;
+use super::{Section, unknown};
 
 // === impl Section ===
 
@@ -109,7 +109,26 @@ impl Section<'_, '_> {
         }
     }
 
+    /// Reports that a key is not there.
+    pub(in crate::config) fn missing(&mut self, key: &str, example: &str) {
+        if self.is_misnamed(key) {
+            return;
+        }
+        self.out
+            .lacks(self.span(), format!("`{key}` is missing"))
+            .help(format!("for example `{key} = {example}`"));
+    }
+
+    /// Whether `key` is there under a name that is not known; what it should be is told of that.
+    pub(in crate::config) fn is_misnamed(&self, key: &str) -> bool {
+        let mut names = self.table.iter().map(|(name, _)| name.get_ref().as_ref());
+        names.any(|name| !self.asked.contains(&name) && unknown::stands_for(&self.path, name, key))
+    }
+
     fn none_of(&mut self, owner: &str, keys: &[&str], example: &str) {
+        if keys.iter().any(|key| self.is_misnamed(key)) {
+            return;
+        }
         let message = format!("{owner} needs {}", either(keys));
         self.out
             .lacks(self.span(), message)

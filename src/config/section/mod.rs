@@ -276,13 +276,6 @@ impl<'a, 'd> Section<'a, 'd> {
         }
     }
 
-    /// Reports that a key is not there.
-    pub(super) fn missing(&mut self, key: &str, example: &str) {
-        self.out
-            .lacks(self.span.clone(), format!("`{key}` is missing"))
-            .help(format!("for example `{key} = {example}`"));
-    }
-
     /// Reports a wrong value.
     pub(super) fn wrong(&mut self, span: Range<usize>, wrong: Wrong) {
         let error = self.out.error(span, wrong.message);

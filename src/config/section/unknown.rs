@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::example::{header, join};
 use crate::config::Diagnostics;
 use crate::config::schema::{self, Shape, Table};
-use crate::config::suggest::{did_you_mean, either};
+use crate::config::suggest::{did_you_mean, either, nearest};
 
 /// What stands before all sections, and is something else below one.
 pub(super) const INCLUDE: &str = "include";
@@ -63,11 +63,26 @@ pub(super) fn misplaced(path: &str, span: Range<usize>, out: &mut Diagnostics) {
         .help("put it at the top of the file, before the first `[section]`");
 }
 
-/// The sections that have a key of this name.
+/// Whether what is said of `name` in the section at `path` is that it should be `key`.
+pub(super) fn stands_for(path: &str, name: &str, key: &str) -> bool {
+    match foreign::meant(path, name) {
+        Some(help) => [format!("`{key} = "), format!("`{key}`")]
+            .iter()
+            .any(|named| help.contains(named)),
+        None => nearest(name, [key]).is_some() && !sections(name).contains(&header(path)),
+    }
+}
+
+/// The first sections that have a key of this name.
 fn places(name: &str) -> Vec<String> {
+    sections(name).into_iter().take(MOST).collect()
+}
+
+/// The sections that have a key of this name.
+fn sections(name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     collect(&schema::root(), "", name, &mut found);
-    found.into_iter().take(MOST).collect()
+    found
 }
 
 fn collect(table: &Table, path: &str, name: &str, found: &mut BTreeSet<String>) {

@@ -132,14 +132,14 @@ fn colour_changes_only_the_looks() {
 
 #[test]
 fn diagnostics_can_be_read_as_data() {
-    let source = Source::new("t.toml", "# ü\n[[listeners]]\nadress = '127.0.0.1:0'\n");
+    let source = Source::new("t.toml", "# ü\n[[listeners]]\nprotcols = ['h2']\n");
     let mut diagnostics = Diagnostics::new();
     read(&source, &mut diagnostics);
     let list = diagnostics.sorted();
     assert_eq!(list[0].message, "`address` is missing");
     assert_eq!(
         list[1].message,
-        "unknown key `adress`; did you mean `address`?"
+        "unknown key `protcols`; did you mean `protocols`?"
     );
     assert!(list.iter().all(|d| d.severity == Severity::Error));
     assert_eq!(source.position(list[1].span.start).line, 3);

@@ -23,6 +23,7 @@ pub(super) fn check(s: &mut Section<'_, '_>, names: &Names, rule: &Rule) {
     let zero = rule.limit.as_ref().is_some_and(|limit| limit.value == 0);
     match s.key_span(names.limit).filter(|_| !zero) {
         Some(limit) => quota(s, limit, rule),
+        None if s.is_misnamed("limit") => {}
         None => plain(s, names),
     }
     // An action that was refused may be one that knows the key.
@@ -58,7 +59,7 @@ fn quota(s: &mut Section<'_, '_>, limit: Range<usize>, rule: &Rule) {
         return;
     };
     by_algorithm(s, algorithm);
-    if !s.has("period") && algorithm != Concurrency {
+    if !s.has("period") && !s.is_misnamed("period") && algorithm != Concurrency {
         s.out
             .lacks(limit, "a limit with no period")
             .help("add `period = \"1m\"`");
@@ -108,7 +109,7 @@ fn by_action(s: &mut Section<'_, '_>, rule: &Rule) {
     }
     if action != Action::Divert {
         no_meaning(s, "upstream", action.name(), &["divert"]);
-    } else if !s.has("upstream") {
+    } else if !s.has("upstream") && !s.is_misnamed("upstream") {
         s.out
             .lacks(rule.action.span.clone(), "`divert` needs an upstream")
             .help("add `upstream = \"honeypot\"`");
