@@ -151,6 +151,11 @@ impl Gateway {
         self.reloader.reload()
     }
 
+    /// What ends a stop before its time, with [`DrainTrigger::cut`].
+    pub fn drain(&self) -> DrainTrigger {
+        self.drain.clone()
+    }
+
     /// Takes no more connections and waits until the open ones have ended, for as long as the
     /// configuration allows.
     pub fn stop(self) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::say;
 use crate::admin::{self, Admin};
@@ -19,6 +19,8 @@ use crate::systemd::{Activated, Notifier};
 
 /// How long the last log lines may take.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How long a process that ends at once takes to write down what it cuts off.
+const LAST_LINES: Duration = Duration::from_secs(1);
 /// How long one that is told to stop waits for a new process that is about to serve.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
@@ -208,29 +210,35 @@ impl Service {
             log,
             ..
         } = self;
-        if end == End::AtOnce {
-            log.warn("stopped at once", &[]);
-            return ExitCode::FAILURE;
+        if end != End::AtOnce {
+            log.info("stopping", &[]);
         }
-        log.info("stopping", &[]);
         admin.not_ready();
-        let stopping = match end {
+        let drain = gateway.drain();
+        let mut stopping = match end {
             End::HandedOver => spawn_blocking(move || gateway.stop_handed_over()),
             _ => {
                 notifier.stopping();
                 spawn_blocking(move || gateway.stop())
             }
         };
+        let told_again = async {
+            if end != End::AtOnce {
+                signals.stop().await;
+            }
+        };
         tokio::select! {
-            _ = stopping => {
+            _ = &mut stopping => {
                 log.info("stopped", &[]);
-                ExitCode::SUCCESS
+                return ExitCode::SUCCESS;
             }
-            () = signals.stop() => {
-                log.warn("stopped at once", &[]);
-                ExitCode::FAILURE
-            }
+            () = told_again => {}
         }
+        drain.cut();
+        // Late or not, it ends.
+        let _ = timeout(LAST_LINES, stopping).await;
+        log.warn("stopped at once", &[]);
+        ExitCode::FAILURE
     }
 }
 

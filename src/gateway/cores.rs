@@ -169,18 +169,22 @@ impl CoreThread {
     /// that begins in the second half of that time would be cut off: it is refused.
     async fn end(&self, core: &Core) {
         let half = core.snapshot().drain_timeout / 2;
-        if tokio::time::timeout(half, self.drain.ended()).await.is_ok() {
-            return;
-        }
-        core.late.set(true);
-        if tokio::time::timeout(half, self.drain.ended())
-            .await
-            .is_err()
-        {
-            core.cut.set(true);
-            let open = self.drain.open();
-            let log = &self.live.lasting.log;
-            log.warn("drain timed out", &[Number("connections", open as u64)]);
+        let ended = async || tokio::time::timeout(half, self.drain.ended()).await.is_ok();
+        let waits = async {
+            if ended().await {
+                return true;
+            }
+            core.late.set(true);
+            ended().await
+        };
+        tokio::select! {
+            ended = waits => if !ended {
+                core.cut.set(true);
+                let open = self.drain.open();
+                let log = &self.live.lasting.log;
+                log.warn("drain timed out", &[Number("connections", open as u64)]);
+            },
+            () = self.drain.over() => core.cut.set(true),
         }
     }
 }

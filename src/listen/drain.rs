@@ -21,6 +21,8 @@ enum Stage {
     Draining,
     /// Ending; another process accepts from its sockets.
     HandedOver,
+    /// Ending at once.
+    Over,
 }
 
 /// One core's side of the drain. Clones count together.
@@ -62,12 +64,27 @@ impl DrainTrigger {
 
     /// Starts the drain; the second time changes nothing.
     pub fn start(&self) {
-        self.0.send_replace(Stage::Draining);
+        self.begin(Stage::Draining);
     }
 
     /// Starts the drain of a gateway whose sockets another process has.
     pub fn hand_over(&self) {
-        self.0.send_replace(Stage::HandedOver);
+        self.begin(Stage::HandedOver);
+    }
+
+    /// Ends the drain, whether it has started or not: nothing is waited for any more.
+    pub fn cut(&self) {
+        self.0.send_replace(Stage::Over);
+    }
+
+    fn begin(&self, stage: Stage) {
+        self.0.send_if_modified(|now| {
+            let open = *now == Stage::Open;
+            if open {
+                *now = stage;
+            }
+            open
+        });
     }
 
     /// Whether the drain has started.
@@ -122,6 +139,14 @@ impl Drain {
         }
     }
 
+    /// Waits for the word that nothing is waited for any more.
+    pub async fn over(&self) {
+        let mut stage = self.stage.clone();
+        if stage.wait_for(|stage| *stage == Stage::Over).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     async fn all_started(&self) {
         let mut stage = self.stage.clone();
         let started = stage.wait_for(|stage| *stage != Stage::Open).await;
@@ -130,9 +155,9 @@ impl Drain {
         }
     }
 
-    /// Whether another process accepts what waits in the sockets' queues.
+    /// Whether what waits in the sockets' queues is left there, for another process or for nobody.
     pub(super) fn is_handed_over(&self) -> bool {
-        *self.stage.borrow() == Stage::HandedOver
+        matches!(*self.stage.borrow(), Stage::HandedOver | Stage::Over)
     }
 
     /// How many connections of this core are open, tunnels included.

@@ -200,7 +200,8 @@ fn an_interrupt_is_a_stop() {
 #[test]
 fn a_second_stop_ends_it_at_once() {
     let (origin, came, go) = held();
-    let mut process = Process::run(&in_front_of(&origin));
+    let config = in_front_of(&origin).replace("\"off\"", "\"stdout\"");
+    let mut process = Process::run(&config);
     let mut wire = Client::plain(process.address(0)).connect();
     wire.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");
     came.recv().unwrap();
@@ -209,6 +210,8 @@ fn a_second_stop_ends_it_at_once() {
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(1));
     assert_eq!(Answer::parse(&wire.rest()).status, 0);
+    let lines = fs::read_to_string(process.folder.path().join("stdout")).unwrap();
+    assert!(lines.contains("\"status\":503"), "{lines}");
     drop(go);
 }
 
