@@ -57,11 +57,33 @@ impl Signals {
     }
 }
 
+// === impl Request ===
+
+impl Request {
+    /// The signal, as people call it.
+    pub fn signal(self) -> &'static str {
+        match self {
+            Request::Reload => "SIGHUP",
+            Request::HandOver => "SIGUSR2",
+            Request::Stop => "SIGTERM",
+        }
+    }
+}
+
 /// Tells another process to stop.
 pub fn stop(process: u32) {
+    send(process, rustix::process::Signal::TERM);
+}
+
+/// Tells another process to read its configuration again.
+pub fn reload(process: u32) {
+    send(process, rustix::process::Signal::HUP);
+}
+
+fn send(process: u32, signal: rustix::process::Signal) {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
         // It fails where the process has ended.
-        let _ = kill_process(pid, rustix::process::Signal::TERM);
+        let _ = kill_process(pid, signal);
     }
 }

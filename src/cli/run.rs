@@ -32,6 +32,8 @@ struct Service {
     notifier: Notifier,
     program: Program,
     log: Log,
+    /// A reload was asked for while another process was to take over.
+    reload_waits: bool,
 }
 
 /// Why a gateway ends.
@@ -100,13 +102,18 @@ impl Service {
             notifier,
             program,
             log,
+            reload_waits: false,
         })
     }
 
     /// Follows the signals until there is one to stop, or another process has taken over.
     async fn serve(&mut self) -> End {
         loop {
-            let end = match self.signals.next().await {
+            let request = match std::mem::take(&mut self.reload_waits) {
+                true => Request::Reload,
+                false => self.signals.next().await,
+            };
+            let end = match request {
                 Request::Reload => self.reload().await,
                 Request::HandOver => self.hand_over().await,
                 Request::Stop => Some(End::Stopped),
@@ -150,7 +157,7 @@ impl Service {
             spawn_blocking(move || handover.run(&program, |pid| notifier.main_pid(pid)));
         let (handed, stop) = tokio::select! {
             handed = &mut running => (handed, None),
-            () = self.signals.stop() => {
+            () = self.meanwhile() => {
                 self.log.info("told to stop while handing over", &[]);
                 match self.last_word(&cancel, &mut running).await {
                     Some(handed) => (handed, Some(End::Stopped)),
@@ -164,6 +171,9 @@ impl Service {
                 if stop.is_some() {
                     // It was too late to keep the new one from serving: whoever says stop means it.
                     signals::stop(pid);
+                } else if self.reload_waits {
+                    // The new one may have read the file before it was changed.
+                    signals::reload(pid);
                 }
                 Some(End::HandedOver)
             }
@@ -171,6 +181,23 @@ impl Service {
                 let error = format!("{error:#}");
                 self.log.error("not handed over", &[Text("error", &error)]);
                 stop
+            }
+        }
+    }
+
+    /// Waits for the word to stop while another process is to take over, and says what becomes of
+    /// the others.
+    async fn meanwhile(&mut self) {
+        loop {
+            match self.signals.next().await {
+                Request::Stop => return,
+                Request::Reload => {
+                    let waited = std::mem::replace(&mut self.reload_waits, true);
+                    if !waited {
+                        self.log.info("the reload waits for the handover", &[]);
+                    }
+                }
+                request => ignored(request, "a handover is under way", &self.log),
             }
         }
     }
@@ -224,7 +251,7 @@ impl Service {
         };
         let told_again = async {
             if end != End::AtOnce {
-                signals.stop().await;
+                told_to_stop(&mut signals, &log).await;
             }
         };
         tokio::select! {
@@ -240,6 +267,21 @@ impl Service {
         log.warn("stopped at once", &[]);
         ExitCode::FAILURE
     }
+}
+
+/// Waits for the word to stop once more, and ignores all others.
+async fn told_to_stop(signals: &mut Signals, log: &Log) {
+    loop {
+        match signals.next().await {
+            Request::Stop => return,
+            request => ignored(request, "stopping", log),
+        }
+    }
+}
+
+fn ignored(request: Request, why: &str, log: &Log) {
+    let fields = [Text("signal", &request.signal()), Text("why", &why)];
+    log.warn("signal ignored", &fields);
 }
 
 /// What the process before or systemd has for this one.

@@ -207,6 +207,11 @@ fn a_second_stop_ends_it_at_once() {
     came.recv().unwrap();
     process.signal("TERM");
     wait_until("it stops", || !process.logged(" stopping").is_empty());
+    for name in ["HUP", "USR2"] {
+        process.signal(name);
+        let line = format!("signal ignored signal=SIG{name} why=stopping");
+        wait_until("it says so", || process.logged(&line).len() == 1);
+    }
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(1));
     assert_eq!(Answer::parse(&wire.rest()).status, 0);

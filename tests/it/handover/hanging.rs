@@ -107,6 +107,29 @@ fn a_new_process_that_hangs_does_not_delay_a_stop() {
 }
 
 #[test]
+fn what_is_asked_for_meanwhile_is_not_lost_in_silence() {
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exit 3";
+    let process = with_successor(script);
+    process.signal("USR2");
+    wait_until("it runs", || has(&process, "pid"));
+    for (signal, said) in [
+        ("HUP", " the reload waits for the handover"),
+        (
+            "USR2",
+            " signal ignored signal=SIGUSR2 why=\"a handover is under way\"",
+        ),
+    ] {
+        process.signal(signal);
+        wait_until(said, || process.logged(said).len() == 1);
+    }
+    assert!(process.logged(" reloaded ").is_empty());
+    process.folder.write("go", "yes");
+    wait_until("it reloads", || process.logged(" reloaded ").len() == 1);
+    assert_eq!(process.logged(" not handed over ").len(), 1);
+    assert_eq!(process.logged(" handing over ").len(), 1);
+}
+
+#[test]
 fn a_second_stop_ends_a_handover_that_hangs_at_once() {
     // A child of its own has the socket too.
     let mut process = with_successor(&told_then("sleep 600 & echo $! > sleeper; wait"));
