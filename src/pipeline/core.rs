@@ -121,8 +121,12 @@ impl Core {
     }
 
     /// Says at the debug level why a client did not get through its handshake.
-    pub fn handshake_failed(&self, error: &HandshakeError) {
-        let fields = [Text("kind", &error.kind()), Text("error", error)];
+    pub fn handshake_failed(&self, peer: SocketAddr, error: &HandshakeError) {
+        let fields = [
+            Text("peer", &peer),
+            Text("kind", &error.kind()),
+            Text("error", error),
+        ];
         self.live.lasting.log.debug("handshake failed", &fields);
     }
 

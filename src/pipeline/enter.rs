@@ -46,7 +46,7 @@ pub async fn enter(
         return Some((Stream::Plain(watch.socket(tcp), protocol), connection));
     };
     // Apart, so that a connection is no larger for it once it is done.
-    let (stream, tls) = Box::pin(handshake(core, tcp, terminator, watch)).await?;
+    let (stream, tls) = Box::pin(handshake(core, (tcp, peer), terminator, watch)).await?;
     let protocol = match tls.alpn {
         Some("h2") => Protocol::Http2,
         _ => Protocol::Http1,
@@ -142,7 +142,7 @@ async fn sniff(
 
 async fn handshake(
     core: &Core,
-    tcp: TcpStream,
+    (tcp, peer): (TcpStream, SocketAddr),
     terminator: &Terminator,
     watch: &Watch,
 ) -> Option<(TlsStream<Socket>, TlsFacts)> {
@@ -160,7 +160,7 @@ async fn handshake(
         }
         Ok(Err(error)) => {
             handshakes.failed.inc();
-            core.handshake_failed(&error);
+            core.handshake_failed(peer, &error);
             None
         }
         Err(_) => {

@@ -1,7 +1,8 @@
 //! What the log says when something fails: sentences, each thing once, and the cure where there
 //! is one.
 
-use std::net::SocketAddr;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -196,7 +197,10 @@ fn handshakes_of_clients_are_spoken_of_in_plain_words() {
             .output();
         ran.unwrap();
     };
-    Client::plain(address).raw(GET);
+    let mut tcp = TcpStream::connect(address).unwrap();
+    tcp.write_all(GET).unwrap();
+    let peer = tcp.local_addr().unwrap();
+    has(&format!("peer={peer} kind=not_tls"));
     has("kind=not_tls error=\"the client does not speak TLS on this port\"");
     shake(&["-tls1_2"]);
     has("the client has no certificate, and `client_auth` asks for one");
