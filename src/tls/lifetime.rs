@@ -1,5 +1,8 @@
 //! From when to when a certificate is valid (RFC 5280, section 4.1.2.5). Reads no clock.
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
 use super::der::{elements, first};
 use crate::clock::Timestamp;
 
@@ -19,6 +22,12 @@ const GENERALIZED_TIME: u8 = 0x18;
 // === impl Lifetime ===
 
 impl Lifetime {
+    /// Those of the certificates in a PEM text, as far as they can be read.
+    pub fn all_in(pem: &[u8]) -> impl Iterator<Item = Self> {
+        let certificates = CertificateDer::pem_slice_iter(pem).flatten();
+        certificates.filter_map(|certificate| Self::of_certificate(&certificate))
+    }
+
     pub(super) fn of_certificate(der: &[u8]) -> Option<Self> {
         let signed = first(first(der, SEQUENCE)?, SEQUENCE)?;
         // Before it stand the signature's algorithm and the issuer, sequences both.

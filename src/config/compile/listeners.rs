@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Context;
+use super::{Context, authority};
 use crate::config::file::{self, Protocol, TlsVersion};
 use crate::snapshot::{Listener, ListenerId};
 use crate::tls::{self, Certificate, ClientAuth, MinVersion, Settings, Terminator};
@@ -101,6 +101,7 @@ fn clients(written: &file::Tls, cx: &mut Context<'_>) -> Option<Option<ClientAut
     };
     let span = &written.client_ca.span;
     let authorities = cx.read(path, span)?;
+    authority::warn_of_lifetimes(&authorities, span, cx);
     let required = written.client_auth.value == file::ClientAuth::Required;
     ClientAuth::from_pem(&authorities, required)
         .map(Some)

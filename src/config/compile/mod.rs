@@ -3,6 +3,7 @@
 //! This is where other files are opened: certificates, lists, databases. A relative path is
 //! relative to the configuration file.
 
+mod authority;
 mod geo;
 mod identity;
 mod kept;

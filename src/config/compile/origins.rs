@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Context;
+use super::{Context, authority};
 use crate::config::file::{self, Address, OriginProtocol, OriginTls};
 use crate::upstream::{Protocol, Roots, Secure, TlsError, is_name};
 
@@ -83,7 +83,11 @@ fn contradiction(tls: &OriginTls, cx: &mut Context<'_>) {
 fn roots(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) -> Option<Roots> {
     let roots = match &tls.ca {
         None => Roots::of_system(),
-        Some(ca) => Roots::from_pem(&cx.read(&ca.value, &ca.span)?),
+        Some(ca) => {
+            let pem = cx.read(&ca.value, &ca.span)?;
+            authority::warn_of_lifetimes(&pem, &ca.span, cx);
+            Roots::from_pem(&pem)
+        }
     };
     roots.map_err(|error| report(&error, written, tls, cx)).ok()
 }
