@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::doors::{Door, Doors};
 use crate::listen::{self, Deadlines, Drain, DrainTrigger, Gate};
@@ -29,6 +30,8 @@ struct CoreThread {
     doors: watch::Receiver<Vec<Arc<Door>>>,
     gate: Gate,
     drain: Drain,
+    /// Its accept loops, of doors that are gone too.
+    loops: JoinSet<()>,
 }
 
 /// A door that a core accepts from.
@@ -52,6 +55,7 @@ pub(super) fn start(
             doors: doors.follow(),
             gate: doors.gate.clone(),
             drain: drain.core(),
+            loops: JoinSet::new(),
         };
         let thread = thread::Builder::new().name(format!("core-{number}"));
         thread.spawn(move || core.run())
@@ -120,7 +124,7 @@ impl CoreThread {
         }
     }
 
-    fn enter(&self, accepting: &mut Vec<Accepting>, doors: &[Arc<Door>], core: &Rc<Core>) {
+    fn enter(&mut self, accepting: &mut Vec<Accepting>, doors: &[Arc<Door>], core: &Rc<Core>) {
         for door in doors {
             if accepting.iter().any(|own| own.listener == door.id()) {
                 continue;
@@ -140,7 +144,7 @@ impl CoreThread {
     }
 
     fn accept(
-        &self,
+        &mut self,
         socket: &TcpListener,
         door: &Door,
         drain: &Drain,
@@ -158,16 +162,21 @@ impl CoreThread {
             },
         );
         let in_use = door.in_use.clone();
-        tokio::task::spawn_local(async move {
+        self.loops.spawn_local(async move {
             accept.await;
             drop(in_use);
         });
+        // Those that have ended are forgotten.
+        while self.loops.try_join_next().is_some() {}
         Ok(())
     }
 
-    /// Waits until all connections have ended, for as long as the configuration allows. A request
-    /// that begins in the second half of that time would be cut off: it is refused.
-    async fn end(&self, core: &Core) {
+    /// Waits until all connections have ended, those of the kernel's queues too, for as long as the
+    /// configuration allows. A request that begins in the second half of that time would be cut
+    /// off: it is refused.
+    async fn end(&mut self, core: &Core) {
+        // Before they have run, a core without connections looks as if it were done.
+        while self.loops.join_next().await.is_some() {}
         let half = core.snapshot().drain_timeout / 2;
         let ended = async || tokio::time::timeout(half, self.drain.ended()).await.is_ok();
         let waits = async {
