@@ -160,27 +160,30 @@ fn a_request_that_begins_too_late_is_refused_in_words() {
     assert_eq!(process.exit_code(), Some(0));
 }
 
-/// The kernel has accepted them, and nobody has taken them yet.
+/// The kernel has accepted them, and nobody has taken them yet; some of them wait for a core that
+/// has no connection of its own.
 #[test]
 fn connections_that_nobody_has_taken_yet_are_served() {
     let held = Held::start();
-    let config = config(&held.origin, "max_connections = 2");
+    let config = config(&held.origin, "max_connections = 1");
     let mut process = Process::run(&config);
     let client = Client::plain(process.address(0));
-    let mut inside: Vec<Wire> = (0..2).map(|_| client.connect()).collect();
-    inside.iter_mut().for_each(|wire| wire.send(ASK));
-    wait_until("two are at the origin", || {
-        held.waiting.load(Ordering::SeqCst) == 2
+    let mut inside = client.connect();
+    inside.send(ASK);
+    wait_until("one is at the origin", || {
+        held.waiting.load(Ordering::SeqCst) == 1
     });
-    let mut outside = client.connect();
-    outside.send(b"GET /own HTTP/1.1\r\nhost: example.com\r\n\r\n");
-    // Room for it comes with the word to end.
-    process.reload(&config.replace("max_connections = 2", "max_connections = 9"));
-    process.signal("TERM");
-    assert_eq!(outside.answer().text(), "own");
-    held.let_go();
-    for wire in &mut inside {
-        assert_eq!(wire.answer().text(), "held");
+    let mut outside: Vec<Wire> = (0..16).map(|_| client.connect()).collect();
+    for wire in &mut outside {
+        wire.send(b"GET /own HTTP/1.1\r\nhost: example.com\r\n\r\n");
     }
+    // Room for them comes with the word to end.
+    process.reload(&config.replace("max_connections = 1", "max_connections = 99"));
+    process.signal("TERM");
+    for wire in &mut outside {
+        assert_eq!(wire.answer().text(), "own");
+    }
+    held.let_go();
+    assert_eq!(inside.answer().text(), "held");
     assert_eq!(process.exit_code(), Some(0));
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Folder;
 
@@ -104,6 +104,11 @@ impl Process {
         self.folder.write("gateway.toml", config);
         let before = self.reloads();
         self.signal("HUP");
+        // Looked at without a pause at first: some want to act right behind it.
+        let soon = Instant::now() + Duration::from_millis(100);
+        while self.reloads() == before && Instant::now() < soon {
+            thread::yield_now();
+        }
         wait_until("it has reloaded", || self.reloads() > before);
     }
 
