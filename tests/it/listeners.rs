@@ -160,7 +160,9 @@ fn the_admin_port_moves() {
     Client::plain(first).get("/readyz").times(1).all_are(200);
     let taken = process.address(0).to_string();
     process.reload(&with(&taken));
-    assert_eq!(process.logged("cannot open the admin port on").len(), 1);
+    wait_until("it says why", || {
+        process.logged("cannot open the admin port on").len() == 1
+    });
     Client::plain(first).get("/readyz").times(1).all_are(200);
     process.reload(&with("[::1]:0"));
     let ports = || process.logged("INFO  admin port ");

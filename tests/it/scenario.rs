@@ -20,6 +20,9 @@ mod check;
 /// How many run at once.
 const AT_ONCE: usize = 8;
 
+/// How often a step is taken again that must hold soon.
+const SOON: usize = 1000;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
@@ -36,6 +39,7 @@ struct Scenario {
 #[serde(deny_unknown_fields, default)]
 struct Step {
     wait: Option<String>,
+    soon: bool,
     reload: Option<String>,
     reload_error: Option<String>,
 
@@ -113,7 +117,7 @@ fn run(file: &Path) -> Result<(), String> {
     let gateway = scenario.gateway()?;
     for (number, step) in (1..).zip(&scenario.step) {
         let place = |why| format!("{}\n  step {number}: {why}", scenario.about);
-        scenario.take(step, &gateway).map_err(place)?;
+        scenario.settle(step, &gateway).map_err(place)?;
     }
     Ok(())
 }
@@ -150,6 +154,19 @@ impl Scenario {
             text = text.replace(from.as_str(), to);
         }
         Ok(text)
+    }
+
+    /// Takes a step, again and again where it must hold soon and not at once.
+    fn settle(&self, step: &Step, gateway: &Running) -> Result<(), String> {
+        let mut taken = self.take(step, gateway);
+        for _ in 0..if step.soon { SOON } else { 0 } {
+            if taken.is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            taken = self.take(step, gateway);
+        }
+        taken
     }
 
     fn take(&self, step: &Step, gateway: &Running) -> Result<(), String> {
