@@ -3,13 +3,13 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, UPGRADE};
+use http::header::CONNECTION;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
@@ -261,11 +261,6 @@ where
     let opens = protocol == Protocol::Http2 && request.method() == Method::CONNECT;
     let stay = opens.then(|| in_flight.stay());
     let request = request.map(|body| Incoming::new(body, sent).staying(stay));
-    // One with a body opens none, so what may belong to a tunnel is not behind it.
-    let may_tunnel = protocol == Protocol::Http1
-        && sending.is_none()
-        && in_flight.signal().may_tunnel()
-        && request.headers().contains_key(UPGRADE);
     let handler = handler.clone();
     async move {
         let Some(mut answer) = handler(request).await else {
@@ -281,11 +276,6 @@ where
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(CONNECTION, close);
         }
-        if may_tunnel {
-            in_flight.signal().stays_http();
-            // What the client said behind its request was not read: now it can be.
-            wake().await;
-        }
         Ok(answer.map(|body| Tracked {
             body,
             flow: match taken {
@@ -299,13 +289,4 @@ where
             in_flight,
         }))
     }
-}
-
-/// Has the task polled once more.
-async fn wake() {
-    poll_fn(|cx| {
-        cx.waker().wake_by_ref();
-        Poll::Ready(())
-    })
-    .await;
 }

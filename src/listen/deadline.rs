@@ -287,6 +287,7 @@ impl Watch {
         entry.phase.set(Phase::Busy(protocol));
         entry.expired.set(None);
         entry.bodied.set(bodied);
+        entry.signal.set_busy(true);
         InFlight(entry.clone())
     }
 
@@ -316,7 +317,6 @@ impl Watch {
     /// HTTP has ended; the time to read on begins. False: there is nothing to wait for.
     pub(super) fn linger(&self) -> bool {
         self.entry.closing.set(true);
-        self.entry.signal.stays_http();
         self.entry.enter(Phase::Linger);
         self.entry.bodied.get()
     }

@@ -9,8 +9,8 @@
 //! hyper also answers 400 to a coding that is not `chunked`, where RFC 9112, section 6.1 wants 501.
 //! Of such a request this tells where its last line must end: see [`ENDING`].
 //!
-//! What stands behind a head that may open a tunnel is no business of this one until the answer
-//! says so: see [`Cut::Behind`].
+//! What stands behind a whole request is no business of this one until the answer has ended: it may
+//! be of a tunnel. See [`Cut::Behind`].
 //!
 //! hyper calls the longest lengths a head that is too large; here they are spoilt like those that
 //! no number holds.
@@ -21,7 +21,6 @@
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
 const CHUNKED: &[u8] = b"chunked";
-const UPGRADE: &[u8] = b"upgrade";
 
 /// hyper keeps the two numbers above it for other meanings.
 const LONGEST: u64 = u64::MAX - 2;
@@ -40,7 +39,6 @@ pub(super) struct Framing {
     /// What the current head says.
     length: Option<u64>,
     chunked: bool,
-    upgrade: bool,
     spoilt: bool,
 }
 
@@ -49,8 +47,7 @@ pub(super) struct Framing {
 pub(super) enum Cut {
     /// [`ENDING`] must stand here instead of all that follows.
     Ending(usize),
-    /// Behind a head without a body that asks for an upgrade: what follows is a request only if
-    /// the answer opens no tunnel.
+    /// Behind a whole request: what follows is another only if the answer opens no tunnel.
     Behind(usize),
 }
 
@@ -58,7 +55,7 @@ pub(super) enum Cut {
 enum At {
     /// Before a request line.
     Start,
-    /// Behind a head that may open a tunnel.
+    /// Behind a whole request, of which this is told at once.
     Behind,
     /// In a line of a head of which nothing more is wanted.
     Line,
@@ -105,7 +102,6 @@ impl Framing {
             at: At::Start,
             length: None,
             chunked: false,
-            upgrade: false,
             spoilt: false,
         }
     }
@@ -113,6 +109,11 @@ impl Framing {
     /// Whether anything was spoilt.
     pub(super) const fn has_spoilt(&self) -> bool {
         self.spoilt
+    }
+
+    /// Whether no request is begun, or none but the empty lines before it.
+    pub(super) const fn is_between(&self) -> bool {
+        matches!(self.at, At::Start)
     }
 
     /// Follows `bytes`, the next of the connection, and spoils what frames a request twice. Gives
@@ -131,7 +132,7 @@ impl Framing {
             at += self.step(rest);
             if matches!(self.at, At::Behind) {
                 self.at = At::Start;
-                return Some(Cut::Behind(at));
+                return (at < bytes.len()).then_some(Cut::Behind(at));
             }
         }
         None
@@ -169,10 +170,10 @@ impl Framing {
             At::Line => return self.skip_line(bytes, At::Field),
             At::TrailerLine(cr) => return self.trailer_line(bytes, cr),
             At::Extension(size) => return self.skip_line(bytes, after_size(size)),
-            At::Body(left) => return self.skip(bytes, left, At::Body, At::Start),
+            At::Body(left) => return self.skip(bytes, left, At::Body, At::Behind),
             At::Chunk(left) => return self.skip(bytes, left, At::Chunk, At::Size(0)),
             At::Name(name, length) if name.len() == length && first == b':' => {
-                let again = name != UPGRADE && self.is_framed();
+                let again = self.is_framed();
                 if let Some(colon) = bytes.first_mut().filter(|_| again) {
                     *colon = SPOILT;
                     self.spoilt = true;
@@ -201,7 +202,6 @@ impl Framing {
             (At::Field, b'\n') => (self.end_head(), 1),
             (At::Field, b'c' | b'C') => (At::Name(LENGTH, 1), 1),
             (At::Field, b't' | b'T') => (At::Name(CODING, 1), 1),
-            (At::Field, b'u' | b'U') => (At::Name(UPGRADE, 1), 1),
             (At::Name(name, length), _) => self.name(name, length, byte),
             (At::Length, b'0'..=b'9') => (self.digit(byte), 1),
             (At::Length, b'\n') => (At::Field, 1),
@@ -213,7 +213,7 @@ impl Framing {
                 Some(digit) => (At::Size(size.saturating_mul(16) | u64::from(digit)), 1),
                 None => (At::Extension(size), 0),
             },
-            (At::Trailer(_), b'\n') => (At::Start, 1),
+            (At::Trailer(_), b'\n') => (At::Behind, 1),
             (At::Trailer(false), b'\r') => (At::Trailer(true), 1),
             (At::Trailer(_), _) => (At::TrailerLine(false), 0),
             _ => (At::Line, 0),
@@ -228,10 +228,6 @@ impl Framing {
             None if byte == b':' && name == LENGTH => {
                 self.length = Some(0);
                 (At::Length, 1)
-            }
-            None if byte == b':' && name == UPGRADE => {
-                self.upgrade = true;
-                (At::Line, 1)
             }
             None if byte == b':' => {
                 self.chunked = true;
@@ -262,11 +258,9 @@ impl Framing {
 
     fn end_head(&mut self) -> At {
         let length = self.length.take().unwrap_or(0);
-        let upgrade = std::mem::take(&mut self.upgrade);
         match (std::mem::take(&mut self.chunked), length) {
             (true, _) => At::Size(0),
-            (false, 0) if upgrade => At::Behind,
-            (false, 0) => At::Start,
+            (false, 0) => At::Behind,
             (false, length) => At::Body(length),
         }
     }
@@ -333,10 +327,9 @@ impl Coding {
     }
 }
 
-/// Whether a line may be one of those that are looked at, or none; `user-agent` is not.
+/// Whether a line may be one of those that are looked at, or none.
 const fn is_telling(line: &[u8]) -> bool {
     match line {
-        [b'u' | b'U', second, ..] => matches!(second, b'p' | b'P'),
         [first, ..] => matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T'),
         [] => true,
     }

@@ -1,7 +1,7 @@
 //! A connection as the deadlines see it: its socket marks what a client takes, and the stream upon
-//! it, behind TLS or not, what it sends. They hold no bytes and change none, but where [`Framing`]
+//! it, behind TLS or not, what it sends. They change no bytes, but where [`Framing`]
 //! spoils a head of two meanings or ends one whose coding nobody knows: then the rest of the
-//! connection is read for nobody.
+//! connection is read for nobody. What comes behind a request waits here for the end of its answer.
 
 mod early;
 
@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use super::Protocol;
 use super::accept::Permit;
 use super::framing::{Cut, ENDING, Framing};
+use early::Early;
 
 /// Marks that a stream leaves for the sweeper. Atomic because hyper wants a stream that can
 /// become a tunnel to be `Send`; all on one core, so relaxed.
@@ -28,8 +29,10 @@ pub(super) struct Signal {
     blocked: AtomicBool,
     written: AtomicU64,
     tunnel: AtomicBool,
-    /// A head that may open a tunnel was read, and is not answered.
-    may_tunnel: AtomicBool,
+    /// An HTTP/1 request is in flight: what follows it waits for its answer.
+    busy: AtomicBool,
+    /// Something follows it.
+    behind: AtomicBool,
     given_up: AtomicBool,
     /// Held here so that a tunnel keeps its place.
     permit: Permit,
@@ -51,8 +54,8 @@ pub(super) struct Watched<S> {
     framing: Option<Framing>,
     /// What is read next instead of all that the client sends.
     instead: Option<&'static [u8]>,
-    /// What came behind a head that may open a tunnel: nobody knows what it is before the answer.
-    early: Vec<u8>,
+    /// What came behind a request: nobody knows what it is before the answer has ended.
+    early: Early,
 }
 
 /// How much of what nobody reads is taken at once.
@@ -67,13 +70,14 @@ impl Signal {
             blocked: AtomicBool::new(false),
             written: AtomicU64::new(0),
             tunnel: AtomicBool::new(false),
-            may_tunnel: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            behind: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             permit,
         }
     }
 
-    /// Whether bytes were read since the last call.
+    /// Whether bytes of what is not whole yet were read since the last call.
     pub(super) fn take_heard(&self) -> bool {
         // Both on one thread, so no read-modify-write is needed.
         let heard = self.heard.load(Ordering::Relaxed);
@@ -111,17 +115,17 @@ impl Signal {
     /// Says that what follows is no longer HTTP.
     pub(super) fn becomes_tunnel(&self) {
         self.tunnel.store(true, Ordering::Relaxed);
-        self.stays_http();
+        self.set_busy(false);
     }
 
-    /// Whether what follows may be no longer HTTP.
-    pub(super) fn may_tunnel(&self) -> bool {
-        self.may_tunnel.load(Ordering::Relaxed)
+    /// Says whether a request is in flight.
+    pub(super) fn set_busy(&self, busy: bool) {
+        self.busy.store(busy, Ordering::Relaxed);
     }
 
-    /// Says that what follows is HTTP still.
-    pub(super) fn stays_http(&self) {
-        self.may_tunnel.store(false, Ordering::Relaxed);
+    /// Whether something waits for the end of the request in flight.
+    pub(super) fn has_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
     }
 
     fn note_write(&self, polled: &Poll<io::Result<usize>>) {
@@ -205,7 +209,7 @@ impl<S> Watched<S> {
             signal,
             framing,
             instead: None,
-            early: Vec::new(),
+            early: Early::default(),
         }
     }
 
@@ -216,11 +220,20 @@ impl<S> Watched<S> {
 
     /// Gives where the bytes must not be read on, if there.
     fn heard(&mut self, bytes: &mut [u8]) -> Option<Cut> {
-        self.signal.heard.store(true, Ordering::Relaxed);
         if self.signal.tunnel.load(Ordering::Relaxed) {
             self.framing = None;
         }
-        self.framing.as_mut()?.follow(bytes)
+        let framing = self.framing.as_mut();
+        let cut = framing.and_then(|framing| framing.follow(bytes));
+        let whole = self.framing.as_ref().is_some_and(Framing::is_between);
+        self.signal.heard.store(!whole, Ordering::Relaxed);
+        cut
+    }
+
+    /// Whether what comes now is behind a request in flight.
+    fn is_behind(&self) -> bool {
+        self.signal.busy.load(Ordering::Relaxed)
+            && self.framing.as_ref().is_some_and(Framing::is_between)
     }
 }
 
@@ -258,14 +271,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if let Some(instead) = self.instead {
             return self.poll_instead(cx, buf, instead);
         }
-        if self.signal.may_tunnel() {
+        if self.is_behind() {
             return self.poll_early(cx, buf);
         }
+        if !self.early.is_empty() {
+            return self.read_early(cx, buf);
+        }
         let before = buf.filled().len();
-        let read = match self.early.is_empty() {
-            true => Pin::new(&mut self.stream).poll_read(cx, buf),
-            false => self.read_early(buf),
-        };
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         let cut = match buf.filled_mut().get_mut(before..) {
             Some(bytes) if !bytes.is_empty() => self.heard(bytes),
             _ => None,
@@ -276,7 +289,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
                 self.poll_instead(cx, buf, ENDING)
             }
             Some(Cut::Behind(cut)) => {
-                self.signal.may_tunnel.store(true, Ordering::Relaxed);
                 self.keep_early(buf, before + cut);
                 read
             }

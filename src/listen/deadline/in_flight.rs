@@ -33,13 +33,18 @@ impl Drop for InFlight {
         let entry = &self.0;
         let left = entry.in_flight.get().saturating_sub(1);
         entry.in_flight.set(left);
+        if left == 0 {
+            entry.signal.set_busy(false);
+        }
         let Phase::Busy(protocol) = entry.phase.get() else {
             return;
         };
         if left == 0 {
-            // Bytes heard until now were of this request; those of a next one that came with it
-            // count as idle until more of it comes.
+            // Bytes heard until now were of this request; those of a next one are read from now on.
             entry.signal.take_heard();
+            if entry.signal.has_behind() {
+                entry.wake();
+            }
             entry.enter(match entry.closing.get() {
                 true => Phase::Closing,
                 false => Phase::Idle(protocol),

@@ -30,6 +30,52 @@ fn pipelined_requests_are_answered_in_order() {
     });
 }
 
+/// A client that leaves gets no answer, whatever it had said behind its request.
+#[test]
+fn a_client_that_leaves_is_noticed_behind_what_it_said() {
+    let held = "GET /held HTTP/1.1\r\nhost: a\r\n\r\n";
+    let upgrade = held.replace("\r\n\r\n", "\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+    let upload = held.replace("\r\n\r\n", "\r\ncontent-length: 2\r\n\r\nxx");
+    for request in [held, &upgrade, &upload] {
+        for behind in ["", "G", GET, &GET.repeat(10)] {
+            run(async {
+                let site = Site::open(limits()).await;
+                let mut client = site.connect().await;
+                client.send(format!("{request}{behind}")).await;
+                site.until(|site| site.seen.get() == 1).await;
+                client.send(behind).await;
+                drop(client);
+                let _ = timeout(LONG, site.end()).await.unwrap();
+                assert_eq!((site.seen.get(), site.gate.open()), (1, 0));
+            });
+        }
+    }
+}
+
+#[test]
+fn more_behind_a_request_than_is_kept_is_answered_too() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        client.send("GET /held HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        site.until(|site| site.seen.get() == 1).await;
+        let (mut reader, mut writer) = client.0.into_split();
+        let sent = tokio::task::spawn_local(async move {
+            let last = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+            let all = format!("{}{last}", GET.repeat(4000));
+            writer.write_all(all.as_bytes()).await.unwrap();
+            writer
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        site.release.notify_one();
+        let mut answers = String::new();
+        let read = reader.read_to_string(&mut answers);
+        timeout(LONG, read).await.unwrap().unwrap();
+        assert_eq!(answers.matches("hello").count(), 4002);
+        sent.await.unwrap();
+    });
+}
+
 #[test]
 fn no_answer_closes_without_a_byte_after_the_answers_before_it() {
     let silence = "GET /silence HTTP/1.1\r\nhost: a\r\n\r\n";

@@ -95,16 +95,34 @@ fn an_idle_connection_is_closed_in_peace() {
 }
 
 #[test]
-fn half_a_request_behind_a_whole_one_is_not_kept_for_ever() {
+fn half_a_head_behind_a_whole_request_has_a_deadline_too() {
+    for whole in [
+        "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+        "POST /size HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello",
+        "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n",
+    ] {
+        run(async {
+            let site = Site::open(within(300, 60_000)).await;
+            let mut client = site.connect().await;
+            client.send(format!("{whole}GET /ha")).await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+            assert!(is_slow(site.end().await, Slow::Head));
+        });
+    }
+}
+
+/// Some clients end a body with an empty line of their own.
+#[test]
+fn an_empty_line_behind_a_request_begins_no_head() {
     run(async {
-        let site = Site::open(within(300, 300)).await;
+        let site = Site::open(within(300, 1500)).await;
         let mut client = site.connect().await;
-        client
-            .send("GET / HTTP/1.1\r\nhost: a\r\n\r\nGET /ha")
-            .await
-            .until("hello")
-            .await;
-        assert_eq!(client.rest().await, "");
+        let request = "POST /size HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello\r\n";
+        client.send(request).await;
+        let answer = client.rest_in_peace().await;
+        assert!(answer.ends_with("\r\n\r\n5"), "{answer}");
+        site.end().await.unwrap();
     });
 }
 

@@ -1,10 +1,12 @@
 //! Clients that do not wait: bytes behind a request for a tunnel, before its answer. They reach the
 //! origin as they are, or are a request like any other.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::harness::{Answer, Echo, Origin, Running, Wire, run};
+use crate::harness::{Answer, Echo, Origin, Running, Wire, run, wait_until};
 
 /// It would be spoilt if it were a request.
 const TWICE: &str = "POST /next HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\
@@ -116,6 +118,35 @@ fn a_request_for_a_tunnel_that_is_malformed_ends_the_connection() {
         assert_eq!(Answer::parse(&wire.rest()).status, 400);
     }
     assert!(echo.heads.lock().unwrap().is_empty());
+}
+
+/// Nobody waits for the answer any more, so the origin is not made to go on with it.
+#[test]
+fn a_client_that_leaves_ends_its_request_whatever_it_said_behind_it() {
+    let (asked, given_up) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (asks, gives_up) = (asked.clone(), given_up.clone());
+    let origin = Origin::scripted(move |stream| {
+        let mut wire = Wire::new(stream);
+        wire.head();
+        asks.fetch_add(1, Ordering::SeqCst);
+        // It never answers.
+        wire.rest();
+        gives_up.fetch_add(1, Ordering::SeqCst);
+    });
+    let gateway = Running::with_origin(origin, "");
+    for head in [PLAIN, &upgrade("/chat")] {
+        for behind in ["", "G", PLAIN] {
+            let before = asked.load(Ordering::SeqCst);
+            let wires = said(&gateway, head, behind);
+            let all = before + wires.len();
+            wait_until("all are asked", || asked.load(Ordering::SeqCst) == all);
+            assert_eq!(given_up.load(Ordering::SeqCst), before);
+            drop(wires);
+            wait_until("all are given up", || {
+                given_up.load(Ordering::SeqCst) == all
+            });
+        }
+    }
 }
 
 #[test]
