@@ -12,7 +12,7 @@ use http_body::Body;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::answer::{Streams, answer};
 use super::deadline::{Turn, Watch};
@@ -219,10 +219,21 @@ async fn part<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Metered<S>, watch: 
 
 /// Reads on after the last byte was written, for as long as the client sends what it began: a
 /// socket closed with unread bytes is reset, and the reset can overtake the answer.
-async fn linger<S: AsyncRead + Unpin>(stream: S, watch: &Watch, malformed: bool) {
-    if watch.linger() || malformed {
-        in_time(watch, drop_rest(stream)).await;
+async fn linger<S>(mut stream: S, watch: &Watch, malformed: bool)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if !watch.linger() && !malformed {
+        return;
     }
+    in_time(watch, async {
+        // hyper leaves it open once an upgrade was refused: a client that waits for the end must
+        // see it. It fails on a socket that is gone, which has no rest either.
+        if stream.shutdown().await.is_ok() {
+            drop_rest(stream).await;
+        }
+    })
+    .await;
 }
 
 async fn drop_rest<S: AsyncRead + Unpin>(mut stream: S) {

@@ -122,6 +122,32 @@ fn what_is_not_http_gets_400_and_a_close() {
     }
 }
 
+/// The client need not wait until nobody listens to it any more.
+#[test]
+fn the_end_is_told_before_the_rest_is_read() {
+    run(async {
+        let upgrade = GET.replace("\r\n\r\n", "\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+        for bytes in [
+            format!("{GET}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            format!("{upgrade}\0\0\r\n\r\n"),
+        ] {
+            let site = Site::open(limits()).await;
+            let mut listens_on = false;
+            // One look can come too late on a machine that stood still.
+            for _ in 0..5 {
+                let mut client = site.connect().await;
+                client.send(&bytes).await;
+                let answers = client.rest_in_peace().await;
+                assert!(answers.contains("\r\n\r\nhelloHTTP/1.1 400 "), "{answers}");
+                listens_on |= site.gate.open() > 0;
+                drop(client);
+                assert!(site.end().await.unwrap_err().is_malformed());
+            }
+            assert!(listens_on, "{bytes}");
+        }
+    });
+}
+
 #[test]
 fn a_head_too_large_gets_431_and_a_close() {
     let many = "x: y\r\n".repeat(50);
