@@ -218,6 +218,7 @@ impl Error {
     /// The status that hyper has answered by itself, to a head that nobody else saw.
     pub fn answered(&self) -> Option<u16> {
         match self {
+            Error::Http(e) if is_target(e) => Some(414),
             Error::Http(e) if e.is_parse_too_large() => Some(431),
             Error::Http(e) if e.is_parse() => Some(400),
             Error::Framing(_) => Some(400),
@@ -251,6 +252,11 @@ impl std::error::Error for Error {
 fn tells(error: &hyper::Error) -> bool {
     let said = error.to_string();
     said.contains("content-length") || said.contains("transfer-encoding")
+}
+
+/// Whether a target is over the 64 KiB that hyper allows: another thing that it says in words alone.
+fn is_target(error: &hyper::Error) -> bool {
+    error.is_parse_too_large() && error.to_string().contains("URI")
 }
 
 impl From<Slow> for Error {

@@ -167,6 +167,30 @@ fn a_head_too_large_gets_431_and_a_close() {
 }
 
 #[test]
+fn a_target_too_long_gets_414_and_is_said_to() {
+    run(async {
+        let wide = Limits {
+            max_header_bytes: 128 * 1024,
+            ..limits()
+        };
+        let site = Site::open(wide).await;
+        for (length, status) in [(70_000, 414), (140_000, 431)] {
+            let mut client = site.connect().await;
+            let target = "y".repeat(length);
+            client
+                .send(format!("GET /{target} HTTP/1.1\r\nhost: a\r\n\r\n"))
+                .await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")));
+            drop(client);
+            let error = site.end().await.unwrap_err();
+            assert_eq!(error.answered(), Some(status));
+            assert!(error.is_head_too_large());
+        }
+    });
+}
+
+#[test]
 fn the_smallest_head_limit_is_kept() {
     run(async {
         let tight = Limits {
