@@ -7,7 +7,7 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 /// Whom to believe.
 #[derive(Debug)]
@@ -32,8 +32,9 @@ impl ServerCertVerifier for Verifier {
         match self {
             Self::Anybody(_) => Ok(ServerCertVerified::assertion()),
             // A certificate that signed itself is its own root, which the library does not allow
-            // for; it was given by name, so only whose it is remains to be asked.
-            Self::Known(given, _) if given.contains(shown) => {
+            // for; it was given by name, so only its time and whose it is remain to be asked.
+            Self::Known(given, roots) if given.contains(shown) => {
+                is_in_time(roots.verify_server_cert(shown, chain, name, ocsp, now))?;
                 verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -78,5 +79,16 @@ impl ServerCertVerifier for Verifier {
                 .signature_verification_algorithms
                 .supported_schemes(),
         }
+    }
+}
+
+/// Only what the library says of a certificate's time, at which it looks first.
+fn is_in_time(said: Result<ServerCertVerified, Error>) -> Result<(), Error> {
+    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    match said {
+        Err(Error::InvalidCertificate(
+            why @ (Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. }),
+        )) => Err(why.into()),
+        _ => Ok(()),
     }
 }

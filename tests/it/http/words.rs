@@ -89,6 +89,47 @@ fn certificates_of_origins_are_spoken_of_in_plain_words() {
     drop(server);
 }
 
+/// A certificate that expired and signed itself, in the files of `folder`; it stands in `ca` itself.
+fn expired(folder: &Folder) -> String {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 12, 31);
+    folder.write("key.pem", key.serialize_pem());
+    let cert = folder.write("cert.pem", params.self_signed(&key).unwrap().pem());
+    format!("tls = {{ ca = {cert:?}, server_name = \"a.test\" }}")
+}
+
+#[test]
+fn a_certificate_that_was_given_by_name_expires_too() {
+    let folder = Folder::new();
+    let tls = expired(&folder);
+    let (_server, address) = Openssl::serve(&folder, "-tls1_3");
+    let line = said(address, &tls, GET);
+    let wanted = "reason=tls_failed error=\"the origin's certificate expired on 2021-12-31";
+    assert!(line.contains(wanted), "{line}");
+}
+
+#[test]
+fn a_health_check_says_what_is_wrong_with_a_certificate() {
+    let folder = Folder::new();
+    let tls = expired(&folder);
+    let (_server, address) = Openssl::serve(&folder, "-tls1_3");
+    let health = "health = { path = \"/\", interval = \"100ms\", unhealthy = 2 }";
+    let config = config(&format!("{tls}\n{health}")).replace("{origin}", &address.to_string());
+    let process = Process::run(&config);
+    let logged = || process.logged("server unhealthy");
+    wait_until("it is unhealthy", || !logged().is_empty());
+    let line = logged().remove(0);
+    let wanted = "reason=tls_failed error=\"the origin's certificate expired on 2021-12-31";
+    assert!(
+        line.contains("upstream=app ") && line.contains(wanted),
+        "{line}"
+    );
+    let mut wire = Client::plain(process.address(0)).connect();
+    assert_eq!(wire.get("/").status, 503);
+}
+
 #[test]
 fn an_origin_without_tls_is_said_to_have_none() {
     let origin = Origin::start();
