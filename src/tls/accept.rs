@@ -4,7 +4,7 @@
 //! The stream that comes out is the library's own, with nothing wrapped around it.
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
-use rustls::{HandshakeKind, ServerConnection};
+use rustls::{HandshakeKind, PeerIncompatible, ServerConnection};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::StartHandshake;
 
@@ -141,10 +141,16 @@ fn iana(name: &'static str) -> &'static str {
 impl Refusal {
     /// Not a handshake record at the start: not TLS at all (RFC 8446, section 5.1).
     fn of_library(error: rustls::Error, mut alert: AcceptedAlert, bytes: &[u8]) -> Self {
+        const PROTOCOL_VERSION: u8 = 70;
         let mut record = Vec::new();
         // A write to memory cannot fail; without the record the client only sees the end.
         let _ = alert.write_all(&mut record);
         let error = match (bytes.first(), error) {
+            (Some(22), _) if is_old(bytes) => {
+                // The library does not come to look at the version (RFC 5246, appendix E.1).
+                record = fatal(PROTOCOL_VERSION);
+                HandshakeError::Tls(PeerIncompatible::Tls12NotOffered.into())
+            }
             (Some(22), error @ rustls::Error::PeerIncompatible(_)) => HandshakeError::Tls(error),
             (Some(22), error) => HandshakeError::BadHello(error),
             _ => HandshakeError::NotTls,
@@ -186,4 +192,15 @@ impl From<HandshakeError> for Refusal {
 /// A plain alert record (RFC 8446, section 6).
 fn fatal(description: u8) -> Vec<u8> {
     vec![21, 3, 3, 0, 2, 2, description]
+}
+
+/// Whether a hello is of a client that speaks TLS 1.1 at the most: the version stands behind the
+/// headers of the record and of the message (RFC 5246, sections 6.2.1 and 7.4.1.2).
+fn is_old(bytes: &[u8]) -> bool {
+    const TLS_1_2: [u8; 2] = [3, 3];
+    let hello = bytes.get(5) == Some(&1);
+    hello
+        && bytes
+            .get(9..11)
+            .is_some_and(|version| version < &TLS_1_2[..])
 }

@@ -18,12 +18,23 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, alert: Alert, peer: Peer) -> fmt
 fn meaning(alert: Alert, peer: Peer) -> Option<&'static str> {
     let client = peer == Peer::Client;
     Some(match alert {
+        // To an origin we show no certificate.
+        Alert::CertificateRequired
+        | Alert::UnknownCA
+        | Alert::BadCertificate
+        | Alert::CertificateUnknown
+            if !client =>
+        {
+            "it asks for a client certificate, and the gateway has none for it"
+        }
+        Alert::HandshakeFailure if !client => {
+            "it has no cipher or version in common with us, or asks for a client certificate"
+        }
         Alert::UnknownCA => "it does not trust the authority of our certificate",
         Alert::BadCertificate | Alert::CertificateUnknown | Alert::UnsupportedCertificate => {
             "it does not accept our certificate"
         }
         Alert::CertificateExpired => "our certificate has expired",
-        Alert::CertificateRequired => "it wants a certificate, and we have none for it",
         Alert::HandshakeFailure => "it has no cipher or version in common with us",
         Alert::ProtocolVersion => "it speaks no version of TLS that we speak",
         Alert::UnrecognisedName if client => "it did not ask for the name that it got",

@@ -42,6 +42,13 @@ pub fn handshake(error: &io::Error, peer: Peer) -> String {
     }
 }
 
+/// Says what the alert means that ended a connection with `peer`, where one did: of TLS 1.3 some
+/// come only after the handshake.
+pub fn alert(error: &io::Error, peer: Peer) -> Option<String> {
+    let inner = error.get_ref()?.downcast_ref::<Error>()?;
+    matches!(inner, Error::AlertReceived(_)).then(|| Plain(inner, peer).to_string())
+}
+
 // === impl Peer ===
 
 impl Peer {

@@ -120,6 +120,15 @@ fn what_the_other_side_is() {
         "the client ended the handshake: it does not trust the authority of our certificate \
          (alert 48)"
     );
+    let asks = "the origin ended the handshake: it asks for a client certificate, and the gateway \
+                has none for it (alert 116)";
+    assert_eq!(
+        said(
+            Error::AlertReceived(AlertDescription::CertificateRequired),
+            ORIGIN
+        ),
+        asks
+    );
     assert_eq!(
         said(Error::AlertReceived(AlertDescription::DecodeError), ORIGIN),
         "the origin ended the handshake with the alert DecodeError"

@@ -1,6 +1,7 @@
 //! Why an origin gave no answer. Opaque, with questions.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use http::StatusCode;
 use super::Server;
 use super::balance::Nobody;
 use crate::body::BodyError;
+use crate::trust::{self, Peer};
 
 /// Why an origin gave no answer.
 #[derive(Debug)]
@@ -70,6 +72,15 @@ impl Error {
     pub fn of_handshake(server: &Arc<Server>) -> Self {
         let wrong = "sec-websocket-accept is not the answer to the key";
         Self::from(Kind::BadResponse).because(wrong).at(server)
+    }
+
+    /// The stream failed before the answer.
+    pub(super) fn of_stream(error: io::Error) -> Self {
+        let closed = Self::from(Kind::Closed);
+        match alert(&error) {
+            Some(said) => closed.because(said),
+            None => closed.because(error),
+        }
     }
 
     /// Why the body of a server's answer breaks off.
@@ -249,4 +260,9 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
     }
+}
+
+/// What an origin's alert means, if that is what ended the stream.
+pub(super) fn alert(error: &io::Error) -> Option<String> {
+    trust::alert(error, Peer::Origin { ca: false })
 }

@@ -177,9 +177,7 @@ impl Exchange {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(Kind::Closed.into())),
                 Poll::Ready(Ok(read)) => read,
-                Poll::Ready(Err(error)) => {
-                    return Poll::Ready(Err(Error::from(Kind::Closed).because(error)));
-                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(Error::of_stream(error))),
             };
             if let Some(head) = self.read_head(asked, read).transpose() {
                 return Poll::Ready(head);

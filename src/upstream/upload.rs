@@ -332,7 +332,7 @@ impl From<Stopped> for Error {
     fn from(stopped: Stopped) -> Self {
         match stopped {
             Stopped::Body(error) => Error::from(Kind::RequestBody).because(error),
-            Stopped::Origin(error) => Error::from(Kind::Closed).because(error),
+            Stopped::Origin(error) => Error::of_stream(error),
         }
     }
 }

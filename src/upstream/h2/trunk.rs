@@ -14,7 +14,7 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::super::answer::HEAD_BYTES;
-use super::super::error::{Error, Kind};
+use super::super::error::{Error, Kind, alert};
 use super::super::stream::Stream;
 
 /// Requests that share a connection, also where an origin would take more.
@@ -28,6 +28,9 @@ const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
 /// What a stream may hold of a request that its origin is slow to take.
 const SEND_BUFFER: usize = 256 * 1024;
+
+/// What a stream fails with where the origin ends it with an alert of TLS.
+const ALERTED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// An open connection. It closes when this is dropped and its streams have ended.
 pub(in crate::upstream) struct Trunk {
@@ -133,7 +136,7 @@ impl AsyncRead for Listening {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf)).map_err(plain)?;
         self.heard.set(self.heard.get().wrapping_add(1));
         Poll::Ready(Ok(()))
     }
@@ -205,10 +208,19 @@ async fn drive(mut connection: Connection<Listening>, closed: Rc<Cell<bool>>) {
     closed.set(true);
 }
 
+/// An alert in plain words: the library keeps of an error no more than its kind and its text.
+fn plain(error: io::Error) -> io::Error {
+    match alert(&error) {
+        Some(said) => io::Error::new(ALERTED, said),
+        None => error,
+    }
+}
+
 fn no_http2(error: h2::Error) -> Error {
-    match error.is_io() {
-        true => Error::from(Kind::NoHttp2).because(error),
+    match error.get_io().map(io::Error::kind) {
+        Some(ALERTED) => Error::from(Kind::Handshake).because(error),
+        Some(_) => Error::from(Kind::NoHttp2).because(error),
         // Which rule of HTTP/2 another protocol breaks says nothing.
-        false => Kind::NoHttp2.into(),
+        None => Kind::NoHttp2.into(),
     }
 }

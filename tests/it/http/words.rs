@@ -5,7 +5,15 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
+use std::sync::Arc;
+
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use super::config;
 use super::secure::Openssl;
@@ -130,6 +138,47 @@ fn a_health_check_says_what_is_wrong_with_a_certificate() {
     assert_eq!(wire.get("/").status, 503);
 }
 
+/// An origin that lets nobody in without a certificate, and says so before it closes.
+fn asking(version: &'static SupportedProtocolVersion, protocol: &str) -> Origin {
+    let authority = Authority::new();
+    let (certificate, key) = authority.issue("a.test");
+    let read = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(read(&authority.pem())).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_client_cert_verifier(clients.build().unwrap())
+        .with_single_cert(vec![read(&certificate)], key)
+        .unwrap();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let config = Arc::new(config);
+    Origin::scripted(move |mut tcp| {
+        let mut tls = ServerConnection::new(config.clone()).unwrap();
+        while tls.is_handshaking() && tls.complete_io(&mut tcp).is_ok() {}
+        drop(Wire::new(tcp).rest());
+    })
+}
+
+#[test]
+fn an_origin_that_asks_for_a_certificate_is_said_to() {
+    for version in [&TLS12, &TLS13] {
+        for protocol in ["http/1.1", "h2"] {
+            let origin = asking(version, protocol);
+            let keys = format!("protocol = {protocol:?}\ntls = {{ verify = false }}");
+            let line = said(origin.address, &keys, GET);
+            let wanted =
+                "it asks for a client certificate, and the gateway has none for it (alert ";
+            assert!(line.contains(wanted), "{protocol}: {line}");
+            assert!(line.contains("upstream=app "), "{line}");
+            assert!(!line.contains("does not speak HTTP/2"), "{line}");
+        }
+    }
+}
+
 #[test]
 fn an_origin_without_tls_is_said_to_have_none() {
     let origin = Origin::start();
@@ -243,6 +292,8 @@ fn handshakes_of_clients_are_spoken_of_in_plain_words() {
     let peer = tcp.local_addr().unwrap();
     has(&format!("peer={peer} kind=not_tls"));
     has("kind=not_tls error=\"the client does not speak TLS on this port\"");
+    shake(&["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
+    has("kind=handshake error=\"the client speaks neither TLS 1.2 nor TLS 1.3\"");
     shake(&["-tls1_2"]);
     has("the client has no certificate, and `client_auth` asks for one");
     let (cert, key) = Authority::new().issue("b.test");
