@@ -61,7 +61,8 @@ impl Section<'_, '_> {
     pub(in crate::config) fn refuse(&mut self, keys: &[&'static str], why: &str, help: &str) {
         for &key in keys {
             self.unwanted.push(key);
-            if let Some(span) = self.key_span(key) {
+            if let Some((name, _)) = self.table.get_key_value(key) {
+                let span = self.place(name.span());
                 self.out.error(span, format!("`{key}` {why}")).help(help);
             }
         }
@@ -148,7 +149,7 @@ impl Section<'_, '_> {
                 *least = 1;
             }
         });
-        let raw = self.table.get(key);
+        let raw = self.find(key).map(|(_, raw)| raw);
         let array = raw.and_then(|raw| raw.get_ref().as_array());
         array.is_some_and(|array| array.is_empty())
     }

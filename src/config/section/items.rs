@@ -10,9 +10,25 @@ use crate::config::schema::Shape;
 // === impl Section ===
 
 impl Section<'_, '_> {
+    /// The elements of an array of tables.
+    pub(super) fn several<T>(
+        &mut self,
+        raw: &Raw<'_>,
+        key: &'static str,
+        read: impl Fn(&mut Section<'_, '_>) -> T,
+    ) -> Vec<T> {
+        let Some(array) = raw.get_ref().as_array() else {
+            return self.only_one(raw, key, read).into_iter().collect();
+        };
+        let items = array.iter();
+        items
+            .filter_map(|item| self.open_as(item, key, &read, example::of_element))
+            .collect()
+    }
+
     /// A value in place of an array of tables: an error. One table is read all the same, so that
     /// its own mistakes are told and its name is known.
-    pub(super) fn only_one<T>(
+    fn only_one<T>(
         &mut self,
         raw: &Raw<'_>,
         key: &'static str,
@@ -35,7 +51,7 @@ impl Section<'_, '_> {
 
     /// Whether the key is there with anything but an empty array.
     pub(in crate::config) fn holds(&self, key: &str) -> bool {
-        let raw = self.table.get(key);
+        let raw = self.find(key).map(|(_, raw)| raw);
         raw.is_some_and(|raw| {
             raw.get_ref()
                 .as_array()

@@ -4,6 +4,7 @@
 //! The same reader describes: over nothing, it notes what it is asked for instead of finding it, and
 //! goes into tables although they are absent. That is the schema, which therefore cannot disagree.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -17,6 +18,7 @@ mod between;
 mod entries;
 mod example;
 mod items;
+mod meant;
 mod unknown;
 
 pub(super) use example::SEVERAL;
@@ -36,6 +38,8 @@ pub(super) struct Section<'a, 'd> {
     /// Keys that are known, but may not be here.
     unwanted: Vec<&'static str>,
     aliases: Vec<(&'static str, &'static str)>,
+    /// Unknown keys that are read for others.
+    misspelt: OnceCell<Vec<meant::StandIn<'a>>>,
     free: bool,
     /// What was asked for, while describing.
     noted: Option<Table>,
@@ -67,6 +71,7 @@ impl<'a, 'd> Section<'a, 'd> {
             asked: Vec::new(),
             unwanted: Vec::new(),
             aliases: Vec::new(),
+            misspelt: OnceCell::new(),
             free: false,
             noted: None,
             out,
@@ -90,7 +95,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Whether the key is there, right or wrong.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.table.contains_key(key)
+        self.find(key).is_some()
     }
 
     /// Whether `value` is the default in place of one that was wrong.
@@ -100,7 +105,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Where the key is written.
     pub(super) fn key_span(&self, key: &str) -> Option<Range<usize>> {
-        let (key, _) = self.table.get_key_value(key)?;
+        let (key, _) = self.find(key)?;
         Some(self.place(key.span()))
     }
 
@@ -248,16 +253,20 @@ impl<'a, 'd> Section<'a, 'd> {
     ) -> Vec<T> {
         self.note(key, || Shape::list(Shape::Table(Section::describe(&read))));
         self.amend(key, |key| key.default = Some(Value::List(Vec::new())));
-        let Some(raw) = self.ask(key) else {
-            return Vec::new();
+        self.asked.push(key);
+        let mut found = match self.table.get(key) {
+            Some(raw) => self.several(raw, key, &read),
+            None => Vec::new(),
         };
-        let Some(array) = raw.get_ref().as_array() else {
-            return self.only_one(raw, key, read).into_iter().collect();
-        };
-        let items = array.iter();
-        items
-            .filter_map(|item| self.open_as(item, key, &read, example::of_element))
-            .collect()
+        let stand_ins: Vec<_> = self.stand_ins(key).map(|(_, raw)| raw).collect();
+        for raw in stand_ins {
+            found.extend(match raw.get_ref().is_table() {
+                // That there may be several is told with the right name.
+                true => self.open(raw, key, &read).into_iter().collect(),
+                false => self.several(raw, key, &read),
+            });
+        }
+        found
     }
 
     /// Reports what nobody asked for.
@@ -380,7 +389,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     fn ask(&mut self, key: &'static str) -> Option<&'a Raw<'a>> {
         self.asked.push(key);
-        self.table.get(key)
+        self.find(key).map(|(_, raw)| raw)
     }
 }
 

@@ -3,13 +3,15 @@
 
 mod foreign;
 
+pub(super) use foreign::meant;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::example::{header, join};
+use super::example::{SEVERAL, header, join};
 use crate::config::Diagnostics;
 use crate::config::schema::{self, Shape, Table};
-use crate::config::suggest::{did_you_mean, either, nearest};
+use crate::config::suggest::{either, nearest};
 
 /// What stands before all sections, and is something else below one.
 pub(super) const INCLUDE: &str = "include";
@@ -35,14 +37,15 @@ pub(super) fn report(
             .help("put it at the top of the file, before the first `[section]`");
         return;
     }
-    let foreign = foreign::meant(path, name);
-    let guess = match foreign {
-        Some(_) => String::new(),
-        None => did_you_mean(name, known.iter().chain(unwanted).copied()),
-    };
+    let foreign = meant(path, name);
+    let all = known.iter().chain(unwanted).copied();
+    let near = nearest(name, all.filter(|_| foreign.is_none()));
+    let guess = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     let error = out.error(span, format!("unknown key `{name}`{guess}"));
     if let Some(help) = foreign {
         error.help(help);
+    } else if let Some(near) = near.filter(|near| path.is_empty() && SEVERAL.contains(near)) {
+        error.help(format!("write `[[{near}]]`"));
     } else if guess.is_empty() {
         let places = places(name);
         match places.is_empty() {
@@ -65,7 +68,7 @@ pub(super) fn misplaced(path: &str, span: Range<usize>, out: &mut Diagnostics) {
 
 /// Whether what is said of `name` in the section at `path` is that it should be `key`.
 pub(super) fn stands_for(path: &str, name: &str, key: &str) -> bool {
-    match foreign::meant(path, name) {
+    match meant(path, name) {
         Some(help) => [format!("`{key} = "), format!("`{key}`")]
             .iter()
             .any(|named| help.contains(named)),

@@ -6,7 +6,7 @@
 const TABLE: &str = include_str!("foreign.txt");
 
 /// What to write instead of `name` in the section at `path`.
-pub(super) fn meant(path: &str, name: &str) -> Option<&'static str> {
+pub(in crate::config::section) fn meant(path: &str, name: &str) -> Option<&'static str> {
     let name = name.to_lowercase().replace('-', "_");
     let mut rows = rows().filter(|row| row.section == path);
     let row = rows.find(|row| row.words.split(' ').any(|word| word == name));
