@@ -1,16 +1,16 @@
 //! What people are told about each rule, from what a store found.
 
+mod amounts;
+
 use std::time::Duration;
 
 use super::super::trace::{Pass, Secrets, Trace, unreached};
-use super::super::{
-    Ban, Candidate, Cost, Findings, Jitter, Missing, Plan, Rule, RuleId, RuleSet, Standing,
-};
+use super::super::{Findings, Missing, Plan, Rule, RuleSet, Standing};
 use super::deciding::{banned, found_for, over, within};
 use super::{Ask, NOW, answered, key, rule, same, separate, set};
 use crate::decision::Action;
 use crate::expr::{Facts, FieldId, Lists};
-use crate::limit::{Algorithm, Limiter, Reading};
+use crate::limit::Reading;
 
 type Found = (Standing, Option<Reading>);
 
@@ -256,155 +256,4 @@ fn responses_are_told_when_they_count() {
     let stopped = told(&post, &[within(5, 0)], None);
     let why = "`count` asks for a response, and this answer never counts";
     is(stopped, None, "within", &format!("{free}; {why}"));
-}
-
-#[test]
-fn waits_are_told_with_their_reason() {
-    let told = |action, found: Found| {
-        let rule = Rule {
-            action,
-            max_delay: Duration::from_secs(5),
-            ..rule()
-        };
-        let told = traces(&set([rule]), &Ask::post("/a"), &[found], None).remove(0);
-        (told.held_for.map(|held| held.as_millis()), told.why)
-    };
-    let is = |told: (Option<u128>, String), held, why: &str| {
-        assert_eq!(told, (held, why.to_owned()));
-    };
-    is(
-        told(Action::Delay, over(Some(1_500))),
-        Some(1_500),
-        "held for 1500ms: over the limit, 5 of 5 are used; not counted, for its turn would come later",
-    );
-    is(
-        told(Action::Delay, banned(60_000, false)),
-        Some(5_000),
-        "held for 5s: banned for another 1m",
-    );
-    is(
-        told(Action::Tarpit, over(Some(42_000))),
-        Some(5_000),
-        "held for 5s and blocked: over the limit, 5 of 5 are used",
-    );
-    let mut turn = within(2, 1_000);
-    turn.1 = turn
-        .1
-        .map(|reading| reading.waiting(Duration::from_millis(1_250)));
-    is(
-        told(Action::Block, turn),
-        Some(1_250),
-        "counted 3 of 5, and waits 1250ms for its turn",
-    );
-    is(
-        told(Action::Close, over(Some(1))),
-        None,
-        "closed without an answer: over the limit, 5 of 5 are used",
-    );
-}
-
-#[test]
-fn a_dry_run_and_a_request_that_is_stopped_are_not_held() {
-    let delay = |dry_run| Rule {
-        action: Action::Delay,
-        max_delay: Duration::from_secs(5),
-        dry_run,
-        ..rule()
-    };
-    let found = [over(Some(2_000)), over(Some(1))];
-    for (first, held) in [(delay(false), None), (delay(true), None)] {
-        let told = traces(&set([first, rule()]), &Ask::post("/a"), &found, None);
-        assert_eq!(told[0].held_for, held);
-    }
-    let mut pit = delay(false);
-    pit.action = Action::Tarpit;
-    let told = traces(&set([delay(false), pit]), &Ask::post("/a"), &found, None);
-    assert_eq!(told[0].held_for, None);
-    assert_eq!(told[1].held_for, Some(Duration::from_secs(5)));
-}
-
-#[test]
-fn costs_limits_of_a_key_and_room_are_told() {
-    let mut dear = rule();
-    dear.cost = Cost::Fixed(3);
-    let told =
-        |rule: Rule, found: Found| traces(&set([rule]), &Ask::post("/a"), &[found], None).remove(0);
-    let counted = told(dear, within(2, 1));
-    assert_eq!((counted.cost, counted.value), (Some(3), Some(3)));
-    assert_eq!(counted.why, "cost 3 and counted 3 of 5: within the limit");
-    let mut never = rule();
-    never.cost = Cost::Fixed(9);
-    let refused = told(never, over(None));
-    assert_eq!(
-        refused.why,
-        "blocked: it costs 9, and never more than 5 are admitted"
-    );
-    let mut queue = rule();
-    queue.limiter = Some(Limiter {
-        queue: 2,
-        ..Limiter::new(Algorithm::LeakyBucket, 5, Duration::from_secs(60))
-    });
-    let full = told(queue, over(Some(12_000)));
-    assert_eq!(full.why, "blocked: the queue is full, 2 wait");
-    assert_eq!((full.limit, full.room), (Some(5), Some(3)));
-    let mut drawn = rule();
-    drawn.limiter = Some(Limiter::new(
-        Algorithm::SlidingWindow,
-        1_000,
-        Duration::from_secs(60),
-    ));
-    drawn.jitter = Jitter(500_000);
-    let told = told(drawn, within(400, 1));
-    assert_eq!(told.drawn_from, Some(1_000));
-    assert!(told.limit.is_some_and(|limit| limit != 1_000));
-    assert_eq!(told.room, told.limit);
-}
-
-#[test]
-fn a_candidate_is_told_beside_its_rule() {
-    let mut tried = rule();
-    tried.candidate = Some(Candidate {
-        id: RuleId {
-            identity: 9,
-            slot: 9,
-        },
-        limiter: Limiter::new(Algorithm::SlidingWindow, 2, Duration::from_secs(60)),
-    });
-    let found = [over(Some(1)), within(2, 1)];
-    let told = traces(&set([tried]), &Ask::post("/a"), &found, None).remove(0);
-    assert_eq!(told.verdict.name(), "counted");
-    let candidate = told.candidate.unwrap();
-    assert_eq!(candidate.verdict.name(), "would_block");
-    assert_eq!((candidate.value, candidate.limit), (Some(2), 2));
-    let told = traces(&set([rule()]), &Ask::post("/a"), &[within(2, 1)], None);
-    assert_eq!(told[0].candidate, None);
-}
-
-#[test]
-fn a_ban_that_escalates_names_its_entry() {
-    let mut rule = rule();
-    let lengths = [60u64, 600, 3_600].map(Duration::from_secs);
-    rule.ban = Ban::Escalating(lengths.into());
-    let told = traces(
-        &set([rule]),
-        &Ask::post("/a"),
-        &[banned(600_000, true)],
-        None,
-    );
-    let why = "blocked: this request is past the limit of 5: banned for 10m, entry 2 of `escalate`";
-    assert_eq!(told[0].why, why);
-}
-
-#[test]
-fn a_cost_that_is_not_there_is_told() {
-    let told = |answer| {
-        let mut late = rule();
-        late.cost = Cost::Header(http::HeaderName::from_static("x-cost"));
-        let told = traces(&set([late]), &Ask::post("/b"), &[within(5, 0)], answer);
-        told[0].why.clone()
-    };
-    let missing = "the response has no whole number in `x-cost`, so nothing is counted";
-    assert!(told(Some((200, &[]))).ends_with(missing));
-    let never = "`cost` asks for a response, and this answer never counts";
-    assert!(told(None).ends_with(never));
 }
