@@ -79,6 +79,9 @@ enum At {
     Trailer(bool),
     /// In a trailer line; the last byte was CR.
     TrailerLine(bool),
+    /// Behind a spoilt trailer line: hyper ends the connection where it finds the end of a trailer
+    /// section, which may be far behind the end of this one.
+    Lost,
 }
 
 /// How the last transfer coding of a list looks so far.
@@ -169,6 +172,7 @@ impl Framing {
         match self.at {
             At::Line => return self.skip_line(bytes, At::Field),
             At::TrailerLine(cr) => return self.trailer_line(bytes, cr),
+            At::Lost => return bytes.len(),
             At::Extension(size) => return self.skip_line(bytes, after_size(size)),
             At::Body(left) => return self.skip(bytes, left, At::Body, At::Behind),
             At::Chunk(left) => return self.skip(bytes, left, At::Chunk, At::Size(0)),
@@ -189,6 +193,8 @@ impl Framing {
                 if let Some(end) = bytes.first_mut() {
                     *end = SPOILT;
                 }
+                self.at = At::Lost;
+                return 1;
             }
             _ => {}
         }
@@ -283,10 +289,11 @@ impl Framing {
         };
         let before = end.checked_sub(1).and_then(|before| bytes.get(before));
         let cr = before.map_or(cr, |byte| *byte == b'\r');
+        self.at = At::Trailer(false);
         if let Some(lf) = bytes.get_mut(end).filter(|_| !cr) {
             *lf = SPOILT;
+            self.at = At::Lost;
         }
-        self.at = At::Trailer(false);
         end + 1
     }
 

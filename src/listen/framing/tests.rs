@@ -187,6 +187,18 @@ fn what_is_behind_a_request_is_not_followed() {
     }
 }
 
+/// hyper looks for the end of the trailers in all that follows.
+#[test]
+fn nothing_is_behind_a_spoilt_trailer() {
+    for trailers in ["\n", "x: y\n\r\n", "x: y\r\n\n", "x: y\n\n"] {
+        let head = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+        let text = format!("{head}5\r\nhello\r\n0\r\n{trailers}{TWICE}");
+        for piece in 1..=text.len() {
+            assert_eq!(cut(&text, piece), None, "{text:?} by {piece}");
+        }
+    }
+}
+
 #[test]
 fn a_read_that_ends_with_a_request_is_not_cut() {
     for text in [
