@@ -215,7 +215,10 @@ impl Unborn {
             return Err(refused(&diagnostics).into());
         };
         let (level, format) = config::log(&file);
-        log.configure(level, format);
+        // Where there are mistakes, what the file does not say may be one of them.
+        if !(diagnostics.has_errors() && log.is_json()) {
+            log.configure(level, format);
+        }
         let fixed = config::fixed(&file, &source);
         let mut lasting = Lasting::new(clock, log, fixed.bounds)?;
         let configured = fixed.secret_file.as_deref().and_then(config::secret);

@@ -50,24 +50,48 @@ enum End {
 /// Runs until SIGTERM or SIGINT, or until another process has taken over: 0. 1 if it could not
 /// start, or was told twice to stop.
 pub fn run(config: &Path) -> ExitCode {
-    match run_to_end(config) {
-        Ok(code) => code,
+    // First of all: their numbers must be nobody else's.
+    let activated = Activated::from_env();
+    let log = match Log::stderr(Clock::System) {
+        Ok(log) => log,
         Err(error) => {
-            match error.downcast_ref::<Refused>() {
-                Some(refused) => say(refused.to_string().trim_end()),
-                None => say(&format!("lockgate: {error:#}")),
-            }
-            ExitCode::FAILURE
+            show(&error.into());
+            return ExitCode::FAILURE;
         }
+    };
+    let ran = run_to_end(config, activated, &log);
+    ran.unwrap_or_else(|error| {
+        match log.is_json() {
+            true => tell(&error, &log),
+            false => show(&error),
+        }
+        ExitCode::FAILURE
+    })
+}
+
+/// Why it could not start, for people.
+fn show(error: &anyhow::Error) {
+    match error.downcast_ref::<Refused>() {
+        Some(refused) => say(refused.to_string().trim_end()),
+        None => say(&format!("lockgate: {error:#}")),
     }
 }
 
-fn run_to_end(config: &Path) -> anyhow::Result<ExitCode> {
-    // First of all: their numbers must be nobody else's.
-    let activated = Activated::from_env();
+/// The same for those who read JSON lines.
+fn tell(error: &anyhow::Error, log: &Log) {
+    match error.downcast_ref::<Refused>() {
+        Some(refused) => {
+            log.error("not started", &[]);
+            refused.tell(log);
+        }
+        None => log.error("not started", &[Text("error", &format!("{error:#}"))]),
+    }
+    log.flush(FLUSH);
+}
+
+fn run_to_end(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<ExitCode> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build()?;
-    let log = Log::stderr(Clock::System)?;
     let code = runtime.block_on(async {
         let mut service = Service::start(config, activated, log.clone())?;
         let end = service.serve().await;

@@ -41,6 +41,8 @@ pub use successor::Handover;
 
 /// Names the process that hands over, in the environment of the one that takes over.
 const VARIABLE: &str = "LOCKGATE_HANDOVER";
+/// Says there that the log is JSON: the new process may fail before it has read so.
+const LOG: &str = "LOCKGATE_HANDOVER_LOG";
 /// How long one waits for the other: large databases and lists take their time.
 const PATIENCE: Duration = Duration::from_secs(60);
 

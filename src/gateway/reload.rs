@@ -12,7 +12,7 @@ use super::inherited::Inherited;
 use super::{lookout, servers};
 use crate::config::{self, Diagnostics, Source};
 use crate::observe::Field::{Number, Text};
-use crate::observe::{Format, Level};
+use crate::observe::{Format, Level, Log};
 use crate::snapshot::{Lasting, Live, Snapshot};
 
 /// Reads the configuration of a gateway again. Clones do so in turn.
@@ -174,9 +174,7 @@ impl Live {
         self.lasting.metrics.reloads.failed();
         let log = &self.lasting.log;
         log.error("reload refused", &[Text("file", &config.display())]);
-        for line in refused.0.lines().filter(|line| line.contains(": error: ")) {
-            log.error("configuration", &[Text("error", &line)]);
-        }
+        refused.tell(log);
     }
 
     fn keep_series(&self, snapshot: &Snapshot) {
@@ -212,6 +210,15 @@ impl Live {
 }
 
 // === impl Refused ===
+
+impl Refused {
+    /// Writes each mistake down, in a line.
+    pub fn tell(&self, log: &Log) {
+        for line in self.0.lines().filter(|line| line.contains(": error: ")) {
+            log.error("configuration", &[Text("error", &line)]);
+        }
+    }
+}
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

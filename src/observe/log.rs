@@ -134,6 +134,11 @@ impl Log {
         self.0.json.store(format == Format::Json, Ordering::Relaxed);
     }
 
+    /// Whether lines are JSON objects.
+    pub fn is_json(&self) -> bool {
+        self.0.json.load(Ordering::Relaxed)
+    }
+
     /// Writes a line of level `debug`.
     pub fn debug(&self, event: &str, fields: &[Field<'_>]) {
         self.write(Level::Debug, event, fields);
@@ -177,7 +182,7 @@ impl Log {
         }
         let mut line = Vec::with_capacity(256);
         let stamp = Rfc3339(self.0.clock.now());
-        if self.0.json.load(Ordering::Relaxed) {
+        if self.is_json() {
             json(&mut line, stamp, level, event, fields);
         } else {
             text(&mut line, stamp, level, event, fields);

@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use serde_json::Value;
+
 use crate::harness::{Answer, Client, Folder, Process, wait_until};
 
 const CONFIG: &str = r#"
@@ -247,6 +249,41 @@ fn a_process_that_cannot_start_changes_nothing() {
     assert_eq!(process.logged(" reloaded ").len(), 1);
     hand_over(&process);
     assert_eq!(process.exit_code(), Some(0));
+}
+
+/// Whoever reads the log as JSON can read it whatever happens.
+#[test]
+fn a_process_that_cannot_start_says_so_in_json_where_that_is_asked_for() {
+    let process = Process::run(CONFIG);
+    let json = CONFIG.replace("[log]", "[log]\nformat = \"json\"");
+    process.folder.write("gateway.toml", &json);
+    process.signal("HUP");
+    let reloaded = "\"event\":\"reloaded\"";
+    wait_until("it reloads", || !process.logged(reloaded).is_empty());
+    let before = process.logged("").len();
+    let own = "[[listeners]]\naddress = \"127.0.0.1:0\"";
+    let far = json.replacen(own, &own.replace("127.0.0.1:0", "192.0.2.1:1"), 1);
+    for (number, bad) in ["nonsense", &far].into_iter().enumerate() {
+        process.folder.write("gateway.toml", bad);
+        process.signal("USR2");
+        wait_until("it says why", || {
+            process.logged("\"not handed over\"").len() == number + 1
+        });
+    }
+    let lines = process.logged("").split_off(before);
+    let events: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            line["event"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let count = |event| events.iter().filter(|one| *one == event).count();
+    assert_eq!(count("not started"), 2, "{events:?}");
+    assert!(count("configuration") >= 2, "{events:?}");
+    assert!(lines.iter().any(|line| line.contains("gateway.toml:1:")));
+    let unbound = "cannot listen on 192.0.2.1:1";
+    assert!(lines.iter().any(|line| line.contains(unbound)), "{lines:?}");
 }
 
 #[test]

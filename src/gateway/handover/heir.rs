@@ -11,13 +11,13 @@ use std::os::unix::process::parent_id;
 use anyhow::Context as _;
 
 use super::{
-    ADMIN, COUNTERS, END, FAREWELL, LISTENER, LISTENING, NO_COUNTERS, PREPARED, SECRET, TICKETS,
-    VARIABLE, Wire, nonsense,
+    ADMIN, COUNTERS, END, FAREWELL, LISTENER, LISTENING, LOG, NO_COUNTERS, PREPARED, SECRET,
+    TICKETS, VARIABLE, Wire, nonsense,
 };
 use crate::gateway::Inherited;
 use crate::listen;
 use crate::observe::Field::Text;
-use crate::observe::Log;
+use crate::observe::{Format, Level, Log};
 use crate::tls::SavedKeys;
 
 /// A process that takes over from another.
@@ -45,6 +45,9 @@ impl Heir {
                 ],
             );
             return Ok(None);
+        }
+        if env::var_os(LOG).is_some_and(|format| format == "json") {
+            log.configure(Level::Info, Format::Json);
         }
         let wrong = || format!("{VARIABLE} is set, but nothing is handed over on standard input");
         let wire = take_input().with_context(wrong)?;

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::VARIABLE;
+use super::{LOG, VARIABLE};
 
 /// Sockets of systemd, which are handed over with all others.
 const OF_SYSTEMD: [&str; 3] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
@@ -39,12 +39,13 @@ impl Program {
         &self.path
     }
 
-    /// Starts it with `wire` as its standard input.
-    pub(super) fn start(&self, wire: UnixStream) -> io::Result<Child> {
+    /// Starts it with `wire` as its standard input. `json`: what it says is read as JSON.
+    pub(super) fn start(&self, wire: UnixStream, json: bool) -> io::Result<Child> {
         let mut command = Command::new(&self.path);
         command
             .args(&self.arguments)
             .env(VARIABLE, std::process::id().to_string())
+            .env(LOG, if json { "json" } else { "text" })
             .stdin(Stdio::from(OwnedFd::from(wire)));
         for name in OF_SYSTEMD {
             command.env_remove(name);

@@ -131,7 +131,7 @@ impl Inner {
             bail!(CANCELLED);
         }
         let child = program
-            .start(theirs)
+            .start(theirs, self.live.lasting.log.is_json())
             .with_context(|| format!("cannot start {}", program.path().display()))?;
         way.wire = Some(ours);
         Ok(way.child.insert(child).id())
