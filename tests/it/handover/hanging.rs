@@ -129,6 +129,24 @@ fn what_is_asked_for_meanwhile_is_not_lost_in_silence() {
     assert_eq!(process.logged(" handing over ").len(), 1);
 }
 
+/// The new process may have read the file before it was changed.
+#[test]
+fn a_reload_that_comes_meanwhile_is_passed_on() {
+    let serve = "trap 'echo yes > reloaded' HUP; printf G >&0; head -c 1 > farewell; \
+                 while :; do sleep 0.05; done";
+    let wait = "while [ ! -e go ]; do sleep 0.05; done";
+    let mut process = with_successor(&told_then(&format!("{wait}; {serve}")));
+    process.signal("USR2");
+    wait_until("it was told to serve", || has(&process, "told"));
+    process.signal("HUP");
+    let waits = " the reload waits for the handover";
+    wait_until(waits, || process.logged(waits).len() == 1);
+    process.folder.write("go", "yes");
+    wait_until("the new one has heard of it", || has(&process, "reloaded"));
+    assert_eq!(process.exit_code(), Some(0));
+    assert!(process.logged(" reloaded ").is_empty());
+}
+
 #[test]
 fn a_second_stop_ends_a_handover_that_hangs_at_once() {
     // A child of its own has the socket too.
@@ -150,19 +168,20 @@ fn a_second_stop_ends_a_handover_that_hangs_at_once() {
 /// It may have requests by then: the stop is passed on.
 #[test]
 fn a_stop_that_comes_after_the_word_is_passed_on() {
-    let serve = "trap 'echo yes > stopped; exit 0' TERM; printf G >&0; head -c 1 > farewell; \
-                 while :; do sleep 0.05; done";
+    // The stop can come before it hears the last word.
+    let serve = "trap '[ -e farewell ] || head -c 1 > farewell; echo yes > stopped; exit 0' TERM; \
+                 printf G >&0; head -c 1 > farewell; while :; do sleep 0.05; done";
     let wait = "while [ ! -e go ]; do sleep 0.05; done";
     let mut process = with_successor(&told_then(&format!("{wait}; {serve}")));
     stopped_after_the_word(&process);
     process.folder.write("go", "yes");
     assert_eq!(process.exit_code(), Some(0));
     wait_until("it names its successor", || process.successors().len() == 1);
+    wait_until("the new one has heard of it", || has(&process, "stopped"));
     assert_eq!(
         fs::read(process.folder.path().join("farewell")).unwrap(),
         b"F"
     );
-    wait_until("the new one has heard of it", || has(&process, "stopped"));
     assert_eq!(process.logged(" stopped").len(), 1);
     assert!(process.logged(" not handed over").is_empty());
 }
