@@ -19,13 +19,18 @@ struct Site {
 
 impl Site {
     fn before(origin: Origin) -> Self {
+        Self::draining(origin, "1s")
+    }
+
+    /// The same with another `drain_timeout`.
+    fn draining(origin: Origin, drain: &str) -> Self {
         let folder = Folder::new();
         let log = folder.path().join("access.log");
         let config = format!(
             r#"
             [server]
             workers = 1
-            drain_timeout = "1s"
+            drain_timeout = "{drain}"
             [limits]
             response_write_timeout = "500ms"
             [log]
@@ -180,6 +185,51 @@ fn a_client_that_leaves_is_told_from_one_that_does_not_read() {
     assert_eq!(site.line(3)["cut"], "slow_client");
     assert!(site.counted(r#"responses_cut_total{by="slow_client"} 2"#));
     assert!(site.process.logged("answer cut short").is_empty());
+}
+
+/// The origin answers before it has heard all, and what follows has no meaning.
+#[test]
+fn a_request_that_breaks_off_its_own_answer_is_named_and_counted() {
+    let site = Site::before(Origin::scripted(|stream| {
+        let mut wire = Wire::new(stream);
+        wire.head();
+        wire.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this");
+        wire.rest();
+    }));
+    let mut wire = site.client().connect();
+    wire.send(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    wire.head();
+    assert_eq!(wire.exactly(9), b"only this");
+    wire.send(b"no chunk\r\n");
+    assert_eq!(wire.rest(), b"");
+    let line = site.line(1);
+    assert_eq!(
+        (&line["cut"], &line["status"]),
+        (&"request_body".into(), &200.into())
+    );
+    assert!(site.counted(r#"responses_cut_total{by="request_body"} 1"#));
+    assert!(site.counted(r#"responses_cut_total{by="upstream"} 0"#));
+    // The origin is not to blame.
+    assert!(site.process.logged("answer cut short").is_empty());
+}
+
+/// However long `drain_timeout` is.
+#[test]
+fn what_a_second_stop_cuts_off_says_so() {
+    let mut site = Site::draining(pausing(), "600s");
+    let mut wire = site.client().connect();
+    wire.send(GET);
+    wire.head();
+    wire.exactly(9);
+    site.process.signal("TERM");
+    wait_until("the stop was heard", || {
+        !site.process.logged(" stopping").is_empty()
+    });
+    assert!(site.process.runs());
+    site.process.signal("TERM");
+    assert_eq!(site.line(1)["cut"], "drain");
+    assert_eq!(wire.rest(), b"");
+    assert_eq!(site.process.exit_code(), Some(1));
 }
 
 #[test]
