@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::before;
-use crate::harness::{Call, Stage, fields, run};
+use crate::harness::{Call, Stage, Told, fields, run};
 
 const H2: &str = r#"protocol = "h2""#;
 
@@ -89,6 +89,33 @@ fn messages_pass_while_both_sides_speak() {
         let trailers = body.trailers().await.unwrap().unwrap();
         assert_eq!(trailers["grpc-status"], "0");
     });
+}
+
+/// Many times what any window on the way holds, both ways at once.
+#[test]
+fn more_passes_than_the_windows_hold() {
+    const MESSAGE: usize = 1 << 20;
+    const MESSAGES: usize = 12;
+    let gateway = before(Stage::default().play(serve), H2);
+    for client in [gateway.client(), gateway.tls_client()] {
+        run(async {
+            let mut talk = client.talk().await;
+            let (answer, mut stream) = talk.open(message(&talk, "/chat"), false).await;
+            let mut sent = Vec::new();
+            for number in 0..MESSAGES {
+                let mut part = vec![0, 0, 0x10, 0, 0];
+                part.extend((0..MESSAGE).map(|byte| (byte % 251 + number) as u8));
+                sent.extend_from_slice(&part);
+                stream
+                    .send_data(part.into(), number + 1 == MESSAGES)
+                    .unwrap();
+            }
+            let told = Told::hear(answer).await;
+            assert!(told.error.is_none(), "{:?}", told.error);
+            assert!(told.body == sent, "{} of {}", told.body.len(), sent.len());
+            assert_eq!(told.trailers["grpc-status"], "0");
+        });
+    }
 }
 
 #[test]
