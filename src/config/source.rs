@@ -137,6 +137,14 @@ impl Source {
         error: &std::string::FromUtf8Error,
         diagnostics: &mut Diagnostics,
     ) -> Self {
+        let utf16 = [&[0xff, 0xfe][..], &[0xfe, 0xff]];
+        let utf16 = utf16.iter().any(|mark| error.as_bytes().starts_with(mark));
+        if error.as_bytes().contains(&0) && !utf16 {
+            diagnostics
+                .error(0..0, "cannot read: this is not a text file")
+                .help("a configuration is TOML, for example gateway.toml");
+            return Self::new(name, "");
+        }
         let at = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
         diagnostics

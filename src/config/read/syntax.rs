@@ -2,6 +2,7 @@
 
 mod bare;
 mod header;
+mod other;
 mod report;
 
 use std::borrow::Cow;
@@ -47,6 +48,10 @@ pub(super) fn mended<'t>(
     let mut text = Cow::Borrowed(part.text);
     let file = part.start..part.start + part.text.len();
     let mut torn = Vec::new();
+    if DeTable::parse(part.text).is_err() && other::report(part, diagnostics) {
+        diagnostics.tear(file.clone(), file);
+        return Cow::Borrowed("");
+    }
     loop {
         let (_, errors) = DeTable::parse_recoverable(&text);
         let Some(mistake) = Mistake::first(&text, &errors) else {

@@ -121,6 +121,23 @@ fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
 }
 
 #[test]
+fn a_program_is_no_configuration_and_is_not_shown() {
+    let name = format!("lockgate-program-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, b"\x7fELF\x02\x01\x00\x00\xff\xfe").unwrap();
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = load(&path, &mut diagnostics);
+    std::fs::remove_file(&path).unwrap();
+    assert!(file.is_none());
+    let text = diagnostics.render(&source, false);
+    assert!(
+        text.contains("cannot read: this is not a text file\n"),
+        "{text}"
+    );
+    assert!(!text.contains("ELF"), "{text}");
+}
+
+#[test]
 fn colour_changes_only_the_looks() {
     let source = Source::new("t.toml", "lsteners = 1\n");
     let mut diagnostics = Diagnostics::new();
