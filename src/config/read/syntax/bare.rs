@@ -3,12 +3,15 @@
 use std::ops::Range;
 
 use crate::config::scalar::{rate, with_unit};
+use crate::config::schema::{self, Shape, Table};
 use crate::config::{Diagnostics, Source};
 
 /// A value as it stands in the source.
 pub(super) struct Bare<'t> {
     /// The key of its line; empty for an element of an array.
     key: &'t str,
+    /// The key that it belongs to, in a table on one line too.
+    name: &'t str,
     /// All of it: with blanks, if it is alone behind its key.
     text: &'t str,
     span: Range<usize>,
@@ -24,6 +27,7 @@ impl<'t> Bare<'t> {
         let line = line.rfind('\n').map_or(0, |end| end + 1);
         let before = text.get(line..word.start).unwrap_or_default();
         let key = before.trim_end().strip_suffix('=').map(str::trim);
+        let name = key.and_then(|key| key.rsplit(['{', ',', '=']).next());
         let key = key.filter(|key| !key.contains(['=', '{', '[']));
         let rest = text.get(word.start..).and_then(|rest| rest.lines().next());
         let rest = rest.unwrap_or_default();
@@ -34,6 +38,7 @@ impl<'t> Bare<'t> {
         };
         Self {
             key: key.unwrap_or_default(),
+            name: name.unwrap_or_default().trim(),
             text: text.get(word.start..end).unwrap_or_default(),
             span: word.start..end,
         }
@@ -50,6 +55,9 @@ impl<'t> Bare<'t> {
         let lower = text.to_lowercase();
         if let "true" | "false" = lower.as_str() {
             return (format!("`{text}` is no value"), format!("write `{lower}`"));
+        }
+        if let Some(truth) = truth(&lower).filter(|_| may_be_boolean(self.name)) {
+            return (format!("`{text}` is no value"), format!("write `{truth}`"));
         }
         if let "null" | "nil" | "undefined" = lower.as_str() {
             let help = "remove the key: what is not there has its default";
@@ -68,6 +76,49 @@ impl<'t> Bare<'t> {
         let right = with_unit(text).unwrap_or_else(|| text.to_owned());
         let help = format!("write {}", quoted(&right));
         (format!("`{text}` needs quotes"), help)
+    }
+}
+
+/// What other formats call true and false.
+fn truth(word: &str) -> Option<bool> {
+    match word {
+        "yes" | "on" | "y" | "enable" | "enabled" => Some(true),
+        "no" | "off" | "n" | "disable" | "disabled" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a key of this name is true or false, and none is a text. One that is no key may be
+/// anything.
+fn may_be_boolean(name: &str) -> bool {
+    let mut shapes = Vec::new();
+    collect(name, &schema::root(), &mut shapes);
+    let flat = shapes.iter().flat_map(|shape| match shape {
+        Shape::Either(all) => all.as_slice(),
+        one => std::slice::from_ref(one),
+    });
+    let mut values = flat.filter(|shape| !matches!(shape, Shape::Table(_)));
+    !name.is_empty() && values.all(|shape| matches!(shape, Shape::Boolean))
+}
+
+/// What the keys of this name may be.
+fn collect(name: &str, table: &Table, shapes: &mut Vec<Shape>) {
+    for key in &table.keys {
+        if key.name == name {
+            shapes.push(key.shape.clone());
+        }
+        within(name, &key.shape, shapes);
+    }
+    let names = table.names.iter().flat_map(|names| &names.shapes);
+    names.for_each(|shape| within(name, shape, shapes));
+}
+
+fn within(name: &str, shape: &Shape, shapes: &mut Vec<Shape>) {
+    match shape {
+        Shape::Table(table) => collect(name, table, shapes),
+        Shape::List { item, .. } => within(name, item, shapes),
+        Shape::Either(all) => all.iter().for_each(|one| within(name, one, shapes)),
+        _ => {}
     }
 }
 
