@@ -9,6 +9,7 @@ use super::View;
 use super::get::{self, Source};
 use crate::expr::{FieldId, FieldSpec, Phase, Scheme, Type};
 
+mod foreign;
 mod refused;
 
 /// A row of the table.
@@ -124,7 +125,9 @@ impl Scheme for Fields {
     }
 
     fn refusal(&self, name: &str) -> Option<String> {
-        refused::why(name)
+        let meant = || foreign::meant(name);
+        let unknown = |meant| format!("unknown field `{name}`; did you mean `{meant}`?");
+        refused::why(name).or_else(|| meant().map(unknown))
     }
 }
 

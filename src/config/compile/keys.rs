@@ -68,8 +68,7 @@ impl<'a> Keys<'a> {
 /// Reports the mistakes in an expression where they are.
 pub fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
     for error in errors {
-        let list = text.value.get(error.span.clone());
-        let list = list.is_some_and(|text| text.starts_with('$'));
+        let list = error.message.starts_with("unknown list");
         let span = text.inner(cx.source, error.span);
         let diagnostic = match list {
             // It may stand in a file that could not be read.

@@ -13,6 +13,7 @@ use super::suggest::{did_you_mean, either};
 mod address;
 mod header;
 mod units;
+mod words;
 pub(super) use address::{host_bits, network, parse_network, server, socket, target_path};
 pub(super) use header::{header_name, header_value, parse_header_name, status};
 pub(super) use units::{
@@ -237,7 +238,10 @@ pub(super) fn choice<T: Copy + PartialEq>(
             return Err(Wrong::later(&format!("`{written}`")).help(help));
         }
         let all = known.iter().chain(later).copied();
-        let guess = did_you_mean(written, all);
+        let guess = match words::meant(written, &known) {
+            Some(word) => format!("; did you mean `{word}`?"),
+            None => did_you_mean(written, all),
+        };
         Err(Wrong::new(format!("unknown value `{written}`{guess}")).help(help))
     };
     Scalar::new(shape, parse).shown(move |meaning| {

@@ -39,6 +39,9 @@ impl Checker<'_> {
     }
 
     fn no_field(&mut self, name: &str, span: &Span) -> Option<Shape> {
+        if name.starts_with('$') {
+            return self.fail(span, "a set or a list stands after `in`");
+        }
         if function(name).is_some() {
             return self.fail(span, format!("`{name}` is a function; write `{name}(…)`"));
         }

@@ -45,6 +45,11 @@ impl Parser<'_> {
                     args,
                 })
             }
+            // Elsewhere a variable is written so; the checker says what it is called here.
+            Some(Kind::List(name)) => {
+                self.at += 1;
+                Ok(Base::Field(format!("${name}").into()))
+            }
             _ => Err(self.no_operand()),
         }
     }
@@ -56,9 +61,7 @@ impl Parser<'_> {
                 self.found(),
                 "a field or a function is missing after this".into(),
             ),
-            Some(Kind::List(_) | Kind::Sign("{")) => {
-                (self.here(), "a set or a list stands after `in`".into())
-            }
+            Some(Kind::Sign("{")) => (self.here(), "a set or a list stands after `in`".into()),
             Some(Kind::Name(word)) => (
                 self.here(),
                 format!("a field or a function is missing before `{word}`"),
