@@ -109,8 +109,37 @@ fn check_names(path: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// `.*` and `[0-9]`, which are no path; `(a)` and `$` may be one.
+fn is_regex(path: &str) -> bool {
+    path.contains(".*") || path.contains('[') && path.contains(']')
+}
+
+/// The name in `<id>` and `<int:id>`, as some frameworks write placeholders.
+fn angled(segment: &str) -> Option<&str> {
+    let inner = segment.strip_prefix('<')?.strip_suffix('>')?;
+    let name = inner.rsplit(':').next()?;
+    is_name(name).then_some(name)
+}
+
 /// Only a template in normal form can ever match.
 fn check(text: &str, path: &str) -> Result<(), String> {
+    if text.starts_with(['^', '~']) || text.starts_with('/') && is_regex(path) {
+        return Err(format!(
+            "`{text}` looks like a regular expression, which a route does not have; `/api/*` is a \
+             prefix, `/orders/{{id}}` a template"
+        ));
+    }
+    if let Some(ending) = text.strip_prefix('*').filter(|ending| !ending.is_empty()) {
+        return Err(format!(
+            "`{text}` is not a path; a route has no endings, but a rule has: \
+             `ends_with(http.request.uri.path, \"{ending}\")`"
+        ));
+    }
+    if let Some(name) = path.split('/').find_map(angled) {
+        return Err(format!(
+            "`{path}` can never match; a placeholder is `{{{name}}}`"
+        ));
+    }
     if !text.starts_with('/') {
         return Err(format!("`{text}` is not a path; it starts with `/`"));
     }

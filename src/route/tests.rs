@@ -150,6 +150,12 @@ fn mistakes_name_their_place() {
         ("/{a}/{a}", "twice"),
         ("/{a}//b", "normal form"),
         ("/a?b", "can never match"),
+        ("^/api", "regular expression"),
+        ("~* \\.php$", "regular expression"),
+        ("/x/(.*)$", "regular expression"),
+        ("/v[0-9]+/x", "regular expression"),
+        ("*.php", "ends_with(http.request.uri.path, \".php\")"),
+        ("/user/<int:id>", "a placeholder is `{id}`"),
     ] {
         let (which, message) = mistake(&[], Some(path));
         assert_eq!(which, Which::Path, "{path}");

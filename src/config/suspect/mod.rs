@@ -10,6 +10,7 @@ mod limits;
 mod logic;
 mod order;
 mod reads;
+mod routes;
 mod traffic;
 mod unused;
 mod values;
@@ -81,6 +82,7 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
     actions::warn_of_held(&cases, compiled.file, &mut warnings);
     answers::warn(&cases, compiled.file, &mut warnings);
     unused::warn(compiled.file, &mut warnings);
+    routes::warn(compiled.file, &mut warnings);
 }
 
 /// Looks at what no mistake elsewhere can change.
