@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::servers;
-use crate::snapshot::Live;
+use crate::snapshot::{Live, Snapshot};
 
 // === impl Live ===
 
@@ -20,6 +20,7 @@ impl Live {
                 .set(own.map_or(0, |(_, count)| *count as i64));
         }
         servers::scrape(metrics, &snapshot);
+        metrics.set_certificates(&ends(&snapshot));
         metrics.set_held(self.lasting.held.load(Ordering::Relaxed));
         let evictions = store.evictions();
         metrics.set_evictions(evictions.counters, evictions.bans);
@@ -30,4 +31,14 @@ impl Live {
         metrics.set_log_lines_dropped(access + self.lasting.log.dropped());
         metrics.encode()
     }
+}
+
+/// When the certificates of each listener end.
+fn ends(snapshot: &Snapshot) -> Vec<(&str, &str, u64)> {
+    let listeners = snapshot.listeners.iter();
+    let ends = listeners.flat_map(|listener| {
+        let ends = listener.tls.iter().flat_map(|tls| tls.ends());
+        ends.map(|(name, end)| (&*listener.label, &**name, end.as_secs()))
+    });
+    ends.collect()
 }

@@ -9,6 +9,7 @@ use rustls::sign::CertifiedKey;
 
 use super::names::{self, Name};
 use super::{Error, Lifetime, provider};
+use crate::clock::Timestamp;
 
 /// A certificate chain, its private key and the names it is for. Cheap to clone; never shows the
 /// key.
@@ -98,6 +99,12 @@ impl Certificate {
     /// The DNS names and addresses that the certificate is for. Empty: it can only be a default.
     pub fn names(&self) -> &[Name] {
         &self.names
+    }
+
+    /// Its first name, and when it ends.
+    pub(super) fn end(&self) -> Option<(Box<str>, Timestamp)> {
+        let name = self.names.first().map(Name::to_string);
+        Some((name.unwrap_or_default().into(), self.lifetime?.until))
     }
 
     /// When clients accept it; `None`: it does not say so in a form that can be read.

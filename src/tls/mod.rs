@@ -24,6 +24,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 
+use crate::clock::Timestamp;
 pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
 pub use certificate::{Certificate, Chain, PrivateKey};
 pub use clients::ClientAuth;
@@ -38,6 +39,7 @@ pub use tickets::{SavedKeys, Tickets};
 pub struct Terminator {
     config: Arc<ServerConfig>,
     resolver: Arc<resolve::ByName>,
+    ends: Box<[(Box<str>, Timestamp)]>,
     /// Held so that the next one finds them.
     _keys: Arc<Keys>,
 }
@@ -93,6 +95,8 @@ impl Terminator {
     /// Puts the settings and the process's tickets together.
     pub fn new(settings: Settings, tickets: &Tickets) -> Result<Self, Error> {
         let resolver = Arc::new(resolve::ByName::new(&settings.certificates)?);
+        let ends = settings.certificates.iter().filter_map(Certificate::end);
+        let ends = ends.collect();
         let verifier = match &settings.clients {
             Some(clients) => clients.verifier()?,
             None => WebPkiClientVerifier::no_client_auth(),
@@ -114,8 +118,14 @@ impl Terminator {
         Ok(Self {
             config: Arc::new(config),
             resolver,
+            ends,
             _keys: keys,
         })
+    }
+
+    /// The first name of each certificate, and when it ends.
+    pub fn ends(&self) -> &[(Box<str>, Timestamp)] {
+        &self.ends
     }
 
     /// Whether a request for `host` belongs on a connection with another certificate than the one

@@ -80,6 +80,16 @@ fn certify(folder: &Folder, name: &str) {
     std::fs::write(key, made.signing_key.serialize_pem()).unwrap();
 }
 
+/// The same, valid until the first day of a year.
+fn certify_until(folder: &Folder, name: &str, year: i32) {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let own = rcgen::KeyPair::generate().unwrap();
+    let [cert, key] = files(folder, name);
+    std::fs::write(cert, params.self_signed(&own).unwrap().pem()).unwrap();
+    std::fs::write(key, own.serialize_pem()).unwrap();
+}
+
 fn files(folder: &Folder, name: &str) -> [PathBuf; 2] {
     let name = name.replace('*', "any");
     ["pem", "key"].map(|end| folder.path().join(format!("{name}.{end}")))
@@ -99,6 +109,22 @@ fn the_name_chooses_the_certificate() {
         assert!(site.serves(served, &["-servername", asked]), "{asked}");
     }
     assert!(site.serves("a.example", &["-noservername"]));
+}
+
+#[test]
+fn a_scrape_tells_when_certificates_end() {
+    let site = Site::new(&["a.example", "b.example"], "");
+    let label = "lockgate_certificate_not_after_timestamp_seconds{listener=\"127.0.0.1:0\"";
+    let ends = |name: &str, at: u64| {
+        let series = format!("{label},certificate=\"{name}\"}} {at}\n");
+        site.gateway.metrics().contains(&series)
+    };
+    assert!(site.gateway.metrics().contains(label));
+    certify_until(&site.folder, "a.example", 2121);
+    certify_until(&site.folder, "b.example", 2122);
+    site.gateway.gateway().reload().unwrap();
+    assert!(ends("a.example", 4_765_132_800));
+    assert!(ends("b.example", 4_796_668_800));
 }
 
 #[test]

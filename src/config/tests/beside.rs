@@ -14,11 +14,14 @@ pub(super) const NOW: Timestamp = Timestamp::from_secs(1_750_000_000);
 pub(super) fn folder() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("lockgate-check-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    for (name, [from, until]) in [
-        ("site", [2020, 2120]),
-        ("other", [2020, 2120]),
-        ("old", [2020, 2021]),
-        ("new", [2090, 2120]),
+    for (name, from, until) in [
+        ("site", 2020, (2120, 1, 1)),
+        ("other", 2020, (2120, 1, 1)),
+        ("old", 2020, (2021, 1, 1)),
+        ("new", 2090, (2120, 1, 1)),
+        ("soon", 2020, (2025, 6, 29)),
+        ("today", 2020, (2025, 6, 16)),
+        ("later", 2020, (2025, 6, 30)),
     ] {
         certificate(&folder, name, from, until);
     }
@@ -30,10 +33,10 @@ pub(super) fn folder() -> PathBuf {
     folder
 }
 
-fn certificate(folder: &Path, name: &str, from: i32, until: i32) {
+fn certificate(folder: &Path, name: &str, from: i32, (year, month, day): (i32, u8, u8)) {
     let mut params = CertificateParams::new(vec![format!("{name}.test")]).unwrap();
     params.not_before = date_time_ymd(from, 1, 1);
-    params.not_after = date_time_ymd(until, 1, 1);
+    params.not_after = date_time_ymd(year, month, day);
     let key = KeyPair::generate().unwrap();
     let made = params.self_signed(&key).unwrap();
     fs::write(folder.join(format!("{name}.pem")), made.pem()).unwrap();

@@ -40,6 +40,7 @@ pub(super) struct Families {
     store_keys: Gauges,
     store_evictions: Counts,
     tls_handshakes: Counts,
+    certificate_not_after: Gauges,
     upstream_requests: Counts,
     upstream_in_flight: Gauges,
     upstream_healthy: Gauges,
@@ -73,6 +74,9 @@ impl Families {
         r.register("connections", help, self.connections.clone());
         let help = "TLS handshakes by how they ended";
         r.register("tls_handshakes_total", help, self.tls_handshakes.clone());
+        let help = "When a certificate ends, in seconds since the epoch";
+        let ends = self.certificate_not_after.clone();
+        r.register("certificate_not_after_timestamp_seconds", help, ends);
         let help = "Requests sent to a server by what became of them";
         let requests = self.upstream_requests.clone();
         r.register("upstream_requests_total", help, requests);
@@ -201,6 +205,20 @@ impl Families {
         }
     }
 
+    pub(super) fn set_certificate(&self, listener: &str, name: &str, end: u64) {
+        let end = i64::try_from(end).unwrap_or(i64::MAX);
+        gauge(
+            &self.certificate_not_after,
+            certificate_labels(listener, name),
+        )
+        .set(end);
+    }
+
+    pub(super) fn remove_certificate(&self, listener: &str, name: &str) {
+        let labels = certificate_labels(listener, name);
+        self.certificate_not_after.remove(&labels);
+    }
+
     pub(super) fn handshakes(&self) -> Handshakes {
         let of = |result: &str| count(&self.tls_handshakes, one("result", result));
         Handshakes {
@@ -271,6 +289,10 @@ fn divergence_labels(rule: &str, (live, candidate): (&str, &str)) -> Labels {
 
 fn listener_labels(address: &str) -> Labels {
     one("listener", address)
+}
+
+fn certificate_labels(listener: &str, name: &str) -> Labels {
+    vec![("listener", listener.into()), ("certificate", name.into())]
 }
 
 fn request_labels(listener: &str, method: &str, class: &str) -> Labels {

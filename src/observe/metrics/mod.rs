@@ -49,6 +49,8 @@ struct Known {
     rules: BTreeMap<String, BTreeSet<&'static str>>,
     listeners: BTreeSet<String>,
     upstreams: BTreeSet<(String, String)>,
+    /// Certificates, each with its listener first.
+    certificates: BTreeSet<(String, String)>,
 }
 
 // === impl Metrics ===
@@ -128,6 +130,28 @@ impl Metrics {
     /// Sets how many entries the store has pushed out so far. For the moment of a scrape.
     pub fn set_evictions(&self, counters: u64, bans: u64) {
         self.families.set_evictions(counters, bans);
+    }
+
+    /// Sets when each certificate ends, in seconds since the epoch, with its listener and its
+    /// name; of those with one name the first that ends. For the moment of a scrape.
+    pub fn set_certificates(&self, ends: &[(&str, &str, u64)]) {
+        let mut first = BTreeMap::new();
+        for (listener, name, end) in ends {
+            let known = first.entry((*listener, *name)).or_insert(*end);
+            *known = (*end).min(*known);
+        }
+        let mut known = self.known.lock();
+        known.certificates.retain(|(listener, name)| {
+            let keep = first.contains_key(&(listener.as_str(), name.as_str()));
+            if !keep {
+                self.families.remove_certificate(listener, name);
+            }
+            keep
+        });
+        for ((listener, name), end) in first {
+            self.families.set_certificate(listener, name, end);
+            known.certificates.insert((listener.into(), name.into()));
+        }
     }
 
     /// Sets how many requests are held. For the moment of a scrape.

@@ -220,6 +220,24 @@ fn listeners_and_servers_come_and_go() {
 }
 
 #[test]
+fn certificates_end_with_the_first_of_their_name_and_go() {
+    let metrics = Metrics::new();
+    let of = |name: &str| {
+        let labels = format!("listener=\"a\",certificate=\"{name}\"");
+        let series = format!("certificate_not_after_timestamp_seconds{{{labels}}}");
+        value(&metrics, &series)
+    };
+    metrics.set_certificates(&[
+        ("a", "x.test", 30),
+        ("a", "y.test", 40),
+        ("a", "x.test", 20),
+    ]);
+    assert_eq!((of("x.test"), of("y.test")), (Some(20.0), Some(40.0)));
+    metrics.set_certificates(&[("a", "x.test", 50), ("b", "y.test", 60)]);
+    assert_eq!((of("x.test"), of("y.test")), (Some(50.0), None));
+}
+
+#[test]
 fn reloads_say_how_the_last_one_went() {
     let metrics = Metrics::new();
     let last = || value(&metrics, "config_last_reload_success");

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use super::Context;
-use crate::clock::Rfc3339;
+use crate::clock::{Rfc3339, Timestamp};
 use crate::config::Spanned;
 use crate::config::file;
 use crate::tls::{Certificate, Chain, Error, PrivateKey};
+
+/// Who renews thirty days before the end, as certbot does, has seen it fail for two weeks by then.
+const FEW_DAYS: u64 = 14;
+const DAY: u64 = 86_400;
 
 /// A file that the configuration names, and what is in it.
 struct Pem<'a> {
@@ -70,11 +74,30 @@ fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut Context<
         let message = format!("this certificate has expired: it was valid until {until}");
         let warning = cx.diagnostics.warning(span, message);
         warning.help("renew it: clients refuse it");
+    } else if let Some(days) = days_left(now, lifetime.until) {
+        let (days, until) = (counted(days), Rfc3339(lifetime.until));
+        let message = format!("this certificate has {days} left: it is valid until {until}");
+        let warning = cx.diagnostics.warning(span, message);
+        warning.help("renew it; a reload (SIGHUP) takes the new one");
     } else if now < lifetime.from {
         let from = Rfc3339(lifetime.from);
         let message = format!("this certificate is not valid yet: it will be from {from}");
         let warning = cx.diagnostics.warning(span, message);
         warning.help("clients refuse it until then; is this machine's clock right?");
+    }
+}
+
+/// The whole days that are left, if they are few.
+fn days_left(now: Timestamp, until: Timestamp) -> Option<u64> {
+    let days = until.since(now).as_secs() / DAY;
+    (days < FEW_DAYS).then_some(days)
+}
+
+fn counted(days: u64) -> String {
+    match days {
+        0 => "less than a day".to_owned(),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
     }
 }
 
