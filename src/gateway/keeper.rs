@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::observe::Field::{Number, Text};
 use crate::snapshot::{Lasting, Live};
 use crate::store::Restored;
-use crate::store::persist::{Damage, SnapshotFile, restore};
+use crate::store::persist::{Damage, Hold, SnapshotFile, restore};
 
 /// How long counters may be lost for when the machine fails.
 const EVERY: Duration = Duration::from_secs(60);
@@ -43,6 +43,8 @@ enum Ending {
 struct Saving {
     live: Arc<Live>,
     file: SnapshotFile,
+    /// `None`: another process keeps the file, or it cannot be written.
+    hold: Option<Hold>,
     /// The last time it did not work, and that was said.
     failed: bool,
 }
@@ -102,6 +104,7 @@ impl Keeper {
         let saving = Saving {
             live,
             file,
+            hold: None,
             failed: false,
         };
         let thread = thread::Builder::new().name("snapshot".to_owned());
@@ -126,7 +129,8 @@ impl Keeper {
 
 impl Saving {
     fn run(mut self, stopped: &Receiver<Ending>) {
-        self.tell(self.file.probe());
+        let found = self.hold().and_then(|()| self.file.probe());
+        self.tell(found);
         loop {
             let stopped = stopped.recv_timeout(EVERY);
             if stopped == Ok(Ending::Leave) {
@@ -140,8 +144,19 @@ impl Saving {
     }
 
     fn save(&mut self) {
-        let Lasting { clock, store, .. } = &self.live.lasting;
-        self.tell(self.file.save(store, clock.now()));
+        let saved = self.hold().and_then(|()| {
+            let Lasting { clock, store, .. } = &self.live.lasting;
+            self.file.save(store, clock.now())
+        });
+        self.tell(saved);
+    }
+
+    /// Keeps others from the file, from the first time that it can.
+    fn hold(&mut self) -> io::Result<()> {
+        if self.hold.is_none() {
+            self.hold = Some(self.file.hold()?);
+        }
+        Ok(())
     }
 
     /// Says that it does not work once, and then that it works again.

@@ -2,7 +2,7 @@
 //! the machine stops.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Seek as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,16 @@ pub struct SnapshotFile {
     /// Where it is put together, in the same folder. It always has the same name, so that a
     /// gateway that was killed leaves at most one behind.
     unfinished: PathBuf,
+    /// Whose lock says that a process keeps the file. It stays there: whoever removed it could take
+    /// it away from one that has just opened it.
+    lock: PathBuf,
+}
+
+/// The right to keep a file. It ends with this value, or with the process.
+#[derive(Debug)]
+pub struct Hold {
+    /// `None`: the file system knows no locks.
+    _lock: Option<File>,
 }
 
 // === impl SnapshotFile ===
@@ -32,17 +42,36 @@ pub struct SnapshotFile {
 impl SnapshotFile {
     /// The file at `path`, which need not be there.
     pub fn new(path: &Path) -> Self {
-        let mut unfinished = OsString::from(path);
-        unfinished.push(".new");
+        let beside = |ending: &str| {
+            let mut name = OsString::from(path);
+            name.push(ending);
+            PathBuf::from(name)
+        };
         Self {
             path: path.to_owned(),
-            unfinished: unfinished.into(),
+            unfinished: beside(".new"),
+            lock: beside(".lock"),
         }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Keeps others from writing the file. It fails where another process keeps it.
+    pub fn hold(&self) -> io::Result<Hold> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(&self.lock)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Hold { _lock: Some(lock) }),
+            Err(TryLockError::WouldBlock) => Err(io::Error::new(
+                ErrorKind::ResourceBusy,
+                "another process keeps its counters here; each needs a file of its own",
+            )),
+            Err(TryLockError::Error(_)) => Ok(Hold { _lock: None }),
+        }
     }
 
     /// Says whether the file could be written, which it is only later.

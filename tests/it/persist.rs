@@ -128,6 +128,31 @@ fn a_file_that_cannot_be_written_is_said_at_the_start() {
     stop(process);
 }
 
+/// Neither overwrites the other's counters; the second one serves all the same.
+#[test]
+fn a_second_gateway_leaves_the_file_of_the_first_alone() {
+    let folder = Folder::new();
+    let file = folder.path().join("counters");
+    let config = config(&file, BAN);
+    let first = Process::run(&config);
+    client(&first, "a").get("/ban").times(2).then(200, 429);
+    let second = Process::run(&config);
+    wait_until("it is said", || {
+        let said = second.logged("cannot save the counters");
+        said.iter()
+            .any(|line| line.contains("another process keeps"))
+    });
+    client(&second, "b").get("/ban").times(2).then(200, 429);
+    stop(first);
+    let saved = fs::read(&file).unwrap();
+    drop(second);
+    assert_eq!(fs::read(&file).unwrap(), saved);
+    let third = Process::run(&config);
+    assert!(third.logged("cannot save the counters").is_empty());
+    client(&third, "a").get("/ban").times(1).all_are(429);
+    client(&third, "b").get("/ban").times(1).all_are(200);
+}
+
 #[test]
 fn a_kill_leaves_the_old_file_or_the_new_one() {
     let folder = Folder::new();

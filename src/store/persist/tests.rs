@@ -37,6 +37,19 @@ impl Drop for Folder {
     }
 }
 
+#[test]
+fn a_file_is_kept_by_one_at_a_time() {
+    let folder = Folder::new();
+    let first = folder.file().hold().unwrap();
+    let refused = folder.file().hold().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
+    assert!(refused.to_string().contains("another process"), "{refused}");
+    // Another file beside it is another matter.
+    SnapshotFile::new(&folder.0.join("others")).hold().unwrap();
+    drop(first);
+    folder.file().hold().unwrap();
+}
+
 fn store() -> (Store, Rule) {
     let store = Store::memory(Bounds::keys(1_000));
     let rule = Rule::ban(&store, "r", 0, 600);
