@@ -259,9 +259,10 @@ impl Unborn {
                 .context("the process before does not hand over any more")?,
             None => None,
         };
+        let secret = self.fixed.secret_file.as_deref();
         match (counters, &self.fixed.snapshot) {
-            (Some(file), _) => keeper::take(&mut self.lasting, &file),
-            (None, Some(path)) => keeper::load(&mut self.lasting, path),
+            (Some(file), _) => keeper::take(&mut self.lasting, &file, secret),
+            (None, Some(path)) => keeper::load(&mut self.lasting, path, secret),
             (None, None) => {}
         }
         Ok(())

@@ -174,21 +174,27 @@ impl Saving {
     }
 }
 
-/// Takes over what was saved at `path` by the gateway before.
-pub(super) fn load(lasting: &mut Lasting, path: &Path) {
+/// Takes over what was saved at `path` by the gateway before. `secret`: where the one is that the
+/// store would have.
+pub(super) fn load(lasting: &mut Lasting, path: &Path, secret: Option<&Path>) {
     let now = lasting.clock.now();
     let loaded = SnapshotFile::new(path).load(&mut lasting.store, now);
-    tell(lasting, &path.display(), loaded);
+    tell(lasting, &path.display(), secret, loaded);
 }
 
 /// Takes over what the gateway before has handed over.
-pub(super) fn take(lasting: &mut Lasting, file: &File) {
+pub(super) fn take(lasting: &mut Lasting, file: &File, secret: Option<&Path>) {
     let now = lasting.clock.now();
     let taken = restore(file, &mut lasting.store, now);
-    tell(lasting, &"handed over", taken.map(Some));
+    tell(lasting, &"handed over", secret, taken.map(Some));
 }
 
-fn tell(lasting: &Lasting, file: &dyn Display, loaded: Result<Option<Restored>, Damage>) {
+fn tell(
+    lasting: &Lasting,
+    file: &dyn Display,
+    secret: Option<&Path>,
+    loaded: Result<Option<Restored>, Damage>,
+) {
     let log = &lasting.log;
     match loaded {
         Ok(None) => log.info("no saved counters", &[Text("file", file)]),
@@ -202,6 +208,10 @@ fn tell(lasting: &Lasting, file: &dyn Display, loaded: Result<Option<Restored>, 
                     Number("bans", bans),
                 ],
             );
+            if let Some(secret) = secret.filter(|_| restored.other_secret) {
+                let fields = [Text("file", file), Text("secret_file", &secret.display())];
+                log.warn("the store keeps the secret of its saved counters", &fields);
+            }
             for (rule, bans) in &restored.unknown {
                 let fields = [Text("rule", rule), Number("bans_ended", *bans as u64)];
                 log.info("rule starts afresh or is gone", &fields);

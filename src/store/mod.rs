@@ -57,6 +57,8 @@ pub struct Restored {
     pub bans: usize,
     /// The rules that are not registered here, each with how many bans have ended by it.
     pub unknown: Vec<(String, usize)>,
+    /// Keys are hashed under another secret from now on, that of the snapshot.
+    pub other_secret: bool,
 }
 
 /// How much a store in this process may keep.

@@ -215,6 +215,26 @@ fn a_secret_makes_hashes_that_last() {
 }
 
 #[test]
+fn a_snapshot_under_another_secret_is_warned_of() {
+    let folder = Folder::new();
+    let (file, secret) = (folder.path().join("counters"), folder.path().join("secret"));
+    let named = format!("[server]\nsecret_file = \"{}\"", secret.display());
+    let config = config(&file, BAN).replace("[server]", &named);
+    let said = |process: &Process| process.logged("the store keeps the secret").len();
+    fs::write(&secret, [7; 32]).unwrap();
+    let process = Process::run(&config);
+    client(&process, "a").get("/ban").times(2).then(200, 429);
+    stop(process);
+    let process = Process::run(&config);
+    assert_eq!(said(&process), 0);
+    stop(process);
+    fs::write(&secret, [8; 32]).unwrap();
+    let process = Process::run(&config);
+    assert_eq!(said(&process), 1);
+    client(&process, "a").get("/ban").times(1).all_are(429);
+}
+
+#[test]
 fn a_file_without_a_secret_is_refused() {
     let folder = Folder::new();
     let check = |secret: &str| {

@@ -64,6 +64,7 @@ impl Memory {
     /// has counted nothing yet and a snapshot that is whole: what comes before a fault stays.
     pub fn restore(&mut self, input: impl Read, now: Timestamp) -> Result<Restored, Damage> {
         let (mut reader, header) = Reader::new(input, self.budgets.longest_log())?;
+        let other_secret = self.hasher.secret() != header.secret;
         self.hasher = KeyHasher::keyed(header.secret);
         for shard in &self.shards {
             shard.held.lock().table.allow(header.longest);
@@ -78,7 +79,11 @@ impl Memory {
         }
         self.catch_up(now);
         let counters = self.keys(now).into_iter().map(|(_, count)| count).sum();
-        Ok(rules.restored(counters, self.bans(now).len()))
+        let restored = rules.restored(counters, self.bans(now).len());
+        Ok(Restored {
+            other_secret,
+            ..restored
+        })
     }
 
     fn rules(&self) -> Vec<Record> {
@@ -203,6 +208,7 @@ impl Rules {
             counters,
             bans,
             unknown,
+            other_secret: false,
         }
     }
 }
