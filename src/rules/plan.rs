@@ -194,9 +194,9 @@ impl Plan {
     }
 
     /// The key bytes of `step`.
+    #[inline(always)]
     pub fn key(&self, step: &Step) -> &[u8] {
         self.keys
-            .get(step.key.start as usize..step.key.end as usize)
-            .unwrap_or_default()
+            .part(step.key.start as usize..step.key.end as usize)
     }
 }

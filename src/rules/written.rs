@@ -1,7 +1,7 @@
 //! Bytes that keys are written to. As many as most requests need are kept in place.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 /// How many bytes are kept in place.
 const HERE: usize = 128;
@@ -10,7 +10,7 @@ const HERE: usize = 128;
 #[derive(Clone)]
 pub struct Written {
     here: [u8; HERE],
-    /// How many of those count.
+    /// How many of those count: none once they have moved.
     length: usize,
     /// All of them, once they are more than fit in place.
     moved: Vec<u8>,
@@ -34,6 +34,15 @@ impl Written {
                 self.length = end;
             }
             _ => self.extend_moved(bytes),
+        }
+    }
+
+    /// A part of them; none of it where that does not lie within.
+    #[inline(always)]
+    pub fn part(&self, range: Range<usize>) -> &[u8] {
+        match self.here.get(range.clone()) {
+            Some(part) if range.end <= self.length => part,
+            _ => self.part_moved(range),
         }
     }
 
@@ -64,6 +73,12 @@ impl Written {
         let mut moved = self.to_vec();
         moved.extend_from_slice(bytes);
         self.moved = moved;
+        self.length = 0;
+    }
+
+    #[cold]
+    fn part_moved(&self, range: Range<usize>) -> &[u8] {
+        self.moved.get(range).unwrap_or_default()
     }
 }
 
