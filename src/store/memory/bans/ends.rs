@@ -16,10 +16,6 @@ pub(super) struct Ends {
 // === impl Ends ===
 
 impl Ends {
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.by_key.len()
     }

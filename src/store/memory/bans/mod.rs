@@ -29,12 +29,12 @@ const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 const SLACK: Duration = Duration::from_secs(10);
 
 /// Bans of one shard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Bans {
     live: Ends,
     past: Ends,
-    /// When something here ends or is forgotten.
-    due: Timestamp,
+    /// When something here ends or is forgotten; `None`: nothing is here.
+    due: Option<Timestamp>,
     /// The latest moment at which something here happened, or a later one.
     newest: Timestamp,
 }
@@ -68,21 +68,10 @@ pub(super) struct Firsts {
 
 // === impl Bans ===
 
-impl Default for Bans {
-    fn default() -> Self {
-        Self {
-            live: Ends::default(),
-            past: Ends::default(),
-            due: Timestamp::from_nanos(u64::MAX),
-            newest: Timestamp::default(),
-        }
-    }
-}
-
 impl Bans {
     /// There are none, not even past ones.
     pub(super) fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.past.is_empty()
+        self.due.is_none()
     }
 
     /// When the ban of `key` ends, if it has one. What has ended is out of it after
@@ -107,7 +96,7 @@ impl Bans {
 
     /// Whether [`Bans::catch_up`] has something to do.
     pub(super) fn is_behind(&self, now: Timestamp) -> bool {
-        now >= self.due || self.is_ahead(now)
+        self.due.is_some_and(|due| now >= due) || self.is_ahead(now)
     }
 
     /// Moves bans back with the clock, ends those that have ended and forgets old offences. Says
@@ -196,8 +185,7 @@ impl Bans {
     fn note(&mut self) {
         let end = self.live.first_end();
         let forgotten = self.past.first_end().map(|end| end.plus(MEMORY));
-        let due = end.into_iter().chain(forgotten).min();
-        self.due = due.unwrap_or(Timestamp::from_nanos(u64::MAX));
+        self.due = end.into_iter().chain(forgotten).min();
     }
 }
 
