@@ -6,7 +6,7 @@
 //! is unknown; [`Reading::retry_after`] is a hint.
 
 use super::reading::until;
-use super::tally::Tally;
+use super::tally::{Brief, Few, Tally};
 use super::{Limiter, MAX_LIMIT, Reading, State};
 use crate::clock::Timestamp;
 
@@ -35,19 +35,25 @@ pub(super) fn release(state: &mut State, cost: u64) {
 // === impl InFlight ===
 
 impl Tally for InFlight {
-    #[inline]
-    fn capacity(limiter: &Limiter) -> u64 {
-        limiter.capped()
-    }
-
     #[inline(always)]
     fn at(_: &Limiter, state: &State, _: Timestamp) -> Self {
         Self::of(state)
     }
 
     #[inline(always)]
-    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
-        Some(Self::at(limiter, state, now))
+    fn briefly(limiter: &Limiter, state: &State, _: Timestamp, cost: Few) -> Option<Brief> {
+        let [taken, 0, _] = *state else {
+            return None;
+        };
+        let capacity = Few::of(limiter.limit)?;
+        let room = capacity.get().checked_sub(taken)?;
+        Some(Brief {
+            state: [taken.wrapping_add(cost.get()), 0, 0],
+            capacity,
+            remaining: room.checked_sub(cost.get())?,
+            reset: u64::MAX,
+            wait: 0,
+        })
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! The words: the window's number, low half; the count; the number's high half.
 
 use super::reading::until;
-use super::tally::Tally;
+use super::tally::{Brief, Few, Tally};
 use super::{Limiter, Reading, State, until_begins};
 use crate::clock::Timestamp;
 
@@ -29,11 +29,6 @@ pub(crate) struct Window {
 // === impl Window ===
 
 impl Tally for Window {
-    #[inline]
-    fn capacity(limiter: &Limiter) -> u64 {
-        limiter.capped()
-    }
-
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.nanos();
@@ -62,17 +57,22 @@ impl Tally for Window {
 
     /// Within the window that was counted in last.
     #[inline(always)]
-    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
         let period = limiter.few_nanos()?;
         let [low, count, high] = *state;
         let index = u64::from(high) << 32 | u64::from(low);
         let elapsed = now.as_nanos().checked_sub(index.checked_mul(period)?)?;
-        let rest = period.checked_sub(elapsed).filter(|rest| *rest > 0)?;
-        Some(Window {
-            index,
-            count,
-            rest,
-            rebased: false,
+        if elapsed >= period {
+            return None;
+        }
+        let capacity = Few::of(limiter.limit)?;
+        let room = capacity.get().checked_sub(count)?;
+        Some(Brief {
+            state: [low, count.wrapping_add(cost.get()), high],
+            capacity,
+            remaining: room.checked_sub(cost.get())?,
+            reset: period - elapsed,
+            wait: 0,
         })
     }
 

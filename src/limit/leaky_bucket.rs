@@ -4,9 +4,9 @@
 //! its turn until the level that it found has drained away; it is refused where the queue has no
 //! room for it, or where it would wait longer than `max_wait`.
 
-use super::level::Level;
+use super::level::{Fresh, Level};
 use super::reading::until;
-use super::tally::Tally;
+use super::tally::{Brief, Few, Tally};
 use super::{Limiter, Reading, State, nanos};
 use crate::clock::Timestamp;
 
@@ -33,19 +33,30 @@ pub(crate) struct Queue {
 // === impl Queue ===
 
 impl Tally for Queue {
-    #[inline]
-    fn capacity(limiter: &Limiter) -> u64 {
-        limiter.places()
-    }
-
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         Queue::of(limiter, Level::at(limiter, state, now))
     }
 
+    /// Without a longest wait.
     #[inline(always)]
-    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
-        Some(Queue::of(limiter, Level::usual(limiter, state, now)?))
+    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
+        let level = Fresh::at(limiter, state, now)?;
+        let capacity = Few::of(u64::from(limiter.queue) + 1)?;
+        let room = capacity.get().checked_sub(level.used())?;
+        let remaining = room.checked_sub(cost.get())?;
+        let wait = level.drains()?;
+        if limiter.max_wait.as_secs() <= LONGEST / 1_000_000_000 || wait > LONGEST {
+            return None;
+        }
+        let level = level.adding(cost)?;
+        Some(Brief {
+            state: level.state(),
+            capacity,
+            remaining,
+            reset: level.drains()?,
+            wait,
+        })
     }
 
     #[inline]

@@ -10,6 +10,7 @@
 //! The words: the low half of `used`; the low half of `at`; above 31 more bits of `at`, the
 //! highest bit of `used`, which a limit and a burst of 32 bits each can need together.
 
+use super::tally::Few;
 use super::{Limiter, State, ratio, was_set};
 use crate::clock::Timestamp;
 
@@ -37,6 +38,22 @@ pub(super) struct Level {
     rebased: bool,
 }
 
+/// A level less than a period after `at`, in numbers that need no care.
+#[derive(Clone, Copy)]
+pub(super) struct Fresh {
+    /// How much drains in a period, never zero.
+    limit: u64,
+    /// In nanoseconds, never zero.
+    period: u64,
+    /// Units above empty, as of `at`.
+    used: u32,
+    at: u64,
+    /// Since `at`.
+    elapsed: u64,
+    /// Whole units that have drained since `at`; less than `used`, if that is not zero.
+    drained: u32,
+}
+
 // === impl Level ===
 
 impl Level {
@@ -54,32 +71,6 @@ impl Level {
             Some(elapsed) => level.after_periods(elapsed),
             None => level.back_at(now),
         }
-    }
-
-    /// The level at `now`, less than a period after `at` or with nothing left of it.
-    #[inline(always)]
-    pub(super) fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
-        let [used, at, top] = *state;
-        let level = Level {
-            limit: limiter.capped(),
-            period: limiter.few_nanos()?,
-            used: u64::from(top >> 31) << 32 | u64::from(used),
-            at: u64::from(top & (u32::MAX >> 1)) << 32 | u64::from(at),
-            elapsed: 0,
-            drained: 0,
-            ahead: 0,
-            rebased: false,
-        };
-        let now = now.as_nanos();
-        if level.period == 0 || now > LAST {
-            return None;
-        }
-        let elapsed = now.checked_sub(level.at)?;
-        if elapsed < level.period {
-            return Some(level.after(elapsed));
-        }
-        // In a period as much drains as the limit.
-        (level.used <= level.limit).then_some(level.empty(now))
     }
 
     /// The units, rounded up.
@@ -202,6 +193,80 @@ impl Level {
             };
         }
         Level { ahead, ..self }
+    }
+}
+
+// === impl Fresh ===
+
+impl Fresh {
+    /// The level at `now`, less than a period after `at` or with nothing left of it; `None` for
+    /// all others.
+    #[inline(always)]
+    pub(super) fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+        let [used, low, top] = *state;
+        let (now, at) = (now.as_nanos(), u64::from(top) << 32 | u64::from(low));
+        let limit = Few::of(limiter.limit)?.get();
+        let period = limiter.few_nanos()?;
+        if period == 0 || now > LAST {
+            return None;
+        }
+        // Where `top` has a bit of `used`, it is past any such moment.
+        let elapsed = now.checked_sub(at)?;
+        let fresh = Fresh {
+            limit: limit.into(),
+            period,
+            used,
+            at,
+            elapsed,
+            drained: 0,
+        };
+        if elapsed >= period {
+            // In a period as much drains as the limit.
+            return (used <= limit).then_some(fresh.empty(now));
+        }
+        let drained = elapsed.checked_mul(fresh.limit)? / period;
+        if drained >= u64::from(used) {
+            return Some(fresh.empty(now));
+        }
+        let drained = drained as u32;
+        Some(Fresh { drained, ..fresh })
+    }
+
+    /// The units, rounded up.
+    #[inline(always)]
+    pub(super) fn used(&self) -> u32 {
+        self.used.wrapping_sub(self.drained)
+    }
+
+    /// The same and `cost`.
+    #[inline(always)]
+    pub(super) fn adding(self, cost: Few) -> Option<Self> {
+        let used = self.used.checked_add(cost.get())?;
+        Some(Fresh { used, ..self })
+    }
+
+    /// [`Level::state`].
+    #[inline(always)]
+    pub(super) fn state(&self) -> State {
+        [self.used, self.at as u32, (self.at >> 32) as u32]
+    }
+
+    /// How many nanoseconds it takes until nothing is left, rounded up.
+    #[inline(always)]
+    pub(super) fn drains(&self) -> Option<u64> {
+        let product = u64::from(self.used).checked_mul(self.period)?;
+        // Less than `used` has drained, so less than all the time has passed.
+        Some(product.div_ceil(self.limit).wrapping_sub(self.elapsed))
+    }
+
+    #[inline(always)]
+    fn empty(self, now: u64) -> Self {
+        Fresh {
+            used: 0,
+            at: now,
+            elapsed: 0,
+            ..self
+        }
     }
 }
 

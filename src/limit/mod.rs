@@ -48,6 +48,9 @@ const SKEW: u64 = 10_000_000_000;
 /// As many seconds as can be counted in nanoseconds.
 const MOST_SECONDS: u64 = u64::MAX / 1_000_000_000 - 1;
 
+/// Less than a quarter of the seconds that can be counted in nanoseconds.
+const FEW_SECONDS: u64 = 1 << 31;
+
 /// What is kept of one key: three words whose meaning belongs to the algorithm. All zero: nothing
 /// was counted.
 pub type State = [u32; 3];
@@ -249,13 +252,12 @@ impl Limiter {
         }
     }
 
-    /// The period in nanoseconds, where they can be counted.
-    #[inline]
+    /// The period in nanoseconds, where they are few enough to be added to a time.
+    #[inline(always)]
     fn few_nanos(&self) -> Option<u64> {
         let seconds = self.period.as_secs();
         let nanos = u64::from(self.period.subsec_nanos());
-        // No more seconds than these can overflow.
-        (seconds < MOST_SECONDS).then_some(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos))
+        (seconds < FEW_SECONDS).then_some(seconds * 1_000_000_000 + nanos)
     }
 
     /// The period in nanoseconds, never zero.
@@ -277,14 +279,6 @@ pub(crate) fn level(capacity: u64, remaining: u64) -> u8 {
     (used * 255)
         .checked_div(capacity)
         .map_or(u8::MAX, |level| level as u8)
-}
-
-/// [`level()`] of what is no more than `capacity`.
-#[inline]
-pub(crate) fn level_left(capacity: u64, remaining: u64) -> u8 {
-    let used = capacity.wrapping_sub(remaining);
-    let level = used.wrapping_mul(255).checked_div(capacity);
-    level.map_or(u8::MAX, |level| level as u8)
 }
 
 /// In nanoseconds, at most 584 years.

@@ -36,6 +36,17 @@ impl Reading {
         }
     }
 
+    /// Of what fits, in nanoseconds.
+    #[inline(always)]
+    pub(crate) fn brief(remaining: u32, reset: u64, wait: u64) -> Self {
+        Self {
+            fits: true,
+            remaining: remaining.into(),
+            reset,
+            delay: wait,
+        }
+    }
+
     /// Of what does not fit.
     pub fn refusing(remaining: u64, reset_after: Duration, retry_after: Option<Duration>) -> Self {
         Self {

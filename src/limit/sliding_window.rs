@@ -7,7 +7,7 @@
 //! Nothing here is ever rounded in anyone's favour, and nothing uses floating point but a display.
 
 use super::reading::until;
-use super::tally::Tally;
+use super::tally::{Brief, Few, Tally};
 use super::{Limiter, Reading, State, ratio, until_begins};
 use crate::clock::Timestamp;
 
@@ -69,11 +69,6 @@ impl Estimate {
 // === impl Window ===
 
 impl Tally for Window {
-    #[inline]
-    fn capacity(limiter: &Limiter) -> u64 {
-        limiter.capped()
-    }
-
     /// The window of `now`, with what `state` says about it. When the clock went back behind the
     /// state's window, that window's first moment is taken instead: nothing is forgotten, and
     /// nothing is counted twice when the clock has caught up.
@@ -103,29 +98,34 @@ impl Tally for Window {
         }
     }
 
+    #[inline(always)]
+    fn is_all(limiter: &Limiter) -> bool {
+        limiter.slices <= 1
+    }
+
     /// Within the window that was counted in last.
     #[inline(always)]
-    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
+    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
         let period = limiter.few_nanos()?;
         let [index, previous, current] = *state;
         let begins = u64::from(index).checked_mul(period)?;
+        let capacity = Few::of(limiter.limit)?;
         let elapsed = now.as_nanos().checked_sub(begins)?;
         if elapsed >= period {
             return None;
         }
+        let rest = period - elapsed;
         let faded = match previous {
             0 => 0,
-            previous => ratio::up(u64::from(previous), period - elapsed, period),
+            previous => u64::from(previous).checked_mul(rest)?.div_ceil(period) as u32,
         };
-        Some(Window {
-            period,
-            index,
-            previous,
-            current,
-            elapsed,
-            ahead: 0,
-            faded,
-            rebased: false,
+        let room = capacity.get().checked_sub(faded)?.checked_sub(current)?;
+        Some(Brief {
+            state: [index, previous, current.wrapping_add(cost.get())],
+            capacity,
+            remaining: room.checked_sub(cost.get())?,
+            reset: rest + period,
+            wait: 0,
         })
     }
 

@@ -3,21 +3,45 @@
 //! Each is a function of its own for each algorithm, so that a store that picks the algorithm once
 //! a step pays for nothing that belongs to another.
 
+use std::num::NonZeroU32;
+
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
 mod tests;
 
+/// A cost that was counted in few steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Brief {
+    /// The words to keep.
+    pub(crate) state: State,
+    /// The most that is ever admitted at once.
+    pub(crate) capacity: Few,
+    /// How much of it is left; no more than all.
+    pub(crate) remaining: u32,
+    /// Until nothing is counted any more, in nanoseconds.
+    pub(crate) reset: u64,
+    /// Until its turn, in nanoseconds.
+    pub(crate) wait: u64,
+}
+
+/// A number of units above zero that is small enough for plain arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Few(NonZeroU32);
+
 /// What a [`State`] says at one moment.
 pub(crate) trait Tally: Sized {
-    /// The most that is ever admitted at once.
-    fn capacity(limiter: &Limiter) -> u64;
     /// What `state` says at `now`.
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self;
-    /// What `state` says at `now`, where that takes few steps; `None`: it is to be asked of
-    /// [`Tally::at`].
-    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self>;
+    /// Whether such a limiter needs no more than words.
+    #[inline(always)]
+    fn is_all(_: &Limiter) -> bool {
+        true
+    }
+    /// What [`admit`] makes of a `cost` that fits, where that takes few steps; `None`: it is to be
+    /// asked.
+    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief>;
     /// Whether there is room for `cost`.
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool;
     /// Counts `cost`.
@@ -28,6 +52,45 @@ pub(crate) trait Tally: Sized {
     fn rebased(&self) -> bool;
     /// What is told of it, for a `cost` that fitted or did not.
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading;
+}
+
+// === impl Few ===
+
+impl Few {
+    /// The most: 255 times as many are counted in 32 bits.
+    const MOST: u64 = (u32::MAX / 255) as u64;
+
+    /// `units`, if they are few.
+    #[inline(always)]
+    pub(crate) fn of(units: u64) -> Option<Self> {
+        match units {
+            1..=Self::MOST => NonZeroU32::new(units as u32).map(Self),
+            _ => None,
+        }
+    }
+
+    /// As a number.
+    #[inline(always)]
+    pub(crate) fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+// === impl Brief ===
+
+impl Brief {
+    /// How much of the capacity is used: 255 is all of it.
+    #[inline(always)]
+    pub(crate) fn fill(&self) -> u8 {
+        let used = self.capacity.get().wrapping_sub(self.remaining);
+        (used.wrapping_mul(255) / self.capacity.0) as u8
+    }
+
+    /// What is left of the capacity, of 255.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> u8 {
+        (self.remaining.wrapping_mul(255) / self.capacity.0) as u8
+    }
 }
 
 /// Counts `cost` if it fits.

@@ -2,9 +2,9 @@
 //!
 //! What is kept is the [`Level`] of tokens that are missing: nothing to keep for a full bucket.
 
-use super::level::Level;
+use super::level::{Fresh, Level};
 use super::reading::until;
-use super::tally::Tally;
+use super::tally::{Brief, Few, Tally};
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
 
@@ -24,11 +24,6 @@ pub(crate) struct Bucket {
 // === impl Bucket ===
 
 impl Tally for Bucket {
-    #[inline]
-    fn capacity(limiter: &Limiter) -> u64 {
-        limiter.burst_capped()
-    }
-
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         Bucket {
@@ -38,10 +33,18 @@ impl Tally for Bucket {
     }
 
     #[inline(always)]
-    fn usual(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
-        Some(Bucket {
-            missing: Level::usual(limiter, state, now)?,
-            size: limiter.burst_capped(),
+    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
+        let missing = Fresh::at(limiter, state, now)?;
+        let capacity = Few::of(limiter.burst)?;
+        let room = capacity.get().checked_sub(missing.used())?;
+        let remaining = room.checked_sub(cost.get())?;
+        let missing = missing.adding(cost)?;
+        Some(Brief {
+            state: missing.state(),
+            capacity,
+            remaining,
+            reset: missing.drains()?,
+            wait: 0,
         })
     }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::samples::{START, at, limits, periods};
 use super::*;
-use crate::limit::{Algorithm, by_algorithm};
+use crate::limit::{Algorithm, by_algorithm, level};
 use std::time::Duration;
 
 const ALL: [Algorithm; 5] = [
@@ -15,36 +15,42 @@ const ALL: [Algorithm; 5] = [
     Algorithm::Concurrency,
 ];
 
-/// What `usual` makes of `state`, and what `at` does: the words after a charge and what is told.
+/// What the short way makes of a `cost`, and what the long one does: the words, what is told and
+/// how near the limit that is.
 fn both(
     limiter: &Limiter,
     state: &State,
     now: Timestamp,
     cost: u64,
-) -> Option<[(State, Reading); 2]> {
-    fn told<T: Tally>(mut tally: T, limiter: &Limiter, cost: u64) -> (State, Reading) {
-        let fits = tally.fits(limiter, cost);
-        tally.add(cost);
-        (tally.state(), tally.reading(limiter, fits, cost))
-    }
-    by_algorithm!(limiter.algorithm, T => {
-        let usual = told(T::usual(limiter, state, now)?, limiter, cost);
-        Some([usual, told(T::at(limiter, state, now), limiter, cost)])
-    })
+) -> Option<[(State, Reading, u8); 2]> {
+    let cost = Few::of(cost)?;
+    let brief = by_algorithm!(limiter.algorithm, T => T::briefly(limiter, state, now, cost))?;
+    let mut whole = *state;
+    let reading = limiter.admit(&mut whole, now, cost.get().into());
+    let (capacity, left) = (limiter.capacity(), reading.remaining);
+    assert_eq!(u64::from(brief.capacity.get()), capacity);
+    assert_eq!(u64::from(brief.left()), left * 255 / capacity);
+    let told = Reading::brief(brief.remaining, brief.reset, brief.wait);
+    Some([
+        (brief.state, told, brief.fill()),
+        (whole, reading, level(capacity, left)),
+    ])
 }
 
 proptest! {
     #[test]
-    fn what_is_usual_is_as_it_is(
+    fn what_is_brief_is_the_same(
         algorithm in prop::sample::select(ALL.to_vec()),
         (limit, period, burst, queue) in (limits(), periods(), limits(), 0..50u32),
+        max_wait in prop_oneof![Just(Duration::MAX), (0..100u64).prop_map(Duration::from_secs)],
         words in prop_oneof![Just([0; 3]), any::<State>()],
         charges in prop::collection::vec((0..80u64, 0..9u64), 0..6),
-        (step, cost) in (prop_oneof![0..3u64, 0..300u64], 0..9u64),
+        (step, cost) in (prop_oneof![0..3u64, 0..300u64], prop_oneof![0..9u64, limits()]),
     ) {
         let limiter = Limiter {
             burst,
             queue,
+            max_wait,
             ..Limiter::new(algorithm, limit, Duration::from_nanos(period))
         };
         let after = |now: u64, step: u64| now.saturating_add(period / 64 * step + step);
@@ -53,14 +59,14 @@ proptest! {
             now = after(now, step);
             limiter.charge(&mut state, at(now), cost);
         }
-        if let Some([usual, whole]) = both(&limiter, &state, at(after(now, step)), cost) {
-            prop_assert_eq!(usual, whole);
+        if let Some([brief, whole]) = both(&limiter, &state, at(after(now, step)), cost) {
+            prop_assert_eq!(brief, whole);
         }
     }
 }
 
 #[test]
-fn the_usual_is_what_comes_soon_after() {
+fn what_comes_soon_after_is_brief() {
     for algorithm in ALL {
         let limiter = Limiter {
             queue: 9,

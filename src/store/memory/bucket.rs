@@ -8,17 +8,22 @@ use crate::limit::State;
 /// How many entries a bucket has.
 pub(super) const PLACES: usize = 9;
 
-/// Nine entries, field by field, so that looking for a tag reads little. An empty place is all
-/// zero.
+/// Nine entries, their tags apart, so that looking for one reads little. An empty place is all zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     tags: [u64; PLACES],
-    expires: [u32; PLACES],
-    states: [State; PLACES],
-    slots: [u16; PLACES],
-    fills: [u8; PLACES],
-    kinds: [Kind; PLACES],
+    places: [Place; PLACES],
+}
+
+/// An entry without its tag; the fields are those of [`Entry`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    expires: u32,
+    state: State,
+    slot: u16,
+    fill: u8,
+    kind: Kind,
 }
 
 /// What the words of an entry mean, and what becomes of it.
@@ -60,15 +65,6 @@ pub(super) struct Entry {
     pub(super) kind: Kind,
 }
 
-/// What changes in the entry of a key that has no handle, when it is counted.
-pub(super) struct Place<'a> {
-    state: &'a mut State,
-    slot: &'a mut u16,
-    expires: &'a mut u32,
-    fill: &'a mut u8,
-    kind: Kind,
-}
-
 /// What a newcomer can find in a bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survey {
@@ -100,37 +96,36 @@ impl Bucket {
         self.tags.iter().position(|found| *found == tag)
     }
 
-    /// What is at `place`, to be read and written.
-    #[inline]
-    pub(super) fn place_mut(&mut self, place: usize) -> Option<Place<'_>> {
-        Some(Place {
-            state: self.states.get_mut(place)?,
-            slot: self.slots.get_mut(place)?,
-            expires: self.expires.get_mut(place)?,
-            fill: self.fills.get_mut(place)?,
-            kind: *self.kinds.get(place)?,
-        })
+    /// The entry with this tag, to be read and written.
+    #[inline(always)]
+    pub(super) fn place_mut(&mut self, tag: u64) -> Option<&mut Place> {
+        let mut entries = self.tags.iter().zip(&mut self.places);
+        entries
+            .find(|(found, _)| **found == tag)
+            .map(|(_, place)| place)
     }
 
     /// The numbers at `place`; none if they have expired.
     #[inline]
     pub(super) fn state(&self, place: usize, second: u32) -> State {
-        let live = self.expires.get(place).is_some_and(|end| *end > second);
-        match self.states.get(place) {
-            Some(state) if live => *state,
+        match self.places.get(place) {
+            Some(place) if place.expires > second => place.state,
             _ => State::default(),
         }
     }
 
     /// All that is at `place`.
+    #[inline]
     pub(super) fn entry(&self, place: usize) -> Entry {
+        let tag = self.tags.get(place).copied().unwrap_or_default();
+        let place = self.places.get(place).copied().unwrap_or_default();
         Entry {
-            tag: get(&self.tags, place),
-            expires: get(&self.expires, place),
-            state: get(&self.states, place),
-            slot: get(&self.slots, place),
-            fill: get(&self.fills, place),
-            kind: get(&self.kinds, place),
+            tag,
+            expires: place.expires,
+            state: place.state,
+            slot: place.slot,
+            fill: place.fill,
+            kind: place.kind,
         }
     }
 
@@ -138,33 +133,32 @@ impl Bucket {
     #[inline]
     pub(super) fn put(&mut self, place: usize, entry: Entry) {
         if let Some(tag) = self.tags.get_mut(place)
-            && let Some(expires) = self.expires.get_mut(place)
-            && let Some(state) = self.states.get_mut(place)
-            && let Some(slot) = self.slots.get_mut(place)
-            && let Some(fill) = self.fills.get_mut(place)
-            && let Some(kind) = self.kinds.get_mut(place)
+            && let Some(place) = self.places.get_mut(place)
         {
             *tag = entry.tag;
-            *expires = entry.expires;
-            *state = entry.state;
-            *slot = entry.slot;
-            *fill = entry.fill;
-            *kind = entry.kind;
+            *place = Place {
+                expires: entry.expires,
+                state: entry.state,
+                slot: entry.slot,
+                fill: entry.fill,
+                kind: entry.kind,
+            };
         }
     }
 
     /// Writes when the entry at `place` expires and how near its limit it is.
+    #[inline]
     pub(super) fn refresh(&mut self, place: usize, expires: u32, fill: u8) {
-        if let Some(end) = self.expires.get_mut(place)
-            && let Some(level) = self.fills.get_mut(place)
-        {
-            (*end, *level) = (expires, fill);
+        if let Some(place) = self.places.get_mut(place) {
+            (place.expires, place.fill) = (expires, fill);
         }
     }
 
     /// The kind of words at `place`.
+    #[inline]
     pub(super) fn kind(&self, place: usize) -> Kind {
-        get(&self.kinds, place)
+        let place = self.places.get(place);
+        place.map_or_else(Kind::default, |place| place.kind)
     }
 
     /// What a newcomer would find.
@@ -195,38 +189,34 @@ impl Bucket {
     }
 }
 
-fn get<T: Copy + Default>(fields: &[T; PLACES], place: usize) -> T {
-    fields.get(place).copied().unwrap_or_default()
-}
-
 // === impl Place ===
 
-impl Place<'_> {
+impl Place {
     /// Whether the words mean nothing any more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_expired(&self, now: Timestamp) -> bool {
-        u64::from(*self.expires) * 1_000_000_000 <= now.as_nanos()
+        u64::from(self.expires) * 1_000_000_000 <= now.as_nanos()
     }
 
     /// The words, expired or not.
-    #[inline]
+    #[inline(always)]
     pub(super) fn words(&self) -> &State {
-        self.state
+        &self.state
     }
 
     /// Whether it is of this slot and kind.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_of(&self, slot: u16, kind: Kind) -> bool {
-        *self.slot == slot && self.kind == kind
+        self.slot == slot && self.kind == kind
     }
 
     /// Writes what was counted.
-    #[inline]
-    pub(super) fn update(self, state: State, slot: u16, expires: u32, fill: u8) {
-        *self.state = state;
-        *self.slot = slot;
-        *self.expires = expires;
-        *self.fill = fill;
+    #[inline(always)]
+    pub(super) fn update(&mut self, state: State, slot: u16, expires: u32, fill: u8) {
+        self.state = state;
+        self.slot = slot;
+        self.expires = expires;
+        self.fill = fill;
     }
 }
 

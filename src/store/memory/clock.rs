@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::Limiter;
+use crate::rules::plan::{Op, Standing};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 use crate::store::{Bounds, Store};
 

@@ -4,6 +4,7 @@
 use super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::Limiter;
+use crate::rules::plan::{Op, Standing, Step};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 use crate::store::{Bounds, Store};
 

@@ -7,12 +7,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
 
+use self::sip::Sip;
+
 mod sip;
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
-    /// The secret's two halves.
-    keys: [u64; 2],
+    /// As it stands before every key, with the secret in it.
+    start: Sip,
 }
 
 /// A key's hash. One half of it is all that a counter keeps of its key.
@@ -44,8 +46,8 @@ impl KeyHasher {
     /// A hasher with this secret: it hashes as every other one with the same.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
         let whole = u128::from_le_bytes(secret);
-        let keys = [whole as u64, (whole >> 64) as u64];
-        Self { keys }
+        let start = Sip::keyed([whole as u64, (whole >> 64) as u64]);
+        Self { start }
     }
 
     /// A hasher whose secret follows from `secret`, which cannot be found from it.
@@ -61,14 +63,14 @@ impl KeyHasher {
 
     /// What it hashes under.
     pub(super) fn secret(&self) -> [u8; 16] {
-        let [low, high] = self.keys.map(u128::from);
+        let [low, high] = self.start.key().map(u128::from);
         (high << 64 | low).to_le_bytes()
     }
 
     /// The hash of `key`, counted for the rule `identity`.
     #[inline]
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
-        let [first, second] = sip::hash(self.keys, identity, key);
+        let [first, second] = self.start.hash(identity, key);
         KeyHash {
             tag: second.max(1),
             rest: first,

@@ -1,14 +1,15 @@
 //! The most frequent case, in as little as it takes: a key that was counted before and is within
 //! its limit. Everything else is left to [`super::visit`]; nothing was changed then.
 
-use super::bucket::{Bucket, Kind};
+use std::marker::PhantomData;
+
+use super::bucket::{Kind, Place};
 use super::hash::KeyHash;
 use super::table::Table;
 use crate::clock::Timestamp;
+use crate::limit::Reading;
 use crate::limit::concurrency::InFlight;
-use crate::limit::tally::Tally;
-use crate::limit::{Algorithm, Reading, fixed_window, leaky_bucket, level_left};
-use crate::limit::{sliding_window, token_bucket};
+use crate::limit::tally::{Brief, Few, Tally};
 use crate::rules::plan::{Finding, Findings, Standing, Step};
 
 /// A step that charges what fits, and its moment.
@@ -20,82 +21,99 @@ pub(super) struct Ask<'a> {
     pub(super) now: Timestamp,
 }
 
+/// What an algorithm makes of an entry that is known.
+pub(super) trait Known {
+    /// How it counts.
+    type Tally: Tally;
+
+    /// Whether the words at `place` mean something to the step.
+    fn counts(place: &Place, ask: Ask<'_>) -> bool;
+    /// When the entry expires and how near its limit it is, after what was counted.
+    fn marks(brief: &Brief, now: Timestamp) -> (u32, u8);
+}
+
+/// Words that expire.
+pub(super) struct Expiring<T>(PhantomData<T>);
+
 /// Charges the step's cost to `key`, if that is known and has room; says whether it did.
 #[inline(always)]
-pub(super) fn admit(
+pub(super) fn admit<K: Known>(
     table: &mut Table,
     key: KeyHash,
     ask: Ask<'_>,
     findings: &mut Findings,
 ) -> bool {
+    let in_words = K::Tally::is_all(&ask.step.limiter);
+    in_words && table.with(key, |place| charge::<K>(place, ask, findings).is_some())
+}
+
+// === impl Expiring ===
+
+impl<T: Tally> Known for Expiring<T> {
+    type Tally = T;
+
+    #[inline(always)]
+    fn counts(place: &Place, ask: Ask<'_>) -> bool {
+        !place.has_expired(ask.now)
+    }
+
+    #[inline(always)]
+    fn marks(brief: &Brief, now: Timestamp) -> (u32, u8) {
+        (end(now, brief.reset), brief.fill())
+    }
+}
+
+// === impl InFlight ===
+
+impl Known for InFlight {
+    type Tally = Self;
+
+    /// One that has another slot belongs to a rule that was registered anew.
+    #[inline(always)]
+    fn counts(place: &Place, ask: Ask<'_>) -> bool {
+        place.is_of(ask.step.id.slot, Kind::Places)
+    }
+
+    /// As [`share`] has it.
+    #[inline(always)]
+    fn marks(brief: &Brief, _: Timestamp) -> (u32, u8) {
+        (u32::MAX, u8::MAX - brief.left())
+    }
+}
+
+#[inline(always)]
+fn charge<K: Known>(place: &mut Place, ask: Ask<'_>, findings: &mut Findings) -> Option<()> {
     let Ask { index, step, now } = ask;
-    let charge = match step.limiter.algorithm {
-        Algorithm::SlidingWindow if step.limiter.slices > 1 => return false,
-        Algorithm::SlidingWindow => charge::<sliding_window::Window>,
-        Algorithm::FixedWindow => charge::<fixed_window::Window>,
-        Algorithm::TokenBucket | Algorithm::Gcra => charge::<token_bucket::Bucket>,
-        Algorithm::LeakyBucket => charge::<leaky_bucket::Queue>,
-        Algorithm::Concurrency => take_place,
-        Algorithm::SlidingLog => return false,
-    };
-    let Some((bucket, place)) = table.known(key) else {
-        return false;
-    };
-    charge(bucket, place, step, index, now, findings)
+    if !K::counts(place, ask) {
+        return None;
+    }
+    let cost = Few::of(step.cost)?;
+    let brief = K::Tally::briefly(&step.limiter, place.words(), now, cost)?;
+    let (expires, fill) = K::marks(&brief, now);
+    place.update(brief.state, step.id.slot, expires, fill);
+    tell(findings, index, &brief);
+    Some(())
 }
 
-#[inline(never)]
-fn charge<T: Tally>(
-    bucket: &mut Bucket,
-    place: usize,
-    step: &Step,
-    index: u16,
-    now: Timestamp,
-    findings: &mut Findings,
-) -> bool {
-    let limiter = &step.limiter;
-    let Some(place) = bucket.place_mut(place) else {
-        return false;
-    };
-    let Some(mut tally) = T::usual(limiter, place.words(), now) else {
-        return false;
-    };
-    if place.has_expired(now) || !tally.fits(limiter, step.cost) {
-        return false;
+#[inline(always)]
+fn tell(findings: &mut Findings, step: u16, brief: &Brief) {
+    let Brief {
+        remaining,
+        reset,
+        wait,
+        ..
+    } = *brief;
+    if findings.len() == findings.capacity() {
+        return tell_more(findings, step, remaining, reset, wait);
     }
-    tally.add(step.cost);
-    let reading = tally.reading(limiter, true, step.cost);
-    let fill = level_left(T::capacity(limiter), reading.remaining);
-    let end = end(now, reading.reset_nanos());
-    place.update(tally.state(), step.id.slot, end, fill);
-    findings.push(charged(index, reading));
-    true
+    findings.push(charged(step, Reading::brief(remaining, reset, wait)));
 }
 
-/// One that has another slot belongs to a rule that was registered anew.
+/// Apart, because all that would be at hand after a call would have to be kept over it.
+#[cold]
 #[inline(never)]
-fn take_place(
-    bucket: &mut Bucket,
-    place: usize,
-    step: &Step,
-    index: u16,
-    now: Timestamp,
-    findings: &mut Findings,
-) -> bool {
-    let limiter = &step.limiter;
-    let Some(place) = bucket.place_mut(place) else {
-        return false;
-    };
-    let mut taken = InFlight::at(limiter, place.words(), now);
-    if !place.is_of(step.id.slot, Kind::Places) || !taken.fits(limiter, step.cost) {
-        return false;
-    }
-    taken.add(step.cost);
-    let reading = taken.reading(limiter, true, step.cost);
-    let share = share(InFlight::capacity(limiter), reading.remaining);
-    place.update(taken.state(), step.id.slot, u32::MAX, share);
-    findings.push(charged(index, reading));
-    true
+fn tell_more(findings: &mut Findings, step: u16, remaining: u32, reset: u64, wait: u64) {
+    findings.push(charged(step, Reading::brief(remaining, reset, wait)));
 }
 
 #[inline(always)]

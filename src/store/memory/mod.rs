@@ -22,11 +22,10 @@ use self::long::Budgets;
 use self::room::Room;
 use self::slots::{SHARED, Slots};
 use self::sync::{AtomicU64, Mutex};
-use self::visit::{Notes, Visit};
 use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;
-use crate::rules::plan::{Finding, Findings, Op, Plan, RuleId, Standing, Step};
+use crate::rules::plan::{Findings, Plan, RuleId};
 
 mod bans;
 mod bucket;
@@ -36,6 +35,7 @@ mod held;
 mod known;
 mod long;
 mod make_room;
+mod pass;
 mod room;
 mod saved;
 mod slots;
@@ -127,38 +127,18 @@ impl Memory {
         findings
     }
 
-    /// See [`super::Store::carry_out`].
-    pub fn carry_out(&self, plan: &Plan, now: Timestamp, findings: &mut Findings) {
-        let mut notes = Notes::new(findings);
-        let mut ended = false;
-        for (index, step) in (0..).zip(&plan.steps) {
-            if ended && !step.peek_after_end {
-                continue;
-            }
-            let op = match ended && step.op.counts() {
-                true => Op::Peek,
-                false => step.op,
-            };
-            let within = match op {
-                Op::Always => notes.keep(Finding::bare(index, Standing::Over)),
-                Op::Pass if self.ban_room.is_empty() => {
-                    notes.keep(Finding::bare(index, Standing::Within))
-                }
-                op => self.carry_step(plan, Ask { index, step, now }, op, &mut notes),
-            };
-            ended |= step.acts && step.ends_pass && !within;
-        }
-    }
-
     /// See [`super::Store::release`].
     pub fn release(&self, plan: &Plan, findings: &Findings) {
         for finding in findings.iter().filter(|finding| finding.charged) {
             if let Some(step) = plan.steps.get(usize::from(finding.step))
                 && step.limiter.algorithm == Algorithm::Concurrency
             {
-                let now = Timestamp::default();
-                self.visit(finding.step, plan, step, step.op, now)
-                    .give_back();
+                let ask = Ask {
+                    index: finding.step,
+                    step,
+                    now: Timestamp::default(),
+                };
+                self.visit(plan, ask, step.op).give_back();
             }
         }
     }
@@ -228,35 +208,6 @@ impl Memory {
         bans
     }
 
-    /// Carries one step out at its key's shard; says whether the key is within its limit.
-    #[inline(always)]
-    fn carry_step(&self, plan: &Plan, ask: Ask<'_>, op: Op, notes: &mut Notes<'_>) -> bool {
-        let Ask { index, step, now } = ask;
-        let hash = self.hasher.hash(step.id.identity, plan.key(step));
-        let shard = self.shard(hash);
-        let mut held = shard.held.lock();
-        if !held.bans.is_empty()
-            && let Some(until) = self.banned(shard, &mut held.bans, hash, now)
-        {
-            return notes.keep(Finding::banned(index, until));
-        }
-        if op == Op::Admit && known::admit(&mut held.table, hash, ask, notes.findings) {
-            return true;
-        }
-        let visit = Visit {
-            memory: self,
-            index,
-            plan,
-            step,
-            op,
-            hash,
-            now,
-        };
-        let within = visit.attempt(&mut held, notes);
-        drop(held);
-        within.unwrap_or_else(|| visit.run_with_room(notes))
-    }
-
     /// When the ban of a key ends, if it has one.
     #[inline(never)]
     fn banned(
@@ -271,26 +222,6 @@ impl Memory {
             shard.publish(bans);
         }
         bans.until(key)
-    }
-
-    #[inline]
-    fn visit<'a>(
-        &'a self,
-        index: u16,
-        plan: &'a Plan,
-        step: &'a Step,
-        op: Op,
-        now: Timestamp,
-    ) -> Visit<'a> {
-        Visit {
-            memory: self,
-            index,
-            plan,
-            step,
-            op,
-            hash: self.hasher.hash(step.id.identity, plan.key(step)),
-            now,
-        }
     }
 
     fn shard(&self, key: KeyHash) -> &Shard {

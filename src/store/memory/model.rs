@@ -10,6 +10,7 @@ use super::tests::memory;
 use super::*;
 use crate::limit::{Limiter, Reading};
 use crate::rules::plan::Ban;
+use crate::rules::plan::{Finding, Op, Standing, Step};
 use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::{Bounds, Store};
 

@@ -14,6 +14,7 @@ use super::sync::AtomicUsize;
 use super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::Limiter;
+use crate::rules::plan::{Op, Standing};
 use crate::store::fixture::{Rule, at, banned, plan};
 use crate::store::{Bounds, Store};
 

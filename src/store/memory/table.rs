@@ -7,7 +7,7 @@
 //! What an entry's handle stands for is kept elsewhere: whatever overwrites an entry hands its
 //! handle to the caller, who frees it.
 
-use super::bucket::{Bucket, Entry, Kind, PLACES, Span, Survey};
+use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
 use super::hash::KeyHash;
 use super::room::Room;
 use crate::limit::State;
@@ -68,11 +68,18 @@ impl Table {
         Some(Spot { bucket, place })
     }
 
-    /// The key's entry, expired or not, to be read and written.
+    /// Calls `change` with the key's entry, expired or not; says whether that is there and what
+    /// `change` says.
     #[inline(always)]
-    pub(super) fn known(&mut self, key: KeyHash) -> Option<(&mut Bucket, usize)> {
-        let spot = self.find(key)?;
-        Some((self.buckets.get_mut(spot.bucket)?, spot.place))
+    pub(super) fn with(&mut self, key: KeyHash, change: impl FnOnce(&mut Place) -> bool) -> bool {
+        let count = self.buckets.len();
+        let first = self.buckets.get_mut(key.bucket(count));
+        if let Some(place) = first.and_then(|bucket| bucket.place_mut(key.tag)) {
+            return change(place);
+        }
+        let other = self.buckets.get_mut(key.other_bucket(count));
+        let place = other.and_then(|bucket| bucket.place_mut(key.tag));
+        place.is_some_and(change)
     }
 
     /// The numbers at `spot`; none if they have expired.

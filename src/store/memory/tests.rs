@@ -4,6 +4,7 @@ use super::bucket::{Bucket, Entry};
 use super::slots::Slots;
 use super::table::{Displaced, Table};
 use super::*;
+use crate::rules::plan::{Op, Standing};
 use crate::store::fixture::{Rule, at, banned, plan};
 use crate::store::{Bounds, Store};
 

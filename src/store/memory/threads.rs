@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::Limiter;
+use crate::rules::plan::{Op, Standing};
 use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::{Bounds, Store};
 

@@ -52,6 +52,12 @@ enum Fate {
 // === impl Visit ===
 
 impl Visit<'_> {
+    /// Carries the step out; says whether the key is within its limit.
+    pub(super) fn run(&self, notes: &mut Notes<'_>) -> bool {
+        let within = self.try_run(notes);
+        within.unwrap_or_else(|| self.run_with_room(notes))
+    }
+
     /// Carries the step out after room for a ban was made. That is done while no lock is held,
     /// because the ban that ends first is often in another shard.
     #[cold]
@@ -62,7 +68,7 @@ impl Visit<'_> {
                 // All places are in the hands of other threads, for a moment.
                 yield_now();
             }
-            let within = self.attempt_again(notes);
+            let within = self.try_run(notes);
             if mem::take(&mut notes.reserved) {
                 self.memory.ban_room.give(1);
             }
@@ -85,17 +91,18 @@ impl Visit<'_> {
         }
     }
 
-    /// The same, unless another thread has banned the key.
-    fn attempt_again(&self, notes: &mut Notes<'_>) -> Option<bool> {
+    /// The same, unless the key is banned.
+    fn try_run(&self, notes: &mut Notes<'_>) -> Option<bool> {
         let shard = self.memory.shard(self.hash);
         let mut held = shard.held.lock();
-        let banned = self
-            .memory
-            .banned(shard, &mut held.bans, self.hash, self.now);
-        match banned {
-            Some(until) => Some(notes.keep(Finding::banned(self.index, until))),
-            None => self.attempt(&mut held, notes),
+        if !held.bans.is_empty()
+            && let Some(until) = self
+                .memory
+                .banned(shard, &mut held.bans, self.hash, self.now)
+        {
+            return Some(notes.keep(Finding::banned(self.index, until)));
         }
+        self.attempt(&mut held, notes)
     }
 
     /// Carries the step out for a key that is not banned; says whether that is within its limit.

@@ -10,6 +10,7 @@ use super::tests::memory;
 use super::*;
 use crate::limit::Limiter;
 use crate::rules::plan::Ban;
+use crate::rules::plan::{Op, Step};
 use crate::store::fixture::{Rule, limiters, plan};
 use crate::store::{Bounds, Store};
 

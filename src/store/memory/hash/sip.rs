@@ -2,45 +2,47 @@
 //! what a hasher for anything in any pieces has to keep.
 
 /// The four words.
-struct Sip([u64; 4]);
+#[derive(Clone, Copy)]
+pub(super) struct Sip([u64; 4]);
 
-/// The two halves of the hash of `number` and `bytes`.
-#[inline]
-pub(super) fn hash([low, high]: [u64; 2], number: u64, bytes: &[u8]) -> [u64; 2] {
-    let mut sip = Sip([
-        low ^ 0x736f_6d65_7073_6575,
-        high ^ 0x646f_7261_6e64_6f6d ^ 0xee,
-        low ^ 0x6c79_6765_6e65_7261,
-        high ^ 0x7465_6462_7974_6573,
-    ]);
-    sip.take(number);
-    let (words, rest) = bytes.as_chunks::<8>();
-    words
-        .iter()
-        .for_each(|word| sip.take(u64::from_le_bytes(*word)));
-    // The number counts as well; of the length, the lowest byte is taken.
-    let length = (bytes.len() as u64).wrapping_add(8) << 56;
-    sip.take(length | tail(rest));
-    sip.end()
-}
-
-/// Less than eight bytes as a number.
-#[inline]
-fn tail(rest: &[u8]) -> u64 {
-    let (start, rest, mut at) = match rest.split_first_chunk::<4>() {
-        Some((four, rest)) => (u32::from_le_bytes(*four).into(), rest, 32),
-        None => (0, rest, 0),
-    };
-    rest.iter().fold(start, |word, byte| {
-        let more = u64::from(*byte) << at;
-        at += 8;
-        word | more
-    })
-}
+/// What the words are before the key is in them, with 128 bits to come.
+const BEGINNING: [u64; 4] = [
+    0x736f_6d65_7073_6575,
+    0x646f_7261_6e64_6f6d ^ 0xee,
+    0x6c79_6765_6e65_7261,
+    0x7465_6462_7974_6573,
+];
 
 // === impl Sip ===
 
 impl Sip {
+    /// Nothing taken yet, under this key.
+    pub(super) fn keyed([low, high]: [u64; 2]) -> Self {
+        let [a, b, c, d] = BEGINNING;
+        Self([a ^ low, b ^ high, c ^ low, d ^ high])
+    }
+
+    /// The key, of one that has taken nothing.
+    pub(super) fn key(self) -> [u64; 2] {
+        let ([low, high, ..], [a, b, ..]) = (self.0, BEGINNING);
+        [low ^ a, high ^ b]
+    }
+
+    /// The two halves of the hash of `number` and `bytes`.
+    #[inline(always)]
+    pub(super) fn hash(mut self, number: u64, bytes: &[u8]) -> [u64; 2] {
+        self.take(number);
+        let mut rest = bytes;
+        while let Some((word, after)) = rest.split_first_chunk() {
+            self.take(u64::from_le_bytes(*word));
+            rest = after;
+        }
+        // The number counts as well; of the length, the lowest byte is taken.
+        let length = (bytes.len() as u64).wrapping_add(8) << 56;
+        self.take(length | tail(rest));
+        self.end()
+    }
+
     #[inline(always)]
     fn take(&mut self, word: u64) {
         self.0[3] ^= word;
@@ -79,4 +81,18 @@ impl Sip {
         *b = b.rotate_left(17) ^ *c;
         *c = c.rotate_left(32);
     }
+}
+
+/// Less than eight bytes as a number.
+#[inline]
+fn tail(rest: &[u8]) -> u64 {
+    let (start, rest, mut at) = match rest.split_first_chunk::<4>() {
+        Some((four, rest)) => (u32::from_le_bytes(*four).into(), rest, 32),
+        None => (0, rest, 0),
+    };
+    rest.iter().fold(start, |word, byte| {
+        let more = u64::from(*byte) << at;
+        at += 8;
+        word | more
+    })
 }

@@ -1,0 +1,143 @@
+//! One pass over the steps of a plan.
+//!
+//! A step that charges what fits is carried out by a function of its own for each algorithm, from
+//! the hash to the finding: that is what a gateway does most.
+
+use super::Memory;
+use super::hash::KeyHash;
+use super::known::{self, Ask, Expiring, Known};
+use super::visit::{Notes, Visit};
+use crate::clock::Timestamp;
+use crate::limit::concurrency::InFlight;
+use crate::limit::{fixed_window, gcra, leaky_bucket, sliding_window, token_bucket};
+use crate::rules::plan::{Finding, Findings, Op, Plan, Standing, Step};
+
+/// Carries out a step, the index of which is given; says whether its key is within its limit.
+type Carry = fn(&Memory, &Plan, &Step, u16, Timestamp, &mut Findings) -> bool;
+
+/// How an [`Op::Admit`] is carried out, in the order of [`Algorithm`].
+///
+/// [`Algorithm`]: crate::limit::Algorithm
+static ADMIT: [Carry; 7] = [
+    Memory::admit::<Expiring<sliding_window::Window>>,
+    Memory::admit::<Expiring<fixed_window::Window>>,
+    Memory::carry,
+    Memory::admit::<Expiring<token_bucket::Bucket>>,
+    Memory::admit::<Expiring<leaky_bucket::Queue>>,
+    Memory::admit::<Expiring<gcra::Cells>>,
+    Memory::admit::<InFlight>,
+];
+
+impl Memory {
+    /// See [`crate::store::Store::carry_out`].
+    pub fn carry_out(&self, plan: &Plan, now: Timestamp, findings: &mut Findings) {
+        for (index, step) in plan.steps.iter().enumerate() {
+            let carry = match step.op {
+                Op::Admit => ADMIT.get(step.limiter.algorithm as usize).copied(),
+                Op::Charge | Op::Peek | Op::Pass | Op::Always => None,
+            };
+            let carry = carry.unwrap_or(Memory::carry);
+            let within = carry(self, plan, step, index as u16, now, findings);
+            if !within && step.acts && step.ends_pass {
+                if index + 1 < plan.steps.len() {
+                    self.look_on(plan, index + 1, now, findings);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Looks at what is asked for after the pass has ended, from the step `first` on.
+    #[inline(never)]
+    fn look_on(&self, plan: &Plan, first: usize, now: Timestamp, findings: &mut Findings) {
+        let steps = (0..).zip(&plan.steps).skip(first);
+        for (index, step) in steps.filter(|(_, step)| step.peek_after_end) {
+            let op = match step.op.counts() {
+                true => Op::Peek,
+                false => step.op,
+            };
+            let ask = Ask { index, step, now };
+            self.carry_as(op, plan, ask, findings);
+        }
+    }
+
+    /// Any step.
+    #[inline(never)]
+    fn carry(
+        &self,
+        plan: &Plan,
+        step: &Step,
+        index: u16,
+        now: Timestamp,
+        findings: &mut Findings,
+    ) -> bool {
+        self.carry_as(step.op, plan, Ask { index, step, now }, findings)
+    }
+
+    fn carry_as(&self, op: Op, plan: &Plan, ask: Ask<'_>, findings: &mut Findings) -> bool {
+        let mut notes = Notes::new(findings);
+        let without_key = match op {
+            Op::Admit | Op::Charge | Op::Peek => None,
+            Op::Pass => self.ban_room.is_empty().then_some(Standing::Within),
+            Op::Always => Some(Standing::Over),
+        };
+        match without_key {
+            Some(standing) => notes.keep(Finding::bare(ask.index, standing)),
+            None => self.visit(plan, ask, op).run(&mut notes),
+        }
+    }
+
+    /// A step that charges what fits, in few steps if its key is known.
+    #[inline(never)]
+    fn admit<K: Known>(
+        &self,
+        plan: &Plan,
+        step: &Step,
+        index: u16,
+        now: Timestamp,
+        findings: &mut Findings,
+    ) -> bool {
+        let ask = Ask { index, step, now };
+        let hash = self.hash(plan, step);
+        let shard = self.shard(hash);
+        let mut held = shard.held.lock();
+        if !held.bans.is_empty()
+            && let Some(until) = self.banned(shard, &mut held.bans, hash, now)
+        {
+            return Notes::new(findings).keep(Finding::banned(index, until));
+        }
+        if known::admit::<K>(&mut held.table, hash, ask, findings) {
+            return true;
+        }
+        let visit = self.visit_at(hash, plan, ask, Op::Admit);
+        let mut notes = Notes::new(findings);
+        let within = visit.attempt(&mut held, &mut notes);
+        drop(held);
+        within.unwrap_or_else(|| visit.run_with_room(&mut notes))
+    }
+
+    #[inline(always)]
+    fn hash(&self, plan: &Plan, step: &Step) -> KeyHash {
+        self.hasher.hash(step.id.identity, plan.key(step))
+    }
+
+    /// A step, at its key.
+    #[inline(always)]
+    pub(super) fn visit<'a>(&'a self, plan: &'a Plan, ask: Ask<'a>, op: Op) -> Visit<'a> {
+        self.visit_at(self.hash(plan, ask.step), plan, ask, op)
+    }
+
+    #[inline(always)]
+    fn visit_at<'a>(&'a self, hash: KeyHash, plan: &'a Plan, ask: Ask<'a>, op: Op) -> Visit<'a> {
+        let Ask { index, step, now } = ask;
+        Visit {
+            memory: self,
+            index,
+            plan,
+            step,
+            op,
+            hash,
+            now,
+        }
+    }
+}
