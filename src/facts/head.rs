@@ -92,6 +92,8 @@ pub enum Malformed {
     TooManyFields,
     /// A control character in a field.
     FieldValue,
+    /// White space around the value of a field.
+    Padding,
     /// A field that some origins take for one the gateway vouches for (`x_forwarded_for`).
     Twin,
     /// A field about the connection in HTTP/2.

@@ -24,6 +24,9 @@ pub enum Bad {
     Delimiter,
     /// A segment that an origin could take for `.` or `..`: `..%2f`, `%2e%2e%5c`, `..;a`.
     HiddenDots,
+    /// A segment of parameters alone before another: an origin that cuts them off and drops empty
+    /// segments reads `/;a/b` as `/b`.
+    Nameless,
 }
 
 /// The normal form of `path`; borrowed if it already is.
@@ -43,7 +46,7 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, Bad> {
 fn is_plain(path: &[u8]) -> bool {
     let mut last = 0;
     for &byte in path {
-        let starts_odd = last == b'/' && (byte == b'/' || byte == b'.');
+        let starts_odd = last == b'/' && matches!(byte, b'/' | b'.' | b';');
         if starts_odd || !may_stand(byte) && byte != b'/' {
             return false;
         }
@@ -56,11 +59,17 @@ fn build(path: &str) -> Result<String, Bad> {
     let segments = path.strip_prefix('/').ok_or(Bad::Relative)?;
     let mut out = String::with_capacity(path.len());
     let mut directory = false;
+    let mut nameless = false;
     for segment in segments.split('/') {
         let start = out.len();
         out.push('/');
         push_segment(&mut out, segment)?;
-        let kind = kind(out.get(start + 1..).unwrap_or_default())?;
+        if nameless {
+            return Err(Bad::Nameless);
+        }
+        let segment = out.get(start + 1..).unwrap_or_default();
+        nameless = is_nameless(segment);
+        let kind = kind(segment)?;
         directory = kind != Kind::Name;
         if directory {
             out.truncate(start);
@@ -98,6 +107,11 @@ fn hides_dots(segment: &str) -> bool {
         .split("%2F")
         .flat_map(|part| part.split("%5C"))
         .any(|part| matches!(without_parameters(part), "." | ".."))
+}
+
+/// Whether a segment is empty for an origin that cuts path parameters off.
+fn is_nameless(segment: &str) -> bool {
+    !segment.is_empty() && without_parameters(segment).is_empty()
 }
 
 fn without_parameters(part: &str) -> &str {

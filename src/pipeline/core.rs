@@ -98,6 +98,7 @@ impl Core {
             Malformed::TooManyFields => ProtocolError::HeadTooLarge,
             Malformed::Version
             | Malformed::FieldValue
+            | Malformed::Padding
             | Malformed::Twin
             | Malformed::ConnectionField => ProtocolError::Malformed,
         });

@@ -142,10 +142,20 @@ fn is_of_handshake(name: &HeaderName) -> bool {
 }
 
 fn check_value(value: &HeaderValue) -> Result<(), Malformed> {
-    match has_control(value.as_bytes()) {
-        true => Err(Malformed::FieldValue),
+    if has_control(value.as_bytes()) {
+        return Err(Malformed::FieldValue);
+    }
+    match is_padded(value.as_bytes()) {
+        true => Err(Malformed::Padding),
         false => Ok(()),
     }
+}
+
+/// RFC 9113, section 8.2.1. HTTP/1 trims: an origin would see the same value in every padding, and
+/// a rule another one.
+fn is_padded(value: &[u8]) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    is_space(value.first()) || is_space(value.last())
 }
 
 /// Whether there is a control character but the tab. Looks at every byte, without branches, so

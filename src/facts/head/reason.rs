@@ -21,6 +21,7 @@ impl Malformed {
             Malformed::Framing => "`Content-Length` and `Transfer-Encoding` exclude each other",
             Malformed::TooManyFields => "there are more header fields than `limits.max_headers`",
             Malformed::FieldValue => "a header field has a control character",
+            Malformed::Padding => "a header field begins or ends with white space",
             Malformed::Twin => "a header field looks like one that the gateway vouches for",
             Malformed::ConnectionField => "a header field about the connection, in HTTP/2",
             Malformed::Path(bad) => bad.reason(),
@@ -41,6 +42,7 @@ impl Bad {
             Bad::Backslash => "the path has a `\\`, which some origins take for `/`",
             Bad::Delimiter => "the path has a `?` or `#`",
             Bad::HiddenDots => "the path hides a dot segment, such as `..%2f`",
+            Bad::Nameless => "the path has a segment of parameters alone, such as `/;a/b`",
         }
     }
 }

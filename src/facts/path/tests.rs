@@ -116,6 +116,10 @@ const REFUSED: &[(&str, Bad)] = &[
     ("/.;/admin", Bad::HiddenDots),
     ("/%2e%2e%3b/admin", Bad::HiddenDots),
     ("/a%2f..;x", Bad::HiddenDots),
+    ("/;/admin", Bad::Nameless),
+    ("/a/;x=y/admin", Bad::Nameless),
+    ("/%3bx/admin", Bad::Nameless),
+    ("//;/admin", Bad::Nameless),
 ];
 
 #[test]
