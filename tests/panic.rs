@@ -49,6 +49,7 @@ fn open(gate: &Gate, drain: &Drain) -> SocketAddr {
     let deadlines = Deadlines::spawn(drain.clone(), || {});
     let accept = accept_loop(
         listener,
+        true,
         gate.clone(),
         drain.clone(),
         move |tcp, _, permit| {

@@ -154,6 +154,7 @@ impl CoreThread {
         let (listener, core) = (door.listener.clone(), core.clone());
         let accept = listen::accept_loop(
             socket,
+            door.own,
             self.gate.clone(),
             drain.clone(),
             move |tcp, peer, permit| {

@@ -34,6 +34,8 @@ pub struct Door {
     /// Where it listens: the port that it got for port 0.
     pub address: SocketAddr,
     sockets: Vec<TcpListener>,
+    /// They were opened here: no other program has them.
+    pub(super) own: bool,
     /// Held by whoever accepts from it.
     pub(super) in_use: Arc<()>,
 }
@@ -227,7 +229,8 @@ impl Door {
         inherited: &mut Inherited,
     ) -> io::Result<Self> {
         let mut sockets = inherited.listener(listener.address);
-        if sockets.is_empty() {
+        let own = sockets.is_empty();
+        if own {
             sockets = bind(listener.address, workers, open)?;
         }
         let address = match sockets.first() {
@@ -238,6 +241,7 @@ impl Door {
             listener: listener.clone(),
             address,
             sockets,
+            own,
             in_use: Arc::default(),
         })
     }

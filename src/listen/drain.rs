@@ -155,6 +155,11 @@ impl Drain {
         }
     }
 
+    /// Whether all of the gateway ends, and nobody takes its sockets over.
+    pub(super) fn is_of_all(&self) -> bool {
+        *self.stage.borrow() == Stage::Draining
+    }
+
     /// Whether what waits in the sockets' queues is left there, for another process or for nobody.
     pub(super) fn is_handed_over(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::HandedOver | Stage::Over)

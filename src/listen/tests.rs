@@ -104,6 +104,7 @@ impl Site {
         let (me, gate, drain) = (site.clone(), site.gate.clone(), site.drain.clone());
         tokio::task::spawn_local(accept_loop(
             listener,
+            true,
             gate,
             drain,
             move |stream, _, permit| {

@@ -77,7 +77,9 @@ fn two_hundred_requests_under_way_are_all_answered() {
         held.waiting.load(Ordering::SeqCst) == 200
     });
     process.signal("TERM");
-    wait_until("it stops", || !process.logged(" stopping").is_empty());
+    wait_until("every core has heard of it", || {
+        TcpStream::connect(process.address(0)).is_err()
+    });
     assert!(process.runs());
     held.let_go();
     for wire in &mut wires {

@@ -195,7 +195,7 @@ fn content_length_is_one_number() {
         "",
         "+1",
         "-1",
-        "1 ",
+        "1 1",
         "1,1",
         "0x1",
         "1.0",
@@ -206,6 +206,19 @@ fn content_length_is_one_number() {
     let cl = ("content-length", "1");
     let twice = h1("POST", "/", &[HOST, cl, cl]);
     assert_eq!(refusal(&twice), Some(Malformed::ContentLength));
+}
+
+#[test]
+fn white_space_around_a_value_is_refused() {
+    for padded in [" 1", "1 ", "\t1", "1\t", " ", "\t"] {
+        for name in ["content-length", "x-api-key", "host"] {
+            let refused = with(name, padded);
+            assert_eq!(refused, Some(Malformed::Padding), "{name}: {padded:?}");
+        }
+    }
+    for kept in ["", "a b", "a\tb"] {
+        assert_eq!(with("x-api-key", kept), None, "{kept:?}");
+    }
 }
 
 #[test]
