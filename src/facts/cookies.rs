@@ -18,8 +18,8 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
 use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
 
 use super::pairs::split;
 use super::percent::{self, Plus};
@@ -35,8 +35,17 @@ pub fn parse(headers: &HeaderMap) -> Vec<Cookie<'_>> {
 
 /// The `nth` value of the cookie `name`, without a look at the values of others.
 pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'h, [u8]>> {
+    find_in(headers.get_all(COOKIE), name, nth)
+}
+
+/// [`find`], in these lines.
+pub fn find_in<'h>(
+    lines: impl IntoIterator<Item = &'h HeaderValue>,
+    name: &[u8],
+    nth: usize,
+) -> Option<Cow<'h, [u8]>> {
     let mut before = nth;
-    for line in headers.get_all(COOKIE) {
+    for line in lines {
         for piece in split(line.as_bytes(), b';') {
             let Some(value) = value_of(piece, name) else {
                 continue;
@@ -63,6 +72,11 @@ fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
             (found == name).then_some(value)
         }
     }
+}
+
+/// The names of all cookies, in order.
+pub fn names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    pieces(headers).filter_map(pair).map(|(name, _)| name)
 }
 
 /// Each cookie as it is written, or nothing.

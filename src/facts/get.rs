@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use http::header::{CONTENT_TYPE, COOKIE, HeaderName, REFERER, USER_AGENT};
+use http::header::{CONTENT_TYPE, COOKIE, HeaderName, REFERER};
 use http::{HeaderMap, HeaderValue, Version};
 
 mod uri;
@@ -68,9 +68,7 @@ pub fn referer<'a>(view: View<'a, '_>) -> Bytes<'a> {
 }
 
 pub fn user_agent<'a>(view: View<'a, '_>) -> Bytes<'a> {
-    let read = || view.request.headers.get(USER_AGENT);
-    let agent = view.request.agent.get_or_init(read);
-    Some(Cow::Borrowed(agent.as_ref()?.as_bytes()))
+    Some(Cow::Borrowed(view.request.head.agent?.as_bytes()))
 }
 
 pub fn cookie<'a>(view: View<'a, '_>) -> Bytes<'a> {
@@ -190,6 +188,7 @@ pub fn upstream_error<'a>(view: View<'a, '_>) -> Bytes<'a> {
 
 impl Source {
     /// The `index`th value of `name`, or of all names; negative counts from the end.
+    #[inline(never)]
     pub fn value<'a>(self, view: View<'a, '_>, name: Option<&[u8]>, index: i32) -> Bytes<'a> {
         match (self, name, usize::try_from(index)) {
             (Source::Headers | Source::ResponseHeaders, Some(name), Ok(nth))
@@ -217,6 +216,7 @@ impl Source {
     }
 
     /// The `index`th name; negative counts from the end.
+    #[inline(never)]
     pub fn name<'a>(self, view: View<'a, '_>, index: i32) -> Bytes<'a> {
         pick(index, |visit| {
             self.each_pair(view, None, &mut |n, _| visit(n))
@@ -235,7 +235,11 @@ impl Source {
 
     /// Visits all names, once for each value.
     pub fn each_name(self, view: View<'_, '_>, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) {
-        let _ = self.each_pair(view, None, &mut |name, _| visit(name));
+        let _ = match self {
+            Source::Cookies => view.request.each_cookie_name(visit),
+            Source::Arguments => view.request.each_argument_name(visit),
+            _ => self.each_pair(view, None, &mut |name, _| visit(name)),
+        };
     }
 
     fn each_pair<'a>(

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use http::request::Parts;
-use http::{HeaderMap, Method, Version};
+use http::{HeaderMap, HeaderValue, Method, Version};
 
 use super::{host, path};
 use fields::Fields;
@@ -42,6 +42,10 @@ pub struct Head<'r> {
     pub body: BodyLength,
     /// The protocol that the client wants to change to, of those that the gateway lets through.
     pub upgrade: Option<Upgrade>,
+    /// The first `User-Agent` field.
+    pub agent: Option<&'r HeaderValue>,
+    /// The `Cookie` fields.
+    pub cookies: CookieLines<'r>,
     with_port: Option<Cow<'r, str>>,
     target: &'r str,
 }
@@ -55,6 +59,18 @@ pub enum BodyLength {
     Declared(u64),
     /// Chunked, or an HTTP/2 stream without `content-length`.
     Unknown,
+}
+
+/// The `Cookie` fields of a head.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum CookieLines<'r> {
+    /// There is none.
+    #[default]
+    None,
+    /// There is one, as nearly always in HTTP/1.
+    One(&'r HeaderValue),
+    /// There are several.
+    Several,
 }
 
 /// A protocol that a connection may change to. As an extension of an HTTP/2 request it says that
@@ -127,6 +143,8 @@ impl<'r> Head<'r> {
             query: check_query(query)?,
             body,
             upgrade: opens.or_else(|| upgrade(parts, &fields, body)),
+            agent: fields.agent,
+            cookies: fields.cookies,
             target,
         })
     }
@@ -168,6 +186,18 @@ impl<'r> Head<'r> {
             (Cow::Owned(path), None) => Cow::Borrowed(path),
             (Cow::Owned(path), Some(query)) => Cow::Owned(format!("{path}?{query}")),
         }
+    }
+}
+
+// === impl CookieLines ===
+
+impl<'r> CookieLines<'r> {
+    #[inline]
+    fn take(&mut self, line: &'r HeaderValue) {
+        *self = match self {
+            CookieLines::None => CookieLines::One(line),
+            _ => CookieLines::Several,
+        };
     }
 }
 

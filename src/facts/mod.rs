@@ -26,7 +26,7 @@ mod twins;
 pub use client_ip::{ClientIp, HeaderKind, Prefixes};
 pub use fields::{Field, Fields};
 pub use get::version_name;
-pub use head::{BodyLength, Head, Malformed, Upgrade};
+pub use head::{BodyLength, CookieLines, Head, Malformed, Upgrade};
 pub use networks::Networks;
 pub use request::{GeoSource, NoGeo, RequestFacts, ResponseFacts, View};
 

@@ -12,11 +12,17 @@ pub enum Plus {
 }
 
 /// `text` without its escapes; borrowed if it has none.
+#[inline]
 pub fn decode(text: &[u8], plus: Plus) -> Cow<'_, [u8]> {
     let spaces = plus == Plus::Space;
-    if !text.iter().any(|&b| b == b'%' || spaces && b == b'+') {
-        return Cow::Borrowed(text);
+    match text.iter().any(|&b| b == b'%' || spaces && b == b'+') {
+        true => Cow::Owned(decoded(text, spaces)),
+        false => Cow::Borrowed(text),
     }
+}
+
+#[inline(never)]
+fn decoded(text: &[u8], spaces: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {
@@ -31,7 +37,7 @@ pub fn decode(text: &[u8], plus: Plus) -> Cow<'_, [u8]> {
         out.push(byte);
         rest = after;
     }
-    Cow::Owned(out)
+    out
 }
 
 fn escaped(high: u8, low: u8) -> Option<u8> {

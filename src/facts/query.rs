@@ -26,10 +26,10 @@ pub fn parse(query: &str) -> Vec<Argument<'_>> {
 /// The `nth` value of the argument `name`, without a look at the values of others.
 pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>> {
     let mut before = nth;
-    for (found, value) in pairs(query) {
-        if !is(found, name) {
+    for piece in split(query.as_bytes(), b'&') {
+        let Some(value) = value_of(piece, name) else {
             continue;
-        }
+        };
         if before == 0 {
             return Some(decode(value));
         }
@@ -38,22 +38,37 @@ pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>
     None
 }
 
-/// Whether `written` reads as `name`.
+/// The names of all arguments, in order.
+pub fn names(query: &str) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    pairs(query).map(|(name, _)| decode(name))
+}
+
+/// The value in `piece`, if that is the argument `name`.
 #[inline]
-fn is(written: &[u8], name: &[u8]) -> bool {
-    // What is shorter can only be longer when it is written, by its escapes.
-    written.len() >= name.len() && *decode(written) == *name
+fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
+    let odd = |byte: &u8| matches!(byte, b'=' | b'%' | b'+');
+    let end = piece.iter().position(odd).unwrap_or(piece.len());
+    match piece.split_at_checked(end)? {
+        (written, [b'=', value @ ..]) => (written == name).then_some(value),
+        (written, []) => (!piece.is_empty() && written == name).then_some(&[]),
+        _ => {
+            let (written, value) = pair(piece);
+            (*decode(written) == *name).then_some(value)
+        }
+    }
 }
 
 /// Names and values as they are written.
 fn pairs(query: &str) -> impl Iterator<Item = (&[u8], &[u8])> {
     let pieces = split(query.as_bytes(), b'&').filter(|piece| !piece.is_empty());
-    pieces.map(|piece| {
-        let end = piece.iter().position(|byte| *byte == b'=');
-        let pair = end.and_then(|end| piece.split_at_checked(end));
-        let (name, rest) = pair.unwrap_or((piece, b""));
-        (name, rest.strip_prefix(b"=").unwrap_or(rest))
-    })
+    pieces.map(pair)
+}
+
+fn pair(piece: &[u8]) -> (&[u8], &[u8]) {
+    let end = piece.iter().position(|byte| *byte == b'=');
+    let pair = end.and_then(|end| piece.split_at_checked(end));
+    let (name, rest) = pair.unwrap_or((piece, b""));
+    (name, rest.strip_prefix(b"=").unwrap_or(rest))
 }
 
 fn decode(text: &[u8]) -> Cow<'_, [u8]> {

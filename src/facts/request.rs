@@ -8,13 +8,13 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 
 use super::cookies::{self, Cookie};
 use super::fields::{self, Getter};
 use super::pairs::Pairs;
 use super::query::{self, Argument};
-use super::{Connection, Head};
+use super::{Connection, CookieLines, Head};
 use crate::clock::Timestamp;
 use crate::expr::{Facts, FieldId};
 
@@ -50,8 +50,6 @@ pub struct RequestFacts<'r> {
     pub now: Timestamp,
     /// Where addresses are looked up.
     pub geo: &'r dyn GeoSource,
-    /// The `User-Agent` header, which several rules read.
-    pub(super) agent: OnceCell<Option<&'r HeaderValue>>,
     cookies: Pairs<Cookie<'r>>,
     arguments: Pairs<Argument<'r>>,
     asn: OnceCell<Option<u32>>,
@@ -106,7 +104,6 @@ impl<'r> RequestFacts<'r> {
             id: "",
             now,
             geo,
-            agent: OnceCell::new(),
             cookies: Pairs::default(),
             arguments: Pairs::default(),
             asn: OnceCell::new(),
@@ -131,7 +128,11 @@ impl<'r> RequestFacts<'r> {
     /// The `nth` value of the cookie `name`.
     pub fn cookie(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
         let Some(all) = self.cookies.for_look(|| cookies::parse(self.headers)) else {
-            return cookies::find(self.headers, name, nth);
+            return match self.head.cookies {
+                CookieLines::None => None,
+                CookieLines::One(line) => cookies::find_in([line], name, nth),
+                CookieLines::Several => cookies::find(self.headers, name, nth),
+            };
         };
         let mut named = all.iter().filter(|(found, _)| *found == name);
         named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
@@ -149,6 +150,28 @@ impl<'r> RequestFacts<'r> {
         };
         let mut named = all.iter().filter(|(found, _)| **found == *name);
         named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
+    }
+
+    /// Visits the name of each cookie.
+    pub(super) fn each_cookie_name(
+        &self,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.cookies.for_look(|| cookies::parse(self.headers)) {
+            Some(all) => all.iter().try_for_each(|(name, _)| visit(name)),
+            None => cookies::names(self.headers).try_for_each(visit),
+        }
+    }
+
+    /// Visits the name of each query argument.
+    pub(super) fn each_argument_name(
+        &self,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.arguments.for_look(|| query::parse(self.query())) {
+            Some(all) => all.iter().try_for_each(|(name, _)| visit(name)),
+            None => query::names(self.query()).try_for_each(|name| visit(&name)),
+        }
     }
 
     /// The client's autonomous system.
@@ -221,11 +244,13 @@ impl<'a> View<'a, '_> {
         }
     }
 
+    #[inline(always)]
     fn get_element(self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'a, [u8]>> {
         match fields::getter(field)? {
             Getter::Map(source) => source.value(self, name, index),
-            Getter::Names(source) if name.is_none() => source.name(self, index),
-            Getter::Values(source) if name.is_none() => source.value(self, None, index),
+            _ if name.is_some() => None,
+            Getter::Names(source) => source.name(self, index),
+            Getter::Values(source) => source.value(self, None, index),
             _ => None,
         }
     }

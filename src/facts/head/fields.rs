@@ -3,7 +3,7 @@
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::{BodyLength, Malformed, Upgrade};
+use super::{BodyLength, CookieLines, Malformed, Upgrade};
 use crate::facts::twins;
 
 /// What the fields of a request say about how to read it.
@@ -13,6 +13,10 @@ pub struct Fields<'r> {
     pub host: Option<&'r str>,
     /// `Connection` holds `upgrade`.
     pub connection_upgrade: bool,
+    /// The first `User-Agent`.
+    pub agent: Option<&'r HeaderValue>,
+    /// The `Cookie` lines.
+    pub cookies: CookieLines<'r>,
     length: Option<u64>,
     chunked: bool,
 }
@@ -67,6 +71,8 @@ impl<'r> Fields<'r> {
             header::CONTENT_LENGTH => self.take_length(value)?,
             header::TRANSFER_ENCODING => self.take_coding(value, version)?,
             header::CONNECTION => self.connection_upgrade |= has_token(value, b"upgrade"),
+            header::USER_AGENT => _ = self.agent.get_or_insert(value),
+            header::COOKIE => self.cookies.take(value),
             _ if twins::is_twin(name.as_str()) => return Err(Malformed::Twin),
             _ => {}
         }
