@@ -11,29 +11,48 @@ const SLOTS: usize = 8;
 /// Fields and their strings. One that takes another's slot only costs a second reading of it.
 pub struct Memo<'a>([Cell<(FieldId, &'a [u8])>; SLOTS]);
 
-// === impl Memo ===
+/// A field and its slot.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    field: FieldId,
+    slot: u8,
+}
 
-impl<'a> Memo<'a> {
-    /// What was kept of `field`.
-    #[inline(always)]
-    pub(super) fn get(&self, field: FieldId) -> Option<&'a [u8]> {
-        let (kept, text) = self.slot(field)?.get();
-        (kept == field).then_some(text)
-    }
+// === impl Spot ===
 
-    /// Keeps the string of `field`.
-    #[inline]
-    pub(super) fn keep(&self, field: FieldId, text: &'a [u8]) {
-        if let Some(slot) = self.slot(field) {
-            slot.set((field, text));
+impl Spot {
+    /// The fields that rules read most, which are the first and those about the client, have a
+    /// slot each.
+    pub(super) fn of(field: FieldId) -> Spot {
+        let FieldId(number) = field;
+        Spot {
+            field,
+            slot: (number ^ number >> 4) as u8 % SLOTS as u8,
         }
     }
 
-    /// The fields that rules read most, which are the first and those about the client, have one
-    /// each.
+    #[inline]
+    pub(super) fn field(self) -> FieldId {
+        self.field
+    }
+}
+
+// === impl Memo ===
+
+impl<'a> Memo<'a> {
+    /// What was kept of the field.
     #[inline(always)]
-    fn slot(&self, FieldId(field): FieldId) -> Option<&Cell<(FieldId, &'a [u8])>> {
-        self.0.get(usize::from(field ^ field >> 4) % SLOTS)
+    pub(super) fn get(&self, spot: Spot) -> Option<&'a [u8]> {
+        let (kept, text) = self.0.get(usize::from(spot.slot) % SLOTS)?.get();
+        (kept == spot.field).then_some(text)
+    }
+
+    /// Keeps the string of the field.
+    #[inline]
+    pub(super) fn keep(&self, spot: Spot, text: &'a [u8]) {
+        if let Some(slot) = self.0.get(usize::from(spot.slot) % SLOTS) {
+            slot.set((spot.field, text));
+        }
     }
 }
 
@@ -51,12 +70,13 @@ mod tests {
     #[test]
     fn a_string_is_kept_until_another_takes_its_slot() {
         let memo = Memo::default();
-        assert_eq!(memo.get(FieldId(4)), None);
-        memo.keep(FieldId(4), b"path");
-        memo.keep(FieldId(5), b"other");
-        assert_eq!(memo.get(FieldId(4)), Some(&b"path"[..]));
-        memo.keep(FieldId(12), b"same slot");
-        assert_eq!(memo.get(FieldId(4)), None);
-        assert_eq!(memo.get(FieldId(12)), Some(&b"same slot"[..]));
+        let [path, other, third] = [4, 5, 12].map(|field| Spot::of(FieldId(field)));
+        assert_eq!(memo.get(path), None);
+        memo.keep(path, b"path");
+        memo.keep(other, b"other");
+        assert_eq!(memo.get(path), Some(&b"path"[..]));
+        memo.keep(third, b"same slot");
+        assert_eq!(memo.get(path), None);
+        assert_eq!(memo.get(third), Some(&b"same slot"[..]));
     }
 }

@@ -48,7 +48,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("h2", &["upstream"]),
     ("regex", &["expr"]),
     ("regex_syntax", &["expr"]),
-    ("aho_corasick", &["rules"]),
+    ("aho_corasick", &["expr", "rules"]),
     (
         "hyper",
         &["listen", "upstream", "pipeline", "admin", "gateway"],

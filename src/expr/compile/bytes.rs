@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use aho_corasick::packed::Searcher;
 use memchr::memchr;
 use regex::bytes::Regex;
 
 use super::super::Value;
 use super::super::find::Finder;
+use super::super::memo::Spot;
 use super::super::need::literals;
 use super::super::replace::MAX_RESULT;
 use super::super::term::{Bytes, BytesTest, Source, Term};
@@ -38,7 +40,10 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
 /// Runs `test` on the string that `term` gives, without a closure between for the plain ones.
 pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
     match term {
-        Bytes::Field(field) => Box::new(move |context| context.on_field(field, &test)),
+        Bytes::Field(field) => {
+            let spot = Spot::of(field);
+            Box::new(move |context| context.on_field(spot, &test))
+        }
         Bytes::Element(Source::Field { field, name }, index) => Box::new(move |context| {
             let value = context.facts.element(field, name.as_deref(), index);
             value.is_some_and(|value| test(&value))
@@ -115,11 +120,18 @@ fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
     }
 }
 
-/// A byte that must be there is looked for first: a regex costs ten times as much.
+/// A byte that must be there is looked for first: a regex costs ten times as much. So are strings
+/// of which one must, for a regex does much else before it looks for them.
 fn matches(term: Bytes, regex: Regex) -> Check {
-    match literals::byte(regex.as_str()) {
-        Some(byte) => on(term, move |text| {
+    if let Some(byte) = literals::byte(regex.as_str()) {
+        return on(term, move |text| {
             memchr(byte, text).is_some() && regex.is_match(text)
+        });
+    }
+    match literals::starts(regex.as_str()).and_then(Searcher::new) {
+        Some(starts) => on(term, move |text| {
+            let found = starts.find(text);
+            found.is_some_and(|found| regex.is_match_at(text, found.start()))
         }),
         None => on(term, move |text| regex.is_match(text)),
     }

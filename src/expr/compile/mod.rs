@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use self::list::List;
 use super::json::{self, Step};
-use super::memo::Memo;
+use super::memo::{Memo, Spot};
 use super::term::{Bytes, Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
 use super::{Facts, FieldId, Value};
 
@@ -61,24 +61,36 @@ impl<'a> Context<'a> {
         self.facts
     }
 
+    /// A field's string, which is remembered if anything is.
+    pub fn text(&self, field: FieldId) -> Option<Cow<'a, [u8]>> {
+        let Some(memo) = self.memo else {
+            return self.facts.bytes(field);
+        };
+        let spot = Spot::of(field);
+        match memo.get(spot) {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.read(spot, memo),
+        }
+    }
+
     /// Runs `test` on a field's string; a missing one fails it.
     #[inline(always)]
-    fn on_field(&self, field: FieldId, test: impl Fn(&[u8]) -> bool) -> bool {
+    fn on_field(&self, spot: Spot, test: impl Fn(&[u8]) -> bool) -> bool {
         let Some(memo) = self.memo else {
-            return self.facts.bytes(field).is_some_and(|text| test(&text));
+            return (self.facts.bytes(spot.field())).is_some_and(|text| test(&text));
         };
-        match memo.get(field) {
+        match memo.get(spot) {
             Some(text) => test(text),
-            None => self.read(field, memo).is_some_and(|text| test(&text)),
+            None => self.read(spot, memo).is_some_and(|text| test(&text)),
         }
     }
 
     /// Reads a field's string, and remembers it.
     #[inline(never)]
-    fn read(&self, field: FieldId, memo: &Memo<'a>) -> Option<Cow<'a, [u8]>> {
-        let text = self.facts.bytes(field)?;
+    fn read(&self, spot: Spot, memo: &Memo<'a>) -> Option<Cow<'a, [u8]>> {
+        let text = self.facts.bytes(spot.field())?;
         if let Cow::Borrowed(text) = &text {
-            memo.keep(field, text);
+            memo.keep(spot, text);
         }
         Some(text)
     }
@@ -174,6 +186,10 @@ pub(super) fn value(term: Term) -> Get {
             let get = bytes::get(*term);
             Box::new(move |context| json_int(&get(context)?, &path).map(Value::Int))
         }
+        Term::Ip(Ip::Field(field)) => Box::new(move |context| {
+            let ip = context.facts.ip(field)?;
+            Some(Value::Ip(ip.to_canonical()))
+        }),
         Term::Ip(term) => {
             let (field, v4, v6) = network(&term);
             Box::new(move |context| {

@@ -1,14 +1,13 @@
 //! Strings of which one is in everything that a regular expression matches.
 
 use regex_syntax::ParserBuilder;
-use regex_syntax::hir::Hir;
-use regex_syntax::hir::literal::{ExtractKind, Extractor};
+use regex_syntax::hir::literal::{ExtractKind, Extractor, Literal};
+use regex_syntax::hir::{Hir, Look};
 
 /// Each is a list of which one must be there: how a match starts, how it ends. Fewer if nothing
 /// can be said.
 pub(in crate::expr) fn of(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
-    // As `regex::bytes` reads it.
-    let Ok(hir) = ParserBuilder::new().utf8(false).build().parse(pattern) else {
+    let Some(hir) = parse(pattern) else {
         return Vec::new();
     };
     let kinds = [ExtractKind::Prefix, ExtractKind::Suffix];
@@ -27,6 +26,27 @@ pub(in crate::expr) fn byte(pattern: &str) -> Option<u8> {
     })
 }
 
+/// How everything begins that a regular expression matches, letter for letter, where there are
+/// several ways and a search for them says much: a match may be anywhere, and they are no mere
+/// letters.
+pub(in crate::expr) fn starts(pattern: &str) -> Option<Vec<Vec<u8>>> {
+    let hir = parse(pattern)?;
+    if hir.properties().look_set_prefix().contains(Look::Start) {
+        return None;
+    }
+    let mut found = Extractor::new().extract(&hir);
+    found.optimize_for_prefix_by_preference();
+    let texts = found.literals()?;
+    let telling = texts.len() > 1 && texts.iter().all(|text| text.len() > 1);
+    telling.then(|| texts.iter().cloned().map(Literal::into_bytes).collect())
+}
+
+/// As `regex::bytes` reads it.
+fn parse(pattern: &str) -> Option<Hir> {
+    let mut parser = ParserBuilder::new().utf8(false).build();
+    parser.parse(pattern).ok()
+}
+
 fn extract(hir: &Hir, kind: ExtractKind) -> Option<Vec<Box<[u8]>>> {
     let found = Extractor::new().kind(kind).extract(hir);
     let texts = found.literals()?.iter();
@@ -40,7 +60,7 @@ fn extract(hir: &Hir, kind: ExtractKind) -> Option<Vec<Box<[u8]>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::byte;
+    use super::{byte, starts};
 
     #[test]
     fn a_byte_is_in_every_match() {
@@ -52,5 +72,28 @@ mod tests {
         assert_eq!(byte("bot"), None);
         assert_eq!(byte("a/b"), None);
         assert_eq!(byte(r"wp_login|wp_admin"), Some(b'_'));
+    }
+
+    #[test]
+    fn every_match_begins_with_one_of_them() {
+        let shown = |pattern| {
+            let texts = starts(pattern)?;
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            Some(texts.into_iter().map(text).collect::<Vec<_>>().join(" "))
+        };
+        let is = |pattern, expected: &str| assert_eq!(shown(pattern).as_deref(), Some(expected));
+        is("curl|wget/1", "curl wget/1");
+        is("(?i)go", "GO Go gO go");
+        is("(curl|wget)[0-9]+$", "curl wget");
+        for none in [
+            "curl",
+            "a|b",
+            "x?",
+            "^(curl|wget)",
+            "[a-z]+bot",
+            "(curl|wget)?",
+        ] {
+            assert_eq!(shown(none), None, "{none}");
+        }
     }
 }
