@@ -216,6 +216,8 @@ fn what_a_rule_reads_is_computed_once() {
         (r#"ip.src.country eq "X" or ip.src.country in {"Y" "Z"}"#, 1),
         (r#"ip.src.continent eq "AS" or ip.src.asnum eq 1"#, 2),
         (r#"http.request.method eq "POST" and ip.src.asnum eq 1"#, 0),
+        (r#"ip.src.asnum eq 1 and http.request.method eq "POST""#, 0),
+        (r#"ip.src.asnum eq 1 and ip.src.country eq "DE""#, 1),
     ] {
         geo.0.set(0);
         let predicate = cases::predicate(text, &Lists::new());

@@ -19,6 +19,7 @@ mod lists;
 mod memo;
 mod names;
 mod need;
+mod order;
 mod outline;
 mod parse;
 mod predicate;
@@ -48,7 +49,7 @@ pub use memo::Memo;
 pub use names::{calls, reads};
 pub use need::{Atom, Hint, Need, Place};
 pub use outline::{Argument, Given, GivenValue, Leaf, Outline, Relation, Subject, outline};
-pub use predicate::{Env, Predicate, Scalar, normalized, predicate, scalar};
+pub use predicate::{Env, Plain, Predicate, Scalar, normalized, predicate, scalar};
 pub use set::{IntSet, IpSet, StringSet};
 
 /// The type of a field or a value.
@@ -103,6 +104,11 @@ pub trait Scheme {
     /// Why a known name cannot be used here, with the nearest thing that works: fields that only
     /// Cloudflare can fill, fields that do not work yet.
     fn refusal(&self, name: &str) -> Option<String>;
+    /// What reading a field costs, in instructions, roughly and beside a plain one: tests of cheap
+    /// fields are made first.
+    fn price(&self, _: FieldId) -> usize {
+        0
+    }
 }
 
 /// The facts of one request, by field number. Asking for the wrong type gives `None`.

@@ -6,8 +6,8 @@ use super::check::{self, Reads};
 use super::compile::{self, Check, Context, Get};
 use super::lists::Lists;
 use super::need::{self, Need};
-use super::term::{Bytes, Int, Ip, Term, Test};
-use super::{Error, Facts, FieldId, Scheme, Type, Value, parse, print};
+use super::term::{Bytes, Int, Ip, Source, Term, Test};
+use super::{Error, Facts, FieldId, Scheme, Type, Value, order, parse, print};
 
 /// As many mistakes of one expression as are told.
 const MAX_ERRORS: usize = 20;
@@ -37,16 +37,36 @@ pub struct Scalar {
     get: Get,
     ty: Type,
     bare: Option<FieldId>,
+    plain: Option<Plain>,
     reads: Reads,
     source: Box<str>,
+}
+
+/// A value that is read and nothing else.
+pub enum Plain {
+    /// A string.
+    Text(FieldId),
+    /// One string of a map or list.
+    Entry {
+        /// The map or list.
+        field: FieldId,
+        /// The entry of the map.
+        name: Option<Box<[u8]>>,
+        /// Which one.
+        index: i32,
+    },
+    /// An address.
+    Ip(FieldId),
 }
 
 /// Compiles a test, or says everything that is wrong with it.
 pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
     let node = parse::predicate(source).map_err(first)?;
     let (test, reads) = check::test(source, &node, env).map_err(first)?;
+    let need = Box::new(need::of(&test));
+    let test = order::cheap_first(test, env.scheme);
     Ok(Predicate {
-        need: Box::new(need::of(&test)),
+        need,
         first_read: need::first_read(&test),
         check: compile::test(test),
         reads,
@@ -59,11 +79,12 @@ pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
 pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
     let operand = parse::value(source).map_err(first)?;
     let (term, reads) = check::value(source, &operand, env).map_err(first)?;
-    let (ty, bare) = (term.ty(), bare(&term));
+    let (ty, bare, plain) = (term.ty(), bare(&term), plain(&term));
     Ok(Scalar {
         ty,
         get: compile::value(term),
         bare,
+        plain,
         reads,
         source: source.into(),
     })
@@ -136,7 +157,19 @@ impl Scalar {
     /// The value for `facts`; `None` where one that it needs is missing.
     #[inline]
     pub fn eval<'a>(&self, facts: &'a dyn Facts) -> Option<Value<'a>> {
-        (self.get)(&Context::of(facts))
+        self.get(&Context::of(facts))
+    }
+
+    /// [`Scalar::eval`], among other uses of the same facts.
+    #[inline(always)]
+    pub fn get<'a>(&self, context: &Context<'a>) -> Option<Value<'a>> {
+        (self.get)(context)
+    }
+
+    /// Where the value is read, if that is all there is to it.
+    #[inline]
+    pub fn plain(&self) -> Option<&Plain> {
+        self.plain.as_ref()
     }
 
     /// The type of its values.
@@ -183,6 +216,19 @@ fn bare(term: &Term) -> Option<FieldId> {
         | Term::Int(Int::Field(field))
         | Term::Ip(Ip::Field(field))
         | Term::Bool(Test::Field(field, _)) => Some(*field),
+        _ => None,
+    }
+}
+
+fn plain(term: &Term) -> Option<Plain> {
+    match term {
+        Term::Bytes(Bytes::Field(field)) => Some(Plain::Text(*field)),
+        Term::Bytes(Bytes::Element(Source::Field { field, name }, index)) => Some(Plain::Entry {
+            field: *field,
+            name: name.clone(),
+            index: *index,
+        }),
+        Term::Ip(Ip::Field(field)) => Some(Plain::Ip(*field)),
         _ => None,
     }
 }

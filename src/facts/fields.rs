@@ -10,7 +10,10 @@ use super::get::{self, Source};
 use crate::expr::{FieldId, FieldSpec, Phase, Scheme, Type};
 
 mod foreign;
+mod price;
 mod refused;
+
+pub use price::price;
 
 /// A row of the table.
 pub struct Field {
@@ -128,6 +131,10 @@ impl Scheme for Fields {
         let meant = || foreign::meant(name);
         let unknown = |meant| format!("unknown field `{name}`; did you mean `{meant}`?");
         refused::why(name).or_else(|| meant().map(unknown))
+    }
+
+    fn price(&self, field: FieldId) -> usize {
+        price(field).map_or(0, |(cost, _)| cost)
     }
 }
 
