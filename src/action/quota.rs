@@ -3,11 +3,14 @@
 //! `RateLimit-Policy` and `RateLimit` are Structured Fields lists
 //! (draft-ietf-httpapi-ratelimit-headers), one member a rule, in rule order.
 
+use std::mem::take;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::decision::{Quota, RuleIndex};
 use crate::limit::{Algorithm, Limiter};
+use crate::rules::written::Written;
 use crate::rules::{HeaderStyle, RuleSet};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -15,9 +18,6 @@ const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-
-/// `;r=`, `;t=`, their numbers and `, `.
-const LONGEST_STATE: usize = 3 + 20 + 3 + 20 + 2;
 
 /// The parts of the headers that do not change, made once a configuration.
 pub struct QuotaNames(Vec<Option<Names>>);
@@ -29,6 +29,16 @@ struct Names {
     policy: HeaderValue,
     limit: u64,
     style: HeaderStyle,
+}
+
+/// The values of the standard headers, while rules are added.
+#[derive(Default)]
+struct Lists<'n> {
+    first: Option<&'n HeaderValue>,
+    /// `"name";q=5;w=60, …`; empty: there is but the first.
+    policies: Vec<u8>,
+    /// `"name";r=4;t=60, …`
+    states: Written,
 }
 
 // === impl QuotaNames ===
@@ -78,22 +88,21 @@ impl Names {
 
 /// Writes the headers for `quotas`, in place of any the origin sent.
 pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap) {
-    let told = || {
-        quotas
-            .iter()
-            .filter_map(|quota| Some((names.get(quota.rule)?, quota)))
-    };
-    let standard = || told().filter(|(names, _)| names.is_standard());
-    // A rule's name is [A-Za-z0-9_-], so both values are always valid.
-    if let Some(policy) = policies(standard().map(|(names, _)| names)) {
-        headers.insert(POLICY, policy);
+    let mut standard = Lists::default();
+    let mut nearest: Option<(&Names, &Quota)> = None;
+    for quota in quotas {
+        let Some(names) = names.get(quota.rule) else {
+            continue;
+        };
+        if names.is_standard() {
+            standard.add(names, quota);
+        }
+        let is_nearer = |(_, other): (_, &Quota)| quota.remaining < other.remaining;
+        if names.is_legacy() && nearest.is_none_or(is_nearer) {
+            nearest = Some((names, quota));
+        }
     }
-    if let Some(states) = states(standard()) {
-        headers.insert(RATELIMIT, passing(states));
-    }
-    let nearest = told()
-        .filter(|(names, _)| names.is_legacy())
-        .min_by_key(|(_, quota)| quota.remaining);
+    standard.tell(headers);
     if let Some((names, quota)) = nearest {
         headers.insert(LEGACY_LIMIT, HeaderValue::from(names.limit));
         headers.insert(LEGACY_REMAINING, passing(quota.remaining.into()));
@@ -101,40 +110,52 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
     }
 }
 
-/// `"name";q=5;w=60, …`; `None`: of no rule.
-fn policies<'n>(told: impl Iterator<Item = &'n Names> + Clone) -> Option<HeaderValue> {
-    let mut rest = told.clone();
-    let first = &rest.next()?.policy;
-    let length: usize = rest.clone().map(|names| names.policy.len() + 2).sum();
-    if length == 0 {
-        return Some(first.clone());
-    }
-    let mut list = Vec::with_capacity(first.len() + length);
-    list.extend_from_slice(first.as_bytes());
-    for names in rest {
-        list.extend_from_slice(b", ");
-        list.extend_from_slice(names.policy.as_bytes());
-    }
-    HeaderValue::from_maybe_shared(Bytes::from(list)).ok()
-}
+// === impl Lists ===
 
-/// `"name";r=4;t=60, …`, in no more memory than it takes; `None`: of no rule.
-fn states<'n>(told: impl Iterator<Item = (&'n Names, &'n Quota)> + Clone) -> Option<HeaderValue> {
-    let lengths = told.clone().map(|(names, _)| names.quoted.len());
-    let most: usize = lengths.map(|length| length + LONGEST_STATE).sum();
-    let mut list = Vec::with_capacity(most);
-    let mut digits = itoa::Buffer::new();
-    for (names, quota) in told {
-        if !list.is_empty() {
-            list.extend_from_slice(b", ");
+impl<'n> Lists<'n> {
+    fn add(&mut self, names: &'n Names, quota: &Quota) {
+        match self.first {
+            None => self.first = Some(&names.policy),
+            Some(first) => self.add_policy(first, &names.policy),
         }
-        list.extend_from_slice(names.quoted.as_bytes());
-        list.extend_from_slice(b";r=");
-        list.extend_from_slice(digits.format(quota.remaining).as_bytes());
-        list.extend_from_slice(b";t=");
-        list.extend_from_slice(digits.format(quota.reset).as_bytes());
+        if !self.states.is_empty() {
+            self.states.extend_from_slice(b", ");
+        }
+        let mut digits = itoa::Buffer::new();
+        self.states.extend_from_slice(names.quoted.as_bytes());
+        self.states.extend_from_slice(b";r=");
+        let remaining = digits.format(quota.remaining);
+        self.states.extend_from_slice(remaining.as_bytes());
+        self.states.extend_from_slice(b";t=");
+        let reset = digits.format(quota.reset);
+        self.states.extend_from_slice(reset.as_bytes());
     }
-    (!list.is_empty()).then(|| HeaderValue::from_bytes(&list).ok())?
+
+    #[inline(never)]
+    fn add_policy(&mut self, first: &HeaderValue, policy: &HeaderValue) {
+        if self.policies.is_empty() {
+            self.policies.extend_from_slice(first.as_bytes());
+        }
+        self.policies.extend_from_slice(b", ");
+        self.policies.extend_from_slice(policy.as_bytes());
+    }
+
+    /// A rule's name is `[A-Za-z0-9_-]`, so both values are always valid.
+    fn tell(&mut self, headers: &mut HeaderMap) {
+        let Some(first) = self.first else {
+            return;
+        };
+        let policy = match self.policies.is_empty() {
+            true => Ok(first.clone()),
+            false => HeaderValue::from_maybe_shared(Bytes::from(take(&mut self.policies))),
+        };
+        if let Ok(policy) = policy {
+            headers.insert(POLICY, policy);
+        }
+        if let Ok(states) = HeaderValue::from_bytes(&self.states) {
+            headers.insert(RATELIMIT, passing(states));
+        }
+    }
 }
 
 /// A value that is another in nearly every answer: HTTP/2 is to keep it out of its table, where it
