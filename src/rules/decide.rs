@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::course::Course;
 use super::quota::rest;
 use super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
@@ -27,20 +28,23 @@ impl RuleSet {
     ) {
         let mut ended = false;
         let mut candidate = None;
+        let steps = plan.steps.as_slice();
         for finding in findings {
-            let Some(step) = plan.steps.get(usize::from(finding.step)) else {
+            let Some(step) = steps.get(usize::from(finding.step)) else {
                 continue;
             };
-            let Some(rule) = self.get(step.rule) else {
+            let Some(course) = self.course(step.rule) else {
                 continue;
             };
             if step.candidate {
                 candidate = Some(acted(step, finding));
             } else if ended {
-                decision.take_after_end(plan, rule, (step, finding), now);
+                decision.take_after_end(plan, &course.rule, (step, finding), now);
             } else {
-                decision.compare(step, finding, candidate.take());
-                ended = decision.take(rule, step, finding, now);
+                if let Some(candidate) = candidate.take() {
+                    decision.compare(step, finding, candidate);
+                }
+                ended = decision.take(course, step, finding, now);
             }
         }
     }
@@ -59,13 +63,24 @@ impl RuleSet {
 
 impl Decision {
     /// Takes in one rule's finding; `true`: the pass ends here.
-    fn take(&mut self, rule: &Rule, step: &Step, finding: &Finding, now: Timestamp) -> bool {
+    #[inline(always)]
+    fn take(&mut self, course: &Course, step: &Step, finding: &Finding, now: Timestamp) -> bool {
         self.mark(step);
-        self.tell(rule, step, finding, now);
-        if !acted(step, finding) {
-            self.queue(rule, step, finding);
-            return false;
+        if course.tells {
+            self.tell(&course.rule, step, finding, now);
         }
+        if acted(step, finding) {
+            return self.take_acted(&course.rule, step, finding, now);
+        }
+        if finding.reading.is_some_and(|reading| reading.waits()) {
+            self.queue(&course.rule, step, finding);
+        }
+        false
+    }
+
+    /// Takes in a rule that acts, or would; `true`: the pass ends here.
+    #[inline(never)]
+    fn take_acted(&mut self, rule: &Rule, step: &Step, finding: &Finding, now: Timestamp) -> bool {
         let event = match rule.dry_run {
             true => Event::WouldMitigate,
             false => Event::Mitigated,
@@ -89,6 +104,7 @@ impl Decision {
     }
 
     /// A rule that is only looked at: how long it would refuse, or what it would tell.
+    #[inline(never)]
     fn take_after_end(
         &mut self,
         plan: &Plan,
@@ -106,10 +122,8 @@ impl Decision {
     }
 
     /// Notes where a rule and its candidate differ.
-    fn compare(&mut self, step: &Step, finding: &Finding, candidate: Option<bool>) {
-        let Some(candidate) = candidate else {
-            return;
-        };
+    #[cold]
+    fn compare(&mut self, step: &Step, finding: &Finding, candidate: bool) {
         let event = match (acted(step, finding), candidate) {
             (false, true) => Event::CandidateActs,
             (true, false) => Event::CandidatePasses,
@@ -201,6 +215,7 @@ impl Plan {
 }
 
 /// Whether the rule acts on the request, or would.
+#[inline]
 pub(super) fn acted(step: &Step, finding: &Finding) -> bool {
     step.acts && finding.standing != Standing::Within
 }

@@ -27,6 +27,7 @@ impl RuleSet {
 
 impl Decision {
     /// Takes in how long a request that is admitted waits for its turn.
+    #[inline(never)]
     pub(super) fn queue(&mut self, rule: &Rule, step: &Step, finding: &Finding) {
         let Some(reading) = finding.reading.filter(Reading::waits) else {
             return;

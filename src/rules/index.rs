@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use self::choose::Site;
 use self::group::Group;
 use crate::decision::RuleIndex;
-use crate::expr::{Facts, FieldId, Hint, Need};
+use crate::expr::{Context, FieldId, Hint, Need};
 
 /// An index over rules.
 #[derive(Default)]
@@ -48,8 +48,11 @@ pub(super) struct Worth<'a> {
 /// Rules, by their places.
 type Rules = Box<[u16]>;
 
-/// A bit a rule. A thousand rules need no memory from the heap.
-struct Marks(SmallVec<[u64; 16]>);
+/// A bit a rule.
+struct Marks<'m>(&'m mut [u64]);
+
+/// Room for marks. A thousand rules need no memory from the heap.
+type Words = SmallVec<[u64; 16]>;
 
 // === impl Index ===
 
@@ -87,7 +90,7 @@ impl Index {
         self.groups.is_empty()
     }
 
-    /// Visits the rules that may have something to do with `facts`, in rule order, until `visit`
+    /// Visits the rules that may have something to do with a request, in rule order, until `visit`
     /// breaks.
     ///
     /// A group is asked only when the rules before its first one are through: a value that is
@@ -95,13 +98,23 @@ impl Index {
     #[inline(always)]
     pub(super) fn candidates(
         &self,
-        facts: &dyn Facts,
+        context: &Context<'_>,
         mut visit: impl FnMut(RuleIndex) -> ControlFlow<()>,
     ) {
-        let mut marks = Marks(SmallVec::from_slice(&self.always));
+        let (mut few, mut many);
+        let mut marks = Marks(match *self.always {
+            [word] => {
+                few = [word];
+                &mut few
+            }
+            _ => {
+                many = Words::from_slice(&self.always);
+                &mut many
+            }
+        });
         let mut groups = &*self.groups;
         let mut gate = first(groups);
-        for word in 0..self.always.len() {
+        for word in 0..marks.0.len() {
             let mut bits = marks.word(word);
             loop {
                 // Without a mark, the first rule of the next word.
@@ -109,7 +122,7 @@ impl Index {
                 if gate <= rule {
                     // It marks no rule before its first, so none that is through.
                     marks.set_word(word, bits);
-                    groups = ask(groups, facts, &mut marks);
+                    groups = ask(groups, context, &mut marks);
                     gate = first(groups);
                     bits = marks.word(word);
                 } else if bits == 0 {
@@ -127,11 +140,11 @@ impl Index {
 
 /// Asks the next group; gives those that follow.
 #[inline(never)]
-fn ask<'g>(groups: &'g [Group], facts: &dyn Facts, marks: &mut Marks) -> &'g [Group] {
+fn ask<'g>(groups: &'g [Group], context: &Context<'_>, marks: &mut Marks<'_>) -> &'g [Group] {
     let Some((group, rest)) = groups.split_first() else {
         return groups;
     };
-    group.ask(facts, marks);
+    group.ask(context, marks);
     rest
 }
 
@@ -145,7 +158,7 @@ fn first(groups: &[Group]) -> usize {
 
 // === impl Marks ===
 
-impl Marks {
+impl Marks<'_> {
     #[inline]
     fn word(&self, at: usize) -> u64 {
         self.0.get(at).copied().unwrap_or_default()
@@ -159,7 +172,7 @@ impl Marks {
     }
 
     fn add(&mut self, rules: &[u16]) {
-        rules.iter().for_each(|rule| set(&mut self.0, *rule));
+        rules.iter().for_each(|rule| set(self.0, *rule));
     }
 }
 

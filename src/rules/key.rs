@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
 use super::written::Written;
-use crate::expr::{Facts, Scalar, Value};
+use crate::expr::{Context, Facts, Plain, Scalar, Value};
 use crate::facts::client_ip::Prefixes;
 
 /// A string longer than this enters a key as its beginning and a digest, so that nobody can fill
@@ -61,11 +61,16 @@ mod tag {
 
 impl Key {
     /// Appends the key's bytes to `out`; `false`: a part is absent and the request is skipped.
-    #[inline]
     pub fn write(&self, facts: &dyn Facts, out: &mut Written) -> bool {
+        self.write_at(&Context::of(facts), out)
+    }
+
+    /// [`Key::write`], among other uses of the same facts.
+    #[inline]
+    pub(super) fn write_at(&self, context: &Context<'_>, out: &mut Written) -> bool {
         for part in &self.parts {
-            match part.scalar.eval(facts) {
-                Some(value) => part.write(value, out),
+            match part.write_at(context, out) {
+                Some(()) => {}
                 None if self.missing == Missing::Skip => return false,
                 None => out.push(tag::MISSING),
             }
@@ -131,7 +136,22 @@ impl Key {
 // === impl KeyPart ===
 
 impl KeyPart {
-    #[inline]
+    /// `None`: there is no value.
+    #[inline(always)]
+    fn write_at(&self, context: &Context<'_>, out: &mut Written) -> Option<()> {
+        let facts = context.facts();
+        match self.scalar.plain() {
+            Some(Plain::Ip(field)) => self.write_ip(facts.ip(*field)?.to_canonical(), out),
+            Some(Plain::Text(field)) => write_bytes(&context.text(*field)?, out),
+            Some(Plain::Entry { field, name, index }) => {
+                write_bytes(&facts.element(*field, name.as_deref(), *index)?, out);
+            }
+            None => self.write(self.scalar.get(context)?, out),
+        }
+        Some(())
+    }
+
+    #[inline(never)]
     fn write(&self, value: Value<'_>, out: &mut Written) {
         match value {
             Value::Bytes(bytes) => write_bytes(&bytes, out),
@@ -139,9 +159,14 @@ impl KeyPart {
                 out.push(tag::INT);
                 out.extend_from_slice(&int.to_le_bytes());
             }
-            Value::Ip(ip) => write_ip(self.prefixes.map_or(ip, |p| p.network(ip)), out),
+            Value::Ip(ip) => self.write_ip(ip, out),
             Value::Bool(truth) => out.extend_from_slice(&[tag::BOOL, u8::from(truth)]),
         }
+    }
+
+    #[inline]
+    fn write_ip(&self, ip: IpAddr, out: &mut Written) {
+        write_ip(self.prefixes.map_or(ip, |p| p.network(ip)), out);
     }
 
     /// Takes this part's bytes off `rest` and shows them.
@@ -202,21 +227,24 @@ impl KeyPart {
     }
 }
 
+#[inline(always)]
 fn write_bytes(bytes: &[u8], out: &mut Written) {
-    match bytes.get(..READABLE) {
-        Some(start) if bytes.len() > LONGEST => {
-            out.push(tag::LONG);
-            out.extend_from_slice(start);
-            out.extend_from_slice(&Sha256::digest(bytes));
-        }
-        _ => {
-            let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
-            out.extend_from_slice(&[tag::BYTES, a, b, c, d]);
-            out.extend_from_slice(bytes);
-        }
+    if bytes.len() > LONGEST {
+        return write_long(bytes, out);
     }
+    let [a, b, c, d] = (bytes.len() as u32).to_le_bytes();
+    out.extend_from_slice(&[tag::BYTES, a, b, c, d]);
+    out.extend_from_slice(bytes);
 }
 
+#[inline(never)]
+fn write_long(bytes: &[u8], out: &mut Written) {
+    out.push(tag::LONG);
+    out.extend_from_slice(bytes.get(..READABLE).unwrap_or(bytes));
+    out.extend_from_slice(&Sha256::digest(bytes));
+}
+
+#[inline]
 fn write_ip(ip: IpAddr, out: &mut Written) {
     match ip {
         IpAddr::V4(v4) => {

@@ -6,6 +6,7 @@
 
 mod again;
 mod cost;
+mod course;
 mod decide;
 mod hold;
 mod index;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use self::course::Course;
 use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
 pub use self::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
@@ -116,15 +118,9 @@ pub enum HeaderStyle {
 /// The rules of one configuration, in file order.
 #[derive(Default)]
 pub struct RuleSet {
-    rules: Vec<Rule>,
-    /// What the steps of each rule have in common.
-    steps: Vec<Step>,
-    /// The first rule before each that has the same key.
-    same_key: Vec<Option<RuleIndex>>,
+    courses: Vec<Course>,
     counts_responses: bool,
     takes_places: bool,
-    /// The first rule that answers in the origin's place.
-    first_shadow: Option<RuleIndex>,
     /// Which rules a request is asked about; `None`: all.
     planning: Option<Index>,
     /// Which rules an answer is asked about; `None`: all.
@@ -172,11 +168,6 @@ impl Rule {
         matches!(self.action, Action::Block | Action::Tarpit) && !self.dry_run
     }
 
-    /// Whether every key has the same limit, and nothing is tried beside it.
-    fn is_plain(&self) -> bool {
-        self.jitter.0 == 0 && self.candidate.is_none()
-    }
-
     /// Whether a request takes a place in flight, of this rule or of its candidate.
     pub fn takes_place(&self) -> bool {
         let candidate = self.candidate.as_ref().map(|candidate| candidate.limiter);
@@ -222,30 +213,29 @@ impl RuleSet {
         Self {
             counts_responses: rules.iter().any(Rule::counts_response),
             takes_places: rules.iter().any(Rule::takes_place),
-            first_shadow: (0..).map(RuleIndex).zip(&rules).find_map(shadows),
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle)),
-            steps: (0..).map(RuleIndex).zip(&rules).map(Step::of).collect(),
-            same_key: same_keys(&rules),
-            rules,
+            courses: Course::all(rules),
         }
     }
 
     /// The rules, in order.
     pub fn iter(&self) -> impl Iterator<Item = (RuleIndex, &Rule)> {
-        (0u16..).map(RuleIndex).zip(&self.rules)
+        let courses = self.courses.iter();
+        courses.map(|course| (course.like.rule, &course.rule))
     }
 
     /// The rule at `index`.
     pub fn get(&self, index: RuleIndex) -> Option<&Rule> {
-        self.rules.get(usize::from(index.0))
+        self.course(index).map(|course| &course.rule)
     }
 
     /// Whose counters these rules use.
     pub fn identities(&self) -> Vec<u64> {
         let candidates = |rule: &Rule| rule.candidate.as_ref().map(|c| c.id.identity);
         let ids = |rule: &Rule| [Some(rule.id.identity), candidates(rule)];
-        self.rules.iter().flat_map(ids).flatten().collect()
+        let rules = self.iter().map(|(_, rule)| rule);
+        rules.flat_map(ids).flatten().collect()
     }
 
     /// Whether any rule wants to see responses.
@@ -260,25 +250,11 @@ impl RuleSet {
 
     /// How many rules there are.
     pub fn len(&self) -> usize {
-        self.rules.len()
+        self.courses.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.courses.is_empty()
     }
-}
-
-fn same_keys(rules: &[Rule]) -> Vec<Option<RuleIndex>> {
-    let same = |at: usize, key: &Key| {
-        let mut before = (0..).map(RuleIndex).zip(rules).take(at);
-        let found = before.find(|(_, rule)| rule.limiter.is_some() && rule.key.is_written_as(key));
-        found.map(|(index, _)| index)
-    };
-    let rules = rules.iter().enumerate();
-    rules.map(|(at, rule)| same(at, &rule.key)).collect()
-}
-
-fn shadows((index, rule): (RuleIndex, &Rule)) -> Option<RuleIndex> {
-    (rule.action == Action::Shadow && !rule.dry_run).then_some(index)
 }

@@ -3,11 +3,12 @@
 use std::ops::{ControlFlow, Range};
 use std::time::Duration;
 
+use super::course::Course;
 use super::index::Index;
-use super::{Candidate, Op, Plan, Rule, RuleSet, Scope, Step};
+use super::{Candidate, Cost, Op, Plan, Rule, RuleSet, Scope, Step};
 use crate::decision::{Action, RuleIndex};
 use crate::expr::{Context, Facts, Memo, Predicate};
-use crate::limit::{Algorithm, Limiter};
+use crate::limit::Limiter;
 
 /// What a rule has to do with one request.
 #[derive(Clone, Copy)]
@@ -15,19 +16,6 @@ pub(super) struct Match {
     /// `None`: whether or how much is known only at the response.
     pub(super) counts: Option<bool>,
     pub(super) mitigates: bool,
-}
-
-/// What a rule does with its counter.
-#[derive(Clone, Copy)]
-struct Task {
-    op: Op,
-    /// A refusal concerns this request.
-    acts: bool,
-    /// An earlier rule can answer in the origin's place: what a client would be told is looked at
-    /// then.
-    shadowed: bool,
-    /// A rule before that has the same key.
-    same_key: Option<RuleIndex>,
 }
 
 // === impl RuleSet ===
@@ -47,8 +35,8 @@ impl RuleSet {
         }
         let memo = Memo::default();
         let context = Context::remembering(facts, &memo);
-        for (index, rule) in self.iter() {
-            if self.ask(index, rule, &context, plan) {
+        for course in &self.courses {
+            if course.ask(&context, plan) {
                 break;
             }
         }
@@ -67,11 +55,12 @@ impl RuleSet {
         if let Some(index) = &self.settling {
             return self.settle_found(index, facts, before, plan);
         }
-        for (index, rule) in self.iter() {
-            if before.is_some_and(|end| index >= end) {
+        let context = Context::of(facts);
+        for course in &self.courses {
+            if before.is_some_and(|end| course.like.rule >= end) {
                 break;
             }
-            self.count(index, rule, &Context::of(facts), plan);
+            course.count(&context, plan);
         }
     }
 
@@ -80,8 +69,8 @@ impl RuleSet {
     fn plan_found(&self, index: &Index, facts: &dyn Facts, plan: &mut Plan) {
         let memo = Memo::default();
         let context = Context::remembering(facts, &memo);
-        index.candidates(facts, |index| match self.get(index) {
-            Some(rule) if self.ask(index, rule, &context, plan) => ControlFlow::Break(()),
+        index.candidates(&context, |index| match self.course(index) {
+            Some(course) if course.ask(&context, plan) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
     }
@@ -95,70 +84,65 @@ impl RuleSet {
         plan: &mut Plan,
     ) {
         let context = Context::of(facts);
-        index.candidates(facts, |index| {
+        index.candidates(&context, |index| {
             if before.is_some_and(|end| index >= end) {
                 return ControlFlow::Break(());
             }
-            if let Some(rule) = self.get(index) {
-                self.count(index, rule, &context, plan);
+            if let Some(course) = self.course(index) {
+                course.count(&context, plan);
             }
             ControlFlow::Continue(())
         });
     }
+}
 
-    #[inline]
-    fn same_key(&self, index: RuleIndex) -> Option<RuleIndex> {
-        self.same_key.get(usize::from(index.0)).copied().flatten()
-    }
+// === impl Course ===
 
-    /// Counts the answer in `facts`, if `rule` does.
+impl Course {
+    /// Adds what the rule has to do with a request; `true`: no later rule is reached.
     #[inline(always)]
-    fn count(&self, index: RuleIndex, rule: &Rule, context: &Context<'_>, plan: &mut Plan) {
-        if rule.counts_response() && rule.predicates().0.holds(context) {
-            let task = Task {
-                op: Op::Charge,
-                acts: false,
-                shadowed: false,
-                same_key: self.same_key(index),
-            };
-            if let Some(step) = self.steps.get(usize::from(index.0)) {
-                plan.push(step, rule, task, context.facts());
-            }
+    fn ask(&self, context: &Context<'_>, plan: &mut Plan) -> bool {
+        match &self.rule.scope {
+            // Most rules have nothing to do with a request: this is all that happens.
+            Scope::Same(both) => both.holds(context) && self.add(self.both, true, context, plan),
+            Scope::Separate { .. } => self.ask_each(context, plan),
         }
     }
 
-    /// Adds what `rule` has to do with `facts`; `true`: no later rule is reached.
-    #[inline(always)]
-    fn ask(&self, index: RuleIndex, rule: &Rule, context: &Context<'_>, plan: &mut Plan) -> bool {
-        let Some((op, acts)) = rule.op(rule.matches(context)) else {
-            return false;
-        };
-        self.add(index, rule, (op, acts), context.facts(), plan)
+    /// [`Course::ask`] of a rule with two expressions.
+    #[inline(never)]
+    fn ask_each(&self, context: &Context<'_>, plan: &mut Plan) -> bool {
+        match self.rule.op(self.rule.matches(context)) {
+            Some((op, acts)) => self.add(op, acts, context, plan),
+            None => false,
+        }
     }
 
-    /// Adds a step for `rule`; `true`: no later rule is reached.
-    #[inline(never)]
-    fn add(
-        &self,
-        index: RuleIndex,
-        rule: &Rule,
-        (op, acts): (Op, bool),
-        facts: &dyn Facts,
-        plan: &mut Plan,
-    ) -> bool {
-        let Some(step) = self.steps.get(usize::from(index.0)) else {
-            return false;
-        };
-        let shadowed = self.first_shadow.is_some_and(|shadow| shadow < index);
-        let task = Task {
+    /// Adds a step; `true`: no later rule is reached.
+    #[inline(always)]
+    fn add(&self, op: Op, acts: bool, context: &Context<'_>, plan: &mut Plan) -> bool {
+        plan.push(self, op, acts, context) && self.ends && op == Op::Always
+    }
+
+    /// Counts an answer, if the rule does.
+    #[inline(always)]
+    fn count(&self, context: &Context<'_>, plan: &mut Plan) {
+        if self.counts_response && self.rule.predicates().0.holds(context) {
+            plan.push(self, Op::Charge, false, context);
+        }
+    }
+
+    /// A step that does this. Its cost is the rule's, where that is fixed.
+    #[inline(always)]
+    fn step(&self, key: Range<u32>, op: Op, acts: bool) -> Step {
+        Step {
+            key,
+            cost: if op.counts() { self.like.cost } else { 1 },
             op,
             acts,
-            shadowed,
-            same_key: self.same_key(index),
-        };
-        // Behind a pretence, what a client would be told is still looked at.
-        let ends = op == Op::Always && rule.ends_pass() && rule.action != Action::Shadow;
-        plan.push(step, rule, task, facts) && ends
+            peek_after_end: acts && self.refuses || self.shadowed,
+            ..self.like.clone()
+        }
     }
 }
 
@@ -197,7 +181,6 @@ impl Rule {
 
     /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
     /// has nothing to do with it.
-    #[inline]
     pub(super) fn op(&self, matched: Match) -> Option<(Op, bool)> {
         let acts = matched.mitigates;
         if self.limiter.is_none() {
@@ -214,6 +197,27 @@ impl Rule {
         }
     }
 
+    /// What [`Rule::op`] says where `count` and `mitigate` are one expression that holds.
+    pub(super) fn when_both(&self) -> Op {
+        let matched = Match {
+            counts: self.known(true),
+            mitigates: true,
+        };
+        self.op(matched).map_or(Op::Pass, |(op, _)| op)
+    }
+
+    /// Whether all requests cost the same, all keys have the same limit, and nothing is tried
+    /// beside it.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_fixed = matches!(self.cost, Cost::Fixed(_));
+        is_fixed && self.jitter.0 == 0 && self.candidate.is_none()
+    }
+
+    /// Whether it answers in the origin's place.
+    pub(super) fn is_shadow(&self) -> bool {
+        self.action == Action::Shadow && !self.dry_run
+    }
+
     /// Not counted now: a throttled key is acted on while one more unit would be refused, a banned
     /// one while the ban lasts.
     fn look(&self) -> Op {
@@ -223,12 +227,12 @@ impl Rule {
         }
     }
 
-    fn ends_pass(&self) -> bool {
+    pub(super) fn ends_pass(&self) -> bool {
         self.action.is_terminal() && !self.dry_run
     }
 
     /// How long a request is held, rather than not be counted.
-    fn patience(&self) -> Duration {
+    pub(super) fn patience(&self) -> Duration {
         match self.action == Action::Delay && self.ban.is_never() {
             true => self.max_delay,
             false => Duration::ZERO,
@@ -239,65 +243,73 @@ impl Rule {
 // === impl Plan ===
 
 impl Plan {
-    /// Adds a step like `like`; `false`: the key has an absent part and the rule skips such requests, or what
-    /// it costs is unknown and nothing is counted.
-    #[inline]
-    fn push(&mut self, like: &Step, rule: &Rule, task: Task, facts: &dyn Facts) -> bool {
-        let Some(cost) = task.cost(rule, facts) else {
-            return false;
-        };
-        let Some(key) = self.write(rule, task, facts) else {
-            return false;
-        };
-        let step = Step {
-            key,
-            cost,
-            op: task.op,
-            acts: task.acts,
-            peek_after_end: task.acts && rule.refuses() || task.shadowed && rule.tells(),
-            ..like.clone()
-        };
-        if rule.is_plain() {
-            self.steps.push(step);
-        } else {
-            self.push_unusual(rule, step, facts);
+    /// Adds a step of `course`; `false`: the key has an absent part and the rule skips such
+    /// requests, or what it costs is unknown and nothing is counted.
+    #[inline(never)]
+    fn push(&mut self, course: &Course, op: Op, acts: bool, context: &Context<'_>) -> bool {
+        if !course.is_plain {
+            return self.push_unusual(course, op, acts, context);
         }
+        let Some(key) = self.write(course, op, context) else {
+            return false;
+        };
+        self.steps.push(course.step(key, op, acts));
         true
     }
 
     /// Where the key is, once it is written; `None`: the request is skipped. A rule before may have
     /// written the same.
-    #[inline]
-    fn write(&mut self, rule: &Rule, task: Task, facts: &dyn Facts) -> Option<Range<u32>> {
+    #[inline(always)]
+    fn write(&mut self, course: &Course, op: Op, context: &Context<'_>) -> Option<Range<u32>> {
         let start = self.keys.len();
-        if task.op == Op::Always {
+        if op == Op::Always {
             return Some(start as u32..start as u32);
         }
-        let written = |step: &&Step| Some(step.rule) == task.same_key && step.op != Op::Always;
-        if let Some(step) = self.steps.iter().find(written) {
-            return Some(step.key.clone());
+        if let Some(before) = course.same_key {
+            let written = |step: &&Step| step.rule == before && step.op != Op::Always;
+            if let Some(step) = self.steps.iter().find(written) {
+                return Some(step.key.clone());
+            }
         }
-        if !rule.key.write(facts, &mut self.keys) {
+        if !course.rule.key.write_at(context, &mut self.keys) {
             self.keys.truncate(start);
             return None;
         }
         Some(start as u32..self.keys.len() as u32)
     }
 
-    /// Adds a step whose limit is drawn, or beside which another one is tried.
+    /// [`Plan::push`] of a step whose cost is computed, whose limit is drawn, or beside which
+    /// another one is tried.
     #[inline(never)]
-    fn push_unusual(&mut self, rule: &Rule, mut step: Step, facts: &dyn Facts) {
-        if step.op == Op::Always {
-            self.steps.push(step);
-            return;
+    fn push_unusual(&mut self, course: &Course, op: Op, acts: bool, context: &Context<'_>) -> bool {
+        let (rule, facts) = (&course.rule, context.facts());
+        let cost = match op.counts() {
+            true => rule.cost.of(facts),
+            false => Some(1),
+        };
+        let Some(cost) = cost else {
+            return false;
+        };
+        let Some(key) = self.write(course, op, context) else {
+            return false;
+        };
+        let mut step = course.step(key, op, acts);
+        step.cost = cost;
+        if op != Op::Always {
+            self.try_beside(rule, &step, facts);
+            step.limiter = self.drawn(rule, &step, facts);
         }
+        self.steps.push(step);
+        true
+    }
+
+    /// Adds a step for the rule's candidate, if it has one.
+    fn try_beside(&mut self, rule: &Rule, step: &Step, facts: &dyn Facts) {
         if let Some(mut beside) = rule.candidate.and_then(|c| step.beside(rule, c)) {
             // It has the rule's luck: only what is tried makes a difference.
             beside.limiter = self.drawn(rule, &beside, facts);
             self.steps.push(beside);
         }
-        step.limiter = self.drawn(rule, &step, facts);
-        self.steps.push(step);
     }
 
     fn drawn(&self, rule: &Rule, step: &Step, facts: &dyn Facts) -> Limiter {
@@ -309,40 +321,9 @@ impl Plan {
     }
 }
 
-// === impl Task ===
-
-impl Task {
-    /// What is asked for; `None`: nothing is counted.
-    #[inline]
-    fn cost(self, rule: &Rule, facts: &dyn Facts) -> Option<u64> {
-        match self.op {
-            Op::Admit | Op::Charge => rule.cost.of(facts),
-            Op::Peek | Op::Pass | Op::Always => Some(1),
-        }
-    }
-}
-
 // === impl Step ===
 
 impl Step {
-    /// What all steps of a rule have in common.
-    pub(super) fn of((index, rule): (RuleIndex, &Rule)) -> Step {
-        Step {
-            rule: index,
-            id: rule.id,
-            key: 0..0,
-            limiter: rule.limiter.unwrap_or(NO_LIMIT),
-            cost: 1,
-            op: Op::Pass,
-            ban: rule.ban.clone(),
-            patience: rule.patience(),
-            candidate: false,
-            acts: false,
-            ends_pass: rule.ends_pass(),
-            peek_after_end: false,
-        }
-    }
-
     /// The same for the rule's candidate; `None`: it has nothing to do with the request.
     fn beside(&self, rule: &Rule, candidate: Candidate) -> Option<Step> {
         let op = match self.op {
@@ -361,6 +342,3 @@ impl Step {
         })
     }
 }
-
-/// Stands in a step that has no counter.
-const NO_LIMIT: Limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::ZERO);

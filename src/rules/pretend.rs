@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Finding, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
-use crate::decision::Decision;
+use crate::decision::{Decision, Few};
 use crate::expr::Facts;
 use crate::limit::slices::Slices;
 use crate::limit::sliding_log::Log;
@@ -44,6 +44,10 @@ impl Decision {
     /// Tells of the rules that count the response, as they stood when the request came.
     pub(super) fn tell_settled(&mut self, settled: &Plan) {
         let counted = |rule| settled.steps.iter().any(|step| step.rule == rule);
+        if settled.steps.is_empty() {
+            self.tentative = Few::default();
+            return;
+        }
         let tentative = std::mem::take(&mut self.tentative);
         let told = tentative.iter().filter(|quota| counted(quota.rule));
         self.quotas.extend(told.copied());

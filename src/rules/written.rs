@@ -10,9 +10,9 @@ const HERE: usize = 128;
 #[derive(Clone)]
 pub struct Written {
     here: [u8; HERE],
-    /// How many of those count: none once they have moved.
+    /// How many they are.
     length: usize,
-    /// All of them, once they are more than fit in place.
+    /// All of them, while they are more than fit in place.
     moved: Vec<u8>,
 }
 
@@ -24,25 +24,36 @@ impl Written {
         Self::default()
     }
 
+    /// How many they are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Adds `bytes` at the end.
     #[inline(always)]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         match self.here.get_mut(self.length..end) {
-            Some(free) if self.moved.is_empty() => {
+            Some(free) => {
                 free.copy_from_slice(bytes);
                 self.length = end;
             }
-            _ => self.extend_moved(bytes),
+            None => self.extend_moved(bytes),
         }
     }
 
     /// A part of them; none of it where that does not lie within.
     #[inline(always)]
     pub fn part(&self, range: Range<usize>) -> &[u8] {
-        match self.here.get(range.clone()) {
-            Some(part) if range.end <= self.length => part,
-            _ => self.part_moved(range),
+        match self.here.get(..self.length) {
+            Some(here) => here.get(range).unwrap_or_default(),
+            None => self.part_moved(range),
         }
     }
 
@@ -54,7 +65,7 @@ impl Written {
 
     /// Drops what comes after the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
-        if self.moved.is_empty() {
+        if self.length <= HERE {
             self.length = self.length.min(length);
             return;
         }
@@ -70,10 +81,13 @@ impl Written {
 
     #[cold]
     fn extend_moved(&mut self, bytes: &[u8]) {
-        let mut moved = self.to_vec();
+        let mut moved = match self.length > HERE {
+            true => std::mem::take(&mut self.moved),
+            false => self.to_vec(),
+        };
         moved.extend_from_slice(bytes);
+        self.length = moved.len();
         self.moved = moved;
-        self.length = 0;
     }
 
     #[cold]
@@ -98,10 +112,7 @@ impl Deref for Written {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        match self.moved.is_empty() {
-            true => self.here.get(..self.length).unwrap_or_default(),
-            false => &self.moved,
-        }
+        self.here.get(..self.length).unwrap_or(&self.moved)
     }
 }
 

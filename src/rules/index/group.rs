@@ -8,7 +8,7 @@ use super::parts::Parts;
 use super::spans::Spans;
 use super::starts::Starts;
 use super::{Marks, Rules};
-use crate::expr::{Facts, Hint, IntSet, IpSet, Place, StringSet};
+use crate::expr::{Context, Facts, Hint, IntSet, IpSet, Place, StringSet};
 
 /// Guards on one value.
 pub(super) struct Group {
@@ -65,7 +65,21 @@ impl Group {
     }
 
     /// Marks the rules whose guards hold.
-    pub(super) fn ask(&self, facts: &dyn Facts, marks: &mut Marks) {
+    #[inline]
+    pub(super) fn ask(&self, context: &Context<'_>, marks: &mut Marks<'_>) {
+        match (&self.place, &self.look) {
+            // A path, nearly always.
+            (Place::Field(field), Look::Starts(starts)) => {
+                if let Some(text) = context.text(*field) {
+                    starts.ask(&text, marks);
+                }
+            }
+            _ => self.ask_other(context.facts(), marks),
+        }
+    }
+
+    #[inline(never)]
+    fn ask_other(&self, facts: &dyn Facts, marks: &mut Marks<'_>) {
         let field = self.place.field();
         match &self.look {
             Look::Ints(spans) => {
@@ -116,7 +130,7 @@ impl Group {
 // === impl Look ===
 
 impl Look {
-    fn ask_text(&self, text: &[u8], marks: &mut Marks) {
+    fn ask_text(&self, text: &[u8], marks: &mut Marks<'_>) {
         match self {
             Look::Starts(starts) => starts.ask(text, marks),
             Look::Heads(heads) => heads.ask(text, marks),

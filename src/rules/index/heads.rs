@@ -61,7 +61,7 @@ impl Heads {
         }
     }
 
-    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks) {
+    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks<'_>) {
         let (mut hash, mut at) = (Growing::new(), 0);
         for &length in &self.lengths {
             let Some(more) = value.get(at..length) else {
@@ -76,7 +76,7 @@ impl Heads {
         }
     }
 
-    fn mark(&self, hash: u64, marks: &mut Marks) {
+    fn mark(&self, hash: u64, marks: &mut Marks<'_>) {
         if self.hashes & bit(hash) != 0
             && let Some(rules) = self.rules.get(&hash)
         {

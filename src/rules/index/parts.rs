@@ -36,7 +36,7 @@ impl Parts {
         })
     }
 
-    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks) {
+    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks<'_>) {
         let Ok(found) = self.finder.try_find_overlapping_iter(value) else {
             return self.rules.iter().for_each(|rules| marks.add(rules));
         };

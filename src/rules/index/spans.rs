@@ -31,7 +31,7 @@ impl<T: Copy + Ord> Spans<T> {
         Spans(spans)
     }
 
-    pub(super) fn ask(&self, value: T, marks: &mut Marks) {
+    pub(super) fn ask(&self, value: T, marks: &mut Marks<'_>) {
         stab(&self.0, value, marks);
     }
 }
@@ -45,7 +45,7 @@ fn raise<T: Copy + Ord>(spans: &mut [Span<T>]) -> Option<T> {
     Some(root.top)
 }
 
-fn stab<T: Copy + Ord>(spans: &[Span<T>], value: T, marks: &mut Marks) {
+fn stab<T: Copy + Ord>(spans: &[Span<T>], value: T, marks: &mut Marks<'_>) {
     let halves = spans.split_at_checked(spans.len() / 2);
     let Some((left, [root, right @ ..])) = halves else {
         return;

@@ -34,7 +34,7 @@ impl Starts {
         Some(Starts(starts?.collect()))
     }
 
-    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks) {
+    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks<'_>) {
         let bytes = first(value);
         for start in &self.0 {
             let whole = || start.whole.is_none_or(|length| length == value.len());

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::spans::Spans;
 use super::{Index, Marks, Worth};
-use crate::expr::{Env, Facts, FieldId, Lists, Need, Scheme, predicate};
+use crate::expr::{Context, Env, Facts, FieldId, Lists, Need, Scheme, predicate};
 use crate::facts::Fields;
 
 /// One path, one network, no header; remembers what was asked for.
@@ -113,7 +113,7 @@ fn a_value_is_read_once_and_only_when_its_first_rule_is_reached() {
         ..Asked::default()
     };
     let mut seen = Vec::new();
-    index.candidates(&asked, |rule| {
+    index.candidates(&Context::of(&asked), |rule| {
         seen.push((rule.0, asked.reads.borrow().len()));
         ControlFlow::Continue(())
     });
@@ -176,7 +176,8 @@ proptest! {
         let holds = |(low, width): &(i64, i64)| (*low..=low + width).contains(&value);
         let expected: Vec<usize> = (0..ranges.len()).filter(|at| holds(&ranges[*at])).collect();
         let spans = Spans::new((0..).zip(&ranges).map(|(at, (low, width))| (*low, low + width, at)));
-        let mut marks = Marks(smallvec::smallvec![0; 2]);
+        let mut words = [0; 2];
+        let mut marks = Marks(&mut words);
         spans.ask(value, &mut marks);
         let marked = (0..ranges.len()).filter(|at| marks.0[at / 64] >> (at % 64) & 1 == 1);
         prop_assert_eq!(marked.collect::<Vec<_>>(), expected);
@@ -197,7 +198,7 @@ fn found(index: &Index, path: &'static str) -> Vec<u16> {
 
 fn candidates(index: &Index, asked: &Asked) -> Vec<u16> {
     let mut found = Vec::new();
-    index.candidates(asked, |rule| {
+    index.candidates(&Context::of(asked), |rule| {
         found.push(rule.0);
         ControlFlow::Continue(())
     });
