@@ -7,7 +7,7 @@ use memchr::memchr;
 
 /// So many single values are looked for in the text itself. Most requests are asked for no more,
 /// and take no memory for the rest.
-const LOOKS: u8 = 4;
+const LOOKS: u8 = 8;
 
 /// All pairs of a request, once they are worth their memory.
 #[derive(Debug)]
