@@ -103,7 +103,7 @@ fn decision(case: Counted) -> &'static Findings {
     case.findings
 }
 
-// What a decision needs for the hash of its key, as the store makes it.
+// The whole hash of a key, of which the store makes the second half only where there are bans.
 #[library_benchmark]
 #[bench::key(SipHasher13::new_with_key(&[7; 16]))]
 fn hash(mut hasher: SipHasher13) -> Hash128 {

@@ -208,13 +208,13 @@ impl Memory {
         bans
     }
 
-    /// When the ban of a key ends, if it has one.
+    /// When the ban of a key with this whole hash ends, if it has one.
     #[inline(never)]
     fn banned(
         &self,
         shard: &Shard,
         bans: &mut Bans,
-        key: KeyHash,
+        key: u128,
         now: Timestamp,
     ) -> Option<Timestamp> {
         if bans.is_behind(now) {

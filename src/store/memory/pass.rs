@@ -102,7 +102,7 @@ impl Memory {
         let shard = self.shard(hash);
         let mut held = shard.held.lock();
         if !held.bans.is_empty()
-            && let Some(until) = self.banned(shard, &mut held.bans, hash, now)
+            && let Some(until) = self.banned(shard, &mut held.bans, hash.whole(), now)
         {
             return Notes::new(findings).keep(Finding::banned(index, until));
         }

@@ -96,9 +96,9 @@ impl Visit<'_> {
         let shard = self.memory.shard(self.hash);
         let mut held = shard.held.lock();
         if !held.bans.is_empty()
-            && let Some(until) = self
-                .memory
-                .banned(shard, &mut held.bans, self.hash, self.now)
+            && let Some(until) =
+                self.memory
+                    .banned(shard, &mut held.bans, self.hash.whole(), self.now)
         {
             return Some(notes.keep(Finding::banned(self.index, until)));
         }

@@ -21,8 +21,8 @@ impl Ends {
     }
 
     /// That of `key`.
-    pub(super) fn get(&self, key: KeyHash) -> Option<&Sentence> {
-        self.by_key.get(&key.whole())
+    pub(super) fn get(&self, key: u128) -> Option<&Sentence> {
+        self.by_key.get(&key)
     }
 
     /// All of them, in no order.

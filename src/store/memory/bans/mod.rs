@@ -74,15 +74,15 @@ impl Bans {
         self.due.is_none()
     }
 
-    /// When the ban of `key` ends, if it has one. What has ended is out of it after
-    /// [`Bans::catch_up`].
-    pub(super) fn until(&self, key: KeyHash) -> Option<Timestamp> {
+    /// When the ban of the key with this whole hash ends, if it has one. What has ended is out of
+    /// it after [`Bans::catch_up`].
+    pub(super) fn until(&self, key: u128) -> Option<Timestamp> {
         self.live.get(key).map(|live| live.ban.until)
     }
 
     /// How many offences of `key` are remembered, now that its last ban has ended.
     pub(super) fn past(&self, key: KeyHash) -> Option<u32> {
-        self.past.get(key).map(|past| past.ban.offence)
+        self.past.get(key.whole()).map(|past| past.ban.offence)
     }
 
     /// Adds a ban for a key that has none. It takes the place of the key's past one, or one that

@@ -22,6 +22,7 @@ impl Bans {
 
     /// Whether there is one of `key`, live or past.
     pub(in super::super) fn has(&self, key: KeyHash) -> bool {
+        let key = key.whole();
         self.live.get(key).is_some() || self.past.get(key).is_some()
     }
 

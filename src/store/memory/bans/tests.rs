@@ -41,7 +41,7 @@ impl Case {
         if self.bans.is_behind(at(now)) {
             self.bans.catch_up(at(now));
         }
-        self.bans.until(self.key(key))
+        self.bans.until(self.key(key).whole())
     }
 }
 

@@ -28,19 +28,31 @@ impl Sip {
         [low ^ a, high ^ b]
     }
 
-    /// The two halves of the hash of `number` and `bytes`.
+    /// The first half of the hash of `number` and `bytes`, and what makes the second.
     #[inline(always)]
-    pub(super) fn hash(mut self, number: u64, bytes: &[u8]) -> [u64; 2] {
+    pub(super) fn hash(mut self, number: u64, bytes: &[u8]) -> (u64, Sip) {
         self.take(number);
         let mut rest = bytes;
         while let Some((word, after)) = rest.split_first_chunk() {
             self.take(u64::from_le_bytes(*word));
             rest = after;
         }
+        let end = match bytes.last_chunk() {
+            // The last eight bytes, without those that were taken before.
+            Some(last) => u64::from_le_bytes(*last) >> 1 >> (63 - 8 * rest.len() % 64),
+            None => tail(rest),
+        };
         // The number counts as well; of the length, the lowest byte is taken.
         let length = (bytes.len() as u64).wrapping_add(8) << 56;
-        self.take(length | tail(rest));
-        self.end()
+        self.take(length | end);
+        self.0[2] ^= 0xee;
+        (self.half(), self)
+    }
+
+    /// The second half of the hash, after the first.
+    pub(super) fn second(mut self) -> u64 {
+        self.0[1] ^= 0xdd;
+        self.half()
     }
 
     #[inline(always)]
@@ -48,14 +60,6 @@ impl Sip {
         self.0[3] ^= word;
         self.round();
         self.0[0] ^= word;
-    }
-
-    #[inline(always)]
-    fn end(mut self) -> [u64; 2] {
-        self.0[2] ^= 0xee;
-        let first = self.half();
-        self.0[1] ^= 0xdd;
-        [first, self.half()]
     }
 
     #[inline(always)]

@@ -18,8 +18,9 @@ pub(super) use write::Writer;
 
 /// What a snapshot begins with.
 const MAGIC: [u8; 8] = *b"lockgate";
-/// The format. It changes with every change of a record or of what a limiter's words mean.
-const VERSION: u32 = 1;
+/// The format. It changes with every change of a record, of what a limiter's words mean and of how
+/// keys are hashed.
+const VERSION: u32 = 2;
 
 /// The longest name of a rule, in bytes.
 const LONGEST_NAME: usize = 255;

@@ -131,7 +131,7 @@ fn what_is_wrong_is_said() {
     other[8] = 77;
     assert_eq!(
         said(&other),
-        "it has format 77, and this version of lockgate reads format 1"
+        "it has format 77, and this version of lockgate reads format 2"
     );
     let cut = "it was cut off or something was added to it";
     assert_eq!(said(&whole[..whole.len() - 1]), cut);
