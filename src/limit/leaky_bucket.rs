@@ -38,22 +38,25 @@ impl Tally for Queue {
         Queue::of(limiter, Level::at(limiter, state, now))
     }
 
-    /// Without a longest wait.
     #[inline(always)]
     fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
         let level = Fresh::at(limiter, state, now)?;
         let capacity = Few::of(u64::from(limiter.queue) + 1)?;
         let room = capacity.get().checked_sub(level.used())?;
-        let remaining = room.checked_sub(cost.get())?;
+        let places = room.checked_sub(cost.get())?;
         let wait = level.drains()?;
-        if limiter.max_wait.as_secs() <= LONGEST / 1_000_000_000 || wait > LONGEST {
+        let longest = nanos(limiter.max_wait);
+        if wait > longest {
             return None;
         }
         let level = level.adding(cost)?;
         Some(Brief {
             state: level.state(),
             capacity,
-            remaining,
+            remaining: match longest > LONGEST {
+                true => places,
+                false => places.min(level.room_within(longest)?),
+            },
             reset: level.drains()?,
             wait,
         })

@@ -259,6 +259,15 @@ impl Fresh {
         Some(product.div_ceil(self.limit).wrapping_sub(self.elapsed))
     }
 
+    /// [`Level::room_within`].
+    #[inline(always)]
+    pub(super) fn room_within(&self, longest: u64) -> Option<u32> {
+        let longest = longest.checked_add(self.elapsed)?;
+        let drains = longest.checked_mul(self.limit)? / self.period;
+        let room = drains.saturating_add(1).saturating_sub(self.used.into());
+        Some(u32::try_from(room).unwrap_or(u32::MAX))
+    }
+
     #[inline(always)]
     fn empty(self, now: u64) -> Self {
         Fresh {

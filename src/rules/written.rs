@@ -133,6 +133,7 @@ mod tests {
         fn it_is_a_list_however_long(
             parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..8),
             length in 0..300usize,
+            range in (0..300usize, 0..300usize).prop_map(|(start, end)| start..end),
         ) {
             let (mut written, mut expected) = (Written::new(), Vec::new());
             for part in &parts {
@@ -141,6 +142,9 @@ mod tests {
                 expected.extend_from_slice(part);
                 expected.push(7);
                 prop_assert_eq!(&*written, &*expected);
+                let range = range.start.min(range.end)..range.end;
+                let part = expected.get(range.clone()).unwrap_or_default();
+                prop_assert_eq!(written.part(range), part);
             }
             written.truncate(length);
             expected.truncate(length);

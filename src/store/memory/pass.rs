@@ -12,8 +12,9 @@ use crate::limit::concurrency::InFlight;
 use crate::limit::{fixed_window, gcra, leaky_bucket, sliding_window, token_bucket};
 use crate::rules::plan::{Finding, Findings, Op, Plan, Standing, Step};
 
-/// Carries out a step, the index of which is given; says whether its key is within its limit.
-type Carry = fn(&Memory, &Plan, &Step, u16, Timestamp, &mut Findings) -> bool;
+/// Carries out a step, the index of which is given; says whether its key is within its limit. What is
+/// needed longest comes first.
+type Carry = fn(&Step, &Plan, &Memory, u16, Timestamp, &mut Findings) -> bool;
 
 /// How an [`Op::Admit`] is carried out, in the order of [`Algorithm`].
 ///
@@ -37,7 +38,7 @@ impl Memory {
                 Op::Charge | Op::Peek | Op::Pass | Op::Always => None,
             };
             let carry = carry.unwrap_or(Memory::carry);
-            let within = carry(self, plan, step, index as u16, now, findings);
+            let within = carry(step, plan, self, index as u16, now, findings);
             if !within && step.acts && step.ends_pass {
                 if index + 1 < plan.steps.len() {
                     self.look_on(plan, index + 1, now, findings);
@@ -64,14 +65,14 @@ impl Memory {
     /// Any step.
     #[inline(never)]
     fn carry(
-        &self,
-        plan: &Plan,
         step: &Step,
+        plan: &Plan,
+        memory: &Memory,
         index: u16,
         now: Timestamp,
         findings: &mut Findings,
     ) -> bool {
-        self.carry_as(step.op, plan, Ask { index, step, now }, findings)
+        memory.carry_as(step.op, plan, Ask { index, step, now }, findings)
     }
 
     fn carry_as(&self, op: Op, plan: &Plan, ask: Ask<'_>, findings: &mut Findings) -> bool {
@@ -90,26 +91,26 @@ impl Memory {
     /// A step that charges what fits, in few steps if its key is known.
     #[inline(never)]
     fn admit<K: Known>(
-        &self,
-        plan: &Plan,
         step: &Step,
+        plan: &Plan,
+        memory: &Memory,
         index: u16,
         now: Timestamp,
         findings: &mut Findings,
     ) -> bool {
         let ask = Ask { index, step, now };
-        let hash = self.hash(plan, step);
-        let shard = self.shard(hash);
+        let hash = memory.hash(plan, step);
+        let shard = memory.shard(hash);
         let mut held = shard.held.lock();
         if !held.bans.is_empty()
-            && let Some(until) = self.banned(shard, &mut held.bans, hash.whole(), now)
+            && let Some(until) = memory.banned(shard, &mut held.bans, hash.whole(), now)
         {
             return Notes::new(findings).keep(Finding::banned(index, until));
         }
         if known::admit::<K>(&mut held.table, hash, ask, findings) {
             return true;
         }
-        let visit = self.visit_at(hash, plan, ask, Op::Admit);
+        let visit = memory.visit_at(hash, plan, ask, Op::Admit);
         let mut notes = Notes::new(findings);
         let within = visit.attempt(&mut held, &mut notes);
         drop(held);
