@@ -150,6 +150,18 @@ async fn a_slow_client_does_not_make_its_origin_slow() {
     assert_eq!(text(answer).await, "ok");
 }
 
+/// Before an origin that never answers, and is asked once.
+async fn silent() -> (Origin, Bed) {
+    let origin = Origin::playing(|_, mut stream| async move {
+        rest(&mut stream).await;
+    })
+    .await;
+    let mut bed = Bed::to(&[origin.address]);
+    bed.upstream.retries = 0;
+    bed.upstream.response_timeout = 4 * SHORT;
+    (origin, bed)
+}
+
 /// How often the pool's alarm ticked until `send` ended for silence.
 async fn ticks(bed: &Bed, request: Request<Body>) -> u64 {
     let before = bed.pool.local.alarm.ticks();
@@ -160,13 +172,7 @@ async fn ticks(bed: &Bed, request: Request<Body>) -> u64 {
 
 #[tokio::test(flavor = "local")]
 async fn a_body_that_was_sent_at_once_buys_no_more_time() {
-    let origin = Origin::playing(|_, mut stream| async move {
-        rest(&mut stream).await;
-    })
-    .await;
-    let mut bed = Bed::to(&[origin.address]);
-    bed.upstream.retries = 0;
-    bed.upstream.response_timeout = 4 * SHORT;
+    let (_origin, bed) = silent().await;
     let without = ticks(&bed, post(Body::Empty)).await;
     assert_eq!(ticks(&bed, post(Body::from("whole"))).await, without);
     assert_eq!(ticks(&bed, post(chunks(&["in ", "parts"]))).await, without);
@@ -174,13 +180,7 @@ async fn a_body_that_was_sent_at_once_buys_no_more_time() {
 
 #[tokio::test(flavor = "local")]
 async fn the_time_begins_when_the_body_has_ended() {
-    let origin = Origin::playing(|_, mut stream| async move {
-        rest(&mut stream).await;
-    })
-    .await;
-    let mut bed = Bed::to(&[origin.address]);
-    bed.upstream.retries = 0;
-    bed.upstream.response_timeout = 4 * SHORT;
+    let (_origin, bed) = silent().await;
     let without = ticks(&bed, post(Body::Empty)).await;
     let alarm = Rc::clone(&bed.pool.local.alarm);
     let ended = Rc::new(Cell::new(0));
