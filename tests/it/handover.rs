@@ -341,10 +341,7 @@ fn a_snapshot_is_kept_by_one_process_at_a_time() {
 #[test]
 fn a_stop_ends_a_handover_that_does_not_end() {
     let mut process = Process::run(CONFIG);
-    let pipe = process.folder.path().join("gateway.toml");
-    fs::remove_file(&pipe).unwrap();
-    let made = Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.unwrap().success());
+    let pipe = process.folder.pipe("gateway.toml");
     process.signal("USR2");
     // Opens when the new process has it open, which waits for more.
     let held = File::options().write(true).open(&pipe).unwrap();

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -46,9 +45,7 @@ fn a_hangup_applies_an_edit() {
 fn a_reload_that_never_ends_stops_neither_the_admin_port_nor_a_stop() {
     let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
     let mut process = Process::run(&format!("{admin}{HELLO}"));
-    let pipe = process.folder.path().join("gateway.toml");
-    fs::remove_file(&pipe).unwrap();
-    make_pipe(&pipe);
+    let pipe = process.folder.pipe("gateway.toml");
     process.signal("HUP");
     // Opens when the gateway has it open.
     let held = File::options().write(true).open(&pipe).unwrap();
@@ -64,18 +61,13 @@ fn a_reload_that_never_ends_stops_neither_the_admin_port_nor_a_stop() {
 #[test]
 fn a_pipe_is_no_list_and_no_database() {
     let folder = Folder::new();
-    make_pipe(&folder.path().join("pipe"));
+    folder.pipe("pipe");
     let list = "[lists]\na = { file = \"pipe\" }\n[geo]\nasn_database = \"pipe\"\n";
     folder.write("gateway.toml", format!("{HELLO}{list}"));
     let said = Process::output(&folder, &["check"]).stdout;
     let said = String::from_utf8(said).unwrap();
     let refused = said.matches("it is a pipe, not a file").count();
     assert_eq!(refused, 2, "{said}");
-}
-
-fn make_pipe(path: &Path) {
-    let made = Command::new("mkfifo").arg(path).status().unwrap();
-    assert!(made.success());
 }
 
 /// What cannot be written was not done; what cannot be said is no reason to panic.

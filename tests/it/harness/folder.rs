@@ -1,6 +1,7 @@
 //! A folder of a test's own, removed at its end.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that goes with this value.
@@ -21,6 +22,15 @@ impl Folder {
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Puts a pipe in it, in place of a file that may be there.
+    pub fn pipe(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        let _ = std::fs::remove_file(&path);
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
         path
     }
 
