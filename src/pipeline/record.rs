@@ -373,3 +373,6 @@ pub fn fault(malformed: Malformed) -> Fault {
         _ => Fault::Malformed,
     }
 }
+
+#[cfg(test)]
+mod tests;
