@@ -37,6 +37,10 @@ fn range(word: &str, low: Atom, high: Atom) -> Result<Atom, Refusal> {
 }
 
 fn single(word: &str) -> Result<Atom, Refusal> {
+    if word.starts_with('/') {
+        let message = format!("strings stand in double quotes: write `\"{word}\"`");
+        return Err((message, None));
+    }
     if word.contains('/') {
         let help = Some("write `192.0.2.0/24` or `2001:db8::/32`");
         let block = word.parse::<IpNet>();

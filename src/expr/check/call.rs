@@ -1,7 +1,7 @@
 //! Calls: the arguments against the table of functions. A function of `list[*]` is a function of
 //! each value.
 
-use super::super::ast::{Base, LiteralKind, Node, NodeKind};
+use super::super::ast::{Base, LiteralKind, Node, NodeKind, Op};
 use super::super::function::{FunctionSpec, Param, function, functions, refused_nearest};
 use super::super::suggest::nearest;
 use super::super::term::{Bytes, Each, Int, Source, Term, words};
@@ -65,6 +65,9 @@ impl Checker<'_> {
             let message = format!("Cloudflare's `{name}` does not exist here; nearest: {near}");
             return self.fail(span, message);
         }
+        if let Some(help) = self.of_a_method(name) {
+            return self.fail_with(span, format!("unknown function `{name}`"), help);
+        }
         match nearest(name, functions().iter().map(|spec| spec.name)) {
             Some(near) => self.fail(
                 span,
@@ -76,6 +79,26 @@ impl Checker<'_> {
                 "`lockgate fields` lists them all",
             ),
         }
+    }
+
+    /// What `http.host.startsWith(…)` is here.
+    fn of_a_method(&self, name: &str) -> Option<String> {
+        let (field, method) = name.rsplit_once('.')?;
+        self.env.scheme.field(field)?;
+        let mut own = String::new();
+        for c in method.chars() {
+            if c.is_ascii_uppercase() {
+                own.push('_');
+            }
+            own.push(c.to_ascii_lowercase());
+        }
+        Some(match Op::spelt(&own) {
+            Some(_) => format!("write `{field} {own} \"…\"`"),
+            None => {
+                let known = functions().iter().map(|spec| spec.name);
+                format!("write `{}({field}, …)`", nearest(&own, known)?)
+            }
+        })
     }
 
     fn arity(&mut self, spec: &FunctionSpec, span: &Span, given: usize) -> Option<()> {

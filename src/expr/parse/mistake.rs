@@ -15,6 +15,33 @@ pub(super) fn error(span: Span, message: impl Into<String>, help: Option<&str>) 
     }
 }
 
+/// `not` behind a field.
+pub(super) fn turned_round(span: Span, field: &str, operator: &str) -> Error {
+    let help = format!("write `not {field} {operator} …`");
+    error(span, "`not` stands before the whole test", Some(&help))
+}
+
+/// Anything but a set or a list behind `in`.
+pub(super) fn no_set(span: Span, found: &str) -> Error {
+    let help = match found {
+        "(" | "[" => "a set has braces and no commas: `in {\"a\" \"b\"}`".to_owned(),
+        one if one.starts_with(|c: char| c.is_ascii_digit() || c == '"') => {
+            format!("write `in {{{one}}}`")
+        }
+        _ => "write `in {1 2 5..9}` or `in $office`".to_owned(),
+    };
+    error(span, "`in` needs a set or a list", Some(&help))
+}
+
+/// What other languages call operators, and what to write.
+const FOREIGN: &[(&str, &str)] = &[
+    ("is equals equal eql", "eq"),
+    ("isnt neq", "ne"),
+    ("like ilike glob", "wildcard"),
+    ("has includes include", "contains"),
+    ("regex regexp rlike match", "matches"),
+];
+
 /// A word that stands where an operator should.
 pub(super) fn unknown_operator(span: Span, word: &str) -> Error {
     if let Some(spec) = function(word) {
@@ -26,11 +53,20 @@ pub(super) fn unknown_operator(span: Span, word: &str) -> Error {
         let help = "compare with `eq`, `in` and others, or join tests with `and`, `xor` or `or`";
         return error(span, message, Some(help));
     }
+    let lower = word.to_ascii_lowercase();
+    let foreign = FOREIGN
+        .iter()
+        .find(|(theirs, _)| theirs.split(' ').any(|one| one == lower));
+    if let Some((_, ours)) = foreign {
+        let message = format!("unknown operator `{word}`; did you mean `{ours}`?");
+        let stars = "`*` in it stands for anything: `wildcard \"/login*\"`";
+        return error(span, message, (*ours == "wildcard").then_some(stars));
+    }
     let words = Op::SPELLINGS
         .iter()
         .map(|(word, _)| *word)
         .chain(["and", "or", "xor"]);
-    let message = match nearest(&word.to_ascii_lowercase(), words) {
+    let message = match nearest(&lower, words) {
         Some(near) => format!("unknown operator `{word}`; did you mean `{near}`?"),
         None => format!("unknown operator `{word}`"),
     };

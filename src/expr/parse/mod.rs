@@ -13,7 +13,7 @@
 mod mistake;
 mod operand;
 
-use mistake::{error, unknown_operator};
+use mistake::{error, no_set, turned_round, unknown_operator};
 
 use super::Error;
 use super::ast::{Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right};
@@ -133,6 +133,11 @@ impl<'a> Parser<'a> {
 
     fn comparison(&mut self) -> Parsed<Node> {
         let left = self.operand()?;
+        if self.peeks("not") {
+            let operator = self.tokens.get(self.at + 1);
+            let operator = operator.map_or("in", |token| self.text(&token.span));
+            return Err(turned_round(self.here(), self.text(&left.span), operator));
+        }
         let start = left.span.start;
         let kind = match self.operator()? {
             None => NodeKind::Alone(left),
@@ -199,8 +204,11 @@ impl<'a> Parser<'a> {
             };
         }
         if op == Op::In {
-            let help = Some("write `in {1 2 5..9}` or `in $office`");
-            return Err(error(self.found(), "`in` needs a set or a list", help));
+            return Err(no_set(self.found(), self.text(&self.found())));
+        }
+        if op == Op::Matches && self.peeks("*") {
+            let help = Some("`matches \"(?i)…\"` ignores case");
+            return Err(error(self.here(), "`~*` is not an operator", help));
         }
         let reader = match op {
             Op::Matches => Reader::Regex,
@@ -213,17 +221,21 @@ impl<'a> Parser<'a> {
     }
 
     fn no_value(&self) -> Error {
-        let message = match self.peek() {
-            Some(Kind::Name(name)) if !is_reserved(name) => {
-                format!("the right side must be a value, not the name `{name}`")
-            }
-            _ => "a value is missing after the operator".into(),
+        let quotes = "strings stand in double quotes";
+        let (message, help) = match self.peek() {
+            Some(Kind::Name(name)) if !is_reserved(name) => (
+                format!("the right side must be a value, not the name `{name}`"),
+                match name.contains('.') {
+                    true => quotes.into(),
+                    false => format!("{quotes}: `\"{name}\"`"),
+                },
+            ),
+            _ => (
+                "a value is missing after the operator".into(),
+                quotes.into(),
+            ),
         };
-        error(
-            self.found(),
-            message,
-            Some("strings stand in double quotes"),
-        )
+        error(self.found(), message, Some(&help))
     }
 
     fn set(&mut self, open: Span) -> Parsed<Vec<Literal>> {
@@ -354,6 +366,10 @@ impl<'a> Parser<'a> {
         self.tokens
             .get(self.at)
             .map_or(end..end, |token| token.span.clone())
+    }
+
+    fn text(&self, span: &Span) -> &'a str {
+        self.source.get(span.clone()).unwrap_or_default()
     }
 
     /// The span to blame when something is missing: the next token, or else the last one.

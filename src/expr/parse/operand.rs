@@ -72,7 +72,8 @@ impl Parser<'_> {
             ),
             Some(_) => (self.here(), "a field or a function is missing here".into()),
         };
-        error(span, message, None)
+        let all = self.peeks("*").then_some("every request is `true`");
+        error(span, message, all)
     }
 
     /// Refuses a value right behind another.
