@@ -67,6 +67,10 @@ fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
             let message = format!("{unknown}; did you mean `{near}`?");
             out.unknown(name.span.clone(), message);
         }
+        None if what == "upstream" && name.value.contains([':', '/']) => {
+            let help = "a route names one of `[[upstreams]]`, which has the address in `servers`";
+            out.unknown(name.span.clone(), unknown).help(help);
+        }
         None if names.is_empty() => {
             out.unknown(name.span.clone(), unknown)
                 .help(format!("this file has no {what}"));

@@ -120,6 +120,10 @@ fn more(root: &mut Section<'_, '_>) -> More {
 /// The `name` of a section. A wrong one is kept, so that who refers to it is not blamed too.
 fn name(section: &mut Section<'_, '_>, example: &'static str) -> Text {
     let span = section.span();
+    if let Some(name) = section.header_name() {
+        section.optional("name", scalar::name());
+        return checked_name(section, name);
+    }
     let Some(name) = section.required("name", scalar::name(), example) else {
         return Spanned::new(String::new(), span);
     };

@@ -37,9 +37,12 @@ pub(in crate::config) fn server() -> Scalar<Address> {
     Scalar::new(Shape::like(SERVER, examples), |value| {
         let written = string(value, "an address and a port");
         written.and_then(parse_server).map_err(|wrong| {
-            wrong.help(
-                "for example \"127.0.0.1:9000\", \"app.internal:9001\" or \"unix:/run/app.sock\"",
-            )
+            let example =
+                "for example \"127.0.0.1:9000\", \"app.internal:9001\" or \"unix:/run/app.sock\"";
+            match wrong.help {
+                Some(_) => wrong,
+                None => wrong.help(example),
+            }
         })
     })
 }
@@ -57,18 +60,47 @@ fn parse_server(written: &str) -> Parsed<Address> {
     if let Ok(address) = written.parse() {
         return Ok(Address::Socket(address));
     }
-    if let Some((scheme @ ("http" | "https"), _)) = written.split_once("://") {
-        let message = format!("a server is written without `{scheme}://`");
-        return Err(Wrong::new(message));
+    if let Some((scheme @ ("http" | "https"), rest)) = written.split_once("://") {
+        let wrong = Wrong::new(format!("a server is written without `{scheme}://`"));
+        return Err(match without_scheme(scheme, rest) {
+            Some(help) => wrong.help(help),
+            None => wrong,
+        });
     }
     let name = written.rsplit_once(':').filter(|(host, _)| is_host(host));
     let name = name.and_then(|(host, port)| Some((host, port.parse().ok()?)));
     let (host, port) = name.ok_or_else(|| {
-        Wrong::new(format!(
+        let wrong = Wrong::new(format!(
             "`{written}` is not an address or a name with a port"
-        ))
+        ));
+        match with_port(written, 80) {
+            Some(whole) => wrong.help(format!("write its port too: \"{whole}\"")),
+            None => wrong,
+        }
     })?;
     Ok(Address::Name(host.to_owned(), port))
+}
+
+/// What to write for a URL.
+fn without_scheme(scheme: &str, rest: &str) -> Option<String> {
+    let authority = rest.split('/').next()?;
+    let port = if scheme == "https" { 443 } else { 80 };
+    let whole = with_port(authority, port).or_else(|| {
+        let right = parse_server(authority).is_ok();
+        right.then(|| authority.to_owned())
+    })?;
+    Some(match scheme {
+        "https" => format!("write \"{whole}\", and `tls = true` for the upstream"),
+        _ => format!("write \"{whole}\""),
+    })
+}
+
+/// An address or a name that has no port, with one.
+fn with_port(host: &str, port: u16) -> Option<String> {
+    match host.parse::<IpAddr>() {
+        Ok(address) => Some(SocketAddr::new(address, port).to_string()),
+        Err(_) => is_host(host).then(|| format!("{host}:{port}")),
+    }
 }
 
 /// Whether it can be looked up: RFC 1123, section 2.1, and underscores, which some networks use.

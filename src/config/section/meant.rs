@@ -30,6 +30,11 @@ static KNOWN: LazyLock<BTreeMap<String, BTreeSet<&'static str>>> = LazyLock::new
     known
 });
 
+/// Whether the section at `path` has a key of this name.
+pub(super) fn is_key(path: &str, name: &str) -> bool {
+    KNOWN.get(path).is_some_and(|known| known.contains(name))
+}
+
 // === impl Section ===
 
 impl<'a> Section<'a, '_> {

@@ -12,7 +12,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::scalar::{Scalar, Wrong, kind};
 use super::schema::{Key, Shape, Table, Value};
-use super::{Diagnostics, Spanned};
+use super::{Diagnostics, Spanned, Text};
 
 mod between;
 mod entries;
@@ -41,6 +41,8 @@ pub(super) struct Section<'a, 'd> {
     /// Unknown keys that are read for others.
     misspelt: OnceCell<Vec<meant::StandIn<'a>>>,
     free: bool,
+    /// The name that stands in its header instead of in it.
+    named: Option<Text>,
     /// What was asked for, while describing.
     noted: Option<Table>,
     /// Where mistakes go.
@@ -73,6 +75,7 @@ impl<'a, 'd> Section<'a, 'd> {
             aliases: Vec::new(),
             misspelt: OnceCell::new(),
             free: false,
+            named: None,
             noted: None,
             out,
         }
@@ -162,7 +165,7 @@ impl<'a, 'd> Section<'a, 'd> {
         }
         let Some(array) = raw.get_ref().as_array() else {
             let wrong = kind("an array", raw.get_ref());
-            let help = format!("put it in brackets: `{key} = [ … ]`");
+            let help = Self::bracketed(key, raw.get_ref());
             self.wrong(self.place(raw.span()), wrong.help(help));
             return None;
         };
@@ -243,30 +246,6 @@ impl<'a, 'd> Section<'a, 'd> {
                 self.out,
             ))
         })
-    }
-
-    /// An array of tables; absent is empty.
-    pub(super) fn tables<T>(
-        &mut self,
-        key: &'static str,
-        read: impl Fn(&mut Section<'_, '_>) -> T,
-    ) -> Vec<T> {
-        self.note(key, || Shape::list(Shape::Table(Section::describe(&read))));
-        self.amend(key, |key| key.default = Some(Value::List(Vec::new())));
-        self.asked.push(key);
-        let mut found = match self.table.get(key) {
-            Some(raw) => self.several(raw, key, &read),
-            None => Vec::new(),
-        };
-        let stand_ins: Vec<_> = self.stand_ins(key).map(|(_, raw)| raw).collect();
-        for raw in stand_ins {
-            found.extend(match raw.get_ref().is_table() {
-                // That there may be several is told with the right name.
-                true => self.open(raw, key, &read).into_iter().collect(),
-                false => self.several(raw, key, &read),
-            });
-        }
-        found
     }
 
     /// Reports what nobody asked for.
