@@ -36,7 +36,8 @@ fn check_cookies(facts: &RequestFacts<'_>, lines: &[&[u8]]) {
     lookups_agree(facts, "http.request.cookies", &found);
     let whole = lines.join(&b"; "[..]);
     assert_eq!(cookies_of(&[&whole]), Some(found.clone()));
-    let crumbs: Vec<&[u8]> = whole.split(|byte| *byte == b';').collect();
+    let crumbs = whole.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let crumbs: Vec<&[u8]> = crumbs.collect();
     assert_eq!(cookies_of(&crumbs), Some(found.clone()));
     // A value that is still in quotes would lose them too.
     let mut bare = found;
