@@ -3,16 +3,18 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::{Request, Response};
 
 use super::*;
 use crate::clock::Clock;
-use crate::gateway::Gateway;
+use crate::config::{self, Diagnostics};
 use crate::listen::{Deadlines, DrainTrigger, Gate};
 use crate::observe::Log;
 use crate::pipeline::read_head;
-use crate::snapshot::Live;
+use crate::snapshot::{Lasting, Live};
 use crate::upstream::Pool;
 
 const CONFIG: &str = r#"
@@ -30,16 +32,37 @@ respond = { body = "hello" }
 fn fail(folder: &Path, paths: &[&str]) -> String {
     let config = folder.join("gateway.toml");
     std::fs::write(&config, CONFIG).unwrap();
-    let gateway = Gateway::start(&config, Clock::System, Log::off()).unwrap();
-    let live = gateway.live().clone();
+    let live = Arc::new(load(&config));
     let runtime = tokio::runtime::LocalRuntime::new().unwrap();
     runtime.block_on(async {
         for path in paths {
             assert!(fail_once(&live, path).is_err());
         }
     });
-    gateway.stop();
+    let current = live.current.load();
+    let sink = current.access.as_ref().unwrap().sink();
+    assert!(sink.flush(Duration::from_secs(20)));
     live.lasting.metrics.encode()
+}
+
+fn load(path: &Path) -> Live {
+    let mut diagnostics = Diagnostics::new();
+    let (source, file) = config::load(path, &mut diagnostics);
+    let file = file.unwrap();
+    let bounds = config::fixed(&file, &source).bounds;
+    let lasting = Lasting::new(Clock::System, Log::off(), bounds).unwrap();
+    let mut cx = config::Context {
+        source: &source,
+        lasting: &lasting,
+        check_only: false,
+        previous: None,
+        diagnostics: &mut diagnostics,
+    };
+    let snapshot = config::compile(&file, &mut cx).unwrap();
+    Live {
+        current: Arc::new(ArcSwap::from_pointee(snapshot)),
+        lasting,
+    }
 }
 
 /// `/begun`: when the answer is under way, else before there is one.
