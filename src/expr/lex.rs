@@ -130,8 +130,11 @@ impl<'a> Lexer<'a> {
                 Err((message, help)) => self.fail(len, message, help),
             }
         } else if word.contains(['-', '/']) {
-            let help = Some("strings stand in double quotes");
-            self.fail(len, format!("`{word}` is not a name"), help);
+            let help = match word.rsplit_once('.') {
+                Some((map, name)) if is_map(map) => format!("write `{map}[\"{name}\"]`"),
+                _ => "strings stand in double quotes".to_owned(),
+            };
+            self.fail(len, format!("`{word}` is not a name"), Some(&help));
         } else {
             self.push(Kind::Name(word.into()), len);
         }
@@ -179,6 +182,13 @@ fn hashes(text: &str) -> Option<usize> {
 
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-')
+}
+
+/// Whether a name looks like one with entries: `http.request.headers`.
+fn is_map(name: &str) -> bool {
+    ["headers", "cookies", "args"]
+        .iter()
+        .any(|map| name.ends_with(map))
 }
 
 fn is_list(c: char) -> bool {

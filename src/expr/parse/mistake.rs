@@ -28,9 +28,19 @@ pub(super) fn no_set(span: Span, found: &str) -> Error {
         one if one.starts_with(|c: char| c.is_ascii_digit() || c == '"') => {
             format!("write `in {{{one}}}`")
         }
+        name if name != "in" && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+            format!("write `in ${name}` for the list, or `in {{\"{name}\"}}`")
+        }
         _ => "write `in {1 2 5..9}` or `in $office`".to_owned(),
     };
     error(span, "`in` needs a set or a list", Some(&help))
+}
+
+/// What is no value, in a set.
+pub(super) fn no_item(span: Span, found: &str) -> Error {
+    let word = found.starts_with(|c: char| c.is_ascii_alphabetic());
+    let help = word.then(|| format!("strings stand in double quotes: `\"{found}\"`"));
+    error(span, "a set has only values in it", help.as_deref())
 }
 
 /// What other languages call operators, and what to write.

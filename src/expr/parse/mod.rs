@@ -13,7 +13,7 @@
 mod mistake;
 mod operand;
 
-use mistake::{error, no_set, turned_round, unknown_operator};
+use mistake::{error, no_item, no_set, turned_round, unknown_operator};
 
 use super::Error;
 use super::ast::{Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right};
@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
                         Some("close it with `}`"),
                     ));
                 }
-                None => return Err(error(self.here(), "a set has only values in it", None)),
+                None => return Err(no_item(self.here(), self.text(&self.here()))),
             }
         }
         match items.is_empty() {

@@ -1,6 +1,6 @@
 //! The left sides: fields, calls and what follows them in brackets.
 
-use super::super::ast::{Base, Index, IndexKind, LiteralKind, Node, Operand};
+use super::super::ast::{Base, Index, IndexKind, LiteralKind, Node, Op, Operand};
 use super::super::text::Reader;
 use super::super::token::{Atom, Kind, Span};
 use super::{Parsed, Parser, error, is_reserved};
@@ -72,8 +72,14 @@ impl Parser<'_> {
             ),
             Some(_) => (self.here(), "a field or a function is missing here".into()),
         };
-        let all = self.peeks("*").then_some("every request is `true`");
-        error(span, message, all)
+        let help = match self.peek() {
+            Some(Kind::Sign("*")) => Some("every request is `true`"),
+            Some(Kind::Name(word)) if Op::spelt(word).is_some() => {
+                Some("each test has its own field: `http.host eq \"a\" or http.host eq \"b\"`")
+            }
+            _ => None,
+        };
+        error(span, message, help)
     }
 
     /// Refuses a value right behind another.

@@ -40,6 +40,14 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("arg_", "http.request.uri.args"),
 ];
 
+/// Fields with entries, whose names stand in brackets.
+const MAPS: [&str; 4] = [
+    "http.request.headers",
+    "http.request.cookies",
+    "http.request.uri.args",
+    "http.response.headers",
+];
+
 /// What to write instead of `name`.
 pub(super) fn meant(name: &str) -> Option<String> {
     let bare = name.strip_prefix('$').unwrap_or(name).to_ascii_lowercase();
@@ -48,6 +56,10 @@ pub(super) fn meant(name: &str) -> Option<String> {
         .find(|(words, _)| words.split(' ').any(|word| word == bare));
     if let Some((_, field)) = row {
         return Some((*field).to_owned());
+    }
+    let entry = |map: &&str| bare.strip_prefix(map)?.strip_prefix('.');
+    if let Some((map, entry)) = MAPS.iter().find_map(|map| Some((map, entry(map)?))) {
+        return Some(format!("{map}[\"{entry}\"][0]"));
     }
     let begins = |row: &&(&str, &str)| bare.starts_with(row.0) && !bare.contains('.');
     let (beginning, map) = BEGINNINGS.iter().find(begins)?;
@@ -92,6 +104,8 @@ mod tests {
         assert_eq!(meant("$http_x_api_key").as_deref(), Some(header));
         let cookie = "http.request.cookies[\"session_id\"][0]";
         assert_eq!(meant("cookie_session_id").as_deref(), Some(cookie));
+        let host = "http.request.headers[\"host\"][0]";
+        assert_eq!(meant("http.request.headers.host").as_deref(), Some(host));
         assert_eq!(meant("arg_"), None);
         assert_eq!(meant("flavour"), None);
     }
