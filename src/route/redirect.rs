@@ -58,7 +58,22 @@ impl Redirect {
     }
 }
 
+/// nginx's variables, and what they are here.
+const VARIABLES: [(&str, &str); 6] = [
+    ("$host", "{host}"),
+    ("$http_host", "{host}"),
+    ("$server_name", "{host}"),
+    ("$request_uri", "{uri}"),
+    ("$uri", "{path}"),
+    ("$args", "{query}"),
+];
+
 fn check(text: &str) -> Result<(), Error> {
+    if let Some((variable, placeholder)) = VARIABLES.iter().find(|(v, _)| text.contains(v)) {
+        return Err(wrong(format!(
+            "`{variable}` would be sent as it is written; write `{placeholder}`"
+        )));
+    }
     let starts = ["http://", "https://", "/", "{uri}", "{path}"];
     if text.starts_with("//") || !starts.iter().any(|start| text.starts_with(start)) {
         return Err(wrong(format!(

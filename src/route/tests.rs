@@ -206,6 +206,8 @@ fn bad_redirects_are_refused() {
     for (template, says) in [
         ("https://{hst}/", "unknown placeholder `{hst}`"),
         ("https://{host", "not closed"),
+        ("https://$host$request_uri", "write `{host}`"),
+        ("https://example.com$request_uri", "write `{uri}`"),
         ("https://a}/", "closes nothing"),
         ("", "starts with"),
         ("//evil.net", "starts with"),

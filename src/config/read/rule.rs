@@ -11,8 +11,9 @@ use crate::config::Spanned;
 use crate::config::defaults;
 use crate::config::file::{CountHeaders, Missing, Rule};
 use crate::config::scalar::{
-    Wrong, between, boolean, choice, duration, duration_or_seconds, filled, integer, number,
+    Scalar, Wrong, between, boolean, choice, duration, duration_or_seconds, filled, integer, number,
 };
+use crate::config::schema::Shape;
 use crate::config::section::Section;
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -88,7 +89,7 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
         jitter: s.or("jitter", number(0.0, MOST_JITTER), defaults::JITTER),
         candidate: None,
         action: s.or("action", choice(ACTIONS, &[]), defaults::ACTION),
-        response: s.optional("response", filled()),
+        response: s.optional("response", response()),
         upstream: s.optional("upstream", filled()),
         max_delay: s.or("max_delay", delay, defaults::MAX_DELAY),
         duration: s.or(names.duration, ban, defaults::DURATION),
@@ -98,6 +99,19 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
         missing: s.or("missing", choice(MISSING, &[]), defaults::MISSING),
         headers: s.or("headers", choice(HEADERS, &[]), defaults::COUNT_HEADERS),
     }
+}
+
+/// The name of an answer.
+fn response() -> Scalar<String> {
+    Scalar::new(Shape::filled(), |value| {
+        let help =
+            "the answer stands in `[responses.NAME]`, and the rule names it: `response = \"NAME\"`";
+        let name = filled().parse(value);
+        name.map_err(|wrong| match value.is_table() {
+            true => wrong.help(help),
+            false => wrong,
+        })
+    })
 }
 
 /// How the rule counts; `None` if what is written was refused.

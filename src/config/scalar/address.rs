@@ -73,8 +73,10 @@ fn parse_server(written: &str) -> Parsed<Address> {
         let wrong = Wrong::new(format!(
             "`{written}` is not an address or a name with a port"
         ));
-        match with_port(written, 80) {
-            Some(whole) => wrong.help(format!("write its port too: \"{whole}\"")),
+        let parameters = with_parameters(written);
+        let port = || with_port(written, 80).map(|it| format!("write its port too: \"{it}\""));
+        match parameters.or_else(port) {
+            Some(help) => wrong.help(help),
             None => wrong,
         }
     })?;
@@ -93,6 +95,22 @@ fn without_scheme(scheme: &str, rest: &str) -> Option<String> {
         "https" => format!("write \"{whole}\", and `tls = true` for the upstream"),
         _ => format!("write \"{whole}\""),
     })
+}
+
+/// What to write for an address with parameters behind it, as nginx has them.
+fn with_parameters(written: &str) -> Option<String> {
+    let (address, parameters) = written.split_once(' ')?;
+    parse_server(address).ok()?;
+    let known = parameters.split_whitespace().filter_map(|one| match one {
+        "backup" => Some("backup = true".to_owned()),
+        one => {
+            let weight: u32 = one.strip_prefix("weight=")?.parse().ok()?;
+            Some(format!("weight = {weight}"))
+        }
+    });
+    let all = std::iter::once(format!("address = \"{address}\"")).chain(known);
+    let all: Vec<_> = all.collect();
+    Some(format!("write `{{ {} }}`", all.join(", ")))
 }
 
 /// An address or a name that has no port, with one.
