@@ -178,16 +178,17 @@ impl Decision {
         credit.action.is_terminal()
     }
 
-    /// How long an action holds the request, or keeps its client away. One that stops it leaves
-    /// nothing else to wait for.
+    /// How long an action holds the request, or keeps its client away. One that stops it at once
+    /// leaves nothing to wait for.
     fn hold_for(&mut self, rule: &Rule, finding: &Finding, now: Timestamp) {
         match rule.action {
             Action::Delay => self.delay(rule, finding, now),
             Action::Close => self.drop_waits(),
             Action::Block | Action::Tarpit => {
+                let waits = self.hold;
                 self.drop_waits();
                 if rule.action == Action::Tarpit {
-                    self.hold = rule.max_delay;
+                    self.hold = waits.max(rule.max_delay);
                 }
                 self.refuse_for(rest(finding, now));
             }

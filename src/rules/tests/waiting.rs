@@ -149,7 +149,7 @@ fn of_several_waits_the_longest_counts_and_the_first_queue_acts() {
 }
 
 #[test]
-fn a_request_that_is_stopped_waits_for_nothing() {
+fn a_request_that_is_stopped_at_once_waits_for_nothing() {
     for (action, keeps) in [
         (Action::Block, false),
         (Action::Close, false),
@@ -165,9 +165,27 @@ fn a_request_that_is_stopped_waits_for_nothing() {
         assert_eq!(decision.hold.is_zero(), !keeps, "{action:?}");
         assert_eq!(decision.queued.is_some(), keeps, "{action:?}");
     }
-    let rules = set([with(Action::Delay), with(Action::Tarpit)]);
-    let decision = decide(&rules, &[over(Some(2_000)), over(Some(9_000))]);
-    assert_eq!(decision.hold, Duration::from_secs(5));
+}
+
+#[test]
+fn a_tarpit_holds_no_less_than_the_waits_before_it() {
+    let mut tarpit = with(Action::Tarpit);
+    tarpit.max_delay = Duration::from_secs(2);
+    let rules = set([with(Action::Delay), rule(), tarpit]);
+    for (delay, queue, held, seconds) in [
+        (4_000, 1_000, 4, 5),
+        (1_000, 3_000, 3, 6),
+        (1_000, 1_500, 2, 7),
+    ] {
+        let found = [over(Some(delay)), queued(1, queue), over(Some(9_000))];
+        let mut decision = decide(&rules, &found);
+        assert_eq!(decision.hold, Duration::from_secs(held));
+        // What is left of the wait once it is over.
+        assert_eq!(decision.verdict, block(2, Some(seconds)));
+        // It is the tarpit's answer that comes at once, not the queue's.
+        rules.cannot_hold(&mut decision);
+        assert_eq!(decision.verdict, block(2, Some(9)));
+    }
 }
 
 #[test]

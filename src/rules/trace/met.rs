@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Tried, Verdict};
 use crate::clock::Timestamp;
-use crate::decision::{Action, Decision, Verdict as Stopped};
+use crate::decision::{Action, Decision};
 use crate::limit::Limiter;
 use crate::rules::decide::acted;
 use crate::rules::planner::Match;
@@ -94,10 +94,6 @@ impl<'a> Met<'a> {
             return None;
         }
         let (step, finding) = self.own.planned?;
-        // One that stops the request leaves nothing else to wait for.
-        if matches!(self.decision.verdict, Stopped::Block { rule, .. } if rule != step.rule) {
-            return None;
-        }
         let most = self.rule.max_delay;
         let held = match (acted(step, finding), self.rule.action) {
             (true, Action::Delay) => rest(finding, self.now).map_or(most, |rest| rest.min(most)),

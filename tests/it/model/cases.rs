@@ -170,7 +170,7 @@ fn limiter() -> impl Strategy<Value = Limiter> {
             burst,
             slices,
             queue,
-            max_wait: Duration::from_secs(4),
+            max_wait: Duration::from_secs(MAX_DELAY),
             ..Limiter::new(algorithm, limit, period)
         }
     })

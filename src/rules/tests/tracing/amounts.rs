@@ -55,7 +55,7 @@ fn waits_are_told_with_their_reason() {
 }
 
 #[test]
-fn a_dry_run_and_a_request_that_is_stopped_are_not_held() {
+fn a_dry_run_and_a_request_that_is_stopped_at_once_are_not_held() {
     let delay = |dry_run| Rule {
         action: Action::Delay,
         max_delay: Duration::from_secs(5),
@@ -70,7 +70,8 @@ fn a_dry_run_and_a_request_that_is_stopped_are_not_held() {
     let mut pit = delay(false);
     pit.action = Action::Tarpit;
     let told = traces(&set([delay(false), pit]), &Ask::post("/a"), &found, None);
-    assert_eq!(told[0].held_for, None);
+    // It is held for the longest of all waits.
+    assert_eq!(told[0].held_for, Some(Duration::from_secs(2)));
     assert_eq!(told[1].held_for, Some(Duration::from_secs(5)));
 }
 
