@@ -1,7 +1,10 @@
 //! Requests that no rule stopped: to an origin, or to an answer of the route's own.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, RETRY_AFTER};
@@ -12,7 +15,7 @@ use super::body::{self, Rest};
 use super::imitate::Route;
 use super::tab::Tab;
 use super::{Core, Visit, tunnel};
-use crate::action::{self, Asked, Fault, Redirect};
+use crate::action::{self, Asked, Fault, Redirect, client_left};
 use crate::body::Body;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
@@ -167,7 +170,12 @@ impl Forward<'_, '_> {
             upgrade: head.upgrade.is_some(),
             key: to.key,
         };
-        let answer = self.core.pool.forward(upstream, outbound).await;
+        let Some(answer) = self
+            .while_wanted(self.core.pool.forward(upstream, outbound))
+            .await
+        else {
+            return Sent::own(client_left());
+        };
         let mut sent = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
             Ok(answer) => self.answered(answer, client),
             Err(error) => self.failed(&error, upstream),
@@ -175,6 +183,22 @@ impl Forward<'_, '_> {
         sent.upstream = Some(upstream.name.clone());
         sent.took = Some(self.core.live.lasting.clock.instant() - self.began);
         sent
+    }
+
+    /// What `answer` gives; `None`: its client has left, and no rule would count it.
+    async fn while_wanted<A>(&self, answer: impl Future<Output = A>) -> Option<A> {
+        let mut answer = pin!(answer);
+        poll_fn(|cx| match self.tab.left.get() && !self.is_counted() {
+            true => Poll::Ready(None),
+            false => answer.as_mut().poll(cx).map(Some),
+        })
+        .await
+    }
+
+    /// Whether a rule that the request reached may count its answer.
+    fn is_counted(&self) -> bool {
+        let rules = &self.snapshot.rules;
+        self.settles() && rules.may_count_answer(self.facts, self.decision.settle_before)
     }
 
     /// No rule counts the answer to a request that a rule diverts.

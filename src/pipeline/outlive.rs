@@ -1,5 +1,7 @@
-//! Requests whose client leaves before the answer: where rules count answers, what an origin was
+//! Requests whose client leaves before the answer: where a rule may count it, what an origin was
 //! asked is finished all the same. Otherwise a client that never waits would never be counted.
+//!
+//! It keeps no `concurrency` place: those are freed when a client leaves.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -55,15 +57,14 @@ impl<F: Future + 'static> Drop for Outlive<F> {
         let Some(request) = self.request.take() else {
             return;
         };
+        self.tab.places.free();
+        self.tab.left.set(true);
         let begun = self.tab.begun.get();
-        match begun.then(|| Place::take(&self.core)).flatten() {
-            // The origin is still at work for it: its `concurrency` places stay taken, or a client
-            // that never waits would have as many requests at work as it likes.
-            Some(place) => drop(tokio::task::spawn_local(async move {
+        if let Some(place) = begun.then(|| Place::take(&self.core)).flatten() {
+            drop(tokio::task::spawn_local(async move {
                 drop(request.await);
                 drop(place);
-            })),
-            None => self.tab.places.free(),
+            }));
         }
     }
 }

@@ -14,6 +14,8 @@ pub struct Tab {
     pub meter: Meter,
     /// It went where its route leads: rules may want to count the answer, whoever waits for it.
     pub begun: Cell<bool>,
+    /// Nobody waits for the answer any more.
+    pub left: Cell<bool>,
     /// The places that it takes.
     pub places: Places,
     /// What is learned from its answer.

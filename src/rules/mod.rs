@@ -21,6 +21,7 @@ mod tests;
 pub mod trace;
 pub mod written;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
 pub use self::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::{Need, Phase, Predicate, Scalar};
+use crate::expr::{Facts, Need, Phase, Predicate, Scalar};
 use crate::limit::{Algorithm, Limiter};
 
 /// A rule, ready to run.
@@ -125,6 +126,8 @@ pub struct RuleSet {
     planning: Option<Index>,
     /// Which rules an answer is asked about; `None`: all.
     settling: Option<Index>,
+    /// Which rules may count an answer, as far as its request tells; `None`: none.
+    awaiting: Option<Index>,
 }
 
 /// With fewer guards than this on a value, it is left to the rules to read it; with fewer than
@@ -200,7 +203,7 @@ impl RuleSet {
 
     /// `least`: how many guards make a group.
     fn with_guards(rules: Vec<Rule>, least: usize) -> Self {
-        let index = |phase, need: fn(&Rule) -> Need| {
+        let index = |phase, need: fn(&Rule) -> Need, least| {
             let reads = rules
                 .iter()
                 .flat_map(|rule| needs::reads_first(rule, phase));
@@ -209,12 +212,14 @@ impl RuleSet {
             Index::new(&needs, Worth { least, read_anyway })
         };
         let many = rules.len() >= least.saturating_mul(2);
-        let planning = many.then(|| index(Phase::Request, needs::to_plan));
+        let planning = many.then(|| index(Phase::Request, needs::to_plan, least));
+        let counts_responses = rules.iter().any(Rule::counts_response);
         Self {
-            counts_responses: rules.iter().any(Rule::counts_response),
+            counts_responses,
             takes_places: rules.iter().any(Rule::takes_place),
             planning: planning.filter(|index| !index.is_idle()),
-            settling: many.then(|| index(Phase::Response, needs::to_settle)),
+            settling: many.then(|| index(Phase::Response, needs::to_settle, least)),
+            awaiting: counts_responses.then(|| index(Phase::Response, needs::to_await, 1)),
             courses: Course::all(rules),
         }
     }
@@ -241,6 +246,19 @@ impl RuleSet {
     /// Whether any rule wants to see responses.
     pub fn counts_responses(&self) -> bool {
         self.counts_responses
+    }
+
+    /// Whether some rule may want to count the answer to this request. `before`: the first rule
+    /// that it did not reach.
+    pub fn may_count_answer(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> bool {
+        let mut found = None;
+        if let Some(index) = &self.awaiting {
+            index.candidates(facts, |rule| {
+                found = Some(rule);
+                ControlFlow::Break(())
+            });
+        }
+        found.is_some_and(|rule| before.is_none_or(|end| rule < end))
     }
 
     /// Whether any rule wants its places back when a request has ended.

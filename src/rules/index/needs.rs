@@ -31,6 +31,14 @@ pub(in super::super) fn to_settle(rule: &Rule) -> Need {
     }
 }
 
+/// What must hold of a request for a rule to count its answer, whatever that is.
+pub(in super::super) fn to_await(rule: &Rule) -> Need {
+    match rule.counts_response() {
+        true => adapt(rule.predicates().0.need(), Phase::Request),
+        false => Need::Any(Vec::new()),
+    }
+}
+
 /// The fields that the rule's first tests read for every request, or for every answer too.
 pub(in super::super) fn reads_first(rule: &Rule, phase: Phase) -> impl Iterator<Item = FieldId> {
     let (count, mitigate) = rule.predicates();

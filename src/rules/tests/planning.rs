@@ -57,6 +57,30 @@ fn what_is_counted_at_the_response_is_looked_at_first() {
 }
 
 #[test]
+fn an_answer_is_waited_for_where_a_rule_may_count_it() {
+    let mut late = rule();
+    late.scope = separate(r#"http.request.uri.path eq "/login" and http.response.code eq 401"#);
+    let rules = set([rule(), late, rule()]);
+    let may = |path: &str, before: Option<u16>| {
+        let ask = Ask::post(path);
+        ask.facts(|facts| rules.may_count_answer(facts, before.map(RuleIndex)))
+    };
+    assert!(may("/login", None));
+    assert!(may("/login", Some(2)));
+    assert!(!may("/login", Some(1)));
+    assert!(!may("/logout", None));
+    let any = |scope: &str| {
+        let mut late = rule();
+        late.scope = separate(scope);
+        let rules = set([late]);
+        Ask::post("/x").facts(|facts| rules.may_count_answer(facts, None))
+    };
+    assert!(any(RESPONSE));
+    assert!(any("not http.response.code eq 200"));
+    assert!(!any(r#"http.request.method eq "POST""#));
+}
+
+#[test]
 fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
     for (action, dry_run, steps) in [
         (Action::Block, false, 1),
