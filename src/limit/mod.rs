@@ -195,6 +195,16 @@ impl Limiter {
         by_algorithm!(self.algorithm, T => tally::peek::<T>(self, state, now, cost))
     }
 
+    /// Until the turn of what did not fit, as `reading` says, if it waits in spite of that; `None`:
+    /// it never has one. Who finds a `leaky_bucket`'s queue full comes behind it.
+    pub fn turn(&self, reading: &Reading) -> Option<Duration> {
+        let fits_in = reading.retry_after()?;
+        Some(match self.algorithm {
+            Algorithm::LeakyBucket if !reading.fits => reading.reset_after(),
+            _ => fits_in,
+        })
+    }
+
     /// Moves `state` to `now` if the clock was set back, and says whether it was. To be called
     /// when a [`Limiter::peek`] finds no room: a key that is only looked at would stay full until
     /// the clock shows its old time again.

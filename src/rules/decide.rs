@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::course::Course;
-use super::quota::rest;
+use super::quota::{rest, turn};
 use super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
@@ -99,7 +99,7 @@ impl Decision {
             return false;
         }
         let ends = self.act(credit);
-        self.hold_for(rule, finding, now);
+        self.hold_for(rule, (step, finding), now);
         ends
     }
 
@@ -180,9 +180,9 @@ impl Decision {
 
     /// How long an action holds the request, or keeps its client away. One that stops it at once
     /// leaves nothing to wait for.
-    fn hold_for(&mut self, rule: &Rule, finding: &Finding, now: Timestamp) {
+    fn hold_for(&mut self, rule: &Rule, (step, finding): (&Step, &Finding), now: Timestamp) {
         match rule.action {
-            Action::Delay => self.delay(rule, finding, now),
+            Action::Delay => self.delay(rule, turn(step, finding, now)),
             Action::Close => self.drop_waits(),
             Action::Block | Action::Tarpit => {
                 let waits = self.hold;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::quota::{rest, whole_seconds};
+use super::quota::whole_seconds;
 use super::{Finding, Op, Rule, RuleSet, Standing, Step};
-use crate::clock::Timestamp;
 use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
 use crate::limit::Reading;
 
@@ -42,8 +41,8 @@ impl Decision {
 
     /// Takes in how long a request is held by a rule that delays it: until its turn, or as long as
     /// the rule may.
-    pub(super) fn delay(&mut self, rule: &Rule, finding: &Finding, now: Timestamp) {
-        let turn = rest(finding, now).unwrap_or(Duration::MAX);
+    pub(super) fn delay(&mut self, rule: &Rule, turn: Option<Duration>) {
+        let turn = turn.unwrap_or(Duration::MAX);
         self.hold = self.hold.max(turn.min(rule.max_delay));
     }
 

@@ -69,6 +69,14 @@ pub(super) fn rest(finding: &Finding, now: Timestamp) -> Option<Duration> {
     }
 }
 
+/// From now until the turn of a request that is held; `None`: it has none.
+pub(super) fn turn(step: &Step, finding: &Finding, now: Timestamp) -> Option<Duration> {
+    match finding.standing {
+        Standing::Over => step.limiter.turn(&finding.reading?),
+        _ => rest(finding, now),
+    }
+}
+
 /// `duration`, rounded up.
 pub(super) fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)

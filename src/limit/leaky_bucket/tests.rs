@@ -31,6 +31,25 @@ fn one_passes_and_the_queue_waits_its_turn() {
 }
 
 #[test]
+fn the_turn_of_one_that_finds_no_place_is_behind_the_queue() {
+    let limiter = per_minute(30, 1, 60);
+    let mut state = State::default();
+    let turns: Vec<_> = (0..5)
+        .map(|_| {
+            let reading = limiter.peek(&state, at(START), 1);
+            limiter.charge(&mut state, at(START), 1);
+            match reading.fits {
+                true => reading.wait().as_secs(),
+                false => limiter.turn(&reading).unwrap().as_secs(),
+            }
+        })
+        .collect();
+    assert_eq!(turns, [0, 2, 4, 6, 8]);
+    let never = limiter.peek(&state, at(START), 3);
+    assert_eq!(limiter.turn(&never), None);
+}
+
+#[test]
 fn what_would_wait_too_long_is_refused_though_there_is_a_place() {
     let limiter = per_minute(30, 10, 5);
     let mut state = State::default();

@@ -8,7 +8,7 @@ use crate::decision::{Action, Decision};
 use crate::limit::Limiter;
 use crate::rules::decide::acted;
 use crate::rules::planner::Match;
-use crate::rules::quota::rest;
+use crate::rules::quota::turn;
 use crate::rules::{Finding, Op, Rule, Standing, Step};
 
 /// A rule and a request.
@@ -96,7 +96,9 @@ impl<'a> Met<'a> {
         let (step, finding) = self.own.planned?;
         let most = self.rule.max_delay;
         let held = match (acted(step, finding), self.rule.action) {
-            (true, Action::Delay) => rest(finding, self.now).map_or(most, |rest| rest.min(most)),
+            (true, Action::Delay) => {
+                turn(step, finding, self.now).map_or(most, |turn| turn.min(most))
+            }
             (true, Action::Tarpit) => most,
             (false, _) if step.op == Op::Admit => finding.reading?.wait(),
             _ => return None,

@@ -55,7 +55,9 @@ impl Model {
             Op::Charge => (counter.charge(&limiter, now, cost), true),
             Op::Admit if look.fits => (counter.admit(&limiter, now, cost), true),
             Op::Admit => {
-                let waits = look.retry_after().is_some_and(|wait| wait <= self.patience);
+                let waits = limiter
+                    .turn(&look)
+                    .is_some_and(|wait| wait <= self.patience);
                 if waits {
                     counter.charge(&limiter, now, cost);
                 }

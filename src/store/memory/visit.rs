@@ -199,7 +199,7 @@ impl Visit<'_> {
         let patience = self.step.patience;
         let soon = |wait: Duration| wait <= patience;
         let may = self.op == Op::Admit && !patience.is_zero();
-        may && reading.retry_after().is_some_and(soon)
+        may && self.step.limiter.turn(reading).is_some_and(soon)
     }
 
     /// What does not fit bans the key.

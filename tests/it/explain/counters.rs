@@ -19,7 +19,7 @@ fn lines(rule: &str, times: &str, more: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_algorithm_runs_into_its_limit() {
-    let cases: [(&str, &[&str]); 6] = [
+    let cases: [(&str, &[&str]); 7] = [
         (
             "algorithm = \"sliding_window\"\nlimit = 1\nperiod = \"1m\"\nslices = 6",
             &[
@@ -61,6 +61,19 @@ fn every_algorithm_runs_into_its_limit() {
                 "forwarded (r: 1 of 2)",
                 "held for 3s, then forwarded (r: 2 of 2)",
                 "429 by rule r, Retry-After 3 (r: 2 of 2)",
+            ],
+        ),
+        // Who finds the queue full and is forwarded all the same comes behind it.
+        (
+            "algorithm = \"leaky_bucket\"\nlimit = 2\nperiod = \"1s\"\nqueue = 1\naction = \"delay\"\n\
+             max_delay = \"1900ms\"",
+            &[
+                "forwarded (r: 1 of 2)",
+                "held for 500ms, then forwarded (r: 2 of 2)",
+                "held for 1s, then forwarded; rule r: delay (r: 2 of 2)",
+                "held for 1500ms, then forwarded; rule r: delay (r: 2 of 2)",
+                "held for 1900ms, then forwarded; rule r: delay (r: 2 of 2)",
+                "held for 1900ms, then forwarded; rule r: delay (r: 2 of 2)",
             ],
         ),
     ];

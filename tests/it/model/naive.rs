@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lockgate::clock::Timestamp;
 use lockgate::decision::{Action, Credit, RuleIndex, Verdict};
-use lockgate::limit::Algorithm;
+use lockgate::limit::{Algorithm, Reading};
 
 use self::known::{Known, Stand, seconds};
 pub use self::outcome::Outcome;
@@ -297,6 +297,15 @@ impl Who {
 impl Case {
     fn stops(&self, ask: &Ask) -> bool {
         self.stops.contains(&ask.path)
+    }
+
+    /// How long what does not fit is to wait. Who is delayed all the same waits behind the queue.
+    fn turn(&self, reading: &Reading) -> Option<Duration> {
+        let queues = self.algorithm() == Some(Algorithm::LeakyBucket);
+        match queues && self.action == Action::Delay {
+            true => reading.retry_after().and(Some(reading.reset_after())),
+            false => reading.retry_after(),
+        }
     }
 
     /// Whether acting ends the pass.

@@ -76,7 +76,7 @@ impl Known {
         match reading.fits {
             true if rule.counts(ask) && !reading.wait().is_zero() => Stand::Queue(reading.wait()),
             true => Stand::Pass,
-            false => Stand::Act(reading.retry_after()),
+            false => Stand::Act(rule.turn(&reading)),
         }
     }
 
