@@ -21,8 +21,9 @@ use crate::listen::{Drained, Incoming, TooSlow, drain_body, read_out};
 const UNWANTED: u64 = 64 << 10;
 /// How long that may take.
 const UNWANTED_WAIT: Duration = Duration::from_secs(1);
-/// How much of a shadowed request's body is read where `max_body_bytes` sets no bound.
-const SHADOWED: u64 = 16 << 20;
+/// How much of a shadowed request's body is read where `max_body_bytes` sets no bound: an origin
+/// would take it, and nothing of it is kept.
+const SHADOWED: u64 = 1 << 30;
 
 /// What is known of a request body while it is read and after.
 #[derive(Default)]

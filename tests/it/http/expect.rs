@@ -106,6 +106,26 @@ fn a_client_that_does_not_wait_is_served_too() {
 }
 
 #[test]
+fn a_shadow_asks_for_a_large_body_too_and_reads_it_all() {
+    let gateway = Running::with(&NO_POSTS.replace("block", "shadow"));
+    let mut wire = gateway.client().connect();
+    let large = String::from_utf8(WAITING.to_vec()).unwrap();
+    let length = 17 << 20;
+    wire.send(
+        large
+            .replace("length: 5", &format!("length: {length}"))
+            .as_bytes(),
+    );
+    assert_eq!(wire.head(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    wire.send(&vec![b'x'; length]);
+    let answer = wire.answer();
+    assert_eq!((answer.status, answer.header("connection")), (200, None));
+    // The connection goes on.
+    assert_eq!(wire.get("/").status, 200);
+    assert_eq!(gateway.origin.count(), 1);
+}
+
+#[test]
 fn an_http10_client_gets_no_interim_answer() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
