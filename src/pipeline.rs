@@ -120,9 +120,9 @@ async fn request(
 
     let mut open = visit.unanswered(&facts);
     let decision = &mut open.decision;
-    decide(&visit, &facts, decision).await;
+    decide(&visit, &asked, &facts, decision).await;
     if !hold::hold(core, snapshot, visit.began, decision.hold).await {
-        hold::cannot_hold(&visit, decision);
+        hold::cannot_hold(&visit, &asked, decision);
     }
     let mut sent = match decision.verdict {
         Verdict::Block { rule, retry_after } => {
@@ -167,7 +167,12 @@ fn edited<B>(
 }
 
 /// plan → apply → decide: what becomes of a request, and the places that it takes.
-async fn decide(visit: &Visit, facts: &RequestFacts<'_>, decision: &mut Decision) {
+async fn decide(
+    visit: &Visit,
+    asked: &Asked<'_>,
+    facts: &RequestFacts<'_>,
+    decision: &mut Decision,
+) {
     let (core, snapshot, now) = (&visit.core, &visit.snapshot, visit.now);
     let store = &core.live.lasting.store;
     let mut plan = Plan::default();
@@ -177,6 +182,7 @@ async fn decide(visit: &Visit, facts: &RequestFacts<'_>, decision: &mut Decision
     let places = places::taken(&core.live, &snapshot.rules, &plan, &findings);
     let rules = &snapshot.rules;
     rules.decide_into(&plan, &findings, now, decision);
+    stop::openly(asked, decision);
     // A request that is stopped gives back what it took, before anything else is looked at.
     if let Some(taken) = places.filter(|_| decision.verdict.is_served()) {
         visit.tab.places.keep(taken);

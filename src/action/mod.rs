@@ -75,12 +75,15 @@ impl Asked<'_> {
     }
 
     /// Whether the client speaks gRPC, which carries its status elsewhere.
-    fn is_grpc(&self) -> bool {
+    pub fn is_grpc(&self) -> bool {
         self.grpc().is_some()
     }
 
-    /// The `content-type` of an answer to a gRPC client: a browser's own.
+    /// The `content-type` of an answer to a gRPC client: a browser's own. Every call is a POST.
     fn grpc(&self) -> Option<&'static str> {
+        if self.method != Method::POST {
+            return None;
+        }
         let value = self.headers.get(CONTENT_TYPE)?.as_bytes();
         let media = value.split(|byte| *byte == b';').next()?.trim_ascii();
         let (start, rest) = media.split_at_checked(GRPC.len())?;

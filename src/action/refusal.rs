@@ -26,7 +26,6 @@ enum Pushback {
     After(u64),
     /// Not at all.
     Never,
-    Untold,
 }
 
 // === impl Refused ===
@@ -60,11 +59,9 @@ pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
     response
 }
 
-/// The answer of `action = "shadow"`: nothing in it names a rule or a limit.
+/// The answer of `action = "shadow"`: nothing in it names a rule or a limit. There is none for
+/// gRPC, which is refused.
 pub fn shadow(asked: &Asked<'_>, response: Option<&Canned>) -> Response<Body> {
-    if let Some(content_type) = asked.grpc() {
-        return grpc(content_type, Pushback::Untold);
-    }
     match response {
         Some(canned) => canned.answer(asked, &Refused::NOBODY),
         None => plain_success(asked),
@@ -117,7 +114,6 @@ fn grpc(content_type: &'static str, pushback: Pushback) -> Response<Body> {
     let pushback = match pushback {
         Pushback::After(seconds) => HeaderValue::from(seconds.saturating_mul(1000)),
         Pushback::Never => HeaderValue::from_static("-1"),
-        Pushback::Untold => return response,
     };
     headers.insert("grpc-retry-pushback-ms", pushback);
     response

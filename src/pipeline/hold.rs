@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Core, Visit};
+use super::{Core, Visit, stop};
+use crate::action::Asked;
 use crate::decision::Decision;
 use crate::snapshot::Snapshot;
 
@@ -32,8 +33,9 @@ pub async fn hold(core: &Rc<Core>, snapshot: &Snapshot, began: Instant, time: Du
 }
 
 /// What becomes of a request that cannot be held.
-pub fn cannot_hold(visit: &Visit, decision: &mut Decision) {
+pub fn cannot_hold(visit: &Visit, asked: &Asked<'_>, decision: &mut Decision) {
     visit.snapshot.rules.cannot_hold(decision);
+    stop::openly(asked, decision);
     if !decision.verdict.is_served() {
         visit.tab.places.free();
     }

@@ -10,7 +10,7 @@ use super::record::Visit;
 use crate::action::{self, Asked, Canned, Fault, Refused};
 use crate::body::Body;
 use crate::clock::Timestamp;
-use crate::decision::{Decision, RuleIndex};
+use crate::decision::{Decision, RuleIndex, Verdict};
 use crate::listen::{Drained, Incoming};
 use crate::rules::{Findings, Plan};
 use crate::snapshot::Snapshot;
@@ -30,6 +30,13 @@ pub async fn lengthen(
     let look = full.map(|full| Box::pin(look(store, snapshot, full, decision, now)));
     if let Some(look) = look {
         look.await;
+    }
+}
+
+/// Refuses what a rule would answer in the origin's place, if the client could not take it.
+pub fn openly(asked: &Asked<'_>, decision: &mut Decision) {
+    if matches!(decision.verdict, Verdict::Shadow { .. }) && asked.is_grpc() {
+        decision.refuse_openly();
     }
 }
 

@@ -112,12 +112,12 @@ impl Decision {
         (step, finding): (&Step, &Finding),
         now: Timestamp,
     ) {
-        match self.verdict {
-            Verdict::Block { .. } if acted(step, finding) && !plan.is_cut_before(finding) => {
-                self.lengthen(rest(finding, now));
-            }
-            Verdict::Shadow { .. } => self.tell_unreached(rule, step, finding, now),
-            _ => {}
+        let stops = matches!(self.verdict, Verdict::Block { .. } | Verdict::Shadow { .. });
+        if stops && rule.refuses() && acted(step, finding) && !plan.is_cut_before(finding) {
+            self.lengthen(rest(finding, now));
+        }
+        if matches!(self.verdict, Verdict::Shadow { .. }) {
+            self.tell_unreached(rule, step, finding, now);
         }
     }
 
@@ -192,7 +192,9 @@ impl Decision {
                 }
                 self.refuse_for(rest(finding, now));
             }
-            Action::Shadow | Action::Divert | Action::Tag | Action::Log | Action::Allow => {}
+            // For those who are refused instead.
+            Action::Shadow => self.refused_for = rest(finding, now),
+            Action::Divert | Action::Tag | Action::Log | Action::Allow => {}
         }
     }
 

@@ -74,7 +74,7 @@ impl Decision {
             rule: index,
             event: Event::Mitigated,
         });
-        if rule.refuses() {
+        if rule.refuses() || rule.action == Action::Shadow {
             self.refused_for = Some(self.hold.saturating_add(spacing(rule)));
             self.tell_refusal(index);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Finding, Op, Plan, Rule, RuleSet, Standing, Step};
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Few};
+use crate::decision::{Decision, Few, Verdict};
 use crate::expr::Facts;
 use crate::limit::slices::Slices;
 use crate::limit::sliding_log::Log;
@@ -26,6 +26,18 @@ impl RuleSet {
 // === impl Decision ===
 
 impl Decision {
+    /// Makes a refusal of a pretence, for a client that could take none.
+    pub fn refuse_openly(&mut self) {
+        let Verdict::Shadow { rule } = self.verdict else {
+            return;
+        };
+        self.quotas.retain(|quota| quota.rule < rule);
+        self.drop_waits();
+        let retry_after = None;
+        self.verdict = Verdict::Block { rule, retry_after };
+        self.refuse_for(self.refused_for);
+    }
+
     /// Takes in a rule that would have counted the request.
     pub(super) fn tell_unreached(
         &mut self,

@@ -395,6 +395,14 @@ fn bodies_and_grpc_are_judged_by_their_headers() {
         text.starts_with("200 (grpc-status 8) by rule deny\n"),
         "{text}"
     );
+    let shadow = format!("{deny}action = \"shadow\"\n");
+    let text = human(&shadow, &grpc);
+    assert!(
+        text.starts_with("200 (grpc-status 8) by rule deny\n"),
+        "{text}"
+    );
+    let text = human(&shadow, &[&["GET"], &grpc[1..]].concat());
+    assert!(text.starts_with("shadow 200 by rule deny\n"), "{text}");
 }
 
 #[test]

@@ -46,6 +46,7 @@ impl Way<'_> {
         let findings = self.store.apply(&plan, now).await;
         self.store.release(&plan, &findings);
         let mut decision = rules.decide(&plan, &findings, now);
+        stop::openly(self.asked, &mut decision);
         stop::lengthen(
             self.store,
             self.snapshot,

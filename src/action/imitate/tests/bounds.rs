@@ -109,6 +109,7 @@ fn kinds_are_told_apart() {
     }
     other.method = Method::from_bytes(b"BREW").unwrap();
     assert_eq!(kind("/a", "app", &other.asked(NOW), StatusCode::OK), None);
-    let grpc = Request::with(&[("content-type", "application/grpc")]);
+    let mut grpc = Request::with(&[("content-type", "application/grpc")]);
+    grpc.method = Method::POST;
     assert_eq!(kind("/a", "app", &grpc.asked(NOW), StatusCode::OK), None);
 }

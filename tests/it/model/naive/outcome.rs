@@ -50,7 +50,8 @@ impl Outcome {
             Event::CandidatePasses => Some((mark.rule, false)),
             _ => None,
         };
-        let refused = decision.refused_for.map(seconds);
+        let blocks = matches!(decision.verdict, Verdict::Block { .. });
+        let refused = decision.refused_for.filter(|_| blocks).map(seconds);
         Self {
             verdict: decision.verdict,
             hold: decision.hold,
