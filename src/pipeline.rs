@@ -121,7 +121,7 @@ async fn request(
     let mut open = visit.unanswered(&facts);
     let decision = &mut open.decision;
     decide(&visit, &asked, &facts, decision).await;
-    if !hold::hold(core, snapshot, visit.began, decision.hold).await {
+    if !hold::hold(&visit, decision.hold).await {
         hold::cannot_hold(&visit, &asked, decision);
     }
     let mut sent = match decision.verdict {

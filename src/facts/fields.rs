@@ -204,7 +204,7 @@ static TABLE: &[Field] = &[
     row("http.response.headers.names", Names(Source::ResponseHeaders), "names of the response's header fields, in lower case").also(&["raw.http.response.headers.names"]).after_response(),
     row("http.response.headers.values", Values(Source::ResponseHeaders), "values of the response's header fields").also(&["raw.http.response.headers.values"]).after_response(),
     row("http.response.content_type.media_type", Bytes(get::media_type), "the media type in lower case, without parameters").after_response(),
-    row("http.response.duration_ms", Int(get::duration), "milliseconds until the head of the response").after_response(),
+    row("http.response.duration_ms", Int(get::duration), "milliseconds from the end of the request, once nothing held it, to the head of the response").after_response(),
     row("http.response.body.size", Int(get::response_size), "bytes of the response's body, where known").after_response(),
     row("upstream.name", Bytes(get::upstream), "the upstream that answered or failed").after_response(),
     row("upstream.error", Bytes(get::upstream_error), "how the upstream failed; missing where it did not").after_response(),

@@ -75,6 +75,8 @@ pub struct Record<'a> {
     pub rule: Option<&'a str>,
     /// What that rule did.
     pub action: Option<&'a str>,
+    /// How long rules held the request; `None`: they did not.
+    pub held: Option<Duration>,
     /// The `user-agent` header.
     pub user_agent: Option<&'a [u8]>,
     /// The `referer` header.
@@ -174,6 +176,7 @@ impl Record<'_> {
         o.millis("upstream_ms", self.upstream_duration);
         o.text("rule", self.rule);
         o.text("action", self.action);
+        o.millis("held_ms", self.held);
         o.bytes("user_agent", self.user_agent);
         o.bytes("referer", self.referer);
         o.fields("key_fields", self.key_fields);

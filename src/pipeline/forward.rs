@@ -35,7 +35,7 @@ pub struct Forward<'a, 'r> {
     pub facts: &'a RequestFacts<'r>,
     /// The same, for an answer of the gateway's own.
     pub asked: &'a Asked<'a>,
-    /// When the head had arrived.
+    /// When it went on: its head had arrived, and no rule held it any more.
     pub began: Instant,
     /// What it has open.
     pub tab: &'a Rc<Tab>,
@@ -51,7 +51,7 @@ pub struct Sent {
     pub settles: bool,
     /// The upstream that was asked.
     pub upstream: Option<Arc<str>>,
-    /// From the request's head to the upstream's.
+    /// From the request, as far as it had come, to the head of the upstream's answer.
     pub took: Option<Duration>,
     /// Why the upstream gave no answer.
     pub error: Option<&'static str>,
@@ -76,7 +76,7 @@ impl<'a, 'r> Forward<'a, 'r> {
             snapshot: &visit.snapshot,
             facts,
             asked,
-            began: visit.began,
+            began: visit.went_on.get(),
             tab: &visit.tab,
             decision,
         }
@@ -181,8 +181,16 @@ impl Forward<'_, '_> {
             Err(error) => self.failed(&error, upstream),
         };
         sent.upstream = Some(upstream.name.clone());
-        sent.took = Some(self.core.live.lasting.clock.instant() - self.began);
+        sent.took = Some(self.waited());
         sent
+    }
+
+    /// How long the origin has had all that it was to have: how long a rule held the request, or
+    /// its client took to send it, is not its doing.
+    fn waited(&self) -> Duration {
+        let sent = self.tab.meter.ended.get();
+        let since = sent.map_or(self.began, |sent| sent.max(self.began));
+        self.core.live.lasting.clock.instant() - since
     }
 
     /// What `answer` gives; `None`: its client has left, and no rule would count it.
@@ -334,7 +342,7 @@ impl Sent {
 
     /// The answer as rules see it.
     pub fn facts(&self, visit: &Visit, core: &Core) -> ResponseFacts<'_> {
-        let elapsed = || core.live.lasting.clock.instant() - visit.began;
+        let elapsed = || core.live.lasting.clock.instant() - visit.went_on.get();
         let duration = self.took.unwrap_or_else(elapsed);
         ResponseFacts {
             status: self.response.status().as_u16(),

@@ -20,15 +20,17 @@ pub struct Place {
     patience: Duration,
 }
 
-/// Waits until `time` has passed since `began`; `false`, at once: too many are held already.
-pub async fn hold(core: &Rc<Core>, snapshot: &Snapshot, began: Instant, time: Duration) -> bool {
+/// Waits until `time` has passed since the request came; `false`, at once: too many are held
+/// already.
+pub async fn hold(visit: &Visit, time: Duration) -> bool {
     if time.is_zero() {
         return true;
     }
-    let Some(place) = Place::take(core, snapshot) else {
+    let Some(place) = Place::take(&visit.core, &visit.snapshot) else {
         return false;
     };
-    place.until(began + time).await;
+    place.until(visit.began + time).await;
+    visit.went_on.set(place.now());
     true
 }
 

@@ -20,11 +20,12 @@ use crate::snapshot::{KeyField, Snapshot};
 /// The line of a request that was served.
 pub fn of(
     access: &AccessLog,
-    snapshot: &Snapshot,
+    visit: &Visit,
     view: View<'_, '_>,
     decision: &Decision,
     sent: &Sent,
 ) -> Vec<u8> {
+    let snapshot = &*visit.snapshot;
     let facts = view.request;
     let tls = facts.connection.tls.as_ref();
     let (user_agent, referer) = (
@@ -62,6 +63,7 @@ pub fn of(
         upstream_duration: sent.took,
         rule: rule.map(|(name, _)| name),
         action: rule.map(|(_, action)| action),
+        held: visit.held(),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
         key_fields: &key_fields,
@@ -136,6 +138,7 @@ pub fn bare<'a>(
         upstream_duration: None,
         rule: None,
         action: None,
+        held: None,
         user_agent: None,
         referer: None,
         key_fields: &[],

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -33,6 +33,8 @@ pub struct Visit {
     pub now: Timestamp,
     /// When its head had arrived.
     pub began: Instant,
+    /// When no rule held it any more.
+    pub went_on: Cell<Instant>,
     /// What it has open.
     pub tab: Rc<Tab>,
     /// The core that serves it.
@@ -89,9 +91,11 @@ impl Visit {
     /// A request that has just arrived.
     pub fn begin(core: Rc<Core>, way: Rc<Entrance>, tab: Rc<Tab>) -> Self {
         let clock = &core.live.lasting.clock;
+        let began = clock.instant();
         Self {
             now: clock.now(),
-            began: clock.instant(),
+            began,
+            went_on: Cell::new(began),
             tab,
             answered: Cell::new(false),
             snapshot: core.snapshot(),
@@ -136,6 +140,12 @@ impl Visit {
         }
     }
 
+    /// How long rules held it; `None`: they did not.
+    pub fn held(&self) -> Option<Duration> {
+        let held = self.went_on.get() - self.began;
+        (!held.is_zero()).then_some(held)
+    }
+
     /// Writes down that the gateway failed, with what is at hand.
     fn failed(&self, facts: &RequestFacts<'_>) {
         if self.answered.get() {
@@ -173,7 +183,7 @@ impl Visit {
             Some(access) => {
                 let response = sent.facts(self, &self.core);
                 let view = facts.with_response(&response);
-                line::of(access, &self.snapshot, view, decision, &sent)
+                line::of(access, self, view, decision, &sent)
             }
             None => Vec::new(),
         };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
-const FIELDS: [&str; 26] = [
+const FIELDS: [&str; 27] = [
     "ts",
     "id",
     "client_ip",
@@ -33,6 +33,7 @@ const FIELDS: [&str; 26] = [
     "upstream_ms",
     "rule",
     "action",
+    "held_ms",
     "user_agent",
     "key_fields",
     "cut",

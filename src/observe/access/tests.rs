@@ -29,6 +29,7 @@ fn record() -> Record<'static> {
         upstream_duration: None,
         rule: None,
         action: None,
+        held: None,
         user_agent: None,
         referer: None,
         key_fields: &[],
@@ -66,7 +67,8 @@ fn every_field_of_the_contract_is_there() {
             r#""peer_ip":"2001:db8::1","asn":null,"country":null,"ja3":null,"ja4":null,"#,
             r#""tls":null,"proto":"HTTP/1.1","method":"GET","host":null,"path":"/","#,
             r#""query":null,"route":null,"status":200,"upstream":null,"upstream_ms":null,"#,
-            r#""rule":null,"action":null,"user_agent":null,"referer":null,"key_fields":{},"#,
+            r#""rule":null,"action":null,"held_ms":null,"user_agent":null,"referer":null,"#,
+            r#""key_fields":{},"#,
             r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null}"#
         )
     );
@@ -92,6 +94,7 @@ fn key_fields_keep_their_types_and_missing_is_not_empty() {
         key_fields: &fields,
         asn: Some(u32::MAX),
         upstream_duration: Some(Duration::from_secs(3)),
+        held: Some(Duration::from_millis(1500)),
         ..record()
     };
     let back: serde_json::Value = serde_json::from_str(&json_line(&record, &CLOSING)).unwrap();
@@ -102,6 +105,7 @@ fn key_fields_keep_their_types_and_missing_is_not_empty() {
     assert_eq!(back["key_fields"], wanted);
     assert_eq!(back["asn"], json!(u32::MAX));
     assert_eq!(back["upstream_ms"], json!(3000.0));
+    assert_eq!(back["held_ms"], json!(1500.0));
 }
 
 #[test]
@@ -183,7 +187,7 @@ proptest! {
         let json = json_line(&record, &CLOSING);
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         let object = back.as_object().unwrap();
-        prop_assert_eq!(object.len(), 27);
+        prop_assert_eq!(object.len(), 28);
         prop_assert_eq!(&object["method"], &serde_json::json!(method));
         prop_assert_eq!(object["host"].is_null(), host.is_none());
         prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));

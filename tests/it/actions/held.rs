@@ -199,3 +199,24 @@ fn who_leaves_while_it_waits_is_counted_and_logged_with_its_rule() {
     let acted = "lockgate_rule_mitigated_total{rule=\"tarpit\",action=\"tarpit\"} 1\n";
     assert!(gateway.metrics().contains(acted));
 }
+
+#[test]
+fn the_time_that_a_request_was_held_is_not_the_origins() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let delay = deny("delay", "/delay", "delay", "max_delay = \"500ms\"");
+    let beginning = beginning(log.to_str().unwrap());
+    let gateway = Running::on(&format!("{beginning}{delay}"));
+    for path in ["/free", "/delay"] {
+        assert_eq!(gateway.client().get(path).send().status, 200);
+    }
+    let lines = logged(&log, 2);
+    let line = |path: &str| lines.iter().find(|line| line["path"] == path).unwrap();
+    assert!(line("/free")["held_ms"].is_null());
+    let line = line("/delay");
+    let millis = |field: &str| line[field].as_f64().unwrap();
+    assert!(millis("held_ms") > 0.0, "{line}");
+    // It is held, then the origin has it, and then there is its answer's body.
+    let parts = millis("held_ms") + millis("upstream_ms");
+    assert!(parts <= millis("duration_ms") + 0.01, "{line}");
+}
