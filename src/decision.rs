@@ -164,6 +164,12 @@ impl Credit {
 // === impl Verdict ===
 
 impl Verdict {
+    /// Whether the answer is to look like that of the route's origin, which does not get the
+    /// request.
+    pub const fn pretends(&self) -> bool {
+        matches!(self, Verdict::Shadow { .. } | Verdict::Divert { .. })
+    }
+
     /// Whether the request gets the answer of an origin, its own or another.
     pub const fn is_served(&self) -> bool {
         matches!(self, Verdict::Forward | Verdict::Divert { .. })
@@ -184,6 +190,11 @@ impl Action {
             | Action::Allow => true,
             Action::Delay | Action::Tag | Action::Log => false,
         }
+    }
+
+    /// Whether the client is to take the answer for that of the route's origin.
+    pub const fn pretends(self) -> bool {
+        matches!(self, Action::Shadow | Action::Divert)
     }
 
     /// The name in gateway.toml, logs and metrics.

@@ -142,7 +142,7 @@ async fn request(
 
     if sent.settles {
         settle::settle(core, snapshot, &visit, &facts, &sent, decision).await;
-    } else if matches!(decision.verdict, Verdict::Shadow { .. }) {
+    } else if decision.verdict.pretends() {
         settle::pretend(core, snapshot, &visit, &facts, &sent, decision);
     }
     imitate::learn(&visit, &facts, &asked, decision, route, &sent);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Cost, Op, Rule, RuleSet, Step};
-use crate::decision::{Action, RuleIndex};
+use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
 
 /// A rule at its place among others.
@@ -42,9 +42,9 @@ impl Course {
         let mut before: Vec<Course> = Vec::with_capacity(rules.len());
         let mut shadowed = false;
         for (index, rule) in (0..=u16::MAX).map(RuleIndex).zip(rules) {
-            let shadows = rule.is_shadow();
+            let pretends = rule.pretends();
             before.push(Course::new(index, rule, &before, shadowed));
-            shadowed |= shadows;
+            shadowed |= pretends;
         }
         before
     }
@@ -65,7 +65,7 @@ impl Course {
             shadowed: shadowed && rule.tells(),
             is_plain: rule.is_plain(),
             // Behind a pretence, what a client would be told is still looked at.
-            ends: rule.ends_pass() && rule.action != Action::Shadow,
+            ends: rule.ends_pass() && !rule.action.pretends(),
             rule,
         }
     }

@@ -116,7 +116,7 @@ impl Decision {
         if stops && rule.refuses() && acted(step, finding) && !plan.is_cut_before(finding) {
             self.lengthen(rest(finding, now));
         }
-        if matches!(self.verdict, Verdict::Shadow { .. }) {
+        if self.verdict.pretends() {
             self.tell_unreached(rule, step, finding, now);
         }
     }

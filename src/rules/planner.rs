@@ -214,8 +214,8 @@ impl Rule {
     }
 
     /// Whether it answers in the origin's place.
-    pub(super) fn is_shadow(&self) -> bool {
-        self.action == Action::Shadow && !self.dry_run
+    pub(super) fn pretends(&self) -> bool {
+        self.action.pretends() && !self.dry_run
     }
 
     /// Not counted now: a throttled key is acted on while one more unit would be refused, a banned

@@ -148,7 +148,9 @@ impl Gateway {
                     self.rules.settled(decision, &plan);
                     self.store.apply(&plan, now);
                 }
-                Verdict::Shadow { .. } => self.rules.pretend(decision, &answered),
+                Verdict::Shadow { .. } | Verdict::Divert { .. } => {
+                    self.rules.pretend(decision, &answered)
+                }
                 _ => {}
             }
         });

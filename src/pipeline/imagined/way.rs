@@ -59,7 +59,9 @@ impl Way<'_> {
         let mut answer = self.answer(&decision);
 
         let to = self.leads(&decision).map(To::of);
-        if let (Verdict::Shadow { .. }, Some(shown)) = (decision.verdict, answer.shown(None)) {
+        let pretends = decision.verdict.pretends();
+        let asked = to.as_ref().filter(|_| decision.verdict.is_served());
+        if let Some(shown) = answer.shown(asked).filter(|_| pretends) {
             rules.pretend(&mut decision, &facts.with_response(&shown));
         }
         let response = answer.shown(to.as_ref()).filter(|_| answer.settles);
@@ -140,9 +142,9 @@ impl Way<'_> {
                 match (fault(snapshot, self.facts), self.leads(decision)) {
                     (Some(fault), _) => Answer::fault(fault, asked),
                     (None, None) => Answer::fault(Fault::NoRoute, asked),
-                    // No rule counts it, so nobody asks what it is.
+                    // No rule counts it.
                     (None, Some(_)) if decision.verdict != Verdict::Forward => {
-                        Answer::by_route(Response::new(Body::Empty))
+                        Answer::by_route(self.imagined.changed(Response::new(Body::Empty)))
                     }
                     (None, Some(target)) => self.routed(target),
                 }

@@ -30,6 +30,29 @@ fn rules_behind_a_shadow_are_looked_at_if_they_tell() {
 }
 
 #[test]
+fn a_diverted_answer_tells_what_a_shadow_tells() {
+    let late = || Rule {
+        scope: separate("http.response.code eq 200"),
+        ..rule()
+    };
+    let told = |action, status| {
+        let rules = set([rule(), with(action), rule(), late()]);
+        let found = [within(3, 0), over(Some(1)), within(5, 0), within(2, 0)];
+        let mut decision = decide(&rules, &Ask::post("/a"), &found);
+        Ask::post("/a").facts(|facts| {
+            answered(facts, status, |answered| {
+                rules.pretend(&mut decision, answered)
+            });
+        });
+        decision.quotas
+    };
+    for status in [200, 500] {
+        assert_eq!(told(Action::Divert, status), told(Action::Shadow, status));
+    }
+    assert_eq!(told(Action::Divert, 200).len(), 3);
+}
+
+#[test]
 fn they_tell_what_a_charge_would_have_left() {
     let mut dear = rule();
     dear.cost = Cost::Fixed(2);
@@ -173,8 +196,8 @@ fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
 }
 
 #[test]
-fn only_a_shadow_tells_of_what_is_behind_it() {
-    for action in [Action::Block, Action::Close, Action::Divert] {
+fn only_a_pretence_tells_of_what_is_behind_it() {
+    for action in [Action::Block, Action::Close, Action::Tarpit] {
         let rules = set([shadow(), with(action), rule()]);
         let found = [within(1, 1), over(Some(5_000)), within(3, 1_000)];
         let decision = decide(&rules, &Ask::post("/a"), &found);

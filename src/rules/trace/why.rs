@@ -3,7 +3,7 @@
 use super::words::{length, past, span};
 use super::{Condition, Met};
 use crate::clock::Timestamp;
-use crate::decision::{Action, Verdict};
+use crate::decision::Action;
 use crate::limit::Algorithm;
 use crate::rules::{Ban, Cost, Finding, Op, Scope, Standing, Step};
 
@@ -44,7 +44,7 @@ struct Said<'a> {
 impl Said<'_> {
     fn not_reached(&self, ender: &str) -> String {
         let looked = match (self.met.own.planned, self.met.decision.verdict) {
-            (Some(_), Verdict::Shadow { .. }) => {
+            (Some(_), verdict) if verdict.pretends() => {
                 "; only looked at, so that its headers are told all the same"
             }
             (Some(_), _) => "; only looked at, so that Retry-After is the longest",

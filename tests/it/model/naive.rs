@@ -74,9 +74,9 @@ impl Naive {
         self.give_back(outcome);
         let tentative = std::mem::take(&mut outcome.tentative);
         let reached = std::mem::take(&mut outcome.reached);
-        let (forward, shadow) = match outcome.verdict {
+        let (forward, pretence) = match outcome.verdict {
             Verdict::Forward => (true, false),
-            Verdict::Shadow { .. } => (false, true),
+            Verdict::Shadow { .. } | Verdict::Divert { .. } => (false, true),
             _ => return,
         };
         for at in 0..self.rules.len() {
@@ -86,7 +86,7 @@ impl Naive {
             let (Some(cost), Some(key)) = (cost, rule.counted_as(ask)) else {
                 continue;
             };
-            if shadow || at < reached {
+            if pretence || at < reached {
                 let told = tentative.iter().filter(|q| usize::from(q.rule.0) == at);
                 outcome.quotas.extend(told);
             }
@@ -163,7 +163,10 @@ impl Naive {
                 outcome.verdict = Verdict::Shadow { rule };
                 self.pretend(at + 1, ask, now, outcome);
             }
-            Action::Divert => outcome.verdict = Verdict::Divert { rule },
+            Action::Divert => {
+                outcome.verdict = Verdict::Divert { rule };
+                self.pretend(at + 1, ask, now, outcome);
+            }
             Action::Close => outcome.stop(Verdict::Close { rule }),
             Action::Block => outcome.refuse(rule, self.longest(wait, at, ask, now), 0),
             Action::Tarpit => outcome.refuse(rule, self.longest(wait, at, ask, now), MAX_DELAY),
@@ -212,7 +215,7 @@ impl Naive {
         stand
     }
 
-    /// A client that is answered in the origin's place is told of the rules behind, as if it had
+    /// A client that another answers in the origin's place is told of the rules behind, as if it had
     /// been forwarded; they count nothing.
     fn pretend(&self, first: usize, ask: &Ask, now: Timestamp, outcome: &mut Outcome) {
         let mut imagined = self.clone();
@@ -220,7 +223,8 @@ impl Naive {
         let places = outcome.places.len();
         for at in first..self.rules.len() {
             let rule = &self.rules[at];
-            let cuts = rule.action != Action::Shadow && rule.ends();
+            let pretends = matches!(rule.action, Action::Shadow | Action::Divert);
+            let cuts = !pretends && rule.ends();
             if cuts && matches!(rule.without_counter(ask), Some(Stand::Act(_))) {
                 break;
             }
