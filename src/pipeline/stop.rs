@@ -49,7 +49,7 @@ async fn look(
     now: Timestamp,
 ) {
     let found = store.apply(&full, now).await;
-    snapshot.rules.lengthen(decision, &found, now);
+    snapshot.rules.lengthen(decision, &full, &found, now);
 }
 
 /// Refuses, and says so.

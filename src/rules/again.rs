@@ -39,11 +39,18 @@ impl RuleSet {
         })
     }
 
-    /// Takes in what a store found for [`RuleSet::look_again`]: the longest wait counts.
-    pub fn lengthen(&self, decision: &mut Decision, found: &Findings, now: Timestamp) {
+    /// Takes in what a store found for [`RuleSet::look_again`], whose plan was `full`: the longest
+    /// wait counts, and a client is told the wait of each.
+    pub fn lengthen(&self, decision: &mut Decision, full: &Plan, found: &Findings, now: Timestamp) {
         let again = found.iter().filter(|finding| finding.step > 0);
         for finding in again.filter(|finding| finding.standing != Standing::Within) {
-            decision.lengthen(rest(finding, now));
+            let wait = rest(finding, now);
+            decision.lengthen(wait);
+            let step = full.steps.get(usize::from(finding.step));
+            if let Some((step, wait)) = step.zip(wait) {
+                let remaining = finding.reading.map_or(0, |reading| reading.remaining);
+                decision.tell_wait(step.rule, remaining, wait);
+            }
         }
     }
 }

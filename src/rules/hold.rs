@@ -75,8 +75,9 @@ impl Decision {
             event: Event::Mitigated,
         });
         if rule.refuses() || rule.action == Action::Shadow {
-            self.refused_for = Some(self.hold.saturating_add(spacing(rule)));
-            self.tell_refusal(index);
+            let wait = self.hold.saturating_add(spacing(rule));
+            self.refused_for = Some(wait);
+            self.tell_wait(index, 0, wait);
         }
     }
 
@@ -95,11 +96,12 @@ impl Decision {
         self.tags.retain(|tag| !ends || *tag < index);
     }
 
-    /// The refusing rule has nothing left for the client, until a retry is admitted.
-    fn tell_refusal(&mut self, index: RuleIndex) {
-        let seconds = whole_seconds(self.refused_for.unwrap_or_default()).max(1);
+    /// Tells a client that is refused of a rule that has no room for another try until then.
+    pub(super) fn tell_wait(&mut self, index: RuleIndex, remaining: u64, wait: Duration) {
+        let seconds = whole_seconds(wait).max(1);
         for quota in self.quotas.iter_mut().filter(|quota| quota.rule == index) {
-            (quota.remaining, quota.reset) = (0, seconds);
+            quota.remaining = quota.remaining.min(remaining);
+            quota.reset = seconds;
         }
     }
 }

@@ -107,7 +107,7 @@ impl Gateway {
         let mut decision = self.rules.decide(&plan, &findings, now);
         if let Some(full) = self.rules.look_again(&plan, &findings, &decision) {
             let found = self.store.apply(&full, now);
-            self.rules.lengthen(&mut decision, &found, now);
+            self.rules.lengthen(&mut decision, &full, &found, now);
         }
         if ask.crowded && !decision.hold.is_zero() {
             self.rules.cannot_hold(&mut decision);

@@ -100,9 +100,17 @@ fn rules_that_this_request_has_filled_are_looked_at_again() {
 fn a_second_look_lengthens_the_wait_but_never_shortens_it() {
     let rules = set([rule(), rule()]);
     for (millis, seconds) in [(3_000, 5), (9_000, 9)] {
-        let mut decision = decide(&rules, &[within(0, 1), over(Some(5_000))]);
+        let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
+        let first: Findings = found_for(&[within(0, 60_000), over(Some(5_000))]).collect();
+        let mut decision = rules.decide(&plan, &first, NOW);
+        let full = rules.look_again(&plan, &first, &decision).unwrap();
         let found: Findings = found_for(&[(Standing::Over, None), over(Some(millis))]).collect();
-        rules.lengthen(&mut decision, &found, NOW);
+        rules.lengthen(&mut decision, &full, &found, NOW);
+        // On a refusal what is told of each is its wait.
+        assert_eq!(
+            decision.quotas,
+            [quota(0, 0, millis / 1_000), quota(1, 0, 5)]
+        );
         let expected = Verdict::Block {
             rule: RuleIndex(1),
             retry_after: Some(seconds),

@@ -92,9 +92,9 @@ fn a_tarpit_is_looked_at_again_with_those_before_it() {
     let findings: Findings = found_for(&[within(0, 1), over(Some(6_000))]).collect();
     let mut decision = rules.decide(&plan, &findings, NOW);
     assert_eq!(decision.verdict, block(1, Some(1)));
-    assert!(rules.look_again(&plan, &findings, &decision).is_some());
+    let full = rules.look_again(&plan, &findings, &decision).unwrap();
     let again: Findings = found_for(&[(Standing::Over, None), over(Some(20_000))]).collect();
-    rules.lengthen(&mut decision, &again, NOW);
+    rules.lengthen(&mut decision, &full, &again, NOW);
     assert_eq!(decision.verdict, block(1, Some(15)));
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::decision::{Action, Credit, RuleIndex, Verdict};
+use lockgate::decision::{Action, Credit, Quota, RuleIndex, Verdict};
 use lockgate::limit::{Algorithm, Reading};
 
 use self::known::{Known, Stand, seconds};
@@ -168,8 +168,15 @@ impl Naive {
                 self.pretend(at + 1, ask, now, outcome);
             }
             Action::Close => outcome.stop(Verdict::Close { rule }),
-            Action::Block => outcome.refuse(rule, self.longest(wait, at, ask, now), 0),
-            Action::Tarpit => outcome.refuse(rule, self.longest(wait, at, ask, now), MAX_DELAY),
+            Action::Block | Action::Tarpit => {
+                let longest = self.longest(wait, at, ask, now, &mut outcome.quotas);
+                let held = if case.action == Action::Tarpit {
+                    MAX_DELAY
+                } else {
+                    0
+                };
+                outcome.refuse(rule, longest, held);
+            }
         }
         case.ends()
     }
@@ -235,15 +242,16 @@ impl Naive {
 
     /// A client that waits must meet no other rule that refuses: neither an earlier one that this
     /// request has filled, nor a later one, as far as waiting could bring the request to it. A
-    /// place that this request took is given back.
+    /// place that this request took is given back. Of each that it is told of, it is told the wait.
     fn longest(
         &self,
         first: Option<Duration>,
         own: usize,
         ask: &Ask,
         now: Timestamp,
+        told: &mut [Quota],
     ) -> Option<u64> {
-        let mut longest = seconds(first?);
+        let mut longest = first.map(seconds);
         for at in (0..self.rules.len()).filter(|at| *at != own) {
             let rule = &self.rules[at];
             let refuses = matches!(rule.action, Action::Block | Action::Tarpit) && !rule.dry_run;
@@ -261,10 +269,15 @@ impl Naive {
             let known = self.keys.get(&(Who::rule(at), key)).cloned();
             let known = known.unwrap_or_else(|| Known::new(rule));
             if let Stand::Act(wait) = known.look(rule, ask, now) {
-                longest = longest.max(seconds(wait?));
+                let wait = wait.map(seconds);
+                longest = longest.zip(wait).map(|(one, other)| one.max(other));
+                let told = told
+                    .iter_mut()
+                    .filter(|quota| usize::from(quota.rule.0) == at);
+                told.for_each(|quota| quota.reset = wait.unwrap_or(quota.reset));
             }
         }
-        Some(longest)
+        longest
     }
 
     /// The rule, or what it would be with its candidate's limit.
