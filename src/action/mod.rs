@@ -20,7 +20,7 @@ pub use self::fault::{Fault, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, tell_quotas};
 pub use self::refusal::{Refused, block, shadow};
 pub use self::site::{Redirect, Reply};
-pub use self::template::{Canned, Template};
+pub use self::template::{Canned, Field, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
 

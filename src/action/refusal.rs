@@ -32,7 +32,7 @@ enum Pushback {
 
 impl Refused<'_> {
     /// No rule that a client may know of.
-    pub(super) const NOBODY: Refused<'static> = Refused {
+    pub(in crate::action) const NOBODY: Refused<'static> = Refused {
         rule: "",
         response: None,
         retry_after: None,

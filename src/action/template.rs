@@ -1,5 +1,5 @@
-//! `[responses]`: configured answers whose body may hold `{{…}}` values, escaped for their content
-//! type.
+//! `[responses]`: configured answers whose body and headers may hold `{{…}}` values, escaped for
+//! the content type in the body.
 
 use std::fmt::Write as _;
 
@@ -18,14 +18,23 @@ pub struct Canned {
     /// The `content-type`.
     pub content_type: HeaderValue,
     /// Further headers.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<(HeaderName, Field)>,
     /// The body.
     pub body: Template,
     /// `shadow`: headers and timing are those of the route's real answers, once they are known.
     pub imitate: bool,
 }
 
-/// A body with values to fill in.
+/// The value of a header of a configured answer.
+#[derive(Clone, Debug)]
+pub enum Field {
+    /// As it is.
+    Fixed(HeaderValue),
+    /// With values to fill in.
+    Filled(Template),
+}
+
+/// A text with values to fill in.
 #[derive(Clone, Debug, Default)]
 pub struct Template(Vec<Piece>);
 
@@ -64,8 +73,10 @@ impl Canned {
         let escape = escape_for(&self.content_type);
         let body = self.body.fill(asked, refused, escape);
         let mut response = asked.answer(self.status, &self.content_type, body);
-        for (name, value) in &self.headers {
-            response.headers_mut().append(name, value.clone());
+        for (name, field) in &self.headers {
+            if let Some(value) = field.value(asked, refused) {
+                response.headers_mut().append(name, value);
+            }
         }
         response
     }
@@ -74,6 +85,37 @@ impl Canned {
     pub(super) fn filled(&self, asked: &Asked<'_>) -> String {
         let escape = escape_for(&self.content_type);
         self.body.fill(asked, &Refused::NOBODY, escape)
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    /// Reads a value; `{{` starts one to fill in.
+    pub fn parse(value: &HeaderValue) -> Result<Self, TemplateError> {
+        let text = std::str::from_utf8(value.as_bytes()).unwrap_or_default();
+        Ok(match text.contains("{{") {
+            true => Field::Filled(Template::parse(text)?),
+            false => Field::Fixed(value.clone()),
+        })
+    }
+
+    /// Whether it would name the rule or a wait.
+    pub fn tells(&self) -> bool {
+        match self {
+            Field::Fixed(_) => false,
+            Field::Filled(template) => template.tells(),
+        }
+    }
+
+    /// The value; `None`: what it is filled with cannot stand in a header, as no value of ours is.
+    pub(super) fn value(&self, asked: &Asked<'_>, refused: &Refused<'_>) -> Option<HeaderValue> {
+        match self {
+            Field::Fixed(value) => Some(value.clone()),
+            Field::Filled(template) => {
+                HeaderValue::try_from(template.fill(asked, refused, str::to_owned)).ok()
+            }
+        }
     }
 }
 

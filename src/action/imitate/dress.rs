@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::Imitation;
-use crate::action::{Asked, Canned};
+use crate::action::{Asked, Canned, Refused};
 use crate::body::Body;
 
 /// `canned` with the fields of a real success: its names, in its order. What is configured stands
@@ -28,7 +28,7 @@ pub fn dress(asked: &Asked<'_>, canned: &Canned, imitation: &Imitation) -> Respo
         let value = match *name {
             CONTENT_LENGTH => Some(HeaderValue::from(body.len())),
             CONTENT_TYPE => Some(content_type(canned, learned.as_ref())).filter(|v| !v.is_empty()),
-            _ => learned.clone().or_else(|| configured(canned, name)),
+            _ => learned.clone().or_else(|| configured(asked, canned, name)),
         };
         if let Some(value) = value {
             response.headers_mut().append(name, value);
@@ -56,10 +56,10 @@ fn media_type(value: &HeaderValue) -> &[u8] {
     media.unwrap_or_default().trim_ascii()
 }
 
-fn configured(canned: &Canned, name: &HeaderName) -> Option<HeaderValue> {
+fn configured(asked: &Asked<'_>, canned: &Canned, name: &HeaderName) -> Option<HeaderValue> {
     let mut headers = canned.headers.iter();
-    let found = headers.find(|(own, _)| own == name);
-    found.map(|(_, value)| value.clone())
+    let (_, field) = headers.find(|(own, _)| own == name)?;
+    field.value(asked, &Refused::NOBODY)
 }
 
 fn coded(body: Vec<u8>, gzip: bool) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use super::super::{Canned, Fault, Redirect, Reply, Template, block, shadow};
+use super::super::{Canned, Fault, Field, Redirect, Reply, Template, block, shadow};
 use super::{Request, header, refused, text};
 
 #[test]
@@ -225,7 +225,7 @@ fn canned(status: StatusCode, content_type: &'static str, body: &str) -> Canned 
         content_type: HeaderValue::from_static(content_type),
         headers: vec![(
             HeaderName::from_static("x-a"),
-            HeaderValue::from_static("b"),
+            Field::Fixed(HeaderValue::from_static("b")),
         )],
         body: Template::parse(body).unwrap(),
         imitate: false,

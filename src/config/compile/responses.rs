@@ -1,12 +1,14 @@
 //! `[responses]`: bodies read as templates, answers built for the rules that name them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use http::StatusCode;
 
 use super::Context;
-use crate::action::{Canned, Template};
+use crate::action::template::TemplateError;
+use crate::action::{Canned, Field, Template};
 use crate::config::Text;
 use crate::config::file::{File, Response, Rule};
 use crate::decision::Action;
@@ -17,10 +19,16 @@ pub struct Responses<'a>(HashMap<&'a str, &'a Response>);
 // === impl Responses ===
 
 impl<'a> Responses<'a> {
-    /// Those of `file`; what is wrong with their bodies is reported, whether they are used or not.
+    /// Those of `file`; what is wrong with their templates is reported, whether they are used or
+    /// not.
     pub fn new(file: &'a File, cx: &mut Context<'_>) -> Self {
         for response in &file.responses {
             template(&response.body, cx);
+            for header in &response.headers {
+                if let Err(error) = Field::parse(&header.value.value) {
+                    wrong(header.value.span.clone(), error, cx);
+                }
+            }
         }
         let responses = file.responses.iter();
         Self(responses.map(|r| (r.name.value.as_str(), r)).collect())
@@ -33,24 +41,32 @@ impl<'a> Responses<'a> {
         let response = self.0.get(name.value.as_str())?;
         let body = Template::parse(&response.body.value).ok()?;
         let action = rule.action.value;
-        if action == Action::Shadow && body.tells() {
-            cx.diagnostics
-                .error(
-                    name.span.clone(),
-                    "a shadow answer must not name the rule or a wait",
-                )
-                .related(response.body.span.clone(), "used here")
-                .help("remove `{{rule}}` and `{{retry_after}}` from the response");
+        let headers = response.headers.iter();
+        let headers = headers.filter_map(|h| Some((h, Field::parse(&h.value.value).ok()?)));
+        let headers: Vec<_> = headers.collect();
+        if action == Action::Shadow {
+            let telling = headers.iter().filter(|(_, field)| field.tells());
+            let telling = telling.map(|(header, _)| &header.value.span);
+            let body = Some(&response.body.span).filter(|_| body.tells());
+            for span in body.into_iter().chain(telling) {
+                cx.diagnostics
+                    .error(
+                        name.span.clone(),
+                        "a shadow answer must not name the rule or a wait",
+                    )
+                    .related(span.clone(), "used here")
+                    .help("remove `{{rule}}` and `{{retry_after}}` from the response");
+            }
         }
         let status = response.status.as_ref().map(|s| s.value);
         let refuses = matches!(action, Action::Block | Action::Tarpit);
         let default = if refuses { 429 } else { 200 };
-        let headers = response.headers.iter();
+        let headers = headers.into_iter();
         Some(Arc::new(Canned {
             status: StatusCode::from_u16(status.unwrap_or(default)).ok()?,
             content_type: response.content_type.value.clone(),
             headers: headers
-                .map(|h| (h.name.value.clone(), h.value.value.clone()))
+                .map(|(header, field)| (header.name.value.clone(), field))
                 .collect(),
             body,
             imitate: response.imitate.value && action == Action::Shadow,
@@ -63,10 +79,13 @@ fn template(body: &Text, cx: &mut Context<'_>) {
     while let Some(Err(error)) = body.value.get(from..).map(Template::parse) {
         let at = from + error.span.start..from + error.span.end;
         from = at.end;
-        let span = body.inner(cx.source, at);
-        cx.diagnostics.error(span, error.message).help(
-            "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
-             `{{rule}}` `{{retry_after}}`",
-        );
+        wrong(body.inner(cx.source, at), error, cx);
     }
+}
+
+fn wrong(span: Range<usize>, error: TemplateError, cx: &mut Context<'_>) {
+    cx.diagnostics.error(span, error.message).help(
+        "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
+         `{{rule}}` `{{retry_after}}`",
+    );
 }

@@ -234,6 +234,19 @@ fn every_mistake_in_a_body_is_told() {
 }
 
 #[test]
+fn headers_are_filled_as_the_body_is_and_their_mistakes_told() {
+    let shadow = |value: &str| {
+        let response = format!("[responses.a]\nheaders = {{ x-a = \"{value}\" }}\n");
+        format!("period = \"1m\"\naction = \"shadow\"\nresponse = \"a\"\n{response}")
+    };
+    compiled(&shadow("{{uuid}}; {{request.id}}"));
+    refused(&shadow("a {{uid}}"), "unknown template value `uid`");
+    let tells = "a shadow answer must not name the rule or a wait";
+    refused(&shadow("{{rule}}"), tells);
+    compiled(&shadow("{{rule}}").replace("shadow", "block"));
+}
+
+#[test]
 fn a_place_is_taken_when_the_request_comes() {
     let count = "count = 'http.response.code eq 401'";
     let header = "cost = { response_header = \"x-cost\" }";

@@ -179,7 +179,10 @@ fn the_configured_answer_fills_what_cannot_be_known() {
     let mut canned = canned("text/html", "<p>");
     for (name, value) in [("set-cookie", "a=b"), ("x-note", "mine"), ("x-more", "no")] {
         let value = HeaderValue::from_static(value);
-        canned.headers.push((HeaderName::from_static(name), value));
+        canned.headers.push((
+            HeaderName::from_static(name),
+            crate::action::Field::Fixed(value),
+        ));
     }
     let expected = [
         ("set-cookie", "a=b"),
