@@ -18,6 +18,7 @@ pub(super) fn warn(case: &Case<'_>, file: &File, warnings: &mut Warnings<'_>) {
     allows_what_is_over(case, warnings);
     long_wait(case, warnings);
     stops_nobody(case, warnings);
+    leave_together(case, warnings);
     nothing_to_imitate(case, file, warnings);
 }
 
@@ -109,6 +110,21 @@ fn stops_nobody(case: &Case<'_>, warnings: &mut Warnings<'_>) {
         warnings
             .at(case.written.action.span.clone(), message)
             .help("use `block`, or `delay` with another algorithm");
+    }
+}
+
+/// A window has room for all who wait in it at the same moment.
+fn leave_together(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+    let algorithm = case.rule.limiter.map(|limiter| limiter.algorithm);
+    let window = matches!(
+        algorithm,
+        Some(Algorithm::SlidingWindow | Algorithm::FixedWindow | Algorithm::SlidingLog)
+    );
+    if window && case.rule.action == Action::Delay && case.rule.ban.is_never() {
+        let message = "those who wait for a window leave it together";
+        warnings
+            .at(case.written.action.span.clone(), message)
+            .help("`algorithm = \"token_bucket\"` or `\"gcra\"` lets them go evenly");
     }
 }
 

@@ -122,7 +122,11 @@ fn an_exemption_of_whoever_is_over_the_limit() {
 #[test]
 fn a_wait_that_nobody_waits() {
     let message = "most clients and load balancers give up after a minute";
-    let held = |action: &str| by_address(&format!("action = \"{action}\"\nmax_delay = \"61s\""));
+    let held = |action: &str| {
+        by_address(&format!(
+            "algorithm = \"gcra\"\naction = \"{action}\"\nmax_delay = \"61s\""
+        ))
+    };
     only(&held("delay"), message);
     // Whoever is to be kept waiting may give up.
     none(&held("tarpit"));
@@ -141,7 +145,21 @@ fn a_queue_past_which_everybody_goes() {
     };
     only(&queue("delay"), message);
     none(&queue("block"));
-    none(&by_address("action = \"delay\""));
+    none(&by_address("algorithm = \"gcra\"\naction = \"delay\""));
+}
+
+#[test]
+fn a_wait_that_ends_for_all_at_once() {
+    let message = "those who wait for a window leave it together";
+    let rule =
+        |algorithm: &str, more: &str| by_address(&format!("algorithm = \"{algorithm}\"\n{more}"));
+    for window in ["sliding_window", "fixed_window", "sliding_log"] {
+        only(&rule(window, "action = \"delay\""), message);
+        none(&rule(window, "action = \"tarpit\""));
+        // Who is banned waits for the end of the ban.
+        none(&rule(window, "action = \"delay\"\nduration = \"1m\""));
+    }
+    none(&rule("token_bucket", "action = \"delay\""));
 }
 
 #[test]
@@ -149,7 +167,7 @@ fn a_wait_that_is_not_allowed() {
     let message = "with `max_held = 0` no rule can hold a request";
     let file = |action: &str| format!("[server]\nmax_held = 0\n{}", by_address(action));
     only(&file("action = \"tarpit\""), message);
-    only(&file("action = \"delay\""), message);
+    only(&file("algorithm = \"gcra\"\naction = \"delay\""), message);
     only(&file("algorithm = \"leaky_bucket\""), message);
     none(&file("action = \"close\""));
     none(&by_address("action = \"tarpit\""));
