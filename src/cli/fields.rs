@@ -13,7 +13,7 @@ pub fn fields() -> ExitCode {
     for field in fields::all() {
         let phase = match field.phase {
             Phase::Request => "",
-            Phase::Response => " (in `count` only)",
+            Phase::Response => " (in `count` and `cost` only)",
         };
         let ty = type_name(field.ty());
         let _ = writeln!(text, "  {:<40} {ty:<8} {}{phase}", field.name, field.doc);

@@ -342,7 +342,7 @@ fn field_rows() -> String {
     for field in fields::all() {
         let phase = match field.phase {
             Phase::Request => "",
-            Phase::Response => "; in `count` only",
+            Phase::Response => "; in `count` and `cost` only",
         };
         let aliases: Vec<_> = field.aliases.iter().map(|a| format!("`{a}`")).collect();
         let also = match aliases.as_slice() {

@@ -196,7 +196,7 @@ fn used(trace: &Trace) -> Option<String> {
 
 fn standing(value: Option<u64>, room: Option<u64>, banned_for: Option<Duration>) -> Option<String> {
     match (value, banned_for) {
-        (_, Some(left)) => Some(format!("banned for {}", seconds(left))),
+        (_, Some(left)) => Some(format!("banned for {}s", left.as_millis().div_ceil(1000))),
         (Some(value), None) => Some(format!("{value} of {}", room?)),
         (None, None) => None,
     }

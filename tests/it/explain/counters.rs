@@ -99,6 +99,18 @@ fn time_between_requests_makes_room() {
 }
 
 #[test]
+fn what_is_left_of_a_ban_is_told_as_retry_after_is() {
+    let ban = "limit = 1\nperiod = \"1m\"\nduration = \"1h\"";
+    let told = lines(ban, "3", &["--every", "500ms"]);
+    let expected = [
+        "forwarded (r: 1 of 1)",
+        "429 by rule r, Retry-After 3600 (r: banned for 3600s)",
+        "429 by rule r, Retry-After 3600 (r: banned for 3600s)",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn an_imagined_request_has_ended_before_the_next() {
     let told = lines("algorithm = \"concurrency\"\nlimit = 1", "3", &[]);
     assert_eq!(told, ["forwarded (r: 1 of 1)"; 3]);
