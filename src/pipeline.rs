@@ -26,12 +26,13 @@ mod stop;
 mod tab;
 mod tunnel;
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{Request, Version};
+use http::{HeaderMap, Request, Version};
 use http_body::Body as _;
 use tokio::net::TcpStream;
 
@@ -99,9 +100,9 @@ async fn request(
 ) -> Option<http::Response<Recorded>> {
     let visit = Visit::begin(core, way, tab);
     let (core, snapshot, geo) = (&visit.core, &visit.snapshot, &visit.snapshot.geo);
-    let id = core.request_id();
     let (mut parts, mut incoming) = request.into_parts();
     let tunnel = tunnel::Client::of(&mut parts, &mut incoming);
+    let id = id(&visit, &connection, &parts.headers);
     let asked = Asked::of(&parts, &id, visit.now);
     if core.late.get() {
         return Some(visit.refuse(&asked, &connection, Fault::Unavailable));
@@ -149,6 +150,13 @@ async fn request(
     sent.tell(snapshot, decision);
     let edits = sent.edits(route);
     Some(edited(visit.end(&facts, decision, sent), edits, &head))
+}
+
+/// A trusted proxy's id for the request, or one of ours.
+fn id<'h>(visit: &Visit, connection: &Connection, headers: &'h HeaderMap) -> Cow<'h, str> {
+    let client_ip = &visit.snapshot.client_ip;
+    let given = client_ip.request_id(connection.peer.ip(), headers);
+    given.map_or_else(|| Cow::Owned(visit.core.request_id()), Cow::Borrowed)
 }
 
 /// Last of all: what rules, the log and imitations go by is what the origin said.

@@ -14,6 +14,9 @@ use super::Networks;
 mod forwarded;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id that is taken over.
+const LONGEST_ID: usize = 128;
 
 /// How the client's address is found.
 #[derive(Clone, Debug)]
@@ -74,6 +77,18 @@ impl ClientIp {
         }
     }
 
+    /// The id that a trusted `peer` has given to the request; `None`: it gave none that can stand
+    /// everywhere an id does.
+    pub fn request_id<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h str> {
+        if self.trusted.is_empty() || !self.trusts(peer.to_canonical()) {
+            return None;
+        }
+        let mut lines = headers.get_all(X_REQUEST_ID).iter();
+        let only = lines.next().filter(|_| lines.next().is_none())?.to_str();
+        let is_id = |id: &&str| (1..=LONGEST_ID).contains(&id.len()) && is_visible(id);
+        only.ok().filter(is_id)
+    }
+
     /// The first hop from the end that is not trusted; else the last that is an address.
     fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
         let mut client = peer;
@@ -86,6 +101,10 @@ impl ClientIp {
         }
         client
     }
+}
+
+fn is_visible(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 // === impl HeaderKind ===

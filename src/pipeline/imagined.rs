@@ -124,7 +124,10 @@ impl Imagined {
         now: Timestamp,
         detail: bool,
     ) -> Report {
-        let asked = Asked::of(&self.parts, ID, now);
+        let peer = self.connection.peer.ip();
+        let given = (snapshot.client_ip).request_id(peer, &self.parts.headers);
+        let id = given.unwrap_or(ID);
+        let asked = Asked::of(&self.parts, id, now);
         let head = match self.head(snapshot) {
             Ok(head) => head,
             Err(malformed) => return self.malformed(snapshot, &asked, malformed),
@@ -134,7 +137,7 @@ impl Imagined {
         let (headers, client) = (&self.parts.headers, self.client(snapshot));
         let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &told);
         facts.route = route.map(|(template, _)| template);
-        facts.id = ID;
+        facts.id = id;
 
         let way = Way {
             imagined: self,

@@ -66,7 +66,6 @@ struct Writer<'a, F> {
 struct Kept {
     host: bool,
     proto: bool,
-    id: bool,
     cookies: bool,
 }
 
@@ -218,18 +217,13 @@ impl<F: Form> Writer<'_, F> {
         if !text.starts_with("x-") {
             return false;
         }
-        let trusted = self.outbound.forwarding.trusted_peer;
-        if *name == X_REQUEST_ID {
-            self.kept.id |= trusted;
-            return !trusted;
-        }
         // Of an untrusted peer the rest did not come so far.
         if *name == X_FORWARDED_HOST {
             self.kept.host = true;
         } else if *name == X_FORWARDED_PROTO {
             self.kept.proto = true;
         }
-        *name == X_FORWARDED_FOR || *name == X_REAL_IP
+        *name == X_FORWARDED_FOR || *name == X_REAL_IP || *name == X_REQUEST_ID
     }
 
     /// RFC 9113, section 8.2.3: the crumbs of HTTP/2 are one field in HTTP/1.1.
@@ -271,7 +265,7 @@ impl<F: Form> Writer<'_, F> {
             let proto: &[u8] = if forwarding.https { b"https" } else { b"http" };
             self.field("x-forwarded-proto", proto);
         }
-        if let (false, Some(id)) = (self.kept.id, text(forwarding.request_id)) {
+        if let Some(id) = text(forwarding.request_id) {
             self.field("x-request-id", id);
         }
         if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {

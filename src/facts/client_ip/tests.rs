@@ -193,3 +193,33 @@ proptest! {
         prop_assert!(client == "1.1.1.1" || client == "10.0.0.1", "{}", client);
     }
 }
+
+#[test]
+fn a_trusted_proxys_id_is_taken_over_if_it_can_stand_anywhere() {
+    let id = |peer: &str, lines: &[&str]| {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append("x-request-id", HeaderValue::from_str(line).unwrap());
+        }
+        let trusted = PROXIES.iter().map(|net| net.parse().unwrap());
+        let client_ip = ClientIp::new(trusted, HeaderKind::XForwardedFor);
+        client_ip.request_id(ip(peer), &headers).map(str::to_owned)
+    };
+    let longest = "x".repeat(128);
+    for given in ["01J-a/b=", &longest] {
+        assert_eq!(id("10.0.0.1", &[given]).as_deref(), Some(given));
+        assert_eq!(id("::ffff:10.0.0.1", &[given]).as_deref(), Some(given));
+        assert_eq!(id("203.0.113.7", &[given]), None);
+    }
+    let longer = "x".repeat(129);
+    for lines in [
+        &[][..],
+        &[""],
+        &["a b"],
+        &["\u{e9}"],
+        &["a", "b"],
+        &[&longer],
+    ] {
+        assert_eq!(id("10.0.0.1", lines), None, "{lines:?}");
+    }
+}
