@@ -1,10 +1,10 @@
 //! A snapshot of a store in a file: private, and either the old one or the new one whole, whenever
-//! the machine stops.
+//! the machine stops. It takes the place of a file alone, never that of a device, a pipe or a socket.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Seek as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{Restored, Store};
@@ -17,6 +17,8 @@ mod tests;
 
 /// How much is read and written in one go.
 const PIECE: usize = 256 << 10;
+/// How many links are followed one after the other: as many as Linux follows.
+const LINKS: usize = 40;
 
 /// Where a store is saved.
 #[derive(Clone, Debug)]
@@ -40,17 +42,31 @@ pub struct Hold {
 // === impl SnapshotFile ===
 
 impl SnapshotFile {
-    /// The file at `path`, which need not be there.
+    /// The file at `path`, or where a link there leads to. It need not be there.
     pub fn new(path: &Path) -> Self {
+        let path = follow(path);
         let beside = |ending: &str| {
-            let mut name = OsString::from(path);
+            let mut name = OsString::from(&path);
             name.push(ending);
             PathBuf::from(name)
         };
         Self {
-            path: path.to_owned(),
             unfinished: beside(".new"),
             lock: beside(".lock"),
+            path,
+        }
+    }
+
+    /// What is there instead of a file, in a word: nothing may take its place.
+    pub fn in_the_way(&self) -> Option<&'static str> {
+        let found = fs::symlink_metadata(&self.path).ok()?.file_type();
+        match () {
+            () if found.is_file() => None,
+            () if found.is_dir() => Some("folder"),
+            () if found.is_fifo() => Some("pipe"),
+            () if found.is_socket() => Some("socket"),
+            () if found.is_symlink() => Some("link"),
+            () => Some("device"),
         }
     }
 
@@ -76,6 +92,7 @@ impl SnapshotFile {
 
     /// Says whether the file could be written, which it is only later.
     pub fn probe(&self) -> io::Result<()> {
+        self.yield_to_others()?;
         drop(self.create()?);
         fs::remove_file(&self.unfinished)
     }
@@ -104,9 +121,20 @@ impl SnapshotFile {
         let out = BufWriter::with_capacity(PIECE, self.create()?);
         let file = store.save(out, now)?.into_inner()?;
         file.sync_all()?;
+        self.yield_to_others()?;
         fs::rename(&self.unfinished, &self.path)?;
         // The name is only safe when the folder is.
         File::open(self.folder())?.sync_all()
+    }
+
+    fn yield_to_others(&self) -> io::Result<()> {
+        match self.in_the_way() {
+            None => Ok(()),
+            Some(what) => {
+                let message = format!("it is a {what}, which is left alone");
+                Err(io::Error::new(ErrorKind::InvalidInput, message))
+            }
+        }
     }
 
     /// A new file that nobody else may read, whatever was there.
@@ -134,6 +162,21 @@ impl SnapshotFile {
             _ => Path::new("."),
         }
     }
+}
+
+/// Where the links at `path` lead to, whether or not something is there.
+fn follow(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        path = match path.parent() {
+            Some(folder) => folder.join(target),
+            None => target,
+        };
+    }
+    path
 }
 
 /// Takes over what an open file has into a store that has counted nothing yet. A file that is

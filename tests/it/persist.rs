@@ -1,7 +1,8 @@
 //! What survives the end of a process: counters and bans in a snapshot, and the gateway's secret.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -277,4 +278,26 @@ fn a_file_without_a_secret_is_refused() {
     let (code, said) = check("good");
     assert_eq!(code, Some(0));
     assert!(!said.contains("others"), "{said}");
+}
+
+#[test]
+fn what_is_no_file_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let path = folder.path().join("counters");
+    let _socket = UnixListener::bind(&path).unwrap();
+    symlink("counters", folder.path().join("link")).unwrap();
+    for name in ["counters", "link"] {
+        folder.write("gateway.toml", config(Path::new(name), ""));
+        let [checked, started] = ["check", "run"].map(|command| {
+            let output = Process::output(&folder, &[command]);
+            let said = [output.stdout, output.stderr].concat();
+            (output.status.code(), String::from_utf8(said).unwrap())
+        });
+        for (code, said) in [checked, started] {
+            assert_eq!(code, Some(1), "{said}");
+            let expected = format!("error: counters cannot be saved here: `{name}` is a socket");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+    assert!(fs::metadata(&path).unwrap().file_type().is_socket());
 }

@@ -127,6 +127,53 @@ async fn a_link_in_the_way_is_not_followed() {
 }
 
 #[tokio::test]
+async fn where_a_link_leads_to_is_written() {
+    let folder = Folder::new();
+    let there = folder.0.join("there");
+    fs::create_dir(&there).unwrap();
+    symlink("second", folder.0.join("counters")).unwrap();
+    symlink("there/counters", folder.0.join("second")).unwrap();
+    for key in ["old", "new"] {
+        let file = folder.file();
+        let _hold = file.hold().unwrap();
+        assert_eq!(file.path(), there.join("counters"));
+        file.save(&banning(key).await, at(0)).unwrap();
+        // By whatever name, it is kept by one.
+        assert!(SnapshotFile::new(&there.join("counters")).hold().is_err());
+    }
+    let link = fs::symlink_metadata(folder.0.join("counters")).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(restarted(&folder.file()).await, Some([false, true]));
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_never_replaced() {
+    let folder = Folder::new();
+    let path = folder.0.join("counters");
+    let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    for name in ["counters", "link"] {
+        if name == "link" {
+            symlink(&path, folder.0.join(name)).unwrap();
+        }
+        let file = SnapshotFile::new(&folder.0.join(name));
+        assert_eq!(file.in_the_way(), Some("socket"));
+        let said = file.probe().unwrap_err().to_string();
+        assert_eq!(said, "it is a socket, which is left alone");
+        let said = file.save(&banning("new").await, at(0)).unwrap_err();
+        assert_eq!(said.to_string(), "it is a socket, which is left alone");
+        assert!(fs::metadata(&path).unwrap().file_type().is_socket());
+    }
+}
+
+#[test]
+fn links_in_a_circle_lead_nowhere() {
+    let folder = Folder::new();
+    symlink("counters", folder.0.join("counters")).unwrap();
+    assert_eq!(folder.file().in_the_way(), Some("link"));
+    assert!(folder.file().probe().is_err());
+}
+
+#[tokio::test]
 async fn what_cannot_be_written_leaves_the_file_before() {
     let folder = Folder::new();
     let file = folder.file();
