@@ -4,10 +4,10 @@
 //! lost and counted: a full disk or a reader that stopped costs lines, never requests.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 use super::log::Field::Text;
 use super::log::Log;
@@ -325,13 +327,28 @@ impl Writer {
     }
 }
 
-/// Opens the end of a file that others may not read: it holds addresses.
+/// Opens the end of a file that others may not read: it holds addresses. A pipe that nobody reads
+/// is an error; to wait for a reader would stop a start or a reload for as long.
 fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
+    let file = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o640)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
+        .map_err(|error| name_pipe(path, error))?;
+    // The writer has a thread of its own, and may wait for a slow reader.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Puts a pipe without a reader in words.
+fn name_pipe(path: &Path, error: io::Error) -> io::Error {
+    let is_pipe = || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    match error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe() {
+        true => io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads this pipe"),
+        false => error,
+    }
 }
 
 /// Like [`Write::write_all`], but waits for a non-blocking target and tells what is left.

@@ -148,3 +148,21 @@ fn a_file_that_was_removed_and_one_that_cannot_be_opened() {
     wait_until("it is written", || has(&file, "/fourth"));
     assert_eq!(lost(&process), 0);
 }
+
+#[test]
+fn a_named_pipe_without_a_reader_is_refused_in_words_and_waited_for_by_nobody() {
+    let folder = Folder::new();
+    let pipe = folder.pipe("pipe");
+    let unread = config(pipe.to_str().unwrap());
+    folder.write("gateway.toml", &unread);
+    let (code, said) = Process::ends(Process::command(), &folder);
+    assert_eq!(code, Some(1), "{said}");
+    let expected = "error: cannot open the access log: nobody reads this pipe";
+    assert!(said.contains(expected), "{said}");
+
+    let process = Process::run(&config("off"));
+    process.reload(&unread);
+    assert_eq!(process.logged("reload refused").len(), 1);
+    wait_until("it says why", || !process.logged(expected).is_empty());
+    ask(&mut Client::plain(process.address(0)).connect(), "/", 3);
+}

@@ -103,6 +103,7 @@ fn cure(path: &Path, error: &io::Error) -> Option<String> {
         io::ErrorKind::IsADirectory => {
             Some(format!("name a file in it, such as `{file}/access.log`"))
         }
+        io::ErrorKind::BrokenPipe => Some("start its reader before the gateway".to_owned()),
         io::ErrorKind::PermissionDenied => Some(format!(
             "let the user that the gateway runs as write to `{}`",
             if path.exists() { file } else { folder }

@@ -165,3 +165,57 @@ fn a_reopening_that_fails_keeps_the_file() {
 fn a_file_that_cannot_be_opened_is_an_error_at_once() {
     assert!(Sink::file(Path::new("/nowhere/at/all/access.log"), None).is_err());
 }
+
+/// A pipe in the file system.
+fn fifo(place: &Path) -> PathBuf {
+    let path = place.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    path
+}
+
+/// Its reader, which waits for nobody.
+fn reader(path: &Path) -> File {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags).open(path).unwrap()
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_an_error_at_once() {
+    let place = place("unread");
+    let path = fifo(&place);
+    let (send, opened) = std::sync::mpsc::channel();
+    thread::spawn(move || send.send(Sink::file(&path, None)));
+    let error = opened.recv_timeout(LONG).unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "nobody reads this pipe");
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_pipe_in_the_file_system_is_a_pipe_like_others() {
+    let place = place("fifo");
+    let path = fifo(&place);
+    let mut first = reader(&path);
+    let sink = Sink::file(&path, None).unwrap();
+    let flags = fcntl_getfl(append(&path).unwrap()).unwrap();
+    assert!(!flags.contains(OFlags::NONBLOCK), "the writer waits");
+    sink.line(b"one");
+    assert!(sink.flush(LONG));
+    let mut text = [0; 9];
+    assert_eq!(first.read(&mut text).unwrap(), 4);
+    assert_eq!(&text[..4], b"one\n");
+
+    drop(first);
+    sink.reopen();
+    sink.line(b"lost");
+    assert!(sink.flush(LONG));
+    assert_eq!(sink.dropped(), 1);
+
+    let mut second = reader(&path);
+    sink.line(b"again");
+    assert!(sink.flush(LONG));
+    assert_eq!(second.read(&mut text).unwrap(), 6);
+    assert_eq!((&text[..6], sink.dropped()), (&b"again\n"[..], 1));
+    std::fs::remove_dir_all(place).unwrap();
+}

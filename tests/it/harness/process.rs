@@ -33,6 +33,23 @@ impl Process {
         command.output().unwrap()
     }
 
+    /// The code and the words with which it ends by itself, in `folder`; `None`: it does not.
+    pub fn ends(mut command: Command, folder: &Folder) -> (Option<i32>, String) {
+        command.current_dir(folder.path());
+        let streams = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = streams.spawn().unwrap();
+        let ended = (0..2000).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            child.try_wait().unwrap().is_some()
+        });
+        if !ended {
+            child.kill().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), said)
+    }
+
     /// Runs on `config`, with its output in the file `stdout`; listening when this returns.
     pub fn run(config: &str) -> Self {
         Self::run_as(Self::command(), config)
@@ -40,11 +57,16 @@ impl Process {
 
     /// The same with no more than so many file descriptors.
     pub fn run_with_descriptors(descriptors: usize, config: &str) -> Self {
+        Self::run_as(Self::with_descriptors(descriptors), config)
+    }
+
+    /// The program with no more than so many file descriptors.
+    pub fn with_descriptors(descriptors: usize) -> Command {
         let mut shell = Command::new("sh");
         shell.env_remove("LOCKGATE_CONFIG");
         let script = format!("ulimit -n {descriptors} && exec \"$0\"");
         shell.args(["-c", &script, env!("CARGO_BIN_EXE_lockgate")]);
-        Self::run_as(shell, config)
+        shell
     }
 
     /// The same with a command of another kind.
