@@ -83,7 +83,7 @@ impl Gateway {
         }
         let (snapshot, workers) = (&unborn.loaded.snapshot, unborn.workers());
         lookout::look_up_new(&unborn.lasting, snapshot);
-        let gate = room::gate(snapshot.max_connections, &unborn.lasting.log);
+        let gate = room::gate(snapshot, workers, &unborn.lasting.log);
         let doors = Arc::new(Doors::new(workers, gate));
         let prepared = doors.prepare(snapshot, &mut inherited);
         let prepared = prepared.map_err(|unbound| unborn.refuse(&unbound))?;
@@ -98,6 +98,12 @@ impl Gateway {
         doors.publish(prepared);
         let drain = DrainTrigger::new();
         let cores = cores::start(workers, &live, &doors, &drain);
+        let cores = cores.with_context(|| {
+            format!(
+                "cannot start {workers} workers: lower `server.workers`, or raise the limits of the \
+                 service (LimitNOFILE, TasksMax)"
+            )
+        })?;
         let keeping = Keeping::start(live.clone(), path);
         let lookout = Lookout::start(live.clone());
         Ok(Self {
@@ -105,7 +111,7 @@ impl Gateway {
             live,
             doors,
             drain,
-            cores: cores.context("cannot start a thread")?,
+            cores,
             keeping: Arc::new(keeping.context("cannot start a thread")?),
             lookout: lookout.context("cannot start a thread")?,
             heir: inherited.heir,

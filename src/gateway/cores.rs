@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -40,14 +41,16 @@ struct Accepting {
     drain: Drain,
 }
 
-/// Starts so many cores, which accept from `doors` until `drain` starts.
+/// Starts so many cores, which accept from `doors` until `drain` starts. All of them do when this
+/// returns: where one cannot, the others end too.
 pub(super) fn start(
     cores: usize,
     live: &Arc<Live>,
     doors: &Doors,
     drain: &DrainTrigger,
 ) -> io::Result<Vec<JoinHandle<()>>> {
-    let core = |number| {
+    let mut threads = Vec::with_capacity(cores);
+    let started = (0..cores).try_for_each(|number| {
         let core = CoreThread {
             live: live.clone(),
             number,
@@ -57,24 +60,34 @@ pub(super) fn start(
             drain: drain.core(),
             loops: JoinSet::new(),
         };
+        let (ready, accepts) = sync_channel(1);
         let thread = thread::Builder::new().name(format!("core-{number}"));
-        thread.spawn(move || core.run())
-    };
-    (0..cores).map(core).collect()
+        threads.push(thread.spawn(move || core.run(&ready))?);
+        let accepts = accepts.recv();
+        accepts.unwrap_or_else(|_| Err(io::Error::other("a core has panicked")))
+    });
+    if let Err(error) = started {
+        doors.close();
+        drain.start();
+        drain.cut();
+        // A panic is on stderr already.
+        threads.into_iter().for_each(|core| drop(core.join()));
+        return Err(error);
+    }
+    Ok(threads)
 }
 
 // === impl CoreThread ===
 
 impl CoreThread {
-    fn run(self) {
-        let log = self.live.lasting.log.clone();
-        let ran = local_runtime().and_then(|runtime| runtime.block_on(self.serve()));
-        if let Err(error) = ran {
-            log.error("core failed", &[Text("error", &error)]);
+    fn run(self, ready: &SyncSender<io::Result<()>>) {
+        match local_runtime() {
+            Ok(runtime) => runtime.block_on(self.serve(ready)),
+            Err(error) => tell(ready, Err(error)),
         }
     }
 
-    async fn serve(mut self) -> io::Result<()> {
+    async fn serve(mut self, ready: &SyncSender<io::Result<()>>) {
         let pool = Pool::new(self.live.lasting.clock.clone());
         let live = self.live.clone();
         let deadlines = Deadlines::spawn(self.drain.clone(), move || {
@@ -84,20 +97,16 @@ impl CoreThread {
         let core = Core::new(self.live.clone(), self.drain.clone(), pool, deadlines);
         let core = Rc::new(core);
         tokio::task::spawn_local(prune_forever(core.clone()));
-        self.follow_doors(&core).await;
+        let mut accepting = Vec::new();
+        tell(ready, self.follow(&mut accepting, &core));
+        self.follow_doors(&mut accepting, &core).await;
         self.end(&core).await;
-        Ok(())
     }
 
     /// Accepts where there is a door, until the drain starts.
-    async fn follow_doors(&mut self, core: &Rc<Core>) {
-        let mut accepting = Vec::new();
+    async fn follow_doors(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) {
         let drain = self.drain.clone();
         loop {
-            let doors = self.doors.borrow_and_update().clone();
-            self.leave(&mut accepting, &doors, core);
-            self.enter(&mut accepting, &doors, core);
-            drop(doors);
             tokio::select! {
                 biased;
                 () = drain.started() => return,
@@ -106,7 +115,18 @@ impl CoreThread {
                     return drain.started().await;
                 },
             }
+            if let Err(error) = self.follow(accepting, core) {
+                let log = &self.live.lasting.log;
+                log.error("core cannot listen", &[Text("error", &error)]);
+            }
         }
+    }
+
+    /// Accepts where there is a door now, and nowhere else.
+    fn follow(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) -> io::Result<()> {
+        let doors = self.doors.borrow_and_update().clone();
+        self.leave(accepting, &doors, core);
+        self.enter(accepting, &doors, core)
     }
 
     /// Lets the connections of the doors that are gone come to their end.
@@ -124,23 +144,28 @@ impl CoreThread {
         }
     }
 
-    fn enter(&mut self, accepting: &mut Vec<Accepting>, doors: &[Arc<Door>], core: &Rc<Core>) {
+    /// Where that fails, it still enters the other doors.
+    fn enter(
+        &mut self,
+        accepting: &mut Vec<Accepting>,
+        doors: &[Arc<Door>],
+        core: &Rc<Core>,
+    ) -> io::Result<()> {
+        let mut entered = Ok(());
         for door in doors {
             if accepting.iter().any(|own| own.listener == door.id()) {
                 continue;
             }
             let drain = self.drain.apart();
             for socket in door.of_core(self.number, self.cores) {
-                if let Err(error) = self.accept(socket, door, &drain, core) {
-                    let log = &self.live.lasting.log;
-                    log.error("core cannot listen", &[Text("error", &error)]);
-                }
+                entered = entered.and(self.accept(socket, door, &drain, core));
             }
             accepting.push(Accepting {
                 listener: door.id(),
                 drain,
             });
         }
+        entered
     }
 
     fn accept(
@@ -197,6 +222,12 @@ impl CoreThread {
             () = self.drain.over() => core.cut.set(true),
         }
     }
+}
+
+/// Says whether a core accepts.
+fn tell(ready: &SyncSender<io::Result<()>>, accepts: io::Result<()>) {
+    // Whoever starts it waits for this.
+    let _ = ready.send(accepts);
 }
 
 async fn prune_forever(core: Rc<Core>) {

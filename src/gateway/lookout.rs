@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -45,8 +46,11 @@ struct Looking {
 impl Lookout {
     pub(super) fn start(live: Arc<Live>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
+        let (ready, looks) = sync_channel(1);
         let thread = thread::Builder::new().name("upstreams".to_owned());
-        let thread = thread.spawn(move || run(live, stopped))?;
+        let thread = thread.spawn(move || run(live, stopped, &ready))?;
+        let looks = looks.recv();
+        looks.unwrap_or_else(|_| Err(io::Error::other("it has panicked")))?;
         Ok(Self { stop, thread })
     }
 
@@ -57,12 +61,14 @@ impl Lookout {
     }
 }
 
-fn run(live: Arc<Live>, stopped: oneshot::Receiver<()>) {
-    let log = live.lasting.log.clone();
-    let runtime = match local_runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => return log.error("cannot look after upstreams", &[Text("error", &error)]),
+fn run(live: Arc<Live>, stopped: oneshot::Receiver<()>, ready: &SyncSender<io::Result<()>>) {
+    let (looks, runtime) = match local_runtime() {
+        Ok(runtime) => (Ok(()), Some(runtime)),
+        Err(error) => (Err(error), None),
     };
+    // Whoever starts it waits for this.
+    let _ = ready.send(looks);
+    let Some(runtime) = runtime else { return };
     runtime.block_on(async move {
         let looking = Looking::new(live).forever();
         tokio::select! {

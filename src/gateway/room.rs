@@ -3,11 +3,14 @@
 use crate::listen::{self, Gate};
 use crate::observe::Field::Number;
 use crate::observe::Log;
+use crate::snapshot::Snapshot;
 
-/// A gate for `max_connections`, or as many as the process has file descriptors for.
-pub fn gate(max_connections: usize, log: &Log) -> Gate {
+/// A gate for `max_connections`, or as many as the process has file descriptors for beside those
+/// of so many workers.
+pub fn gate(snapshot: &Snapshot, workers: usize, log: &Log) -> Gate {
+    let max_connections = snapshot.max_connections;
     let descriptors = listen::raise_descriptors();
-    let most = listen::connections_for(descriptors);
+    let most = listen::connections_for(descriptors, workers, snapshot.listeners.len());
     if max_connections > most {
         log.warn(
             "too few file descriptors for server.max_connections",

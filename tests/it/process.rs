@@ -370,3 +370,17 @@ fn a_second_gateway_on_the_same_address_is_an_error() {
     let expected = format!("cannot listen on {address}");
     assert!(said.contains(&expected), "{said}");
 }
+
+#[test]
+fn a_gateway_with_too_few_descriptors_for_its_workers_does_not_start() {
+    let config = "[server]\nworkers = 64\n[log]\naccess = \"off\"\n\
+                  [[listeners]]\naddress = \"127.0.0.1:0\"\n\
+                  [[routes]]\nrespond = { body = \"hello\" }\n";
+    let folder = Folder::new();
+    folder.write("gateway.toml", config);
+    // Enough for its sockets, too few for its runtimes.
+    let (code, said) = Process::ends(Process::with_descriptors(160), &folder);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot start 64 workers"), "{said}");
+    assert!(said.contains("LimitNOFILE"), "{said}");
+}
