@@ -114,7 +114,7 @@ pub struct Route {
     /// Where they go.
     pub target: Target,
     /// What is changed on the way; `None`: nothing.
-    pub edits: Option<Box<Edits>>,
+    pub edits: Option<Arc<Edits>>,
 }
 
 /// Where a route leads.

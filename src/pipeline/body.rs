@@ -113,7 +113,7 @@ impl http_body::Body for Metered {
             meter.too_large.set(true);
             return Poll::Ready(Some(Err("the body is larger than allowed".into())));
         }
-        Poll::Ready(frame)
+        Poll::Ready(self.tab.to_origin(frame))
     }
 
     fn is_end_stream(&self) -> bool {

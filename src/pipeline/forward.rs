@@ -120,7 +120,11 @@ impl Forward<'_, '_> {
                     upstream,
                     key: hash_key.as_ref().map_or(0, |key| key.digest(self.facts)),
                 };
-                let edits = route.and_then(|route| route.edits.as_deref());
+                let edits = route.and_then(|route| route.edits.as_ref());
+                if let Some(edits) = edits {
+                    self.tab.edits.get_or_init(|| edits.clone());
+                }
+                let edits = edits.map(|edits| &**edits);
                 self.upstream(&to, edits, incoming, client).await
             }
         }

@@ -281,6 +281,7 @@ impl http_body::Body for Recorded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        let polled = polled.map(|next| self.entry.tab.to_client(next));
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);

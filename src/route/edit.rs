@@ -129,15 +129,21 @@ impl Fields {
     /// Changes a head. The order of what stays is kept, and what is set comes last: an answer that
     /// imitates another looks like it after this too, whatever it lacks.
     pub fn apply(&self, headers: &mut HeaderMap) {
+        self.strip(headers);
+        for (name, value) in &self.set {
+            headers.insert(name, value.clone());
+        }
+    }
+
+    /// Takes out what is set or removed. Trailers need no more: what may not
+    /// stand in the head does not come behind the body either.
+    pub fn strip(&self, headers: &mut HeaderMap) {
         if headers.keys().any(|name| self.replace(name)) {
             let mut kept = HeaderMap::with_capacity(headers.len() + self.set.len());
             for (name, value) in headers.iter().filter(|(name, _)| !self.replace(name)) {
                 kept.append(name, value.clone());
             }
             *headers = kept;
-        }
-        for (name, value) in &self.set {
-            headers.insert(name, value.clone());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `[[routes]]`.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
 use super::Context;
@@ -23,7 +25,7 @@ pub fn routes(
         let edits = edits(route, cx);
         if let (Some(pattern), Some(target), Some(edits)) = (pattern, target, edits) {
             let edits = Some(edits).filter(|edits| !edits.is_empty());
-            let edits = edits.map(Box::new);
+            let edits = edits.map(Arc::new);
             built.push((pattern, Route { target, edits }));
         }
     }

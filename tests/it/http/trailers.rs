@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, Receiver};
 
 use http::HeaderMap;
 
-use super::answering;
-use crate::harness::{Origin, Running, Wire, fields, run};
+use super::{answering, config};
+use crate::harness::{Call, Origin, Running, Stage, Wire, fields, run};
 
 /// An answer with fields behind its body, some of which belong into a head.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\
@@ -98,4 +98,79 @@ fn a_request_is_the_same_with_trailers_that_nobody_may_send() {
     });
     let seen = told.recv().unwrap();
     assert!(seen.ends_with("\r\n3\r\nabc\r\n0\r\n\r\n"), "{seen}");
+}
+
+/// What a route changes in heads: `x-sum` and `x-other`, both ways.
+const CHANGES: &str = "request_headers = { set = { \"x-sum\" = \"own\" }, remove = [\"x-other\"] }\n\
+                       response_headers = { set = { \"x-sum\" = \"own\" }, remove = [\"x-other\"] }\n";
+
+#[test]
+fn what_a_route_changes_in_an_answer_is_not_in_its_trailers() {
+    let gateway = Running::with_origin(answering(ANSWER), CHANGES);
+    run(async {
+        let mut talk = gateway.client().talk().await;
+        let told = talk.send(talk.request("GET", "/")).await;
+        assert_eq!((told.status, told.text().as_str()), (200, "abc"));
+        assert_eq!(told.headers["x-sum"], "own");
+        assert_eq!(told.trailers, HeaderMap::new());
+    });
+    let mut wire = gateway.client().connect();
+    for _ in 0..2 {
+        wire.send(b"GET / HTTP/1.1\r\nhost: a\r\nte: trailers\r\nconnection: te\r\n\r\n");
+        wire.head();
+        let rest = String::from_utf8(wire.head()).unwrap();
+        assert!(rest.ends_with("abc\r\n0\r\n\r\n"), "{rest}");
+    }
+}
+
+#[test]
+fn what_a_route_changes_in_a_request_is_not_in_its_trailers() {
+    let (origin, told) = telling();
+    let gateway = Running::with_origin(origin, CHANGES);
+    let names = "x-sum, x-other, x-third";
+    let sent = fields(&[("x-sum", "7"), ("x-other", "8"), ("x-third", "9")]);
+    run(async {
+        let mut talk = gateway.client().talk().await;
+        let request = talk.request("POST", "/").header("trailer", names);
+        talk.send_all(request, &[b"abc"], sent).await;
+    });
+    let seen = told.recv().unwrap();
+    assert!(seen.contains("\r\nx-sum: own\r\n"), "{seen}");
+    assert!(seen.ends_with("\r\n0\r\nx-third: 9\r\n\r\n"), "{seen}");
+
+    let mut wire = gateway.client().connect();
+    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ntrailer: {names}\r\n");
+    wire.send(head.as_bytes());
+    wire.send(b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-other: 8\r\nx-sum: 7\r\n\r\n");
+    assert_eq!(wire.answer().status, 200);
+    let seen = told.recv().unwrap();
+    assert!(seen.ends_with("\r\n3\r\nabc\r\n0\r\n\r\n"), "{seen}");
+}
+
+#[test]
+fn what_a_route_changes_is_not_in_trailers_between_http2_peers() {
+    let (tell, told) = mpsc::channel();
+    let origin = Stage::default().play(move |mut call: Call| {
+        let tell = tell.clone();
+        async move {
+            let (_, trailers) = call.body().await;
+            tell.send(trailers).unwrap();
+            let mut stream = call.head(200, &[], false);
+            stream.send_data("abc".into(), false).unwrap();
+            let trailers = [("x-sum", "7"), ("x-other", "8"), ("x-third", "9")];
+            stream.send_trailers(fields(&trailers)).unwrap();
+        }
+    });
+    let config = format!("{}{CHANGES}", config("protocol = \"h2\""));
+    let gateway = Running::before(origin, &config);
+    run(async {
+        let mut talk = gateway.client().talk().await;
+        let sent = fields(&[("x-sum", "7"), ("x-third", "9")]);
+        let answer = talk
+            .send_all(talk.request("POST", "/"), &[b"abc"], sent)
+            .await;
+        let third = fields(&[("x-third", "9")]);
+        assert_eq!((answer.text().as_str(), &answer.trailers), ("abc", &third));
+        assert_eq!(told.recv().unwrap(), third);
+    });
 }
