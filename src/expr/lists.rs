@@ -25,7 +25,7 @@ struct Values {
 }
 
 /// A value as it was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The value.
     pub text: Box<str>,
@@ -73,6 +73,20 @@ impl List {
             ints: OnceLock::new(),
             ips: OnceLock::new(),
         }))
+    }
+
+    /// The list `before`, with the sets that were built from it, where it says the same as this.
+    pub fn or_same(self, before: &List) -> List {
+        let (own, old) = (&self.0, &before.0);
+        match own.file == old.file && own.texts == old.texts {
+            true => before.clone(),
+            false => self,
+        }
+    }
+
+    /// Whether both are one list, not two that say the same.
+    pub fn is(&self, other: &List) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The values as strings, compared byte by byte. Nothing but addresses, with blocks or ranges

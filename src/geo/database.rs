@@ -10,7 +10,7 @@ use super::table::Table;
 use super::{continent, tsv, unpack};
 
 /// A database that was checked.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Database {
     /// MaxMind's format.
     MaxMind(MaxMind),

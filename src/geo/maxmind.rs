@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use maxminddb::{MaxMindDbError, PathElement, Reader};
 
@@ -23,7 +24,11 @@ const METADATA: usize = 128 << 10;
 const SAMPLE: usize = 10_000;
 
 /// A database that was verified.
-pub struct MaxMind(Reader<Vec<u8>>);
+pub struct MaxMind {
+    reader: Reader<Arc<[u8]>>,
+    /// What the reader reads.
+    bytes: Arc<[u8]>,
+}
 
 /// Whether this looks like a database of this format.
 pub fn is_marked(bytes: &[u8]) -> bool {
@@ -37,14 +42,15 @@ pub fn is_marked(bytes: &[u8]) -> bool {
 impl MaxMind {
     /// Verifies the whole search tree and every record that it leads to.
     pub fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
-        let reader = Reader::from_source(bytes).map_err(damaged)?;
+        let bytes: Arc<[u8]> = bytes.into();
+        let reader = Reader::from_source(bytes.clone()).map_err(damaged)?;
         reader.verify().map_err(damaged)?;
-        Ok(Self(reader))
+        Ok(Self { reader, bytes })
     }
 
     /// Whether some record has what is wanted.
     pub fn holds(&self, wanted: Wanted) -> bool {
-        let Ok(networks) = self.0.networks(Default::default()) else {
+        let Ok(networks) = self.reader.networks(Default::default()) else {
             return false;
         };
         let mut networks = networks.take(SAMPLE).filter_map(Result::ok);
@@ -56,12 +62,12 @@ impl MaxMind {
 
     /// What it says it is.
     pub fn kind(&self) -> &str {
-        &self.0.metadata().database_type
+        &self.reader.metadata().database_type
     }
 
     /// The autonomous system of `ip`. Number 0 is none (RFC 7607).
     pub fn asn(&self, ip: IpAddr) -> Option<u32> {
-        let found = self.0.lookup(ip).ok()?;
+        let found = self.reader.lookup(ip).ok()?;
         let asn: Option<u32> = found.decode_path(ASN).ok()?;
         asn.filter(|asn| *asn != 0)
     }
@@ -78,11 +84,19 @@ impl MaxMind {
     }
 
     fn code(&self, ip: IpAddr, field: &Field) -> Option<[u8; 2]> {
-        let found = self.0.lookup(ip).ok()?;
+        let found = self.reader.lookup(ip).ok()?;
         let code: Option<&str> = found.decode_path(field).ok()?;
         code?.as_bytes().try_into().ok()
     }
 }
+
+impl PartialEq for MaxMind {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for MaxMind {}
 
 impl fmt::Debug for MaxMind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -75,6 +75,29 @@ impl Geo {
         }
     }
 
+    /// The same with the databases that another has open, where they hold the same: the memory is
+    /// taken once.
+    pub fn sharing(mut self, other: &Geo) -> Self {
+        for (own, other) in [
+            (&mut self.asn, &other.asn),
+            (&mut self.country, &other.country),
+        ] {
+            if own.is_some() && own == other {
+                own.clone_from(other);
+            }
+        }
+        self
+    }
+
+    /// Whether both look up in the same memory.
+    pub fn shares(&self, other: &Geo) -> bool {
+        let same = |a: &Option<Arc<Database>>, b: &Option<Arc<Database>>| match (a, b) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        same(&self.asn, &other.asn) && same(&self.country, &other.country)
+    }
+
     /// Whether a database or an override can tell an autonomous system.
     pub fn knows_asn(&self) -> bool {
         self.asn.is_some() || self.overrides.any(|said| said.asn.is_some())

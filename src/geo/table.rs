@@ -32,14 +32,14 @@ pub struct Row<T> {
 pub struct Overlap(pub u32, pub u32);
 
 /// Ranges of both families.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Table {
     v4: Steps<u32>,
     v6: Steps<u128>,
 }
 
 /// In columns, so that what is not wanted takes no memory and a search touches only addresses.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Steps<T> {
     firsts: Vec<T>,
     asns: Option<Vec<u32>>,

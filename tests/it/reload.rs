@@ -4,6 +4,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use lockgate::facts::GeoSource as _;
+use lockgate::snapshot::Snapshot;
+
 use crate::harness::{Answer, Client, Folder, Origin, Process, Running, Wire, wait_until};
 
 const CONNECTIONS: usize = 64;
@@ -284,4 +287,43 @@ fn check_names_included_files() {
         places.any(|place| place == ("rules.d/b.toml", 2)),
         "{report}"
     );
+}
+
+#[test]
+fn lists_and_databases_that_stay_the_same_are_in_memory_once() {
+    let folder = Folder::new();
+    let agents = folder.write("agents.txt", "one\ntwo\n");
+    let table = "192.0.2.0\t192.0.2.255\t64500\tZZ\tHERE\n";
+    let asns = folder.write("asn.tsv", table);
+    let text = format!(
+        "[lists]\nagents = {{ file = \"{}\" }}\noffice = [\"192.0.2.0/24\"]\n\
+         [geo]\nasn_database = \"{}\"\n",
+        agents.display(),
+        asns.display()
+    );
+    let gateway = Running::with(&text);
+    let now = || gateway.gateway().live().current.load_full();
+    let first = now();
+    let same = |name: &str, to: &Snapshot| {
+        let (before, after) = (first.lists.get(name), to.lists.get(name));
+        before.unwrap().is(after.unwrap())
+    };
+    for limit in 1..3 {
+        gateway
+            .reload(&format!("{text}{}", counting(limit)))
+            .unwrap();
+        let now = now();
+        assert!(same("agents", &now) && same("office", &now));
+        assert!(now.geo.shares(&first.geo));
+    }
+    // As long as before, and maybe within the same tick of the file system's clock.
+    folder.write("agents.txt", "one\nten\n");
+    folder.write("asn.tsv", table.replace("64500", "64501"));
+    gateway.reload(&text).unwrap();
+    let last = now();
+    assert!(!same("agents", &last) && same("office", &last));
+    assert!(!last.geo.shares(&first.geo));
+    let address = "192.0.2.1".parse().unwrap();
+    let asns = [&first, &last].map(|snapshot| snapshot.geo.asn(address));
+    assert_eq!(asns, [Some(64500), Some(64501)]);
 }

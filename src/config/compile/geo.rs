@@ -14,7 +14,10 @@ pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
     let (asn_path, country_path) = (resolve(asn), resolve(country));
     let overrides = written.overrides.iter().map(meant).collect();
     match Geo::open(asn_path.as_deref(), country_path.as_deref(), overrides) {
-        Ok(geo) => Some(geo),
+        Ok(geo) => Some(match cx.previous {
+            Some(snapshot) => geo.sharing(&snapshot.geo),
+            None => geo,
+        }),
         Err(errors) => {
             for error in errors {
                 let key = match error.wanted {

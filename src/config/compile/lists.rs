@@ -20,7 +20,16 @@ pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
             }
             Items::File(path) => from_file(path, cx),
         };
-        lists.insert(list.name.value.as_str(), built);
+        let name = list.name.value.as_str();
+        // An answer may hold on to the configuration before for hours: what is the same is shared.
+        let before = cx.previous.and_then(|snapshot| snapshot.lists.get(name));
+        lists.insert(
+            name,
+            match before {
+                Some(before) => built.or_same(before),
+                None => built,
+            },
+        );
     }
     lists
 }
