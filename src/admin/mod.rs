@@ -3,6 +3,7 @@
 //! It has its own address, its own bound on connections, its own deadlines and file descriptors to
 //! spare, so that it answers when the gateway is full. It changes nothing.
 
+mod places;
 mod spare;
 
 use std::convert::Infallible;
@@ -21,14 +22,13 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use self::places::{Heard, Places};
 use self::spare::Spares;
 use crate::gateway::{AdminDoor, Gateway};
 
-/// Connections at once; more are closed unheard.
-const MAX_CONNECTIONS: usize = 64;
 /// For a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a connection as a whole: a client that does not read cannot hold its place.
@@ -71,7 +71,7 @@ pub fn start(gateway: &Gateway) -> Admin {
 
 /// Serves on the newest socket until it is dropped, and with it the connections that it has.
 async fn follow(mut doors: watch::Receiver<Option<Arc<AdminDoor>>>, state: Arc<AdminState>) {
-    let mut connections = JoinSet::new();
+    let mut places = Places::default();
     loop {
         let door = doors.borrow_and_update().clone();
         let listener = door.and_then(|door| door.socket.try_clone().ok());
@@ -80,17 +80,13 @@ async fn follow(mut doors: watch::Receiver<Option<Arc<AdminDoor>>>, state: Arc<A
             changed = doors.changed() => if changed.is_err() {
                 return;
             },
-            () = accept(listener, &state, &mut connections) => {}
+            () = accept(listener, &state, &mut places) => {}
         }
     }
 }
 
 /// Accepts for ever; nobody comes where there is no listener.
-async fn accept(
-    listener: Option<TcpListener>,
-    state: &Arc<AdminState>,
-    connections: &mut JoinSet<()>,
-) {
+async fn accept(listener: Option<TcpListener>, state: &Arc<AdminState>, places: &mut Places) {
     let Some(listener) = listener else {
         return std::future::pending().await;
     };
@@ -100,25 +96,23 @@ async fn accept(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             // The descriptor of one that has ended is to be had now.
-            Some(_) = connections.join_next() => continue,
+            Some(()) = places.one_ended() => continue,
         };
         let accepted = match accepted {
             Err(_) if spares.give() => listener.accept().await,
             accepted => accepted,
         };
         match accepted {
-            Ok((stream, _)) if connections.len() < MAX_CONNECTIONS => {
-                connections.spawn(connection(stream, state.clone()));
-            }
-            Ok(_) => {}
+            Ok((stream, _)) => places.take(|heard| connection(stream, state.clone(), heard)),
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
 /// One request, then the connection ends: an idle client holds no place.
-async fn connection(stream: TcpStream, state: Arc<AdminState>) {
+async fn connection(stream: TcpStream, state: Arc<AdminState>, heard: Heard) {
     let service = service_fn(move |request| {
+        heard.set();
         let answer = answer(&request, &state);
         async move { Ok::<_, Infallible>(answer) }
     });
