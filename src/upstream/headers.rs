@@ -139,13 +139,22 @@ fn claims_identity(name: &str) -> bool {
                 | "client-ip"
                 | "fastly-client-ip"
                 | "forwarded"
+                | "forwarded-for"
+                | "front-end-https"
                 | "true-client-ip"
+                | "x-appengine-user-ip"
+                | "x-azure-clientip"
                 | "x-client-ip"
                 | "x-cluster-client-ip"
+                | "x-envoy-original-path"
+                | "x-forwarded"
                 | "x-original-forwarded-for"
+                | "x-original-host"
                 | "x-original-url"
                 | "x-real-ip"
                 | "x-rewrite-url"
+                | "x-scheme"
+                | "x-url-scheme"
         )
 }
 

@@ -199,6 +199,15 @@ fn what_only_a_trusted_proxy_may_say() {
         "cf-connecting-ip",
         "fastly-client-ip",
         "x-cluster-client-ip",
+        "forwarded-for",
+        "front-end-https",
+        "x-appengine-user-ip",
+        "x-azure-clientip",
+        "x-envoy-original-path",
+        "x-forwarded",
+        "x-original-host",
+        "x-scheme",
+        "x-url-scheme",
     ] {
         let sent = [(name, "v")];
         assert_eq!(beyond(&sent, &untrusted(), false), [], "{name}");
