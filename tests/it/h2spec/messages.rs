@@ -269,3 +269,33 @@ fn methods() -> Vec<Case> {
         case("8.5 CONNECT with a path", with("CONNECT", "/"), MALFORMED),
     ]
 }
+
+#[test]
+fn a_field_that_no_message_can_have_ends_the_connection() {
+    let gateway = Running::with("");
+    let field = |name, value| request("", &[], &[(name, value)]);
+    let path = [&block(&GET[..3]), &b"\0\x05:path\x02/\xff"[..]].concat();
+    let cases = [
+        ("upper case", field("X-Upper", "1")),
+        ("a space", field("x y", "1")),
+        ("a colon", field("x:y", "1")),
+        ("a control character", field("x\r", "1")),
+        ("NUL in a value", field("x-a", "a\0b")),
+        ("CRLF in a value", field("x-a", "a\r\nb")),
+        ("LF in a value", field("x-a", "a\nb")),
+        ("no method", request(":method", &[(":method", "")], &[])),
+        ("a path that is not UTF-8", none().frame(1, 0x5, 1, &path)),
+    ];
+    for (name, frames) in cases {
+        let mut wire = gateway.client().connect();
+        frames.open(&mut wire);
+        let told = std::iter::from_fn(|| next_frame(&mut wire));
+        let told = told.filter(|(kind, ..)| matches!(kind, 1 | 3 | 7));
+        let told: Vec<_> = told.map(|(kind, .., payload)| (kind, payload)).collect();
+        let [(7, goodbye)] = told.as_slice() else {
+            panic!("{name}: {told:?}");
+        };
+        let code = word(&goodbye[4..]);
+        assert!([COMPRESSION, PROTOCOL].contains(&code), "{name}: {code}");
+    }
+}
