@@ -32,7 +32,7 @@ use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
 pub use self::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::{Facts, Need, Phase, Predicate, Scalar};
+use crate::expr::{Context, Facts, Need, Phase, Predicate, Scalar};
 use crate::limit::{Algorithm, Limiter};
 
 /// A rule, ready to run.
@@ -253,7 +253,7 @@ impl RuleSet {
     pub fn may_count_answer(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> bool {
         let mut found = None;
         if let Some(index) = &self.awaiting {
-            index.candidates(facts, |rule| {
+            index.candidates(&Context::of(facts), |rule| {
                 found = Some(rule);
                 ControlFlow::Break(())
             });
