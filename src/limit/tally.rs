@@ -3,7 +3,7 @@
 //! Each is a function of its own for each algorithm, so that a store that picks the algorithm once
 //! a step pays for nothing that belongs to another.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
@@ -57,8 +57,8 @@ pub(crate) trait Tally: Sized {
 // === impl Few ===
 
 impl Few {
-    /// The most: 255 times as many are counted in 32 bits.
-    const MOST: u64 = (u32::MAX / 255) as u64;
+    /// The most: as many as a word holds.
+    const MOST: u64 = u32::MAX as u64;
 
     /// `units`, if they are few.
     #[inline(always)]
@@ -83,13 +83,18 @@ impl Brief {
     #[inline(always)]
     pub(crate) fn fill(&self) -> u8 {
         let used = self.capacity.get().wrapping_sub(self.remaining);
-        (used.wrapping_mul(255) / self.capacity.0) as u8
+        self.share(used)
     }
 
     /// What is left of the capacity, of 255.
     #[inline(always)]
     pub(crate) fn left(&self) -> u8 {
-        (self.remaining.wrapping_mul(255) / self.capacity.0) as u8
+        self.share(self.remaining)
+    }
+
+    #[inline(always)]
+    fn share(&self, units: u32) -> u8 {
+        (u64::from(units) * 255 / NonZeroU64::from(self.capacity.0)) as u8
     }
 }
 
