@@ -213,7 +213,7 @@ impl Rule {
         is_fixed && self.jitter.0 == 0 && self.candidate.is_none()
     }
 
-    /// Whether it answers in the origin's place.
+    /// Whether its answer is to look like the origin's.
     pub(super) fn pretends(&self) -> bool {
         self.action.pretends() && !self.dry_run
     }
