@@ -16,8 +16,13 @@ use crate::harness::{Client, Process};
 
 const EACH: usize = 500;
 
-/// What those of a kind may cost, with all that is left of the kinds before.
-const MEMORY: u64 = 25_000_000;
+/// What those of a kind may cost, with all that is left of the kinds before. The futures of a debug
+/// build are larger; `benches/slow` holds a release build to 25 MB.
+const MEMORY: u64 = if cfg!(debug_assertions) {
+    35_000_000
+} else {
+    25_000_000
+};
 
 /// Longer than any limit; nothing is measured with it.
 const LONG: Duration = Duration::from_secs(60);
@@ -84,7 +89,11 @@ fn slow_clients_are_ended_and_honest_ones_served() {
     let before = process.memory("VmRSS") * 1024;
     for kind in KINDS {
         let grown = be_crowded(&process, &honest, &[kind]).saturating_sub(before);
-        assert!(grown < MEMORY, "{grown} bytes more");
+        assert!(
+            grown < MEMORY,
+            "{grown} bytes more: {:?}",
+            kind.sends.escape_ascii()
+        );
     }
     be_crowded(&process, &honest, &KINDS);
 }
