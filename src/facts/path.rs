@@ -59,14 +59,12 @@ fn build(path: &str) -> Result<String, Bad> {
     let segments = path.strip_prefix('/').ok_or(Bad::Relative)?;
     let mut out = String::with_capacity(path.len());
     let mut directory = false;
-    let mut nameless = false;
+    let (mut nameless, mut before_another) = (false, false);
     for segment in segments.split('/') {
         let start = out.len();
         out.push('/');
         push_segment(&mut out, segment)?;
-        if nameless {
-            return Err(Bad::Nameless);
-        }
+        before_another |= nameless;
         let segment = out.get(start + 1..).unwrap_or_default();
         nameless = is_nameless(segment);
         let kind = kind(segment)?;
@@ -81,7 +79,11 @@ fn build(path: &str) -> Result<String, Bad> {
     if directory {
         out.push('/');
     }
-    Ok(out)
+    match before_another {
+        // The last to be told, so that every spelling has the same mistake.
+        true => Err(Bad::Nameless),
+        false => Ok(out),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -120,6 +120,8 @@ const REFUSED: &[(&str, Bad)] = &[
     ("/a/;x=y/admin", Bad::Nameless),
     ("/%3bx/admin", Bad::Nameless),
     ("//;/admin", Bad::Nameless),
+    ("/;/", Bad::Nameless),
+    ("/;/a\0", Bad::Control),
 ];
 
 #[test]
