@@ -105,15 +105,21 @@ fn a_file_that_cannot_be_read_says_so() {
     assert_eq!(text.lines().count(), 1);
 }
 
-#[test]
-fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
-    let path = std::env::temp_dir().join(format!("lockgate-config-{}.toml", std::process::id()));
-    std::fs::write(&path, b"# \xc3\xa4\nx = \"\xff\"\n").unwrap();
+/// What is said of a file that holds these bytes.
+fn refusal(name: &str, bytes: &[u8]) -> String {
+    let name = format!("lockgate-{name}-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, bytes).unwrap();
     let mut diagnostics = Diagnostics::new();
     let (source, file) = load(&path, &mut diagnostics);
     std::fs::remove_file(&path).unwrap();
     assert!(file.is_none());
-    let text = diagnostics.render(&source, false);
+    diagnostics.render(&source, false)
+}
+
+#[test]
+fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
+    let text = refusal("config", b"# \xc3\xa4\nx = \"\xff\"\n");
     assert!(
         text.contains(":2:6: error: cannot read: not UTF-8\n"),
         "{text}"
@@ -122,14 +128,7 @@ fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
 
 #[test]
 fn a_program_is_no_configuration_and_is_not_shown() {
-    let name = format!("lockgate-program-{}.toml", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    std::fs::write(&path, b"\x7fELF\x02\x01\x00\x00\xff\xfe").unwrap();
-    let mut diagnostics = Diagnostics::new();
-    let (source, file) = load(&path, &mut diagnostics);
-    std::fs::remove_file(&path).unwrap();
-    assert!(file.is_none());
-    let text = diagnostics.render(&source, false);
+    let text = refusal("program", b"\x7fELF\x02\x01\x00\x00\xff\xfe");
     assert!(
         text.contains("cannot read: this is not a text file\n"),
         "{text}"
