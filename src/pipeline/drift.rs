@@ -15,7 +15,12 @@ const FEWEST: usize = 8;
 
 /// From the moment a shadow answer is due until its head is written, lately, on one core.
 #[derive(Debug, Default)]
-pub struct Drift(RefCell<Lags>);
+pub struct Drift {
+    /// All of that time.
+    whole: RefCell<Lags>,
+    /// What of it was left for whoever was awake.
+    awake: RefCell<Lags>,
+}
 
 /// How long it took to write the last answers.
 #[derive(Debug, Default)]
@@ -29,15 +34,23 @@ struct Lags {
 // === impl Drift ===
 
 impl Drift {
-    /// A shadow answer that was to be written after `head` was written so long after it was due.
-    pub fn learn(&self, head: Duration, time: Duration) {
-        self.0.borrow_mut().learn(head, time);
+    /// A shadow answer that was to be written after `head` was written so long after it was due,
+    /// and so long after whoever waited for that was awake.
+    pub fn learn(&self, head: Duration, whole: Duration, awake: Duration) {
+        self.whole.borrow_mut().learn(head, whole);
+        self.awake.borrow_mut().learn(head, awake);
     }
 
     /// When a shadow answer must be due, so that it is written then, after `head`.
     pub fn due(&self, then: Instant, head: Duration) -> Instant {
-        let lag = self.0.borrow().near(head);
+        let lag = self.whole.borrow().near(head);
         then.checked_sub(lag.unwrap_or_default()).unwrap_or(then)
+    }
+
+    /// When an answer that was due after `head` will be written by who was awake at `woke`.
+    pub fn written(&self, woke: Instant, head: Duration) -> Instant {
+        let lag = self.awake.borrow().near(head);
+        woke + lag.unwrap_or_default()
     }
 }
 
@@ -109,9 +122,10 @@ mod tests {
         let (drift, then) = (Drift::default(), Instant::now() + micros(5_000));
         assert_eq!(drift.due(then, micros(5_000)), then);
         for _ in 0..FEWEST {
-            drift.learn(micros(5_000), micros(30));
-            drift.learn(micros(5_000), 2 * MOST);
+            drift.learn(micros(5_000), micros(30), micros(20));
+            drift.learn(micros(5_000), 2 * MOST, 2 * MOST);
         }
         assert_eq!(drift.due(then, micros(5_000)), then - micros(30));
+        assert_eq!(drift.written(then, micros(5_000)), then + micros(20));
     }
 }

@@ -52,7 +52,8 @@ pub fn learn(
     let head = RealHead::of(sent.response.headers(), asked, facts.client, when);
     let leaving = Leaving {
         core: visit.core.clone(),
-        due: lasting.clock.instant(),
+        due: now,
+        woke: now,
         head: Some(head),
     };
     let lesson = &visit.tab.lesson;
@@ -74,20 +75,38 @@ pub async fn answer(
     let imitating = imitating.find(|imitating| imitating.rule == rule)?;
     let canned = canned(snapshot, rule)?;
     let kind = kind(asked, route, imitating.status)?;
-    let imitations = &visit.core.live.lasting.imitations;
-    let narrow = imitations.get(&kind.clone().stopped_by(&imitating.name));
-    let imitation = narrow.and_then(|memory| memory.imitate(asked));
-    let imitation = imitation.or_else(|| imitations.get(&kind)?.imitate(asked))?;
-    let response = dress(asked, canned, &imitation);
-    let (core, pace) = (&visit.core, imitation.pace);
+    let core = &visit.core;
+    let imitations = &core.live.lasting.imitations;
+    let drawn = |kind: &Kind| {
+        let memory = imitations.get(kind)?;
+        memory.pace().map(|pace| (memory, pace))
+    };
+    let narrow = drawn(&kind.clone().stopped_by(&imitating.name));
+    let (memory, pace) = narrow.or_else(|| drawn(&kind))?;
     let place = Place::take(core, snapshot);
     let due = core.drift.due(asked_at + pace.head, pace.head);
     if let Some(place) = &place {
         place.until(due).await;
     }
+    // Who waited never wakes at the very moment. What an answer tells of its time must be true of
+    // when it is written, so it is drawn only now.
+    let woke = core.live.lasting.clock.instant();
+    let written = match woke < due {
+        true => asked_at + pace.head,
+        false => core.drift.written(woke, pace.head),
+    };
+    let when = When {
+        now: visit
+            .now
+            .plus(written.saturating_duration_since(visit.began)),
+        head: written.saturating_duration_since(asked_at),
+    };
+    let imitation = memory.imitate(asked, when)?;
+    let response = dress(asked, canned, &imitation);
     let leaving = Leaving {
         core: core.clone(),
         due,
+        woke,
         head: None,
     };
     let lesson = &visit.tab.lesson;

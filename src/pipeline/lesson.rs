@@ -49,6 +49,8 @@ pub struct Leaving {
     pub core: Rc<Core>,
     /// When it was due.
     pub due: Instant,
+    /// When whoever waited for that was awake.
+    pub woke: Instant,
     /// What is learned from it once it is written, so that nobody waits longer for it than others
     /// do; `None`: it is a shadow answer.
     pub head: Option<RealHead>,
@@ -185,9 +187,11 @@ impl Leaving {
     /// The head has been written; it was due after `head`.
     fn written(self, both: &Both, head: Duration) {
         let lasting = &self.core.live.lasting;
-        let lag = lasting.clock.instant().saturating_duration_since(self.due);
+        let now = lasting.clock.instant();
+        let lag = now.saturating_duration_since(self.due);
         let Some(real) = self.head else {
-            return self.core.drift.learn(head, lag);
+            let awake = now.saturating_duration_since(self.woke);
+            return self.core.drift.learn(head, lag, awake);
         };
         // Longer than this, something else was done before this was.
         let lag = lag.min(drift::MOST);

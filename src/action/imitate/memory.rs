@@ -18,8 +18,9 @@ use crate::clock::Timestamp;
 const SHAPES: usize = 3;
 /// Once an answer is known, one in so many is looked at.
 const SAMPLED: u32 = 8;
-/// And one in so many milliseconds.
-const WHILE: u64 = 50;
+/// And one in so many milliseconds: an answer that tells its own time is told from a shadow by what
+/// is left beside it, and that changes with the load of the machine.
+const WHILE: u64 = 5;
 /// After a surprise, so many answers are looked at one by one.
 const ATTENTION: u32 = 128;
 /// After so many answers, what was seen counts half.
@@ -99,9 +100,14 @@ impl Memory {
         self.known.lock().paces.learn(pace);
     }
 
-    /// What a real success to this request would look like; `None`: not enough is known.
-    pub fn imitate(&self, asked: &Asked<'_>) -> Option<Imitation> {
-        self.known.lock().imitate(asked)
+    /// When a real success would come; `None`: not enough is known.
+    pub fn pace(&self) -> Option<Pace> {
+        self.known.lock().pace()
+    }
+
+    /// What a real success that comes then would look like; `None`: not enough is known.
+    pub fn imitate(&self, asked: &Asked<'_>, when: When) -> Option<Imitation> {
+        self.known.lock().imitate(asked, when)
     }
 
     /// What it takes of memory, about.
@@ -156,15 +162,16 @@ impl Known {
         Some(at)
     }
 
-    fn imitate(&mut self, asked: &Asked<'_>) -> Option<Imitation> {
-        let pace = self.paces.draw(&mut self.dice)?;
+    fn pace(&mut self) -> Option<Pace> {
+        let known = self.shapes.iter().any(Shape::is_known);
+        let pace = self.paces.draw(&mut self.dice);
+        pace.filter(|_| known)
+    }
+
+    fn imitate(&mut self, asked: &Asked<'_>, when: When) -> Option<Imitation> {
         let gzip = accepts_gzip(asked.headers);
         let known = self.shapes.iter().filter(|shape| shape.is_known());
         let shape = known.max_by_key(|shape| (shape.suits(gzip), shape.count))?;
-        let when = When {
-            now: asked.now.plus(pace.head),
-            head: pace.head,
-        };
         let coded = gzip && shape.coding() == Some(b"gzip");
         let fields = shape.fields.iter();
         let fields = fields.filter(|field| coded || field.name != CONTENT_ENCODING);
@@ -175,7 +182,6 @@ impl Known {
                 .collect(),
             gzip: coded,
             streamed: shape.is_streamed(),
-            pace,
         })
     }
 }

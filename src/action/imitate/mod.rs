@@ -89,8 +89,6 @@ pub struct Imitation {
     gzip: bool,
     /// The length of its body is not told beforehand.
     pub streamed: bool,
-    /// When its parts leave.
-    pub pace: Pace,
 }
 
 // === impl Imitations ===

@@ -93,7 +93,14 @@ fn teach_all(memory: &Memory, answers: u32, fields: &[(&str, &str)]) {
 }
 
 fn imitated(memory: &Memory) -> Option<Imitation> {
-    memory.imitate(&Request::get().asked(NOW))
+    imitated_at(memory, &Request::get(), NOW)
+}
+
+/// An answer that comes as soon as it is asked for.
+fn imitated_at(memory: &Memory, request: &Request, now: Timestamp) -> Option<Imitation> {
+    memory.pace()?;
+    let head = Duration::ZERO;
+    memory.imitate(&request.asked(now), When { now, head })
 }
 
 /// What is known of one field.

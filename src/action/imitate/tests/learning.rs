@@ -136,7 +136,7 @@ fn what_a_request_said_is_said_again() {
     }
     let mut request = Request::with(&[("x-correlation-id", "mine"), ("origin", "https://a.test")]);
     request.id = "abcd".to_owned();
-    let imitation = memory.imitate(&request.asked(NOW)).unwrap();
+    let imitation = imitated_at(&memory, &request, NOW).unwrap();
     let values: Vec<&str> = imitation
         .fields
         .iter()
@@ -154,7 +154,7 @@ fn what_never_changed_is_no_echo() {
         teach_at(&memory, answer % 12, &request, NOW, &fields);
     }
     let other = Request::with(&[("content-type", "text/evil")]);
-    let imitation = memory.imitate(&other.asked(NOW)).unwrap();
+    let imitation = imitated_at(&memory, &other, NOW).unwrap();
     let value = imitation.fields[0].1.as_ref().unwrap();
     assert_eq!(value, "text/plain");
 }
@@ -199,7 +199,7 @@ fn head_has_the_fields_and_no_body() {
     let mut request = Request::get();
     request.method = Method::HEAD;
     let canned = canned("application/json", "{\"a\":1}");
-    let imitation = memory.imitate(&request.asked(NOW)).unwrap();
+    let imitation = imitated_at(&memory, &request, NOW).unwrap();
     let response = dress(&request.asked(NOW), &canned, &imitation);
     assert_eq!(response.headers()["content-length"], "7");
     assert!(http_body::Body::is_end_stream(response.body()));
@@ -214,7 +214,7 @@ fn a_compressed_answer_goes_to_who_takes_it() {
     let canned = canned("text/plain", "hello hello hello");
     let answer = |accept: &str| {
         let request = Request::with(&[("accept-encoding", accept)]);
-        let imitation = memory.imitate(&request.asked(NOW)).unwrap();
+        let imitation = imitated_at(&memory, &request, NOW).unwrap();
         dress(&request.asked(NOW), &canned, &imitation)
     };
     let names = |response: &Response<Body>| -> Vec<String> {
@@ -252,7 +252,7 @@ fn a_drawn_pace_is_between_two_that_were_seen() {
     for micros in 1..=2000 {
         memory.learn_pace(Pace::after(Duration::from_micros(1000 + micros)));
     }
-    let paces: Vec<Pace> = (0..200).map(|_| imitated(&memory).unwrap().pace).collect();
+    let paces: Vec<Pace> = (0..200).map(|_| memory.pace().unwrap()).collect();
     // The oldest are forgotten.
     let range = Duration::from_micros(1977)..=Duration::from_micros(3000);
     assert!(paces.iter().all(|pace| range.contains(&pace.head)));

@@ -125,12 +125,14 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
         memory.learn_pace(Pace::after(head));
     }
     for _ in 0..100 {
-        let imitation = imitated(&memory).unwrap();
+        let head = memory.pace().unwrap().head;
+        let when = When { now: NOW, head };
+        let imitation = memory.imitate(&request.asked(NOW), when).unwrap();
         let number = |at: usize| -> f64 {
             let value = imitation.fields[at].1.as_ref().unwrap();
             value.to_str().unwrap().parse().unwrap()
         };
-        let takes = imitation.pace.head.as_secs_f64();
+        let takes = head.as_secs_f64();
         assert!((takes - 0.0005 - number(0)).abs() < 0.0003, "{imitation:?}");
         assert!((takes * 1000.0 - number(1)).abs() < 2.0, "{imitation:?}");
     }
@@ -154,7 +156,7 @@ fn what_tells_the_time_tells_the_time() {
         teach_at(&memory, answer as u32 % 12, &request, now, &fields);
     }
     let later = Timestamp::from_secs(NOW.as_secs() + 1_000_000);
-    let imitation = memory.imitate(&request.asked(later)).unwrap();
+    let imitation = imitated_at(&memory, &request, later).unwrap();
     let values: Vec<&str> = imitation
         .fields
         .iter()
@@ -193,7 +195,7 @@ fn a_date_that_everybody_got_in_the_same_second_is_fresh_later() {
         teach_at(&memory, answer as u32 % 12, &request, now, &fields);
     }
     let later = Timestamp::from_secs(NOW.as_secs() + 7200);
-    let imitation = memory.imitate(&request.asked(later)).unwrap();
+    let imitation = imitated_at(&memory, &request, later).unwrap();
     let values: Vec<&str> = imitation
         .fields
         .iter()
