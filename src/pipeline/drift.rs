@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 
 /// What takes longer than this has another reason, such as a machine under load.
 pub const MOST: Duration = Duration::from_micros(500);
-/// How many answers are remembered.
-const KEPT: usize = 128;
-/// How many of them, those that took about as long, tell of the next.
-const NEAR: usize = 31;
+/// How many answers are remembered of each class.
+const KEPT: usize = 31;
 /// Fewer than this tell nothing.
 const FEWEST: usize = 8;
+/// One in so many may have been held up by something else: it counts as the longest of the others.
+const ODD: usize = 10;
+/// Classes of times, each twice as long as the one before; the last has all that are longer than
+/// about a minute.
+const CLASSES: usize = 27;
 
 /// From the moment a shadow answer is due until its head is written, lately, on one core.
 #[derive(Debug, Default)]
@@ -22,13 +25,25 @@ pub struct Drift {
     awake: RefCell<Lags>,
 }
 
-/// How long it took to write the last answers.
+/// How long it took to write the last answers, by the class of the time after which they were due.
 #[derive(Debug, Default)]
-struct Lags {
-    /// Each with the time after which it was due; both in nanoseconds.
-    kept: Vec<(u64, u32)>,
+struct Lags([Class; CLASSES]);
+
+/// Answers that were due after about as long.
+#[derive(Debug, Default)]
+struct Class {
+    /// In nanoseconds.
+    kept: Vec<u32>,
     /// The oldest.
     next: usize,
+}
+
+/// How long it will take, as far as can be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lag {
+    mean: Duration,
+    /// The standard deviation.
+    spread: Duration,
 }
 
 // === impl Drift ===
@@ -44,13 +59,14 @@ impl Drift {
     /// When a shadow answer must be due, so that it is written then, after `head`.
     pub fn due(&self, then: Instant, head: Duration) -> Instant {
         let lag = self.whole.borrow().near(head);
-        then.checked_sub(lag.unwrap_or_default()).unwrap_or(then)
+        then.checked_sub(lag.mean).unwrap_or(then)
     }
 
-    /// When an answer that was due after `head` will be written by who was awake at `woke`.
-    pub fn written(&self, woke: Instant, head: Duration) -> Instant {
+    /// When an answer that was due after `head` will be written by who was awake at `woke`, and how
+    /// far from that it may be.
+    pub fn written(&self, woke: Instant, head: Duration) -> (Instant, Duration) {
         let lag = self.awake.borrow().near(head);
-        woke + lag.unwrap_or_default()
+        (woke + lag.mean, lag.spread)
     }
 }
 
@@ -58,10 +74,30 @@ impl Drift {
 
 impl Lags {
     fn learn(&mut self, head: Duration, time: Duration) {
-        if time > MOST {
-            return;
+        if let Some(class) = self.0.get_mut(class_of(head)).filter(|_| time <= MOST) {
+            class.learn(time.subsec_nanos());
         }
-        let lag = (nanos(head), time.subsec_nanos());
+    }
+
+    /// What the class of `head` tells, or else the one nearest to it that tells anything.
+    fn near(&self, head: Duration) -> Lag {
+        let own = class_of(head);
+        let telling = self.0.iter().enumerate().filter(|(_, class)| class.tells());
+        let nearest = telling.min_by_key(|(at, _)| at.abs_diff(own));
+        nearest.map_or_else(Lag::default, |(_, class)| Lag::of(class.kept.clone()))
+    }
+}
+
+fn class_of(head: Duration) -> usize {
+    let micros = u64::try_from(head.as_micros()).unwrap_or(u64::MAX);
+    let bits = u64::BITS - micros.leading_zeros();
+    (bits as usize).min(CLASSES - 1)
+}
+
+// === impl Class ===
+
+impl Class {
+    fn learn(&mut self, lag: u32) {
         if self.kept.len() < KEPT {
             self.kept.push(lag);
         } else if let Some(oldest) = self.kept.get_mut(self.next) {
@@ -70,23 +106,30 @@ impl Lags {
         }
     }
 
-    /// The middle of those that were due after about as long: a few that are much longer do not
-    /// count for more, as they would in a mean.
-    fn near(&self, head: Duration) -> Option<Duration> {
-        if self.kept.len() < FEWEST {
-            return None;
-        }
-        let (head, mut near) = (nanos(head), self.kept.clone());
-        near.sort_unstable_by_key(|(other, _)| other.abs_diff(head));
-        near.truncate(NEAR);
-        near.sort_unstable_by_key(|(_, lag)| *lag);
-        let (_, lag) = near.get(near.len() / 2)?;
-        Some(Duration::from_nanos(u64::from(*lag)))
+    fn tells(&self) -> bool {
+        self.kept.len() >= FEWEST
     }
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+// === impl Lag ===
+
+impl Lag {
+    fn of(mut lags: Vec<u32>) -> Self {
+        lags.sort_unstable();
+        let ordinary = lags.len() - lags.len() / ODD;
+        let longest = lags.iter().take(ordinary).copied().max();
+        let capped = |lag: &u32| f64::from(*lag).min(f64::from(longest.unwrap_or(*lag)));
+        let mean_of = |of: &dyn Fn(f64) -> f64| {
+            let sum: f64 = lags.iter().map(capped).map(of).sum();
+            sum / lags.len().max(1) as f64
+        };
+        let mean = mean_of(&|lag| lag);
+        let spread = mean_of(&|lag| (lag - mean).powi(2)).sqrt();
+        Self {
+            mean: Duration::from_nanos(mean as u64),
+            spread: Duration::from_nanos(spread as u64),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -98,22 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_the_middle_of_those_that_took_about_as_long() {
+    fn it_tells_how_long_those_took_that_were_due_after_about_as_long() {
         let mut lags = Lags::default();
-        assert_eq!(lags.near(micros(1)), None);
+        assert_eq!(lags.near(micros(1)), Lag::default());
         for at in 0..1_000u64 {
-            // A few take very long; those after a long sleep always take longer.
+            // Those after a long sleep take longer; a few of all take very long.
             let (head, most) = [(2_000, 20), (20_000, 60)][(at % 2) as usize];
-            let lag = if at % 5 == 4 { 400 } else { most + at % 5 };
+            let lag = if at % 37 == 0 { 400 } else { most + at % 5 };
             lags.learn(micros(head + at % 7), micros(lag));
         }
-        assert_eq!(lags.kept.len(), KEPT);
+        assert!(lags.0.iter().all(|class| class.kept.len() <= KEPT));
         for (head, least) in [(1_000, 20), (2_000, 20), (30_000, 60)] {
-            let found = lags.near(micros(head)).unwrap();
-            assert!(
-                (micros(least)..micros(least + 5)).contains(&found),
-                "{found:?}"
-            );
+            let Lag { mean, spread } = lags.near(micros(head));
+            let means = micros(least + 1)..micros(least + 4);
+            assert!(means.contains(&mean), "{mean:?}");
+            assert!((micros(1)..micros(2)).contains(&spread), "{spread:?}");
         }
     }
 
@@ -121,11 +163,12 @@ mod tests {
     fn a_shadow_answer_leaves_earlier_by_what_it_takes_to_write_it() {
         let (drift, then) = (Drift::default(), Instant::now() + micros(5_000));
         assert_eq!(drift.due(then, micros(5_000)), then);
-        for _ in 0..FEWEST {
-            drift.learn(micros(5_000), micros(30), micros(20));
+        for more in [0, 10].repeat(FEWEST) {
+            drift.learn(micros(5_000), micros(25 + more), micros(15 + more));
             drift.learn(micros(5_000), 2 * MOST, 2 * MOST);
         }
         assert_eq!(drift.due(then, micros(5_000)), then - micros(30));
-        assert_eq!(drift.written(then, micros(5_000)), then + micros(20));
+        let written = drift.written(then, micros(5_000));
+        assert_eq!(written, (then + micros(20), micros(5)));
     }
 }

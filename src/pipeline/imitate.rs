@@ -1,6 +1,6 @@
 //! Shadow answers that look like real ones: learning from what was forwarded, and answering so.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Response, StatusCode};
 
@@ -45,10 +45,10 @@ pub fn learn(
         return;
     };
     let now = lasting.clock.instant();
-    let when = When {
-        now: visit.now.plus(now.saturating_duration_since(visit.began)),
-        head: now.saturating_duration_since(asked_at),
-    };
+    let when = When::at(
+        visit.now.plus(now.saturating_duration_since(visit.began)),
+        now.saturating_duration_since(asked_at),
+    );
     let head = RealHead::of(sent.response.headers(), asked, facts.client, when);
     let leaving = Leaving {
         core: visit.core.clone(),
@@ -88,11 +88,15 @@ pub async fn answer(
     if let Some(place) = &place {
         place.until(due).await;
     }
-    // Who waited never wakes at the very moment. What an answer tells of its time must be true of
-    // when it is written, so it is drawn only now.
+    // Who has slept finds its caches cold, and how long an answer takes to make then is hard to
+    // tell. So it is made once for nothing.
+    let rehearsal = memory.imitate(asked, When::at(visit.now, pace.head))?;
+    drop(dress(asked, canned, &rehearsal));
+    // Nobody wakes at the very moment. What an answer tells of its time must be true of when it is
+    // written, so it is drawn only now.
     let woke = core.live.lasting.clock.instant();
-    let written = match woke < due {
-        true => asked_at + pace.head,
+    let (written, spread) = match woke < due {
+        true => (asked_at + pace.head, Duration::ZERO),
         false => core.drift.written(woke, pace.head),
     };
     let when = When {
@@ -100,6 +104,7 @@ pub async fn answer(
             .now
             .plus(written.saturating_duration_since(visit.began)),
         head: written.saturating_duration_since(asked_at),
+        spread,
     };
     let imitation = memory.imitate(asked, when)?;
     let response = dress(asked, canned, &imitation);

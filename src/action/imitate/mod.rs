@@ -78,6 +78,8 @@ pub struct When {
     pub now: Timestamp,
     /// From the end of the request until the head of the answer is written.
     pub head: Duration,
+    /// How far from then that may be: the standard deviation. Nothing for what has come already.
+    pub spread: Duration,
 }
 
 /// What an answer is to look like.
@@ -152,11 +154,18 @@ impl Default for Imitations {
 // === impl When ===
 
 impl When {
+    /// Then, and not a moment sooner or later.
+    pub fn at(now: Timestamp, head: Duration) -> Self {
+        let spread = Duration::ZERO;
+        Self { now, head, spread }
+    }
+
     /// So much later.
     pub fn later(self, by: Duration) -> Self {
         Self {
             now: self.now.plus(by),
             head: self.head + by,
+            ..self
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers that vary: a bounded sample, from which others like them are drawn.
 
+use std::time::Duration;
+
 use super::When;
 use super::dice::Dice;
 use crate::clock::Timestamp;
@@ -11,9 +13,13 @@ const NEAR: u64 = 86_400;
 /// How much oftener a longer time must go with a higher number than with a lower one, as a share of
 /// all pairs, for numbers to tell of that time.
 const RELATED: f64 = 0.5;
-
+/// So many that took about as long tell how far numbers are spread.
+const ABOUT: usize = 21;
 /// How far a slope may be from a power of ten, as a share of it, to be meant as one.
 const ALIKE: f64 = 0.05;
+/// How many standard deviations lie between the first quarter and the last of what is spread as
+/// errors are.
+const QUARTILES: f64 = 1.349;
 
 /// Numbers that were seen.
 #[derive(Debug, Default)]
@@ -83,14 +89,17 @@ impl Numbers {
         one.saturating_add(between as i64)
     }
 
-    /// The number of one of the answers that took about as long, moved by what is between them.
+    /// A number like those of the answers that took about as long.
     fn near(&self, slope: f64, when: When, dice: &mut Dice) -> i64 {
-        let took = when.head.as_secs_f64() * 1e6;
+        let took = micros(when.head);
         let mut nearest = self.seen.clone();
         nearest.sort_unstable_by_key(|(_, other)| (f64::from(*other) - took).abs() as u64);
-        let one = nearest.get(dice.below(nearest.len().min(3)));
-        let (number, other) = one.copied().unwrap_or_default();
-        (number as f64 + slope * (took - f64::from(other))).round() as i64
+        let beside = |(number, other): &(i64, u32)| *number as f64 - slope * f64::from(*other);
+        let beside: Vec<f64> = nearest.iter().take(ABOUT).map(beside).collect();
+        let one = beside.get(dice.below(beside.len().min(3)));
+        let one = one.copied().unwrap_or_default();
+        let blur = slope * micros(when.spread);
+        (slope * took + narrowed(one, beside, blur)).round() as i64
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -119,6 +128,23 @@ fn slope(seen: &[(i64, u32)]) -> Option<f64> {
     slopes.get(slopes.len() / 2).copied().map(decimal)
 }
 
+/// `one` of `all`, nearer to their middle by so much that all of them, with an error of `blur` beside
+/// each, are spread as they were without: what is not known of a time would tell itself otherwise.
+fn narrowed(one: f64, mut all: Vec<f64>, blur: f64) -> f64 {
+    if blur <= 0.0 {
+        return one;
+    }
+    all.sort_unstable_by(f64::total_cmp);
+    let part = |of: usize| all.get(all.len() * of / 4).copied().unwrap_or(one);
+    let spread = (part(3) - part(1)) / QUARTILES;
+    let left = (1.0 - (blur / spread).powi(2)).max(0.0).sqrt();
+    part(2) + left * (one - part(2))
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
 /// The power of ten that `slope` is all but equal to: a time is told in seconds, or in a thousandth
 /// or a millionth of one, and the rest is the error of a small sample.
 fn decimal(slope: f64) -> f64 {
@@ -145,18 +171,13 @@ fn at(now: Timestamp, units: u64) -> i64 {
 
 #[cfg(test)]
 mod unit {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn a_runtime_stays_near_its_answer_far_from_what_was_seen() {
         let (mut numbers, mut dice) = (Numbers::NONE, Dice::new());
         let now = Timestamp::from_nanos(0);
-        let after = |micros: u64| When {
-            now,
-            head: Duration::from_micros(micros),
-        };
+        let after = |micros| When::at(now, Duration::from_micros(micros));
         for at in 0..KEPT as u64 {
             let took = 2_000 + 20 * at;
             numbers.keep(took as i64 - 100 - (at % 7) as i64, after(took));
@@ -165,6 +186,32 @@ mod unit {
             let drawn = numbers.draw(after(took), &mut dice);
             assert!((100..107).contains(&(took as i64 - drawn)), "{drawn}");
         }
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_time_does_not_spread_a_runtime() {
+        let (mut numbers, mut dice) = (Numbers::NONE, Dice::new());
+        let now = Timestamp::from_nanos(0);
+        let after = |took, spread| When {
+            spread: Duration::from_micros(spread),
+            ..When::at(now, Duration::from_micros(took))
+        };
+        for at in 0..KEPT as u64 {
+            let took = 2_000 + 20 * at;
+            numbers.keep(took as i64 - 100 - (at * 7 % 50) as i64, after(took, 0));
+        }
+        let mut width = |spread| {
+            let mut beside: Vec<i64> = (0..2_000)
+                .map(|at| 2_000 + at % 1_000)
+                .map(|took| took as i64 - numbers.draw(after(took, spread), &mut dice))
+                .collect();
+            beside.sort_unstable();
+            beside[1_800] - beside[200]
+        };
+        let (sure, less, unsure) = (width(0), width(12), width(60));
+        assert!((36..=44).contains(&sure), "{sure}");
+        assert!((22..=36).contains(&less), "{less}");
+        assert!(unsure < 15, "{unsure}");
     }
 
     #[test]

@@ -76,10 +76,7 @@ fn teach_at(
         headers: &map(fields),
         asked: &request.asked(now),
         client,
-        when: When {
-            now,
-            head: Duration::ZERO,
-        },
+        when: When::at(now, Duration::ZERO),
     };
     memory.learn(&seen);
     memory.learn_pace(Pace::default());
@@ -99,8 +96,7 @@ fn imitated(memory: &Memory) -> Option<Imitation> {
 /// An answer that comes as soon as it is asked for.
 fn imitated_at(memory: &Memory, request: &Request, now: Timestamp) -> Option<Imitation> {
     memory.pace()?;
-    let head = Duration::ZERO;
-    memory.imitate(&request.asked(now), When { now, head })
+    memory.imitate(&request.asked(now), When::at(now, Duration::ZERO))
 }
 
 /// What is known of one field.

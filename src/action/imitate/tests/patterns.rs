@@ -120,13 +120,13 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
             headers: &fields,
             asked: &request.asked(NOW),
             client: answer % 12,
-            when: When { now: NOW, head },
+            when: When::at(NOW, head),
         });
         memory.learn_pace(Pace::after(head));
     }
     for _ in 0..100 {
         let head = memory.pace().unwrap().head;
-        let when = When { now: NOW, head };
+        let when = When::at(NOW, head);
         let imitation = memory.imitate(&request.asked(NOW), when).unwrap();
         let number = |at: usize| -> f64 {
             let value = imitation.fields[at].1.as_ref().unwrap();
