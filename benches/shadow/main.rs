@@ -25,6 +25,7 @@ use answer::Answer;
 use dice::Dice;
 use gateway::{Gateway, Way};
 use origin::Origin;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Who is answered by the origin, and who is not.
 const REAL: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
@@ -96,8 +97,10 @@ fn main() {
 
 /// The area under the curve with all features, and with those of timing.
 fn measure(case: &Case, way: Way, count: usize) -> (f64, f64) {
+    run_on(0);
     let origin = Origin::start();
     let gateway = Gateway::start(&origin, way);
+    run_on(1);
     let mut dice = Dice::new(1);
     for client in 1..=LEARNED_FROM {
         let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, client));
@@ -131,6 +134,15 @@ fn measure(case: &Case, way: Way, count: usize) -> (f64, f64) {
         features::detail(&names, &rows, &labels);
     }
     (area(&rows, &labels), area(&timing, &labels))
+}
+
+/// Puts this thread, and all that is started from now on, on one core. A client on another machine
+/// never waits for the gateway's core, and the gateway never for the client's.
+fn run_on(core: usize) {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    let moved = sched_setaffinity(None, &cores);
+    moved.expect("two cores: one for the clients, one for the gateway and its origin");
 }
 
 /// Asks with two clients, each on a connection of its own.
