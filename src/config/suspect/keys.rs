@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::logic::covers;
 use super::{Case, Warnings};
-use crate::config::file::File;
-use crate::expr::{FieldId, Outline, Phase, Scheme as _};
+use crate::config::Text;
+use crate::config::file::{File, Route};
+use crate::expr::{self, FieldId, Outline, Phase, Relation, Scheme as _, Subject};
 use crate::facts::fields::{self, Fields};
 use crate::rules::{KeyPart, Missing};
 
@@ -27,18 +28,62 @@ pub(super) fn warn(case: &Case<'_>, all: &[Case<'_>], file: &File, warnings: &mu
     if bans_many && case.rule.key.missing == Missing::Group {
         grouped(case, file, warnings);
     }
-    let chosen = parts.iter().any(|part| reads(part, is_chosen));
-    if chosen && !all.iter().any(|other| guards(other, case)) {
+    let free = |part: &KeyPart| is_free(part, case, file);
+    if parts.iter().any(free) && !all.iter().any(|other| guards(other, case, file)) {
         dodged(case, warnings);
     }
 }
 
+/// Whether a client writes what it likes there, and is counted all the same.
+fn is_free(part: &KeyPart, case: &Case<'_>, file: &File) -> bool {
+    let wild = |host: &Text| host.value.starts_with('*');
+    let any = |route: &Route| route.hosts.is_empty() || route.hosts.iter().any(wild);
+    let any_host = file.routes.iter().any(any);
+    let tested = |name: &str| {
+        let said = case.said().flat_map(|said| said.outline.leaves());
+        let mut fields = said.filter_map(|leaf| leaf.subject.field.as_deref());
+        fields.any(|field| field == name)
+    };
+    let free = |name: &str| match name {
+        "http.host" => any_host && !tested(name),
+        "http.request.method" => !tested(name),
+        _ => is_chosen(name),
+    };
+    reads(part, free) && !is_known(part, case)
+}
+
+/// Whether only some values are counted at all: a made-up one is not.
+fn is_known(part: &KeyPart, case: &Case<'_>) -> bool {
+    let test = format!("{} eq \"\"", part.scalar.source());
+    let Ok(Outline::Leaf(own)) = expr::outline(&test) else {
+        return false;
+    };
+    let counted = case.counts().map(Outline::conjuncts).unwrap_or_default();
+    counted.into_iter().any(|test| match test {
+        Outline::Leaf(leaf) => limits(&leaf.relation) && is_same(&leaf.subject, &own.subject),
+        _ => false,
+    })
+}
+
+fn limits(relation: &Relation) -> bool {
+    matches!(relation, Relation::Eq | Relation::In | Relation::InList(_))
+}
+
+/// In a key the first value is meant where none is named.
+fn is_same(one: &Subject, other: &Subject) -> bool {
+    let first = |subject: &Subject| Subject {
+        index: Some(subject.index.unwrap_or(0)),
+        ..subject.clone()
+    };
+    first(one) == first(other)
+}
+
 /// Whether `other` counts the same requests by something that costs a client more to change: every
 /// part of its key, as a key is no harder to change than its easiest part.
-fn guards(other: &Case<'_>, case: &Case<'_>) -> bool {
+fn guards(other: &Case<'_>, case: &Case<'_>, file: &File) -> bool {
     let parts = &other.rule.key.parts;
     let by_client = parts.iter().any(|part| reads(part, is_address))
-        && !parts.iter().any(|part| reads(part, is_chosen));
+        && !parts.iter().any(|part| is_free(part, other, file));
     let limits = other.rule.limiter.is_some() && !other.rule.dry_run;
     let Some(narrow) = case.counts().filter(|_| by_client && limits) else {
         return false;
@@ -192,6 +237,10 @@ fn is_chosen(name: &str) -> bool {
         "raw.http.request.full_uri",
         "raw.http.request.uri.path",
         "raw.http.request.uri.query",
+        "tls.sni",
+        "tls.ja3",
+        "tls.ja3_raw",
+        "tls.client_hello_length",
     ];
     let map = ["headers", "cookies", "uri.args"];
     let of_map = map.iter().any(|map| {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::logic::covers;
 use super::{Case, Warnings};
 use crate::config::file::{Cost, File};
 use crate::config::limiter::{self, most};
@@ -14,14 +15,15 @@ use crate::rules::{self, Jitter};
 const BYTES_OF_A_MOMENT: u64 = 12;
 
 /// Warns of limits, bans and costs that cannot do what they say.
-pub(super) fn warn(case: &Case<'_>, file: &File, warnings: &mut Warnings<'_>) {
+pub(super) fn warn(case: &Case<'_>, all: &[Case<'_>], file: &File, warnings: &mut Warnings<'_>) {
     let Some(own) = &case.rule.limiter else {
         return;
     };
     falling_bans(case, warnings);
+    short_ban(case, own, warnings);
     idle_jitter(case, own, warnings);
     cost_and_jitter(case, own, warnings);
-    free_cost(case, warnings);
+    free_cost(case, all, warnings);
     queue_and_wait(case, own, warnings);
     large_log(case, own, file, warnings);
     same_candidate(case, own, warnings);
@@ -38,6 +40,25 @@ fn falling_bans(case: &Case<'_>, warnings: &mut Warnings<'_>) {
             )
             .related(longer.span.clone(), "than the one before")
             .help("put the shortest ban first");
+    }
+}
+
+/// A ban clears the counter: who sits it out has all of the limit again. Of several the last one
+/// counts, which repeats.
+fn short_ban(case: &Case<'_>, limiter: &Limiter, warnings: &mut Warnings<'_>) {
+    let ban = case
+        .written
+        .escalate
+        .last()
+        .unwrap_or(&case.written.duration);
+    let per_ban = u128::from(limiter.capacity()) * limiter.period.as_nanos();
+    let per_period = u128::from(limiter.limit) * ban.value.as_nanos();
+    let ends = case.bans() && limiter.algorithm != Algorithm::Concurrency;
+    if ends && per_ban > per_period {
+        let message =
+            "a ban clears the counter: with one as short as this more gets through than without";
+        let help = "use one at least as long as `period`, or none";
+        warnings.at(ban.span.clone(), message).help(help);
     }
 }
 
@@ -69,7 +90,7 @@ fn cost_and_jitter(case: &Case<'_>, limiter: &Limiter, warnings: &mut Warnings<'
     }
 }
 
-fn free_cost(case: &Case<'_>, warnings: &mut Warnings<'_>) {
+fn free_cost(case: &Case<'_>, all: &[Case<'_>], warnings: &mut Warnings<'_>) {
     let Some(text) = &case.cost else {
         return;
     };
@@ -86,12 +107,29 @@ fn free_cost(case: &Case<'_>, warnings: &mut Warnings<'_>) {
     if counts_response(&case.rule.cost) {
         return;
     }
-    let calls = expr::calls(&text.value).into_iter();
-    for (_, span) in calls.filter(|(name, _)| &**name == "lookup_json_integer") {
-        warnings
-            .within(text, span, "a client writes itself what it pays")
-            .help("let the origin say it: `cost = { response_header = \"x-cost\" }`");
+    for (name, span) in expr::calls(&text.value) {
+        match &*name {
+            "lookup_json_integer" => warnings
+                .within(text, span, "a client writes itself what it pays")
+                .help("let the origin say it: `cost = { response_header = \"x-cost\" }`"),
+            "len" if !all.iter().any(|other| counts_whole(other, case)) => warnings
+                .within(
+                    text,
+                    span,
+                    "what is empty costs nothing, and is never limited",
+                )
+                .help("add a second rule that counts the same requests, without `cost`"),
+            _ => continue,
+        };
     }
+}
+
+/// Whether `other` counts the same requests, one by one.
+fn counts_whole(other: &Case<'_>, case: &Case<'_>) -> bool {
+    let one_by_one = matches!(other.rule.cost, rules::Cost::Fixed(1..));
+    let limits = other.rule.limiter.is_some() && !other.rule.dry_run;
+    let both = other.counts().zip(case.counts());
+    one_by_one && limits && both.is_some_and(|(wide, narrow)| covers(wide, narrow))
 }
 
 fn counts_response(cost: &rules::Cost) -> bool {

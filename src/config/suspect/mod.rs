@@ -76,7 +76,7 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
             values::warn(said, &mut warnings);
         }
         reads::warn(case, compiled, &mut warnings);
-        limits::warn(case, compiled.file, &mut warnings);
+        limits::warn(case, &cases, compiled.file, &mut warnings);
         actions::warn(case, compiled.file, &mut warnings);
     }
     actions::warn_of_held(&cases, compiled.file, &mut warnings);

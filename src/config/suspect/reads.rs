@@ -50,6 +50,11 @@ fn tls(text: &Text, file: &File, warnings: &mut Warnings<'_>) {
     if file.listeners.iter().any(|listener| listener.tls.is_some()) {
         return;
     }
+    if let Some((name, span)) = read_as(text, "ssl") {
+        let message = format!("`{name}` is always false: no listener speaks TLS");
+        let help = "add `[listeners.tls]`";
+        warnings.within(text, span, message).help(help);
+    }
     let tls = fields::all().iter().map(|field| field.name);
     let tls = tls.filter(|name| name.starts_with("tls."));
     for field in tls {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod counting;
+mod order;
 
 use proptest::prelude::*;
 
@@ -133,6 +134,51 @@ fn a_key_that_the_client_chooses() {
         &rule(&format!("{PATH}key = ['ip.src', 'http.request.id']")),
         "this key is another one with every request: nothing ever adds up",
     );
+}
+
+#[test]
+fn a_key_that_takes_a_client_little_to_change() {
+    let message = "a client chooses this key: with every new value it starts afresh";
+    for part in ["tls.sni", "tls.ja3", "http.request.method"] {
+        only(&rule(&format!("{PATH}key = ['ip.src', '{part}']")), message);
+    }
+    none(&rule(&format!("{PATH}key = ['ip.src', 'tls.ja4']")));
+    none(&rule(
+        "mitigate = 'http.request.method eq \"POST\"'\nkey = ['ip.src', 'http.request.method']",
+    ));
+    let by_host = rule(&format!("{PATH}key = ['ip.src', 'http.host']"));
+    let route = |hosts: &str| format!("{by_host}[[routes]]\n{hosts}respond = {{ status = 200 }}\n");
+    only(&route(""), message);
+    only(&route("hosts = [\"*.example.com\"]\n"), message);
+    none(&route("hosts = [\"example.com\"]\n"));
+}
+
+#[test]
+fn a_key_of_which_only_some_values_are_counted() {
+    let header = "http.request.headers[\"x-api-key\"]";
+    let counted = |test: &str| {
+        let lists = match test.contains("$gold") {
+            true => "[lists]\ngold = [\"k1\", \"k2\"]\n",
+            false => "",
+        };
+        let rule = rule(&format!("mitigate = '{test}'\nkey = ['{header}']"));
+        format!("{rule}{lists}")
+    };
+    none(&counted(&format!("{header}[0] in $gold")));
+    none(&counted(&format!(
+        "{header}[0] eq \"k1\" and http.host eq \"a\""
+    )));
+    let message = "a client chooses this key: with every new value it starts afresh";
+    for test in [
+        format!("not {header}[0] in $gold"),
+        format!("any({header}[*] in $gold)"),
+        format!("{header}[0] in $gold or http.host eq \"a\""),
+    ] {
+        assert!(
+            warnings(&counted(&test)).contains(&message.to_owned()),
+            "{test}"
+        );
+    }
 }
 
 #[test]
@@ -427,7 +473,12 @@ fn fields_that_nothing_fills() {
         "`tls.ja4` is never known: no listener speaks TLS",
     );
     none(&ja4);
-    none(&deny("ssl").replace(TLS, PLAIN));
+    let ssl = deny("ssl");
+    only(
+        &ssl.replace(TLS, PLAIN),
+        "`ssl` is always false: no listener speaks TLS",
+    );
+    none(&ssl);
 }
 
 #[test]

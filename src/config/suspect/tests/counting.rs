@@ -57,7 +57,6 @@ fn a_cost_that_a_client_chooses() {
     none(&by_address(
         "cost = 'lookup_json_integer(http.response.headers[\"x-work\"][0], \"units\")'",
     ));
-    none(&by_address("cost = 'len(http.request.uri.query)'"));
     none(&by_address("cost = 'http.response.body.size'"));
     none(&by_address("cost = { response_header = \"x-cost\" }"));
 }
@@ -66,8 +65,9 @@ fn a_cost_that_a_client_chooses() {
 fn a_cost_reads_as_the_other_expressions_do() {
     let cost = "cost = 'len(tls.ja4)'\nkey = [\"ip.src\"]";
     let file = format!("{PLAIN}{GUARD}{PATH}{cost}\n");
+    let one_by_one = format!("[[rules]]\nname = \"all\"\nlimit = 9\nperiod = \"1m\"\n{PATH}");
     let message = "`tls.ja4` is never known: no listener speaks TLS";
-    only(&file, message);
+    only(&format!("{file}{one_by_one}"), message);
 }
 
 #[test]
@@ -226,4 +226,42 @@ fn counters_that_cannot_be_saved() {
     none(&file("/dev/counters"));
     none(&file("counters"));
     none(PLAIN);
+}
+
+#[test]
+fn a_ban_that_is_shorter_than_the_period() {
+    let message =
+        "a ban clears the counter: with one as short as this more gets through than without";
+    let keyed = |lines: &str| rule(&format!("key = [\"ip.src\"]\n{PATH}{lines}"));
+    for short in [
+        "duration = \"59s\"",
+        "escalate = [\"10s\", \"59s\"]",
+        "algorithm = \"token_bucket\"\nduration = \"10s\"",
+        "algorithm = \"gcra\"\nburst = 10\nduration = \"1m\"",
+    ] {
+        only(&keyed(short), message);
+    }
+    for long in [
+        "duration = \"1m\"",
+        "escalate = [\"10s\", \"1m\"]",
+        "algorithm = \"gcra\"\nburst = 1\nduration = \"12s\"",
+    ] {
+        none(&keyed(long));
+    }
+    let places = "limit = 2\nalgorithm = \"concurrency\"\nduration = \"1s\"";
+    none(&format!(
+        "{TLS}[[rules]]\nname = \"r\"\nkey = [\"ip.src\"]\n{PATH}{places}\n"
+    ));
+}
+
+#[test]
+fn a_cost_that_can_be_nothing() {
+    only(
+        &rule(&format!("{PATH}cost = 'len(http.request.uri.query)'")),
+        "what is empty costs nothing, and is never limited",
+    );
+    none(&format!(
+        "{TLS}{GUARD}{PATH}{}",
+        &rule(&format!("{PATH}cost = 'len(http.request.uri.query)'"))[TLS.len()..]
+    ));
 }
