@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
+use siphasher::sip128::SipHasher13;
 
 use super::alarm::Alarm;
 use super::drift::Drift;
@@ -46,11 +47,11 @@ pub struct Core {
     ids: Ids,
 }
 
-/// Makes request ids: a random half that is drawn once and a half that is stepped through in an
-/// order that looks random.
+/// Makes request ids: a number that is stepped up, hashed under a key that nobody knows, so that
+/// who sees one cannot tell the next, or how many there were between two.
 struct Ids {
-    first: u64,
-    second: Cell<u64>,
+    hasher: SipHasher13,
+    next: Cell<u64>,
 }
 
 // === impl Core ===
@@ -198,18 +199,16 @@ impl Ids {
     fn new() -> Self {
         let draw = || getrandom::u64().unwrap_or_default();
         Self {
-            first: draw(),
-            second: Cell::new(draw()),
+            hasher: SipHasher13::new_with_keys(draw(), draw()),
+            next: Cell::new(draw()),
         }
     }
 
     fn next(&self) -> String {
-        // An odd step visits all 2^64 values before it repeats one.
-        let step = self.second.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.second.set(step);
+        let step = self.next.get().wrapping_add(1);
+        self.next.set(step);
         let mut id = [0u8; 32];
-        let value = (u128::from(self.first) << 64) | u128::from(step);
-        let mut rest = value;
+        let mut rest = self.hasher.hash(&step.to_le_bytes()).as_u128();
         for place in id.iter_mut().rev() {
             let digit = (rest & 0xf) as u8;
             *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
