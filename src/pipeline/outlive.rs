@@ -76,7 +76,11 @@ impl Place {
         // A request that panicked cannot go on, and a runtime that ends takes no new tasks.
         let ends = std::thread::panicking() || core.drain.is_started();
         let taken = core.outlived.get();
-        if ends || taken >= MOST || !core.snapshot().rules.counts_responses() {
+        if ends || !core.snapshot().rules.counts_responses() {
+            return None;
+        }
+        if taken >= MOST {
+            core.live.lasting.metrics.uncounted.inc();
             return None;
         }
         core.outlived.set(taken + 1);

@@ -37,6 +37,7 @@ pub(super) struct Families {
     rule_would_mitigate: Counts,
     rule_divergence: Counts,
     pub(super) held_requests: Gauge,
+    pub(super) uncounted: Count,
     store_keys: Gauges,
     store_evictions: Counts,
     tls_handshakes: Counts,
@@ -107,6 +108,8 @@ impl Families {
         r.register("rule_divergence_total", help, self.rule_divergence.clone());
         let help = "Requests that wait before they are forwarded or answered";
         r.register("held_requests", help, self.held_requests.clone());
+        let help = "Requests whose clients left and whose answers no rule counted";
+        r.register("requests_uncounted_total", help, self.uncounted.clone());
         let help = "Keys that the store tracks for a rule";
         r.register("store_keys", help, self.store_keys.clone());
         let help = "Entries that made room for others";

@@ -38,6 +38,9 @@ pub struct Metrics {
     pub protocol_errors: ProtocolErrors,
     /// Answers that broke off.
     pub cuts: Cuts,
+    /// Requests that were given up when their clients left, though a rule might have counted the
+    /// answer.
+    pub uncounted: Count,
     /// Panics.
     pub panics: Count,
 }
@@ -65,6 +68,7 @@ impl Metrics {
             reloads: families.reloads(),
             protocol_errors: families.protocol_errors(),
             cuts: families.cuts(),
+            uncounted: families.uncounted.clone(),
             panics: families.panics.clone(),
             known: Mutex::default(),
             registry,

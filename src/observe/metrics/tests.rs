@@ -80,6 +80,7 @@ fn all_is_there_from_the_start_at_zero() {
         r#"rule_divergence_total{rule="login",live="pass",candidate="act"}"#,
         r#"rule_divergence_total{rule="login",live="act",candidate="pass"}"#,
         "held_requests",
+        "requests_uncounted_total",
         r#"store_keys{rule="login"}"#,
         r#"store_evictions_total{kind="counter"}"#,
         r#"store_evictions_total{kind="ban"}"#,
