@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::logic::covers;
 use super::{Case, Warnings};
+use crate::config::Text;
 use crate::config::file::{Cost, File};
 use crate::config::limiter::{self, most};
-use crate::expr::{self, Scheme as _};
+use crate::expr::{self, Outline, Scheme as _};
 use crate::facts::fields::Fields;
 use crate::limit::{Algorithm, Limiter};
 use crate::rules::{self, Jitter};
@@ -107,21 +108,29 @@ fn free_cost(case: &Case<'_>, all: &[Case<'_>], warnings: &mut Warnings<'_>) {
     if counts_response(&case.rule.cost) {
         return;
     }
-    for (name, span) in expr::calls(&text.value) {
-        match &*name {
-            "lookup_json_integer" => warnings
-                .within(text, span, "a client writes itself what it pays")
-                .help("let the origin say it: `cost = { response_header = \"x-cost\" }`"),
-            "len" if !all.iter().any(|other| counts_whole(other, case)) => warnings
-                .within(
-                    text,
-                    span,
-                    "what is empty costs nothing, and is never limited",
-                )
-                .help("add a second rule that counts the same requests, without `cost`"),
-            _ => continue,
-        };
+    let calls = expr::calls(&text.value).into_iter();
+    for (_, span) in calls.filter(|(name, _)| &**name == "lookup_json_integer") {
+        warnings
+            .within(text, span, "a client writes itself what it pays")
+            .help("let the origin say it: `cost = { response_header = \"x-cost\" }`");
     }
+    if can_be_nothing(text) && !all.iter().any(|other| counts_whole(other, case)) {
+        let message = "what is empty costs nothing, and is never limited";
+        warnings
+            .at(text.span.clone(), message)
+            .help("add a second rule that counts the same requests, without `cost`");
+    }
+}
+
+/// Whether it is the length of a value. How many values there are is another matter: where there
+/// are none, they are missing.
+fn can_be_nothing(text: &Text) -> bool {
+    let Ok(Outline::Leaf(leaf)) = expr::outline(&format!("{} gt 0", text.value)) else {
+        return false;
+    };
+    let subject = leaf.subject;
+    let of_values = subject.entry.is_some() && subject.index.is_none();
+    subject.functions.iter().any(|name| &**name == "len") && !of_values
 }
 
 /// Whether `other` counts the same requests, one by one.

@@ -256,12 +256,14 @@ fn a_ban_that_is_shorter_than_the_period() {
 
 #[test]
 fn a_cost_that_can_be_nothing() {
-    only(
-        &rule(&format!("{PATH}cost = 'len(http.request.uri.query)'")),
-        "what is empty costs nothing, and is never limited",
-    );
-    none(&format!(
-        "{TLS}{GUARD}{PATH}{}",
-        &rule(&format!("{PATH}cost = 'len(http.request.uri.query)'"))[TLS.len()..]
-    ));
+    let priced = |cost: &str| by_address(&format!("cost = '{cost}'"));
+    let message = "what is empty costs nothing, and is never limited";
+    for cost in [
+        "len(http.request.uri.query)",
+        "len(http.request.uri.args[\"id\"][0])",
+    ] {
+        only(&priced(cost), message);
+        none(&format!("{}{GUARD}{PATH}", priced(cost)));
+    }
+    none(&priced("len(http.request.uri.args[\"id\"])"));
 }
