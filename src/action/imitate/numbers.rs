@@ -14,12 +14,11 @@ const NEAR: u64 = 86_400;
 /// all pairs, for numbers to tell of that time.
 const RELATED: f64 = 0.5;
 /// So many that took about as long tell how far numbers are spread.
-const ABOUT: usize = 21;
+const ABOUT: usize = 31;
 /// How far a slope may be from a power of ten, as a share of it, to be meant as one.
 const ALIKE: f64 = 0.05;
-/// How many standard deviations lie between the first quarter and the last of what is spread as
-/// errors are.
-const QUARTILES: f64 = 1.349;
+/// How many standard deviations lie between the middle and a quarter of what is spread as errors are.
+const QUARTER: f64 = 0.6745;
 
 /// Numbers that were seen.
 #[derive(Debug, Default)]
@@ -136,9 +135,12 @@ fn narrowed(one: f64, mut all: Vec<f64>, blur: f64) -> f64 {
     }
     all.sort_unstable_by(f64::total_cmp);
     let part = |of: usize| all.get(all.len() * of / 4).copied().unwrap_or(one);
-    let spread = (part(3) - part(1)) / QUARTILES;
+    let middle = part(2);
+    // Times begin sharply and end slowly: each side has a spread of its own.
+    let side = if one < middle { part(1) } else { part(3) };
+    let spread = (side - middle).abs() / QUARTER;
     let left = (1.0 - (blur / spread).powi(2)).max(0.0).sqrt();
-    part(2) + left * (one - part(2))
+    middle + left * (one - middle)
 }
 
 fn micros(time: Duration) -> f64 {
