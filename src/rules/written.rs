@@ -51,8 +51,9 @@ impl Written {
     /// A part of them; none of it where that does not lie within.
     #[inline(always)]
     pub fn part(&self, range: Range<usize>) -> &[u8] {
-        match self.here.get(..self.length) {
-            Some(here) => here.get(range).unwrap_or_default(),
+        let here = self.here.get(..self.length);
+        match here.and_then(|here| here.get(range.clone())) {
+            Some(part) => part,
             None => self.part_moved(range),
         }
     }
@@ -90,6 +91,7 @@ impl Written {
         self.moved = moved;
     }
 
+    /// What is in place has not moved, so it is none of it.
     #[cold]
     fn part_moved(&self, range: Range<usize>) -> &[u8] {
         self.moved.get(range).unwrap_or_default()
