@@ -17,14 +17,18 @@ pub(super) struct KeyHasher {
     start: Sip,
 }
 
-/// A key's hash. One half of it is all that a counter keeps of its key.
+/// A key's hash.
 #[derive(Clone, Copy)]
 pub(super) struct KeyHash {
-    /// What a counter is known by, and where it is looked for; never zero.
-    pub(super) tag: u64,
+    /// The half that a counter keeps.
+    pub(super) tag: Tag,
     /// The other half, for what is kept with more care.
     rest: Rest,
 }
+
+/// What a counter is known by, and where it is looked for: all that it keeps of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag(u64);
 
 /// The half of a hash that is seldom asked for.
 #[derive(Clone, Copy)]
@@ -80,7 +84,7 @@ impl KeyHasher {
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
         let (first, later) = self.start.hash(identity, key);
         KeyHash {
-            tag: first.max(1),
+            tag: Tag::of(first),
             rest: Rest::Later(later),
         }
     }
@@ -101,20 +105,29 @@ impl KeyHash {
             Rest::Known(rest) => rest,
             Rest::Later(later) => later.second(),
         };
-        u128::from(rest) << 64 | u128::from(self.tag)
+        u128::from(rest) << 64 | u128::from(self.tag.get())
     }
 
     /// The hash of which [`KeyHash::whole`] is all.
     pub(super) fn from_whole(whole: u128) -> Self {
         Self {
-            tag: (whole as u64).max(1),
+            tag: Tag::of(whole as u64),
             rest: Rest::Known((whole >> 64) as u64),
         }
     }
+}
 
-    /// What a counter has of its key's hash: enough to find its place.
-    pub(super) fn from_tag(tag: u64) -> Self {
-        Self::from_whole(u128::from(tag))
+// === impl Tag ===
+
+impl Tag {
+    /// This half of a hash.
+    pub(super) fn of(half: u64) -> Self {
+        Self(half.max(1))
+    }
+
+    /// As a number, never zero.
+    pub(super) fn get(self) -> u64 {
+        self.0
     }
 
     /// The shard; `mask` is one less than a power of two up to 256.
@@ -147,7 +160,7 @@ impl KeyHash {
     /// Bits that say where. They are mixed, because a map within a shard goes by the tag's own
     /// bits, which must not all be the same there.
     fn place(self) -> u64 {
-        self.tag.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
 
@@ -190,9 +203,7 @@ mod tests {
             assert_eq!(hash.whole(), same.whole());
             let same = KeyHash::from_whole(hash.whole());
             assert_eq!((hash.tag, hash.whole()), (same.tag, same.whole()));
-            let stored = KeyHash::from_tag(hash.tag);
-            assert_eq!(stored.shard(255), hash.shard(255));
-            assert_eq!(stored.buckets(1_000), hash.buckets(1_000));
+            assert_eq!(Tag::of(hash.tag.get()), hash.tag);
         }
     }
 
@@ -205,7 +216,7 @@ mod tests {
         for n in 0..40 {
             let whole = SipHasher13::new_with_key(&secret).hash(&bytes);
             let hash = hasher.hash(77, &bytes[8..]);
-            assert_eq!(hash.tag, whole.h1, "{n} bytes");
+            assert_eq!(hash.tag.get(), whole.h1, "{n} bytes");
             assert_eq!(hash.whole() >> 64, u128::from(whole.h2), "{n} bytes");
             bytes.push(n);
         }
@@ -216,9 +227,9 @@ mod tests {
         let hasher = KeyHasher::keyed([7; 16]);
         let (mut shards, mut buckets) = ([0; 256], [0; 100]);
         for n in 0..100_000u32 {
-            let hash = hasher.hash(1, &n.to_le_bytes());
-            shards[hash.shard(255)] += 1;
-            let [first, second] = hash.buckets(100);
+            let tag = hasher.hash(1, &n.to_le_bytes()).tag;
+            shards[tag.shard(255)] += 1;
+            let [first, second] = tag.buckets(100);
             assert_ne!(first, second);
             buckets[first] += 1;
             buckets[second] += 1;

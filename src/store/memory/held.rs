@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Memory;
 use super::bans::Bans;
 use super::bucket::Entry;
-use super::hash::KeyHash;
+use super::hash::Tag;
 use super::long::Slab;
 use super::table::{Spot, Table};
 
@@ -41,7 +41,7 @@ impl Held {
 
     /// Writes a new entry for `key`.
     #[inline(never)]
-    pub(super) fn insert(&mut self, key: KeyHash, entry: Entry, second: u32, memory: &Memory) {
+    pub(super) fn insert(&mut self, key: Tag, entry: Entry, second: u32, memory: &Memory) {
         let room = &memory.counter_room;
         let displaced = self.table.insert(key, entry, second, room);
         if displaced.live {
@@ -76,14 +76,14 @@ impl Held {
     /// Frees the long counters that have expired, but for that of `tag`, which is in use. Looks at
     /// the whole shard, so at most once a second; says whether it did.
     #[cold]
-    pub(super) fn sweep(&mut self, tag: u64, second: u32, memory: &Memory) -> bool {
+    pub(super) fn sweep(&mut self, tag: Tag, second: u32, memory: &Memory) -> bool {
         if self.swept == second {
             return false;
         }
         self.swept = second;
         let span = self.table.span(second);
         let ended = |entry: &Entry| entry.handle().is_some() && !entry.is_live(span);
-        self.clear_all(|entry| entry.tag != tag && ended(entry), memory);
+        self.clear_all(|entry| entry.tag != tag.get() && ended(entry), memory);
         true
     }
 

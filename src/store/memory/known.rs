@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::bucket::{Kind, Place};
-use super::hash::KeyHash;
+use super::hash::Tag;
 use super::table::Table;
 use crate::clock::Timestamp;
 use crate::limit::Reading;
@@ -39,7 +39,7 @@ pub(super) struct Expiring<T>(PhantomData<T>);
 #[inline(always)]
 pub(super) fn admit<K: Known>(
     table: &mut Table,
-    key: KeyHash,
+    key: Tag,
     ask: Ask<'_>,
     findings: &mut Findings,
 ) -> bool {

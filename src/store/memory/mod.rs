@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 use self::bans::{Bans, Firsts};
 use self::bucket::PLACES;
-use self::hash::{KeyHash, KeyHasher};
+use self::hash::{KeyHasher, Tag};
 use self::held::Held;
 use self::known::Ask;
 use self::long::Budgets;
@@ -138,7 +138,8 @@ impl Memory {
                     step,
                     now: Timestamp::default(),
                 };
-                self.visit(plan, ask, step.op).give_back();
+                let tag = self.hash(plan, step).tag;
+                self.visit(tag, plan, ask, step.op).give_back();
             }
         }
     }
@@ -224,7 +225,7 @@ impl Memory {
         bans.until(key)
     }
 
-    fn shard(&self, key: KeyHash) -> &Shard {
+    fn shard(&self, key: Tag) -> &Shard {
         let index = key.shard(self.shards.len() - 1);
         let shard = self.shards.get(index);
         shard.expect("the number of shards is a power of two, and the index is masked by it")

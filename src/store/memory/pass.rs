@@ -4,7 +4,7 @@
 //! the hash to the finding: that is what a gateway does most.
 
 use super::Memory;
-use super::hash::KeyHash;
+use super::hash::{KeyHash, Tag};
 use super::known::{self, Ask, Expiring, Known};
 use super::visit::{Notes, Visit};
 use crate::clock::Timestamp;
@@ -84,7 +84,10 @@ impl Memory {
         };
         match without_key {
             Some(standing) => notes.keep(Finding::bare(ask.index, standing)),
-            None => self.visit(plan, ask, op).run(&mut notes),
+            None => {
+                let hash = self.hash(plan, ask.step);
+                self.visit(hash.tag, plan, ask, op).run(hash, &mut notes)
+            }
         }
     }
 
@@ -100,36 +103,29 @@ impl Memory {
     ) -> bool {
         let ask = Ask { index, step, now };
         let hash = memory.hash(plan, step);
-        let shard = memory.shard(hash);
+        let shard = memory.shard(hash.tag);
         let mut held = shard.held.lock();
         if !held.bans.is_empty()
             && let Some(until) = memory.banned(shard, &mut held.bans, hash.whole(), now)
         {
             return Notes::new(findings).keep(Finding::banned(index, until));
         }
-        if known::admit::<K>(&mut held.table, hash, ask, findings) {
+        if known::admit::<K>(&mut held.table, hash.tag, ask, findings) {
             return true;
         }
-        let visit = memory.visit_at(hash, plan, ask, Op::Admit);
-        let mut notes = Notes::new(findings);
-        let within = visit.attempt(&mut held, &mut notes);
-        drop(held);
-        within.unwrap_or_else(|| visit.run_with_room(&mut notes))
+        let visit = memory.visit(hash.tag, plan, ask, Op::Admit);
+        visit.run_locked(held, findings)
     }
 
+    /// The hash of a step's key.
     #[inline(always)]
-    fn hash(&self, plan: &Plan, step: &Step) -> KeyHash {
+    pub(super) fn hash(&self, plan: &Plan, step: &Step) -> KeyHash {
         self.hasher.hash(step.id.identity, plan.key(step))
     }
 
-    /// A step, at its key.
+    /// A step, at its key, which is known by `tag`.
     #[inline(always)]
-    pub(super) fn visit<'a>(&'a self, plan: &'a Plan, ask: Ask<'a>, op: Op) -> Visit<'a> {
-        self.visit_at(self.hash(plan, ask.step), plan, ask, op)
-    }
-
-    #[inline(always)]
-    fn visit_at<'a>(&'a self, hash: KeyHash, plan: &'a Plan, ask: Ask<'a>, op: Op) -> Visit<'a> {
+    pub(super) fn visit<'a>(&'a self, tag: Tag, plan: &'a Plan, ask: Ask<'a>, op: Op) -> Visit<'a> {
         let Ask { index, step, now } = ask;
         Visit {
             memory: self,
@@ -137,7 +133,7 @@ impl Memory {
             plan,
             step,
             op,
-            hash,
+            tag,
             now,
         }
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
 use super::bucket::{Entry, Kind};
-use super::hash::{KeyHash, KeyHasher};
+use super::hash::{KeyHash, KeyHasher, Tag};
 use super::saved::{Ban, Count, Counter, Damage, Header, Reader, Record, Rule, Writer};
 use super::{Held, Memory, second};
 use crate::clock::Timestamp;
@@ -155,7 +155,7 @@ impl Rules {
             return;
         };
         let (hash, past) = (KeyHash::from_whole(ban.hash), ban.past);
-        let shard = memory.shard(hash);
+        let shard = memory.shard(hash.tag);
         let mut held = shard.held.lock();
         if held.bans.has(hash) {
             return;
@@ -177,10 +177,10 @@ impl Rules {
         let Some(slot) = self.slots.get(&counter.slot) else {
             return;
         };
-        let hash = KeyHash::from_tag(counter.tag);
-        let mut held = memory.shard(hash).held.lock();
+        let tag = Tag::of(counter.tag);
+        let mut held = memory.shard(tag).held.lock();
         let entry = Entry {
-            tag: hash.tag,
+            tag: tag.get(),
             expires: counter.expires,
             state: State::default(),
             slot: *slot,
@@ -188,7 +188,7 @@ impl Rules {
             kind: Kind::Words,
         };
         let span = held.table.span(second(now));
-        if !entry.is_live(span) || held.table.find(hash).is_some() {
+        if !entry.is_live(span) || held.table.find(tag).is_some() {
             return;
         }
         if let Some((kind, state)) = held.restore_count(counter.count, memory) {
@@ -197,7 +197,7 @@ impl Rules {
                 state,
                 ..entry
             };
-            held.insert(hash, entry, second(now), memory);
+            held.insert(tag, entry, second(now), memory);
         }
     }
 

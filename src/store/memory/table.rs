@@ -8,7 +8,7 @@
 //! handle to the caller, who frees it.
 
 use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
-use super::hash::KeyHash;
+use super::hash::Tag;
 use super::room::Room;
 use crate::limit::State;
 
@@ -56,10 +56,10 @@ impl Table {
 
     /// Where the key's entry is, expired or not.
     #[inline(always)]
-    pub(super) fn find(&self, key: KeyHash) -> Option<Spot> {
+    pub(super) fn find(&self, key: Tag) -> Option<Spot> {
         let count = self.buckets.len();
-        let first = self.find_in(key.bucket(count), key.tag);
-        first.or_else(|| self.find_in(key.other_bucket(count), key.tag))
+        let first = self.find_in(key.bucket(count), key.get());
+        first.or_else(|| self.find_in(key.other_bucket(count), key.get()))
     }
 
     #[inline(always)]
@@ -71,14 +71,14 @@ impl Table {
     /// Calls `change` with the key's entry, expired or not; says whether that is there and what
     /// `change` says.
     #[inline(always)]
-    pub(super) fn with(&mut self, key: KeyHash, change: impl FnOnce(&mut Place) -> bool) -> bool {
+    pub(super) fn with(&mut self, key: Tag, change: impl FnOnce(&mut Place) -> bool) -> bool {
         let count = self.buckets.len();
         let first = self.buckets.get_mut(key.bucket(count));
-        if let Some(place) = first.and_then(|bucket| bucket.place_mut(key.tag)) {
+        if let Some(place) = first.and_then(|bucket| bucket.place_mut(key.get())) {
             return change(place);
         }
         let other = self.buckets.get_mut(key.other_bucket(count));
-        let place = other.and_then(|bucket| bucket.place_mut(key.tag));
+        let place = other.and_then(|bucket| bucket.place_mut(key.get()));
         place.is_some_and(change)
     }
 
@@ -130,13 +130,7 @@ impl Table {
     }
 
     /// Writes a new entry for `key`.
-    pub(super) fn insert(
-        &mut self,
-        key: KeyHash,
-        entry: Entry,
-        second: u32,
-        room: &Room,
-    ) -> Displaced {
+    pub(super) fn insert(&mut self, key: Tag, entry: Entry, second: u32, room: &Room) -> Displaced {
         let span = self.span(second);
         let mut surveys = key
             .buckets(self.buckets.len())

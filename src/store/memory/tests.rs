@@ -1,6 +1,7 @@
 //! What only the store in this process promises: its bounds, and what gives way at them.
 
 use super::bucket::{Bucket, Entry};
+use super::hash::Tag;
 use super::slots::Slots;
 use super::table::{Displaced, Table};
 use super::*;
@@ -180,10 +181,10 @@ fn a_newcomer_goes_to_the_emptier_bucket() {
         ..Entry::default()
     };
     for tag in 1..=10 {
-        let displaced = table.insert(KeyHash::from_tag(tag), entry(tag), 0, &room);
+        let displaced = table.insert(Tag::of(tag), entry(tag), 0, &room);
         assert_eq!(displaced, Displaced::default());
         let buckets = (1..=tag).filter(|tag| {
-            let spot = table.find(KeyHash::from_tag(*tag)).unwrap();
+            let spot = table.find(Tag::of(*tag)).unwrap();
             format!("{spot:?}").contains("bucket: 0")
         });
         let first = buckets.count() as u64;
@@ -196,7 +197,7 @@ fn the_bound_gives_way_rather_than_leave_a_key_uncounted() {
     let room = Room::of(0);
     let mut table = Table::new(1);
     table.allow(10);
-    let key = KeyHash::from_tag(5);
+    let key = Tag::of(5);
     let entry = Entry {
         tag: 5,
         expires: 10,

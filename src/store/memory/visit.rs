@@ -1,11 +1,12 @@
 //! One step of a plan at its key's shard, under that shard's lock.
 
 use std::mem;
+use std::ops::DerefMut;
 use std::time::Duration;
 
 use super::bucket::{Entry, Kind};
 use super::counter::Count;
-use super::hash::KeyHash;
+use super::hash::{KeyHash, Tag};
 use super::known::end;
 use super::sync::yield_now;
 use super::table::Spot;
@@ -28,7 +29,7 @@ pub(super) struct Visit<'a> {
     pub(super) step: &'a Step,
     /// What to do, which is less than the step says after the pass has ended.
     pub(super) op: Op,
-    pub(super) hash: KeyHash,
+    pub(super) tag: Tag,
     pub(super) now: Timestamp,
 }
 
@@ -52,10 +53,25 @@ enum Fate {
 // === impl Visit ===
 
 impl Visit<'_> {
-    /// Carries the step out; says whether the key is within its limit.
-    pub(super) fn run(&self, notes: &mut Notes<'_>) -> bool {
-        let within = self.try_run(notes);
+    /// Carries the step out for the key with this hash; says whether that is within its limit.
+    pub(super) fn run(&self, hash: KeyHash, notes: &mut Notes<'_>) -> bool {
+        let within = self.try_run(hash, notes);
         within.unwrap_or_else(|| self.run_with_room(notes))
+    }
+
+    /// Carries the step out for a key that is not banned and whose shard is locked. Cold to the
+    /// compiler, so that what is kept for it takes no register from what is tried before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn run_locked(
+        &self,
+        mut held: impl DerefMut<Target = Held>,
+        findings: &mut Findings,
+    ) -> bool {
+        let mut notes = Notes::new(findings);
+        let within = self.attempt(&mut held, &mut notes);
+        drop(held);
+        within.unwrap_or_else(|| self.run_with_room(&mut notes))
     }
 
     /// Carries the step out after room for a ban was made. That is done while no lock is held,
@@ -68,7 +84,7 @@ impl Visit<'_> {
                 // All places are in the hands of other threads, for a moment.
                 yield_now();
             }
-            let within = self.try_run(notes);
+            let within = self.try_run(self.hash(), notes);
             if mem::take(&mut notes.reserved) {
                 self.memory.ban_room.give(1);
             }
@@ -87,18 +103,18 @@ impl Visit<'_> {
     fn make_room(&self) -> bool {
         match self.step.candidate {
             true => self.memory.drop_ended(self.now),
-            false => self.memory.free_ban(self.now, Some(self.hash)),
+            false => self.memory.free_ban(self.now, Some(self.hash())),
         }
     }
 
     /// The same, unless the key is banned.
-    fn try_run(&self, notes: &mut Notes<'_>) -> Option<bool> {
-        let shard = self.memory.shard(self.hash);
+    fn try_run(&self, hash: KeyHash, notes: &mut Notes<'_>) -> Option<bool> {
+        let shard = self.memory.shard(self.tag);
         let mut held = shard.held.lock();
         if !held.bans.is_empty()
-            && let Some(until) =
-                self.memory
-                    .banned(shard, &mut held.bans, self.hash.whole(), self.now)
+            && let Some(until) = self
+                .memory
+                .banned(shard, &mut held.bans, hash.whole(), self.now)
         {
             return Some(notes.keep(Finding::banned(self.index, until)));
         }
@@ -123,7 +139,7 @@ impl Visit<'_> {
 
     /// Counts in the words of an entry.
     fn count_words(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
-        let spot = held.table.find(self.hash);
+        let spot = held.table.find(self.tag);
         let kept = |spot| held.table.state(spot, self.second());
         let mut state = spot.map_or_else(State::default, kept);
         let reading = self.operate(&mut state);
@@ -252,19 +268,25 @@ impl Visit<'_> {
             held.table.allow(self.lifetime());
             held.table
                 .allow(entry.expires.saturating_sub(self.second()));
-            held.insert(self.hash, entry, self.second(), self.memory);
+            held.insert(self.tag, entry, self.second(), self.memory);
         }
     }
 
     fn entry(&self, state: State, after: &Reading) -> Entry {
         Entry {
-            tag: self.hash.tag,
+            tag: self.tag.get(),
             expires: end(self.now, after.reset_nanos()),
             state,
             slot: self.step.id.slot,
             fill: self.step.limiter.level(after.remaining),
             kind: Kind::Words,
         }
+    }
+
+    /// All of the key's hash. That is made anew, since only a ban needs more than the tag.
+    #[cold]
+    fn hash(&self) -> KeyHash {
+        self.memory.hash(self.plan, self.step)
     }
 
     /// The second that it is now.

@@ -396,7 +396,7 @@ proptest! {
             1 => Count::Slices { index, counts },
             _ => Count::Log { at: Timestamp::from_nanos(asked), entries: entries.collect() },
         };
-        let counter = Counter { tag: hash.tag, expires: second(at(50)), slot: rule.id.slot, fill: 9, count };
+        let counter = Counter { tag: hash.tag.get(), expires: second(at(50)), slot: rule.id.slot, fill: 9, count };
         let header = Header { secret: memory(&store).hasher.secret(), taken: at(0), longest: 60 };
         let mut writer = Writer::new(Vec::new(), &header).unwrap();
         writer.add(&memory(&store).rules()[0]).unwrap();

@@ -14,15 +14,15 @@ impl Visit<'_> {
     /// Bans the key, which is not banned. `None`: there is no room.
     #[cold]
     pub(super) fn ban(&self, held: &mut Held, reserved: &mut bool) -> Option<Finding> {
-        let bans = &mut held.bans;
-        let past = bans.past(self.hash);
+        let (bans, hash) = (&mut held.bans, self.hash());
+        let past = bans.past(hash);
         if past.is_none() && !mem::take(reserved) && !self.memory.ban_room.take() {
             return None;
         }
         let sentence = self.sentence(past.unwrap_or_default());
         let until = sentence.ban.until;
-        bans.add(self.hash, sentence);
-        self.memory.shard(self.hash).publish(bans);
+        bans.add(hash, sentence);
+        self.memory.shard(self.tag).publish(bans);
         let started = true;
         Some(Finding {
             reading: Some(over(until.since(self.now))),

@@ -48,7 +48,7 @@ impl Visit<'_> {
     }
 
     fn open(&self, held: &mut Held) -> Open {
-        let spot = held.table.find(self.hash);
+        let spot = held.table.find(self.tag);
         let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
         if entry.expires <= self.second() {
             if self.op != Op::Peek {
@@ -78,7 +78,7 @@ impl Visit<'_> {
             return Counter::new(Shape::Words, limiter);
         }
         if budgets.shape(wanted) != wanted {
-            held.sweep(self.hash.tag, self.second(), self.memory);
+            held.sweep(self.tag, self.second(), self.memory);
         }
         Counter::new(budgets.shape(wanted), limiter)
     }
@@ -117,7 +117,7 @@ impl Visit<'_> {
         };
         match spot {
             Some(spot) => held.put(spot, entry, self.memory),
-            None => held.insert(self.hash, entry, self.second(), self.memory),
+            None => held.insert(self.tag, entry, self.second(), self.memory),
         }
     }
 
@@ -131,7 +131,7 @@ impl Visit<'_> {
         let more = long.bytes().saturating_sub(paid);
         budget.give(paid.saturating_sub(long.bytes()));
         let pay = || budget.take_many(more);
-        let sweep = |held: &mut Held| held.sweep(self.hash.tag, self.second(), self.memory);
+        let sweep = |held: &mut Held| held.sweep(self.tag, self.second(), self.memory);
         if pay() || (sweep(held) && pay()) {
             return Counter::Long(long);
         }

@@ -15,7 +15,7 @@ use crate::store::memory::table::Spot;
 impl Visit<'_> {
     /// Takes places.
     pub(super) fn count_places(&self, held: &mut Held, notes: &mut Notes<'_>) -> Option<bool> {
-        let spot = held.table.find(self.hash);
+        let spot = held.table.find(self.tag);
         let entry = spot.map_or_else(Entry::default, |spot| held.table.entry(spot));
         if spot.is_some() && entry.slot != self.step.id.slot && self.op != Op::Peek {
             let op = Op::Peek;
@@ -36,9 +36,9 @@ impl Visit<'_> {
 
     /// Gives places back.
     pub(in crate::store::memory) fn give_back(&self) {
-        let shard = self.memory.shard(self.hash);
+        let shard = self.memory.shard(self.tag);
         let held = &mut *shard.held.lock();
-        let Some(spot) = held.table.find(self.hash) else {
+        let Some(spot) = held.table.find(self.tag) else {
             return;
         };
         let entry = held.table.entry(spot);
@@ -53,7 +53,7 @@ impl Visit<'_> {
 
     fn write_places(&self, held: &mut Held, spot: Option<Spot>, state: State, left: u64) {
         let entry = Entry {
-            tag: self.hash.tag,
+            tag: self.tag.get(),
             expires: u32::MAX,
             state,
             slot: self.step.id.slot,
@@ -65,7 +65,7 @@ impl Visit<'_> {
             Some(spot) if empty => held.clear(spot, self.memory),
             Some(spot) => held.put(spot, entry, self.memory),
             None if empty => {}
-            None => held.insert(self.hash, entry, self.second(), self.memory),
+            None => held.insert(self.tag, entry, self.second(), self.memory),
         }
     }
 }
