@@ -41,19 +41,24 @@ impl Tally for InFlight {
     }
 
     #[inline(always)]
-    fn briefly(limiter: &Limiter, state: &State, _: Timestamp, cost: Few) -> Option<Brief> {
+    fn briefly(
+        limiter: &Limiter,
+        state: &State,
+        _: Timestamp,
+        cost: Few,
+    ) -> Option<(State, Brief)> {
         let [taken, 0, _] = *state else {
             return None;
         };
         let capacity = Few::of(limiter.limit)?;
         let room = capacity.get().checked_sub(taken)?;
-        Some(Brief {
-            state: [taken.wrapping_add(cost.get()), 0, 0],
+        let brief = Brief {
             capacity,
             remaining: room.checked_sub(cost.get())?,
             reset: u64::MAX,
             wait: 0,
-        })
+        };
+        Some(([taken.wrapping_add(cost.get()), 0, 0], brief))
     }
 
     #[inline]

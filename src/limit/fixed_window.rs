@@ -57,7 +57,12 @@ impl Tally for Window {
 
     /// Within the window that was counted in last.
     #[inline(always)]
-    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
+    fn briefly(
+        limiter: &Limiter,
+        state: &State,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<(State, Brief)> {
         let period = limiter.few_nanos()?;
         let [low, count, high] = *state;
         let index = u64::from(high) << 32 | u64::from(low);
@@ -67,13 +72,13 @@ impl Tally for Window {
         }
         let capacity = Few::of(limiter.limit)?;
         let room = capacity.get().checked_sub(count)?;
-        Some(Brief {
-            state: [low, count.wrapping_add(cost.get()), high],
+        let brief = Brief {
             capacity,
             remaining: room.checked_sub(cost.get())?,
             reset: period - elapsed,
             wait: 0,
-        })
+        };
+        Some(([low, count.wrapping_add(cost.get()), high], brief))
     }
 
     #[inline]

@@ -39,7 +39,12 @@ impl Tally for Queue {
     }
 
     #[inline(always)]
-    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
+    fn briefly(
+        limiter: &Limiter,
+        state: &State,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<(State, Brief)> {
         let level = Fresh::at(limiter, state, now)?;
         let capacity = Few::of(u64::from(limiter.queue) + 1)?;
         let room = capacity.get().checked_sub(level.used())?;
@@ -50,8 +55,7 @@ impl Tally for Queue {
             return None;
         }
         let level = level.adding(cost)?;
-        Some(Brief {
-            state: level.state(),
+        let brief = Brief {
             capacity,
             remaining: match longest > LONGEST {
                 true => places,
@@ -59,7 +63,8 @@ impl Tally for Queue {
             },
             reset: level.drains()?,
             wait,
-        })
+        };
+        Some((level.state(), brief))
     }
 
     #[inline]

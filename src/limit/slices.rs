@@ -5,8 +5,11 @@
 //! window; with N = 1 the two are the same. Slices are aligned to the Unix epoch: slice `i` begins
 //! at `i × period / N`, which need not be a whole number of nanoseconds. All arithmetic is exact.
 
+use std::num::NonZeroU64;
+
 use super::reading::until;
 use super::sliding_window::{Estimate, faded_to};
+use super::tally::{Brief, Few};
 use super::{Algorithm, Limiter, Reading, ratio, was_set};
 use crate::clock::Timestamp;
 
@@ -85,6 +88,57 @@ impl Slices {
     pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
         let moment = self.turn_to(limiter, now);
         self.reading(limiter, moment, self.fits(limiter, moment, cost), cost)
+    }
+
+    /// What [`Slices::admit`] makes of a `cost` that fits, in the slice that was counted in last;
+    /// `None`: it is to be asked, and nothing was changed.
+    #[inline(always)]
+    pub(crate) fn briefly(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<Brief> {
+        let period = limiter.few_nanos()?;
+        let capacity = Few::of(limiter.limit)?;
+        let slices = NonZeroU64::new((self.counts.len() as u64).checked_sub(1)?)?;
+        let passed = self.passed(period, slices.get(), now)?;
+        let oldest = self.oldest()?;
+        let faded = match oldest {
+            0 => 0,
+            oldest => oldest.checked_mul(period - passed)?.div_ceil(period),
+        };
+        let used = self.total.wrapping_sub(oldest) + faded + u64::from(cost.get());
+        let remaining = u64::from(capacity.get()).checked_sub(used)? as u32;
+        let parts = period.checked_mul(slices.get() + 1)?;
+        // All together are no more than the limit, which a word holds.
+        let newest = self.counts.get_mut(self.newest)?;
+        *newest = newest.wrapping_add(cost.get());
+        self.total = self.total.wrapping_add(cost.get().into());
+        Some(Brief {
+            capacity,
+            remaining,
+            reset: (parts - passed).div_ceil(slices.get()),
+            wait: 0,
+        })
+    }
+
+    /// How much of the newest slice has passed, in `slices`-ths of a nanosecond; `None`: `now` is
+    /// not in it.
+    #[inline(always)]
+    fn passed(&self, period: u64, slices: u64, now: Timestamp) -> Option<u64> {
+        let parts = u128::from(now.as_nanos()) * u128::from(slices);
+        let begins = u128::from(self.index) * u128::from(period);
+        let passed = parts.wrapping_sub(begins);
+        (passed < u128::from(period)).then_some(passed as u64)
+    }
+
+    /// What was counted in the slice that leaves the window.
+    #[inline(always)]
+    fn oldest(&self) -> Option<u64> {
+        let next = self.counts.get(self.newest.wrapping_add(1));
+        let oldest = next.or_else(|| self.counts.first())?;
+        Some(u64::from(*oldest))
     }
 
     /// The weighted count at `now`.

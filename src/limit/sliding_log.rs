@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use super::reading::until;
 use super::slices::Slices;
+use super::tally::{Brief, Few};
 use super::{Limiter, Reading, was_set};
 use crate::clock::Timestamp;
 
@@ -16,6 +17,9 @@ use crate::clock::Timestamp;
 mod properties;
 #[cfg(test)]
 mod tests;
+
+/// The last moment to which a period can be added that is short enough.
+const LAST: u64 = u64::MAX / 2;
 
 /// What was counted in the last period, and when.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +72,36 @@ impl Log {
         self.reading(limiter, now, self.fits(limiter, cost), cost)
     }
 
+    /// What [`Log::admit`] makes of a `cost` that fits, where there is a place for its moment;
+    /// `None`: it is to be asked, and nothing was dropped that it would not drop.
+    #[inline(always)]
+    pub(crate) fn briefly(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<Brief> {
+        let (now, period) = (now.as_nanos(), limiter.few_nanos()?);
+        let capacity = Few::of(limiter.limit)?;
+        let oldest = self.entries.front()?.at();
+        if now < self.at || now > LAST {
+            return None;
+        }
+        if now.wrapping_sub(oldest) >= period {
+            self.leave(now, period)?;
+        }
+        let total = self.total + u64::from(cost.get());
+        let remaining = u64::from(capacity.get()).checked_sub(total)? as u32;
+        self.note(now, cost.get())?;
+        (self.total, self.at) = (total, now);
+        Some(Brief {
+            capacity,
+            remaining,
+            reset: period,
+            wait: 0,
+        })
+    }
+
     /// How much memory it takes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.entries.capacity() * size_of::<Entry>()
@@ -113,9 +147,32 @@ impl Log {
         if now >= self.at || self.entries.is_empty() {
             self.at = now;
             self.drop_before(period);
+            self.shrink();
         } else if was_set(self.at - now, period) {
             self.move_back(self.at - now);
         }
+    }
+
+    /// Drops what has left the window by `now`; `None`: there is memory to be given back, or no
+    /// period.
+    #[inline(never)]
+    fn leave(&mut self, now: u64, period: u64) -> Option<()> {
+        if period == 0 {
+            return None;
+        }
+        self.at = now;
+        self.drop_before(period);
+        (!self.is_roomy()).then_some(())
+    }
+
+    fn shrink(&mut self) {
+        if self.is_roomy() {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
+    }
+
+    fn is_roomy(&self) -> bool {
+        self.entries.capacity() > 8 && self.entries.len() < self.entries.capacity() / 4
     }
 
     fn drop_before(&mut self, period: u64) {
@@ -125,9 +182,6 @@ impl Log {
             }
             self.total -= u64::from(oldest.units);
             self.entries.pop_front();
-        }
-        if self.entries.capacity() > 8 && self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to(self.entries.len() * 2);
         }
     }
 
@@ -174,6 +228,23 @@ impl Log {
                 _ => self.entries.push_back(Entry::new(self.at, 0)),
             }
         }
+    }
+
+    /// Notes units that fit, if that takes no more memory.
+    #[inline(always)]
+    fn note(&mut self, now: u64, units: u32) -> Option<()> {
+        if let Some(newest) = self.entries.back_mut()
+            && newest.at() == now
+        {
+            // All together are no more than the limit, which a word holds.
+            newest.units = newest.units.wrapping_add(units);
+            return Some(());
+        }
+        if self.entries.len() == self.entries.capacity() {
+            return None;
+        }
+        self.entries.push_back(Entry::new(now, units));
+        Some(())
     }
 
     fn reading(&self, limiter: &Limiter, now: Timestamp, fits: bool, cost: u64) -> Reading {

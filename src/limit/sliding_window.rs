@@ -98,14 +98,14 @@ impl Tally for Window {
         }
     }
 
-    #[inline(always)]
-    fn is_all(limiter: &Limiter) -> bool {
-        limiter.slices <= 1
-    }
-
     /// Within the window that was counted in last.
     #[inline(always)]
-    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
+    fn briefly(
+        limiter: &Limiter,
+        state: &State,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<(State, Brief)> {
         let period = limiter.few_nanos()?;
         let [index, previous, current] = *state;
         let begins = u64::from(index).checked_mul(period)?;
@@ -120,13 +120,13 @@ impl Tally for Window {
             previous => u64::from(previous).checked_mul(rest)?.div_ceil(period) as u32,
         };
         let room = capacity.get().checked_sub(faded)?.checked_sub(current)?;
-        Some(Brief {
-            state: [index, previous, current.wrapping_add(cost.get())],
+        let brief = Brief {
             capacity,
             remaining: room.checked_sub(cost.get())?,
             reset: rest + period,
             wait: 0,
-        })
+        };
+        Some(([index, previous, current.wrapping_add(cost.get())], brief))
     }
 
     #[inline]

@@ -14,8 +14,6 @@ mod tests;
 /// A cost that was counted in few steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Brief {
-    /// The words to keep.
-    pub(crate) state: State,
     /// The most that is ever admitted at once.
     pub(crate) capacity: Few,
     /// How much of it is left; no more than all.
@@ -34,14 +32,14 @@ pub(crate) struct Few(NonZeroU32);
 pub(crate) trait Tally: Sized {
     /// What `state` says at `now`.
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self;
-    /// Whether such a limiter needs no more than words.
-    #[inline(always)]
-    fn is_all(_: &Limiter) -> bool {
-        true
-    }
-    /// What [`admit`] makes of a `cost` that fits, where that takes few steps; `None`: it is to be
-    /// asked.
-    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief>;
+    /// What [`admit`] makes of a `cost` that fits, with the words to keep, where that takes few
+    /// steps; `None`: it is to be asked.
+    fn briefly(
+        limiter: &Limiter,
+        state: &State,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<(State, Brief)>;
     /// Whether there is room for `cost`.
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool;
     /// Counts `cost`.

@@ -33,19 +33,24 @@ impl Tally for Bucket {
     }
 
     #[inline(always)]
-    fn briefly(limiter: &Limiter, state: &State, now: Timestamp, cost: Few) -> Option<Brief> {
+    fn briefly(
+        limiter: &Limiter,
+        state: &State,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<(State, Brief)> {
         let missing = Fresh::at(limiter, state, now)?;
         let capacity = Few::of(limiter.burst)?;
         let room = capacity.get().checked_sub(missing.used())?;
         let remaining = room.checked_sub(cost.get())?;
         let missing = missing.adding(cost)?;
-        Some(Brief {
-            state: missing.state(),
+        let brief = Brief {
             capacity,
             remaining,
             reset: missing.drains()?,
             wait: 0,
-        })
+        };
+        Some((missing.state(), brief))
     }
 
     #[inline]

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::Slices;
 use crate::limit::samples::{at, limits, periods, requests, timed};
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
-use crate::limit::{Algorithm, Limiter, State, clocks};
+use crate::limit::tally::Few;
+use crate::limit::{Algorithm, Limiter, Reading, State, clocks};
 
 /// The charges of the slices that the window touches, in `period`-ths of a unit.
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
@@ -61,6 +62,30 @@ proptest! {
         limit in 1..1_000_000u64, period in periods(), slices in slices(), requests in requests()
     ) {
         agrees(&limiter(limit, period, slices), naive, Operation::Charge, &requests)?;
+    }
+
+    #[test]
+    fn what_is_brief_is_the_same(
+        limit in limits(), period in periods(), slices in 1..70u16,
+        requests in requests(), steps in prop::collection::vec(-1_000..100i64, 60)
+    ) {
+        let limiter = limiter(limit, period, slices);
+        let mut short = Slices::new(&limiter);
+        let mut long = short.clone();
+        for ((now, cost), step) in timed(&requests, limit, period).zip(steps) {
+            // Now and then the clock shows less.
+            let step = (i128::from(period) * i128::from(step.max(0)) / 64) as i64;
+            let now = at(now.saturating_add_signed(-step));
+            let reading = long.admit(&limiter, now, cost);
+            match Few::of(cost).and_then(|cost| short.briefly(&limiter, now, cost)) {
+                Some(brief) => {
+                    let told = Reading::brief(brief.remaining, brief.reset, brief.wait);
+                    prop_assert_eq!((told, brief.fill()), (reading, limiter.level(told.remaining)));
+                }
+                None => prop_assert_eq!(short.admit(&limiter, now, cost), reading),
+            }
+            prop_assert_eq!(&short, &long);
+        }
     }
 
     #[test]

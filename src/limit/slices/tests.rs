@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{SLICES_OF_A_LOG, Slices};
 use crate::limit::samples::{SECOND, START, at};
+use crate::limit::tally::Few;
 use crate::limit::{Algorithm, Limiter};
 
 fn per_minute(limit: u64, slices: u16) -> Limiter {
@@ -11,6 +12,21 @@ fn per_minute(limit: u64, slices: u16) -> Limiter {
         slices,
         ..Limiter::new(Algorithm::SlidingWindow, limit, Duration::from_secs(60))
     }
+}
+
+#[test]
+fn what_comes_in_the_same_slice_is_brief() {
+    let limiter = per_minute(10, 6);
+    let mut slices = Slices::new(&limiter);
+    slices.admit(&limiter, at(START), 2);
+    let mut brief = |nanos, cost| {
+        let brief = slices.briefly(&limiter, at(START + nanos), Few::of(cost)?)?;
+        Some((brief.remaining, brief.reset))
+    };
+    assert_eq!(brief(5 * SECOND, 3), Some((5, 65 * SECOND)));
+    assert_eq!(brief(10 * SECOND - 1, 5), Some((0, 60 * SECOND + 1)));
+    assert_eq!(brief(10 * SECOND - 1, 1), None);
+    assert_eq!(brief(10 * SECOND, 1), None);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::Log;
 use crate::limit::samples::{at, limits, periods, requests, timed};
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
-use crate::limit::{Algorithm, Limiter, State, clocks};
+use crate::limit::tally::Few;
+use crate::limit::{Algorithm, Limiter, Reading, State, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
     let inside = charges
@@ -47,6 +48,31 @@ proptest! {
         limit in limits(), period in periods(), requests in requests()
     ) {
         agrees(&limiter(limit, period), naive, Operation::Charge, &requests)?;
+    }
+
+    #[test]
+    fn what_is_brief_is_the_same(
+        limit in limits(), period in prop_oneof![periods(), Just(0)],
+        requests in requests(), steps in prop::collection::vec(-1_000..100i64, 60)
+    ) {
+        let limiter = limiter(limit, period);
+        let [mut short, mut long] = [(); 2].map(|()| Log::new(&limiter));
+        for ((now, cost), step) in timed(&requests, limit, period).zip(steps) {
+            // Now and then the clock shows less.
+            let step = (i128::from(period) * i128::from(step.max(0)) / 64) as i64;
+            let now = at(now.saturating_add_signed(-step));
+            let reading = long.admit(&limiter, now, cost);
+            match Few::of(cost).and_then(|cost| short.briefly(&limiter, now, cost)) {
+                Some(brief) => {
+                    let told = Reading::brief(brief.remaining, brief.reset, brief.wait);
+                    prop_assert_eq!((told, brief.fill()), (reading, limiter.level(told.remaining)));
+                }
+                None => prop_assert_eq!(short.admit(&limiter, now, cost), reading),
+            }
+            prop_assert!(short.entries().eq(long.entries()));
+            prop_assert_eq!((short.total, short.at), (long.total, long.at));
+            prop_assert_eq!(short.bytes(), long.bytes());
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Log;
 use crate::limit::samples::{SECOND, START, at};
+use crate::limit::tally::Few;
 use crate::limit::{Algorithm, Limiter, MAX_LIMIT};
 
 fn per_minute(limit: u64) -> Limiter {
@@ -20,6 +21,25 @@ fn a_unit_counts_for_exactly_a_period() {
     let early = log.admit(&limiter, at(START + 60 * SECOND - 1), 1);
     assert_eq!(early.retry_after(), Some(Duration::from_nanos(1)));
     assert!(log.admit(&limiter, at(START + 60 * SECOND), 1).fits);
+}
+
+#[test]
+fn what_finds_a_place_is_brief() {
+    let limiter = per_minute(9);
+    let mut log = Log::new(&limiter);
+    log.admit(&limiter, at(START), 1);
+    let places = log.entries.capacity() as u64;
+    let mut left = |seconds| {
+        let brief = log.briefly(&limiter, at(START + seconds * SECOND), Few::of(1)?)?;
+        Some(u64::from(brief.remaining))
+    };
+    assert_eq!(left(0), Some(7));
+    for second in 1..places {
+        assert_eq!(left(second), Some(7 - second));
+    }
+    assert_eq!(left(places), None);
+    // The first two have left.
+    assert_eq!(left(60), Some(9 - places));
 }
 
 #[test]

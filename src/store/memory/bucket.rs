@@ -150,7 +150,7 @@ impl Bucket {
     #[inline]
     pub(super) fn refresh(&mut self, place: usize, expires: u32, fill: u8) {
         if let Some(place) = self.places.get_mut(place) {
-            (place.expires, place.fill) = (expires, fill);
+            place.refresh(expires, fill);
         }
     }
 
@@ -204,6 +204,13 @@ impl Place {
         &self.state
     }
 
+    /// Its handle, if that is what its words are.
+    #[inline(always)]
+    pub(super) fn handle(&self) -> Option<u32> {
+        let [handle, ..] = self.state;
+        (self.kind == Kind::Handle).then_some(handle)
+    }
+
     /// Whether it is of this slot and kind.
     #[inline(always)]
     pub(super) fn is_of(&self, slot: u16, kind: Kind) -> bool {
@@ -215,6 +222,12 @@ impl Place {
     pub(super) fn update(&mut self, state: State, slot: u16, expires: u32, fill: u8) {
         self.state = state;
         self.slot = slot;
+        self.refresh(expires, fill);
+    }
+
+    /// Writes when it expires and how near its limit it is.
+    #[inline(always)]
+    pub(super) fn refresh(&mut self, expires: u32, fill: u8) {
         self.expires = expires;
         self.fill = fill;
     }

@@ -1,16 +1,23 @@
 //! The most frequent case, in as little as it takes: a key that was counted before and is within
-//! its limit. Everything else is left to [`super::visit`]; nothing was changed then.
+//! its limit. Everything else is left to [`super::visit`]; nothing was changed then that it would
+//! not change as well.
 
 use std::marker::PhantomData;
 
+use super::Held;
 use super::bucket::{Kind, Place};
 use super::hash::Tag;
-use super::table::Table;
 use crate::clock::Timestamp;
 use crate::limit::Reading;
 use crate::limit::concurrency::InFlight;
 use crate::limit::tally::{Brief, Few, Tally};
 use crate::rules::plan::{Finding, Findings, Standing, Step};
+
+mod long;
+#[cfg(test)]
+mod tests;
+
+pub(super) use self::long::admit_long;
 
 /// A step that charges what fits, and its moment.
 #[derive(Clone, Copy)]
@@ -38,13 +45,13 @@ pub(super) struct Expiring<T>(PhantomData<T>);
 /// Charges the step's cost to `key`, if that is known and has room; says whether it did.
 #[inline(always)]
 pub(super) fn admit<K: Known>(
-    table: &mut Table,
+    held: &mut Held,
     key: Tag,
     ask: Ask<'_>,
     findings: &mut Findings,
 ) -> bool {
-    let in_words = K::Tally::is_all(&ask.step.limiter);
-    in_words && table.with(key, |place| charge::<K>(place, ask, findings).is_some())
+    let charged = |place: &mut Place| charge::<K>(place, ask, findings);
+    held.table.with(key, charged).is_some()
 }
 
 // === impl Expiring ===
@@ -88,9 +95,9 @@ fn charge<K: Known>(place: &mut Place, ask: Ask<'_>, findings: &mut Findings) ->
         return None;
     }
     let cost = Few::of(step.cost)?;
-    let brief = K::Tally::briefly(&step.limiter, place.words(), now, cost)?;
+    let (state, brief) = K::Tally::briefly(&step.limiter, place.words(), now, cost)?;
     let (expires, fill) = K::marks(&brief, now);
-    place.update(brief.state, step.id.slot, expires, fill);
+    place.update(state, step.id.slot, expires, fill);
     tell(findings, index, &brief);
     Some(())
 }

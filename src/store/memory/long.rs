@@ -16,6 +16,7 @@ use super::room::Room;
 use crate::clock::Timestamp;
 use crate::limit::slices::Slices;
 use crate::limit::sliding_log::Log;
+use crate::limit::tally::{Brief, Few};
 use crate::limit::{Limiter, Shape, State};
 
 #[cfg(test)]
@@ -63,6 +64,21 @@ impl Long {
         own + OVERHEAD
     }
 
+    /// Charges a `cost` that fits, where that takes few steps and no other memory; `None`: it is
+    /// to be asked.
+    #[inline(always)]
+    pub(super) fn briefly(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: Few,
+    ) -> Option<Brief> {
+        match self {
+            Long::Log(log) => log.briefly(limiter, now, cost),
+            Long::Slices(slices) => slices.briefly(limiter, now, cost),
+        }
+    }
+
     /// The same count in less memory.
     #[cold]
     pub(super) fn smaller(&self, limiter: &Limiter, now: Timestamp) -> Counter {
@@ -99,6 +115,12 @@ impl Slab {
     /// The counter of `handle`.
     pub(super) fn get(&self, handle: u32) -> Option<&Long> {
         self.counters.get(handle as usize)?.as_deref()
+    }
+
+    /// The same, to be worked on where it is: what it takes must stay the same.
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, handle: u32) -> Option<&mut Long> {
+        self.counters.get_mut(handle as usize)?.as_deref_mut()
     }
 
     /// Takes the counter of `handle`, which will be restored.

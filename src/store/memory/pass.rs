@@ -3,10 +3,10 @@
 //! A step that charges what fits is carried out by a function of its own for each algorithm, from
 //! the hash to the finding: that is what a gateway does most.
 
-use super::Memory;
 use super::hash::{KeyHash, Tag};
 use super::known::{self, Ask, Expiring, Known};
 use super::visit::{Notes, Visit};
+use super::{Held, Memory};
 use crate::clock::Timestamp;
 use crate::limit::concurrency::InFlight;
 use crate::limit::{fixed_window, gcra, leaky_bucket, sliding_window, token_bucket};
@@ -20,9 +20,9 @@ type Carry = fn(&Step, &Plan, &Memory, u16, Timestamp, &mut Findings) -> bool;
 ///
 /// [`Algorithm`]: crate::limit::Algorithm
 static ADMIT: [Carry; 7] = [
-    Memory::admit::<Expiring<sliding_window::Window>>,
+    Memory::admit_window,
     Memory::admit::<Expiring<fixed_window::Window>>,
-    Memory::carry,
+    Memory::admit_long,
     Memory::admit::<Expiring<token_bucket::Bucket>>,
     Memory::admit::<Expiring<leaky_bucket::Queue>>,
     Memory::admit::<Expiring<gcra::Cells>>,
@@ -57,8 +57,7 @@ impl Memory {
                 true => Op::Peek,
                 false => step.op,
             };
-            let ask = Ask { index, step, now };
-            self.carry_as(op, plan, ask, findings);
+            self.carry_as(op, plan, Ask { index, step, now }, findings);
         }
     }
 
@@ -91,7 +90,24 @@ impl Memory {
         }
     }
 
-    /// A step that charges what fits, in few steps if its key is known.
+    /// `sliding_window`, with sub-windows or without.
+    #[inline(never)]
+    fn admit_window(
+        step: &Step,
+        plan: &Plan,
+        memory: &Memory,
+        index: u16,
+        now: Timestamp,
+        findings: &mut Findings,
+    ) -> bool {
+        if step.limiter.slices > 1 {
+            return Memory::admit_long(step, plan, memory, index, now, findings);
+        }
+        type Words = Expiring<sliding_window::Window>;
+        Memory::admit::<Words>(step, plan, memory, index, now, findings)
+    }
+
+    /// A step that charges what fits in the words of an entry, in few steps if its key is known.
     #[inline(never)]
     fn admit<K: Known>(
         step: &Step,
@@ -102,18 +118,44 @@ impl Memory {
         findings: &mut Findings,
     ) -> bool {
         let ask = Ask { index, step, now };
-        let hash = memory.hash(plan, step);
-        let shard = memory.shard(hash.tag);
+        memory.admit_by(known::admit::<K>, plan, ask, findings)
+    }
+
+    /// The same in a log or in sub-windows.
+    #[inline(never)]
+    fn admit_long(
+        step: &Step,
+        plan: &Plan,
+        memory: &Memory,
+        index: u16,
+        now: Timestamp,
+        findings: &mut Findings,
+    ) -> bool {
+        let ask = Ask { index, step, now };
+        memory.admit_by(known::admit_long, plan, ask, findings)
+    }
+
+    /// Asks `known` first, which says whether it has charged.
+    #[inline(always)]
+    fn admit_by(
+        &self,
+        known: impl FnOnce(&mut Held, Tag, Ask<'_>, &mut Findings) -> bool,
+        plan: &Plan,
+        ask: Ask<'_>,
+        findings: &mut Findings,
+    ) -> bool {
+        let hash = self.hash(plan, ask.step);
+        let shard = self.shard(hash.tag);
         let mut held = shard.held.lock();
         if !held.bans.is_empty()
-            && let Some(until) = memory.banned(shard, &mut held.bans, hash.whole(), now)
+            && let Some(until) = self.banned(shard, &mut held.bans, hash.whole(), ask.now)
         {
-            return Notes::new(findings).keep(Finding::banned(index, until));
+            return Notes::new(findings).keep(Finding::banned(ask.index, until));
         }
-        if known::admit::<K>(&mut held.table, hash.tag, ask, findings) {
+        if known(&mut held, hash.tag, ask, findings) {
             return true;
         }
-        let visit = memory.visit(hash.tag, plan, ask, Op::Admit);
+        let visit = self.visit(hash.tag, plan, ask, Op::Admit);
         visit.run_locked(held, findings)
     }
 

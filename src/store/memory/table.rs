@@ -10,6 +10,8 @@
 use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
 use super::hash::Tag;
 use super::room::Room;
+use super::second;
+use crate::clock::Timestamp;
 use crate::limit::State;
 
 /// By how many seconds the time may differ between requests before it means that the clock was set
@@ -68,10 +70,13 @@ impl Table {
         Some(Spot { bucket, place })
     }
 
-    /// Calls `change` with the key's entry, expired or not; says whether that is there and what
-    /// `change` says.
+    /// What `change` makes of the key's entry, expired or not, if that is there.
     #[inline(always)]
-    pub(super) fn with(&mut self, key: Tag, change: impl FnOnce(&mut Place) -> bool) -> bool {
+    pub(super) fn with<T>(
+        &mut self,
+        key: Tag,
+        change: impl FnOnce(&mut Place) -> Option<T>,
+    ) -> Option<T> {
         let count = self.buckets.len();
         let first = self.buckets.get_mut(key.bucket(count));
         if let Some(place) = first.and_then(|bucket| bucket.place_mut(key.get())) {
@@ -79,7 +84,7 @@ impl Table {
         }
         let other = self.buckets.get_mut(key.other_bucket(count));
         let place = other.and_then(|bucket| bucket.place_mut(key.get()));
-        place.is_some_and(change)
+        place.and_then(change)
     }
 
     /// The numbers at `spot`; none if they have expired.
@@ -195,6 +200,20 @@ impl Table {
     /// Lets entries last this many seconds.
     pub(super) fn allow(&mut self, seconds: u32) {
         self.longest = self.longest.max(seconds);
+    }
+
+    /// Lets an entry last from `now` to the second `expires`.
+    #[inline(always)]
+    pub(super) fn allow_until(&mut self, expires: u32, now: Timestamp) {
+        let latest = u64::from(expires.saturating_sub(self.longest)) * 1_000_000_000;
+        if latest > now.as_nanos() {
+            self.allow_more(expires, now);
+        }
+    }
+
+    #[cold]
+    fn allow_more(&mut self, expires: u32, now: Timestamp) {
+        self.allow(expires.saturating_sub(second(now)));
     }
 
     /// How many seconds entries may last.
