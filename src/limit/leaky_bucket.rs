@@ -18,6 +18,9 @@ mod tests;
 /// A longest wait above this is none: 292 years.
 const LONGEST: u64 = u64::MAX / 2;
 
+/// So many seconds are above that.
+const EVER: u64 = LONGEST / 1_000_000_000 + 1;
+
 /// The queue as it stands at one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Queue {
@@ -50,17 +53,15 @@ impl Tally for Queue {
         let room = capacity.get().checked_sub(level.used())?;
         let places = room.checked_sub(cost.get())?;
         let wait = level.drains()?;
-        let longest = nanos(limiter.max_wait);
-        if wait > longest {
-            return None;
-        }
         let level = level.adding(cost)?;
+        let remaining = match limiter.max_wait.as_secs() {
+            // Longer than anything waits here.
+            EVER.. if wait <= LONGEST => places,
+            _ => places.min(room_after(&level, wait, nanos(limiter.max_wait))?),
+        };
         let brief = Brief {
             capacity,
-            remaining: match longest > LONGEST {
-                true => places,
-                false => places.min(level.room_within(longest)?),
-            },
+            remaining,
             reset: level.drains()?,
             wait,
         };
@@ -133,4 +134,13 @@ impl Queue {
         };
         Some(place.max(turn))
     }
+}
+
+/// How many more could come one by one after one that waits for `wait`, where none may wait longer
+/// than `longest`.
+fn room_after(level: &Fresh, wait: u64, longest: u64) -> Option<u32> {
+    if wait > longest || longest > LONGEST {
+        return None;
+    }
+    level.room_within(longest)
 }
