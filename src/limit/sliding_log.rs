@@ -233,7 +233,9 @@ impl Log {
     /// Notes units that fit, if that takes no more memory.
     #[inline(always)]
     fn note(&mut self, now: u64, units: u32) -> Option<()> {
-        if let Some(newest) = self.entries.back_mut()
+        // Nothing was noted later than it was asked about.
+        if now == self.at
+            && let Some(newest) = self.entries.back_mut()
             && newest.at() == now
         {
             // All together are no more than the limit, which a word holds.
