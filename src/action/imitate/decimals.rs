@@ -9,6 +9,8 @@ const PLACES: usize = 9;
 /// Digits before it.
 const WHOLE: usize = 9;
 const SCALE: i64 = 1_000_000_000;
+/// What is joined to a number, as in `12.5ms`. Each has a letter that no hexadecimal number has.
+const UNITS: [&str; 10] = ["s", "ms", "us", "ns", "sec", "kb", "kB", "KB", "mb", "MB"];
 
 /// A number with a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +39,12 @@ impl Decimal {
         let whole = digits(text);
         let after = text.get(whole..)?.strip_prefix('.')?;
         let places = digits(after);
-        let next = after.as_bytes().get(places);
-        let ends = !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'.');
-        if !ends || !(1..=WHOLE).contains(&whole) || !(1..=PLACES).contains(&places) {
+        let rest = after.get(places..)?;
+        let ends = !continues(rest) && !rest.starts_with('.');
+        if !(ends || unit(rest).is_some())
+            || !(1..=WHOLE).contains(&whole)
+            || !(1..=PLACES).contains(&places)
+        {
             return None;
         }
         let mut value = text.get(..whole)?.to_owned() + after.get(..places)?;
@@ -83,6 +88,24 @@ impl Decimals {
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.values.bytes()
     }
+}
+
+/// How long the number is at the beginning of `text` to which a unit is joined.
+pub(super) fn with_unit(text: &str) -> Option<usize> {
+    let length = digits(text);
+    let measured = (1..=WHOLE).contains(&length) && unit(text.get(length..)?).is_some();
+    measured.then_some(length)
+}
+
+/// The unit at the beginning of `text`, if that is a whole word.
+pub(super) fn unit(text: &str) -> Option<&'static str> {
+    let mut units = UNITS.iter().copied();
+    units.find(|unit| text.strip_prefix(unit).is_some_and(|rest| !continues(rest)))
+}
+
+/// Whether a word goes on.
+fn continues(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
 fn digits(text: &str) -> usize {

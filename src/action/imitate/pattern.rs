@@ -3,7 +3,7 @@
 
 use super::When;
 use super::clients::Clients;
-use super::decimals::{Decimal, Decimals};
+use super::decimals::{Decimal, Decimals, unit, with_unit};
 use super::dice::Dice;
 use super::numbers::Numbers;
 use super::run::Run;
@@ -287,23 +287,34 @@ impl Part {
 /// A value, taken apart.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
-    let (mut rest, mut after_point) = (text, false);
-    while let Some(first) = rest.bytes().next() {
-        let decimal = Decimal::read(rest).filter(|_| !after_point);
-        let length = match &decimal {
-            Some((length, _)) => *length,
-            None => same_kind(rest, first.is_ascii_alphanumeric()),
+    let (mut rest, mut after_point, mut after_number) = (text, false, false);
+    while !rest.is_empty() {
+        let unit = unit(rest).filter(|_| after_number);
+        let (length, piece) = match unit {
+            Some(unit) => (unit.len(), Piece::Signs(unit)),
+            None => next_piece(rest, after_point),
         };
-        let (piece, tail) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        found.push(match decimal {
-            Some((_, decimal)) => Piece::Decimal(decimal),
-            None if first.is_ascii_alphanumeric() => Piece::Run(piece),
-            None => Piece::Signs(piece),
-        });
-        after_point = piece.ends_with('.');
+        after_number = unit.is_none() && rest.starts_with(|first: char| first.is_ascii_digit());
+        let (taken, tail) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        after_point = taken.ends_with('.');
+        found.push(piece);
         rest = tail;
     }
     found
+}
+
+/// The piece at the beginning of `rest`, with its length.
+fn next_piece(rest: &str, after_point: bool) -> (usize, Piece<'_>) {
+    if let Some((length, decimal)) = Decimal::read(rest).filter(|_| !after_point) {
+        return (length, Piece::Decimal(decimal));
+    }
+    let alphanumeric = rest.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let length = with_unit(rest).unwrap_or_else(|| same_kind(rest, alphanumeric));
+    let piece = rest.get(..length).unwrap_or(rest);
+    match alphanumeric {
+        true => (length, Piece::Run(piece)),
+        false => (length, Piece::Signs(piece)),
+    }
 }
 
 /// How many bytes at the beginning are letters or digits, or are not.

@@ -114,6 +114,9 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
         let fields = map(&[
             ("x-runtime", &runtime),
             ("x-took", &(took / 1000).to_string()),
+            ("x-response-time", &format!("{:.3}ms", took as f64 / 1e3)),
+            ("x-render", &format!("{}ms", took / 1000)),
+            ("x-total", &format!("app;{:.4}s, all", took as f64 / 1e6)),
         ]);
         let head = Duration::from_micros(took as u64);
         memory.learn(&Seen {
@@ -128,11 +131,23 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
         let head = memory.pace().unwrap().head;
         let when = When::at(NOW, head);
         let imitation = memory.imitate(&request.asked(NOW), when).unwrap();
-        let number = |at: usize| -> f64 {
+        let between = |at: usize, before: &str, after: &str| -> f64 {
             let value = imitation.fields[at].1.as_ref().unwrap();
-            value.to_str().unwrap().parse().unwrap()
+            let value = value.to_str().unwrap().strip_suffix(after).unwrap();
+            value.strip_prefix(before).unwrap().parse().unwrap()
         };
+        let number = |at| between(at, "", "");
         let takes = head.as_secs_f64();
+        let millis = takes * 1000.0;
+        assert!(
+            (millis - between(2, "", "ms")).abs() < 0.01,
+            "{imitation:?}"
+        );
+        assert!((millis - between(3, "", "ms")).abs() < 2.0, "{imitation:?}");
+        assert!(
+            (takes - between(4, "app;", "s, all")).abs() < 0.001,
+            "{imitation:?}"
+        );
         assert!((takes - 0.0005 - number(0)).abs() < 0.0003, "{imitation:?}");
         assert!((takes * 1000.0 - number(1)).abs() < 2.0, "{imitation:?}");
     }
