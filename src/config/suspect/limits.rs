@@ -7,10 +7,23 @@ use super::{Case, Warnings};
 use crate::config::Text;
 use crate::config::file::{Cost, File};
 use crate::config::limiter::{self, most};
+use crate::decision::Action;
 use crate::expr::{self, Outline, Scheme as _};
 use crate::facts::fields::Fields;
 use crate::limit::{Algorithm, Limiter};
 use crate::rules::{self, Jitter};
+
+/// What every request has.
+const NEVER_EMPTY: [&str; 5] = [
+    "http.request.uri",
+    "http.request.uri.path",
+    "http.request.full_uri",
+    "http.host",
+    "http.request.method",
+];
+
+/// In nanoseconds.
+const SECOND: u128 = 1_000_000_000;
 
 /// What a `sliding_log` keeps of each unit.
 const BYTES_OF_A_MOMENT: u64 = 12;
@@ -54,11 +67,13 @@ fn short_ban(case: &Case<'_>, limiter: &Limiter, warnings: &mut Warnings<'_>) {
         .unwrap_or(&case.written.duration);
     let per_ban = u128::from(limiter.capacity()) * limiter.period.as_nanos();
     let per_period = u128::from(limiter.limit) * ban.value.as_nanos();
+    let stops = !matches!(case.rule.action, Action::Log | Action::Tag);
     let ends = case.bans() && limiter.algorithm != Algorithm::Concurrency;
-    if ends && per_ban > per_period {
+    if stops && ends && per_ban > per_period {
         let message =
             "a ban clears the counter: with one as short as this more gets through than without";
-        let help = "use one at least as long as `period`, or none";
+        let nanos = per_ban.div_ceil(u128::from(limiter.limit.max(1)));
+        let help = format!("use one of at least {} s, or none", nanos.div_ceil(SECOND));
         warnings.at(ban.span.clone(), message).help(help);
     }
 }
@@ -130,7 +145,11 @@ fn can_be_nothing(text: &Text) -> bool {
     };
     let subject = leaf.subject;
     let of_values = subject.entry.is_some() && subject.index.is_none();
-    subject.functions.iter().any(|name| &**name == "len") && !of_values
+    let field = subject.field.as_deref().unwrap_or_default();
+    if of_values || NEVER_EMPTY.contains(&field) {
+        return false;
+    }
+    subject.functions.iter().any(|name| &**name == "len")
 }
 
 /// Whether `other` counts the same requests, one by one.

@@ -45,7 +45,9 @@ fn never_reached(case: &Case<'_>, earlier: &[Case<'_>], warnings: &mut Warnings<
 /// A rule that denies all, where none before it allows anything.
 fn stops_everything(case: &Case<'_>, earlier: &[Case<'_>], warnings: &mut Warnings<'_>) {
     let rule = case.rule;
-    let denies = rule.limiter.is_none() && rule.action.is_terminal() && !rule.dry_run;
+    // Who writes an answer for it means it.
+    let meant = case.written.response.is_some();
+    let denies = !meant && rule.limiter.is_none() && rule.action.is_terminal() && !rule.dry_run;
     let allows = |case: &Case<'_>| case.rule.action == Action::Allow;
     let exempt = allows(case) || earlier.iter().any(allows);
     if denies && !exempt && case.stops().is_some_and(always) {

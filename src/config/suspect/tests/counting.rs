@@ -248,6 +248,7 @@ fn a_ban_that_is_shorter_than_the_period() {
     ] {
         none(&keyed(long));
     }
+    none(&keyed("duration = \"10s\"\naction = \"log\""));
     let places = "limit = 2\nalgorithm = \"concurrency\"\nduration = \"1s\"";
     none(&format!(
         "{TLS}[[rules]]\nname = \"r\"\nkey = [\"ip.src\"]\n{PATH}{places}\n"
@@ -266,4 +267,5 @@ fn a_cost_that_can_be_nothing() {
         none(&format!("{}{GUARD}{PATH}", priced(cost)));
     }
     none(&priced("len(http.request.uri.args[\"id\"])"));
+    none(&priced("len(http.request.uri.path)"));
 }

@@ -53,6 +53,8 @@ fn a_rule_that_stops_everything() {
     ] {
         none(&format!("{TLS}{}", deny(beside)));
     }
+    let page = "[responses.closed]\nstatus = 503\nbody = \"back at noon\"\n";
+    none(&format!("{TLS}{}{page}", deny("response = \"closed\"")));
     let allow = format!("[[rules]]\nname = \"own\"\naction = \"allow\"\n{PATH}");
     none(&format!("{TLS}{allow}{}", deny("")));
 }
