@@ -87,11 +87,11 @@ pub async fn answer(
     let due = core.drift.due(asked_at + pace.head, pace.head);
     if let Some(place) = &place {
         place.until(due).await;
+        // Who has slept finds its caches cold, and how long an answer takes to make then is hard
+        // to tell. So it is made once for nothing.
+        let rehearsal = memory.imitate(asked, When::at(visit.now, pace.head))?;
+        drop(dress(asked, canned, &rehearsal));
     }
-    // Who has slept finds its caches cold, and how long an answer takes to make then is hard to
-    // tell. So it is made once for nothing.
-    let rehearsal = memory.imitate(asked, When::at(visit.now, pace.head))?;
-    drop(dress(asked, canned, &rehearsal));
     // Nobody wakes at the very moment. What an answer tells of its time must be true of when it is
     // written, so it is drawn only now.
     let woke = core.live.lasting.clock.instant();
