@@ -147,7 +147,7 @@ mod tests {
         for at in 0..1_000u64 {
             // Those after a long sleep take longer; a few of all take very long.
             let (head, most) = [(2_000, 20), (20_000, 60)][(at % 2) as usize];
-            let lag = if at % 37 == 0 { 400 } else { most + at % 5 };
+            let lag = if at % 13 == 0 { 400 } else { most + at % 5 };
             lags.learn(micros(head + at % 7), micros(lag));
         }
         assert!(lags.0.iter().all(|class| class.kept.len() <= KEPT));
