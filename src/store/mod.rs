@@ -17,8 +17,6 @@ mod conformance;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
-mod old_snapshot;
-#[cfg(test)]
 mod tests;
 
 /// The counters and bans of one gateway. They outlive a configuration.

@@ -140,48 +140,6 @@ fn a_rule_stays_the_same_while_what_it_counts_does() {
     assert_ne!(identities(&tried("1s"))[1], identities(&tried("2s"))[1]);
 }
 
-/// If one of these changes, every counter and ban of that rule is lost at the next start.
-#[test]
-fn identities_never_change() {
-    let limited = |lines: &str| format!("period = \"1m\"\n{lines}");
-    let algorithm = |name: &str| limited(&format!("algorithm = \"{name}\""));
-    let known: [(String, &[u64]); 12] = [
-        (limited(""), &[934_469_654_076_227_907]),
-        (limited("missing = \"skip\""), &[5_722_941_315_969_916_818]),
-        (limited("slices = 60"), &[16_715_957_019_990_813_550]),
-        (
-            limited("[client_ip]\nipv4_prefix = 24\nipv6_prefix = 48"),
-            &[4_329_635_167_530_197_385],
-        ),
-        (algorithm("fixed_window"), &[17_627_594_218_551_337_164]),
-        (algorithm("sliding_log"), &[2_364_598_669_789_351_346]),
-        (algorithm("token_bucket"), &[10_180_406_171_415_658_618]),
-        (algorithm("leaky_bucket"), &[3_132_573_894_376_725_385]),
-        (algorithm("gcra"), &[15_889_456_178_986_153_212]),
-        (
-            "algorithm = \"concurrency\"".to_owned(),
-            &[8_046_234_583_044_515_287],
-        ),
-        (
-            limited("candidate = { algorithm = \"gcra\" }"),
-            &[934_469_654_076_227_907, 18_432_974_999_158_676_778],
-        ),
-        (
-            limited("candidate = { limit = 5, period = \"10s\" }"),
-            &[934_469_654_076_227_907, 14_671_112_437_649_865_300],
-        ),
-    ];
-    for (lines, identities) in known {
-        assert_eq!(self::identities(&lines), identities, "{lines}");
-    }
-    let text = "[[rules]]\nname = \"deny\"\nmitigate = 'ssl'\n\
-                [[rules]]\nname = \"two-parts\"\nmitigate = 'ssl'\n\
-                key = [\"ip.src\", \" http.host \"]\nlimit = 1\nperiod = \"1h\"";
-    let snapshot = compile(text, &lasting()).unwrap_or_else(|errors| panic!("{errors}"));
-    let known = [7_054_345_657_587_183_300, 11_100_932_586_709_290_729];
-    assert_eq!(snapshot.rules.identities(), known);
-}
-
 #[test]
 fn a_divert_leads_to_its_upstream() {
     let snapshot = compiled("period = \"1m\"\naction = \"divert\"\nupstream = \"honeypot\"");

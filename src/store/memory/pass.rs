@@ -180,19 +180,3 @@ impl Memory {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::ADMIT;
-    use crate::store::fixture::limiters;
-
-    #[test]
-    fn the_dispatch_table_has_a_row_for_every_algorithm() {
-        let mut rows: Vec<_> = limiters(1)
-            .iter()
-            .map(|(_, limiter)| limiter.algorithm as usize)
-            .collect();
-        rows.dedup();
-        assert_eq!(rows, (0..ADMIT.len()).collect::<Vec<_>>());
-    }
-}
