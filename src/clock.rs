@@ -1,14 +1,11 @@
-//! Time. The only module that reads it, so that tests, `explain` and `replay` can set it.
+//! Time. The only module that reads it, so that tests, `explain` and `replay` can set it. Also how
+//! logs (RFC 3339) and HTTP (RFC 9110, section 5.6.7) write it.
 
-mod date;
-mod http_date;
-
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-pub use date::Rfc3339;
-pub use http_date::HttpDate;
 
 /// Nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,12 +25,25 @@ pub enum Clock {
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<AtomicU64>);
 
+/// Shows a timestamp as `2026-01-02T03:04:05.678Z`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rfc3339(pub Timestamp);
+
+/// Shows a timestamp as `Fri, 02 Jan 2026 03:04:05 GMT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpDate(pub Timestamp);
+
 // === impl Timestamp ===
 
 impl Timestamp {
     /// A timestamp from nanoseconds since the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
+    }
+
+    /// A timestamp from microseconds since the epoch.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
     }
 
     /// A timestamp from milliseconds since the epoch.
@@ -58,13 +68,18 @@ impl Timestamp {
         let seconds = hours * 3600 + minutes * 60 + seconds;
         Some(match year {
             ..1970 => Self::default(),
-            _ => Self::from_secs(date::days(year, month, day) * 86_400 + seconds),
+            _ => Self::from_secs(days(year, month, day) * 86_400 + seconds),
         })
     }
 
     /// Nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
+    }
+
+    /// Whole microseconds since the epoch.
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
     }
 
     /// Whole milliseconds since the epoch.
@@ -136,5 +151,169 @@ impl ManualClock {
     /// Moves it forward.
     pub fn advance(&self, by: Duration) {
         self.set(self.now().plus(by));
+    }
+}
+
+// === impl Rfc3339 ===
+
+impl Rfc3339 {
+    /// The 24 characters.
+    pub fn to_bytes(self) -> [u8; 24] {
+        let (secs, millis) = (self.0.as_secs(), self.0.as_millis());
+        let (year, month, day) = civil(secs / 86_400);
+        let mut out = *b"0000-00-00T00:00:00.000Z";
+        let mut write = |place: Range<usize>, mut value: u64| {
+            let digits = out.get_mut(place).unwrap_or_default();
+            for digit in digits.iter_mut().rev() {
+                *digit = b'0' + (value % 10) as u8;
+                value /= 10;
+            }
+        };
+        write(0..4, year);
+        write(5..7, month);
+        write(8..10, day);
+        write(11..13, secs / 3600 % 24);
+        write(14..16, secs / 60 % 60);
+        write(17..19, secs % 60);
+        write(20..23, millis % 1000);
+        out
+    }
+}
+
+impl fmt::Display for Rfc3339 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.to_bytes()).unwrap_or_default())
+    }
+}
+
+// === impl HttpDate ===
+
+impl HttpDate {
+    /// Reads what [`fmt::Display`] writes; `None` for anything else, obsolete forms included.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let time = httpdate::parse_http_date(text).ok()?;
+        let time = time.duration_since(UNIX_EPOCH).ok()?;
+        let read = Self(Timestamp::from_secs(time.as_secs()));
+        (read.to_string() == text).then_some(read)
+    }
+}
+
+impl fmt::Display for HttpDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = UNIX_EPOCH + Duration::from_secs(self.0.as_secs());
+        httpdate::HttpDate::from(time).fmt(f)
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01.
+///
+/// Eras of 400 years that start on 1 March, so that a leap day is the last day of its year
+/// (H. Hinnant, "chrono-compatible low-level date algorithms").
+fn civil(day: u64) -> (u64, u64, u64) {
+    let shifted = day + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = (from_march + 2) % 12 + 1;
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}
+
+/// The day counted from 1970-01-01, the reverse of [`civil`].
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = if month <= 2 {
+        year.saturating_sub(1)
+    } else {
+        year
+    };
+    let year_of_era = year % 400;
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
+    (year / 400 * 146_097 + of_era).saturating_sub(719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_instants() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_234_567_890_001, "2009-02-13T23:31:30.001Z"),
+            (1_767_323_045_678, "2026-01-02T03:04:05.678Z"),
+            (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (4_107_542_399_000, "2100-02-28T23:59:59.000Z"),
+        ] {
+            assert_eq!(Rfc3339(Timestamp::from_millis(millis)).to_string(), text);
+        }
+        let end = Rfc3339(Timestamp::from_nanos(u64::MAX)).to_string();
+        assert_eq!(end, "2554-07-21T23:34:33.709Z");
+    }
+
+    #[test]
+    fn every_day_follows_the_one_before() {
+        let mut last = civil(0);
+        for day in 1..213_000 {
+            let next = civil(day);
+            let (y, m, d) = last;
+            assert!(
+                [(y, m, d + 1), (y, m + 1, 1), (y + 1, 1, 1)].contains(&next),
+                "{last:?} then {next:?}"
+            );
+            assert!((1..=31).contains(&next.2) && (1..=12).contains(&next.1));
+            assert_eq!(days(next.0, next.1, next.2), day);
+            last = next;
+        }
+    }
+
+    #[test]
+    fn known_instants_both_ways() {
+        for (secs, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
+            (1_767_323_045, "Fri, 02 Jan 2026 03:04:05 GMT"),
+        ] {
+            let date = HttpDate(Timestamp::from_secs(secs));
+            assert_eq!(date.to_string(), text);
+            assert_eq!(HttpDate::parse(text.as_bytes()), Some(date));
+        }
+    }
+
+    #[test]
+    fn every_day_is_read_as_it_is_written() {
+        for day in 0..100_000 {
+            let date = HttpDate(Timestamp::from_secs(day * 86_400 + 86_399));
+            assert_eq!(HttpDate::parse(date.to_string().as_bytes()), Some(date));
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_a_date() {
+        for text in [
+            "",
+            "now",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 GMT ",
+            "Sun, 06 Nov 99999999999999 08:49:37 GMT",
+            "Sun, 06 Nov 1994 18446744073709551615:49:37 GMT",
+            "S\u{fc}n, 06 Nov 1994 08:49:37 GMT",
+        ] {
+            assert_eq!(HttpDate::parse(text.as_bytes()), None, "{text}");
+        }
     }
 }

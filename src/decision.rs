@@ -1,10 +1,10 @@
 //! What the rules decided about a request. Plain values: nothing here acts.
 
-mod few;
-
 use std::time::Duration;
 
-pub use self::few::Few;
+use smallvec::SmallVec;
+
+use crate::clock::Timestamp;
 
 /// What a rule does with the requests that it stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub struct RuleIndex(pub u16);
 pub struct Decision {
     /// Forwarded or stopped.
     pub verdict: Verdict,
+    /// The store's clock when it was made.
+    pub at: Timestamp,
+    /// The client could not take a shadow response (gRPC): it is refused instead.
+    pub blocks_shadows: bool,
     /// How long the request is held before the verdict is carried out: the longest of all waits.
     pub hold: Duration,
     /// The first rule in whose queue the request waits. If it cannot be held, that rule acts.
@@ -53,11 +57,11 @@ pub struct Decision {
     /// The first rule that the response phase leaves out; `None`: it sees all rules.
     pub settle_before: Option<RuleIndex>,
     /// The rules that counted this request, in rule order, as a client may be told.
-    pub quotas: Few<Quota, 4>,
-    /// The rules that may yet count the response, as they stood when the request came.
-    pub tentative: Few<Quota, 2>,
+    pub quotas: SmallVec<[Quota; 4]>,
+    /// The rules that may yet count the response, as they were when the request came.
+    pub pending_quotas: SmallVec<[PendingQuota; 2]>,
     /// What each matching rule did, for the metrics and the log.
-    pub marks: Few<Mark, 8>,
+    pub marks: SmallVec<[Mark; 8]>,
 }
 
 /// The rule that the log names.
@@ -100,6 +104,11 @@ pub enum Verdict {
         /// The rule that closes.
         rule: RuleIndex,
     },
+    /// The store is unavailable and the rule fails closed: the gateway responds with 503.
+    Unavailable {
+        /// The rule.
+        rule: RuleIndex,
+    },
 }
 
 /// A rule's quota as one client sees it.
@@ -112,6 +121,19 @@ pub struct Quota {
     /// Seconds, rounded up: until a retry is admitted if this rule refused, else until the quota
     /// is full again.
     pub reset: u64,
+}
+
+/// A quota that the response may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PendingQuota {
+    /// The rule.
+    pub rule: RuleIndex,
+    /// The units left before the response is counted.
+    pub remaining: u64,
+    /// Until the quota is full again, or the ban ends.
+    pub reset: Duration,
+    /// The key is banned: the response changes nothing.
+    pub is_banned: bool,
 }
 
 /// What one rule did with one request.

@@ -9,57 +9,53 @@ use std::time::Duration;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
+use tracing::{error, warn};
 
-use self::doors::{Doors, Unbound};
-use self::keeper::Keeping;
-use self::lookout::Lookout;
-use self::reload::Loaded;
+use self::listener_set::ListenerSet;
+use self::reload::ConfigFile;
+use self::snapshot_saver::SnapshotSaver;
+use self::upstream_monitor::UpstreamMonitor;
 use crate::clock::Clock;
-use crate::config::file::File;
-use crate::config::{self, Diagnostics, Source};
-use crate::listen::DrainTrigger;
-use crate::observe::Field::Text;
+use crate::config;
+use crate::config::blueprint::Blueprint;
+use crate::listen::{self, DrainTrigger, Gate};
 use crate::observe::Log;
-use crate::snapshot::{Fixed, Lasting, Live};
+use crate::process::{Live, ProcessState};
+use crate::snapshot::StartupSettings;
 use crate::tls;
 
 mod cores;
-mod doors;
 mod handover;
 mod inherited;
-mod keeper;
-mod lasting;
-mod lookout;
+mod listener_set;
 mod reload;
-mod room;
 mod scrape;
-mod servers;
+mod snapshot_saver;
+mod upstream_monitor;
 
-pub use self::doors::AdminDoor;
-pub use self::handover::{Handover, Heir, Program};
+pub use self::handover::{HandoverReceiver, HandoverSender, Program};
 pub use self::inherited::Inherited;
+pub use self::listener_set::AdminListener;
 pub use self::reload::{Refused, Reloader};
 
 /// A running gateway.
 pub struct Gateway {
     live: Arc<Live>,
-    doors: Arc<Doors>,
+    listeners: Arc<ListenerSet>,
     reloader: Reloader,
     drain: DrainTrigger,
     cores: Vec<JoinHandle<()>>,
-    keeping: Arc<Keeping>,
-    lookout: Lookout,
-    heir: Option<Heir>,
+    saver: Arc<SnapshotSaver>,
+    monitor: UpstreamMonitor,
+    receiver: Option<HandoverReceiver>,
 }
 
-/// A gateway that nobody can reach yet.
-struct Unborn {
-    lasting: Lasting,
-    loaded: Loaded,
-    fixed: Fixed,
-    /// As written, to say where a socket that cannot be had is asked for.
-    source: Source,
-    file: File,
+/// A gateway that does not serve yet.
+struct Startup {
+    process: ProcessState,
+    settings: StartupSettings,
+    blueprint: Blueprint,
+    config: ConfigFile,
 }
 
 // === impl Gateway ===
@@ -77,69 +73,59 @@ impl Gateway {
         log: Log,
         mut inherited: Inherited,
     ) -> anyhow::Result<Self> {
-        let mut unborn = Unborn::load(config, clock, log, inherited.secret)?;
+        let startup = Startup::load(config, clock, log, inherited.secret)?;
         if let Some(keys) = &inherited.tickets {
-            unborn.lasting.tickets.load(keys);
+            startup.process.tickets.load(keys);
         }
-        let (snapshot, workers) = (&unborn.loaded.snapshot, unborn.workers());
-        lookout::look_up_new(&unborn.lasting, snapshot);
-        let gate = room::gate(snapshot, workers, &unborn.lasting.log);
-        let doors = Arc::new(Doors::new(workers, gate));
-        let prepared = doors.prepare(snapshot, &mut inherited);
-        let prepared = prepared.map_err(|unbound| unborn.refuse(&unbound))?;
-        for address in inherited.unclaimed() {
-            let log = &unborn.lasting.log;
-            log.warn("no listener for a socket", &[Text("address", &address)]);
-        }
-        // Late, so that little is counted between this and the first request.
-        unborn.count_on(inherited.heir.as_ref())?;
-        let path = unborn.fixed.snapshot.clone();
-        let live = unborn.live();
-        doors.publish(prepared);
+        let workers = startup.workers();
+        let gate = connection_limit(&startup.blueprint, workers);
+        let listeners = Arc::new(ListenerSet::new(workers, gate));
+        let path = startup.settings.snapshot.clone();
+        let live = startup.install(&listeners, &mut inherited)?;
         let drain = DrainTrigger::new();
-        let cores = cores::start(workers, &live, &doors, &drain);
+        let cores = cores::start(workers, &live, &listeners, &drain);
         let cores = cores.with_context(|| {
             format!(
                 "cannot start {workers} workers: lower `server.workers`, or raise the limits of the \
                  service (LimitNOFILE, TasksMax)"
             )
         })?;
-        let keeping = Keeping::start(live.clone(), path);
-        let lookout = Lookout::start(live.clone());
+        let saver = SnapshotSaver::start(live.clone(), path);
+        let monitor = UpstreamMonitor::start(live.clone());
         Ok(Self {
-            reloader: Reloader::new(live.clone(), doors.clone(), config),
+            reloader: Reloader::new(live.clone(), listeners.clone(), config),
             live,
-            doors,
+            listeners,
             drain,
             cores,
-            keeping: Arc::new(keeping.context("cannot start a thread")?),
-            lookout: lookout.context("cannot start a thread")?,
-            heir: inherited.heir,
+            saver: Arc::new(saver.context("cannot start a thread")?),
+            monitor: monitor.context("cannot start a thread")?,
+            receiver: inherited.receiver,
         })
     }
 
     /// Tells the gateway before this one, if there is one, that it can go. To be called once all
     /// that answers does.
     pub fn take_over(&mut self) {
-        if let Some(heir) = self.heir.take() {
-            heir.listens();
+        if let Some(receiver) = self.receiver.take() {
+            receiver.listens();
         }
     }
 
     /// What hands it over to another process; see [`Gateway::stop_handed_over`].
-    pub fn handover(&self) -> Handover {
-        let (live, doors) = (self.live.clone(), self.doors.clone());
-        Handover::new(live, doors, self.keeping.clone())
+    pub fn handover(&self) -> HandoverSender {
+        let (live, listeners) = (self.live.clone(), self.listeners.clone());
+        HandoverSender::new(live, listeners, self.saver.clone())
     }
 
     /// Where it listens, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.doors.addresses()
+        self.listeners.addresses()
     }
 
     /// The admin port's socket, if there is one, and each one after it.
-    pub fn admin(&self) -> watch::Receiver<Option<Arc<AdminDoor>>> {
-        self.doors.follow_admin()
+    pub fn admin(&self) -> watch::Receiver<Option<Arc<AdminListener>>> {
+        self.listeners.follow_admin()
     }
 
     /// What all its cores share.
@@ -165,7 +151,7 @@ impl Gateway {
     /// Takes no more connections and waits until the open ones have ended, for as long as the
     /// configuration allows.
     pub fn stop(self) {
-        self.doors.close();
+        self.listeners.close();
         self.drain.start();
         self.end();
     }
@@ -173,21 +159,21 @@ impl Gateway {
     /// The same for a gateway whose sockets another process has: what waits in their queues is left
     /// to that one, and so are the admin port and the saved counters.
     pub fn stop_handed_over(self) {
-        self.keeping.suspend();
+        self.saver.suspend();
         self.drain.hand_over();
-        self.doors.close();
-        self.doors.close_admin();
+        self.listeners.close();
+        self.listeners.close_admin();
         self.end();
     }
 
     fn end(self) {
         for core in self.cores {
             if core.join().is_err() {
-                self.live.lasting.log.error("a core had panicked", &[]);
+                error!("a core had panicked");
             }
         }
-        self.lookout.stop();
-        self.keeping.stop();
+        self.monitor.stop();
+        self.saver.stop();
         self.live.flush();
     }
 }
@@ -203,83 +189,111 @@ impl Live {
     }
 }
 
-// === impl Unborn ===
+// === impl Startup ===
 
-impl Unborn {
-    /// Reads the configuration and what it names, and opens nothing. `secret`: the one to use where
-    /// the configuration has none.
+impl Startup {
+    /// Reads and compiles the configuration and opens nothing. `secret`: the one to use where the
+    /// configuration has none.
     fn load(
         config: &Path,
         clock: Clock,
         log: Log,
         secret: Option<[u8; 32]>,
     ) -> anyhow::Result<Self> {
-        let mut diagnostics = Diagnostics::new();
-        let (source, file) = config::load(config, &mut diagnostics);
-        let refused = |diagnostics: &Diagnostics| Refused(diagnostics.render(&source, false));
-        let Some(file) = file else {
-            return Err(refused(&diagnostics).into());
-        };
-        let (level, format) = config::log(&file);
+        let mut config = ConfigFile::read(config)?;
         // Where there are mistakes, what the file does not say may be one of them.
-        if !(diagnostics.has_errors() && log.is_json()) {
-            log.configure(level, format);
+        if !(config.diagnostics.has_errors() && log.is_json()) {
+            let written = &config.file.log;
+            log.configure(written.level.value, written.format.value);
         }
-        let fixed = config::fixed(&file, &source);
-        let mut lasting = Lasting::new(clock, log, fixed.bounds)?;
-        let configured = fixed.secret_file.as_deref().and_then(config::secret);
+        let blueprint = config.compile(clock.now(), None)?;
+        let settings = config.startup_settings();
+        let mut process = ProcessState::new(clock, log, settings.bounds)?;
+        let configured = settings.secret_file.as_deref().and_then(config::secret);
         if let Some(secret) = configured.or(secret) {
-            lasting = lasting.with_secret(secret);
+            process = process.with_secret(secret);
         }
-        let loaded = Loaded::compile(&source, &file, &lasting, None, &mut diagnostics);
-        let loaded = loaded.ok_or_else(|| refused(&diagnostics))?;
         tls::warm_up()?;
         Ok(Self {
-            lasting,
-            loaded,
-            fixed,
-            source,
-            file,
+            process,
+            settings,
+            blueprint,
+            config,
         })
     }
 
-    /// Why nobody can reach it.
-    fn refuse(&self, unbound: &[Unbound]) -> Refused {
-        let mut diagnostics = Diagnostics::new();
-        reload::tell_unbound(&self.file, unbound, &mut diagnostics);
-        Refused(diagnostics.render(&self.source, false))
-    }
-
     fn workers(&self) -> usize {
-        match self.fixed.workers {
+        match self.settings.workers {
             0 => thread::available_parallelism().map_or(1, usize::from),
             some => some,
         }
     }
 
-    /// Takes the counters over, from the gateway before or from the file that it has left.
-    fn count_on(&mut self, heir: Option<&Heir>) -> anyhow::Result<()> {
-        let counters = match heir {
-            Some(heir) => heir
-                .counters()
-                .context("the process before does not hand over any more")?,
-            None => None,
-        };
-        let secret = self.fixed.secret_file.as_deref();
-        match (counters, &self.fixed.snapshot) {
-            (Some(file), _) => keeper::take(&mut self.lasting, &file, secret),
-            (None, Some(path)) => keeper::load(&mut self.lasting, path, secret),
-            (None, None) => {}
+    /// Opens what the configuration needs, installs it and takes the counters over.
+    fn install(
+        mut self,
+        listeners: &ListenerSet,
+        inherited: &mut Inherited,
+    ) -> anyhow::Result<Arc<Live>> {
+        let process = &self.process;
+        let opened = self
+            .config
+            .open(&self.blueprint, process, listeners, inherited, None)?;
+        for address in inherited.unclaimed() {
+            warn!(%address, "no listener for a socket");
         }
-        Ok(())
-    }
-
-    fn live(self) -> Arc<Live> {
+        let snapshot = process.install(self.blueprint, opened.access, None);
+        upstream_monitor::look_up_new(process, &snapshot);
+        // Late, so that little is counted between this and the first request.
+        take_counters(
+            &mut self.process,
+            &self.settings,
+            inherited.receiver.as_ref(),
+        )?;
         let live = Arc::new(Live {
-            current: Arc::new(ArcSwap::from_pointee(self.loaded.snapshot)),
-            lasting: self.lasting,
+            current: Arc::new(ArcSwap::from_pointee(snapshot)),
+            lasting: self.process,
         });
-        live.tell_warnings(&self.loaded.warnings);
-        live
+        live.tell_warnings(&self.config.warnings());
+        listeners.publish(opened.sockets, &live.current.load().listeners);
+        Ok(live)
     }
+}
+
+/// Takes the counters over, from the gateway before or from the file that it has left.
+fn take_counters(
+    process: &mut ProcessState,
+    settings: &StartupSettings,
+    receiver: Option<&HandoverReceiver>,
+) -> anyhow::Result<()> {
+    let counters = match receiver {
+        Some(receiver) => receiver
+            .counters()
+            .context("the process before does not hand over any more")?,
+        None => None,
+    };
+    let secret = settings.secret_file.as_deref();
+    match (counters, &settings.snapshot) {
+        (Some(file), _) => snapshot_saver::take(process, &file, secret),
+        (None, Some(path)) => snapshot_saver::load(process, path, secret),
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+/// A gate for `max_connections`, or as many as the process has file descriptors for beside those
+/// of so many workers.
+fn connection_limit(blueprint: &Blueprint, workers: usize) -> Gate {
+    let max_connections = blueprint.max_connections;
+    let descriptors = listen::raise_descriptors();
+    let most = listen::connections_for(descriptors, workers, blueprint.listeners.len());
+    if max_connections > most {
+        warn!(
+            max_connections,
+            connections = most,
+            descriptors,
+            "too few file descriptors for server.max_connections"
+        );
+    }
+    Gate::new(max_connections).capped(most)
 }

@@ -37,6 +37,7 @@ pub mod observe;
 
 // Configuration and assembly.
 pub mod config;
+pub mod process;
 pub mod snapshot;
 
 pub mod admin;

@@ -1,30 +1,26 @@
 //! The life of a connection and of a request: the order of everything, and nothing else.
 //!
-//! Each stage is called here and gives a value back. No stage calls the next.
+//! Each stage is called here and gives a value back. No stage calls the next. `RequestContext` holds what is known
+//! of a request until its response starts, `RequestState` what lives until the response ends.
 
-mod alarm;
-mod ban;
+mod access_entry;
 mod body;
 mod core;
-mod drift;
+pub mod engine;
 mod enter;
-mod entrance;
 mod forward;
 mod hold;
-pub mod imagined;
 mod imitate;
-mod lesson;
-mod line;
-mod opening;
-mod outlive;
-mod pace;
-mod places;
-mod record;
-mod seldom;
-mod settle;
-mod stop;
-mod tab;
+mod log_throttle;
+mod paced_body;
+mod request_context;
+mod request_state;
+mod respond;
+pub mod simulate;
 mod tunnel;
+
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -32,21 +28,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderMap, Request, Version};
+use http::{HeaderMap, Request, Response, Version};
 use http_body::Body as _;
 use tokio::net::TcpStream;
 
 pub use self::core::Core;
-use self::entrance::Entrance;
-use self::forward::Forward;
-use self::record::{Recorded, Visit};
-use self::tab::Tab;
-use crate::action::{Asked, Fault};
-use crate::decision::{Decision, Verdict};
+use self::request_context::RequestContext;
+use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
+use crate::action::{Fault, RequestInfo};
+use crate::decision::Verdict;
 use crate::facts::{Connection, Head, Malformed, RequestFacts};
 use crate::listen::{Incoming, Permit};
 use crate::route::edit::Fields;
-use crate::rules::{Findings, Plan};
 use crate::snapshot::{Listener, Snapshot};
 
 /// accept → PROXY header → ClientHello → handshake → requests, until the connection ends.
@@ -59,14 +52,14 @@ pub async fn connection(
     permit: Permit,
 ) {
     let snapshot = core.snapshot();
-    // One that is gone by now has accepted its last connections.
+    // A listener that a reload has removed serves its last connections as it was.
     let mut listeners = snapshot.listeners.iter();
-    let entrance = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
-    let _open = entrance.metrics.open();
+    let current = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
+    let _open = current.metrics.open();
     let limits = snapshot.limits;
-    let watch = core.deadlines.watch(&limits, permit);
-    let way = Rc::new(Entrance::new(entrance, &watch));
-    let entered = enter::enter(&core, &snapshot, entrance, (tcp, peer), &watch).await;
+    let timer = core.timers.start(&limits, permit);
+    let metrics = Rc::new(current.metrics.clone());
+    let entered = enter::enter(&core, &snapshot, current, (tcp, peer), &timer).await;
     let Some((stream, connection)) = entered else {
         return;
     };
@@ -74,132 +67,108 @@ pub async fn connection(
     drop((snapshot, listener));
     let connection = Rc::new(connection);
     let handler = {
-        let (core, connection, way) = (core.clone(), connection.clone(), way.clone());
-        move |incoming| {
-            let tab = Rc::<Tab>::default();
-            let (connection, way) = (connection.clone(), way.clone());
-            // Where it is made: it is large, and each move would copy it.
-            let request = request(core.clone(), connection, way, tab.clone(), incoming);
-            outlive::outlive(core.clone(), tab, Box::pin(request))
+        let (core, connection, metrics) = (core.clone(), connection.clone(), metrics.clone());
+        move |incoming, response| {
+            let state = RequestState::new(core.clone(), metrics.clone(), response);
+            // Boxed where it is made: it is large, and each move would copy it.
+            let request = Box::pin(request(state.clone(), connection.clone(), incoming));
+            DetachOnDisconnect::new(state, request)
         }
     };
-    let ended = stream.serve(&limits, watch, handler).await;
-    core.connection_ended(&ended);
-    if let Some(status) = ended.err().and_then(|error| error.answered()) {
-        record::unread(&core, &connection, &way, status);
+    let ended = stream.serve(&limits, timer, handler).await;
+    let Err(error) = ended else { return };
+    if let Some(fault) = error.fault() {
+        core.protocol_error(fault.into());
+    }
+    if let Some(status) = error.status() {
+        access_entry::log_unreadable(&core, &connection, &metrics, status);
     }
 }
 
-/// head → facts → decide → hold → stop or forward → settle → observe; `None`: nobody answers.
+/// head → facts → decide → hold → respond or forward → settle → observe; `None`: there is no response.
 async fn request(
-    core: Rc<Core>,
+    state: Rc<RequestState>,
     connection: Rc<Connection>,
-    way: Rc<Entrance>,
-    tab: Rc<Tab>,
     request: Request<Incoming>,
-) -> Option<http::Response<Recorded>> {
-    let visit = Visit::begin(core, way, tab);
-    let (core, snapshot, geo) = (&visit.core, &visit.snapshot, &visit.snapshot.geo);
+) -> Option<Response<LoggedBody>> {
+    let (core, snapshot) = (&state.core, &*state.snapshot);
+    let now = core.now();
     let (mut parts, mut incoming) = request.into_parts();
     let tunnel = tunnel::Client::of(&mut parts, &mut incoming);
-    let id = id(&visit, &connection, &parts.headers);
-    let asked = Asked::of(&parts, &id, visit.now);
+    let id = request_id(&state, &connection, &parts.headers);
+    let info = RequestInfo::of(&parts, &id, now);
     if core.late.get() {
-        return Some(visit.refuse(&asked, &connection, Fault::Unavailable));
+        return Some(state.refuse(&info, &connection, Fault::Unavailable));
     }
     let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
     let read = |tunnel| Ok((read_head(&parts, secure, ended, snapshot)?, tunnel));
     let (head, tunnel) = match tunnel.and_then(read) {
         Ok(head) => head,
-        Err(malformed) => return Some(visit.malformed(&asked, &connection, malformed)),
+        Err(malformed) => {
+            core.malformed(malformed);
+            let fault = respond::fault_of(malformed);
+            return Some(state.refuse(&info, &connection, fault));
+        }
     };
     let client = (snapshot.client_ip).resolve(connection.peer.ip(), &parts.headers);
     let route = snapshot.routes.find_pattern(head.authority(), &head.path);
-    let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, visit.now, geo);
+    let geo = &snapshot.geo;
+    let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());
     facts.id = &id;
 
-    let mut open = visit.unanswered(&facts);
-    let decision = &mut open.decision;
-    decide(&visit, &asked, &facts, decision).await;
-    if !hold::hold(&visit, decision.hold).await {
-        hold::cannot_hold(&visit, &asked, decision);
-    }
-    let mut sent = match decision.verdict {
+    let mut request = RequestContext::new(&state, &info, &facts, route);
+    request.decide().await;
+    hold::hold(&mut request).await;
+    let mut handled = match request.decision.verdict {
         Verdict::Block { rule, retry_after } => {
-            let meter = &visit.tab.meter;
-            stop::block(snapshot, &asked, incoming, meter, rule, retry_after).await
+            respond::block(&request, incoming, rule, retry_after).await
         }
-        Verdict::Shadow { rule } => stop::shadow(&visit, &asked, incoming, route, rule).await,
+        Verdict::Shadow { rule } => respond::shadow(&request, incoming, rule).await,
+        Verdict::Unavailable { .. } => {
+            respond::refuse(&request, incoming, Fault::Unavailable).await
+        }
         Verdict::Close { .. } => {
-            visit.end_unanswered(&facts, decision);
+            request.close();
             return None;
         }
-        Verdict::Forward | Verdict::Divert { .. } => {
-            let forward = Forward::of(&visit, &facts, &asked, decision);
-            forward.to(route, incoming, tunnel).await
-        }
+        Verdict::Forward | Verdict::Divert { .. } => request.forward(incoming, tunnel).await,
     };
-
-    if sent.settles {
-        settle::settle(core, snapshot, &visit, &facts, &sent, decision).await;
-    } else if decision.verdict.pretends() {
-        settle::pretend(core, snapshot, &visit, &facts, &sent, decision);
-    }
-    imitate::learn(&visit, &facts, &asked, decision, route, &sent);
-    sent.tell(snapshot, decision);
-    let edits = sent.edits(route);
-    Some(edited(visit.end(&facts, decision, sent), edits, &head))
+    request.settle(&handled);
+    imitate::learn(&request, &handled);
+    handled.add_quota_headers(snapshot, &request.decision);
+    let edits = handled.edits(route);
+    Some(edited(request.start_response(handled), edits, &head))
 }
 
-/// A trusted proxy's id for the request, or one of ours.
-fn id<'h>(visit: &Visit, connection: &Connection, headers: &'h HeaderMap) -> Cow<'h, str> {
-    let client_ip = &visit.snapshot.client_ip;
-    let given = client_ip.request_id(connection.peer.ip(), headers);
-    given.map_or_else(|| Cow::Owned(visit.core.request_id()), Cow::Borrowed)
-}
-
-/// Last of all: what rules, the log and imitations go by is what the origin said.
-fn edited<B>(
-    mut response: http::Response<B>,
+/// The response as the client gets it. Rules, the access log and imitations see it before.
+fn edited(
+    mut response: Response<LoggedBody>,
     edits: Option<&Fields>,
     head: &Head<'_>,
-) -> http::Response<B> {
+) -> Response<LoggedBody> {
     if let Some(edits) = edits {
         edits.apply(response.headers_mut());
     }
-    match head.upgrade.is_some() && head.version == Version::HTTP_2 {
-        true => opening::answer(response),
-        false => response,
+    if head.upgrade.is_some() && head.version == Version::HTTP_2 {
+        tunnel::to_extended_connect(response)
+    } else {
+        response
     }
 }
 
-/// plan → apply → decide: what becomes of a request, and the places that it takes.
-async fn decide(
-    visit: &Visit,
-    asked: &Asked<'_>,
-    facts: &RequestFacts<'_>,
-    decision: &mut Decision,
-) {
-    let (core, snapshot, now) = (&visit.core, &visit.snapshot, visit.now);
-    let store = &core.live.lasting.store;
-    let mut plan = Plan::default();
-    snapshot.rules.plan_into(facts, &mut plan);
-    let mut findings = Findings::new();
-    store.carry_out(&plan, now, &mut findings).await;
-    let places = places::taken(&core.live, &snapshot.rules, &plan, &findings);
-    let rules = &snapshot.rules;
-    rules.decide_into(&plan, &findings, now, decision);
-    stop::openly(asked, decision);
-    // A request that is stopped gives back what it took, before anything else is looked at.
-    if let Some(taken) = places.filter(|_| decision.verdict.is_served()) {
-        visit.tab.places.keep(taken);
-    }
-    ban::tell(core, snapshot, &plan, &findings);
-    stop::lengthen(store, snapshot, &plan, &findings, decision, now).await;
+/// The request id of a trusted proxy, or a new one.
+fn request_id<'h>(
+    state: &RequestState,
+    connection: &Connection,
+    headers: &'h HeaderMap,
+) -> Cow<'h, str> {
+    let client_ip = &state.snapshot.client_ip;
+    let given = client_ip.request_id(connection.peer.ip(), headers);
+    given.map_or_else(|| Cow::Owned(state.core.request_id()), Cow::Borrowed)
 }
 
-/// What hyper leaves open in HTTP/2: how many fields a head has, and whether a body follows.
+/// Reads what hyper leaves open in HTTP/2: how many headers a head has, and whether a body follows.
 fn read_head<'p>(
     parts: &'p Parts,
     secure: bool,
@@ -210,8 +179,5 @@ fn read_head<'p>(
         return Err(Malformed::TooManyFields);
     }
     let head = Head::read(parts, secure)?;
-    Ok(match ended {
-        true => head.without_body(),
-        false => head,
-    })
+    Ok(if ended { head.without_body() } else { head })
 }

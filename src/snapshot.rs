@@ -1,31 +1,28 @@
-//! One configuration, ready to serve, and what outlives it.
+//! One configuration, ready to serve.
 //!
 //! A [`Snapshot`] never changes. A request uses one from its first fact to its last count; a
-//! reload puts another in its place. [`Lasting`] is what a reload must not lose.
+//! reload replaces it. [`crate::process::ProcessState`] is what a reload must not lose.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicUsize};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use http::StatusCode;
 
-use crate::action::imitate::{Imitations, Kind};
-use crate::action::{Canned, QuotaNames, Reply};
-use crate::clock::Clock;
+use crate::action::imitate::Kind;
+use crate::action::{QuotaNames, Reply, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, Lists, Type};
 use crate::facts::client_ip::{ClientIp, Prefixes};
 use crate::geo::Geo;
 use crate::listen::Limits;
-use crate::observe::{AccessLog, ListenerMetrics, Log, Metrics, Redactor, RuleMetrics};
+use crate::observe::{AccessLog, ListenerMetrics, Redactor, RuleMetrics};
 use crate::route::{Edits, Redirect, Table};
 use crate::rules::{Key, RuleSet};
-use crate::store::{Bounds, Store};
-use crate::tls::{Certificate, Terminator, Tickets};
-use crate::upstream::{Registry, Upstream};
+use crate::store::Bounds;
+use crate::tls::{Certificate, Terminator};
+use crate::upstream::Upstream;
 
 /// One configuration, ready to serve.
 pub struct Snapshot {
@@ -50,7 +47,7 @@ pub struct Snapshot {
     /// What is counted and stopped.
     pub rules: RuleSet,
     /// What each rule answers with and counts into, by rule index.
-    pub rule_kits: Vec<RuleKit>,
+    pub rule_resources: Vec<RuleResources>,
     /// Rules that are switched off, each with the rule that it stands before.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
     /// The lists that rules name.
@@ -73,8 +70,10 @@ pub struct Snapshot {
     pub admin_token: Option<String>,
     /// What this snapshot forwards to.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// The certificate of listeners without one. Kept so that a reload does not change it.
+    pub development: Option<Certificate>,
     /// The settings that only a restart can change.
-    pub fixed: Fixed,
+    pub startup: StartupSettings,
 }
 
 /// A listener for as long as it has its address, whatever else a reload changes. No two listeners
@@ -133,9 +132,9 @@ pub enum Target {
 }
 
 /// What belongs to a rule beside its logic.
-pub struct RuleKit {
+pub struct RuleResources {
     /// Its configured answer.
-    pub response: Option<Arc<Canned>>,
+    pub response: Option<Arc<ResponseTemplate>>,
     /// `divert`: who answers in the origin's place.
     pub divert: Option<Target>,
     /// Its counters.
@@ -170,7 +169,7 @@ pub struct KeyField {
 
 /// Settings that only a restart can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
+pub struct StartupSettings {
     /// Threads that serve; 0: one a core.
     pub workers: usize,
     /// How much the store may keep.
@@ -179,40 +178,6 @@ pub struct Fixed {
     pub snapshot: Option<PathBuf>,
     /// Where the secret of this gateway is; `None`: it is made at the start.
     pub secret_file: Option<PathBuf>,
-}
-
-/// What outlives a snapshot.
-pub struct Lasting {
-    /// Where time comes from.
-    pub clock: Clock,
-    /// Counters and bans.
-    pub store: Store,
-    /// How many requests are held.
-    pub held: AtomicUsize,
-    /// What real answers look like.
-    pub imitations: Imitations,
-    /// Metrics.
-    pub metrics: Metrics,
-    /// The origin servers' shared state.
-    pub servers: Registry,
-    /// How many listeners there were so far.
-    pub listeners: AtomicU32,
-    /// TLS resumption.
-    pub tickets: Tickets,
-    /// The certificate of listeners without one, made when first needed.
-    pub development: OnceLock<Certificate>,
-    /// Keys the hashes that stand in for secrets.
-    pub secret: [u8; 32],
-    /// The gateway's own log.
-    pub log: Log,
-}
-
-/// The current snapshot and what outlives it.
-pub struct Live {
-    /// The current snapshot.
-    pub current: Arc<ArcSwap<Snapshot>>,
-    /// What outlives it.
-    pub lasting: Lasting,
 }
 
 // === impl Snapshot ===
@@ -232,7 +197,7 @@ impl Snapshot {
         let Verdict::Divert { rule } = verdict else {
             return route.map(|route| &route.target);
         };
-        let kit = self.rule_kits.get(usize::from(rule.0))?;
+        let kit = self.rule_resources.get(usize::from(rule.0))?;
         kit.divert.as_ref()
     }
 }
@@ -241,7 +206,7 @@ impl Snapshot {
 
 impl Imitating {
     /// The rules that imitate: those that answer with a success.
-    pub fn among(rules: &RuleSet, kits: &[RuleKit]) -> Vec<Self> {
+    pub fn among(rules: &RuleSet, kits: &[RuleResources]) -> Vec<Self> {
         let shadows = rules.iter().zip(kits);
         let shadows = shadows.filter(|((_, rule), _)| rule.action == Action::Shadow);
         let imitating = shadows.filter_map(|((index, rule), kit)| {
@@ -260,6 +225,15 @@ impl Imitating {
 // === impl Target ===
 
 impl Target {
+    /// What it is, as `explain` calls it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Target::Upstream { .. } => "upstream",
+            Target::Reply(_) => "respond",
+            Target::Redirect(_) => "redirect",
+        }
+    }
+
     /// The upstream; `None`: the gateway answers by itself.
     pub fn name(&self) -> Option<&str> {
         match self {

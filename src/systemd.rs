@@ -1,5 +1,8 @@
-//! What a service manager is told and what it gives: sd_notify(3) and sd_listen_fds(3). Without
-//! systemd's variables in the environment it does nothing.
+//! The protocol of a service manager: sd_notify(3) and sd_listen_fds(3). Without the variables of
+//! systemd in the environment it does nothing.
+//!
+//! The crate `sd-notify` is not used: it takes an abstract socket (`@name`) for a path, and its send
+//! blocks while the service manager does not read.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,10 +15,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use listenfd::ListenFd;
+use tracing::warn;
 
 use crate::listen;
-use crate::observe::Field::Text;
-use crate::observe::Log;
 
 /// More sockets than any unit has.
 const MAX_SOCKETS: usize = 1024;
@@ -24,7 +26,6 @@ const MAX_SOCKETS: usize = 1024;
 #[derive(Clone)]
 pub struct Notifier {
     address: Option<SocketAddr>,
-    log: Log,
 }
 
 /// Sockets that systemd has opened for this process.
@@ -40,19 +41,16 @@ pub struct Activated {
 
 impl Notifier {
     /// Whoever the environment names.
-    pub fn from_env(log: &Log) -> Self {
+    pub fn from_env() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
         let address = socket.and_then(|socket| match address(&socket) {
             Ok(address) => Some(address),
             Err(error) => {
-                log.warn("NOTIFY_SOCKET cannot be used", &[Text("error", &error)]);
+                warn!(%error, "NOTIFY_SOCKET cannot be used");
                 None
             }
         });
-        Self {
-            address,
-            log: log.clone(),
-        }
+        Self { address }
     }
 
     /// The service takes requests.
@@ -86,8 +84,7 @@ impl Notifier {
             socket.send_to_addr(state.to_string().as_bytes(), address)
         });
         if let Err(error) = sent {
-            let log = &self.log;
-            log.warn("the service manager was not told", &[Text("error", &error)]);
+            warn!(%error, "the service manager was not told");
         }
     }
 }

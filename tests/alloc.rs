@@ -12,6 +12,8 @@
 mod cases;
 #[path = "alloc/flood.rs"]
 mod flood;
+#[path = "alloc/imitate.rs"]
+mod imitate;
 #[allow(dead_code, reason = "shared with the benchmarks")]
 #[path = "../benches/store/load.rs"]
 mod load;

@@ -13,13 +13,15 @@ use http::{Request, Response};
 use http_body_util::Full;
 use lockgate::clock::Clock;
 use lockgate::listen::{
-    self, Deadlines, Drain, DrainTrigger, Gate, Incoming, Limits, Protocol, accept_loop, bind,
+    self, ConnectionTimers, Drain, DrainTrigger, Gate, Incoming, Limits, Protocol, ResponseHandle,
+    accept_loop, bind,
 };
-use lockgate::observe::{Log, Metrics, Sink, tell_panics};
+use lockgate::observe::{Format, Log, Metrics, Sink, tell_panics};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tracing::Level;
 
-/// Deadlines that nobody waits for.
+/// ConnectionTimers that nobody waits for.
 const LIMITS: Limits = Limits {
     header_timeout: Duration::from_secs(60),
     idle_timeout: Duration::from_secs(60),
@@ -33,7 +35,7 @@ const LIMITS: Limits = Limits {
     h2_max_resets: 100,
 };
 
-async fn handler(request: Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+async fn handler(request: Request<Incoming>, _: ResponseHandle) -> Option<Response<Full<Bytes>>> {
     assert!(
         request.uri().path() != "/panic",
         "a fault with `s3cret` in it"
@@ -46,17 +48,17 @@ fn open(gate: &Gate, drain: &Drain) -> SocketAddr {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let listener = TcpListener::from_std(listener).unwrap();
-    let deadlines = Deadlines::spawn(drain.clone(), || {});
+    let timers = ConnectionTimers::spawn(drain.clone(), |_| {});
     let accept = accept_loop(
         listener,
         true,
         gate.clone(),
         drain.clone(),
         move |tcp, _, permit| {
-            let watch = deadlines.watch(&LIMITS, permit);
+            let timer = timers.start(&LIMITS, permit);
             listen::spawn(async move {
                 let protocol = listen::sniff(&tcp).await.unwrap_or(Protocol::Http1);
-                let _ = listen::serve(watch.socket(tcp), protocol, &LIMITS, watch, handler).await;
+                let _ = listen::serve(timer.socket(tcp), protocol, &LIMITS, timer, handler).await;
             });
         },
     );
@@ -117,10 +119,12 @@ async fn over_http2(address: SocketAddr) {
 #[test]
 fn a_panic_costs_one_connection_or_stream_and_is_told() {
     let (mut reader, writer) = std::io::pipe().unwrap();
-    let sink = Sink::stream(File::from(OwnedFd::from(writer)), None).unwrap();
-    let (log, metrics) = (Log::to(sink, Clock::System), Metrics::new());
+    let sink = Sink::stream(File::from(OwnedFd::from(writer))).unwrap();
+    let (log, dispatch) = Log::to(sink, Clock::System, "");
+    log.configure(Level::INFO, Format::Text);
+    let metrics = Metrics::new();
     assert!(metrics.encode().contains("lockgate_panics_total 0\n"));
-    tell_panics(&log, &metrics.panics);
+    tell_panics(&metrics.panics);
     let work = async {
         let (gate, trigger) = (Gate::new(100), DrainTrigger::new());
         let address = open(&gate, &trigger.core());
@@ -128,13 +132,14 @@ fn a_panic_costs_one_connection_or_stream_and_is_told() {
         over_http2(address).await;
     };
     let runtime = tokio::runtime::LocalRuntime::new().unwrap();
-    runtime.block_on(async {
-        let patience = Duration::from_secs(60);
-        tokio::time::timeout(patience, work).await.unwrap();
+    // The handlers run on this thread.
+    tracing::dispatcher::with_default(&dispatch, || {
+        runtime.block_on(async {
+            let patience = Duration::from_secs(60);
+            tokio::time::timeout(patience, work).await.unwrap();
+        });
     });
-    // The only other holder of the log.
-    drop(std::panic::take_hook());
-    drop(log);
+    drop((log, dispatch));
     let mut said = String::new();
     reader.read_to_string(&mut said).unwrap();
     assert!(metrics.encode().contains("lockgate_panics_total 2\n"));

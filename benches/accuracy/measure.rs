@@ -5,9 +5,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::limit::slices::Slices;
-use lockgate::limit::sliding_log::Log;
-use lockgate::limit::{Algorithm, Limiter, Reading, Shape, State, sliding_window};
+use lockgate::limit::{Algorithm, Counter, Limiter, Reading, sliding_window};
 
 use crate::trace::{LIMIT, PERIOD};
 
@@ -36,13 +34,6 @@ pub struct Score {
     /// The sum of the errors of the rate, each as a share of the true rate.
     error: f64,
     errors: u64,
-}
-
-/// A key in whatever shape it is kept.
-enum Key {
-    Words(State),
-    Slices(Slices),
-    Log(Log),
 }
 
 /// The moments of the last period.
@@ -78,18 +69,18 @@ pub fn measure(limiter: &Limiter, mode: Mode, moments: &[u64]) -> Score {
         requests: moments.len() as u64,
         ..Score::default()
     };
-    let (mut key, mut exact) = (Key::of(limiter), Exact::default());
+    let (mut key, mut exact) = (Counter::new(limiter.shape(), limiter), Exact::default());
     let mut refused = false;
     for moment in moments {
         let now = Timestamp::from_nanos(*moment);
         let truth = exact.count(*moment);
-        let fits = key.run(limiter, mode, now).fits;
+        let fits = run(&mut key, limiter, mode, now).fits;
         score.judge(fits, truth);
         refused |= !fits;
         if fits || mode == Mode::Count {
             exact.0.push_back(*moment);
         }
-        score.compare(key.rate(limiter, now), exact.0.len() as f64);
+        score.compare(rate(&mut key, limiter, now), exact.0.len() as f64);
     }
     let above = ever_above(moments);
     score.limited_below = u64::from(refused && !above);
@@ -146,40 +137,23 @@ impl AddAssign for Score {
     }
 }
 
-// === impl Key ===
-
-impl Key {
-    fn of(limiter: &Limiter) -> Self {
-        match limiter.shape() {
-            Shape::Words => Key::Words(State::default()),
-            Shape::Slices => Key::Slices(Slices::new(limiter)),
-            Shape::Log => Key::Log(Log::new(limiter)),
-        }
+/// Counts one request.
+fn run(counter: &mut Counter, limiter: &Limiter, mode: Mode, now: Timestamp) -> Reading {
+    match mode {
+        Mode::Throttle => counter.admit(limiter, now, 1, 0),
+        Mode::Count => counter.charge(limiter, now, 1, 0),
     }
+}
 
-    fn run(&mut self, limiter: &Limiter, mode: Mode, now: Timestamp) -> Reading {
-        match (self, mode) {
-            (Key::Words(state), Mode::Throttle) => limiter.admit(state, now, 1),
-            (Key::Words(state), Mode::Count) => limiter.charge(state, now, 1),
-            (Key::Slices(slices), Mode::Throttle) => slices.admit(limiter, now, 1),
-            (Key::Slices(slices), Mode::Count) => slices.charge(limiter, now, 1),
-            (Key::Log(log), Mode::Throttle) => log.admit(limiter, now, 1),
-            (Key::Log(log), Mode::Count) => log.charge(limiter, now, 1),
+/// What the algorithm takes for the number of requests in the last period; where it says only
+/// how much is left, what is used of its capacity.
+fn rate(counter: &mut Counter, limiter: &Limiter, now: Timestamp) -> f64 {
+    match counter {
+        Counter::Words(state) if limiter.algorithm == Algorithm::SlidingWindow => {
+            sliding_window::estimate(limiter, state, now).as_f64()
         }
-    }
-
-    /// What the algorithm takes for the number of requests in the last period; where it says only
-    /// how much is left, what is used of its capacity.
-    fn rate(&mut self, limiter: &Limiter, now: Timestamp) -> f64 {
-        let used = |reading: Reading| (limiter.capacity() - reading.remaining) as f64;
-        match self {
-            Key::Words(state) if limiter.algorithm == Algorithm::SlidingWindow => {
-                sliding_window::estimate(limiter, state, now).as_f64()
-            }
-            Key::Words(state) => used(limiter.peek(state, now, 0)),
-            Key::Slices(slices) => slices.estimate(limiter, now).as_f64(),
-            Key::Log(log) => used(log.peek(limiter, now, 0)),
-        }
+        Counter::Slices(slices) => slices.estimate(limiter, now).as_f64(),
+        _ => (limiter.capacity() - counter.peek(limiter, now, 0).remaining) as f64,
     }
 }
 

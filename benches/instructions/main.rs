@@ -24,7 +24,7 @@ use std::time::Duration;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use lockgate::expr::{Facts, Lists, Predicate};
 use lockgate::fingerprint::{ClientHello, client_hello, ja3, ja4};
-use lockgate::rules::plan::Findings;
+use lockgate::rules::plan::PlanResult;
 use lockgate::rules::{Plan, RuleSet};
 use lockgate::store::{Bounds, Store};
 use siphasher::sip128::{Hash128, SipHasher13};
@@ -49,7 +49,7 @@ struct Crowd {
 struct Counted {
     store: &'static Store,
     plan: &'static Plan,
-    findings: &'static mut Findings,
+    result: &'static mut PlanResult,
 }
 
 #[library_benchmark]
@@ -99,10 +99,10 @@ fn settle(crowd: Crowd) -> Plan {
 #[bench::gcra(counted("gcra"))]
 #[bench::concurrency(counted("concurrency"))]
 #[bench::banned(banned())]
-fn decision(case: Counted) -> &'static Findings {
+fn decision(case: Counted) -> &'static PlanResult {
     let now = load::now().plus(Duration::from_secs(1));
-    load::memory(case.store).carry_out(case.plan, now, case.findings);
-    case.findings
+    load::memory(case.store).apply(case.plan, now, case.result);
+    case.result
 }
 
 // The whole hash of a key, of which the store makes the second half only where there are bans.
@@ -173,7 +173,7 @@ impl Counted {
         Counted {
             store,
             plan,
-            findings: Box::leak(Box::default()),
+            result: Box::leak(Box::default()),
         }
     }
 }
@@ -257,7 +257,7 @@ fn crowd_answered(count: usize) -> Crowd {
 /// A thousand keys, one of which comes again.
 fn counted(algorithm: &str) -> Counted {
     let store = store();
-    let mut rule = load::Rule::throttle(store, algorithm, 1_000);
+    let mut rule = load::Rule::throttle(algorithm, 1_000);
     for key in (0..1_000).chain([500; 3]) {
         rule.ask(load::memory(store), key, load::now());
     }
@@ -273,7 +273,7 @@ fn store() -> &'static Store {
 
 fn banned() -> Counted {
     let store = store();
-    let mut rule = load::Rule::ban(store);
+    let mut rule = load::Rule::ban();
     for key in (0..400).chain([300]) {
         rule.ask(load::memory(store), key, load::now());
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use super::origin::Origin;
-use super::{NOBODY, SHADOWED};
+use super::{NOBODY, SHADOWED, relay};
 
 pub struct Gateway {
     pub plain: SocketAddr,
@@ -28,7 +28,8 @@ pub enum Way {
 }
 
 impl Gateway {
-    pub fn start(origin: &Origin, way: Way) -> Self {
+    /// Starts it; `relayed`: its addresses are those of the relay.
+    pub fn start(origin: &Origin, way: Way, relayed: bool) -> Self {
         let name = format!("lockgate-shadow-{}-{way:?}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -49,9 +50,13 @@ impl Gateway {
         });
         let (plain, tls) = (addresses.next().unwrap(), addresses.next().unwrap());
         thread::spawn(move || lines.for_each(drop));
+        let reach = |address| match relayed {
+            true => relay::start(address),
+            false => address,
+        };
         Self {
-            plain,
-            tls,
+            plain: reach(plain),
+            tls: reach(tls),
             child,
             folder,
         }
@@ -75,6 +80,7 @@ fn configuration(origin: &Origin, way: Way) -> String {
     format!(
         r#"
         [log]
+        format = "text"
         access = "off"
         [[listeners]]
         address = "127.0.0.1:0"

@@ -1,6 +1,6 @@
 //! HTTP/1.1, byte by byte.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Instant;
 
@@ -24,11 +24,9 @@ pub fn dial(to: SocketAddr, from: IpAddr) -> TcpStream {
 
 impl Client {
     pub fn connect(to: SocketAddr, from: IpAddr) -> Self {
-        let stream = dial(to, from);
-        // It never sleeps: how fast it wakes would depend on whether the origin, on the same
-        // machine, has just kept its core busy.
-        stream.set_nonblocking(true).unwrap();
-        Self { stream }
+        Self {
+            stream: dial(to, from),
+        }
     }
 }
 
@@ -41,13 +39,7 @@ impl Asks for Client {
         let mut bytes = Vec::new();
         let mut buffer = [0; 16 * 1024];
         loop {
-            let read = match self.stream.read(&mut buffer) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    std::thread::yield_now();
-                    continue;
-                }
-                read => read.unwrap(),
-            };
+            let read = self.stream.read(&mut buffer).unwrap();
             assert!(
                 read > 0,
                 "closed after {:?}",

@@ -57,12 +57,6 @@ impl Client {
             let io = TokioIo::new(stream);
             let (sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
             tokio::spawn(connection);
-            // As for HTTP/1: it never sleeps.
-            tokio::spawn(async {
-                loop {
-                    tokio::task::yield_now().await;
-                }
-            });
             sender
         });
         Self {

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use lockgate::rules::plan::Standing;
+use lockgate::rules::plan::KeyStatus;
 use lockgate::store::{Bounds, Store};
 
 use crate::load::{Rule, memory, now, tracked};
@@ -16,14 +16,14 @@ const THREADS: u64 = 2;
 pub fn run(keys: u64) {
     let store = Store::memory(Bounds::keys(MAX_KEYS));
     for key in 0..BANNED {
-        Rule::ban(&store).ask(memory(&store), key, now());
+        Rule::ban().ask(memory(&store), key, now());
     }
     let before = resident();
     thread::scope(|scope| {
         for part in 0..THREADS {
             let store = &store;
             scope.spawn(move || {
-                let mut rule = Rule::throttle(store, "sliding_window", 10);
+                let mut rule = Rule::throttle("sliding_window", 10);
                 for key in 0..keys / THREADS {
                     rule.ask(memory(store), key * THREADS + part, now());
                 }
@@ -31,10 +31,10 @@ pub fn run(keys: u64) {
         }
     });
     let after = resident();
-    let mut rule = Rule::ban(&store);
+    let mut rule = Rule::ban();
     let held = (0..BANNED).filter(|key| {
         let found = rule.ask(memory(&store), *key, now());
-        matches!(found, Standing::Banned { started: false, .. })
+        matches!(found, KeyStatus::Banned { started: false, .. })
     });
     println!("keys {keys}");
     println!("max_keys {MAX_KEYS}");

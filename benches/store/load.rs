@@ -5,7 +5,8 @@ use std::time::Duration;
 use lockgate::clock::Timestamp;
 use lockgate::decision::RuleIndex;
 use lockgate::limit::{Algorithm, Limiter};
-use lockgate::rules::plan::{Ban, Op, Plan, RuleId, Standing, Step};
+use lockgate::rules::plan::{Ban, KeyStatus, Op, Plan, PlanResult, RuleId, Step};
+use lockgate::rules::registry::RegisteredRule;
 use lockgate::store::Store;
 use lockgate::store::memory::Memory;
 
@@ -30,20 +31,42 @@ pub struct Rule {
 
 impl Rule {
     /// A rule that throttles at `limit` an hour.
-    pub fn throttle(store: &Store, algorithm: &str, limit: u64) -> Self {
+    pub fn throttle(algorithm: &str, limit: u64) -> Self {
         let known = ALGORITHMS.iter().find(|(name, ..)| *name == algorithm);
         let (_, algorithm, slices) = known.unwrap_or_else(|| panic!("what is {algorithm}?"));
         let mut limiter = Limiter::new(*algorithm, limit, Duration::from_secs(3_600));
         limiter.slices = *slices;
         limiter.queue = u32::try_from(limit).unwrap();
-        Self::new(store.register(1, "throttle"), limiter, Ban::Never)
+        Self::new(
+            RuleId {
+                identity: 1,
+                slot: 1,
+            },
+            limiter,
+            Ban::Never,
+        )
     }
 
     /// A rule that bans whatever it sees for a day.
-    pub fn ban(store: &Store) -> Self {
+    pub fn ban() -> Self {
         let limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::from_secs(60));
         let ban = Ban::For(Duration::from_secs(86_400));
-        Self::new(store.register(2, "ban"), limiter, ban)
+        Self::new(
+            RuleId {
+                identity: 2,
+                slot: 2,
+            },
+            limiter,
+            ban,
+        )
+    }
+
+    /// The rule as a snapshot names it.
+    pub fn registered(&self) -> RegisteredRule {
+        RegisteredRule {
+            id: self.plan.steps[0].id,
+            name: "throttle".to_owned(),
+        }
     }
 
     /// The plan of a request of the key with this number.
@@ -54,8 +77,10 @@ impl Rule {
     }
 
     /// Counts one request of the key with this number.
-    pub fn ask(&mut self, memory: &Memory, key: u64, now: Timestamp) -> Standing {
-        memory.apply(self.plan(key), now)[0].standing
+    pub fn ask(&mut self, memory: &Memory, key: u64, now: Timestamp) -> KeyStatus {
+        let mut result = PlanResult::default();
+        memory.apply(self.plan(key), now, &mut result);
+        result.steps[0].status
     }
 
     fn new(id: RuleId, limiter: Limiter, ban: Ban) -> Self {
@@ -79,8 +104,7 @@ impl Rule {
 }
 
 pub fn memory(store: &Store) -> &Memory {
-    let Store::Memory(memory) = store;
-    memory
+    store.local()
 }
 
 /// A time in 2026.

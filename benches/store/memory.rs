@@ -9,7 +9,7 @@ use crate::process::{peak, resident};
 pub fn run(algorithm: &str, keys: u64) {
     let before = resident();
     let store = Store::memory(Bounds::keys(keys as usize));
-    let mut rule = Rule::throttle(&store, algorithm, 10);
+    let mut rule = Rule::throttle(algorithm, 10);
     for key in 0..keys {
         rule.ask(memory(&store), key, now());
     }

@@ -11,17 +11,17 @@ pub fn run(keys: u64) {
     let path = std::env::temp_dir().join(format!("lockgate-snapshot-{}", std::process::id()));
     let (file, bounds) = (SnapshotFile::new(&path), Bounds::keys(keys as usize));
     let store = Store::memory(bounds);
-    let mut rule = Rule::throttle(&store, "sliding_window", 10);
+    let mut rule = Rule::throttle("sliding_window", 10);
     for key in 0..keys {
         rule.ask(memory(&store), key, now());
     }
     let began = Instant::now();
-    file.save(&store, now()).unwrap();
+    let rules = [rule.registered()];
+    file.save(&store, &rules, now()).unwrap();
     let wrote = began.elapsed();
     let mut again = Store::memory(bounds);
-    Rule::throttle(&again, "sliding_window", 10);
     let began = Instant::now();
-    let restored = file.load(&mut again, now()).unwrap().unwrap();
+    let restored = file.load(&mut again, &rules, now()).unwrap().unwrap();
     println!("read {}", began.elapsed().as_micros());
     println!("wrote {}", wrote.as_micros());
     println!("bytes {}", std::fs::metadata(&path).unwrap().len());

@@ -21,7 +21,7 @@ struct Done {
 
 pub fn run(rounds: usize, seconds: f64) {
     let store = Store::memory(Bounds::keys(KEYS as usize * 5 / 4));
-    let mut rule = Rule::throttle(&store, "sliding_window", 1_000_000_000);
+    let mut rule = Rule::throttle("sliding_window", 1_000_000_000);
     for key in 0..KEYS {
         rule.ask(memory(&store), key, now());
     }
@@ -50,7 +50,7 @@ fn round(store: &Store, count: usize, length: Duration) {
 }
 
 fn work(store: &Store, seed: u64, start: &Barrier, stop: &AtomicBool) -> Done {
-    let mut rule = Rule::throttle(store, "sliding_window", 1_000_000_000);
+    let mut rule = Rule::throttle("sliding_window", 1_000_000_000);
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     start.wait();
     let began = thread_time();

@@ -1,56 +1,55 @@
-//! Answers for requests that cannot be served: malformed, too large, nowhere to go.
+//! Responses to requests that cannot be served: malformed, too large, without a route.
 
 use http::{Response, StatusCode};
 
-use super::Asked;
+use super::RequestInfo;
 use super::format::Form;
 use crate::body::Body;
 
-/// Why the gateway answers by itself.
+/// Why a request cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request has no meaning, or two.
+    /// The request is malformed or ambiguous.
     Malformed,
     /// No route matches.
     NoRoute,
-    /// The body comes too slowly.
+    /// The body arrives too slowly.
     BodyTooSlow,
     /// The body is larger than allowed.
     BodyTooLarge,
-    /// The head has more fields than allowed.
+    /// The head has more headers than allowed.
     HeadTooLarge,
-    /// A transfer coding that nobody here knows.
+    /// An unknown transfer coding.
     UnknownCoding,
     /// The connection's certificate is not for this host.
     Misdirected,
     /// The origin cannot be reached or does not speak HTTP.
     BadGateway,
-    /// No server to send it to, or the gateway is going away.
+    /// No server is available, or the gateway is shutting down.
     Unavailable,
     /// The origin is too slow.
     GatewayTimeout,
 }
 
-/// What stands in the log for a client that left before its answer: it has no official status,
-/// and nobody is sent this one.
+/// For the log: the client disconnected before its response. 499 is the status nginx logs.
 pub fn client_left() -> Response<Body> {
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::from_u16(499).unwrap_or(StatusCode::REQUEST_TIMEOUT);
-    response
+    unsent(499)
 }
 
-/// What stands in the log for a request that the gateway cut off when it stopped: nobody is sent it.
+/// For the log: the gateway stopped before the response.
 pub fn cut_off() -> Response<Body> {
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
+    unsent(503)
 }
 
-/// What stands in the log for a request that a rule left without an answer: nginx's number for
-/// it, and nobody is sent this one.
+/// For the log: a rule closed the connection. 444 is the status nginx logs.
 pub fn unanswered() -> Response<Body> {
+    unsent(444)
+}
+
+/// A response that is logged and never sent.
+fn unsent(status: u16) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::from_u16(444).unwrap_or(StatusCode::FORBIDDEN);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response
 }
 
@@ -73,8 +72,8 @@ impl Fault {
         }
     }
 
-    /// The answer.
-    pub fn answer(self, asked: &Asked<'_>) -> Response<Body> {
+    /// The response.
+    pub fn answer(self, asked: &RequestInfo<'_>) -> Response<Body> {
         let status = self.status();
         let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));
         let form = Form::negotiate(&asked.accept());

@@ -1,10 +1,10 @@
-//! Which form an answer takes: problem details, HTML or text, by `Accept` (RFC 9110, 12.5.1).
+//! Which form a response takes: problem details, HTML or text, by `Accept` (RFC 9110, 12.5.1).
 
 use std::cmp::Reverse;
 
 use http::HeaderValue;
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `application/problem+json` (RFC 9457).
@@ -15,7 +15,7 @@ pub enum Form {
     Text,
 }
 
-/// The media types that choose a form, in order of preference where a client has none.
+/// The media types that choose a form, in order of preference if the client has none.
 const OFFERS: [(Form, &str); 4] = [
     (Form::Problem, "application/problem+json"),
     (Form::Problem, "application/json"),
@@ -23,39 +23,20 @@ const OFFERS: [(Form, &str); 4] = [
     (Form::Text, "text/plain"),
 ];
 
-/// How much a client likes a media type: by quality, then the one it named more exactly, then
-/// the one it named first.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Liking {
-    /// Thousandths.
-    quality: u16,
-    exactness: Exactness,
-    place: Reverse<usize>,
-}
-
-/// How exactly a media range names a media type (RFC 9110, 12.5.1).
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Exactness {
-    #[default]
-    Unnamed,
-    /// `*/*`
-    Anything,
-    /// `text/*`
-    Kind,
-    /// `text/html`
-    Media,
-}
+/// How much a client prefers a media type: the quality in thousandths, then how exactly a range
+/// names the type, then its position. Zero if no range names it.
+type Preference = (u16, u8, Reverse<usize>);
 
 // === impl Form ===
 
 impl Form {
-    /// The form that the lines of `accept` like best; a machine's form where they do not say.
+    /// The form that the lines of `accept` prefer; problem details if they name none.
     pub fn negotiate(accept: &[&[u8]]) -> Self {
-        let mut best = (Form::Problem, Liking::default());
+        let mut best = (Form::Problem, Preference::default());
         for (form, media) in OFFERS {
-            let liking = liking(accept, media);
-            if liking.quality > 0 && liking > best.1 {
-                best = (form, liking);
+            let preference = preference(accept, media);
+            if preference.0 > 0 && preference > best.1 {
+                best = (form, preference);
             }
         }
         best.0
@@ -71,37 +52,29 @@ impl Form {
     }
 }
 
-/// How much a client likes `media`: what the most exact of its ranges says.
-fn liking(accept: &[&[u8]], media: &str) -> Liking {
+/// The preference of the range that names `media` most exactly.
+fn preference(accept: &[&[u8]], media: &str) -> Preference {
     let ranges = accept.iter().flat_map(|line| line.split(|&b| b == b','));
-    let mut best = Liking::default();
-    for (place, range) in ranges.enumerate() {
-        let Some((exactness, quality)) = range_of(range, media) else {
-            continue;
-        };
-        if exactness > best.exactness {
-            best = Liking {
-                quality,
-                exactness,
-                place: Reverse(place),
-            };
+    let mut best = Preference::default();
+    for (position, range) in ranges.enumerate() {
+        if let Some((exactness, quality)) = range_of(range, media).filter(|r| r.0 > best.1) {
+            best = (quality, exactness, Reverse(position));
         }
     }
     best
 }
 
-/// How exactly a media range names `media`, and its quality; `None`: not at all.
-fn range_of(range: &[u8], media: &str) -> Option<(Exactness, u16)> {
+/// How exactly a media range names `media` (1: `*/*`, 2: `text/*`, 3: `text/html`), and its quality.
+fn range_of(range: &[u8], media: &str) -> Option<(u8, u16)> {
     let range = std::str::from_utf8(range).ok()?;
     let mut pieces = range.split(';').map(str::trim);
     let (kind, sub) = pieces.next()?.split_once('/')?;
     let (own_kind, own_sub) = media.split_once('/')?;
+    let same_kind = kind.eq_ignore_ascii_case(own_kind);
     let exactness = match (kind, sub) {
-        ("*", "*") => Exactness::Anything,
-        (_, "*") if kind.eq_ignore_ascii_case(own_kind) => Exactness::Kind,
-        _ if kind.eq_ignore_ascii_case(own_kind) && sub.eq_ignore_ascii_case(own_sub) => {
-            Exactness::Media
-        }
+        ("*", "*") => 1,
+        (_, "*") if same_kind => 2,
+        _ if same_kind && sub.eq_ignore_ascii_case(own_sub) => 3,
         _ => return None,
     };
     let quality = pieces

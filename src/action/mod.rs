@@ -1,31 +1,28 @@
-//! Answers of the gateway's own. The only place that makes status codes; it never reads a body and
-//! never talks to an origin.
+//! Responses of the gateway itself: the only place that makes status codes. It never reads a body and
+//! never talks to an origin server.
 
-mod escape;
 mod fault;
 mod format;
 pub mod imitate;
 mod quota;
 mod refusal;
-mod site;
 pub mod template;
 #[cfg(test)]
 mod tests;
 
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
 pub use self::fault::{Fault, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, tell_quotas};
 pub use self::refusal::{Refused, block, shadow};
-pub use self::site::{Redirect, Reply};
-pub use self::template::{Canned, Field, Template};
+pub use self::template::{Field, ResponseTemplate, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
 const GRPC: &str = "application/grpc";
-/// What browsers send and expect back.
+/// The types of gRPC-Web, which browsers send and expect back.
 const GRPC_WEB: [&str; 6] = [
     "application/grpc-web",
     "application/grpc-web+proto",
@@ -35,8 +32,8 @@ const GRPC_WEB: [&str; 6] = [
     "application/grpc-web-text+proto",
 ];
 
-/// What an answer depends on in the request.
-pub struct Asked<'a> {
+/// What a response depends on in its request.
+pub struct RequestInfo<'a> {
     /// The method: HEAD gets no body.
     pub method: &'a Method,
     /// The target.
@@ -47,14 +44,28 @@ pub struct Asked<'a> {
     pub headers: &'a HeaderMap,
     /// The request's id.
     pub id: &'a str,
-    /// When it came.
+    /// When the request arrived.
     pub now: Timestamp,
 }
 
-// === impl Asked ===
+/// The fixed response of a route with `respond`.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status code.
+    pub status: StatusCode,
+    /// The `content-type`.
+    pub content_type: HeaderValue,
+    /// The body, as it is.
+    pub body: String,
+}
 
-impl<'a> Asked<'a> {
-    /// What was asked by the request with these parts.
+/// The response of a route with `redirect`, to a known target.
+pub struct Redirect(pub HeaderValue);
+
+// === impl RequestInfo ===
+
+impl<'a> RequestInfo<'a> {
+    /// What a response depends on in the request with these parts.
     pub fn of(parts: &'a Parts, id: &'a str, now: Timestamp) -> Self {
         Self {
             method: &parts.method,
@@ -65,9 +76,7 @@ impl<'a> Asked<'a> {
             now,
         }
     }
-}
 
-impl Asked<'_> {
     /// The lines of `accept`.
     fn accept(&self) -> Vec<&[u8]> {
         let lines = self.headers.get_all(ACCEPT).iter();
@@ -79,7 +88,7 @@ impl Asked<'_> {
         self.grpc().is_some()
     }
 
-    /// The `content-type` of an answer to a gRPC client: a browser's own. Every call is a POST.
+    /// The `content-type` of a response to a gRPC client; gRPC-Web has its own. Every call is a POST.
     fn grpc(&self) -> Option<&'static str> {
         if self.method != Method::POST {
             return None;
@@ -94,7 +103,7 @@ impl Asked<'_> {
         speaks.then_some(own.unwrap_or(GRPC))
     }
 
-    /// An answer with this body; HEAD gets its length alone.
+    /// A response with this body. For HEAD, only the length of the body is sent.
     fn answer(
         &self,
         status: StatusCode,
@@ -104,7 +113,7 @@ impl Asked<'_> {
         let mut response = Response::new(Body::Empty);
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        // Its length is told, and must be zero (RFC 9110, section 15.3.6).
+        // A 205 has a length, which must be zero (RFC 9110, section 15.3.6).
         let bare = status == StatusCode::RESET_CONTENT;
         let body = if bare { String::new() } else { body };
         if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED {
@@ -116,6 +125,27 @@ impl Asked<'_> {
                 *response.body_mut() = Body::from(body);
             }
         }
+        response
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// The response.
+    pub fn answer(&self, asked: &RequestInfo<'_>) -> Response<Body> {
+        asked.answer(self.status, &self.content_type, self.body.clone())
+    }
+}
+
+// === impl Redirect ===
+
+impl Redirect {
+    /// 308: the client repeats the same method and body there (RFC 9110, 15.4.9).
+    pub fn answer(self, asked: &RequestInfo<'_>) -> Response<Body> {
+        let nothing = HeaderValue::from_static("");
+        let mut response = asked.answer(StatusCode::PERMANENT_REDIRECT, &nothing, String::new());
+        response.headers_mut().insert(LOCATION, self.0);
         response
     }
 }

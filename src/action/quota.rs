@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::decision::{Quota, RuleIndex};
-use crate::limit::{Algorithm, Limiter};
+use crate::limit::Limiter;
 use crate::rules::written::Written;
 use crate::rules::{HeaderStyle, RuleSet};
 
@@ -64,9 +64,10 @@ impl Names {
     /// `None`: the name cannot stand in a header. A rule's is `[A-Za-z0-9_-]`, so it always can.
     fn new(name: &str, limiter: &Limiter, style: HeaderStyle) -> Option<Self> {
         // Who counts what is in flight has no window.
-        let window = match limiter.algorithm {
-            Algorithm::Concurrency => String::new(),
-            _ => format!(";w={}", limiter.period.as_millis().div_ceil(1000)),
+        let window = if limiter.algorithm.holds_leases() {
+            String::new()
+        } else {
+            format!(";w={}", limiter.period.as_millis().div_ceil(1000))
         };
         let policy = format!("\"{name}\";q={}{window}", limiter.limit);
         Some(Self {

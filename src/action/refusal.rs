@@ -1,37 +1,29 @@
-//! What a stopped request gets: 429, the rule's own response, or an answer that tells nothing.
+//! Responses to mitigated requests: 429, the response of the rule, or a success that hides the rule.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::format::Form;
-use super::{Asked, Canned};
+use super::{RequestInfo, ResponseTemplate};
 use crate::body::Body;
 
 /// RFC 9457 problem type for a used-up quota.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-/// The rule that refused, as its answer shows it.
+/// The rule that refused, as its response shows it.
 pub struct Refused<'a> {
     /// The rule's name.
     pub rule: &'a str,
     /// Its configured response.
-    pub response: Option<&'a Canned>,
-    /// Whole seconds to wait; `None`: no wait helps.
+    pub response: Option<&'a ResponseTemplate>,
+    /// Whole seconds to wait. `None` if waiting does not help.
     pub retry_after: Option<u64>,
-}
-
-/// What a gRPC client is told about trying again (gRFC A6).
-enum Pushback {
-    /// After so many seconds.
-    After(u64),
-    /// Not at all.
-    Never,
 }
 
 // === impl Refused ===
 
 impl Refused<'_> {
-    /// No rule that a client may know of.
+    /// For a response that shows no rule.
     pub(in crate::action) const NOBODY: Refused<'static> = Refused {
         rule: "",
         response: None,
@@ -39,13 +31,10 @@ impl Refused<'_> {
     };
 }
 
-/// The answer of `action = "block"`.
-pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
+/// The response of `action = "block"`.
+pub fn block(asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
     if let Some(content_type) = asked.grpc() {
-        return grpc(
-            content_type,
-            refused.retry_after.map_or(Pushback::Never, Pushback::After),
-        );
+        return grpc(content_type, refused.retry_after);
     }
     let mut response = match refused.response {
         Some(canned) => canned.answer(asked, refused),
@@ -59,16 +48,16 @@ pub fn block(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
     response
 }
 
-/// The answer of `action = "shadow"`: nothing in it names a rule or a limit. There is none for
-/// gRPC, which is refused.
-pub fn shadow(asked: &Asked<'_>, response: Option<&Canned>) -> Response<Body> {
+/// The response of `action = "shadow"`: nothing in it names a rule or a limit. gRPC has none and is
+/// blocked.
+pub fn shadow(asked: &RequestInfo<'_>, response: Option<&ResponseTemplate>) -> Response<Body> {
     match response {
         Some(canned) => canned.answer(asked, &Refused::NOBODY),
         None => plain_success(asked),
     }
 }
 
-fn too_many(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
+fn too_many(asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
     let form = Form::negotiate(&asked.accept());
     let wait = match refused.retry_after {
         Some(1) => "Try again in 1 second.".to_owned(),
@@ -91,7 +80,7 @@ fn too_many(asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
     asked.answer(StatusCode::TOO_MANY_REQUESTS, &form.content_type(), body)
 }
 
-fn plain_success(asked: &Asked<'_>) -> Response<Body> {
+fn plain_success(asked: &RequestInfo<'_>) -> Response<Body> {
     let (content_type, body) = match Form::negotiate(&asked.accept()) {
         Form::Html => (
             "text/html; charset=utf-8",
@@ -104,17 +93,17 @@ fn plain_success(asked: &Asked<'_>) -> Response<Body> {
     asked.answer(StatusCode::OK, &content_type, body.to_owned())
 }
 
-/// gRPC reads its status from trailers; an answer without a body carries them in the head.
-fn grpc(content_type: &'static str, pushback: Pushback) -> Response<Body> {
+/// gRPC reads its status from trailers; a response without a body has them in its head. A negative
+/// pushback means not to retry (gRFC A6).
+fn grpc(content_type: &'static str, retry_after: Option<u64>) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert("grpc-status", HeaderValue::from_static("8"));
     headers.insert("grpc-message", HeaderValue::from_static("quota exceeded"));
-    let pushback = match pushback {
-        Pushback::After(seconds) => HeaderValue::from(seconds.saturating_mul(1000)),
-        Pushback::Never => HeaderValue::from_static("-1"),
-    };
+    let pushback = retry_after.map_or(HeaderValue::from_static("-1"), |seconds| {
+        HeaderValue::from(seconds.saturating_mul(1000))
+    });
     headers.insert("grpc-retry-pushback-ms", pushback);
     response
 }

@@ -1,18 +1,17 @@
-//! `[responses]`: configured answers whose body and headers may hold `{{…}}` values, escaped for
-//! the content type in the body.
+//! `[responses]`: configured responses whose body and headers may contain `{{…}}` values, which are
+//! escaped for the content type of the body.
 
 use std::fmt::Write as _;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
-use super::escape::escape_for;
-use super::{Asked, Refused};
+use super::{Refused, RequestInfo};
 use crate::body::Body;
 use crate::clock::Rfc3339;
 
-/// A configured answer.
+/// A configured response.
 #[derive(Clone, Debug)]
-pub struct Canned {
+pub struct ResponseTemplate {
     /// The status code.
     pub status: StatusCode,
     /// The `content-type`.
@@ -21,11 +20,11 @@ pub struct Canned {
     pub headers: Vec<(HeaderName, Field)>,
     /// The body.
     pub body: Template,
-    /// `shadow`: headers and timing are those of the route's real answers, once they are known.
+    /// `shadow`: headers and timing are those of the route's real responses, once they are known.
     pub imitate: bool,
 }
 
-/// The value of a header of a configured answer.
+/// The value of a header of a configured response.
 #[derive(Clone, Debug)]
 pub enum Field {
     /// As it is.
@@ -65,13 +64,12 @@ pub struct TemplateError {
     pub message: String,
 }
 
-// === impl Canned ===
+// === impl ResponseTemplate ===
 
-impl Canned {
-    /// The answer.
-    pub fn answer(&self, asked: &Asked<'_>, refused: &Refused<'_>) -> Response<Body> {
-        let escape = escape_for(&self.content_type);
-        let body = self.body.fill(asked, refused, escape);
+impl ResponseTemplate {
+    /// The response.
+    pub fn answer(&self, asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
+        let body = self.filled(asked, refused);
         let mut response = asked.answer(self.status, &self.content_type, body);
         for (name, field) in &self.headers {
             if let Some(value) = field.value(asked, refused) {
@@ -81,10 +79,10 @@ impl Canned {
         response
     }
 
-    /// The body of an answer that names no rule.
-    pub(super) fn filled(&self, asked: &Asked<'_>) -> String {
+    /// The body.
+    pub(super) fn filled(&self, asked: &RequestInfo<'_>, refused: &Refused<'_>) -> String {
         let escape = escape_for(&self.content_type);
-        self.body.fill(asked, &Refused::NOBODY, escape)
+        self.body.fill(asked, refused, escape)
     }
 }
 
@@ -108,8 +106,12 @@ impl Field {
         }
     }
 
-    /// The value; `None`: what it is filled with cannot stand in a header, as no value of ours is.
-    pub(super) fn value(&self, asked: &Asked<'_>, refused: &Refused<'_>) -> Option<HeaderValue> {
+    /// The value. `None` if it is no valid header value, which no template value causes.
+    pub(super) fn value(
+        &self,
+        asked: &RequestInfo<'_>,
+        refused: &Refused<'_>,
+    ) -> Option<HeaderValue> {
         match self {
             Field::Fixed(value) => Some(value.clone()),
             Field::Filled(template) => {
@@ -124,22 +126,15 @@ impl Field {
 impl Template {
     /// Reads a template; `{{` starts a value.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
-        let mut pieces = Vec::new();
-        let mut rest = source;
-        let mut offset = 0;
+        let error = |span, message| TemplateError { span, message };
+        let (mut pieces, mut rest, mut offset) = (Vec::new(), source, 0);
         while let Some((text, after)) = rest.split_once("{{") {
             let start = offset + text.len();
             let Some((name, tail)) = after.split_once("}}") else {
-                return Err(TemplateError {
-                    span: start..start + 2,
-                    message: "`{{` without `}}`".to_owned(),
-                });
+                return Err(error(start..start + 2, "`{{` without `}}`".to_owned()));
             };
             let end = start + name.len() + 4;
-            let value = Value::parse(name).map_err(|message| TemplateError {
-                span: start..end,
-                message,
-            })?;
+            let value = Value::parse(name).map_err(|message| error(start..end, message))?;
             pieces.push(Piece::Text(text.to_owned()));
             pieces.push(Piece::Value(value));
             rest = tail;
@@ -149,14 +144,19 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Whether it would name the rule or a wait, which a shadow answer must not.
+    /// Whether it would name the rule or a wait, which a shadow response must not.
     pub fn tells(&self) -> bool {
         self.0
             .iter()
             .any(|piece| matches!(piece, Piece::Value(Value::Rule | Value::RetryAfter)))
     }
 
-    fn fill(&self, asked: &Asked<'_>, refused: &Refused<'_>, escape: fn(&str) -> String) -> String {
+    fn fill(
+        &self,
+        asked: &RequestInfo<'_>,
+        refused: &Refused<'_>,
+        escape: fn(&str) -> String,
+    ) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
@@ -171,47 +171,36 @@ impl Template {
 // === impl Value ===
 
 impl Value {
-    /// The error is one sentence.
+    /// Reads what is between `{{` and `}}`. The error is one sentence.
     fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
         let arguments: Vec<&str> = words.collect();
-        match (name, arguments.as_slice()) {
-            ("uuid", []) => Ok(Value::Uuid),
-            ("now", []) => Ok(Value::Now),
-            ("request.id", []) => Ok(Value::RequestId),
-            ("rule", []) => Ok(Value::Rule),
-            ("retry_after", []) => Ok(Value::RetryAfter),
-            ("uuid" | "now" | "request.id" | "rule" | "retry_after", _) => {
-                Err(format!("`{name}` stands alone, as in `{{{{{name}}}}}`"))
+        let value = match (name, arguments.as_slice()) {
+            ("uuid", []) => Some(Value::Uuid),
+            ("now", []) => Some(Value::Now),
+            ("request.id", []) => Some(Value::RequestId),
+            ("rule", []) => Some(Value::Rule),
+            ("retry_after", []) => Some(Value::RetryAfter),
+            ("hex", [digits]) => digits.parse().ok().map(Value::Hex),
+            ("int", [low, high]) => match (low.parse(), high.parse()) {
+                (Ok(low), Ok(high)) if low <= high => Some(Value::Int(low, high)),
+                _ => None,
+            },
+            _ => None,
+        };
+        value.ok_or_else(|| match name {
+            "uuid" | "now" | "request.id" | "rule" | "retry_after" => {
+                format!("`{name}` stands alone, as in `{{{{{name}}}}}`")
             }
-            ("hex", arguments) => Self::hex(arguments).ok_or_else(|| {
-                "`hex` takes a number of digits up to 255, as in `{{hex 16}}`".to_owned()
-            }),
-            ("int", arguments) => Self::int(arguments).ok_or_else(|| {
-                "`int` takes two whole numbers, the lower one first, as in `{{int 1 1000}}`"
-                    .to_owned()
-            }),
-            _ => Err(format!("unknown template value `{}`", text.trim())),
-        }
+            "hex" => "`hex` takes a number of digits up to 255, as in `{{hex 16}}`".to_owned(),
+            "int" => "`int` takes two whole numbers, the lower one first, as in `{{int 1 1000}}`"
+                .to_owned(),
+            _ => format!("unknown template value `{}`", text.trim()),
+        })
     }
 
-    fn hex(arguments: &[&str]) -> Option<Self> {
-        let [digits] = arguments else {
-            return None;
-        };
-        digits.parse().ok().map(Value::Hex)
-    }
-
-    fn int(arguments: &[&str]) -> Option<Self> {
-        let [low, high] = arguments else {
-            return None;
-        };
-        let (low, high) = (low.parse().ok()?, high.parse().ok()?);
-        (low <= high).then_some(Value::Int(low, high))
-    }
-
-    fn make(self, asked: &Asked<'_>, refused: &Refused<'_>) -> String {
+    fn make(self, asked: &RequestInfo<'_>, refused: &Refused<'_>) -> String {
         match self {
             Value::Uuid => uuid(random()),
             Value::Now => Rfc3339(asked.now).to_string(),
@@ -224,7 +213,7 @@ impl Value {
     }
 }
 
-/// Random bytes; zeros if the machine has none, which is better than no answer.
+/// Random bytes; zeros if the machine has none, which is better than no response.
 fn random() -> u128 {
     let mut bytes = [0; 16];
     let _ = getrandom::fill(&mut bytes);
@@ -234,15 +223,15 @@ fn random() -> u128 {
 /// A version 4 UUID (RFC 9562, 5.4).
 fn uuid(random: u128) -> String {
     let bits = (random & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let digits = format!("{bits:032x}");
-    let mut out = String::with_capacity(36);
-    for (place, digit) in digits.chars().enumerate() {
-        if matches!(place, 8 | 12 | 16 | 20) {
-            out.push('-');
-        }
-        out.push(digit);
-    }
-    out
+    let group = |shift: u32, digits: u32| bits >> shift & ((1 << (4 * digits)) - 1);
+    let (a, b, c, d, e) = (
+        group(96, 8),
+        group(80, 4),
+        group(64, 4),
+        group(48, 4),
+        group(0, 12),
+    );
+    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
 }
 
 fn hex(digits: usize) -> String {
@@ -257,4 +246,81 @@ fn hex(digits: usize) -> String {
 fn between(low: i64, high: i64) -> i64 {
     let span = (i128::from(high) - i128::from(low) + 1) as u128;
     (i128::from(low) + (random() % span) as i128) as i64
+}
+
+/// How a value is written into a body of this `content-type`: between quotes, or as the text of an
+/// element. An unknown type is plain text.
+fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
+    let media = media_type(content_type);
+    let has = |word: &str| media.contains(word);
+    if has("json") {
+        json_escape
+    } else if has("html") || has("xml") {
+        html_escape
+    } else if has("javascript") || has("ecmascript") {
+        script_escape
+    } else if media == "text/csv" {
+        // The inside of a quoted field (RFC 4180, section 2).
+        |text| text.replace('"', "\"\"")
+    } else {
+        str::to_owned
+    }
+}
+
+/// `text/html` of `Text/HTML; charset=utf-8`.
+pub(super) fn media_type(content_type: &HeaderValue) -> String {
+    let text = String::from_utf8_lossy(content_type.as_bytes());
+    let media = text.split(';').next().unwrap_or_default();
+    media.trim().to_ascii_lowercase()
+}
+
+/// `text` as the inside of a JSON string.
+pub(super) fn json_escape(text: &str) -> String {
+    escape(text, |c| match c {
+        '"' => Some("\\\"".to_owned()),
+        '\\' => Some("\\\\".to_owned()),
+        c => c.is_control().then(|| unicode(c)),
+    })
+}
+
+/// `text` as HTML or XML text or a quoted attribute. A control character, which XML does not have,
+/// is left out.
+pub(super) fn html_escape(text: &str) -> String {
+    escape(text, |c| match c {
+        '&' => Some("&amp;".to_owned()),
+        '<' => Some("&lt;".to_owned()),
+        '>' => Some("&gt;".to_owned()),
+        '"' => Some("&quot;".to_owned()),
+        '\'' => Some("&#39;".to_owned()),
+        '\n' | '\t' => None,
+        c => c.is_control().then(String::new),
+    })
+}
+
+/// `text` as the inside of a string of a script, in quotes of any kind, also within a page.
+fn script_escape(text: &str) -> String {
+    escape(text, |c| match c {
+        '\\' => Some("\\\\".to_owned()),
+        '"' | '\'' | '`' | '$' | '<' | '>' | '&' | '/' | '\u{2028}' | '\u{2029}' => {
+            Some(unicode(c))
+        }
+        c => c.is_control().then(|| unicode(c)),
+    })
+}
+
+/// Replaces the characters for which `replacement` returns a text.
+fn escape(text: &str, replacement: impl Fn(char) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match replacement(c) {
+            Some(replaced) => out.push_str(&replaced),
+            None => out.push(c),
+        }
+    }
+    out
+}
+
+/// What needs it has at most four digits.
+fn unicode(c: char) -> String {
+    format!("\\u{:04x}", u32::from(c))
 }

@@ -7,7 +7,7 @@ mod templates;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, Version};
 
-use super::{Asked, Refused};
+use super::{Refused, RequestInfo};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
@@ -36,8 +36,8 @@ impl Request {
         Self::new(Method::GET, fields)
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> RequestInfo<'_> {
+        RequestInfo {
             method: &self.method,
             uri: &self.uri,
             version: Version::HTTP_11,

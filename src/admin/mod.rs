@@ -3,8 +3,7 @@
 //! It has its own address, its own bound on connections, its own deadlines and file descriptors to
 //! spare, so that it answers when the gateway is full. It changes nothing.
 
-mod places;
-mod spare;
+mod slots;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,9 +24,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use self::places::{Heard, Places};
-use self::spare::Spares;
-use crate::gateway::{AdminDoor, Gateway};
+use self::slots::{ConnectionSlots, RequestSeen, ReservedFds};
+use crate::gateway::{AdminListener, Gateway};
 
 /// For a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -70,49 +68,53 @@ pub fn start(gateway: &Gateway) -> Admin {
 }
 
 /// Serves on the newest socket until it is dropped, and with it the connections that it has.
-async fn follow(mut doors: watch::Receiver<Option<Arc<AdminDoor>>>, state: Arc<AdminState>) {
-    let mut places = Places::default();
+async fn follow(mut newest: watch::Receiver<Option<Arc<AdminListener>>>, state: Arc<AdminState>) {
+    let mut slots = ConnectionSlots::default();
     loop {
-        let door = doors.borrow_and_update().clone();
-        let listener = door.and_then(|door| door.socket.try_clone().ok());
+        let admin = newest.borrow_and_update().clone();
+        let listener = admin.and_then(|admin| admin.socket.try_clone().ok());
         let listener = listener.and_then(|socket| TcpListener::from_std(socket).ok());
         tokio::select! {
-            changed = doors.changed() => if changed.is_err() {
+            changed = newest.changed() => if changed.is_err() {
                 return;
             },
-            () = accept(listener, &state, &mut places) => {}
+            () = accept(listener, &state, &mut slots) => {}
         }
     }
 }
 
 /// Accepts for ever; nobody comes where there is no listener.
-async fn accept(listener: Option<TcpListener>, state: &Arc<AdminState>, places: &mut Places) {
+async fn accept(
+    listener: Option<TcpListener>,
+    state: &Arc<AdminState>,
+    slots: &mut ConnectionSlots,
+) {
     let Some(listener) = listener else {
         return std::future::pending().await;
     };
-    let mut spares = Spares::default();
+    let mut reserved = ReservedFds::default();
     loop {
-        spares.fill(&listener);
+        reserved.fill(&listener);
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             // The descriptor of one that has ended is to be had now.
-            Some(()) = places.one_ended() => continue,
+            Some(()) = slots.one_ended() => continue,
         };
         let accepted = match accepted {
-            Err(_) if spares.give() => listener.accept().await,
+            Err(_) if reserved.give() => listener.accept().await,
             accepted => accepted,
         };
         match accepted {
-            Ok((stream, _)) => places.take(|heard| connection(stream, state.clone(), heard)),
+            Ok((stream, _)) => slots.take(|seen| connection(stream, state.clone(), seen)),
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
 /// One request, then the connection ends: an idle client holds no place.
-async fn connection(stream: TcpStream, state: Arc<AdminState>, heard: Heard) {
+async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen) {
     let service = service_fn(move |request| {
-        heard.set();
+        seen.set();
         let answer = answer(&request, &state);
         async move { Ok::<_, Infallible>(answer) }
     });

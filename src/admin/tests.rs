@@ -1,6 +1,6 @@
 //! The admin port over real sockets.
 
-use super::places::MOST;
+use super::slots::MAX_CONNECTIONS;
 use super::*;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +24,7 @@ async fn port(token: Option<&'static str>) -> Port {
     let mut serving = JoinSet::new();
     let served = state.clone();
     serving.spawn(async move {
-        accept(Some(listener), &served, &mut Places::default()).await;
+        accept(Some(listener), &served, &mut ConnectionSlots::default()).await;
     });
     Port {
         address,
@@ -143,7 +143,7 @@ async fn garbage_does_not_end_the_port() {
 async fn past_the_bound_the_oldest_silent_connection_makes_room() {
     let port = port(None).await;
     let mut held = Vec::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX_CONNECTIONS {
         held.push(TcpStream::connect(port.address).await.unwrap());
     }
     for _ in 0..3 {

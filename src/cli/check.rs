@@ -6,33 +6,29 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Format, print, say};
+use super::{Format, print};
 use crate::clock::Clock;
-use crate::config::{self, Diagnostics, Source};
-use crate::observe::Log;
-use crate::snapshot::Lasting;
-use crate::store::Bounds;
+use crate::config::{self, Diagnostics, LintCode, Source};
 
-/// 0 if the file can be used, 1 if not.
-pub fn check(path: &Path, format: Format) -> ExitCode {
+/// 0 if the file can be used, 1 if not. `allow` silences warnings; with `deny_warnings` the others
+/// are failures too.
+pub fn check(path: &Path, format: Format, allow: &[LintCode], deny_warnings: bool) -> ExitCode {
     let mut diagnostics = Diagnostics::new();
+    for code in allow {
+        diagnostics.allow(*code, 0..usize::MAX);
+    }
     let (source, file) = config::load(path, &mut diagnostics);
     if let Some(file) = file {
-        let lasting = match Lasting::new(Clock::System, Log::off(), Bounds::keys(1024)) {
-            Ok(lasting) => lasting,
-            Err(error) => {
-                say(&format!("lockgate: {error:#}"));
-                return ExitCode::FAILURE;
-            }
-        };
-        config::rehearse(&file, &source, &lasting, &mut diagnostics);
-        config::look_up(&file, &lasting.clock, &mut diagnostics);
+        let clock = Clock::System;
+        config::compile(&file, &source, clock.now(), None, &mut diagnostics);
+        config::look_up(&file, &clock, &mut diagnostics);
     }
     let printed = tell(&diagnostics, &source, format);
-    match diagnostics.has_errors() {
-        true => ExitCode::FAILURE,
-        false => printed,
+    let denied = deny_warnings && diagnostics.has_warnings();
+    if denied || diagnostics.has_errors() {
+        return ExitCode::FAILURE;
     }
+    printed
 }
 
 /// Prints what was found; 1 if that could not be done.
@@ -60,6 +56,7 @@ fn report(diagnostics: &Diagnostics, source: &Source) -> Value {
         let at = source.position(diagnostic.span.start);
         json!({
             "severity": diagnostic.severity.name(),
+            "code": diagnostic.code.map(LintCode::name),
             "file": source.part(diagnostic.span.start).path,
             "line": at.line,
             "column": at.column,

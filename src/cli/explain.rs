@@ -1,4 +1,4 @@
-//! `lockgate explain`: one imagined request, as often as asked, through the engine of live traffic.
+//! `lockgate explain`: one simulated request, as often as asked, through the engine of live traffic.
 //!
 //! It begins with an empty store on a clock of its own. Nothing is opened but what the
 //! configuration names, nothing is written, and no port is used.
@@ -10,6 +10,7 @@ mod request;
 
 use std::net::IpAddr;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +22,10 @@ use super::{ConfigFile, Format, check, print, say};
 use crate::clock::{Clock, ManualClock, Timestamp};
 use crate::config::{self, Diagnostics};
 use crate::observe::Log;
-use crate::pipeline::imagined::{Outcome, Report};
-use crate::snapshot::{Lasting, Snapshot};
-use crate::store::Bounds;
+use crate::pipeline::simulate::{Outcome, Report};
+use crate::process::ProcessState;
+use crate::snapshot::Snapshot;
+use crate::store::{Bounds, StoreHandle};
 
 /// Counters that are enough for one key a rule.
 const KEYS: usize = 100_000;
@@ -118,16 +120,19 @@ pub fn explain(args: &Explain) -> ExitCode {
 
 fn run(args: &Explain) -> anyhow::Result<ExitCode> {
     let clock = ManualClock::at(midnight(Clock::System.now()));
-    let lasting = Lasting::new(Clock::Manual(clock.clone()), Log::off(), Bounds::keys(KEYS))?;
     let mut diagnostics = Diagnostics::new();
     let (source, file) = config::load(&args.config.config, &mut diagnostics);
-    let snapshot =
-        file.and_then(|file| config::rehearse(&file, &source, &lasting, &mut diagnostics));
-    let Some(snapshot) = snapshot.filter(|_| !diagnostics.has_errors()) else {
+    let now = clock.now();
+    let blueprint =
+        file.and_then(|file| config::compile(&file, &source, now, None, &mut diagnostics));
+    let Some(blueprint) = blueprint else {
         check::tell(&diagnostics, &source, args.format);
         return Ok(ExitCode::FAILURE);
     };
-    let story = tell(args, &snapshot, &lasting, &clock)?;
+    let process = ProcessState::new(Clock::Manual(clock.clone()), Log::off(), Bounds::keys(KEYS))?;
+    let snapshot = process.install(blueprint, None, None);
+    let store = StoreHandle::new(process.store.clone(), process.clock.clone());
+    let story = tell(args, &snapshot, &store, &clock)?;
     Ok(match args.format {
         Format::Human => print(&human::human(&story)),
         Format::Json => print(&format!("{:#}\n", json::json(&story, &snapshot.redactor))),
@@ -137,14 +142,14 @@ fn run(args: &Explain) -> anyhow::Result<ExitCode> {
 fn tell(
     args: &Explain,
     snapshot: &Snapshot,
-    lasting: &Lasting,
+    store: &Rc<StoreHandle>,
     clock: &ManualClock,
 ) -> anyhow::Result<Story> {
-    let (imagined, mut notes) = request::imagine(args, snapshot);
+    let (simulation, mut notes) = request::simulation(args, snapshot);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let pass = |detail| {
-        let pass = imagined.pass(snapshot, &lasting.store, clock.now(), detail);
-        runtime.block_on(pass)
+        let run = simulation.run(snapshot, store, clock.now(), detail);
+        runtime.block_on(run)
     };
     let start = clock.now();
     let (mut lines, mut answered) = (Vec::new(), false);
@@ -161,7 +166,7 @@ fn tell(
         notes.push("--status and --response-header change nothing: no origin is asked".into());
     }
     Ok(Story {
-        request: request::words(args, &imagined),
+        request: request::words(args, &simulation),
         notes,
         lines,
         last,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::print;
-use crate::expr::{self, Phase, Type};
+use crate::expr::{self, Phase};
 use crate::facts::fields;
 
 /// Prints both tables.
@@ -15,7 +15,12 @@ pub fn fields() -> ExitCode {
             Phase::Request => "",
             Phase::Response => " (in `count` and `cost` only)",
         };
-        let ty = type_name(field.ty());
+        let ty = field
+            .ty()
+            .words()
+            .split(' ')
+            .next_back()
+            .unwrap_or_default();
         let _ = writeln!(text, "  {:<40} {ty:<8} {}{phase}", field.name, field.doc);
         for alias in field.aliases {
             let _ = writeln!(text, "  {alias:<40} {ty:<8} the same as {}", field.name);
@@ -26,15 +31,4 @@ pub fn fields() -> ExitCode {
         let _ = writeln!(text, "  {:<40} {}", function.signature, function.doc);
     }
     print(&text)
-}
-
-const fn type_name(ty: Type) -> &'static str {
-    match ty {
-        Type::Bytes => "string",
-        Type::Int => "integer",
-        Type::Ip => "address",
-        Type::Bool => "boolean",
-        Type::Map => "map",
-        Type::Array => "list",
-    }
 }

@@ -8,11 +8,7 @@
 mod action;
 mod draft;
 mod judge;
-mod lists;
-mod name;
-mod object;
 mod quote;
-mod ratelimit;
 mod rule;
 mod shape;
 #[cfg(test)]
@@ -24,9 +20,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use draft::Draft;
-use judge::Judge;
-use name::Names;
+use draft::{Draft, Names};
 use shape::Ruleset;
 use write::Writer;
 
@@ -89,18 +83,17 @@ fn bounded(from: impl io::Read) -> io::Result<Vec<u8>> {
 fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
     let document = shape::parse(file, json)?;
     let rulesets = shape::rulesets(&document).map_err(|error| format!("{file}: {error}"))?;
-    let judge = Judge::new().map_err(|error| format!("lockgate: {error:#}"))?;
     let mut names = Names::default();
     let mut writer = Writer::new(file);
     for ruleset in &rulesets {
         writer.ruleset(ruleset);
         for rule in ruleset.rules {
             let number = names.next_number();
-            writer.rule(drafted(number, rule, &mut names, &judge));
+            writer.rule(drafted(number, rule, &mut names));
         }
     }
     let imported = writer.finish();
-    match judge.errors(&imported.toml).as_slice() {
+    match judge::errors(&imported.toml).as_slice() {
         [] => Ok(imported),
         errors => Err(format!(
             "{file}: the rules do not load together: {}",
@@ -110,13 +103,13 @@ fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
 }
 
 /// A rule, judged.
-fn drafted(number: usize, rule: &serde_json::Value, names: &mut Names, judge: &Judge) -> Draft {
+fn drafted(number: usize, rule: &serde_json::Value, names: &mut Names) -> Draft {
     let mut draft = rule::read(number, rule, names);
     if draft.is_empty() {
         return draft;
     }
-    lists::find(&mut draft, judge);
-    for error in judge.errors(&draft.fragment()) {
+    judge::find_lists(&mut draft);
+    for error in judge::errors(&draft.fragment()) {
         draft.refuse(error);
     }
     draft

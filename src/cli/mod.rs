@@ -1,7 +1,6 @@
 //! The command line: one file a command.
 
 mod check;
-mod completions;
 pub(crate) mod explain;
 mod fields;
 mod import;
@@ -12,7 +11,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::config::LintCode;
 
 /// An edge gateway that counts one thing and stops another.
 #[derive(Debug, Parser)]
@@ -35,6 +36,12 @@ enum Command {
         /// How to print what was found.
         #[arg(long, value_enum, default_value_t)]
         format: Format,
+        /// Silence the warnings with this code, for example `shared-key`. Repeatable.
+        #[arg(long, value_name = "CODE", value_parser = LintCode::from_name)]
+        allow: Vec<LintCode>,
+        /// Exit with 1 if there are warnings.
+        #[arg(long)]
+        deny_warnings: bool,
     },
     /// Say what the rules would do with a request, and why not.
     Explain(Box<explain::Explain>),
@@ -84,15 +91,27 @@ pub fn main() -> ExitCode {
     match cli.command {
         None => run::run(&cli.config.config),
         Some(Command::Run(config)) => run::run(&config.config),
-        Some(Command::Check { config, format }) => check::check(&config.config, format),
+        Some(Command::Check {
+            config,
+            format,
+            allow,
+            deny_warnings,
+        }) => check::check(&config.config, format, &allow, deny_warnings),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Fields) => fields::fields(),
         Some(Command::Schema) => schema::schema(),
         Some(Command::Import {
             from: Product::Cloudflare { file },
         }) => import::cloudflare(&file),
-        Some(Command::Completions { shell }) => completions::completions(shell),
+        Some(Command::Completions { shell }) => completions(shell),
     }
+}
+
+/// `lockgate completions`: the script that lets a shell complete this command line.
+fn completions(shell: clap_complete::Shell) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "lockgate", &mut script);
+    print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints `text`; 1 if that could not be done, which is said. A reader that went away

@@ -1,5 +1,6 @@
 //! `lockgate run`: the gateway in the foreground, until a signal ends it.
 
+use std::env;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,13 +8,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
+use tracing::{error, info, warn};
 
 use super::say;
 use crate::admin::{self, Admin};
 use crate::clock::Clock;
-use crate::gateway::{Gateway, Handover, Heir, Inherited, Program, Refused};
-use crate::observe::Field::{Number, Text};
-use crate::observe::{Log, tell_panics};
+use crate::gateway::{Gateway, HandoverReceiver, HandoverSender, Inherited, Program, Refused};
+use crate::observe::{Format, Log, log, tell_panics};
 use crate::signals::{self, Request, Signals};
 use crate::systemd::{Activated, Notifier};
 
@@ -31,7 +32,6 @@ struct Service {
     signals: Signals,
     notifier: Notifier,
     program: Program,
-    log: Log,
     /// A reload was asked for while another process was to take over.
     reload_waits: bool,
 }
@@ -52,7 +52,8 @@ enum End {
 pub fn run(config: &Path) -> ExitCode {
     // First of all: their numbers must be nobody else's.
     let activated = Activated::from_env();
-    let log = match Log::stderr(Clock::System) {
+    let filter = env::var_os(log::VARIABLE).unwrap_or_default();
+    let log = match Log::install(Clock::System, &filter.to_string_lossy()) {
         Ok(log) => log,
         Err(error) => {
             show(&error.into());
@@ -61,9 +62,13 @@ pub fn run(config: &Path) -> ExitCode {
     };
     let ran = run_to_end(config, activated, &log);
     ran.unwrap_or_else(|error| {
-        match log.is_json() {
-            true => tell(&error, &log),
-            false => show(&error),
+        log.report_bad_filter();
+        if log.format() == Format::Json {
+            tell(&error);
+            log.flush(FLUSH);
+        } else {
+            log.flush(FLUSH);
+            show(&error);
         }
         ExitCode::FAILURE
     })
@@ -78,22 +83,21 @@ fn show(error: &anyhow::Error) {
 }
 
 /// The same for those who read JSON lines.
-fn tell(error: &anyhow::Error, log: &Log) {
+fn tell(error: &anyhow::Error) {
     match error.downcast_ref::<Refused>() {
         Some(refused) => {
-            log.error("not started", &[]);
-            refused.tell(log);
+            error!("not started");
+            refused.tell();
         }
-        None => log.error("not started", &[Text("error", &format!("{error:#}"))]),
+        None => error!(error = format!("{error:#}"), "not started"),
     }
-    log.flush(FLUSH);
 }
 
 fn run_to_end(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<ExitCode> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build()?;
     let code = runtime.block_on(async {
-        let mut service = Service::start(config, activated, log.clone())?;
+        let mut service = Service::start(config, activated, log)?;
         let end = service.serve().await;
         Ok(service.stop(end).await)
     });
@@ -107,17 +111,17 @@ fn run_to_end(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<
 
 impl Service {
     /// Everything that answers does so when this returns.
-    fn start(config: &Path, activated: Activated, log: Log) -> anyhow::Result<Self> {
+    fn start(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<Self> {
         // Before the first thread starts: a signal during the start must not kill it.
         let signals = Signals::listen()?;
         let program = Program::own().context("cannot find this program's path")?;
-        let inherited = inherit(activated, &log)?;
+        let inherited = inherit(activated, log)?;
         let mut gateway = Gateway::start_with(config, Clock::System, log.clone(), inherited)?;
-        tell_panics(&log, &gateway.live().lasting.metrics.panics);
+        tell_panics(&gateway.live().lasting.metrics.panics);
         let admin = admin::start(&gateway);
-        tell_addresses(&gateway, &log);
+        tell_addresses(&gateway);
         gateway.take_over();
-        let notifier = Notifier::from_env(&log);
+        let notifier = Notifier::from_env();
         notifier.ready("serving");
         Ok(Self {
             gateway,
@@ -125,7 +129,6 @@ impl Service {
             signals,
             notifier,
             program,
-            log,
             reload_waits: false,
         })
     }
@@ -167,10 +170,7 @@ impl Service {
 
     /// Whatever goes wrong, this process goes on. One that is told to stop does not wait for it.
     async fn hand_over(&mut self) -> Option<End> {
-        self.log.info(
-            "handing over",
-            &[Text("program", &self.program.path().display())],
-        );
+        info!(program = %self.program.path().display(), "handing over");
         let handover = self.gateway.handover();
         let (program, notifier, cancel) = (
             self.program.clone(),
@@ -182,7 +182,7 @@ impl Service {
         let (handed, stop) = tokio::select! {
             handed = &mut running => (handed, None),
             () = self.meanwhile() => {
-                self.log.info("told to stop while handing over", &[]);
+                info!("told to stop while handing over");
                 match self.last_word(&cancel, &mut running).await {
                     Some(handed) => (handed, Some(End::Stopped)),
                     None => return Some(End::AtOnce),
@@ -191,7 +191,7 @@ impl Service {
         };
         match handed.unwrap_or_else(|panic| Err(panic.into())) {
             Ok(pid) => {
-                self.log.info("handed over", &[Number("pid", pid.into())]);
+                info!(pid, "handed over");
                 if stop.is_some() {
                     // It was too late to keep the new one from serving: whoever says stop means it.
                     signals::stop(pid);
@@ -203,7 +203,7 @@ impl Service {
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                self.log.error("not handed over", &[Text("error", &error)]);
+                error!(error, "not handed over");
                 stop
             }
         }
@@ -218,10 +218,10 @@ impl Service {
                 Request::Reload => {
                     let waited = std::mem::replace(&mut self.reload_waits, true);
                     if !waited {
-                        self.log.info("the reload waits for the handover", &[]);
+                        info!("the reload waits for the handover");
                     }
                 }
-                request => ignored(request, "a handover is under way", &self.log),
+                request => ignored(request, "a handover is under way"),
             }
         }
     }
@@ -229,7 +229,7 @@ impl Service {
     /// What becomes of a handover when this process is told to stop; `None`: it is told again.
     async fn last_word<T>(
         &mut self,
-        handover: &Handover,
+        handover: &HandoverSender,
         running: &mut JoinHandle<T>,
     ) -> Option<Result<T, JoinError>> {
         handover.cancel();
@@ -258,11 +258,10 @@ impl Service {
             admin,
             mut signals,
             notifier,
-            log,
             ..
         } = self;
         if end != End::AtOnce {
-            log.info("stopping", &[]);
+            info!("stopping");
         }
         admin.not_ready();
         let drain = gateway.drain();
@@ -275,12 +274,12 @@ impl Service {
         };
         let told_again = async {
             if end != End::AtOnce {
-                told_to_stop(&mut signals, &log).await;
+                told_to_stop(&mut signals).await;
             }
         };
         tokio::select! {
             _ = &mut stopping => {
-                log.info("stopped", &[]);
+                info!("stopped");
                 return ExitCode::SUCCESS;
             }
             () = told_again => {}
@@ -288,45 +287,47 @@ impl Service {
         drain.cut();
         // Late or not, it ends.
         let _ = timeout(LAST_LINES, stopping).await;
-        log.warn("stopped at once", &[]);
+        warn!("stopped at once");
         ExitCode::FAILURE
     }
 }
 
 /// Waits for the word to stop once more, and ignores all others.
-async fn told_to_stop(signals: &mut Signals, log: &Log) {
+async fn told_to_stop(signals: &mut Signals) {
     loop {
         match signals.next().await {
             Request::Stop => return,
-            request => ignored(request, "stopping", log),
+            request => ignored(request, "stopping"),
         }
     }
 }
 
-fn ignored(request: Request, why: &str, log: &Log) {
-    let fields = [Text("signal", &request.signal()), Text("why", &why)];
-    log.warn("signal ignored", &fields);
+fn ignored(request: Request, why: &str) {
+    warn!(signal = request.signal(), why, "signal ignored");
 }
 
 /// What the process before or systemd has for this one.
 fn inherit(activated: Activated, log: &Log) -> anyhow::Result<Inherited> {
     for wrong in &activated.wrong {
-        log.warn("unusable socket from systemd", &[Text("error", wrong)]);
+        warn!(error = wrong, "unusable socket from systemd");
     }
-    let mut inherited = Heir::inherit(log)?.unwrap_or_default();
+    let mut inherited = HandoverReceiver::inherit(log)?.unwrap_or_default();
     for socket in activated.sockets {
         inherited.add(socket);
     }
     Ok(inherited)
 }
 
-fn tell_addresses(gateway: &Gateway, log: &Log) {
+fn tell_addresses(gateway: &Gateway) {
     for address in gateway.addresses() {
-        log.info("listening", &[Text("address", &address)]);
+        info!(%address, "listening");
     }
     let admin = gateway.admin();
-    let admin = admin.borrow().as_ref().and_then(|door| door.address().ok());
+    let admin = admin
+        .borrow()
+        .as_ref()
+        .and_then(|admin| admin.address().ok());
     if let Some(address) = admin {
-        log.info("admin port", &[Text("address", &address)]);
+        info!(%address, "admin port");
     }
 }

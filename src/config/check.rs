@@ -1,12 +1,10 @@
 //! What one value says about another in the same file: names that must be there, names and
 //! addresses that must be there only once.
 
-mod rules;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::file::{File, Route, Target};
+use super::file::{File, Route, Target, check_numbers};
 use super::suggest::nearest;
 use super::{Diagnostics, Spanned, Text};
 
@@ -18,9 +16,8 @@ pub(super) fn file(file: &File, out: &mut Diagnostics) {
     unique("response", file.responses.iter().map(|r| &r.name), out);
     upstreams_exist(file, out);
     responses_exist(file, out);
-    rules::warn_of_answers(file, out);
     for rule in &file.rules {
-        rules::check(rule, out);
+        check_numbers(rule, out);
     }
     addresses_are_free(file, out);
 }
@@ -58,7 +55,8 @@ fn responses_exist(file: &File, out: &mut Diagnostics) {
 }
 
 fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
-    if names.contains(&&*name.value) {
+    // A section without a name is an error of its own, and may be the one that is meant.
+    if names.contains(&&*name.value) || names.contains(&"") {
         return;
     }
     let unknown = format!("unknown {what} `{}`", name.value);

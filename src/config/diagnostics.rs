@@ -1,30 +1,38 @@
-//! What is wrong with a file: a list of mistakes, each with its place and what would be right.
+//! What is wrong with a file: a list of mistakes, each with its span and what would be right.
 
 use std::ops::Range;
 
-use super::{Source, render};
+use super::source::Part;
+use super::{LintCode, Source, render};
 
-/// Nobody reads more at once.
+/// The most mistakes that are shown at once.
 const MOST_SHOWN: usize = 100;
 
 /// The mistakes of one file. Nothing is printed here.
 ///
-/// What cannot be read is told once: what is said later about the same lines, and what may be
-/// missing only because of them, is an echo that nobody sees.
+/// A syntax error is reported once: later errors about the same lines, and about what may be missing
+/// only because of them, are echoes that are not shown.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     echoes: Vec<Diagnostic>,
     torn: Vec<Torn>,
-    /// A whole file is not there.
-    without_a_file: bool,
+    /// Names of upstreams, responses and lists may be missing because of another error.
+    names_hidden: bool,
+    /// Warnings that are not wanted, and the bytes for which they are not.
+    allowed: Vec<(LintCode, Range<usize>)>,
 }
 
-/// Lines that cannot be read, and the file that they stand in.
+/// Lines that the parser could not read.
 #[derive(Clone, Debug)]
-struct Torn {
+pub(super) struct Torn {
     lines: Range<usize>,
-    file: Range<usize>,
+    /// The section that the lines belong to: it may lack what they say.
+    section: Range<usize>,
+    /// Where the file with the lines begins. A whole file may lack sections.
+    file: usize,
+    /// Whether the lines may have named an upstream, a response or a list.
+    hides_names: bool,
 }
 
 /// One mistake.
@@ -32,6 +40,8 @@ struct Torn {
 pub struct Diagnostic {
     /// Whether the file can be used all the same.
     pub severity: Severity,
+    /// The code of a warning. `None` for an error.
+    pub code: Option<LintCode>,
     /// Where, in bytes of the file.
     pub span: Range<usize>,
     /// What is wrong, in one sentence without a full stop.
@@ -82,33 +92,53 @@ impl Diagnostics {
 
     /// Adds the error that nothing has the name at `span`, in no file.
     pub fn unknown(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        let echo = self.without_a_file || !self.torn.is_empty();
+        let echo = self.names_hidden || self.torn.iter().any(|torn| torn.hides_names);
         self.add(Severity::Error, span, message.into(), echo)
     }
 
-    /// Adds a warning; help can be added to what comes back.
-    pub fn warning(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        let echo = self.is_torn(&span);
-        self.add(Severity::Warning, span, message.into(), echo)
+    /// Adds a warning, unless [`Diagnostics::allow`] silences it; help can be added to what comes
+    /// back.
+    pub fn warning(
+        &mut self,
+        code: LintCode,
+        span: Range<usize>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let allows = |(allowed, lines): &(LintCode, Range<usize>)| {
+            *allowed == code && lines.contains(&span.start)
+        };
+        let silent = self.is_torn(&span) || self.allowed.iter().any(allows);
+        let warning = self.add(Severity::Warning, span, message.into(), silent);
+        warning.code = Some(code);
+        warning
     }
 
-    /// Notes that these lines of a file cannot be read; why was told.
-    pub(super) fn tear(&mut self, lines: Range<usize>, file: Range<usize>) {
-        self.torn.push(Torn { lines, file });
+    /// Silences the warnings with this code that start within `lines`, earlier and later ones.
+    pub fn allow(&mut self, code: LintCode, lines: Range<usize>) {
+        let allows = |one: &Diagnostic| one.code == Some(code) && lines.contains(&one.span.start);
+        self.list.retain(|one| !allows(one));
+        self.allowed.push((code, lines));
     }
 
-    /// Notes that a whole file cannot be read; why was told.
-    pub(super) fn lose_a_file(&mut self) {
-        self.without_a_file = true;
+    /// Marks lines that the parser could not read, after the error about them was added.
+    pub(super) fn tear(&mut self, torn: Torn) {
+        self.torn.push(torn);
     }
 
-    /// Whether something of the table at `span` may stand in lines of its file that cannot be read.
+    /// Marks that names may be missing: a file, or a section that defines some, was refused.
+    pub(super) fn hide_names(&mut self) {
+        self.names_hidden = true;
+    }
+
+    /// Whether something of the table at `span` may stand in lines that the parser could not read.
     pub(super) fn may_lack(&self, span: &Range<usize>) -> bool {
-        let mut files = self.torn.iter().map(|torn| &torn.file);
-        files.any(|file| file.start <= span.start && span.start <= file.end)
+        self.torn.iter().any(|torn| {
+            let whole_file = span.is_empty() && span.start == torn.file;
+            whole_file || torn.section.contains(&span.start)
+        })
     }
 
-    /// Whether what stands at `span` was not read as it was meant.
+    /// Whether the value at `span` stands in lines that the parser could not read.
     pub(super) fn is_torn(&self, span: &Range<usize>) -> bool {
         let mut lines = self.torn.iter().map(|torn| &torn.lines);
         lines.any(|lines| span.start <= lines.end && lines.start <= span.end)
@@ -134,6 +164,11 @@ impl Diagnostics {
         let mut list: Vec<_> = self.list.iter().collect();
         list.sort_by_key(|d| (d.span.start, d.span.end));
         list
+    }
+
+    /// Whether there are warnings.
+    pub fn has_warnings(&self) -> bool {
+        self.list.iter().any(|d| d.severity == Severity::Warning)
     }
 
     /// The text for people: each begins with `FILE:LINE:COLUMN: error: MESSAGE`, then comes the
@@ -164,12 +199,65 @@ impl Diagnostics {
         };
         list.push(Diagnostic {
             severity,
+            code: None,
             span,
             message,
             help: Vec::new(),
             related: Vec::new(),
         });
         list.last_mut().expect("one was just pushed")
+    }
+}
+
+// === impl Torn ===
+
+impl Torn {
+    /// Unreadable lines of a file, as a range of its text. The lines below a broken header belong to
+    /// it: whose settings they are is not known.
+    pub(super) fn new(lines: Range<usize>, part: &Part<'_>) -> Self {
+        let text = |range: Range<usize>| part.text.get(range).unwrap_or_default();
+        let written = text(lines.clone()).trim_start();
+        let broken_header = written.starts_with('[');
+        let next = text(lines.end..part.text.len()).find("\n[");
+        let next = next.map_or(part.text.len(), |at| lines.end + at);
+        let start = match broken_header {
+            true => lines.start,
+            false => text(0..lines.start).rfind("\n[").map_or(0, |at| at + 1),
+        };
+        let end = if broken_header { next } else { lines.end };
+        let whole_lines = text(lines.clone()).contains('\n');
+        Self {
+            hides_names: broken_header || whole_lines || written.starts_with("name"),
+            lines: part.start + lines.start..part.start + end,
+            section: part.start + start..part.start + next,
+            file: part.start,
+        }
+    }
+
+    /// A whole file that the parser could not read.
+    pub(super) fn whole(part: &Part<'_>) -> Self {
+        let file = part.start..part.start + part.text.len();
+        Self {
+            lines: file.clone(),
+            file: part.start,
+            section: file,
+            hides_names: true,
+        }
+    }
+
+    /// Whether the byte at `at` is in these lines.
+    pub(super) fn covers(&self, at: usize) -> bool {
+        self.lines.start <= at && at <= self.lines.end
+    }
+
+    /// The text of the file with spaces in place of these lines. Every other byte keeps its place.
+    pub(super) fn blank(&self, text: String, part: &Part<'_>) -> String {
+        let lines = self.lines.start - part.start..self.lines.end - part.start;
+        let mut bytes = text.into_bytes();
+        let torn = bytes.get_mut(lines).unwrap_or_default().iter_mut();
+        torn.filter(|byte| **byte != b'\n')
+            .for_each(|byte| *byte = b' ');
+        String::from_utf8(bytes).unwrap_or_default()
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::source::{LARGEST, read_named};
-use super::{Diagnostics, Source, Text};
+use super::{Diagnostics, LintCode, Source, Text};
 
 /// No configuration is made of more files.
 const MOST_FILES: usize = 1000;
@@ -51,35 +51,22 @@ impl Files<'_> {
         if found.is_empty() {
             let message = format!("no file is called `{}`", path.display());
             self.diagnostics
-                .warning(pattern.span.clone(), message)
+                .warning(LintCode::EmptyInclude, pattern.span.clone(), message)
                 .help("nothing is included here");
         }
         let plain = found.as_slice() == [path.clone()];
         for file in found {
             let identity = identity(&file);
-            if self.seen.first() == Some(&identity) {
-                self.itself(pattern, plain);
+            if plain && self.seen.first() == Some(&identity) {
+                self.diagnostics
+                    .error(pattern.span.clone(), "a file does not include itself")
+                    .help("remove it");
             }
             if !self.seen.contains(&identity) {
                 self.seen.push(identity);
                 self.add(&file, &pattern.span);
             }
         }
-    }
-
-    /// A pattern may fit the file that it stands in, which is left out; to name it means nothing.
-    fn itself(&mut self, pattern: &Text, plain: bool) {
-        let span = pattern.span.clone();
-        match plain {
-            true => self
-                .diagnostics
-                .error(span, "a file does not include itself")
-                .help("remove it"),
-            false => self
-                .diagnostics
-                .warning(span, "this fits the file itself too, which is left out")
-                .help("keep the others in a folder: `include = [\"rules.d/*.toml\"]`"),
-        };
     }
 
     fn add(&mut self, file: &Path, span: &Range<usize>) {
@@ -93,7 +80,7 @@ impl Files<'_> {
             Err(error) => {
                 let message = format!("cannot read `{name}`: {error}");
                 self.diagnostics.error(span.clone(), message);
-                self.diagnostics.lose_a_file();
+                self.diagnostics.hide_names();
             }
         }
     }

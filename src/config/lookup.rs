@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::Diagnostics;
 use super::file::{Address, File};
+use super::{Diagnostics, LintCode};
 use crate::clock::Clock;
 use crate::upstream::Name;
 
@@ -68,6 +68,6 @@ fn names(file: &File) -> Vec<(Name, Range<usize>)> {
 fn not_found(name: &Name, span: Range<usize>, error: &str, diagnostics: &mut Diagnostics) {
     let message = format!("cannot look up `{}`: {error}", name.host);
     diagnostics
-        .warning(span, message)
+        .warning(LintCode::UnresolvedServer, span, message)
         .help("the gateway starts all the same, and looks again at each `resolve_interval`");
 }

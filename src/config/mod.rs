@@ -1,6 +1,6 @@
 //! gateway.toml: read as written, with every mistake found in one go.
 //!
-//! [`read()`] turns text into [`file::File`], where each value keeps its place in the file. What the
+//! [`file::read`] turns text into [`file::File`], where each value keeps its place in the file. What the
 //! values mean to the gateway is not known here, and nothing is opened but the file itself and what
 //! it includes.
 
@@ -9,11 +9,8 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use crate::observe::{Format, Level};
-use crate::snapshot::{Lasting, Snapshot};
-
+pub mod blueprint;
 mod compile;
-pub mod defaults;
 pub mod file;
 pub mod schema;
 
@@ -21,40 +18,27 @@ mod check;
 mod diagnostics;
 mod include;
 mod limiter;
+pub mod lint;
 mod lookup;
-mod read;
 mod render;
 mod scalar;
 mod section;
 mod source;
 mod spanned;
 mod suggest;
-mod suspect;
+mod syntax;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
-pub use compile::{Context, compile, fixed, is_secret, secret};
+pub use compile::{compile, is_secret, report_unopened, secret, startup_settings};
 pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
+pub use file::read;
+pub use lint::LintCode;
 pub use lookup::look_up;
-pub use read::read;
 pub use source::{Part, Position, Source};
 pub use spanned::{Spanned, Text};
 pub use suggest::nearest;
-
-/// How the gateway's own log is to be kept.
-pub fn log(file: &file::File) -> (Level, Format) {
-    let level = match file.log.level.value {
-        file::Level::Error => Level::Error,
-        file::Level::Warn => Level::Warn,
-        file::Level::Info => Level::Info,
-        file::Level::Debug | file::Level::Trace => Level::Debug,
-    };
-    let format = match file.log.format.value {
-        file::LogFormat::Text => Format::Text,
-        file::LogFormat::Json => Format::Json,
-    };
-    (level, format)
-}
 
 /// A duration as it is written in the file, `10s`; the error says what would be right.
 pub fn duration(text: &str) -> Result<Duration, String> {
@@ -76,21 +60,4 @@ pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> (Source, Option<file:
         }
         Err(source) => (source, None),
     }
-}
-
-/// Compiles `file` and leaves no trace: nothing is opened for writing.
-pub fn rehearse(
-    file: &file::File,
-    source: &Source,
-    lasting: &Lasting,
-    diagnostics: &mut Diagnostics,
-) -> Option<Snapshot> {
-    let mut cx = Context {
-        source,
-        lasting,
-        check_only: true,
-        previous: None,
-        diagnostics,
-    };
-    compile(file, &mut cx)
 }

@@ -20,12 +20,16 @@ pub(super) fn one(diagnostic: &Diagnostic, source: &Source, color: bool) -> Stri
     text
 }
 
-/// `FILE:LINE:COLUMN: error: MESSAGE`. Editors and scripts read this line.
+/// `FILE:LINE:COLUMN: error: MESSAGE` or `FILE:LINE:COLUMN: warning[CODE]: MESSAGE`. Editors and
+/// scripts read this line.
 fn headline(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
     let at = source.position(diagnostic.span.start);
-    let severity = diagnostic.severity.name();
+    let severity = match diagnostic.code {
+        Some(code) => format!("{}[{}]", diagnostic.severity.name(), code.name()),
+        None => diagnostic.severity.name().to_owned(),
+    };
     let severity = match (color, diagnostic.severity) {
-        (false, _) => severity.to_owned(),
+        (false, _) => severity,
         (true, Severity::Error) => {
             format!("{DEFAULT_ERROR_STYLE}{severity}{DEFAULT_ERROR_STYLE:#}")
         }

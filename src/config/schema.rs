@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::read;
+use super::file;
 
 /// What a table may hold.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +35,6 @@ pub struct Key {
     pub required: bool,
     /// What it is if it is not there.
     pub default: Option<Value>,
-    /// A value as a user would write it, of one that must be there.
-    pub example: Option<&'static str>,
 }
 
 /// Keys that the user chooses.
@@ -148,7 +146,7 @@ pub const COUNTRY: &str = "^([A-Z]{2}|T1)$";
 
 /// What a whole file may hold. Keys that do not work yet are left out: a file with one is refused.
 pub fn root() -> Table {
-    read::describe()
+    file::describe()
 }
 
 // === impl Shape ===

@@ -1,6 +1,9 @@
 //! The tree the parser makes: what was written, where. Names are not looked up yet.
 
-use super::token::{Atom, Span};
+use std::net::IpAddr;
+
+use super::lex::Span;
+use super::literal::Atom;
 
 /// A test, as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +112,72 @@ pub(super) enum LiteralKind {
     Atom(Atom),
 }
 
+// === impl Node ===
+
+impl Node {
+    /// Visits every operand, arguments of calls included, in the order they stand there.
+    pub(super) fn each_operand(&self, visit: &mut dyn FnMut(&Operand)) {
+        match &self.kind {
+            NodeKind::Not(inner) => inner.each_operand(visit),
+            NodeKind::Join(_, nodes) => nodes.iter().for_each(|node| node.each_operand(visit)),
+            NodeKind::Alone(operand) | NodeKind::Compare { left: operand, .. } => {
+                visit(operand);
+                if let Base::Call { args, .. } = &operand.base {
+                    args.iter().for_each(|arg| arg.each_operand(visit));
+                }
+            }
+        }
+    }
+}
+
+// === impl LiteralKind ===
+
+impl LiteralKind {
+    pub(super) fn text(&self) -> Option<Box<[u8]>> {
+        match self {
+            LiteralKind::Text { bytes, .. } => Some(bytes.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn truth(&self) -> Option<bool> {
+        match self {
+            LiteralKind::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn int(&self) -> Option<i64> {
+        match self {
+            LiteralKind::Atom(Atom::Int(int)) => Some(*int),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ip(&self) -> Option<IpAddr> {
+        match self {
+            LiteralKind::Atom(Atom::Ip(ip)) => Some(*ip),
+            _ => None,
+        }
+    }
+
+    /// One integer or a range of them.
+    pub(super) fn ints(&self) -> Option<(i64, i64)> {
+        match self {
+            LiteralKind::Atom(atom) => atom.ints(),
+            _ => None,
+        }
+    }
+
+    /// One address, a block or a range of them.
+    pub(super) fn ips(&self) -> Option<(IpAddr, IpAddr)> {
+        match self {
+            LiteralKind::Atom(atom) => atom.ips(),
+            _ => None,
+        }
+    }
+}
+
 // === impl Logic ===
 
 impl Logic {
@@ -132,7 +201,7 @@ impl Logic {
 // === impl Op ===
 
 impl Op {
-    /// Every spelling, the preferred one of an operator first.
+    /// Every spelling.
     pub(super) const SPELLINGS: [(&'static str, Op); 18] = [
         ("eq", Op::Eq),
         ("==", Op::Eq),
@@ -153,12 +222,6 @@ impl Op {
         ("wildcard", Op::Wildcard),
         ("bitwise_and", Op::BitAnd),
     ];
-
-    /// The preferred spelling.
-    pub(super) fn word(self) -> &'static str {
-        let spelt = Self::SPELLINGS.iter().find(|(_, op)| *op == self);
-        spelt.map_or("strict wildcard", |(word, _)| *word)
-    }
 
     /// The operator spelt `word`; `strict wildcard` and `&` are read by the parser.
     pub(super) fn spelt(word: &str) -> Option<Op> {

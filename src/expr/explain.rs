@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::ast::{Base, Index, IndexKind, Logic, Node, NodeKind, Operand};
+use super::ast::{Base, IndexKind, Logic, Node, NodeKind, Operand};
 use super::compile::Context;
-use super::token::Span;
+use super::lex::Span;
 use super::{Env, Error, Facts, FieldId, FieldSpec, Type, Value, check, compile, parse};
 
 /// A part of an expression, with what came of it.
@@ -146,12 +146,39 @@ impl Explainer<'_> {
                 let label = self.text(&operand.span);
                 let known = reads.iter().any(|read| read.label == label);
                 let spec = self.env.scheme.field(name).filter(|_| !known);
-                reads.extend(spec.map(|spec| self.field(&spec, &operand.path, label)));
+                reads.extend(spec.and_then(|spec| self.field(&spec, operand)));
             }
         }
     }
 
-    /// What a function gave; `None`: it gives many values, or stands where a list is looked at.
+    fn field(&self, spec: &FieldSpec, operand: &Operand) -> Option<Read> {
+        let mut path = operand.path.iter().map(|index| &index.kind);
+        let is_list = matches!(spec.ty, Type::Map | Type::Array);
+        if !is_list || path.clone().any(|index| matches!(index, IndexKind::At(_))) {
+            return self.result(operand);
+        }
+        let name = match path.next() {
+            Some(IndexKind::Name(name)) => Some(entry(spec, name)),
+            _ => None,
+        };
+        let mut values = Vec::new();
+        let bytes = name.as_deref().map(str::as_bytes);
+        self.facts.each(spec.id, bytes, &mut |value| {
+            values.push(Value::Bytes(Cow::Owned(value.to_vec())));
+            ControlFlow::Continue(())
+        });
+        Some(Read {
+            label: self.text(&operand.span).to_owned(),
+            fields: vec![spec.id],
+            values,
+            entries: name
+                .map(|name| (spec.id, name.into()))
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    /// The one value of an operand; `None`: it gives many values, or stands where a list is looked at.
     fn result(&self, operand: &Operand) -> Option<Read> {
         let (term, reads) = check::value(self.source, operand, self.env).ok()?;
         let value = compile::value(term)(&Context::of(self.facts));
@@ -161,52 +188,6 @@ impl Explainer<'_> {
             entries: reads.entries,
             values: value.map(owned).into_iter().collect(),
         })
-    }
-
-    fn field(&self, spec: &FieldSpec, path: &[Index], label: &str) -> Read {
-        let mut path = path.iter().map(|index| &index.kind).peekable();
-        let name = match (spec.ty, path.peek()) {
-            (Type::Map, Some(IndexKind::Name(name))) => Some(entry(spec, name)),
-            _ => None,
-        };
-        let at = path.find_map(|index| match index {
-            IndexKind::At(at) => Some(*at),
-            _ => None,
-        });
-        let entry = name.as_deref().map(|name| (spec.id, name.into()));
-        Read {
-            label: label.to_owned(),
-            fields: vec![spec.id],
-            values: self.values(spec, name.as_deref().map(str::as_bytes), at),
-            entries: entry.into_iter().collect(),
-        }
-    }
-
-    fn values(
-        &self,
-        spec: &FieldSpec,
-        name: Option<&[u8]>,
-        at: Option<i32>,
-    ) -> Vec<Value<'static>> {
-        let (facts, id) = (self.facts, spec.id);
-        let one = match (spec.ty, at) {
-            (Type::Bytes, _) => facts.bytes(id).map(Value::Bytes),
-            (Type::Int, _) => facts.int(id).map(Value::Int),
-            (Type::Ip, _) => facts.ip(id).map(Value::Ip),
-            (Type::Bool, _) => facts.bool(id).map(Value::Bool),
-            (Type::Map | Type::Array, Some(at)) => facts.element(id, name, at).map(Value::Bytes),
-            (Type::Map | Type::Array, None) => return self.all(id, name),
-        };
-        one.map(owned).into_iter().collect()
-    }
-
-    fn all(&self, field: FieldId, name: Option<&[u8]>) -> Vec<Value<'static>> {
-        let mut all = Vec::new();
-        self.facts.each(field, name, &mut |value| {
-            all.push(Value::Bytes(Cow::Owned(value.to_vec())));
-            ControlFlow::Continue(())
-        });
-        all
     }
 
     fn text(&self, span: &Span) -> &str {

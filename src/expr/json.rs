@@ -1,12 +1,13 @@
 //! One value in a JSON text (RFC 8259), found by a path and not copied. The whole text must be
-//! valid. Nothing recurses: depth is counted, so that hostile text costs no stack. Of two members
-//! with one name the last counts, as for most parsers.
-
-mod scan;
+//! valid. Depth is counted, so that hostile text costs little stack. Of two members with one name
+//! the last counts, as for most parsers.
 
 use std::borrow::Cow;
 
-use self::scan::Scan;
+use super::transform::hex;
+
+/// Deeper texts are not read.
+const MAX_DEPTH: u32 = 64;
 
 /// A step from a container to one of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,12 @@ pub(super) enum Step {
 /// A value as it stands in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raw<'t>(&'t [u8]);
+
+/// A walk over JSON text that finds where values end and that they are valid.
+struct Scan<'t> {
+    text: &'t [u8],
+    at: usize,
+}
 
 /// The value at `path`; `None` if the text is not JSON or has no such value.
 pub(super) fn find<'t>(text: &'t [u8], path: &[Step]) -> Option<Raw<'t>> {
@@ -96,6 +103,168 @@ impl<'t> Raw<'t> {
     }
 }
 
+// === impl Scan ===
+
+impl<'t> Scan<'t> {
+    fn new(text: &'t [u8]) -> Scan<'t> {
+        Scan { text, at: 0 }
+    }
+
+    /// The text's one value, without the space around it.
+    fn whole(&mut self) -> Option<&'t [u8]> {
+        let value = self.value()?;
+        self.space();
+        (self.at == self.text.len()).then_some(value)
+    }
+
+    /// The next member of a valid object: its name between the quotes, and its value.
+    fn member(&mut self) -> Option<(&'t [u8], &'t [u8])> {
+        self.next_in_container(b'}')?;
+        let start = self.at + 1;
+        self.string()?;
+        let name = self.text.get(start..self.at - 1)?;
+        self.space();
+        self.expect(b':')?;
+        Some((name, self.value()?))
+    }
+
+    /// The next element of a valid array.
+    fn element(&mut self) -> Option<&'t [u8]> {
+        self.next_in_container(b']')?;
+        self.value()
+    }
+
+    /// Steps over the opening bracket or a comma; `None` at the closing one.
+    fn next_in_container(&mut self, close: u8) -> Option<()> {
+        self.space();
+        self.at += 1;
+        self.space();
+        (self.peek()? != close).then_some(())
+    }
+
+    /// The next value, with all that it holds.
+    fn value(&mut self) -> Option<&'t [u8]> {
+        self.space();
+        let start = self.at;
+        self.skip_value(MAX_DEPTH)?;
+        self.text.get(start..self.at)
+    }
+
+    /// Steps over a value that may hold others, `depth` levels deep.
+    fn skip_value(&mut self, depth: u32) -> Option<()> {
+        self.space();
+        match self.peek()? {
+            b'{' => self.skip_container(b'}', depth.checked_sub(1)?),
+            b'[' => self.skip_container(b']', depth.checked_sub(1)?),
+            b'"' => self.string(),
+            b't' => self.word(b"true"),
+            b'f' => self.word(b"false"),
+            b'n' => self.word(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    fn skip_container(&mut self, close: u8, depth: u32) -> Option<()> {
+        self.at += 1;
+        self.space();
+        if self.take(close) {
+            return Some(());
+        }
+        loop {
+            if close == b'}' {
+                self.space();
+                self.string()?;
+                self.space();
+                self.expect(b':')?;
+            }
+            self.skip_value(depth)?;
+            self.space();
+            if self.take(close) {
+                return Some(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn string(&mut self) -> Option<()> {
+        self.expect(b'"')?;
+        loop {
+            let byte = self.peek()?;
+            self.at += 1;
+            match byte {
+                b'"' => return Some(()),
+                b'\\' => self.escape()?,
+                0..0x20 => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<()> {
+        let letter = self.peek()?;
+        self.at += 1;
+        match letter {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                let digits = self.text.get(self.at..self.at + 4)?;
+                self.at += 4;
+                digits.iter().all(u8::is_ascii_hexdigit).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// RFC 8259 §6.
+    fn number(&mut self) -> Option<()> {
+        self.take(b'-');
+        match self.peek()? {
+            b'0' => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.take(b'.') {
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            let _ = self.take(b'+') || self.take(b'-');
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        let rest = self.text.get(self.at..)?;
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        (count > 0).then_some(())
+    }
+
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        let found = self.text.get(self.at..)?.starts_with(word);
+        self.at += word.len();
+        found.then_some(())
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        self.take(byte).then_some(())
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+}
+
 /// Undoes the escapes of a valid string; `None` where half a surrogate pair stands alone.
 fn unescape(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(body.len());
@@ -143,8 +312,5 @@ fn point(digits: &[u8]) -> Option<(char, &[u8])> {
 
 fn unit(digits: &[u8]) -> Option<(u32, &[u8])> {
     let (digits, rest) = digits.split_at_checked(4)?;
-    let value = digits.iter().try_fold(0, |sum, &digit| {
-        Some(sum * 16 + char::from(digit).to_digit(16)?)
-    })?;
-    Some((value, rest))
+    Some((hex(digits)?, rest))
 }

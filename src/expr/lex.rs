@@ -1,8 +1,34 @@
 //! Source text to tokens. Knows no field and no grammar; finds every bad character in one go.
 
+use std::ops::Range;
+
 use super::Error;
-use super::atom::atom;
-use super::token::{Kind, Span, Token};
+use super::literal::{Atom, atom};
+
+/// Byte offsets into the source.
+pub(super) type Span = Range<usize>;
+
+/// One token and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    pub kind: Kind,
+    pub span: Span,
+}
+
+/// The kinds of token. Word operators are names until the parser reads them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A field, a function or a word operator.
+    Name(Box<str>),
+    /// A string, not decoded yet: what an escape means depends on the operator before it.
+    Text { body: Span, raw: bool },
+    /// A number, an address or a range of them.
+    Atom(Atom),
+    /// `$name`, without the dollar.
+    List(Box<str>),
+    /// Punctuation and symbolic operators.
+    Sign(&'static str),
+}
 
 /// Longer signs stand before their prefixes.
 const SIGNS: [&str; 19] = [

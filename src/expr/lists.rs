@@ -4,11 +4,11 @@
 //! digits are integers to `ip.src.asnum` and a string to a cookie.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use super::atom;
+use super::literal::atom;
 use super::set::{IntSet, IpSet, StringSet};
-use super::token::Atom;
 
 /// One named set. A clone is the same list: each set is built once, and rules share it.
 #[derive(Clone, Debug)]
@@ -105,18 +105,13 @@ impl List {
 
     /// The values as integers and ranges of integers.
     pub fn ints(&self) -> Result<IntSet, Misfit> {
-        let read = |text: &str| match atom::atom(text) {
-            Ok(Atom::Int(int)) => Some((int, int)),
-            Ok(Atom::IntRange(low, high)) => Some((low, high)),
-            _ => None,
-        };
-        let build = || self.all(read).map(IntSet::new);
+        let build = || self.all(|text| atom(text).ok()?.ints()).map(IntSet::new);
         self.0.ints.get_or_init(build).clone()
     }
 
     /// The values as addresses, blocks and ranges of addresses.
     pub fn ips(&self) -> Result<IpSet, Misfit> {
-        let build = || self.all(address).map(IpSet::new);
+        let build = || self.all(addresses).map(IpSet::new);
         self.0.ips.get_or_init(build).clone()
     }
 
@@ -139,7 +134,7 @@ impl List {
     fn first_block(&self) -> Option<&Entry> {
         let mut found = None;
         for entry in &self.0.texts {
-            let (low, high) = address(&entry.text)?;
+            let (low, high) = addresses(&entry.text)?;
             if low != high && found.is_none() {
                 found = Some(entry);
             }
@@ -196,11 +191,6 @@ impl Lists {
     }
 }
 
-fn address(text: &str) -> Option<(std::net::IpAddr, std::net::IpAddr)> {
-    match atom::atom(text).ok()? {
-        Atom::Ip(ip) => Some((ip, ip)),
-        Atom::IpRange(low, high) => Some((low, high)),
-        Atom::Net(net) => Some((net.network(), net.broadcast())),
-        Atom::Int(_) | Atom::IntRange(..) => None,
-    }
+fn addresses(text: &str) -> Option<(IpAddr, IpAddr)> {
+    atom(text).ok()?.ips()
 }

@@ -5,32 +5,24 @@
 //! request.
 
 mod ast;
-mod atom;
-mod base64;
 mod check;
-mod claim;
 mod compile;
 mod explain;
-mod find;
 mod function;
 mod json;
 mod lex;
 mod lists;
-mod memo;
-mod names;
+mod literal;
+mod mistake;
 mod need;
 mod order;
 mod outline;
 mod parse;
 mod predicate;
-mod print;
+mod regexes;
 mod replace;
-mod room;
 mod set;
-mod suggest;
 mod term;
-mod text;
-mod token;
 mod transform;
 mod wildcard;
 
@@ -41,16 +33,18 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Range};
 
-pub use compile::Context;
+pub use compile::{Context, Memo, position};
 pub use explain::{Explained, Kind, Read, explain};
 pub use function::{FunctionSpec, functions};
 pub use lists::{Entry, List, Lists, Misfit};
-pub use memo::Memo;
-pub use names::{calls, reads};
+pub use literal::canonical_network;
 pub use need::{Atom, Hint, Need, Place};
 pub use outline::{Argument, Given, GivenValue, Leaf, Outline, Relation, Subject, outline};
-pub use predicate::{Env, Plain, Predicate, Scalar, normalized, predicate, scalar};
+pub use predicate::{
+    Compiled, Env, Plain, Predicate, Scalar, TestParts, ValueParts, calls, predicate, reads, scalar,
+};
 pub use set::{IntSet, IpSet, StringSet};
+pub use transform::percent_decode;
 
 /// The type of a field or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +61,20 @@ pub enum Type {
     Map,
     /// A list of strings: header names, all values.
     Array,
+}
+
+impl Type {
+    /// The type in words, with its article.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Type::Bytes => "a string",
+            Type::Int => "an integer",
+            Type::Ip => "an address",
+            Type::Bool => "a boolean",
+            Type::Map => "a map",
+            Type::Array => "a list",
+        }
+    }
 }
 
 /// When a field can be read.
@@ -106,9 +114,7 @@ pub trait Scheme {
     fn refusal(&self, name: &str) -> Option<String>;
     /// What reading a field costs, in instructions, roughly and beside a plain one: tests of cheap
     /// fields are made first.
-    fn price(&self, _: FieldId) -> usize {
-        0
-    }
+    fn read_cost(&self, field: FieldId) -> usize;
 }
 
 /// The facts of one request, by field number. Asking for the wrong type gives `None`.

@@ -5,15 +5,13 @@
 //! is known. All strings are in lower case and are compared without ASCII case, so that `lower`,
 //! `wildcard` and `(?i)` need nothing of their own.
 
-pub(super) mod literals;
-
 use std::net::IpAddr;
 
-use super::FieldId;
 use super::set::{IntSet, IpSet, StringSet};
 use super::term::{Bytes, BytesTest, Int, IntTest, Ip, IpTest, Order, Source, Test};
 use super::transform::Transform;
 use super::wildcard::Wildcard;
+use super::{FieldId, regexes};
 
 /// A set with more parts than this is asked as a whole.
 const FEW: usize = 128;
@@ -275,7 +273,7 @@ impl Spot {
             BytesTest::In(set) => self.one_of(set),
             BytesTest::Wildcard(pattern) => self.wildcard(pattern),
             BytesTest::Matches(regex) => Need::All(
-                literals::of(regex.as_str())
+                regexes::literals(regex.as_str())
                     .iter()
                     .map(|any| Need::Any(any.iter().map(|text| self.contains(text)).collect()))
                     .chain([self.present()])

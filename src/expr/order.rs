@@ -47,13 +47,13 @@ impl Prices<'_> {
             }
             Test::Bytes(term, test) => self.bytes(term) + comparison(test),
             Test::Int(term, _) => self.int(term),
-            Test::Ip(term, _) => self.ip(term),
+            Test::Ip(Ip::Field(field) | Ip::Network(field, ..), _) => self.field(*field),
             Test::Any(source, _) | Test::All(source, _) => MAKE + self.source(source),
         }
     }
 
     fn field(&self, field: FieldId) -> usize {
-        self.0.price(field)
+        self.0.read_cost(field)
     }
 
     fn bytes(&self, term: &Bytes) -> usize {
@@ -73,13 +73,6 @@ impl Prices<'_> {
             Int::Len(text) => self.bytes(text),
             Int::Count(source) => MAKE + self.source(source),
             Int::Json(text, _) => REGEX + self.bytes(text),
-        }
-    }
-
-    fn ip(&self, term: &Ip) -> usize {
-        match term {
-            Ip::Field(field) => self.field(*field),
-            Ip::Network(inner, ..) => self.ip(inner),
         }
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::ast::{
     Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right,
 };
-use super::token::Atom;
+use super::literal::Atom;
 use super::{Error, parse};
 
 /// A test, or several under a connective.
@@ -241,10 +241,16 @@ fn alone(operand: &Operand, node: &Node) -> Outline {
         }) => Outline::Const(*value),
         Base::Call { name, args, .. } => match (&**name, args.as_slice()) {
             ("any" | "all", [inner]) => walked(name, test(inner)),
-            ("starts_with", [text, with]) => {
-                leaf(of_node(text), Relation::StartsWith, written(with))
-            }
-            ("ends_with", [text, with]) => leaf(of_node(text), Relation::EndsWith, written(with)),
+            ("starts_with", [text, with]) => leaf(
+                of_node(text),
+                Relation::StartsWith,
+                Vec::from_iter(written(with)),
+            ),
+            ("ends_with", [text, with]) => leaf(
+                of_node(text),
+                Relation::EndsWith,
+                Vec::from_iter(written(with)),
+            ),
             _ => leaf(subject(operand), Relation::Holds, Vec::new()),
         },
         _ => leaf(subject(operand), Relation::Holds, Vec::new()),
@@ -320,13 +326,10 @@ fn called(name: &str, args: &[Node]) -> Subject {
 }
 
 fn argument(node: &Node) -> Argument {
-    match &node.kind {
-        NodeKind::Alone(Operand {
-            base: Base::Literal(literal),
-            ..
-        }) => Argument::Value(given(literal).value),
-        NodeKind::Alone(operand) => Argument::Read(subject(operand)),
-        _ => Argument::Test(node.span.clone()),
+    match (written(node), &node.kind) {
+        (Some(given), _) => Argument::Value(given.value),
+        (None, NodeKind::Alone(operand)) => Argument::Read(subject(operand)),
+        (None, _) => Argument::Test(node.span.clone()),
     }
 }
 
@@ -364,13 +367,14 @@ fn values(right: &Right) -> Vec<Given> {
     }
 }
 
-fn written(node: &Node) -> Vec<Given> {
+/// The literal, if the node is one and nothing else.
+fn written(node: &Node) -> Option<Given> {
     match &node.kind {
-        NodeKind::Alone(Operand {
-            base: Base::Literal(literal),
-            ..
-        }) => vec![given(literal)],
-        _ => Vec::new(),
+        NodeKind::Alone(operand) => match &operand.base {
+            Base::Literal(literal) => Some(given(literal)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -77,8 +77,8 @@ pub(super) enum Int {
 #[derive(Clone, Debug)]
 pub(super) enum Ip {
     Field(FieldId),
-    /// The network address, by the prefix of each family.
-    Network(Box<Ip>, u8, u8),
+    /// The network address of a field's address, by the prefix of each family.
+    Network(FieldId, u8, u8),
 }
 
 /// Something true or false. A missing value makes a comparison false.
@@ -178,6 +178,20 @@ impl Term {
     }
 }
 
+// === impl Ip ===
+
+impl Ip {
+    /// The network address that these prefixes leave.
+    pub(super) fn network(self, v4: u8, v6: u8) -> Ip {
+        match self {
+            Ip::Field(field) => Ip::Network(field, v4, v6),
+            Ip::Network(field, own_v4, own_v6) => {
+                Ip::Network(field, own_v4.min(v4), own_v6.min(v6))
+            }
+        }
+    }
+}
+
 // === impl Each ===
 
 impl Each {
@@ -238,17 +252,5 @@ impl Order {
             Order::Gt => left > right,
             Order::Ge => left >= right,
         }
-    }
-}
-
-/// A type in words.
-pub(super) fn words(ty: Type) -> &'static str {
-    match ty {
-        Type::Bytes => "a string",
-        Type::Int => "an integer",
-        Type::Ip => "an address",
-        Type::Bool => "a boolean",
-        Type::Map => "a map",
-        Type::Array => "a list",
     }
 }

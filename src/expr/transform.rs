@@ -2,13 +2,25 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use super::json::{self, Step};
 use super::replace::Replace;
-use super::{base64, claim};
 
 /// How many layers of encoding `url_decode(…, "r")` undoes, so that a hostile value cannot make
 /// it quadratic.
 const MAX_LAYERS: usize = 16;
+/// A longer token is not read.
+const MAX_TOKEN: usize = 8 << 10;
+/// Reads Base64 (RFC 4648 §4) with or without padding, whatever the last bits are.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// One function, with its settings.
 #[derive(Clone, Debug)]
@@ -41,10 +53,10 @@ impl Transform {
             Transform::Substring(from, to) => substring(value, *from, *to),
             Transform::RemoveBytes(unwanted) => remove(value, unwanted),
             Transform::UrlDecode { recursive, unicode } => url_decode(value, *recursive, *unicode),
-            Transform::Base64 => Cow::Owned(base64::decode(&value)?),
+            Transform::Base64 => Cow::Owned(decode_base64(&value)?),
             Transform::Replace(replace) => return replace.apply(value),
             Transform::Json(path) => json_text(value, path)?,
-            Transform::Claim(path) => Cow::Owned(claim::claim(&value, path)?),
+            Transform::Claim(path) => Cow::Owned(claim(&value, path)?),
         })
     }
 }
@@ -109,57 +121,102 @@ fn remove<'a>(value: Cow<'a, [u8]>, unwanted: &[u8]) -> Cow<'a, [u8]> {
 fn url_decode(mut value: Cow<[u8]>, recursive: bool, unicode: bool) -> Cow<[u8]> {
     let layers = if recursive { MAX_LAYERS } else { 1 };
     for _ in 0..layers {
-        match decode_layer(&value, unicode) {
-            Some(decoded) => value = Cow::Owned(decoded),
-            None => break,
-        }
+        let decoded = match percent_decode(&value, true, unicode) {
+            Cow::Owned(decoded) if *decoded != *value => decoded,
+            _ => break,
+        };
+        value = Cow::Owned(decoded);
     }
     value
 }
 
-/// `None` when there is nothing to decode.
-fn decode_layer(value: &[u8], unicode: bool) -> Option<Vec<u8>> {
-    if !value.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return None;
+/// `text` without its percent-escapes, once; borrowed if it has none. `spaces`: a `+` is a space.
+/// `unicode`: `%uXXXX` is an escape too. A broken escape stays as it is written.
+#[inline]
+pub fn percent_decode(text: &[u8], spaces: bool, unicode: bool) -> Cow<'_, [u8]> {
+    match text.iter().any(|&b| b == b'%' || spaces && b == b'+') {
+        true => Cow::Owned(percent_decoded(text, spaces, unicode)),
+        false => Cow::Borrowed(text),
     }
-    let mut out = Vec::with_capacity(value.len());
-    let mut rest = value;
-    while let Some((&first, after)) = rest.split_first() {
-        rest = match first {
-            b'+' => push(&mut out, b' ', after),
-            b'%' => escape(&mut out, after, unicode),
-            byte => push(&mut out, byte, after),
+}
+
+#[inline(never)]
+fn percent_decoded(text: &[u8], spaces: bool, unicode: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let (byte, after) = match (byte, after) {
+            (b'+', _) if spaces => (b' ', after),
+            (b'%', [b'u' | b'U', tail @ ..]) if unicode => match code_point(tail) {
+                Some((point, tail)) => {
+                    out.extend_from_slice(point.encode_utf8(&mut [0; 4]).as_bytes());
+                    rest = tail;
+                    continue;
+                }
+                None => (byte, after),
+            },
+            (b'%', [high, low, tail @ ..]) => match hex(&[*high, *low]) {
+                Some(code) => (code as u8, tail),
+                None => (byte, after),
+            },
+            _ => (byte, after),
         };
+        out.push(byte);
+        rest = after;
     }
-    (out != value).then_some(out)
+    out
 }
 
-fn push<'a>(out: &mut Vec<u8>, byte: u8, rest: &'a [u8]) -> &'a [u8] {
-    out.push(byte);
-    rest
+/// The character of four hexadecimal digits, and what follows them.
+fn code_point(digits: &[u8]) -> Option<(char, &[u8])> {
+    let (digits, rest) = digits.split_at_checked(4)?;
+    Some((char::from_u32(hex(digits)?)?, rest))
 }
 
-/// Decodes what follows a `%`; a broken escape stays as it is.
-fn escape<'a>(out: &mut Vec<u8>, rest: &'a [u8], unicode: bool) -> &'a [u8] {
-    if let Some(byte) = hex(rest, 2).and_then(|code| u8::try_from(code).ok()) {
-        return push(out, byte, rest.get(2..).unwrap_or_default());
-    }
-    let point = match rest.split_first() {
-        Some((b'u' | b'U', digits)) if unicode => hex(digits, 4).and_then(char::from_u32),
-        _ => None,
-    };
-    match point {
-        Some(point) => {
-            out.extend_from_slice(point.encode_utf8(&mut [0; 4]).as_bytes());
-            rest.get(5..).unwrap_or_default()
-        }
-        None => push(out, b'%', rest),
-    }
-}
-
-fn hex(digits: &[u8], len: usize) -> Option<u32> {
-    let digits = digits.get(..len)?;
+pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, &digit| {
         Some(sum * 16 + char::from(digit).to_digit(16)?)
     })
+}
+
+/// The bytes that a text in Base64 stands for, of either alphabet, with or without padding: a client
+/// that hides something in Base64 chooses the form. `None` if it is not Base64.
+pub(super) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    // Padding stands only where it fills the last group.
+    if text.ends_with(b"=") && !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let standard = |byte: &u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => *byte,
+    };
+    let text: Vec<u8> = text.iter().map(standard).collect();
+    BASE64.decode(text).ok()
+}
+
+/// The claim at `path` of a signed token (RFC 7515 §3.1), with or without `Bearer ` before it: a
+/// string as it is, an integer or a boolean as text. It is read, never verified: anyone can write
+/// a token, so a claim names a client only where the origin refuses tokens that are not signed.
+pub(super) fn claim(token: &[u8], path: &[Step]) -> Option<Vec<u8>> {
+    let token = bare(token);
+    if token.len() > MAX_TOKEN {
+        return None;
+    }
+    let mut parts = token.split(|byte| *byte == b'.');
+    let (_header, claims, _signature) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let claims = decode_base64(claims)?;
+    let claim = json::find(&claims, path)?.plain()?;
+    Some(claim.into_owned())
+}
+
+/// The token without its scheme, whose case does not matter (RFC 9110 §11.1).
+fn bare(token: &[u8]) -> &[u8] {
+    match token.split_at_checked("bearer ".len()) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer ") => rest.trim_ascii_start(),
+        _ => token,
+    }
 }

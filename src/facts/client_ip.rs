@@ -9,9 +9,7 @@ use http::header::FORWARDED;
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-use super::Networks;
-
-mod forwarded;
+use crate::expr::IpSet;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -21,7 +19,7 @@ const LONGEST_ID: usize = 128;
 /// How the client's address is found.
 #[derive(Clone, Debug)]
 pub struct ClientIp {
-    trusted: Networks,
+    trusted: IpSet,
     header: HeaderKind,
 }
 
@@ -51,7 +49,7 @@ pub struct Prefixes {
 impl ClientIp {
     /// Believes `header` from peers in `trusted`.
     pub fn new(trusted: impl IntoIterator<Item = IpNet>, header: HeaderKind) -> Self {
-        let trusted = Networks::new(trusted);
+        let trusted = IpSet::of_networks(trusted);
         Self { trusted, header }
     }
 
@@ -71,7 +69,7 @@ impl ClientIp {
                 self.walk(peer, lines(headers, &X_FORWARDED_FOR).flat_map(hops))
             }
             HeaderKind::Forwarded => {
-                self.walk(peer, lines(headers, &FORWARDED).flat_map(forwarded::hops))
+                self.walk(peer, lines(headers, &FORWARDED).flat_map(forwarded_hops))
             }
             HeaderKind::Single(name) => single(headers, name).unwrap_or(peer),
         }
@@ -181,6 +179,54 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     let bare = text.parse().ok();
     let ip = bare.or_else(bracketed).or_else(with_port);
     ip.map(|ip| ip.to_canonical())
+}
+
+/// The addresses of a line of `Forwarded` (RFC 7239) from the last to the first; `None`: not an
+/// address. A line whose quotes do not pair up is no list at all: a client that leaves a quote open
+/// must not be able to swallow what a proxy appends.
+fn forwarded_hops(line: &[u8]) -> std::iter::Rev<std::vec::IntoIter<Option<IpAddr>>> {
+    let hops = match split_unquoted(line, b',') {
+        Some(elements) => elements.into_iter().map(forwarded_hop).collect(),
+        None => vec![None],
+    };
+    hops.into_iter().rev()
+}
+
+/// The only `for` of an element; with several, nobody knows which one was meant.
+fn forwarded_hop(element: &[u8]) -> Option<IpAddr> {
+    let pairs = split_unquoted(element, b';')?;
+    let mut nodes = pairs.into_iter().filter_map(forwarded_node);
+    let node = nodes.next()?;
+    nodes.next().is_none().then(|| address(unquoted(node)))?
+}
+
+fn forwarded_node(pair: &[u8]) -> Option<&[u8]> {
+    let pair = pair.trim_ascii();
+    let (name, value) = pair.split_at_checked(4)?;
+    name.eq_ignore_ascii_case(b"for=").then_some(value)
+}
+
+fn unquoted(value: &[u8]) -> &[u8] {
+    let inner = value
+        .strip_prefix(b"\"")
+        .and_then(|v| v.strip_suffix(b"\""));
+    inner.unwrap_or(value)
+}
+
+/// Splits at separators outside quoted strings; `None` if a quote stays open.
+fn split_unquoted(text: &[u8], separator: u8) -> Option<Vec<&[u8]>> {
+    let (mut quoted, mut escaped) = (false, false);
+    let parts = text.split(|byte| {
+        let skip = std::mem::take(&mut escaped);
+        match *byte {
+            b'\\' if quoted && !skip => escaped = true,
+            b'"' if !skip => quoted = !quoted,
+            _ => {}
+        }
+        !quoted && *byte == separator
+    });
+    let parts = parts.collect();
+    (!quoted).then_some(parts)
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use std::borrow::Cow;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-use super::pairs::split;
-use super::percent::{self, Plus};
+use super::maps::split;
+use crate::expr::percent_decode;
 
 /// A name and its value.
 pub type Cookie<'r> = (&'r [u8], Cow<'r, [u8]>);
@@ -104,7 +104,7 @@ fn plain(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.iter().fold(false, |any, byte| any | odd(byte)) {
         return Cow::Borrowed(text);
     }
-    match percent::decode(trim_latin(text), Plus::Itself) {
+    match percent_decode(trim_latin(text), false, false) {
         Cow::Borrowed(text) => unquoted(text),
         Cow::Owned(text) => Cow::Owned(unquoted(&text).into_owned()),
     }

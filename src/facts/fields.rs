@@ -1,19 +1,25 @@
-//! THE field table: name, aliases, phase, getter and doc line of every field, a row each.
+//! THE field table: every field of the rule language and all that the crate knows about it.
 //!
-//! The parser, `lockgate fields`, the docs and `explain` all read it. A new field is a new row.
+//! The parser, `lockgate fields`, the docs, `explain`, the rule index, the access log and the
+//! lints read its columns; no other file lists fields by name (`tests/it/tidy.rs` checks this).
+//! A new field is a new row, and a row without a value in each column does not compile.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use http::header::{COOKIE, REFERER};
+
 use super::View;
-use super::get::{self, Source};
+use super::get::{
+    self, absolute, extension_of, first, joined, known, lower, number, text, tls, version_name,
+};
+use super::maps::Source;
 use crate::expr::{FieldId, FieldSpec, Phase, Scheme, Type};
 
+mod columns;
 mod foreign;
-mod price;
-mod refused;
 
-pub use price::price;
+pub use columns::{Chosen, Format, Logged, Presence, ReadCost, Secret, Spread};
 
 /// A row of the table.
 pub struct Field {
@@ -23,6 +29,20 @@ pub struct Field {
     pub aliases: &'static [&'static str],
     /// When it can be read.
     pub phase: Phase,
+    /// Whether requests have a value.
+    pub presence: Presence,
+    /// What reading it costs.
+    pub read_cost: ReadCost,
+    /// Whether logs and metrics must hide its values.
+    pub secret: Secret,
+    /// How many clients have the same value.
+    pub spread: Spread,
+    /// Whether a client can change its value at will.
+    pub chosen: Chosen,
+    /// How the access log shows it.
+    pub logged: Logged,
+    /// What its values look like.
+    pub format: Format,
     /// What it is, in one line.
     pub doc: &'static str,
     pub(super) getter: Getter,
@@ -51,19 +71,82 @@ pub(super) enum Getter {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fields;
 
+/// The client's address.
+pub const CLIENT_ADDRESS: FieldId = number_of("ip.src");
+/// The address of the TCP peer.
+pub const PEER_ADDRESS: FieldId = number_of("ip.peer");
+/// The path as sent.
+pub const RAW_PATH: FieldId = number_of("raw.http.request.uri.path");
+/// The query arguments.
+pub const ARGUMENTS: FieldId = number_of("http.request.uri.args");
+/// The `X-Forwarded-For` header.
+pub const FORWARDED_FOR: FieldId = number_of("http.x_forwarded_for");
+/// The time of the request in seconds.
+pub const TIMESTAMP: FieldId = number_of("http.request.timestamp.sec");
+/// The declared size of the request body.
+pub const BODY_SIZE: FieldId = number_of("http.request.body.size");
+/// Whether the request came over TLS.
+pub const OVER_TLS: FieldId = number_of("ssl");
+/// The JA3 fingerprint.
+pub const JA3: FieldId = number_of("tls.ja3");
+/// The JA4 fingerprint.
+pub const JA4: FieldId = number_of("tls.ja4");
+/// The headers of the response.
+pub const RESPONSE_HEADERS: FieldId = number_of("http.response.headers");
+
 /// Every field, in the order of its number.
 pub fn all() -> &'static [Field] {
     TABLE
 }
 
 /// The field with this number.
-pub fn by_id(id: FieldId) -> Option<&'static Field> {
-    TABLE.get(usize::from(id.0))
+pub fn by_id(id: FieldId) -> &'static Field {
+    let row = TABLE.get(usize::from(id.0));
+    row.expect("the numbers of fields come from this table")
+}
+
+/// The number of the field with this name or alias.
+pub fn find(name: &str) -> Option<FieldId> {
+    let at = TABLE.iter().position(|field| field.is_called(name))?;
+    Some(FieldId(u16::try_from(at).ok()?))
+}
+
+/// The field with the names of a map's entries.
+pub fn names_of(map: FieldId) -> Option<FieldId> {
+    let Getter::Map(map) = getter(map)? else {
+        return None;
+    };
+    let names = |field: &Field| matches!(field.getter, Getter::Names(source) if source == map);
+    let at = TABLE.iter().position(names)?;
+    Some(FieldId(u16::try_from(at).ok()?))
 }
 
 /// How the field with this number is read.
 pub(super) fn getter(id: FieldId) -> Option<Getter> {
-    by_id(id).map(|field| field.getter)
+    TABLE.get(usize::from(id.0)).map(|field| field.getter)
+}
+
+/// The number of a field that code names. A name without a row does not compile.
+#[expect(clippy::panic, reason = "it runs in the compiler alone")]
+const fn number_of(name: &str) -> FieldId {
+    let (mut rows, mut number) = (TABLE, 0);
+    while let [field, rest @ ..] = rows {
+        if is_same(field.name.as_bytes(), name.as_bytes()) {
+            return FieldId(number);
+        }
+        (rows, number) = (rest, number + 1);
+    }
+    panic!("no row has this name")
+}
+
+const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let ([a, rest @ ..], [b, others @ ..]) = (one, other) {
+        if *a != *b {
+            return false;
+        }
+        (one, other) = (rest, others);
+    }
+    one.is_empty() && other.is_empty()
 }
 
 // === impl Field ===
@@ -97,21 +180,16 @@ impl Field {
         self.aliases = aliases;
         self
     }
-
-    const fn after_response(mut self) -> Self {
-        self.phase = Phase::Response;
-        self
-    }
 }
 
 // === impl Fields ===
 
 impl Scheme for Fields {
     fn field(&self, name: &str) -> Option<FieldSpec> {
-        let at = TABLE.iter().position(|field| field.is_called(name))?;
-        let field = TABLE.get(at)?;
+        let id = find(name)?;
+        let field = by_id(id);
         Some(FieldSpec {
-            id: FieldId(u16::try_from(at).ok()?),
+            id,
             ty: field.ty(),
             phase: field.phase,
             names_ignore_case: field.names_ignore_case(),
@@ -119,95 +197,122 @@ impl Scheme for Fields {
     }
 
     fn names(&self) -> Vec<&'static str> {
-        let names = |field: &'static Field| {
-            [field.name]
-                .into_iter()
-                .chain(field.aliases.iter().copied())
-        };
+        let names = |field: &'static Field| [&[field.name], field.aliases].concat();
         TABLE.iter().flat_map(names).collect()
     }
 
     fn refusal(&self, name: &str) -> Option<String> {
         let meant = || foreign::meant(name);
         let unknown = |meant| format!("unknown field `{name}`; did you mean `{meant}`?");
-        refused::why(name).or_else(|| meant().map(unknown))
+        foreign::why_refused(name).or_else(|| meant().map(unknown))
     }
 
-    fn price(&self, field: FieldId) -> usize {
-        price(field).map_or(0, |(cost, _)| cost)
+    fn read_cost(&self, field: FieldId) -> usize {
+        by_id(field).read_cost.first()
     }
 }
 
-const fn row(name: &'static str, getter: Getter, doc: &'static str) -> Field {
+#[expect(clippy::too_many_arguments, reason = "one for each column")]
+const fn row(
+    name: &'static str,
+    phase: Phase,
+    presence: Presence,
+    read_cost: ReadCost,
+    secret: Secret,
+    spread: Spread,
+    chosen: Chosen,
+    logged: Logged,
+    format: Format,
+    getter: Getter,
+    doc: &'static str,
+) -> Field {
     Field {
         name,
         aliases: &[],
-        phase: Phase::Request,
+        phase,
+        presence,
+        read_cost,
+        secret,
+        spread,
+        chosen,
+        logged,
+        format,
         doc,
         getter,
     }
 }
 
+use Chosen::{Fixed, Freely, IfUnrouted, IfUntested};
 use Getter::{Bool, Bytes, Int, Ip, Map, Names, Values};
+use Logged::{IfRead, OwnEntry};
+use Phase::{Request, Response};
+use Presence::{
+    Always, AsnDatabase, ContinentDatabase, CountryDatabase, MaybeEmpty, Sometimes, SometimesTls,
+    Tls,
+};
+use ReadCost::{EachRead, FirstRead, Free};
+use Secret::{Private, PrivateAs, PrivateEntries, Public};
+use Spread::{PerClient, PerRequest, Shared, Varied};
 
 #[rustfmt::skip] // a row a line
 static TABLE: &[Field] = &[
+    // name, phase, presence, read cost, secret, spread, chosen, logged, format, getter, doc
     // The request.
-    row("http.request.method", Bytes(get::method), "the method, `GET`"),
-    row("http.request.version", Bytes(get::version), "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2`"),
-    row("http.request.full_uri", Bytes(get::full_uri), "scheme, host, port unless it is the default one, path in normal form and query"),
-    row("http.request.uri", Bytes(get::uri), "the path in normal form and the query"),
-    row("http.request.uri.path", Bytes(get::path), "the path in normal form"),
-    row("http.request.uri.path.extension", Bytes(get::extension), "the extension of the last segment, in lower case and without the dot; empty where there is none"),
-    row("http.request.uri.query", Bytes(get::query), "the query as sent, without `?`; empty where there is none"),
-    row("http.request.uri.args", Map(Source::Arguments), "query arguments, names and values decoded"),
-    row("http.request.uri.args.names", Names(Source::Arguments), "names of the query arguments"),
-    row("http.request.uri.args.values", Values(Source::Arguments), "values of the query arguments"),
-    row("http.request.headers", Map(Source::Headers), "header fields; names ignore case").also(&["raw.http.request.headers"]),
-    row("http.request.headers.names", Names(Source::Headers), "names of the header fields, in lower case").also(&["raw.http.request.headers.names"]),
-    row("http.request.headers.values", Values(Source::Headers), "values of the header fields").also(&["raw.http.request.headers.values"]),
-    row("http.request.cookies", Map(Source::Cookies), "cookies; values are decoded"),
-    row("http.host", Bytes(get::host), "the host in lower case, without trailing dot and port"),
-    row("http.referer", Bytes(get::referer), "the `Referer` header"),
-    row("http.user_agent", Bytes(get::user_agent), "the `User-Agent` header"),
-    row("http.cookie", Bytes(get::cookie), "the whole `Cookie` header"),
-    row("http.x_forwarded_for", Bytes(get::x_forwarded_for), "the whole `X-Forwarded-For` header as sent; a client can write anything into it"),
-    row("http.request.timestamp.sec", Int(get::timestamp), "when the request came, in seconds since 1970"),
-    row("http.request.timestamp.msec", Int(get::timestamp_msec), "the milliseconds of that second, 0 to 999"),
-    row("http.request.body.size", Int(get::body_size), "the declared size of the body in bytes; missing where none is declared"),
-    row("raw.http.request.full_uri", Bytes(get::raw_full_uri), "scheme, host, port unless it is the default one, path and query as sent"),
-    row("raw.http.request.uri", Bytes(get::raw_uri), "the path and the query as sent"),
-    row("raw.http.request.uri.path", Bytes(get::raw_path), "the path as sent"),
-    row("raw.http.request.uri.path.extension", Bytes(get::raw_extension), "the extension as sent"),
-    row("raw.http.request.uri.query", Bytes(get::query), "the query as sent"),
-    row("http.request.route", Bytes(get::route), "the template of the route that matched"),
-    row("http.request.id", Bytes(get::id), "the gateway's identifier of the request"),
+    row("http.request.method",                   Request,  Always,            Free,           Public,                       Shared,     IfUntested, OwnEntry, Format::Method,                     Bytes(|v| text(v.request.head.method.as_str())), "the method, `GET`"),
+    row("http.request.version",                  Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Version,                    Bytes(|v| text(version_name(v.request.head.version))), "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2`"),
+    row("http.request.full_uri",                 Request,  Always,            EachRead(300),  Public,                       Varied,     Freely,     OwnEntry, Format::FullUri,                    Bytes(|v| absolute(v.request.head, &v.request.head.uri())), "scheme, host, port unless it is the default one, path in normal form and query"),
+    row("http.request.uri",                      Request,  Always,            EachRead(150),  Public,                       Varied,     Freely,     OwnEntry, Format::Uri,                        Bytes(get::uri), "the path in normal form and the query"),
+    row("http.request.uri.path",                 Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Path,                       Bytes(|v| text(&v.request.head.path)), "the path in normal form"),
+    row("http.request.uri.path.extension",       Request,  MaybeEmpty,        Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Extension,                  Bytes(|v| lower(extension_of(&v.request.head.path).as_bytes())), "the extension of the last segment, in lower case and without the dot; empty where there is none"),
+    row("http.request.uri.query",                Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent, without `?`; empty where there is none"),
+    row("http.request.uri.args",                 Request,  Sometimes,         FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Map(Source::Arguments), "query arguments, names and values decoded"),
+    row("http.request.uri.args.names",           Request,  MaybeEmpty,        FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Names(Source::Arguments), "names of the query arguments"),
+    row("http.request.uri.args.values",          Request,  MaybeEmpty,        FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Values(Source::Arguments), "values of the query arguments"),
+    row("http.request.headers",                  Request,  Sometimes,         Free,           PrivateEntries,               Varied,     Freely,     IfRead,   Format::Any,                        Map(Source::Headers), "header fields; names ignore case").also(&["raw.http.request.headers"]),
+    row("http.request.headers.names",            Request,  MaybeEmpty,        EachRead(600),  Public,                       Varied,     Freely,     IfRead,   Format::HeaderName,                 Names(Source::Headers), "names of the header fields, in lower case").also(&["raw.http.request.headers.names"]),
+    row("http.request.headers.values",           Request,  MaybeEmpty,        EachRead(600),  PrivateEntries,               Varied,     Freely,     IfRead,   Format::Any,                        Values(Source::Headers), "values of the header fields").also(&["raw.http.request.headers.values"]),
+    row("http.request.cookies",                  Request,  Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   Format::Any,                        Map(Source::Cookies), "cookies; values are decoded"),
+    row("http.host",                             Request,  Always,            Free,           Public,                       Shared,     IfUnrouted, OwnEntry, Format::Host,                       Bytes(|v| known(&v.request.head.host)), "the host in lower case, without trailing dot and port"),
+    row("http.referer",                          Request,  Sometimes,         Free,           PrivateAs("referer"),         Varied,     Freely,     OwnEntry, Format::Header,                     Bytes(|v| first(v.request.headers, &REFERER)), "the `Referer` header"),
+    row("http.user_agent",                       Request,  Sometimes,         Free,           PrivateAs("user-agent"),      Shared,     Freely,     OwnEntry, Format::Header,                     Bytes(|v| Some(Cow::Borrowed(v.request.head.agent?.as_bytes()))), "the `User-Agent` header"),
+    row("http.cookie",                           Request,  Sometimes,         EachRead(150),  Private,                      Varied,     Freely,     IfRead,   Format::Header,                     Bytes(|v| joined(v.request.headers, &COOKIE, b"; ")), "the whole `Cookie` header"),
+    row("http.x_forwarded_for",                  Request,  Sometimes,         EachRead(150),  PrivateAs("x-forwarded-for"), Varied,     Freely,     IfRead,   Format::Header,                     Bytes(get::x_forwarded_for), "the whole `X-Forwarded-For` header as sent; a client can write anything into it"),
+    row("http.request.timestamp.sec",            Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, Format::Any,                        Int(|v| number(v.request.now.as_secs())), "when the request came, in seconds since 1970"),
+    row("http.request.timestamp.msec",           Request,  Always,            Free,           Public,                       PerRequest, Fixed,      IfRead,   Format::Any,                        Int(|v| number(v.request.now.as_millis() % 1000)), "the milliseconds of that second, 0 to 999"),
+    row("http.request.body.size",                Request,  Sometimes,         Free,           Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Int(|v| number(v.request.head.body_size()?)), "the declared size of the body in bytes; missing where none is declared"),
+    row("raw.http.request.full_uri",             Request,  Always,            EachRead(300),  Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Bytes(|v| absolute(v.request.head, v.request.head.raw_uri())), "scheme, host, port unless it is the default one, path and query as sent"),
+    row("raw.http.request.uri",                  Request,  Always,            Free,           Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Bytes(|v| text(v.request.head.raw_uri())), "the path and the query as sent"),
+    row("raw.http.request.uri.path",             Request,  Always,            Free,           Public,                       Shared,     Freely,     IfRead,   Format::Any,                        Bytes(|v| text(v.request.head.raw_path)), "the path as sent"),
+    row("raw.http.request.uri.path.extension",   Request,  MaybeEmpty,        Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Bytes(|v| text(extension_of(v.request.head.raw_path))), "the extension as sent"),
+    row("raw.http.request.uri.query",            Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent"),
+    row("http.request.route",                    Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Any,                        Bytes(|v| text(v.request.route?)), "the template of the route that matched"),
+    row("http.request.id",                       Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, Format::Any,                        Bytes(|v| text(v.request.id)), "the gateway's identifier of the request"),
     // The client.
-    row("ip.src", Ip(get::client), "the client's address"),
-    row("ip.src.asnum", Int(get::asn), "the number of the client's autonomous system").also(&["ip.geoip.asnum"]),
-    row("ip.src.country", Bytes(get::country), "the client's country, `DE`").also(&["ip.geoip.country"]),
-    row("ip.src.continent", Bytes(get::continent), "the client's continent, `EU`").also(&["ip.geoip.continent"]),
-    row("ip.peer", Ip(get::peer), "the TCP peer: the client or the last proxy"),
+    row("ip.src",                                Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, Format::Any,                        Ip(|v| Some(v.request.client)), "the client's address"),
+    row("ip.src.asnum",                          Request,  AsnDatabase,       FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, Format::Number(0, u32::MAX as i64), Int(|v| v.request.asn().map(i64::from)), "the number of the client's autonomous system").also(&["ip.geoip.asnum"]),
+    row("ip.src.country",                        Request,  CountryDatabase,   FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, Format::Country,                    Bytes(|v| Some(Cow::Borrowed(v.request.country()?.as_slice()))), "the client's country, `DE`").also(&["ip.geoip.country"]),
+    row("ip.src.continent",                      Request,  ContinentDatabase, FirstRead(750), Public,                       Shared,     Fixed,      IfRead,   Format::Continent,                  Bytes(|v| Some(Cow::Borrowed(v.request.continent()?.as_slice()))), "the client's continent, `EU`").also(&["ip.geoip.continent"]),
+    row("ip.peer",                               Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, Format::Any,                        Ip(|v| Some(v.request.connection.peer.ip().to_canonical())), "the TCP peer: the client or the last proxy"),
     // TLS.
-    row("ssl", Bool(get::ssl), "came over TLS"),
-    row("tls.version", Bytes(get::tls_version), "`TLSv1.2` or `TLSv1.3`").also(&["cf.tls_version"]),
-    row("tls.cipher", Bytes(get::tls_cipher), "the IANA name of the cipher suite").also(&["cf.tls_cipher"]),
-    row("tls.sni", Bytes(get::sni), "the server name that the client asked for"),
-    row("tls.alpn", Bytes(get::alpn), "the agreed protocol, `h2` or `http/1.1`"),
-    row("tls.ja3", Bytes(get::ja3), "the JA3 fingerprint of the client, 32 hexadecimal digits").also(&["cf.bot_management.ja3_hash"]),
-    row("tls.ja3_raw", Bytes(get::ja3_raw), "the string that the JA3 fingerprint is a hash of"),
-    row("tls.ja4", Bytes(get::ja4), "the JA4 fingerprint of the client; the better key, as browsers shuffle what JA3 reads").also(&["cf.bot_management.ja4"]),
-    row("tls.client_hello_length", Int(get::hello_length), "bytes of the ClientHello").also(&["cf.tls_client_hello_length"]),
+    row("ssl",                                   Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Any,                        Bool(|v| Some(v.request.connection.tls.is_some())), "came over TLS"),
+    row("tls.version",                           Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::TlsVersion,                 Bytes(|v| known(tls(v)?.version)), "`TLSv1.2` or `TLSv1.3`").also(&["cf.tls_version"]),
+    row("tls.cipher",                            Request,  Tls,               Free,           Public,                       Shared,     Fixed,      IfRead,   Format::Cipher,                     Bytes(|v| known(tls(v)?.cipher)), "the IANA name of the cipher suite").also(&["cf.tls_cipher"]),
+    row("tls.sni",                               Request,  SometimesTls,      Free,           Public,                       Shared,     Freely,     IfRead,   Format::Host,                       Bytes(|v| text(tls(v)?.sni.as_deref()?)), "the server name that the client asked for"),
+    row("tls.alpn",                              Request,  SometimesTls,      Free,           Public,                       Shared,     Fixed,      IfRead,   Format::Alpn,                       Bytes(|v| text(tls(v)?.alpn?)), "the agreed protocol, `h2` or `http/1.1`"),
+    row("tls.ja3",                               Request,  Tls,               Free,           Public,                       Shared,     Freely,     OwnEntry, Format::Ja3,                        Bytes(|v| known(&tls(v)?.hello.ja3)), "the JA3 fingerprint of the client, 32 hexadecimal digits").also(&["cf.bot_management.ja3_hash"]),
+    row("tls.ja3_raw",                           Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   Format::Any,                        Bytes(|v| known(&tls(v)?.hello.ja3_raw)), "the string that the JA3 fingerprint is a hash of"),
+    row("tls.ja4",                               Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Ja4,                        Bytes(|v| known(&tls(v)?.hello.ja4)), "the JA4 fingerprint of the client; the better key, as browsers shuffle what JA3 reads").also(&["cf.bot_management.ja4"]),
+    row("tls.client_hello_length",               Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   Format::Any,                        Int(|v| i64::try_from(tls(v)?.hello.length).ok()), "bytes of the ClientHello").also(&["cf.tls_client_hello_length"]),
     // The response.
-    row("http.response.code", Int(get::status), "the status").after_response(),
-    row("http.response.headers", Map(Source::ResponseHeaders), "header fields of the response; names ignore case").also(&["raw.http.response.headers"]).after_response(),
-    row("http.response.headers.names", Names(Source::ResponseHeaders), "names of the response's header fields, in lower case").also(&["raw.http.response.headers.names"]).after_response(),
-    row("http.response.headers.values", Values(Source::ResponseHeaders), "values of the response's header fields").also(&["raw.http.response.headers.values"]).after_response(),
-    row("http.response.content_type.media_type", Bytes(get::media_type), "the media type in lower case, without parameters").after_response(),
-    row("http.response.duration_ms", Int(get::duration), "milliseconds from the end of the request, once nothing held it, to the head of the response").after_response(),
-    row("http.response.body.size", Int(get::response_size), "bytes of the response's body, where known").after_response(),
-    row("upstream.name", Bytes(get::upstream), "the upstream that answered or failed").after_response(),
-    row("upstream.error", Bytes(get::upstream_error), "how the upstream failed; missing where it did not").after_response(),
+    row("http.response.code",                    Response, Always,            Free,           Public,                       Varied,     Fixed,      OwnEntry, Format::Number(100, 599),           Int(|v| Some(v.response?.status.into())), "the status"),
+    row("http.response.headers",                 Response, Sometimes,         Free,           PrivateEntries,               Varied,     Fixed,      IfRead,   Format::Any,                        Map(Source::ResponseHeaders), "header fields of the response; names ignore case").also(&["raw.http.response.headers"]),
+    row("http.response.headers.names",           Response, MaybeEmpty,        EachRead(600),  Public,                       Varied,     Fixed,      IfRead,   Format::HeaderName,                 Names(Source::ResponseHeaders), "names of the response's header fields, in lower case").also(&["raw.http.response.headers.names"]),
+    row("http.response.headers.values",          Response, MaybeEmpty,        EachRead(600),  PrivateEntries,               Varied,     Fixed,      IfRead,   Format::Any,                        Values(Source::ResponseHeaders), "values of the response's header fields").also(&["raw.http.response.headers.values"]),
+    row("http.response.content_type.media_type", Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   Format::MediaType,                  Bytes(get::media_type), "the media type in lower case, without parameters"),
+    row("http.response.duration_ms",             Response, Always,            Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Int(|v| number(v.response?.duration_ms)), "milliseconds from the end of the request, once nothing held it, to the head of the response"),
+    row("http.response.body.size",               Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Int(|v| number(v.response?.body_size?)), "bytes of the response's body, where known"),
+    row("upstream.name",                         Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      OwnEntry, Format::Any,                        Bytes(|v| text(v.response?.upstream?)), "the upstream that answered or failed"),
+    row("upstream.error",                        Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Bytes(|v| text(v.response?.upstream_error?)), "how the upstream failed; missing where it did not"),
 ];
 
 #[cfg(test)]

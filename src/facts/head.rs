@@ -17,7 +17,6 @@ use super::{host, path};
 use fields::Fields;
 
 mod fields;
-mod reason;
 
 /// What a valid request head says.
 #[derive(Clone, Debug)]
@@ -81,42 +80,27 @@ pub enum Upgrade {
     WebSocket,
 }
 
-/// Why a request head is refused.
+/// Why a request head is refused; [`Malformed::reason`] says it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "see `reason`")]
 pub enum Malformed {
-    /// Not HTTP/1.0, HTTP/1.1 or HTTP/2.
     Version,
-    /// CONNECT, which is for proxies.
     Connect,
-    /// CONNECT for a protocol that the gateway does not know (RFC 8441).
     Protocol,
-    /// Neither an origin-form target nor one that can be made into it.
     Target,
-    /// None, several or a bad `Host`.
     Host,
-    /// `Host` is not the authority of the target.
     Authority,
-    /// Several or a bad `Content-Length`.
     ContentLength,
-    /// A `Transfer-Encoding` that is not exactly `chunked`.
     TransferEncoding,
-    /// A transfer coding that the gateway does not know.
     UnknownCoding,
-    /// Both `Content-Length` and `Transfer-Encoding`.
     Framing,
-    /// More fields than allowed.
     TooManyFields,
-    /// A control character in a field.
     FieldValue,
-    /// White space around the value of a field.
     Padding,
     /// A field that some origins take for one the gateway vouches for (`x_forwarded_for`).
     Twin,
-    /// A field about the connection in HTTP/2.
     ConnectionField,
-    /// A path without a normal form.
     Path(path::Bad),
-    /// A control character in the query.
     Query,
 }
 
@@ -210,6 +194,29 @@ impl Malformed {
             Malformed::UnknownCoding | Malformed::Protocol => 501,
             Malformed::TooManyFields => 431,
             _ => 400,
+        }
+    }
+
+    /// What is wrong, in one sentence without a full stop.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Malformed::Version => "the version is none that the gateway speaks",
+            Malformed::Connect => "CONNECT is for proxies",
+            Malformed::Protocol => "CONNECT is for a protocol that the gateway does not know",
+            Malformed::Target => "the target is not a path, or has a character that needs escaping",
+            Malformed::Host => "the host is missing, doubled or not a name or an address",
+            Malformed::Authority => "`Host` is not the host of the target",
+            Malformed::ContentLength => "`Content-Length` is doubled or not a number",
+            Malformed::TransferEncoding => "`Transfer-Encoding` is not exactly `chunked`",
+            Malformed::UnknownCoding => "the transfer coding is unknown",
+            Malformed::Framing => "`Content-Length` and `Transfer-Encoding` exclude each other",
+            Malformed::TooManyFields => "there are more header fields than `limits.max_headers`",
+            Malformed::FieldValue => "a header field has a control character",
+            Malformed::Padding => "a header field begins or ends with white space",
+            Malformed::Twin => "a header field looks like one that the gateway vouches for",
+            Malformed::ConnectionField => "a header field about the connection, in HTTP/2",
+            Malformed::Path(bad) => bad.reason(),
+            Malformed::Query => "the query has a space or a control character",
         }
     }
 }

@@ -42,12 +42,9 @@ pub fn parse(text: &str, default_port: u16) -> Option<Host<'_>> {
 
 /// How long a port is without leading zeros.
 const fn digits(port: u16) -> usize {
-    match port {
-        0..10 => 1,
-        10..100 => 2,
-        100..1000 => 3,
-        1000..10_000 => 4,
-        _ => 5,
+    match port.checked_ilog10() {
+        Some(log) => log as usize + 1,
+        None => 1,
     }
 }
 

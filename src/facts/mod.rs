@@ -14,20 +14,16 @@ pub mod fields;
 mod get;
 pub mod head;
 pub mod host;
-pub mod networks;
-mod pairs;
+mod maps;
 pub mod path;
-mod percent;
 pub mod proxy;
 pub mod query;
 pub mod request;
-mod twins;
 
 pub use client_ip::{ClientIp, HeaderKind, Prefixes};
 pub use fields::{Field, Fields};
 pub use get::version_name;
 pub use head::{BodyLength, CookieLines, Head, Malformed, Upgrade};
-pub use networks::Networks;
 pub use request::{GeoSource, NoGeo, RequestFacts, ResponseFacts, View};
 
 /// What is known about a connection before its first request.

@@ -7,26 +7,39 @@
 
 use std::borrow::Cow;
 
-/// Why a path has no normal form.
+/// Why a path has no normal form; [`Bad::reason`] says it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "see `reason`")]
 pub enum Bad {
-    /// It does not start with `/`.
     Relative,
-    /// A `%` without two hexadecimal digits.
     Escape,
-    /// `%00`.
     Nul,
-    /// A control character or a space.
     Control,
-    /// A `\`, which some origins take for `/`.
     Backslash,
-    /// A `?` or `#`, which ends a path.
     Delimiter,
     /// A segment that an origin could take for `.` or `..`: `..%2f`, `%2e%2e%5c`, `..;a`.
     HiddenDots,
     /// A segment of parameters alone before another: an origin that cuts them off and drops empty
     /// segments reads `/;a/b` as `/b`.
     Nameless,
+}
+
+// === impl Bad ===
+
+impl Bad {
+    /// What is wrong, in one sentence without a full stop.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Bad::Relative => "the path does not start with `/`",
+            Bad::Escape => "the path has a `%` without two hexadecimal digits",
+            Bad::Nul => "the path has `%00`",
+            Bad::Control => "the path has a space or a control character",
+            Bad::Backslash => "the path has a `\\`, which some origins take for `/`",
+            Bad::Delimiter => "the path has a `?` or `#`",
+            Bad::HiddenDots => "the path hides a dot segment, such as `..%2f`",
+            Bad::Nameless => "the path has a segment of parameters alone, such as `/;a/b`",
+        }
+    }
 }
 
 /// The normal form of `path`; borrowed if it already is.

@@ -1,8 +1,11 @@
 //! The PROXY protocol header, versions 1 and 2 (haproxy.org, proxy-protocol.txt): who is behind the
 //! proxy that made a connection.
 //!
-//! Only one reading of the bytes is taken: no second space, no leading zero, no field that goes on
-//! past its length. Never reads from a socket, and knows nothing of who may be believed.
+//! Only one reading of the bytes is accepted: no second space, no leading zero, no field that goes
+//! on past its length. The crate `proxy-header` 0.1.3 is not used because it accepts malformed lines
+//! of version 1 (`PROXYxTCP4`, `UNKNOWNgarbage`, a port `+80`, lines of any length), refuses a LOCAL
+//! header of version 2 that names a family without addresses, and does not verify checksums. Never
+//! reads from a socket, and does not know which peers are trusted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -11,8 +11,8 @@
 
 use std::borrow::Cow;
 
-use super::pairs::split;
-use super::percent::{self, Plus};
+use super::maps::split;
+use crate::expr::percent_decode;
 
 /// A name and its value.
 pub type Argument<'r> = (Cow<'r, [u8]>, Cow<'r, [u8]>);
@@ -72,7 +72,7 @@ fn pair(piece: &[u8]) -> (&[u8], &[u8]) {
 }
 
 fn decode(text: &[u8]) -> Cow<'_, [u8]> {
-    percent::decode(text, Plus::Space)
+    percent_decode(text, true, false)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use http::HeaderMap;
 
 use super::cookies::{self, Cookie};
 use super::fields::{self, Getter};
-use super::pairs::Pairs;
+use super::maps::Pairs;
 use super::query::{self, Argument};
 use super::{Connection, CookieLines, Head};
 use crate::clock::Timestamp;

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Error;
-use super::cursor::Cursor;
 
 /// The type of the message.
 const CLIENT_HELLO: u8 = 1;
@@ -26,6 +25,11 @@ pub struct ClientHello<'a> {
     first_protocol: &'a [u8],
     supported_versions: Option<&'a [u8]>,
 }
+
+/// The bytes of TLS structures (RFC 8446, section 3) that are still to be read. A read past the end is
+/// `None`; nothing is indexed.
+#[derive(Clone, Copy, Debug)]
+struct Cursor<'a>(&'a [u8]);
 
 /// Extension numbers that the fingerprints look into (IANA, TLS ExtensionType Values).
 pub(super) mod extension {
@@ -267,4 +271,52 @@ fn numbers(list: &[u8]) -> impl Iterator<Item = u16> + Clone {
 /// The sixteen reserved values 0x0A0A, 0x1A1A … 0xFAFA (RFC 8701, section 2).
 fn is_grease(number: u16) -> bool {
     number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
+}
+
+// === impl Cursor ===
+
+impl<'a> Cursor<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        let (&bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u16::from_be_bytes(bytes))
+    }
+
+    fn u24(&mut self) -> Option<usize> {
+        let (&[a, b, c], rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c))
+    }
+
+    /// A vector with a length of one byte.
+    fn vec8(&mut self) -> Option<&'a [u8]> {
+        let count = self.u8()?;
+        self.take(count.into())
+    }
+
+    /// A vector with a length of two bytes.
+    fn vec16(&mut self) -> Option<&'a [u8]> {
+        let count = self.u16()?;
+        self.take(count.into())
+    }
 }

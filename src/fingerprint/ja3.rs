@@ -5,8 +5,7 @@
 
 use md5::{Digest, Md5};
 
-use super::ClientHello;
-use super::text::{into_text, push_decimal, push_hex};
+use super::{ClientHello, into_text, push_hex, push_list};
 
 /// Digits of an MD5.
 const HASH: usize = 32;
@@ -14,25 +13,22 @@ const HASH: usize = 32;
 /// The JA3 string (`version,ciphers,extensions,groups,point formats`) and its MD5.
 pub fn ja3(hello: &ClientHello<'_>) -> (String, String) {
     let mut raw = Vec::with_capacity(512);
-    push_decimal(&mut raw, hello.version(), b',');
-    push_list(&mut raw, hello.ciphers());
-    push_list(&mut raw, hello.extensions());
-    push_list(&mut raw, hello.groups());
-    push_list(&mut raw, hello.point_formats().map(u16::from));
-    raw.pop();
+    push_decimal(&mut raw, hello.version());
+    push_numbers(&mut raw, hello.ciphers());
+    push_numbers(&mut raw, hello.extensions());
+    push_numbers(&mut raw, hello.groups());
+    push_numbers(&mut raw, hello.point_formats().map(u16::from));
     let mut hash = Vec::with_capacity(HASH);
     push_hex(&mut hash, &Md5::digest(&raw));
     (into_text(raw), into_text(hash))
 }
 
-/// Appends the numbers with dashes between them, and a comma.
-fn push_list(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>) {
-    let start = out.len();
-    for number in numbers {
-        push_decimal(out, number, b'-');
-    }
-    if out.len() > start {
-        out.pop();
-    }
+/// Appends a comma, and the numbers with dashes between them.
+fn push_numbers(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>) {
     out.push(b',');
+    push_list(out, numbers, b'-', push_decimal);
+}
+
+fn push_decimal(out: &mut Vec<u8>, number: u16) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }

@@ -4,11 +4,10 @@
 //! Only the TLS client fingerprint, which is BSD-licensed; the other JA4+ ones are not.
 
 use aws_lc_rs::digest::{SHA256, digest};
+use smallvec::SmallVec;
 
-use super::ClientHello;
 use super::hello::extension;
-use super::order::Order;
-use super::text::{digit, hex16, into_text, push_hex, push_hex16};
+use super::{ClientHello, hex_digit, into_text, push_hex, push_list};
 
 /// Characters of a JA4.
 const LENGTH: usize = 36;
@@ -17,9 +16,9 @@ const LENGTH: usize = 36;
 pub fn ja4(hello: &ClientHello<'_>) -> String {
     let (mut ciphers, mut extensions) = (Vec::with_capacity(512), Vec::with_capacity(512));
     let cipher_count = push_sorted(&mut ciphers, hello.ciphers(), &[]);
-    // The readable part says these two.
-    let said = [extension::SERVER_NAME, extension::ALPN];
-    let extension_count = push_sorted(&mut extensions, hello.extensions(), &said);
+    // The readable part has these two.
+    let readable = [extension::SERVER_NAME, extension::ALPN];
+    let extension_count = push_sorted(&mut extensions, hello.extensions(), &readable);
     push_signatures(&mut extensions, hello);
 
     let mut out = Vec::with_capacity(LENGTH);
@@ -51,7 +50,7 @@ fn version(number: u16) -> &'static [u8; 2] {
 
 fn push_count(out: &mut Vec<u8>, count: usize) {
     let count = u8::try_from(count).unwrap_or(u8::MAX).min(99);
-    out.extend_from_slice(&[digit(count / 10), digit(count % 10)]);
+    out.extend_from_slice(&[hex_digit(count / 10), hex_digit(count % 10)]);
 }
 
 /// First and last character of the protocol; of its hexadecimal form where either is no letter or
@@ -61,70 +60,35 @@ fn push_protocol(out: &mut Vec<u8>, protocol: &[u8]) {
         (Some(&first), Some(&last)) => {
             match first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
                 true => [first, last],
-                false => [digit(first >> 4), digit(last)],
+                false => [hex_digit(first >> 4), hex_digit(last)],
             }
         }
         _ => *b"00",
     });
 }
 
-/// No underscore where there are no signature algorithms.
+/// Appends the signature algorithms in the client's order; no underscore where there are none.
 fn push_signatures(list: &mut Vec<u8>, hello: &ClientHello<'_>) {
-    let before = list.len();
-    list.push(b'_');
-    let start = list.len();
-    push_list(list, hello.signature_algorithms());
-    if list.len() == start {
-        list.truncate(before);
+    let mut algorithms = hello.signature_algorithms().peekable();
+    if algorithms.peek().is_some() {
+        list.push(b'_');
+        push_list(list, algorithms, b',', push_number);
     }
 }
 
-/// Appends the numbers but for those in `said`, in ascending order with commas between them. How
-/// many there are, `said` included.
-fn push_sorted(
-    out: &mut Vec<u8>,
-    numbers: impl Iterator<Item = u16> + Clone,
-    said: &[u16],
-) -> usize {
-    let mut order = Order::new();
-    let (mut kept, mut left_out) = (0, 0);
-    let ordered = numbers.clone().all(|number| match said.contains(&number) {
-        true => {
-            left_out += 1;
-            true
-        }
-        false => {
-            kept += 1;
-            order.insert(number)
-        }
-    });
-    if !ordered {
-        // Only a made-up hello names anything twice, or numbers from everywhere.
-        let mut sorted: Vec<u16> = numbers.clone().filter(|n| !said.contains(n)).collect();
-        sorted.sort_unstable();
-        push_list(out, sorted.into_iter());
-        return numbers.count();
-    }
-    out.resize(kept * 5, b',');
-    let mut cells = out.as_chunks_mut::<5>().0.iter_mut();
-    order.each(|number| {
-        if let Some([cell @ .., _]) = cells.next() {
-            *cell = hex16(number);
-        }
-    });
-    out.pop();
-    kept + left_out
+/// Appends the numbers except those in `but`, in ascending order with commas between them. Returns
+/// how many there are, including `but`.
+fn push_sorted(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>, but: &[u16]) -> usize {
+    let mut sorted: SmallVec<[u16; 64]> = numbers.collect();
+    let count = sorted.len();
+    sorted.sort_unstable();
+    sorted.retain(|number| !but.contains(number));
+    push_list(out, sorted.into_iter(), b',', push_number);
+    count
 }
 
-/// Appends the numbers with commas between them.
-fn push_list(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>) {
-    let start = out.len();
-    for number in numbers {
-        push_hex16(out, number, b',');
-    }
-    if out.len() > start {
-        out.pop();
-    }
+fn push_number(out: &mut Vec<u8>, number: u16) {
+    push_hex(out, &number.to_be_bytes());
 }
 
 /// The first twelve digits of the SHA-256; zeros for an empty list.

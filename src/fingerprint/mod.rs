@@ -4,22 +4,19 @@
 //! input makes it panic. A [`Fingerprint`] computes nothing that is not read: it keeps the few
 //! hundred bytes of the hello that matter, so that a rule may come to read it later.
 
-mod cursor;
 mod hello;
 mod ja3;
 mod ja4;
-mod lazy;
-mod order;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 pub use hello::{ClientHello, client_hello};
 pub use ja3::ja3;
 pub use ja4::ja4;
-pub use lazy::Lazy;
 
 /// The longest JA3 string that is kept, in bytes. Its hash always covers the whole string; real
 /// clients stay under 1,000.
@@ -38,6 +35,21 @@ pub struct Fingerprint {
     pub length: usize,
     /// The server name that the client asked for, as sent.
     pub sni: Option<Box<str>>,
+}
+
+/// Text of a ClientHello that nothing may ever ask for.
+#[derive(Clone, Default)]
+pub struct Lazy {
+    text: OnceLock<Box<str>>,
+    source: Option<Source>,
+}
+
+/// What the text is made of, and how.
+#[derive(Clone)]
+struct Source {
+    /// What [`ClientHello::sketch`] gave: one copy for all texts of a hello.
+    sketch: Arc<[u8]>,
+    make: fn(&ClientHello<'_>) -> String,
 }
 
 /// Why bytes are not a ClientHello.
@@ -71,6 +83,103 @@ fn ja3_raw(hello: &ClientHello<'_>) -> String {
     let (mut raw, _) = ja3(hello);
     raw.truncate(MAX_RAW);
     raw
+}
+
+/// Appends the numbers, each as `push` writes it, with `between` between them.
+fn push_list(
+    out: &mut Vec<u8>,
+    numbers: impl Iterator<Item = u16>,
+    between: u8,
+    push: impl Fn(&mut Vec<u8>, u16),
+) {
+    let start = out.len();
+    for number in numbers {
+        push(out, number);
+        out.push(between);
+    }
+    if out.len() > start {
+        out.pop();
+    }
+}
+
+/// Appends two hexadecimal digits for each byte.
+fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        out.extend_from_slice(&[hex_digit(byte >> 4), hex_digit(byte)]);
+    }
+}
+
+/// The hexadecimal digit of the low four bits.
+fn hex_digit(value: u8) -> u8 {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = DIGITS.get(usize::from(value & 15));
+    digit.copied().unwrap_or_default()
+}
+
+/// The buffer as text. Only ASCII is ever written.
+fn into_text(out: Vec<u8>) -> String {
+    String::from_utf8(out).unwrap_or_default()
+}
+
+// === impl Lazy ===
+
+impl Lazy {
+    /// What `make` says of the hello that `sketch` stands for.
+    pub(super) fn new(sketch: Arc<[u8]>, make: fn(&ClientHello<'_>) -> String) -> Self {
+        Self {
+            text: OnceLock::new(),
+            source: Some(Source { sketch, make }),
+        }
+    }
+
+    /// Whether anything has asked for it.
+    pub fn is_computed(&self) -> bool {
+        self.text.get().is_some()
+    }
+
+    fn compute(&self) -> Box<str> {
+        let source = self.source.as_ref();
+        let text =
+            source.and_then(|from| Some((from.make)(&ClientHello::parse(&from.sketch).ok()?)));
+        text.unwrap_or_default().into()
+    }
+}
+
+impl Deref for Lazy {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.text.get_or_init(|| self.compute())
+    }
+}
+
+impl<T: Into<Box<str>>> From<T> for Lazy {
+    fn from(text: T) -> Self {
+        Self {
+            text: OnceLock::from(text.into()),
+            source: None,
+        }
+    }
+}
+
+impl PartialEq for Lazy {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Lazy {}
+
+impl fmt::Debug for Lazy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Display for Lazy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
 }
 
 // === impl Error ===

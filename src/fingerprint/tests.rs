@@ -421,14 +421,4 @@ proptest! {
         prop_assert_eq!((ja3(&kept), ja4(&kept)), (ja3(&hello), ja4(&hello)));
         prop_assert_eq!(ja4(&hello), naive_ja4(&hello));
     }
-
-    #[test]
-    fn decimal_and_hexadecimal_numbers(value: u16) {
-        let mut out = Vec::new();
-        text::push_decimal(&mut out, value, b'-');
-        text::push_hex16(&mut out, value, b',');
-        text::push_hex(&mut out, &value.to_le_bytes());
-        let expected = format!("{value}-{value:04x},{:04x}", value.swap_bytes());
-        prop_assert_eq!(text::into_text(out), expected);
-    }
 }

@@ -1,4 +1,4 @@
-//! The threads that serve: a core each, with its own runtime and its own view of the doors.
+//! The threads that serve: a core each, with its own runtime and its own view of the listeners.
 
 use std::io;
 use std::net::TcpListener;
@@ -11,42 +11,45 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::{error, warn};
 
-use super::doors::{Door, Doors};
-use crate::listen::{self, Deadlines, Drain, DrainTrigger, Gate};
-use crate::observe::Field::{Number, Text};
-use crate::observe::ProtocolError;
+use super::listener_set::{BoundListener, ListenerSet};
+use crate::listen::{self, ConnectionTimers, Drain, DrainTrigger, Gate};
 use crate::pipeline::{self, Core};
-use crate::snapshot::{ListenerId, Live};
+use crate::process::Live;
+use crate::snapshot::ListenerId;
 use crate::upstream::Pool;
 
 /// How often a core looks after its idle origin connections.
 const PRUNE: Duration = Duration::from_secs(5);
+
+/// How long a core that stops takes to send what waits for a remote store.
+const STORE_FLUSH: Duration = Duration::from_secs(1);
 
 /// What a core's thread starts with.
 struct CoreThread {
     live: Arc<Live>,
     number: usize,
     cores: usize,
-    doors: watch::Receiver<Vec<Arc<Door>>>,
+    listeners: watch::Receiver<Vec<Arc<BoundListener>>>,
     gate: Gate,
     drain: Drain,
-    /// Its accept loops, of doors that are gone too.
+    /// Its accept loops, of removed listeners too.
     loops: JoinSet<()>,
 }
 
-/// A door that a core accepts from.
+/// A bound that a core accepts from.
 struct Accepting {
     listener: ListenerId,
     drain: Drain,
 }
 
-/// Starts so many cores, which accept from `doors` until `drain` starts. All of them do when this
+/// Starts so many cores, which accept from `listeners` until `drain` starts. All of them do when this
 /// returns: where one cannot, the others end too.
 pub(super) fn start(
     cores: usize,
     live: &Arc<Live>,
-    doors: &Doors,
+    listeners: &ListenerSet,
     drain: &DrainTrigger,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::with_capacity(cores);
@@ -55,8 +58,8 @@ pub(super) fn start(
             live: live.clone(),
             number,
             cores,
-            doors: doors.follow(),
-            gate: doors.gate.clone(),
+            listeners: listeners.follow(),
+            gate: listeners.gate.clone(),
             drain: drain.core(),
             loops: JoinSet::new(),
         };
@@ -67,7 +70,7 @@ pub(super) fn start(
         accepts.unwrap_or_else(|_| Err(io::Error::other("a core has panicked")))
     });
     if let Err(error) = started {
-        doors.close();
+        listeners.close();
         drain.start();
         drain.cut();
         // A panic is on stderr already.
@@ -90,78 +93,80 @@ impl CoreThread {
     async fn serve(mut self, ready: &SyncSender<io::Result<()>>) {
         let pool = Pool::new(self.live.lasting.clock.clone());
         let live = self.live.clone();
-        let deadlines = Deadlines::spawn(self.drain.clone(), move || {
-            let errors = &live.lasting.metrics.protocol_errors;
-            errors.count(ProtocolError::Timeout);
+        let timers = ConnectionTimers::spawn(self.drain.clone(), move |fault| {
+            live.lasting.metrics.protocol_errors.count(fault.into());
         });
-        let core = Core::new(self.live.clone(), self.drain.clone(), pool, deadlines);
+        let core = Core::new(self.live.clone(), self.drain.clone(), pool, timers);
         let core = Rc::new(core);
         tokio::task::spawn_local(prune_forever(core.clone()));
+        tokio::task::spawn_local(core.store.clone().run());
         let mut accepting = Vec::new();
         tell(ready, self.follow(&mut accepting, &core));
-        self.follow_doors(&mut accepting, &core).await;
+        self.follow_listeners(&mut accepting, &core).await;
         self.end(&core).await;
+        let queued = core.store.send_queued();
+        // What is left then is lost, as it is when a queue is full.
+        let _ = tokio::time::timeout(STORE_FLUSH, queued).await;
     }
 
-    /// Accepts where there is a door, until the drain starts.
-    async fn follow_doors(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) {
+    /// Accepts where there is a bound, until the drain starts.
+    async fn follow_listeners(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) {
         let drain = self.drain.clone();
         loop {
             tokio::select! {
                 biased;
                 () = drain.started() => return,
                 // The gateway outlives its cores' work: an end of this is the drain too.
-                changed = self.doors.changed() => if changed.is_err() {
+                changed = self.listeners.changed() => if changed.is_err() {
                     return drain.started().await;
                 },
             }
             if let Err(error) = self.follow(accepting, core) {
-                let log = &self.live.lasting.log;
-                log.error("core cannot listen", &[Text("error", &error)]);
+                error!(%error, "core cannot listen");
             }
         }
     }
 
-    /// Accepts where there is a door now, and nowhere else.
+    /// Accepts where there is a bound now, and nowhere else.
     fn follow(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) -> io::Result<()> {
-        let doors = self.doors.borrow_and_update().clone();
-        self.leave(accepting, &doors, core);
-        self.enter(accepting, &doors, core)
+        let listeners = self.listeners.borrow_and_update().clone();
+        self.leave(accepting, &listeners, core);
+        self.enter(accepting, &listeners, core)
     }
 
-    /// Lets the connections of the doors that are gone come to their end.
-    fn leave(&self, accepting: &mut Vec<Accepting>, doors: &[Arc<Door>], core: &Core) {
+    /// Lets the connections of removed listeners come to their end.
+    fn leave(&self, accepting: &mut Vec<Accepting>, listeners: &[Arc<BoundListener>], core: &Core) {
         let before = accepting.len();
         accepting.retain(|own| {
-            let stays = doors.iter().any(|door| door.id() == own.listener);
+            let stays = listeners.iter().any(|bound| bound.id() == own.listener);
             if !stays {
                 own.drain.leave();
             }
             stays
         });
         if accepting.len() < before {
-            core.deadlines.tell();
+            core.timers.notice_drain();
         }
     }
 
-    /// Where that fails, it still enters the other doors.
+    /// Where that fails, it still enters the other listeners.
     fn enter(
         &mut self,
         accepting: &mut Vec<Accepting>,
-        doors: &[Arc<Door>],
+        listeners: &[Arc<BoundListener>],
         core: &Rc<Core>,
     ) -> io::Result<()> {
         let mut entered = Ok(());
-        for door in doors {
-            if accepting.iter().any(|own| own.listener == door.id()) {
+        for bound in listeners {
+            if accepting.iter().any(|own| own.listener == bound.id()) {
                 continue;
             }
             let drain = self.drain.apart();
-            for socket in door.of_core(self.number, self.cores) {
-                entered = entered.and(self.accept(socket, door, &drain, core));
+            for socket in bound.sockets.of_core(self.number, self.cores) {
+                entered = entered.and(self.accept(socket, bound, &drain, core));
             }
             accepting.push(Accepting {
-                listener: door.id(),
+                listener: bound.id(),
                 drain,
             });
         }
@@ -171,15 +176,15 @@ impl CoreThread {
     fn accept(
         &mut self,
         socket: &TcpListener,
-        door: &Door,
+        bound: &BoundListener,
         drain: &Drain,
         core: &Rc<Core>,
     ) -> io::Result<()> {
         let socket = tokio::net::TcpListener::from_std(socket.try_clone()?)?;
-        let (listener, core) = (door.listener.clone(), core.clone());
+        let (listener, core) = (bound.listener.clone(), core.clone());
         let accept = listen::accept_loop(
             socket,
-            door.own,
+            bound.sockets.own,
             self.gate.clone(),
             drain.clone(),
             move |tcp, peer, permit| {
@@ -187,7 +192,7 @@ impl CoreThread {
                 listen::spawn(pipeline::connection(core, listener, tcp, peer, permit));
             },
         );
-        let in_use = door.in_use.clone();
+        let in_use = bound.sockets.in_use.clone();
         self.loops.spawn_local(async move {
             accept.await;
             drop(in_use);
@@ -215,9 +220,7 @@ impl CoreThread {
         tokio::select! {
             ended = waits => if !ended {
                 core.cut.set(true);
-                let open = self.drain.open();
-                let log = &self.live.lasting.log;
-                log.warn("drain timed out", &[Number("connections", open as u64)]);
+                warn!(connections = self.drain.open(), "drain timed out");
             },
             () = self.drain.over() => core.cut.set(true),
         }

@@ -20,24 +20,31 @@
 //! Until [`LISTENING`] nothing has changed for the old process: whatever goes wrong, it goes on. A
 //! new process that is not told about counters never serves.
 
-mod heir;
-mod program;
-mod successor;
+mod sender;
 
+use std::env;
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::parent_id;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-pub use heir::Heir;
-pub use program::Program;
-pub use successor::Handover;
+use tracing::{Level, warn};
+
+use super::Inherited;
+use crate::listen;
+use crate::observe::{Format, Log};
+use crate::tls::SavedKeys;
+
+pub use sender::{HandoverSender, Program};
 
 /// Names the process that hands over, in the environment of the one that takes over.
 const VARIABLE: &str = "LOCKGATE_HANDOVER";
@@ -60,6 +67,10 @@ const FAREWELL: u8 = b'F';
 /// What the two speak over.
 #[derive(Debug)]
 struct Wire(UnixStream);
+
+/// A process that takes over from another.
+#[derive(Debug)]
+pub struct HandoverReceiver(Wire);
 
 // === impl Wire ===
 
@@ -133,4 +144,68 @@ fn nonsense() -> io::Error {
         io::ErrorKind::InvalidData,
         "the other process does not speak this version",
     )
+}
+
+// === impl HandoverReceiver ===
+
+impl HandoverReceiver {
+    /// What the process that started this one gives it; `None`: it does not hand over. An
+    /// environment that speaks of another process is an old one, and says nothing.
+    pub fn inherit(log: &Log) -> anyhow::Result<Option<Inherited>> {
+        let Some(from) = env::var_os(VARIABLE) else {
+            return Ok(None);
+        };
+        if from.to_str() != Some(&parent_id().to_string()) {
+            let from = from.display();
+            let why = "that process did not start this one; a wrapper has to `exec` the gateway";
+            warn!(variable = VARIABLE, value = %from, reason = why, "ignored");
+            return Ok(None);
+        }
+        if env::var_os(LOG).is_some_and(|format| format == "json") {
+            log.configure(Level::INFO, Format::Json);
+        }
+        let wrong = || format!("{VARIABLE} is set, but nothing is handed over on standard input");
+        let wire = take_input().with_context(wrong)?;
+        let mut inherited = Inherited::default();
+        while receive(&wire, &mut inherited).with_context(wrong)? {}
+        inherited.receiver = Some(Self(wire));
+        Ok(Some(inherited))
+    }
+
+    /// Says that all is prepared; gives the counters, in a file, if there are any. After an error
+    /// it must not serve: the other process goes on, or was told to stop.
+    pub(in crate::gateway) fn counters(&self) -> io::Result<Option<File>> {
+        self.0.say(PREPARED)?;
+        match self.0.hear()? {
+            (COUNTERS, Some(file)) => Ok(Some(File::from(file))),
+            (NO_COUNTERS, None) => Ok(None),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// Says that it serves, and waits until the other has told whoever watches the service.
+    pub(in crate::gateway) fn listens(self) {
+        // An old process that is gone needs no word.
+        let _ = self.0.say(LISTENING).and_then(|()| self.0.expect(FAREWELL));
+    }
+}
+
+/// The socket that is standard input, which is nothing afterwards.
+fn take_input() -> io::Result<Wire> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    Wire::new(UnixStream::from(input))
+}
+
+/// Takes the next thing; false: that was all.
+fn receive(wire: &Wire, inherited: &mut Inherited) -> io::Result<bool> {
+    match wire.hear()? {
+        (LISTENER, Some(socket)) => inherited.add(listen::adopt(socket)?),
+        (ADMIN, Some(socket)) => inherited.add_admin(listen::adopt(socket)?),
+        (SECRET, None) => inherited.secret = Some(wire.bytes()?),
+        (TICKETS, None) => inherited.tickets = Some(wire.bytes::<{ SavedKeys::LENGTH }>()?.into()),
+        (END, None) => return Ok(false),
+        _ => return Err(nonsense()),
+    }
+    Ok(true)
 }

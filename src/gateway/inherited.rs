@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use super::handover::Heir;
+use super::handover::HandoverReceiver;
 use crate::tls::SavedKeys;
 
 /// What was given and not claimed yet.
@@ -16,7 +16,7 @@ pub struct Inherited {
     /// The keys of the tickets that it gave to TLS clients.
     pub(super) tickets: Option<SavedKeys>,
     /// Where more comes from.
-    pub(super) heir: Option<Heir>,
+    pub(super) receiver: Option<HandoverReceiver>,
 }
 
 // === impl Inherited ===

@@ -1,19 +1,25 @@
-//! Another configuration in place of the one that runs: read, compiled, its sockets opened, and
-//! only then put in force. What cannot be had refuses all of it.
+//! Replaces the configuration that runs: the new file is read and compiled, its sockets and its
+//! access log are opened, and only then it is installed. Until then nothing has changed, so a
+//! configuration that is refused has nothing to undo.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tracing::{error, info, warn};
 
-use super::doors::{Changed, Doors, Prepared, Unbound};
 use super::inherited::Inherited;
-use super::{lookout, servers};
+use super::listener_set::{BindError, ListenerSet, PreparedSockets, SocketChanges};
+use super::upstream_monitor;
+use crate::clock::Timestamp;
+use crate::config::blueprint::Blueprint;
+use crate::config::file::File;
 use crate::config::{self, Diagnostics, Source};
-use crate::observe::Field::{Number, Text};
-use crate::observe::{Format, Level, Log};
-use crate::snapshot::{Lasting, Live, Snapshot};
+use crate::observe::AccessLog;
+use crate::process::{Live, ProcessState};
+use crate::snapshot::{Snapshot, StartupSettings};
 
 /// Reads the configuration of a gateway again. Clones do so in turn.
 #[derive(Clone)]
@@ -21,7 +27,7 @@ pub struct Reloader(Arc<Inner>);
 
 struct Inner {
     live: Arc<Live>,
-    doors: Arc<Doors>,
+    listeners: Arc<ListenerSet>,
     config: PathBuf,
     /// One at a time: each builds on the one before.
     turn: Mutex<()>,
@@ -31,26 +37,28 @@ struct Inner {
 #[derive(Debug)]
 pub struct Refused(pub String);
 
-/// A configuration file, loaded.
-pub(super) struct Loaded {
-    pub snapshot: Snapshot,
-    pub warnings: String,
+/// A configuration file that could be read, perhaps with mistakes.
+pub(super) struct ConfigFile {
+    source: Source,
+    /// The file as written.
+    pub file: File,
+    /// The mistakes found so far.
+    pub diagnostics: Diagnostics,
 }
 
-/// A configuration with all that it needs.
-struct Ready {
-    loaded: Loaded,
-    prepared: Prepared,
-    log: (Level, Format),
+/// What a configuration needs to have open.
+pub(super) struct OpenedResources {
+    pub sockets: PreparedSockets,
+    pub access: Option<AccessLog>,
 }
 
 // === impl Reloader ===
 
 impl Reloader {
-    pub(super) fn new(live: Arc<Live>, doors: Arc<Doors>, config: &Path) -> Self {
+    pub(super) fn new(live: Arc<Live>, listeners: Arc<ListenerSet>, config: &Path) -> Self {
         Self(Arc::new(Inner {
             live,
-            doors,
+            listeners,
             config: config.to_owned(),
             turn: Mutex::default(),
         }))
@@ -59,152 +67,158 @@ impl Reloader {
     /// Reads the configuration again and, if it is good, serves every later request under it. A
     /// bad one changes nothing. Reads files, however long that takes: not for a thread that serves.
     pub fn reload(&self) -> Result<(), Refused> {
-        let Inner {
-            live, doors, turn, ..
-        } = &*self.0;
-        let _turn = turn.lock();
-        match self.0.prepare() {
-            Ok(ready) => {
-                let (level, format) = ready.log;
-                live.lasting.log.configure(level, format);
-                doors.gate.set_limit(ready.loaded.snapshot.max_connections);
-                lookout::look_up_new(&live.lasting, &ready.loaded.snapshot);
-                live.replace(ready.loaded.snapshot);
-                live.tell_doors(&doors.publish(ready.prepared));
-                live.tell_warnings(&ready.loaded.warnings);
-                Ok(())
-            }
-            Err(refused) => {
-                live.refuse(&self.0.config, &refused);
-                Err(refused)
-            }
+        let _turn = self.0.turn.lock();
+        let reloaded = self.0.reload();
+        if let Err(refused) = &reloaded {
+            self.0.live.refuse(&self.0.config, refused);
         }
+        reloaded
     }
 }
 
 // === impl Inner ===
 
 impl Inner {
-    fn prepare(&self) -> Result<Ready, Refused> {
-        let mut diagnostics = Diagnostics::new();
-        let (source, file) = config::load(&self.config, &mut diagnostics);
-        let ready = file.and_then(|file| self.ready(&source, &file, &mut diagnostics));
-        ready.ok_or_else(|| Refused(diagnostics.render(&source, false)))
-    }
-
-    fn ready(
-        &self,
-        source: &Source,
-        file: &config::file::File,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<Ready> {
+    fn reload(&self) -> Result<(), Refused> {
+        let process = &self.live.lasting;
         let current = self.live.current.load_full();
-        let lasting = &self.live.lasting;
-        let loaded = Loaded::compile(source, file, lasting, Some(&current), diagnostics)?;
-        let prepared = self
-            .doors
-            .prepare(&loaded.snapshot, &mut Inherited::default());
-        match prepared {
-            Ok(prepared) => Some(Ready {
-                loaded,
-                prepared,
-                log: config::log(file),
-            }),
-            Err(unbound) => {
-                tell_unbound(file, &unbound, diagnostics);
-                None
-            }
-        }
+        let previous = Some(&*current);
+        let mut file = ConfigFile::read(&self.config)?;
+        let blueprint = file.compile(process.clock.now(), previous)?;
+        let inherited = &mut Inherited::default();
+        let opened = file.open(&blueprint, process, &self.listeners, inherited, previous)?;
+        let log = &file.file.log;
+        process.log.configure(log.level.value, log.format.value);
+        self.listeners.gate.set_limit(blueprint.max_connections);
+        let snapshot = Arc::new(process.install(blueprint, opened.access, previous));
+        upstream_monitor::look_up_new(process, &snapshot);
+        self.live.replace(snapshot.clone());
+        let changes = self.listeners.publish(opened.sockets, &snapshot.listeners);
+        self.live.tell_listeners(&changes);
+        self.live.tell_warnings(&file.warnings());
+        Ok(())
     }
 }
 
-// === impl Loaded ===
+// === impl ConfigFile ===
 
-impl Loaded {
-    pub(super) fn compile(
-        source: &Source,
-        file: &config::file::File,
-        lasting: &Lasting,
+impl ConfigFile {
+    /// Reads the file at `path` and those that it includes.
+    pub fn read(path: &Path) -> Result<Self, Refused> {
+        let mut diagnostics = Diagnostics::new();
+        let (source, file) = config::load(path, &mut diagnostics);
+        match file {
+            Some(file) => Ok(Self {
+                source,
+                file,
+                diagnostics,
+            }),
+            None => Err(Refused(diagnostics.render(&source, false))),
+        }
+    }
+
+    /// Compiles it. `previous`: the snapshot that it will replace.
+    pub fn compile(
+        &mut self,
+        now: Timestamp,
         previous: Option<&Snapshot>,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<Self> {
-        let mut cx = config::Context {
-            source,
-            lasting,
-            check_only: false,
-            previous,
-            diagnostics,
+    ) -> Result<Blueprint, Refused> {
+        let (file, source) = (&self.file, &self.source);
+        let blueprint = config::compile(file, source, now, previous, &mut self.diagnostics);
+        blueprint.ok_or_else(|| self.refused())
+    }
+
+    /// Opens the sockets and the access log of `blueprint`. Nothing that is open changes.
+    pub fn open(
+        &mut self,
+        blueprint: &Blueprint,
+        process: &ProcessState,
+        listeners: &ListenerSet,
+        inherited: &mut Inherited,
+        previous: Option<&Snapshot>,
+    ) -> Result<OpenedResources, Refused> {
+        let sockets = listeners.prepare(blueprint, inherited).map_err(|errors| {
+            errors.iter().for_each(|error| self.report(error));
+            self.refused()
+        })?;
+        let access = process.open_access_log(blueprint, previous);
+        let access = access.map_err(|error| {
+            let (log, diagnostics) = (&self.file.log, &mut self.diagnostics);
+            config::report_unopened(&blueprint.access, &error, log, diagnostics);
+            self.refused()
+        })?;
+        Ok(OpenedResources { sockets, access })
+    }
+
+    /// The warnings, as text for people.
+    pub fn warnings(&self) -> String {
+        self.diagnostics.render(&self.source, false)
+    }
+
+    /// The settings that only a restart can change.
+    pub fn startup_settings(&self) -> StartupSettings {
+        config::startup_settings(&self.file, &self.source)
+    }
+
+    fn refused(&self) -> Refused {
+        Refused(self.diagnostics.render(&self.source, false))
+    }
+
+    /// Reports a socket that cannot be opened, where the file asks for it.
+    fn report(&mut self, error: &BindError) {
+        let span = self.span(error).unwrap_or_default();
+        let reported = self.diagnostics.error(span, error.to_string());
+        if let Some(cure) = error.cure() {
+            reported.help(cure);
+        }
+    }
+
+    fn span(&self, error: &BindError) -> Option<Range<usize>> {
+        let address = match error.listener {
+            Some(number) => &self.file.listeners.get(number)?.address,
+            None => &self.file.admin.as_ref()?.address,
         };
-        let snapshot = config::compile(file, &mut cx)?;
-        let warnings = diagnostics.render(source, false);
-        Some(Self { snapshot, warnings })
+        Some(address.span.clone())
     }
 }
 
 // === impl Live ===
 
 impl Live {
-    fn replace(&self, snapshot: Snapshot) {
-        let identities = snapshot.rules.identities();
-        self.keep_series(&snapshot);
+    fn replace(&self, snapshot: Arc<Snapshot>) {
         let rules = snapshot.rules.len();
         let lasting = &self.lasting;
-        lasting.imitations.retain(|kind| snapshot.wants(kind));
-        self.current.store(Arc::new(snapshot));
-        let gone = lasting.store.retire(&identities, lasting.clock.now());
-        for (rule, bans) in gone {
-            let fields = [Text("rule", &rule), Number("bans_ended", bans as u64)];
-            lasting.log.info("rule starts afresh or is gone", &fields);
+        self.current.store(snapshot.clone());
+        for (rule, bans_ended) in lasting.retire_unused(&snapshot) {
+            info!(%rule, bans_ended, "rule starts afresh or is gone");
         }
         lasting.metrics.reloads.succeeded();
-        lasting
-            .log
-            .info("reloaded", &[Number("rules", rules as u64)]);
+        info!(rules, "reloaded");
     }
 
     /// Notes that `config` was refused: the configuration before stays.
     fn refuse(&self, config: &Path, refused: &Refused) {
-        // What the refused file has registered goes again.
-        let current = self.current.load();
-        self.keep_series(&current);
-        let lasting = &self.lasting;
-        lasting
-            .store
-            .retire(&current.rules.identities(), lasting.clock.now());
         self.lasting.metrics.reloads.failed();
-        let log = &self.lasting.log;
-        log.error("reload refused", &[Text("file", &config.display())]);
-        refused.tell(log);
-    }
-
-    fn keep_series(&self, snapshot: &Snapshot) {
-        let metrics = &self.lasting.metrics;
-        let rules: Vec<&str> = snapshot.rules.iter().map(|(_, rule)| &*rule.name).collect();
-        metrics.keep_rules(&rules);
-        let listeners: Vec<&str> = snapshot.listeners.iter().map(|l| &*l.label).collect();
-        metrics.keep_listeners(&listeners);
-        servers::keep_series(metrics, snapshot);
+        error!(file = %config.display(), "reload refused");
+        refused.tell();
     }
 
     /// Says where the gateway listens now and did not before, and the reverse.
-    pub(super) fn tell_doors(&self, changed: &Changed) {
-        let log = &self.lasting.log;
+    fn tell_listeners(&self, changed: &SocketChanges) {
         for address in &changed.opened {
-            log.info("listening", &[Text("address", address)]);
+            info!(%address, "listening");
         }
         for address in &changed.closed {
-            log.info("listens no more", &[Text("address", address)]);
+            info!(%address, "listens no more");
         }
         if let Some(address) = &changed.admin {
-            log.info("admin port", &[Text("address", address)]);
+            info!(%address, "admin port");
         }
     }
 
     pub(super) fn tell_warnings(&self, warnings: &str) {
-        for line in warnings.lines().filter(|line| line.contains(": warning: ")) {
-            self.lasting
-                .log
-                .warn("configuration", &[Text("warning", &line)]);
+        for line in warnings.lines().filter(|line| line.contains(": warning[")) {
+            warn!(warning = line, "configuration");
         }
     }
 }
@@ -213,9 +227,9 @@ impl Live {
 
 impl Refused {
     /// Writes each mistake down, in a line.
-    pub fn tell(&self, log: &Log) {
+    pub fn tell(&self) {
         for line in self.0.lines().filter(|line| line.contains(": error: ")) {
-            log.error("configuration", &[Text("error", &line)]);
+            error!(error = line, "configuration");
         }
     }
 }
@@ -227,27 +241,3 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
-
-/// Reports the sockets that cannot be had, where the file asks for them.
-pub(super) fn tell_unbound(
-    file: &config::file::File,
-    unbound: &[Unbound],
-    diagnostics: &mut Diagnostics,
-) {
-    for one in unbound {
-        let span = place(file, one).unwrap_or_default();
-        let error = diagnostics.error(span, one.to_string());
-        if let Some(cure) = one.cure() {
-            error.help(cure);
-        }
-    }
-}
-
-/// Where the file asks for the socket that cannot be had.
-fn place(file: &config::file::File, unbound: &Unbound) -> Option<std::ops::Range<usize>> {
-    let address = match unbound.listener {
-        Some(number) => &file.listeners.get(number)?.address,
-        None => &file.admin.as_ref()?.address,
-    };
-    Some(address.span.clone())
-}

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::servers;
-use crate::snapshot::{Live, Snapshot};
+use crate::observe::Metrics;
+use crate::process::Live;
+use crate::snapshot::Snapshot;
 
 // === impl Live ===
 
@@ -13,17 +14,18 @@ impl Live {
         let snapshot = self.current.load();
         let (store, metrics) = (&self.lasting.store, &self.lasting.metrics);
         let keys = store.keys(self.lasting.clock.now());
-        for ((_, rule), kit) in snapshot.rules.iter().zip(&snapshot.rule_kits) {
+        for ((_, rule), kit) in snapshot.rules.iter().zip(&snapshot.rule_resources) {
             let own = keys.iter().find(|(slot, _)| *slot == rule.id.slot);
             kit.metrics
                 .keys
                 .set(own.map_or(0, |(_, count)| *count as i64));
         }
-        servers::scrape(metrics, &snapshot);
+        set_servers(metrics, &snapshot);
         metrics.set_certificates(&ends(&snapshot));
         metrics.set_held(self.lasting.held.load(Ordering::Relaxed));
         let evictions = store.evictions();
         metrics.set_evictions(evictions.counters, evictions.bans);
+        metrics.set_settle_dropped(store.settle_dropped());
         let access = snapshot
             .access
             .as_ref()
@@ -41,4 +43,24 @@ fn ends(snapshot: &Snapshot) -> Vec<(&str, &str, u64)> {
         ends.map(|(name, end)| (&*listener.label, &**name, end.as_secs()))
     });
     ends.collect()
+}
+
+/// Sets the series of every server.
+fn set_servers(metrics: &Metrics, snapshot: &Snapshot) {
+    for upstream in &snapshot.upstreams {
+        for (server, figures) in upstream.figures() {
+            let series = metrics.upstream(&upstream.name, &server);
+            series.in_flight.set(gauge(figures.in_flight));
+            series.healthy.set(gauge(figures.healthy));
+            series.ok.set(figures.ok);
+            series.connect_error.set(figures.connect_error);
+            series.error.set(figures.error);
+            series.timeout.set(figures.timeout);
+            series.retries.set(figures.retried);
+        }
+    }
+}
+
+fn gauge(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

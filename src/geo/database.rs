@@ -1,17 +1,43 @@
-//! One database of either format, read whole and checked. The format is told by the name where the
-//! name says it, else by the content; whether it is compressed, by the content alone.
+//! One database of either format, read whole and checked. The file name decides the format, or else
+//! the content; the content alone decides whether it is gzip (RFC 1952).
+//!
+//! A database in MaxMind's format is verified completely when it is opened.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::net::IpAddr;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::maxmind::{self, MaxMind};
-use super::table::Table;
-use super::{continent, tsv, unpack};
+use flate2::read::MultiGzDecoder;
+use maxminddb::{MaxMindDbError, PathElement, Reader};
+
+use super::ranges::Table;
+use super::{continent, tsv};
+
+/// The largest database that is read. A small gzip file can unpack to any size.
+const LARGEST: u64 = 1 << 30;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+type Field = [PathElement<'static>];
+
+const ASN: &Field = &[PathElement::Key("autonomous_system_number")];
+const COUNTRY: &Field = &[PathElement::Key("country"), PathElement::Key("iso_code")];
+const CONTINENT: &Field = &[PathElement::Key("continent"), PathElement::Key("code")];
+
+/// What the metadata begin with; they are within this many bytes of the end.
+const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
+const METADATA: usize = 128 << 10;
+
+/// How many networks are examined before a database is refused for not holding what is wanted.
+const SAMPLE: usize = 10_000;
 
 /// A database that was checked.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Database {
+pub(super) enum Database {
     /// MaxMind's format.
     MaxMind(MaxMind),
     /// A table of iptoasn.com.
@@ -31,7 +57,7 @@ pub enum Wanted {
 #[derive(Debug)]
 pub enum Fault {
     /// The file cannot be read.
-    Unreadable(std::io::Error),
+    Unreadable(io::Error),
     /// The file is larger than any such database, maybe only once it is unpacked.
     TooLarge,
     /// The file is compressed and damaged.
@@ -56,9 +82,11 @@ pub enum Fault {
     },
 }
 
-enum Format {
-    MaxMind,
-    Table,
+/// A verified database in MaxMind's format.
+pub(super) struct MaxMind {
+    reader: Reader<Arc<[u8]>>,
+    /// What the reader reads.
+    bytes: Arc<[u8]>,
 }
 
 // === impl Database ===
@@ -66,10 +94,17 @@ enum Format {
 impl Database {
     /// Reads a file and checks all of it. A table keeps only what is wanted of it.
     pub fn open(path: &Path, wanted: &[Wanted]) -> Result<Self, Fault> {
-        let bytes = unpack::read(path)?;
-        match Format::of(path, &bytes).ok_or(Fault::Strange)? {
-            Format::MaxMind => MaxMind::new(bytes).map(Database::MaxMind),
-            Format::Table => tsv::parse(&bytes, wanted).map(Database::Table),
+        let bytes = read(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let (mmdb, tsv) = (name.ends_with(".mmdb"), name.ends_with(".tsv"));
+        if mmdb || (!tsv && is_marked(&bytes)) {
+            MaxMind::new(bytes).map(Database::MaxMind)
+        } else if tsv || tsv::looks_like_one(&bytes) {
+            tsv::parse(&bytes, wanted).map(Database::Table)
+        } else {
+            Err(Fault::Strange)
         }
     }
 
@@ -79,20 +114,18 @@ impl Database {
             Database::MaxMind(database) => (database.holds(wanted), Some(database.kind())),
             Database::Table(table) => (table.holds(wanted), None),
         };
-        match holds {
-            true => Ok(()),
-            false => Err(Fault::Foreign {
-                kind: kind.map(str::to_owned),
-                wanted,
-            }),
+        if holds {
+            return Ok(());
         }
+        let kind = kind.map(str::to_owned);
+        Err(Fault::Foreign { kind, wanted })
     }
 
     /// The autonomous system of `ip`.
     pub fn asn(&self, ip: IpAddr) -> Option<u32> {
         match self {
             Database::MaxMind(database) => database.asn(ip),
-            Database::Table(table) => table.asn(ip),
+            Database::Table(table) => table.get(ip).asn(),
         }
     }
 
@@ -100,7 +133,7 @@ impl Database {
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
             Database::MaxMind(database) => database.country(ip),
-            Database::Table(table) => table.country(ip),
+            Database::Table(table) => table.get(ip).country(),
         }
     }
 
@@ -108,28 +141,126 @@ impl Database {
     pub fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
             Database::MaxMind(database) => database.continent(ip),
-            Database::Table(table) => continent::of(table.country(ip)?),
+            Database::Table(table) => continent::of(table.get(ip).country()?),
         }
     }
 }
 
-// === impl Format ===
+// === impl MaxMind ===
 
-impl Format {
-    fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        if name.ends_with(".mmdb") {
-            return Some(Format::MaxMind);
-        }
-        if name.ends_with(".tsv") {
-            return Some(Format::Table);
-        }
-        if maxmind::is_marked(bytes) {
-            return Some(Format::MaxMind);
-        }
-        tsv::looks_like_one(bytes).then_some(Format::Table)
+impl MaxMind {
+    /// Verifies the whole search tree and every record that it leads to.
+    pub fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
+        let bytes: Arc<[u8]> = bytes.into();
+        let reader = Reader::from_source(bytes.clone()).map_err(damaged)?;
+        reader.verify().map_err(damaged)?;
+        Ok(Self { reader, bytes })
+    }
+
+    /// Whether some record has what is wanted.
+    pub fn holds(&self, wanted: Wanted) -> bool {
+        let Ok(networks) = self.reader.networks(Default::default()) else {
+            return false;
+        };
+        let mut networks = networks.take(SAMPLE).filter_map(Result::ok);
+        networks.any(|network| match wanted {
+            Wanted::Asn => matches!(network.decode_path::<u32>(ASN), Ok(Some(_))),
+            Wanted::Country => matches!(network.decode_path::<&str>(COUNTRY), Ok(Some(_))),
+        })
+    }
+
+    /// What it says it is.
+    pub fn kind(&self) -> &str {
+        &self.reader.metadata().database_type
+    }
+
+    /// The autonomous system of `ip`. Number 0 is none (RFC 7607).
+    pub fn asn(&self, ip: IpAddr) -> Option<u32> {
+        let found = self.reader.lookup(ip).ok()?;
+        let asn: Option<u32> = found.decode_path(ASN).ok()?;
+        asn.filter(|asn| *asn != 0)
+    }
+
+    /// The country of `ip`.
+    pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
+        self.code(ip, COUNTRY)
+    }
+
+    /// The continent of `ip`; that of its country where the record has none.
+    pub fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
+        self.code(ip, CONTINENT)
+            .or_else(|| continent::of(self.country(ip)?))
+    }
+
+    fn code(&self, ip: IpAddr, field: &Field) -> Option<[u8; 2]> {
+        let found = self.reader.lookup(ip).ok()?;
+        let code: Option<&str> = found.decode_path(field).ok()?;
+        code?.as_bytes().try_into().ok()
+    }
+}
+
+impl PartialEq for MaxMind {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for MaxMind {}
+
+impl fmt::Debug for MaxMind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MaxMind").field(&self.kind()).finish()
+    }
+}
+
+fn damaged(error: MaxMindDbError) -> Fault {
+    Fault::Damaged(error.to_string())
+}
+
+/// Whether this looks like a database of this format.
+fn is_marked(bytes: &[u8]) -> bool {
+    let tail = bytes.len().saturating_sub(METADATA);
+    let tail = bytes.get(tail..).unwrap_or_default();
+    memchr::memmem::find(tail, MARKER).is_some()
+}
+
+/// Reads a whole file.
+fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+    // Opening a pipe would wait for a writer.
+    let metadata = std::fs::metadata(path).map_err(Fault::Unreadable)?;
+    if metadata.file_type().is_fifo() {
+        let error = io::Error::new(ErrorKind::InvalidInput, "it is a pipe, not a file");
+        return Err(Fault::Unreadable(error));
+    }
+    let file = File::open(path).map_err(Fault::Unreadable)?;
+    let bytes = bounded(file, LARGEST, Fault::Unreadable)?;
+    match bytes.starts_with(GZIP) {
+        true => unpack(&bytes, LARGEST),
+        false => Ok(bytes),
+    }
+}
+
+/// Unpacks up to `largest` bytes.
+pub(super) fn unpack(packed: &[u8], largest: u64) -> Result<Vec<u8>, Fault> {
+    bounded(MultiGzDecoder::new(packed), largest, |error| {
+        Fault::Packed(match error.kind() {
+            ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+            _ => error.to_string(),
+        })
+    })
+}
+
+fn bounded(
+    source: impl Read,
+    largest: u64,
+    fault: impl Fn(io::Error) -> Fault,
+) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    let mut source = source.take(largest.saturating_add(1));
+    source.read_to_end(&mut bytes).map_err(fault)?;
+    match bytes.len() as u64 > largest {
+        true => Err(Fault::TooLarge),
+        false => Ok(bytes),
     }
 }
 

@@ -14,16 +14,13 @@ use ipnet::IpNet;
 use crate::facts::GeoSource;
 use database::Database;
 pub use database::{Fault, Wanted};
-pub use overrides::Override;
-use overrides::Overrides;
+pub use ranges::Override;
+use ranges::Overrides;
 
 pub mod continent;
 mod database;
-mod maxmind;
-mod overrides;
-mod table;
+mod ranges;
 mod tsv;
-mod unpack;
 
 /// Where addresses are looked up.
 #[derive(Debug, Default)]
@@ -65,14 +62,14 @@ impl Geo {
                 country.and_then(|path| open(path, &[Wanted::Country], &mut errors)),
             ),
         };
-        match errors.is_empty() {
-            true => Ok(Self {
-                asn,
-                country,
-                overrides: Overrides::new(overrides),
-            }),
-            false => Err(errors),
+        if !errors.is_empty() {
+            return Err(errors);
         }
+        Ok(Self {
+            asn,
+            country,
+            overrides: Overrides::of_networks(overrides),
+        })
     }
 
     /// The same with the databases that another has open, where they hold the same: the memory is
@@ -121,19 +118,19 @@ impl GeoSource for Geo {
     fn asn(&self, ip: IpAddr) -> Option<u32> {
         let ip = ip.to_canonical();
         let looked_up = || self.asn.as_ref()?.asn(ip);
-        self.overrides.of(ip).asn.or_else(looked_up)
+        self.overrides.get(ip).asn.or_else(looked_up)
     }
 
     fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let ip = ip.to_canonical();
         let looked_up = || self.country.as_ref()?.country(ip);
-        self.overrides.of(ip).country.or_else(looked_up)
+        self.overrides.get(ip).country.or_else(looked_up)
     }
 
     fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let ip = ip.to_canonical();
         let looked_up = || self.country.as_ref()?.continent(ip);
-        let said = self.overrides.of(ip).continent;
+        let said = self.overrides.get(ip).continent;
         said.unwrap_or_else(looked_up)
     }
 }

@@ -5,51 +5,41 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::database::{Fault, Wanted};
-use super::table::{Overlap, Row, Said, Table};
+use super::ranges::{Location, Overlap, Row, Table};
 
 const SYSTEMS: usize = 5;
 const COUNTRIES: usize = 3;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What stands where a number or a country is not known.
+/// The spellings of an unknown number or country.
 const UNKNOWN: &[&[u8]] = &[b"None", b"none", b"Unknown", b"-", b""];
 
 /// The rows of a file so far.
+#[derive(Default)]
 struct Rows {
-    /// How many columns each line has.
-    columns: usize,
     v4: Vec<Row<u32>>,
     v6: Vec<Row<u128>>,
 }
 
-/// A range of one family.
-enum Ends {
-    V4(u32, u32),
-    V6(u128, u128),
-}
-
 /// Whether the first line has columns at all.
-pub fn looks_like_one(bytes: &[u8]) -> bool {
+pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
     lines(bytes)
         .next()
         .is_some_and(|(_, line)| line.contains(&b'\t'))
 }
 
-/// Reads a table. Its rows may be in any order, but no two may be about one address.
-pub fn parse(bytes: &[u8], wanted: &[Wanted]) -> Result<Table, Fault> {
+/// Reads what is `wanted` of a table. Its rows may be in any order, but must not overlap.
+pub(super) fn parse(bytes: &[u8], wanted: &[Wanted]) -> Result<Table, Fault> {
     let Some((number, first)) = lines(bytes).next() else {
         return Err(fault(1, "the table is empty; fetch it again".to_owned()));
     };
     let columns = columns(first).map_err(|why| fault(number, why))?;
-    let mut rows = Rows {
-        columns,
-        v4: Vec::new(),
-        v6: Vec::new(),
-    };
+    let mut rows = Rows::default();
     for (number, line) in lines(bytes) {
-        rows.add(number, line).map_err(|why| fault(number, why))?;
+        rows.add(number, line, columns, wanted)
+            .map_err(|why| fault(number, why))?;
     }
-    Table::new(rows.v4, rows.v6, wanted).map_err(|Overlap(earlier, later)| {
+    Table::of_rows(rows.v4, rows.v6).map_err(|Overlap(earlier, later)| {
         let why = format!(
             "this range overlaps that of line {earlier}; an address may be in one range only"
         );
@@ -60,23 +50,17 @@ pub fn parse(bytes: &[u8], wanted: &[Wanted]) -> Result<Table, Fault> {
 // === impl Rows ===
 
 impl Rows {
-    fn add(&mut self, number: usize, line: &[u8]) -> Result<(), String> {
-        let cells: Vec<&[u8]> = line.splitn(self.columns, |byte| *byte == b'\t').collect();
-        let (ends, said) = match (self.columns, cells.as_slice()) {
-            (SYSTEMS, [first, last, asn, code, _description]) => {
-                let said = Said {
-                    asn: system(asn)?,
-                    country: country(code)?,
-                };
-                (ends(first, last)?, said)
-            }
-            (COUNTRIES, [first, last, code]) => {
-                let said = Said {
-                    asn: 0,
-                    country: country(code)?,
-                };
-                (ends(first, last)?, said)
-            }
+    fn add(
+        &mut self,
+        number: usize,
+        line: &[u8],
+        columns: usize,
+        wanted: &[Wanted],
+    ) -> Result<(), String> {
+        let cells: Vec<&[u8]> = line.splitn(columns, |byte| *byte == b'\t').collect();
+        let (first, last, asn, code) = match (columns, cells.as_slice()) {
+            (SYSTEMS, [first, last, asn, code, _description]) => (first, last, system(asn)?, code),
+            (COUNTRIES, [first, last, code]) => (first, last, 0, code),
             (columns, cells) => {
                 let found = cells.len();
                 return Err(format!(
@@ -84,22 +68,58 @@ impl Rows {
                 ));
             }
         };
-        let line = u32::try_from(number).unwrap_or(u32::MAX);
-        match ends {
-            Ends::V4(first, last) => self.v4.push(Row {
-                first,
-                last,
-                said,
-                line,
-            }),
-            Ends::V6(first, last) => self.v6.push(Row {
-                first,
-                last,
-                said,
-                line,
-            }),
+        let country = country(code)?;
+        let location = Location::new(
+            if wanted.contains(&Wanted::Asn) {
+                asn
+            } else {
+                0
+            },
+            if wanted.contains(&Wanted::Country) {
+                country
+            } else {
+                [0; 2]
+            },
+        );
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        self.add_range(first, last, location, number)
+    }
+
+    /// Adds a range within one family. IPv4-mapped addresses are IPv4, but a range that only goes
+    /// through them is not.
+    fn add_range(
+        &mut self,
+        first: &[u8],
+        last: &[u8],
+        location: Location,
+        line: u32,
+    ) -> Result<(), String> {
+        let (from, to) = (address(first)?, address(last)?);
+        let is_ordered = match (from, to, from.to_canonical(), to.to_canonical()) {
+            (.., IpAddr::V4(from), IpAddr::V4(to)) => {
+                let row = (from.to_bits(), to.to_bits(), location, line);
+                self.v4.push(row);
+                from <= to
+            }
+            (IpAddr::V6(from), IpAddr::V6(to), ..) => {
+                let row = (from.to_bits(), to.to_bits(), location, line);
+                self.v6.push(row);
+                from <= to
+            }
+            _ => {
+                return Err(format!(
+                    "the range goes from {from} to {to}; both ends must be of one family"
+                ));
+            }
+        };
+        if is_ordered {
+            return Ok(());
         }
-        Ok(())
+        Err(format!(
+            "the range ends before it starts; write {} first, then {}",
+            quoted(last),
+            quoted(first)
+        ))
     }
 }
 
@@ -129,34 +149,6 @@ fn columns(line: &[u8]) -> Result<usize, String> {
 
 const EXPECTED: &str = "first address, last address, AS number, country, description, or only the first two and country";
 
-/// A range within one family. IPv4-mapped addresses are IPv4, but a range that only goes through
-/// them is not.
-fn ends(first: &[u8], last: &[u8]) -> Result<Ends, String> {
-    let (from, to) = (address(first)?, address(last)?);
-    let ends = match (from, to, from.to_canonical(), to.to_canonical()) {
-        (.., IpAddr::V4(from), IpAddr::V4(to)) => Ends::V4(from.to_bits(), to.to_bits()),
-        (IpAddr::V6(from), IpAddr::V6(to), ..) => Ends::V6(from.to_bits(), to.to_bits()),
-        _ => {
-            return Err(format!(
-                "the range goes from {from} to {to}; both ends must be of one family"
-            ));
-        }
-    };
-    match ends {
-        Ends::V4(from, to) if from > to => Err(backwards(first, last)),
-        Ends::V6(from, to) if from > to => Err(backwards(first, last)),
-        ends => Ok(ends),
-    }
-}
-
-fn backwards(first: &[u8], last: &[u8]) -> String {
-    format!(
-        "the range ends before it starts; write {} first, then {}",
-        quoted(last),
-        quoted(first)
-    )
-}
-
 fn address(cell: &[u8]) -> Result<IpAddr, String> {
     let read = |cell| {
         let text = std::str::from_utf8(cell).ok()?;
@@ -175,7 +167,7 @@ fn address(cell: &[u8]) -> Result<IpAddr, String> {
 
 fn system(cell: &[u8]) -> Result<u32, String> {
     if UNKNOWN.contains(&cell) {
-        return Ok(Said::default().asn);
+        return Ok(0);
     }
     let text = std::str::from_utf8(cell).ok();
     text.and_then(|text| text.parse().ok()).ok_or_else(|| {
@@ -188,7 +180,7 @@ fn system(cell: &[u8]) -> Result<u32, String> {
 
 fn country(cell: &[u8]) -> Result<[u8; 2], String> {
     if UNKNOWN.contains(&cell) {
-        return Ok(Said::default().country);
+        return Ok([0; 2]);
     }
     match <[u8; 2]>::try_from(cell) {
         Ok(code @ [first, second])

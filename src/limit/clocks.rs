@@ -7,8 +7,8 @@ use super::samples::Request;
 use super::subject::{Operation, Subject};
 use super::{Limiter, SKEW};
 
-/// The latest moment that is jumped to, in the year 2116, and the longest wait that is tried.
-const LAST: u64 = 1 << 62;
+/// The latest moment that is jumped to, in the year 2112, and the longest wait that is tried.
+const LAST: u64 = 1 << 52;
 
 /// A step back that threads could make, as a share of the largest in 1/64: nothing is forgotten,
 /// what is taken meanwhile counts later, and what is told to wait is exact.
@@ -19,14 +19,16 @@ pub(super) fn small_step_back(
     share: u64,
 ) -> TestCaseResult {
     let (mut subject, now) = Subject::after(limiter, operation, requests);
-    let largest = u128::from(limiter.nanos().max(SKEW));
+    let largest = u128::from(limiter.micros().max(SKEW));
     let past = now - (largest * u128::from(share) / 64) as u64;
     subject.charge(now, 1);
     let before = subject.peek(now, 1);
     let after = subject.peek(past, 1);
     prop_assert!(after.remaining <= before.remaining);
     prop_assert!(before.fits || !after.fits);
-    let wait = after.retry_after().map_or(0, |wait| wait.as_nanos() as u64);
+    let wait = after
+        .retry_after()
+        .map_or(0, |wait| wait.as_micros() as u64);
     if wait > 0 && wait < LAST {
         prop_assert!(subject.peek(past + wait, 1).fits);
         prop_assert!(!subject.peek(past + wait - 1, 1).fits);
@@ -50,7 +52,7 @@ pub(super) fn large_step_back(
 ) -> TestCaseResult {
     let (mut subject, now) = Subject::after(limiter, operation, requests);
     subject.charge(now, 1);
-    let latest = now - limiter.nanos().max(SKEW) - limiter.nanos() - 1;
+    let latest = now - limiter.micros().max(SKEW) - limiter.micros() - 1;
     let past = latest - latest / 64 * share;
     let before = subject.peek(now, 1);
     let after = subject.peek(past, 1);
@@ -61,7 +63,7 @@ pub(super) fn large_step_back(
         return Ok(());
     };
     prop_assert!(wait <= wait_before.saturating_add(slack));
-    let wait = wait.as_nanos() as u64;
+    let wait = wait.as_micros() as u64;
     if wait > 0 && wait < LAST {
         for ask in [Subject::admit, Subject::look] {
             let mut subject = subject.clone();
@@ -83,12 +85,12 @@ pub(super) fn jump_forward(
     share: u64,
 ) -> TestCaseResult {
     let (mut subject, now) = Subject::after(limiter, operation, requests);
-    let reset = subject.peek(now, 1).reset_after().as_nanos() as u64;
+    let reset = subject.peek(now, 1).reset_after().as_micros() as u64;
     let end = now.saturating_add(reset);
     if end >= LAST {
         return Ok(());
     }
-    let farthest = limiter.nanos().saturating_mul(1 << 30).min(LAST - end);
+    let farthest = limiter.micros().saturating_mul(1 << 30).min(LAST - end);
     let future = end + farthest / 64 * share;
     let capacity = limiter.capacity();
     prop_assert_eq!(

@@ -1,13 +1,14 @@
-//! `concurrency`: how many are in flight. What is admitted or charged takes a place, until it is
-//! given back with [`Limiter::release`]; time frees nothing.
+//! `concurrency`: the number of units in flight. A request holds a lease until it ends.
 //!
-//! So [`Reading::reset_after`] has no end while anything is in flight, which keeps the
-//! store from dropping the count, and is nothing to show to a client. When a place will be free
-//! is unknown; [`Reading::retry_after`] is a hint.
+//! A lease has an identity, so taking or releasing it twice has the effect of once. The gateway that holds it
+//! renews it; one that is not renewed expires after [`LEASE_LIFETIME`], so a gateway that dies leaks nothing.
+//! When a unit becomes free is unknown: [`Reading::retry_after`] is a hint.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::reading::until;
-use super::tally::{Brief, Few, Tally};
-use super::{Limiter, MAX_LIMIT, Reading, State};
+use super::{Limiter, MAX_LIMIT, Reading, micros};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -15,89 +16,128 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// After how many nanoseconds one that found no place may ask again.
-const HINT: u64 = 1_000_000_000;
+/// How long a lease lasts unless it is renewed.
+pub const LEASE_LIFETIME: Duration = Duration::from_secs(30);
 
-/// The most that one request takes: more than any limit. So the count, which has 64 bits, reaches
-/// no end at which giving back would give back what others took.
-const MOST: u64 = MAX_LIMIT + 1;
+/// How often a gateway renews the leases that it holds.
+pub const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 
-/// How many are in flight.
-#[derive(Clone, Copy)]
-pub(crate) struct InFlight(u64);
+/// After how many microseconds a refused client may try again.
+const RETRY_HINT: u64 = 1_000_000;
 
-/// Gives back what `cost` took.
-pub(super) fn release(state: &mut State, cost: u64) {
-    let InFlight(taken) = InFlight::of(state);
-    *state = InFlight(taken.saturating_sub(cost.min(MOST))).state();
+/// The most units that one lease holds: more than any limit, and few enough that their sum has 64 bits.
+const MAX_UNITS: u64 = MAX_LIMIT + 1;
+
+/// The identity of a lease, unique among all requests of all gateways.
+pub type LeaseId = u64;
+
+/// The leases of one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leases {
+    held: BTreeMap<LeaseId, Lease>,
+    /// The sum of their units.
+    total: u64,
+    /// No lease expires before this time, in microseconds.
+    earliest: u64,
 }
 
-// === impl InFlight ===
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lease {
+    units: u64,
+    /// In microseconds since the epoch.
+    expires: u64,
+}
 
-impl Tally for InFlight {
-    #[inline(always)]
-    fn at(_: &Limiter, state: &State, _: Timestamp) -> Self {
-        Self::of(state)
+// === impl Leases ===
+
+impl Leases {
+    /// Takes a lease for `cost` units if they fit.
+    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64, id: LeaseId) -> Reading {
+        self.expire(now);
+        self.release(id);
+        let fits = self.fits(limiter, cost);
+        if fits {
+            self.take(now, cost, id);
+        }
+        self.reading(limiter, fits, cost)
     }
 
-    #[inline(always)]
-    fn briefly(
-        limiter: &Limiter,
-        state: &State,
-        _: Timestamp,
-        cost: Few,
-    ) -> Option<(State, Brief)> {
-        let [taken, 0, _] = *state else {
-            return None;
-        };
-        let capacity = Few::of(limiter.limit)?;
-        let room = capacity.get().checked_sub(taken)?;
-        let brief = Brief {
-            capacity,
-            remaining: room.checked_sub(cost.get())?,
-            reset: u64::MAX,
-            wait: 0,
-        };
-        Some(([taken.wrapping_add(cost.get()), 0, 0], brief))
+    /// Takes a lease for `cost` units, above the limit too.
+    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64, id: LeaseId) -> Reading {
+        self.expire(now);
+        self.release(id);
+        let fits = self.fits(limiter, cost);
+        self.take(now, cost, id);
+        self.reading(limiter, fits, cost)
     }
 
-    #[inline]
+    /// Returns what [`Leases::admit`] would return, and takes nothing.
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        self.expire(now);
+        self.reading(limiter, self.fits(limiter, cost), cost)
+    }
+
+    /// Ends a lease, if it exists.
+    pub fn release(&mut self, id: LeaseId) {
+        if let Some(lease) = self.held.remove(&id) {
+            self.total -= lease.units;
+        }
+    }
+
+    /// Extends a lease, if it exists and has not expired.
+    pub fn renew(&mut self, now: Timestamp, id: LeaseId) {
+        self.expire(now);
+        if let Some(lease) = self.held.get_mut(&id) {
+            lease.expires = expiry(now);
+        }
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Drops expired leases. All of them are read only when one may have expired.
+    fn expire(&mut self, now: Timestamp) {
+        let now = now.as_micros();
+        if now < self.earliest || self.held.is_empty() {
+            return;
+        }
+        self.held.retain(|_, lease| lease.expires > now);
+        self.total = self.held.values().map(|lease| lease.units).sum();
+        let earliest = self.held.values().map(|lease| lease.expires).min();
+        self.earliest = earliest.unwrap_or(u64::MAX);
+    }
+
+    fn take(&mut self, now: Timestamp, cost: u64, id: LeaseId) {
+        let (units, expires) = (cost.min(MAX_UNITS), expiry(now));
+        if self.held.is_empty() {
+            self.earliest = expires;
+        }
+        self.earliest = self.earliest.min(expires);
+        self.total += units;
+        self.held.insert(id, Lease { units, expires });
+    }
+
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
-        self.0.saturating_add(cost) <= limiter.capped()
+        self.total.saturating_add(cost) <= limiter.capped()
     }
 
-    #[inline]
-    fn add(&mut self, cost: u64) {
-        self.0 = self.0.saturating_add(cost.min(MOST));
-    }
-
-    #[inline]
-    fn state(&self) -> State {
-        [self.0 as u32, (self.0 >> 32) as u32, 0]
-    }
-
-    fn rebased(&self) -> bool {
-        false
-    }
-
-    #[inline]
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
-        let idle = self.0 == 0;
+        let retry = || until((cost <= limiter.capped()).then_some(RETRY_HINT));
         Reading {
             fits,
-            remaining: limiter.capped().saturating_sub(self.0),
-            reset: if idle { 0 } else { u64::MAX },
-            delay: match fits {
-                true => 0,
-                false => until((cost <= limiter.capped()).then_some(HINT)),
+            remaining: limiter.capped().saturating_sub(self.total),
+            reset: if self.held.is_empty() {
+                0
+            } else {
+                micros(LEASE_LIFETIME)
             },
+            delay: if fits { 0 } else { retry() },
         }
     }
 }
 
-impl InFlight {
-    fn of(state: &State) -> Self {
-        let [low, high, _] = *state;
-        Self(u64::from(high) << 32 | u64::from(low))
-    }
+fn expiry(now: Timestamp) -> u64 {
+    now.as_micros().saturating_add(micros(LEASE_LIFETIME))
 }

@@ -5,8 +5,8 @@
 //!
 //! The words: the window's number, low half; the count; the number's high half.
 
+use super::math::CounterMath;
 use super::reading::until;
-use super::tally::{Brief, Few, Tally};
 use super::{Limiter, Reading, State, until_begins};
 use crate::clock::Timestamp;
 
@@ -28,13 +28,13 @@ pub(crate) struct Window {
 
 // === impl Window ===
 
-impl Tally for Window {
+impl CounterMath for Window {
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        let period = limiter.nanos();
-        let elapsed = now.as_nanos() % period;
+        let period = limiter.micros();
+        let elapsed = now.as_micros() % period;
         let fresh = Window {
-            index: now.as_nanos() / period,
+            index: now.as_micros() / period,
             count: 0,
             rest: period - elapsed,
             rebased: false,
@@ -53,32 +53,6 @@ impl Tally for Window {
                 ahead.map(|ahead| ahead.saturating_add(period)),
             )
         }
-    }
-
-    /// Within the window that was counted in last.
-    #[inline(always)]
-    fn briefly(
-        limiter: &Limiter,
-        state: &State,
-        now: Timestamp,
-        cost: Few,
-    ) -> Option<(State, Brief)> {
-        let period = limiter.few_nanos()?;
-        let [low, count, high] = *state;
-        let index = u64::from(high) << 32 | u64::from(low);
-        let elapsed = now.as_nanos().checked_sub(index.checked_mul(period)?)?;
-        if elapsed >= period {
-            return None;
-        }
-        let capacity = Few::of(limiter.limit)?;
-        let room = capacity.get().checked_sub(count)?;
-        let brief = Brief {
-            capacity,
-            remaining: room.checked_sub(cost.get())?,
-            reset: period - elapsed,
-            wait: 0,
-        };
-        Some(([low, count.wrapping_add(cost.get()), high], brief))
     }
 
     #[inline]

@@ -4,10 +4,10 @@
 //! its turn until the level that it found has drained away; it is refused where the queue has no
 //! room for it, or where it would wait longer than `max_wait`.
 
-use super::level::{Fresh, Level};
+use super::level::Level;
+use super::math::CounterMath;
 use super::reading::until;
-use super::tally::{Brief, Few, Tally};
-use super::{Limiter, Reading, State, nanos};
+use super::{Limiter, Reading, State, micros};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -15,11 +15,8 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// A longest wait above this is none: 292 years.
-const LONGEST: u64 = u64::MAX / 2;
-
-/// So many seconds are above that.
-const EVER: u64 = LONGEST / 1_000_000_000 + 1;
+/// A `max_wait` above this many microseconds, 292 years, is no limit.
+const LONGEST: u64 = u64::MAX / 2_000;
 
 /// The queue as it stands at one moment.
 #[derive(Clone, Copy)]
@@ -27,7 +24,7 @@ pub(crate) struct Queue {
     level: Level,
     /// Those who wait, and the one that passes.
     size: u64,
-    /// The longest wait, in nanoseconds.
+    /// The longest wait, in microseconds.
     longest: u64,
     /// How long one that comes now waits.
     wait: u64,
@@ -35,37 +32,10 @@ pub(crate) struct Queue {
 
 // === impl Queue ===
 
-impl Tally for Queue {
+impl CounterMath for Queue {
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         Queue::of(limiter, Level::at(limiter, state, now))
-    }
-
-    #[inline(always)]
-    fn briefly(
-        limiter: &Limiter,
-        state: &State,
-        now: Timestamp,
-        cost: Few,
-    ) -> Option<(State, Brief)> {
-        let level = Fresh::at(limiter, state, now)?;
-        let capacity = Few::of(u64::from(limiter.queue) + 1)?;
-        let room = capacity.get().checked_sub(level.used())?;
-        let places = room.checked_sub(cost.get())?;
-        let wait = level.drains()?;
-        let level = level.adding(cost)?;
-        let remaining = match limiter.max_wait.as_secs() {
-            // Longer than anything waits here.
-            EVER.. if wait <= LONGEST => places,
-            _ => places.min(room_after(&level, wait, nanos(limiter.max_wait))?),
-        };
-        let brief = Brief {
-            capacity,
-            remaining,
-            reset: level.drains()?,
-            wait,
-        };
-        Some((level.state(), brief))
     }
 
     #[inline]
@@ -107,8 +77,8 @@ impl Queue {
     fn of(limiter: &Limiter, level: Level) -> Self {
         Queue {
             level,
-            size: limiter.places(),
-            longest: nanos(limiter.max_wait),
+            size: limiter.queue_size(),
+            longest: micros(limiter.max_wait),
             wait: level.drains_to(0).unwrap_or(u64::MAX),
         }
     }
@@ -134,13 +104,4 @@ impl Queue {
         };
         Some(place.max(turn))
     }
-}
-
-/// How many more could come one by one after one that waits for `wait`, where none may wait longer
-/// than `longest`.
-fn room_after(level: &Fresh, wait: u64, longest: u64) -> Option<u32> {
-    if wait > longest || longest > LONGEST {
-        return None;
-    }
-    level.room_within(longest)
 }

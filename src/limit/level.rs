@@ -8,23 +8,26 @@
 //! what they meant.
 //!
 //! The words: the low half of `used`; the low half of `at`; above 31 more bits of `at`, the
-//! highest bit of `used`, which a limit and a burst of 32 bits each can need together.
+//! highest bit of `used`, which a limit and a burst of 32 bits each can need together. There, `at` is in
+//! nanoseconds and a multiple of 1,000: counter snapshots hold it so.
 
-use super::tally::Few;
-use super::{Limiter, State, ratio, was_set};
+use super::math::{ratio_down, ratio_up};
+use super::{Limiter, State, was_set};
 use crate::clock::Timestamp;
 
 /// The largest `used`: 33 bits.
 const MOST: u64 = (1 << 33) - 1;
-/// The last moment that is told from a later one, in the year 2262.
-const LAST: u64 = (1 << 63) - 1;
+/// The last time that is told from a later one, in the year 2262.
+const LAST: u64 = ((1 << 63) - 1) / NANOS;
+/// How many nanoseconds a microsecond has.
+const NANOS: u64 = 1_000;
 
 /// The level at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct Level {
     /// How much drains in a period.
     limit: u64,
-    /// In nanoseconds, never zero.
+    /// In microseconds, never zero.
     period: u64,
     /// Units above empty, as of `at`.
     used: u64,
@@ -38,22 +41,6 @@ pub(super) struct Level {
     rebased: bool,
 }
 
-/// A level less than a period after `at`, in numbers that need no care.
-#[derive(Clone, Copy)]
-pub(super) struct Fresh {
-    /// How much drains in a period, never zero.
-    limit: u64,
-    /// In nanoseconds, never zero.
-    period: u64,
-    /// Units above empty, as of `at`.
-    used: u32,
-    at: u64,
-    /// Since `at`.
-    elapsed: u64,
-    /// Whole units that have drained since `at`; less than `used`, if that is not zero.
-    drained: u32,
-}
-
 // === impl Level ===
 
 impl Level {
@@ -61,7 +48,7 @@ impl Level {
     /// when it was set back, all drains from `now`.
     #[inline(always)]
     pub(super) fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        let now = now.as_nanos().min(LAST);
+        let now = now.as_micros().min(LAST);
         let level = Self::kept(limiter, state);
         if level.used == 0 {
             return level.empty(now);
@@ -86,15 +73,16 @@ impl Level {
 
     #[inline]
     pub(super) fn state(&self) -> State {
-        let top = (self.used >> 32) << 31 | self.at >> 32;
-        [self.used as u32, self.at as u32, top as u32]
+        let at = self.at * NANOS;
+        let top = (self.used >> 32) << 31 | at >> 32;
+        [self.used as u32, at as u32, top as u32]
     }
 
     pub(super) fn rebased(&self) -> bool {
         self.rebased
     }
 
-    /// How many nanoseconds it takes until no more than `room` is left, rounded up; none if that
+    /// How many microseconds it takes until no more than `room` is left, rounded up; none if that
     /// never comes.
     #[inline]
     pub(super) fn drains_to(&self, room: u64) -> Option<u64> {
@@ -102,7 +90,7 @@ impl Level {
         if surplus == 0 {
             return Some(0);
         }
-        let whole = ratio::up(surplus, self.period, self.limit);
+        let whole = ratio_up(surplus, self.period, self.limit);
         (self.limit > 0).then_some(whole.saturating_sub(self.elapsed))
     }
 
@@ -121,7 +109,7 @@ impl Level {
     /// for all before it to drain.
     pub(super) fn room_within(&self, longest: u64) -> u64 {
         let longest = longest.saturating_add(self.elapsed);
-        let drains = ratio::down(longest, self.limit, self.period);
+        let drains = ratio_down(longest, self.limit, self.period);
         drains.saturating_add(1).saturating_sub(self.used)
     }
 
@@ -135,9 +123,9 @@ impl Level {
         let [used, at, top] = *state;
         Level {
             limit: limiter.capped(),
-            period: limiter.nanos(),
+            period: limiter.micros(),
             used: u64::from(top >> 31) << 32 | u64::from(used),
-            at: u64::from(top & (u32::MAX >> 1)) << 32 | u64::from(at),
+            at: (u64::from(top & (u32::MAX >> 1)) << 32 | u64::from(at)) / NANOS,
             elapsed: 0,
             drained: 0,
             ahead: 0,
@@ -158,7 +146,7 @@ impl Level {
     /// `elapsed` after `at`, less than a period.
     #[inline]
     fn after(self, elapsed: u64) -> Self {
-        let drained = ratio::down(elapsed, self.limit, self.period);
+        let drained = ratio_down(elapsed, self.limit, self.period);
         if drained >= self.used {
             return self.empty(self.at + elapsed);
         }
@@ -196,94 +184,11 @@ impl Level {
     }
 }
 
-// === impl Fresh ===
-
-impl Fresh {
-    /// The level at `now`, less than a period after `at` or with nothing left of it; `None` for
-    /// all others.
-    #[inline(always)]
-    pub(super) fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Option<Self> {
-        let [used, low, top] = *state;
-        let (now, at) = (now.as_nanos(), u64::from(top) << 32 | u64::from(low));
-        let limit = Few::of(limiter.limit)?.get();
-        let period = limiter.few_nanos()?;
-        if period == 0 || now > LAST {
-            return None;
-        }
-        // Where `top` has a bit of `used`, it is past any such moment.
-        let elapsed = now.checked_sub(at)?;
-        let fresh = Fresh {
-            limit: limit.into(),
-            period,
-            used,
-            at,
-            elapsed,
-            drained: 0,
-        };
-        if elapsed >= period {
-            // In a period as much drains as the limit.
-            return (used <= limit).then_some(fresh.empty(now));
-        }
-        let drained = elapsed.checked_mul(fresh.limit)? / period;
-        if drained >= u64::from(used) {
-            return Some(fresh.empty(now));
-        }
-        let drained = drained as u32;
-        Some(Fresh { drained, ..fresh })
-    }
-
-    /// The units, rounded up.
-    #[inline(always)]
-    pub(super) fn used(&self) -> u32 {
-        self.used.wrapping_sub(self.drained)
-    }
-
-    /// The same and `cost`.
-    #[inline(always)]
-    pub(super) fn adding(self, cost: Few) -> Option<Self> {
-        let used = self.used.checked_add(cost.get())?;
-        Some(Fresh { used, ..self })
-    }
-
-    /// [`Level::state`].
-    #[inline(always)]
-    pub(super) fn state(&self) -> State {
-        [self.used, self.at as u32, (self.at >> 32) as u32]
-    }
-
-    /// How many nanoseconds it takes until nothing is left, rounded up.
-    #[inline(always)]
-    pub(super) fn drains(&self) -> Option<u64> {
-        let product = u64::from(self.used).checked_mul(self.period)?;
-        // Less than `used` has drained, so less than all the time has passed.
-        Some(product.div_ceil(self.limit).wrapping_sub(self.elapsed))
-    }
-
-    /// [`Level::room_within`].
-    #[inline(always)]
-    pub(super) fn room_within(&self, longest: u64) -> Option<u32> {
-        let longest = longest.checked_add(self.elapsed)?;
-        let drains = longest.checked_mul(self.limit)? / self.period;
-        let room = drains.saturating_add(1).saturating_sub(self.used.into());
-        Some(u32::try_from(room).unwrap_or(u32::MAX))
-    }
-
-    #[inline(always)]
-    fn empty(self, now: u64) -> Self {
-        Fresh {
-            used: 0,
-            at: now,
-            elapsed: 0,
-            ..self
-        }
-    }
-}
-
 /// The level at `now` after `charges` of (time, cost), in `period`-ths of a unit: of all the
 /// moments since which it may have been above zero, the one that gives the most.
 #[cfg(test)]
 pub(super) fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64) -> i128 {
-    let (period, limit) = (i128::from(limiter.nanos()), i128::from(limiter.limit));
+    let (period, limit) = (i128::from(limiter.micros()), i128::from(limiter.limit));
     let mut sum = 0;
     let since = charges.iter().rev().map(|(time, cost)| {
         sum += i128::from(*cost) * period;

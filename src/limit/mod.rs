@@ -1,36 +1,42 @@
-//! Rate-limiting arithmetic: pure functions of (state, now, cost), one file an algorithm.
+//! Rate-limiting arithmetic: pure functions of (state, now, cost), one file per algorithm.
 //!
-//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the [`State`], the
-//! [`slices::Slices`] or the [`sliding_log::Log`] of each key and calls the three operations.
+//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the counter of each key (see [`Shape`])
+//! and calls the three operations admit, charge and peek.
 //!
-//! A clock that goes back by no more than a period, or ten seconds if that is more, is taken for
-//! one that another thread read earlier: the key's own moment counts, nothing is forgotten, and
-//! what is told to wait includes what the clock has to catch up. One that goes back further was
-//! set: what was counted is moved to the new time as it stands ([`Limiter::rebase`]), so that
-//! nobody waits for a clock. A clock that jumps forward lets things expire, as if the time had
-//! passed.
+//! Time is counted in whole microseconds, so that every number fits in the 53 bits of a Lua number and every
+//! store decides alike.
+//!
+//! A clock that goes back by at most a period, or ten seconds if that is more, was read by another thread
+//! earlier: the counter keeps its own time, nothing is forgotten, and `Retry-After` includes the difference.
+//! A clock that goes back further was set: the counter moves to the new time ([`Limiter::rebase`]), so that no
+//! client waits for a clock. A clock that jumps forward lets counters expire as if the time had passed.
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-pub(crate) mod concurrency;
+mod algorithm;
+pub mod concurrency;
+mod counter;
 pub(crate) mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod leaky_bucket;
 mod level;
-mod ratio;
+pub(crate) mod math;
 mod reading;
 pub mod slices;
 pub mod sliding_log;
 pub mod sliding_window;
-pub(crate) mod tally;
 pub(crate) mod token_bucket;
 
+pub use algorithm::{Algorithm, AlgorithmRow, Capacity, Recovery};
+pub use counter::Counter;
 pub use reading::Reading;
 
 #[cfg(test)]
 mod clocks;
+#[cfg(test)]
+mod lua_numbers;
 #[cfg(test)]
 mod samples;
 #[cfg(test)]
@@ -42,38 +48,15 @@ mod tests;
 /// limit is held to this one.
 pub const MAX_LIMIT: u64 = u32::MAX as u64;
 
-/// How far apart, in nanoseconds, two readings of one clock are believed to lie at most.
-const SKEW: u64 = 10_000_000_000;
+/// How far apart two threads may read one clock, in microseconds.
+const SKEW: u64 = 10_000_000;
 
-/// As many seconds as can be counted in nanoseconds.
-const MOST_SECONDS: u64 = u64::MAX / 1_000_000_000 - 1;
-
-/// Less than a quarter of the seconds that can be counted in nanoseconds.
-const FEW_SECONDS: u64 = 1 << 31;
+/// The longest duration that is told from a longer one: 584 years, as in a [`Timestamp`].
+const MAX_SECONDS: u64 = u64::MAX / 1_000_000_000 - 1;
 
 /// What is kept of one key: three words whose meaning belongs to the algorithm. All zero: nothing
 /// was counted.
 pub type State = [u32; 3];
-
-/// How requests are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Algorithm {
-    /// Two counters, the older one weighted by how much of it still lies in the window.
-    #[default]
-    SlidingWindow,
-    /// One counter a window.
-    FixedWindow,
-    /// The moment of every unit.
-    SlidingLog,
-    /// A bucket of tokens that fills evenly.
-    TokenBucket,
-    /// A queue that is left evenly.
-    LeakyBucket,
-    /// The generic cell rate algorithm: the moment by which all would be paid for.
-    Gcra,
-    /// How many are in flight.
-    Concurrency,
-}
 
 /// What a limiter keeps of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +65,10 @@ pub enum Shape {
     Words,
     /// A counter for each of the sub-windows.
     Slices,
-    /// The moment of every unit.
+    /// The time of every unit.
     Log,
+    /// A lease for every request in flight.
+    Leases,
 }
 
 /// A limit: how many, in how long, counted how.
@@ -105,41 +90,39 @@ pub struct Limiter {
     pub max_wait: Duration,
 }
 
-/// `$body`, with `$tally` standing for what an algorithm makes of a [`State`]. Those that keep more
-/// than that count as `sliding_window` where there is no room for more.
+/// Evaluates `$body` with `$math` standing for the algorithm's [`math::CounterMath`]. `sliding_log` counts as
+/// `sliding_window` when there is no memory for more. A [`State`] of `concurrency` does not exist: its
+/// [`Shape`] is never [`Shape::Words`].
 macro_rules! by_algorithm {
-    ($algorithm:expr, $tally:ident => $body:expr) => {
+    ($algorithm:expr, $math:ident => $body:expr) => {
         match $algorithm {
-            $crate::limit::Algorithm::SlidingWindow | $crate::limit::Algorithm::SlidingLog => {
-                type $tally = $crate::limit::sliding_window::Window;
+            $crate::limit::Algorithm::SlidingWindow
+            | $crate::limit::Algorithm::SlidingLog
+            | $crate::limit::Algorithm::Concurrency => {
+                type $math = $crate::limit::sliding_window::Window;
                 $body
             }
             $crate::limit::Algorithm::FixedWindow => {
-                type $tally = $crate::limit::fixed_window::Window;
+                type $math = $crate::limit::fixed_window::Window;
                 $body
             }
             $crate::limit::Algorithm::TokenBucket => {
-                type $tally = $crate::limit::token_bucket::Bucket;
+                type $math = $crate::limit::token_bucket::Bucket;
                 $body
             }
             $crate::limit::Algorithm::LeakyBucket => {
-                type $tally = $crate::limit::leaky_bucket::Queue;
+                type $math = $crate::limit::leaky_bucket::Queue;
                 $body
             }
             $crate::limit::Algorithm::Gcra => {
-                type $tally = $crate::limit::gcra::Cells;
-                $body
-            }
-            $crate::limit::Algorithm::Concurrency => {
-                type $tally = $crate::limit::concurrency::InFlight;
+                type $math = $crate::limit::gcra::Cells;
                 $body
             }
         }
     };
 }
 
-#[cfg(test)]
-use by_algorithm;
+pub(crate) use by_algorithm;
 
 // === impl Limiter ===
 
@@ -161,6 +144,7 @@ impl Limiter {
     pub const fn shape(&self) -> Shape {
         match self.algorithm {
             Algorithm::SlidingLog => Shape::Log,
+            Algorithm::Concurrency => Shape::Leases,
             Algorithm::SlidingWindow if self.slices > 1 => Shape::Slices,
             _ => Shape::Words,
         }
@@ -169,10 +153,10 @@ impl Limiter {
     /// The most that is ever admitted at once: the limit, the burst, or the queue and the one
     /// that passes.
     pub const fn capacity(&self) -> u64 {
-        match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::Gcra => self.burst_capped(),
-            Algorithm::LeakyBucket => self.places(),
-            _ => self.capped(),
+        match self.algorithm.row().capacity {
+            Capacity::Limit => self.capped(),
+            Capacity::Burst => self.burst_capped(),
+            Capacity::Queue => self.queue_size(),
         }
     }
 
@@ -180,19 +164,19 @@ impl Limiter {
     /// back: then the state is moved all the same, and should be kept.
     #[inline(never)]
     pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        by_algorithm!(self.algorithm, T => tally::admit::<T>(self, state, now, cost))
+        by_algorithm!(self.algorithm, M => math::admit::<M>(self, state, now, cost))
     }
 
     /// Charges `cost`, past the limit too.
     #[inline(never)]
     pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
-        by_algorithm!(self.algorithm, T => tally::charge::<T>(self, state, now, cost))
+        by_algorithm!(self.algorithm, M => math::charge::<M>(self, state, now, cost))
     }
 
     /// Says what [`Limiter::admit`] would say, and takes nothing.
     #[inline(never)]
     pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> Reading {
-        by_algorithm!(self.algorithm, T => tally::peek::<T>(self, state, now, cost))
+        by_algorithm!(self.algorithm, M => math::peek::<M>(self, state, now, cost))
     }
 
     /// Until the turn of what did not fit, as `reading` says, if it waits in spite of that; `None`:
@@ -205,18 +189,10 @@ impl Limiter {
         })
     }
 
-    /// Moves `state` to `now` if the clock was set back, and says whether it was. To be called
-    /// when a [`Limiter::peek`] finds no room: a key that is only looked at would stay full until
-    /// the clock shows its old time again.
-    pub fn rebase(&self, state: &mut State, now: Timestamp) -> bool {
-        by_algorithm!(self.algorithm, T => tally::rebase::<T>(self, state, now))
-    }
-
-    /// `concurrency`: gives back the places that `cost` took. Nothing for the others.
-    pub fn release(&self, state: &mut State, cost: u64) {
-        if self.algorithm == Algorithm::Concurrency {
-            concurrency::release(state, cost);
-        }
+    /// Moves `state` to `now` if the clock was set back. A store calls it when a [`Limiter::peek`] does not
+    /// fit: a key that is only peeked at would stay full until the clock shows its old time again.
+    pub fn rebase(&self, state: &mut State, now: Timestamp) {
+        by_algorithm!(self.algorithm, M => math::rebase::<M>(self, state, now))
     }
 
     /// From when on `state` means nothing and can be dropped, if nothing more comes.
@@ -224,19 +200,19 @@ impl Limiter {
         now.plus(self.peek(state, now, 0).reset_after())
     }
 
-    /// How near the limit `state` is: 0 is empty, 255 is at the limit or past it. `concurrency`
-    /// is at 255 while anything is in flight: a place that is forgotten would be given back twice.
+    /// How near the limit `state` is: 0 is empty, 255 is at the limit or above it.
     pub fn fill(&self, state: &State, now: Timestamp) -> u8 {
         self.level(self.peek(state, now, 0).remaining)
     }
 
-    /// [`Limiter::fill`], from what a reading said was left.
+    /// [`Limiter::fill`] of a counter with so many units left.
+    #[inline]
     pub fn level(&self, remaining: u64) -> u8 {
         let capacity = self.capacity();
-        if self.algorithm == Algorithm::Concurrency && remaining < capacity {
-            return u8::MAX;
-        }
-        level(capacity, remaining)
+        let used = capacity.saturating_sub(remaining);
+        // A capacity has 32 bits and no more than all of it is used, so nothing overflows.
+        let level = (used * 255).checked_div(capacity);
+        level.map_or(u8::MAX, |level| level as u8)
     }
 
     /// The limit, as far as it can be counted.
@@ -253,8 +229,8 @@ impl Limiter {
         }
     }
 
-    /// Those who wait and the one that passes.
-    const fn places(&self) -> u64 {
+    /// The requests that may wait, and the one that passes.
+    const fn queue_size(&self) -> u64 {
         if self.limit > 0 {
             self.queue as u64 + 1
         } else {
@@ -262,18 +238,10 @@ impl Limiter {
         }
     }
 
-    /// The period in nanoseconds, where they are few enough to be added to a time.
-    #[inline(always)]
-    fn few_nanos(&self) -> Option<u64> {
-        let seconds = self.period.as_secs();
-        let nanos = u64::from(self.period.subsec_nanos());
-        (seconds < FEW_SECONDS).then_some(seconds * 1_000_000_000 + nanos)
-    }
-
-    /// The period in nanoseconds, never zero.
+    /// The period in microseconds, never zero.
     #[inline]
-    fn nanos(&self) -> u64 {
-        nanos(self.period).max(1)
+    fn micros(&self) -> u64 {
+        micros(self.period).max(1)
     }
 }
 
@@ -281,21 +249,18 @@ const fn at_most(limit: u64) -> u64 {
     if limit < MAX_LIMIT { limit } else { MAX_LIMIT }
 }
 
-/// How much of `capacity` is used: 255 is all of it, or more.
+/// Whole microseconds, at most 584 years of them.
 #[inline]
-pub(crate) fn level(capacity: u64, remaining: u64) -> u8 {
-    let used = capacity.saturating_sub(remaining);
-    // No more is used than there is, so no bits are lost.
-    (used * 255)
-        .checked_div(capacity)
-        .map_or(u8::MAX, |level| level as u8)
+const fn micros(duration: Duration) -> u64 {
+    if duration.as_secs() >= MAX_SECONDS {
+        return MAX_SECONDS * 1_000_000;
+    }
+    duration.as_secs() * 1_000_000 + duration.subsec_micros() as u64
 }
 
-/// In nanoseconds, at most 584 years.
-#[inline]
-fn nanos(duration: Duration) -> u64 {
-    let seconds = duration.as_secs().min(MOST_SECONDS);
-    seconds * 1_000_000_000 + u64::from(duration.subsec_nanos())
+/// [`micros`], rounded up.
+fn micros_up(duration: Duration) -> u64 {
+    micros(duration.saturating_add(Duration::from_nanos(999)))
 }
 
 /// How long until a window begins that is `windows` ahead of the one that has `elapsed` so far;
@@ -306,7 +271,7 @@ fn until_begins(windows: u64, elapsed: u64, period: u64) -> Option<u64> {
     (!was_set(ahead, period)).then_some(ahead)
 }
 
-/// Whether a clock that shows `ahead` nanoseconds less than a key's moment was set, and not just
+/// Whether a clock that shows `ahead` microseconds less than a key's moment was set, and not just
 /// read by another thread.
 fn was_set(ahead: u64, period: u64) -> bool {
     ahead > period.max(SKEW)

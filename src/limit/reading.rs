@@ -1,10 +1,10 @@
 //! What a limiter says of a key, in few enough bytes that a store can hand it on at every step.
 //!
-//! Times are kept in nanoseconds and shown as durations: most of them nobody looks at.
+//! Times are kept in microseconds and converted to durations on demand.
 
 use std::time::Duration;
 
-use super::nanos;
+use super::micros_up;
 
 /// No wait helps.
 const NEVER: u64 = u64::MAX;
@@ -31,19 +31,8 @@ impl Reading {
         Self {
             fits: true,
             remaining,
-            reset: nanos(reset_after),
+            reset: micros_up(reset_after),
             delay: 0,
-        }
-    }
-
-    /// Of what fits, in nanoseconds.
-    #[inline(always)]
-    pub(crate) fn brief(remaining: u32, reset: u64, wait: u64) -> Self {
-        Self {
-            fits: true,
-            remaining: remaining.into(),
-            reset,
-            delay: wait,
         }
     }
 
@@ -52,20 +41,20 @@ impl Reading {
         Self {
             fits: false,
             remaining,
-            reset: nanos(reset_after),
-            delay: until(retry_after.map(nanos)),
+            reset: micros_up(reset_after),
+            delay: until(retry_after.map(micros_up)),
         }
     }
 
     /// The same for what has to wait for its turn.
     pub fn waiting(self, wait: Duration) -> Self {
-        let delay = nanos(wait);
+        let delay = micros_up(wait);
         Self { delay, ..self }
     }
 
     /// The same with another rest.
     pub fn leaving(self, remaining: u64, reset_after: Duration) -> Self {
-        let reset = nanos(reset_after);
+        let reset = micros_up(reset_after);
         Self {
             remaining,
             reset,
@@ -76,12 +65,12 @@ impl Reading {
     /// Until nothing is counted any more, if nothing more comes. `concurrency`: longer than
     /// anything while something is in flight; for the store, not for a client.
     pub fn reset_after(&self) -> Duration {
-        Duration::from_nanos(self.reset)
+        Duration::from_micros(self.reset)
     }
 
-    /// [`Reading::reset_after`] in nanoseconds.
+    /// [`Reading::reset_after`] in microseconds.
     #[inline]
-    pub fn reset_nanos(&self) -> u64 {
+    pub fn reset_micros(&self) -> u64 {
         self.reset
     }
 
@@ -89,7 +78,7 @@ impl Reading {
     /// can. Exact, but for `concurrency`, where it is a hint.
     pub fn retry_after(&self) -> Option<Duration> {
         let wait = if self.fits { 0 } else { self.delay };
-        (wait != NEVER).then_some(Duration::from_nanos(wait))
+        (wait != NEVER).then_some(Duration::from_micros(wait))
     }
 
     /// Whether it fits and must wait for its turn.
@@ -100,7 +89,7 @@ impl Reading {
 
     /// `leaky_bucket`: how long what fits must wait for its turn; zero for what does not.
     pub fn wait(&self) -> Duration {
-        Duration::from_nanos(if self.fits { self.delay } else { 0 })
+        Duration::from_micros(if self.fits { self.delay } else { 0 })
     }
 }
 

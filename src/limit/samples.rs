@@ -5,27 +5,27 @@ use proptest::prelude::*;
 use super::MAX_LIMIT;
 use crate::clock::Timestamp;
 
-pub(super) const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000;
 pub(super) const DAY: u64 = 86_400 * SECOND;
 /// Thursday 2026-01-01, a whole number of minutes.
 pub(super) const START: u64 = 1_767_225_600 * SECOND;
 
-/// A request as (wait in 1/64 of a period, nanoseconds beside it, cost in 1/16 of the capacity,
+/// A request as (wait in 1/64 of a period, microseconds beside it, cost in 1/16 of the capacity,
 /// units beside it).
 pub(super) type Request = (u64, u64, u64, u64);
 
-pub(super) fn at(nanos: u64) -> Timestamp {
-    Timestamp::from_nanos(nanos)
+pub(super) fn at(micros: u64) -> Timestamp {
+    Timestamp::from_micros(micros)
 }
 
 pub(super) fn periods() -> impl Strategy<Value = u64> {
     prop_oneof![
-        Just(1_000_000),
+        Just(1_000),
         Just(SECOND),
         Just(60 * SECOND),
         Just(366 * DAY),
-        1_000_000..366 * DAY,
-        1_000_000..10 * SECOND,
+        1_000..366 * DAY,
+        1_000..10 * SECOND,
         1..1_000u64,
     ]
 }
@@ -48,9 +48,9 @@ pub(super) fn timed(
 ) -> impl Iterator<Item = (u64, u64)> {
     requests
         .iter()
-        .scan(START, move |now, (wait, nanos, share, units)| {
+        .scan(START, move |now, (wait, micros, share, units)| {
             let wait = u128::from(*wait) * u128::from(period) / 64;
-            *now += wait as u64 + nanos;
+            *now += wait as u64 + micros;
             Some((*now, capacity / 16 * share + units))
         })
 }

@@ -3,14 +3,12 @@
 //! The window that ends now covers the newest slice as far as it has come, the N − 1 whole ones
 //! before it, and a part of one more, which is weighted as `sliding_window` weighs its older
 //! window; with N = 1 the two are the same. Slices are aligned to the Unix epoch: slice `i` begins
-//! at `i × period / N`, which need not be a whole number of nanoseconds. All arithmetic is exact.
+//! at `i × period / N`, which need not be a whole number of microseconds. All arithmetic is exact.
 
-use std::num::NonZeroU64;
-
+use super::math::ratio_up;
 use super::reading::until;
 use super::sliding_window::{Estimate, faded_to};
-use super::tally::{Brief, Few};
-use super::{Algorithm, Limiter, Reading, ratio, was_set};
+use super::{Algorithm, Limiter, Reading, was_set};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -37,13 +35,13 @@ pub struct Slices {
 /// A moment, seen from the newest slice.
 #[derive(Clone, Copy)]
 struct Moment {
-    /// In nanoseconds, never zero.
+    /// In microseconds, never zero.
     period: u64,
     /// How many slices a period has, never zero.
     slices: u64,
     /// The number of the slice it lies in.
     index: u64,
-    /// How much of that slice has passed, in `slices`-ths of a nanosecond; less than `period`.
+    /// How much of that slice has passed, in `slices`-ths of a microsecond; less than `period`.
     passed: u64,
     /// By how many slices the newest one is ahead: not zero only after the clock went back.
     behind: u64,
@@ -90,57 +88,6 @@ impl Slices {
         self.reading(limiter, moment, self.fits(limiter, moment, cost), cost)
     }
 
-    /// What [`Slices::admit`] makes of a `cost` that fits, in the slice that was counted in last;
-    /// `None`: it is to be asked, and nothing was changed.
-    #[inline(always)]
-    pub(crate) fn briefly(
-        &mut self,
-        limiter: &Limiter,
-        now: Timestamp,
-        cost: Few,
-    ) -> Option<Brief> {
-        let period = limiter.few_nanos()?;
-        let capacity = Few::of(limiter.limit)?;
-        let slices = NonZeroU64::new((self.counts.len() as u64).checked_sub(1)?)?;
-        let passed = self.passed(period, slices.get(), now)?;
-        let oldest = self.oldest()?;
-        let faded = match oldest {
-            0 => 0,
-            oldest => oldest.checked_mul(period - passed)?.div_ceil(period),
-        };
-        let used = self.total.wrapping_sub(oldest) + faded + u64::from(cost.get());
-        let remaining = u64::from(capacity.get()).checked_sub(used)? as u32;
-        let parts = period.checked_mul(slices.get() + 1)?;
-        // All together are no more than the limit, which a word holds.
-        let newest = self.counts.get_mut(self.newest)?;
-        *newest = newest.wrapping_add(cost.get());
-        self.total = self.total.wrapping_add(cost.get().into());
-        Some(Brief {
-            capacity,
-            remaining,
-            reset: (parts - passed).div_ceil(slices.get()),
-            wait: 0,
-        })
-    }
-
-    /// How much of the newest slice has passed, in `slices`-ths of a nanosecond; `None`: `now` is
-    /// not in it.
-    #[inline(always)]
-    fn passed(&self, period: u64, slices: u64, now: Timestamp) -> Option<u64> {
-        let parts = u128::from(now.as_nanos()) * u128::from(slices);
-        let begins = u128::from(self.index) * u128::from(period);
-        let passed = parts.wrapping_sub(begins);
-        (passed < u128::from(period)).then_some(passed as u64)
-    }
-
-    /// What was counted in the slice that leaves the window.
-    #[inline(always)]
-    fn oldest(&self) -> Option<u64> {
-        let next = self.counts.get(self.newest.wrapping_add(1));
-        let oldest = next.or_else(|| self.counts.first())?;
-        Some(u64::from(*oldest))
-    }
-
     /// The weighted count at `now`.
     pub fn estimate(&mut self, limiter: &Limiter, now: Timestamp) -> Estimate {
         let moment = self.turn_to(limiter, now);
@@ -152,16 +99,16 @@ impl Slices {
         }
     }
 
-    /// How much memory it takes.
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.counts)
+    /// The memory that it takes beside itself, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.counts)
     }
 
     /// The first moment and the count of each slice, oldest first; charging them to a new one
     /// makes the same again.
     pub fn entries(&self, limiter: &Limiter) -> impl Iterator<Item = (Timestamp, u32)> {
-        let (period, slices) = (limiter.nanos(), self.slices());
-        let begins = move |index| Timestamp::from_nanos(ratio::up(index, period, slices));
+        let (period, slices) = (limiter.micros(), self.slices());
+        let begins = move |index| Timestamp::from_micros(ratio_up(index, period, slices));
         (0..=slices).rev().filter_map(move |age| {
             let index = self.index.checked_sub(age)?;
             Some((begins(index), self.count(age))).filter(|(_, count)| *count > 0)
@@ -255,7 +202,7 @@ impl Slices {
     fn used(&self, moment: Moment) -> u64 {
         let oldest = u64::from(self.count(self.slices()));
         let left = moment.period - moment.into_newest();
-        self.total - oldest + ratio::up(oldest, left, moment.period)
+        self.total - oldest + ratio_up(oldest, left, moment.period)
     }
 
     fn fits(&self, limiter: &Limiter, moment: Moment, cost: u64) -> bool {
@@ -296,8 +243,8 @@ impl Slices {
 
 impl Moment {
     fn of(limiter: &Limiter, slices: u64, now: Timestamp) -> Self {
-        let period = limiter.nanos();
-        let (window, elapsed) = (now.as_nanos() / period, now.as_nanos() % period);
+        let period = limiter.micros();
+        let (window, elapsed) = (now.as_micros() / period, now.as_micros() % period);
         let (slice, passed) = match elapsed.checked_mul(slices) {
             Some(parts) => (parts / period, parts % period),
             None => {

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 
 use super::reading::until;
 use super::slices::Slices;
-use super::tally::{Brief, Few};
 use super::{Limiter, Reading, was_set};
 use crate::clock::Timestamp;
 
@@ -17,9 +16,6 @@ use crate::clock::Timestamp;
 mod properties;
 #[cfg(test)]
 mod tests;
-
-/// The last moment to which a period can be added that is short enough.
-const LAST: u64 = u64::MAX / 2;
 
 /// What was counted in the last period, and when.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +31,7 @@ pub struct Log {
 /// Units that were counted at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    /// In nanoseconds since the epoch, in halves: so an entry takes 12 bytes and not 16.
+    /// In microseconds since the epoch, in halves: so an entry takes 12 bytes and not 16.
     at: [u32; 2],
     units: u32,
 }
@@ -43,11 +39,6 @@ struct Entry {
 // === impl Log ===
 
 impl Log {
-    /// Nothing counted yet.
-    pub fn new(_: &Limiter) -> Self {
-        Self::default()
-    }
-
     /// Charges `cost` if it fits.
     pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
         self.advance(limiter, now);
@@ -72,39 +63,9 @@ impl Log {
         self.reading(limiter, now, self.fits(limiter, cost), cost)
     }
 
-    /// What [`Log::admit`] makes of a `cost` that fits, where there is a place for its moment;
-    /// `None`: it is to be asked, and nothing was dropped that it would not drop.
-    #[inline(always)]
-    pub(crate) fn briefly(
-        &mut self,
-        limiter: &Limiter,
-        now: Timestamp,
-        cost: Few,
-    ) -> Option<Brief> {
-        let (now, period) = (now.as_nanos(), limiter.few_nanos()?);
-        let capacity = Few::of(limiter.limit)?;
-        let oldest = self.entries.front()?.at();
-        if now < self.at || now > LAST {
-            return None;
-        }
-        if now.wrapping_sub(oldest) >= period {
-            self.leave(now, period)?;
-        }
-        let total = self.total + u64::from(cost.get());
-        let remaining = u64::from(capacity.get()).checked_sub(total)? as u32;
-        self.note(now, cost.get())?;
-        (self.total, self.at) = (total, now);
-        Some(Brief {
-            capacity,
-            remaining,
-            reset: period,
-            wait: 0,
-        })
-    }
-
-    /// How much memory it takes.
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.entries.capacity() * size_of::<Entry>()
+    /// The memory that it takes beside itself, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
     }
 
     /// The same count in slices, as near as they come.
@@ -120,12 +81,12 @@ impl Log {
     /// The moments and units, oldest first; charging them to a new log makes the same again.
     pub fn entries(&self) -> impl Iterator<Item = (Timestamp, u32)> {
         let entries = self.entries.iter();
-        entries.map(|entry| (Timestamp::from_nanos(entry.at()), entry.units))
+        entries.map(|entry| (Timestamp::from_micros(entry.at()), entry.units))
     }
 
     /// The latest moment it was asked about.
     pub fn asked(&self) -> Timestamp {
-        Timestamp::from_nanos(self.at)
+        Timestamp::from_micros(self.at)
     }
 
     /// A log with these [`Log::entries`], last asked about `asked`. What is out of order is moved
@@ -133,17 +94,17 @@ impl Log {
     pub fn restored(asked: Timestamp, entries: &[(Timestamp, u32)]) -> Self {
         let mut log = Self::default();
         for (at, units) in entries {
-            log.at = log.at.max(at.as_nanos()).min(asked.as_nanos());
+            log.at = log.at.max(at.as_micros()).min(asked.as_micros());
             log.push(u64::from(*units));
         }
-        log.at = asked.as_nanos();
+        log.at = asked.as_micros();
         log
     }
 
     /// Drops what has left the window by `now`. When the clock went back, the latest moment it
     /// was asked about counts; when it was set back, everything is moved with it.
     fn advance(&mut self, limiter: &Limiter, now: Timestamp) {
-        let (now, period) = (now.as_nanos(), limiter.nanos());
+        let (now, period) = (now.as_micros(), limiter.micros());
         if now >= self.at || self.entries.is_empty() {
             self.at = now;
             self.drop_before(period);
@@ -153,26 +114,10 @@ impl Log {
         }
     }
 
-    /// Drops what has left the window by `now`; `None`: there is memory to be given back, or no
-    /// period.
-    #[inline(never)]
-    fn leave(&mut self, now: u64, period: u64) -> Option<()> {
-        if period == 0 {
-            return None;
-        }
-        self.at = now;
-        self.drop_before(period);
-        (!self.is_roomy()).then_some(())
-    }
-
     fn shrink(&mut self) {
-        if self.is_roomy() {
+        if self.entries.capacity() > 8 && self.entries.len() < self.entries.capacity() / 4 {
             self.entries.shrink_to(self.entries.len() * 2);
         }
-    }
-
-    fn is_roomy(&self) -> bool {
-        self.entries.capacity() > 8 && self.entries.len() < self.entries.capacity() / 4
     }
 
     fn drop_before(&mut self, period: u64) {
@@ -230,29 +175,10 @@ impl Log {
         }
     }
 
-    /// Notes units that fit, if that takes no more memory.
-    #[inline(always)]
-    fn note(&mut self, now: u64, units: u32) -> Option<()> {
-        // Nothing was noted later than it was asked about.
-        if now == self.at
-            && let Some(newest) = self.entries.back_mut()
-            && newest.at() == now
-        {
-            // All together are no more than the limit, which a word holds.
-            newest.units = newest.units.wrapping_add(units);
-            return Some(());
-        }
-        if self.entries.len() == self.entries.capacity() {
-            return None;
-        }
-        self.entries.push_back(Entry::new(now, units));
-        Some(())
-    }
-
     fn reading(&self, limiter: &Limiter, now: Timestamp, fits: bool, cost: u64) -> Reading {
         let leaves = |entry: &Entry| {
-            let end = entry.at().saturating_add(limiter.nanos());
-            end.saturating_sub(now.as_nanos())
+            let end = entry.at().saturating_add(limiter.micros());
+            end.saturating_sub(now.as_micros())
         };
         Reading {
             fits,

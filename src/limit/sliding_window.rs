@@ -6,9 +6,9 @@
 //! `cost` are whole, so a cost fits exactly if the weighted part *rounded up* leaves room for it.
 //! Nothing here is ever rounded in anyone's favour, and nothing uses floating point but a display.
 
+use super::math::{CounterMath, ratio_down, ratio_up};
 use super::reading::until;
-use super::tally::{Brief, Few, Tally};
-use super::{Limiter, Reading, State, ratio, until_begins};
+use super::{Limiter, Reading, State, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -21,14 +21,14 @@ mod tests;
 pub struct Estimate {
     /// The units, times [`Estimate::denominator`].
     pub numerator: u128,
-    /// The period in nanoseconds, never zero.
+    /// The period in microseconds, never zero.
     pub denominator: u64,
 }
 
 /// The two counters as they stand at one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
-    /// Its length in nanoseconds, never zero.
+    /// Its length in microseconds, never zero.
     period: u64,
     /// The low bits of its number since the epoch: two windows are told apart that lie less than
     /// 2³¹ of them from each other.
@@ -68,20 +68,20 @@ impl Estimate {
 
 // === impl Window ===
 
-impl Tally for Window {
+impl CounterMath for Window {
     /// The window of `now`, with what `state` says about it. When the clock went back behind the
     /// state's window, that window's first moment is taken instead: nothing is forgotten, and
     /// nothing is counted twice when the clock has caught up.
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        let period = limiter.nanos();
-        let number = now.as_nanos() / period;
+        let period = limiter.micros();
+        let number = now.as_micros() / period;
         let fresh = Window {
             period,
             index: number as u32,
             previous: 0,
             current: 0,
-            elapsed: now.as_nanos() % period,
+            elapsed: now.as_micros() % period,
             ahead: 0,
             faded: 0,
             rebased: false,
@@ -96,37 +96,6 @@ impl Tally for Window {
             2.. => fresh,
             _ => fresh.back_from(index).holding(previous, current),
         }
-    }
-
-    /// Within the window that was counted in last.
-    #[inline(always)]
-    fn briefly(
-        limiter: &Limiter,
-        state: &State,
-        now: Timestamp,
-        cost: Few,
-    ) -> Option<(State, Brief)> {
-        let period = limiter.few_nanos()?;
-        let [index, previous, current] = *state;
-        let begins = u64::from(index).checked_mul(period)?;
-        let capacity = Few::of(limiter.limit)?;
-        let elapsed = now.as_nanos().checked_sub(begins)?;
-        if elapsed >= period {
-            return None;
-        }
-        let rest = period - elapsed;
-        let faded = match previous {
-            0 => 0,
-            previous => u64::from(previous).checked_mul(rest)?.div_ceil(period) as u32,
-        };
-        let room = capacity.get().checked_sub(faded)?.checked_sub(current)?;
-        let brief = Brief {
-            capacity,
-            remaining: room.checked_sub(cost.get())?,
-            reset: rest + period,
-            wait: 0,
-        };
-        Some(([index, previous, current.wrapping_add(cost.get())], brief))
     }
 
     #[inline]
@@ -169,7 +138,7 @@ impl Window {
         Window {
             previous,
             current,
-            faded: ratio::up(u64::from(previous), self.period - self.elapsed, self.period),
+            faded: ratio_up(u64::from(previous), self.period - self.elapsed, self.period),
             ..self
         }
     }
@@ -233,5 +202,5 @@ pub(super) fn faded_to(count: u32, room: u64, period: u64) -> u64 {
     if u64::from(count) <= room {
         return 0;
     }
-    period - ratio::down(room, period, u64::from(count))
+    period - ratio_down(room, period, u64::from(count))
 }

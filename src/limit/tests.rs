@@ -6,16 +6,6 @@ use super::samples::{SECOND, START, at};
 use super::subject::Subject;
 use super::*;
 
-const ALL: [Algorithm; 7] = [
-    Algorithm::SlidingWindow,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingLog,
-    Algorithm::TokenBucket,
-    Algorithm::LeakyBucket,
-    Algorithm::Gcra,
-    Algorithm::Concurrency,
-];
-
 fn per_minute(algorithm: Algorithm, limit: u64) -> Limiter {
     Limiter {
         queue: u32::try_from(limit - 1).unwrap(),
@@ -25,7 +15,7 @@ fn per_minute(algorithm: Algorithm, limit: u64) -> Limiter {
 
 #[test]
 fn every_algorithm_admits_its_capacity_and_not_one_more() {
-    for algorithm in ALL {
+    for algorithm in Algorithm::ALL {
         let mut subject = Subject::of(&per_minute(algorithm, 5));
         for _ in 0..5 {
             assert!(subject.admit(START, 1).fits, "{algorithm:?}");
@@ -39,7 +29,7 @@ fn every_algorithm_admits_its_capacity_and_not_one_more() {
 
 #[test]
 fn every_algorithm_refuses_what_never_fits() {
-    for algorithm in ALL {
+    for algorithm in Algorithm::ALL {
         let subject = Subject::of(&per_minute(algorithm, 5));
         let reading = subject.peek(START, 6);
         assert_eq!((reading.fits, reading.retry_after()), (false, None));
@@ -49,20 +39,13 @@ fn every_algorithm_refuses_what_never_fits() {
 
 #[test]
 fn every_algorithm_is_full_at_its_capacity() {
-    for algorithm in ALL {
+    for algorithm in Algorithm::ALL {
         let limiter = per_minute(algorithm, 4);
-        let mut state = State::default();
-        assert_eq!(limiter.fill(&state, at(START)), 0, "{algorithm:?}");
-        limiter.admit(&mut state, at(START), 2);
-        let half = limiter.fill(&state, at(START));
-        let expected = if algorithm == Algorithm::Concurrency {
-            255
-        } else {
-            127
-        };
-        assert_eq!(half, expected, "{algorithm:?}");
-        limiter.admit(&mut state, at(START), 2);
-        assert_eq!(limiter.fill(&state, at(START)), 255, "{algorithm:?}");
+        let mut subject = Subject::of(&limiter);
+        for (admitted, expected) in [(0, 0), (2, 127), (2, 255)] {
+            let remaining = subject.admit(START, admitted).remaining;
+            assert_eq!(limiter.level(remaining), expected, "{algorithm:?}");
+        }
     }
 }
 
@@ -101,30 +84,26 @@ fn without_room_for_more_a_log_counts_as_a_sliding_window() {
 }
 
 #[test]
-fn only_concurrency_gives_back() {
-    for algorithm in ALL {
-        let limiter = per_minute(algorithm, 5);
-        let mut state = State::default();
-        limiter.admit(&mut state, at(START), 1);
-        limiter.release(&mut state, 1);
-        let left = limiter.peek(&state, at(START), 0).remaining;
-        assert_eq!(
-            left == 5,
-            algorithm == Algorithm::Concurrency,
-            "{algorithm:?}"
-        );
+fn the_names_of_algorithms_differ_and_only_concurrency_holds_leases() {
+    let names: std::collections::BTreeSet<_> = Algorithm::ALL.map(|a| a.row().name).into();
+    assert_eq!(names.len(), Algorithm::ALL.len());
+    for algorithm in Algorithm::ALL {
+        let is_concurrency = algorithm == Algorithm::Concurrency;
+        let leases = per_minute(algorithm, 5).shape() == Shape::Leases;
+        assert_eq!(algorithm.holds_leases(), is_concurrency);
+        assert_eq!(leases, is_concurrency, "{algorithm:?}");
     }
 }
 
 #[test]
 fn a_ratio_past_64_bits_and_over_nothing_is_the_largest() {
-    assert_eq!(ratio::down(7, 3, 2), 10);
-    assert_eq!(ratio::up(7, 3, 2), 11);
-    assert_eq!(ratio::down(u64::MAX, 3, 3), u64::MAX);
-    assert_eq!(ratio::down(u64::MAX, 3, 6), u64::MAX / 2);
-    assert_eq!(ratio::up(u64::MAX, 3, 6), u64::MAX / 2 + 1);
-    assert_eq!(ratio::up(u64::MAX, u64::MAX, 1), u64::MAX);
-    assert_eq!(ratio::up(0, 1, 0), 0);
-    assert_eq!(ratio::up(1, 1, 0), u64::MAX);
-    assert_eq!(ratio::down(1, 1, 0), u64::MAX);
+    assert_eq!(math::ratio_down(7, 3, 2), 10);
+    assert_eq!(math::ratio_up(7, 3, 2), 11);
+    assert_eq!(math::ratio_down(u64::MAX, 3, 3), u64::MAX);
+    assert_eq!(math::ratio_down(u64::MAX, 3, 6), u64::MAX / 2);
+    assert_eq!(math::ratio_up(u64::MAX, 3, 6), u64::MAX / 2 + 1);
+    assert_eq!(math::ratio_up(u64::MAX, u64::MAX, 1), u64::MAX);
+    assert_eq!(math::ratio_up(0, 1, 0), 0);
+    assert_eq!(math::ratio_up(1, 1, 0), u64::MAX);
+    assert_eq!(math::ratio_down(1, 1, 0), u64::MAX);
 }

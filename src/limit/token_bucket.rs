@@ -2,9 +2,9 @@
 //!
 //! What is kept is the [`Level`] of tokens that are missing: nothing to keep for a full bucket.
 
-use super::level::{Fresh, Level};
+use super::level::Level;
+use super::math::CounterMath;
 use super::reading::until;
-use super::tally::{Brief, Few, Tally};
 use super::{Limiter, Reading, State};
 use crate::clock::Timestamp;
 
@@ -23,34 +23,13 @@ pub(crate) struct Bucket {
 
 // === impl Bucket ===
 
-impl Tally for Bucket {
+impl CounterMath for Bucket {
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         Bucket {
             missing: Level::at(limiter, state, now),
             size: limiter.burst_capped(),
         }
-    }
-
-    #[inline(always)]
-    fn briefly(
-        limiter: &Limiter,
-        state: &State,
-        now: Timestamp,
-        cost: Few,
-    ) -> Option<(State, Brief)> {
-        let missing = Fresh::at(limiter, state, now)?;
-        let capacity = Few::of(limiter.burst)?;
-        let room = capacity.get().checked_sub(missing.used())?;
-        let remaining = room.checked_sub(cost.get())?;
-        let missing = missing.adding(cost)?;
-        let brief = Brief {
-            capacity,
-            remaining,
-            reset: missing.drains()?,
-            wait: 0,
-        };
-        Some((missing.state(), brief))
     }
 
     #[inline]

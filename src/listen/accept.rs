@@ -3,17 +3,18 @@
 //! It hands each connection on at once and never reads from one.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-use super::crowd::Crowd;
-use super::drain::{Drain, Presence};
+use super::drain::{Drain, OpenConnection};
 
 /// How long to wait when the machine has no file descriptor or memory for a connection.
 const STARVED: Duration = Duration::from_millis(100);
@@ -35,7 +36,7 @@ struct Bound {
     limit: AtomicUsize,
     cap: AtomicUsize,
     failures: AtomicU64,
-    crowd: Crowd,
+    per_ip: PerIpConnections,
 }
 
 /// The place of one connection, in the gate and in its core's count; dropping it frees both.
@@ -44,8 +45,13 @@ pub struct Permit {
     gate: Gate,
     /// Whose connections it is counted among.
     network: OnceLock<IpAddr>,
-    presence: Presence,
+    open: OpenConnection,
 }
+
+/// The connections of each network, for the whole process. A network is in the map for as long as
+/// it has a connection, so the gate bounds the map too.
+#[derive(Debug, Default)]
+struct PerIpConnections(Mutex<HashMap<IpAddr, usize>>);
 
 /// Accepts until the drain starts, then what the kernel has accepted already: a socket that is
 /// closed resets them, unless another process has it too. While the gate is full the listener is
@@ -90,7 +96,7 @@ impl Gate {
             limit: AtomicUsize::new(limit),
             cap: AtomicUsize::new(usize::MAX),
             failures: AtomicU64::new(0),
-            crowd: Crowd::default(),
+            per_ip: PerIpConnections::default(),
         }))
     }
 
@@ -132,7 +138,7 @@ impl Gate {
         Some(Permit {
             gate: self.clone(),
             network: OnceLock::new(),
-            presence: drain.enter(),
+            open: drain.enter(),
         })
     }
 
@@ -159,7 +165,7 @@ impl Gate {
 impl Permit {
     /// Whether the listener that it came through is to end.
     pub(super) fn is_leaving(&self) -> bool {
-        self.presence.is_leaving()
+        self.open.is_leaving()
     }
 
     /// Counts the connection as one of `network`; false: there are `limit` of them already. Only
@@ -168,16 +174,40 @@ impl Permit {
         if self.network.get().is_some() {
             return true;
         }
-        self.gate.0.crowd.enter(network, limit) && self.network.set(network).is_ok()
+        self.gate.0.per_ip.enter(network, limit) && self.network.set(network).is_ok()
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(network) = self.network.get() {
-            self.gate.0.crowd.leave(*network);
+            self.gate.0.per_ip.leave(*network);
         }
         self.gate.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+// === impl PerIpConnections ===
+
+impl PerIpConnections {
+    /// Counts one more, unless there are `limit` already. Returns whether it did.
+    fn enter(&self, network: IpAddr, limit: usize) -> bool {
+        let mut networks = self.0.lock();
+        let open = networks.get(&network).copied().unwrap_or(0);
+        if open >= limit {
+            return false;
+        }
+        networks.insert(network, open + 1);
+        true
+    }
+
+    /// Counts one less.
+    fn leave(&self, network: IpAddr) {
+        let mut networks = self.0.lock();
+        match networks.get_mut(&network) {
+            Some(open @ 2..) => *open -= 1,
+            _ => drop(networks.remove(&network)),
+        }
     }
 }
 
@@ -210,7 +240,7 @@ async fn accept_all(
     }
 }
 
-/// Has the kernel drop whoever comes now, as if the packet were lost: a connection that it accepted
+/// Has the kernel drop new connections, as if the packet were lost: a connection that it accepted
 /// between the last look at its queue and the end of the socket would be reset.
 fn turn_away(listener: &TcpListener) {
     // BPF_RET with BPF_K: keep so many bytes of each packet.
@@ -267,5 +297,19 @@ mod unit {
         assert_eq!((gate.open(), drain.open()), (0, 0));
         let gate = gate.capped(0);
         assert!(gate.try_enter(&drain).is_none());
+    }
+
+    #[test]
+    fn each_network_has_its_own_count_and_leaves_nothing_behind() {
+        let per_ip = PerIpConnections::default();
+        let [a, b] = ["192.0.2.1", "2001:db8::"].map(|ip| ip.parse().unwrap());
+        assert!(per_ip.enter(a, 2) && per_ip.enter(a, 2) && per_ip.enter(b, 1));
+        assert!(!per_ip.enter(a, 2) && !per_ip.enter(b, 1));
+        per_ip.leave(a);
+        assert!(per_ip.enter(a, 2));
+        for network in [a, a, b] {
+            per_ip.leave(network);
+        }
+        assert!(per_ip.0.lock().is_empty());
     }
 }

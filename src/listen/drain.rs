@@ -1,21 +1,22 @@
-//! The end of work, of a whole gateway or of one listener: no new connections, and a wait until
-//! those of a core have ended.
+//! The drain of a whole gateway or of one listener: no new connections, and a wait until the open
+//! connections of a core have ended.
 //!
-//! It carries the word and counts; closing is the work of the accept loop and of each connection.
+//! It only signals and counts; the accept loop and each connection close by themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Notify, watch};
 
 /// Starts the drain of all cores.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DrainTrigger(Arc<watch::Sender<Stage>>);
 
 /// How far a gateway is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// At work.
+    #[default]
     Open,
     /// Ending.
     Draining,
@@ -29,29 +30,23 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub struct Drain {
     stage: watch::Receiver<Stage>,
-    leaving: Arc<Leaving>,
-    open: Arc<Open>,
+    listener: Arc<ListenerDrain>,
+    /// How many connections of the core are open.
+    open: Arc<watch::Sender<usize>>,
 }
 
-/// Whether a listener alone is to end.
+/// The drain of one listener alone.
 #[derive(Debug, Default)]
-struct Leaving {
-    told: AtomicBool,
-    word: Notify,
-}
-
-/// The open connections of a core.
-#[derive(Debug, Default)]
-struct Open {
-    count: AtomicUsize,
-    none: Notify,
+struct ListenerDrain {
+    started: AtomicBool,
+    notify: Notify,
 }
 
 /// One open connection, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Presence {
-    open: Arc<Open>,
-    leaving: Arc<Leaving>,
+pub(super) struct OpenConnection {
+    open: Arc<watch::Sender<usize>>,
+    listener: Arc<ListenerDrain>,
 }
 
 // === impl DrainTrigger ===
@@ -59,7 +54,7 @@ pub(super) struct Presence {
 impl DrainTrigger {
     /// A trigger that has not been pulled.
     pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(Stage::Open)))
+        Self::default()
     }
 
     /// Starts the drain; the second time changes nothing.
@@ -96,132 +91,115 @@ impl DrainTrigger {
     pub fn core(&self) -> Drain {
         Drain {
             stage: self.0.subscribe(),
-            leaving: Arc::default(),
+            listener: Arc::default(),
             open: Arc::default(),
         }
-    }
-}
-
-impl Default for DrainTrigger {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
 // === impl Drain ===
 
 impl Drain {
-    /// The same for one listener of the core, which can end before the others.
+    /// The drain of one listener of the core, which can start before that of the others.
     pub fn apart(&self) -> Self {
         Self {
-            leaving: Arc::default(),
+            listener: Arc::default(),
             ..self.clone()
         }
     }
 
     /// Starts the drain of this listener. Its connections look when they are woken: see
-    /// [`super::Deadlines::tell`].
+    /// [`super::ConnectionTimers::notice_drain`].
     pub fn leave(&self) {
-        self.leaving.told.store(true, Ordering::Release);
-        self.leaving.word.notify_waiters();
+        self.listener.started.store(true, Ordering::Release);
+        self.listener.notify.notify_waiters();
     }
 
     /// Whether the drain has started.
     pub fn is_started(&self) -> bool {
-        self.leaving.is_told() || *self.stage.borrow() != Stage::Open
+        self.listener.is_started() || *self.stage.borrow() != Stage::Open
     }
 
     /// Waits for the drain to start. A trigger that is gone will never start it.
     pub async fn started(&self) {
         tokio::select! {
-            () = self.all_started() => {}
-            () = self.leaving.told() => {}
+            () = self.reached(|stage| *stage != Stage::Open) => {}
+            () = self.listener.started() => {}
         }
     }
 
-    /// Waits for the word that nothing is waited for any more.
+    /// Waits for [`DrainTrigger::cut`].
     pub async fn over(&self) {
+        self.reached(|stage| *stage == Stage::Over).await;
+    }
+
+    async fn reached(&self, is_reached: impl FnMut(&Stage) -> bool) {
         let mut stage = self.stage.clone();
-        if stage.wait_for(|stage| *stage == Stage::Over).await.is_err() {
+        if stage.wait_for(is_reached).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    async fn all_started(&self) {
-        let mut stage = self.stage.clone();
-        let started = stage.wait_for(|stage| *stage != Stage::Open).await;
-        if started.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Whether all of the gateway ends, and nobody takes its sockets over.
+    /// Whether the whole gateway ends, and no other process takes its sockets over.
     pub(super) fn is_of_all(&self) -> bool {
         *self.stage.borrow() == Stage::Draining
     }
 
-    /// Whether what waits in the sockets' queues is left there, for another process or for nobody.
+    /// Whether the connections in the sockets' queues are left there: another process accepts them,
+    /// or the gateway ends at once.
     pub(super) fn is_handed_over(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::HandedOver | Stage::Over)
     }
 
     /// How many connections of this core are open, tunnels included.
     pub fn open(&self) -> usize {
-        self.open.count.load(Ordering::Acquire)
+        *self.open.borrow()
     }
 
     /// Waits until no connection of this core is open.
     pub async fn ended(&self) {
-        loop {
-            let mut none = std::pin::pin!(self.open.none.notified());
-            // Registered before the count is read, so that the last drop is not missed.
-            none.as_mut().enable();
-            if self.open() == 0 {
-                return;
-            }
-            none.await;
-        }
+        let mut open = self.open.subscribe();
+        // It cannot fail: the sender lives as long as `self`.
+        let _ = open.wait_for(|open| *open == 0).await;
     }
 
-    pub(super) fn enter(&self) -> Presence {
-        self.open.count.fetch_add(1, Ordering::AcqRel);
-        Presence {
+    pub(super) fn enter(&self) -> OpenConnection {
+        self.open.send_modify(|open| *open += 1);
+        OpenConnection {
             open: self.open.clone(),
-            leaving: self.leaving.clone(),
+            listener: self.listener.clone(),
         }
     }
 }
 
-// === impl Leaving ===
+// === impl ListenerDrain ===
 
-impl Leaving {
-    fn is_told(&self) -> bool {
-        self.told.load(Ordering::Acquire)
+impl ListenerDrain {
+    fn is_started(&self) -> bool {
+        self.started.load(Ordering::Acquire)
     }
 
-    async fn told(&self) {
-        let mut word = std::pin::pin!(self.word.notified());
-        // Registered before the flag is read, so that the word is not missed.
-        word.as_mut().enable();
-        if !self.is_told() {
-            word.await;
+    async fn started(&self) {
+        let mut notified = std::pin::pin!(self.notify.notified());
+        // Registered before the flag is read, so that the start is not missed.
+        notified.as_mut().enable();
+        if !self.is_started() {
+            notified.await;
         }
     }
 }
 
-// === impl Presence ===
+// === impl OpenConnection ===
 
-impl Presence {
-    /// Whether the listener that it came through is to end.
+impl OpenConnection {
+    /// Whether the listener that accepted it drains.
     pub(super) fn is_leaving(&self) -> bool {
-        self.leaving.is_told()
+        self.listener.is_started()
     }
 }
 
-impl Drop for Presence {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        if self.open.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.open.none.notify_waiters();
-        }
+        self.open.send_modify(|open| *open -= 1);
     }
 }

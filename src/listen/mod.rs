@@ -1,49 +1,37 @@
-//! The way in: sockets, connection bounds, deadlines, the HTTP server and its drain.
+//! Everything between a client's socket and a request: sockets, connection bounds, timers, the HTTP
+//! server and its drain.
 //!
-//! One single-threaded runtime a core, each with its own listener, its own [`Deadlines`] and its
-//! own [`Drain`]; only the [`Gate`] is shared. A connection goes
-//! `bind → accept_loop → Deadlines::watch → (PROXY header, handshake or sniff, under Watch::guard) → serve`.
-//! This module never makes a TLS handshake and never decides what a request gets.
+//! One single-threaded runtime a core, each with its own listener, its own [`ConnectionTimers`] and
+//! its own [`Drain`]; only the [`Gate`] is shared. A connection goes `bind → accept_loop →
+//! ConnectionTimers::start → (PROXY header, handshake or sniff, under ConnectionTimer::guard) →
+//! serve`. This module never makes a TLS handshake and never decides what a request gets.
 
 mod accept;
-mod answer;
-mod batch;
-mod body;
-mod crowd;
-mod deadline;
-mod descriptors;
+mod client_socket;
+mod connection_state;
 mod drain;
-mod frames;
-mod framing;
-mod incoming;
-mod io;
-mod meter;
-mod metered;
-mod opened;
-mod pace;
-mod proxy;
+mod first_bytes;
+mod http1;
+mod http2;
+mod min_rate;
+mod request_body;
+mod response;
 mod serve;
-mod slots;
-mod sniff;
 mod socket;
 #[cfg(test)]
 mod tests;
-mod transfer;
+mod timers;
 
-use std::fmt;
 use std::time::Duration;
 
 pub use accept::{Gate, Permit, accept_loop, spawn};
-pub use body::{Drained, drain_body, read_out};
-pub use deadline::{Deadlines, Fate, Fates, Lull, Stay, Watch};
-pub use descriptors::{connections_for, raise_descriptors};
+pub use client_socket::ClientSocket;
 pub use drain::{Drain, DrainTrigger};
-pub use incoming::{Incoming, TooSlow};
-pub use io::Socket;
-pub use proxy::{NoHeader, proxy_header};
-pub use serve::serve;
-pub use sniff::sniff;
-pub use socket::{adopt, bind, must_be_free};
+pub use first_bytes::{proxy_header, sniff};
+pub use request_body::{Drained, Incoming, TooSlow, drain_body, read_out};
+pub use serve::{RequestHandler, serve};
+pub use socket::{adopt, bind, connections_for, must_be_free, raise_descriptors};
+pub use timers::{ConnectionTimer, ConnectionTimers, ResponseEnd, ResponseHandle, TunnelGuard};
 
 /// What a connection may take, in time and in size.
 #[derive(Clone, Copy, Debug)]
@@ -52,17 +40,17 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// For a connection between two requests.
     pub idle_timeout: Duration,
-    /// Between two reads of a request's body, while somebody waits for it.
+    /// Between two reads of a request's body, while the gateway waits for it.
     pub request_body_timeout: Duration,
     /// Between two writes to a client that does not read.
     pub response_write_timeout: Duration,
-    /// Bytes a second that a client owes while it is waited for; 0: none.
+    /// Bytes a second that a client owes while it is waited for; 0 is no minimum.
     pub min_rate: u64,
-    /// What that is averaged over.
+    /// What `min_rate` is averaged over.
     pub rate_window: Duration,
     /// Bytes of a request head.
     pub max_header_bytes: usize,
-    /// Fields of an HTTP/1 request head.
+    /// Headers of an HTTP/1 request head.
     pub max_headers: usize,
     /// Requests in flight on an HTTP/2 connection.
     pub h2_max_concurrent_streams: u32,
@@ -83,180 +71,113 @@ pub enum Protocol {
 /// What a connection was doing when its time ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// The handshake, or whatever else ran under [`Watch::guard`].
+    /// The handshake, or something else under [`ConnectionTimer::guard`].
     Handshake,
     /// A request head, or the first byte of one.
     Head,
-    /// Nothing at all, between two requests.
+    /// Nothing, between two requests.
     Idle,
-    /// Taking what it had asked for.
+    /// Taking a response.
     Reading,
-    /// Ending, after it was told to.
+    /// Ending, after the gateway decided so.
     Closing,
 }
 
-/// What a client did to an HTTP/2 connection that had to be ended for it.
+/// How a client violated HTTP/2, so that the connection had to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct H2Violation {
     /// The error code of the GOAWAY frame (RFC 9113, 7).
     code: u32,
-    /// In a few words, which the client gets too.
+    /// A short description, which the client gets too.
     what: &'static str,
+}
+
+/// What a client did wrong, for the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientFault {
+    /// The client was too slow.
+    Timeout,
+    /// A head is over the limits.
+    HeadTooLarge,
+    /// It is in doubt where the body of a request ends.
+    Framing,
+    /// The client sent what is not HTTP.
+    Malformed,
+    /// The client sent more HTTP/2 frames of a kind than any client needs.
+    Flood,
 }
 
 /// Why a connection ended before its time.
 #[derive(Debug)]
 pub enum Error {
-    /// It was too slow.
+    /// The client was too slow.
     Slow(Slow),
-    /// It broke HTTP, its socket failed under HTTP, or a request was not to be answered.
+    /// The client sent an HTTP/1 head that hyper refused with a status, so that no handler saw it.
+    Head(ClientFault, u16),
+    /// The client violated HTTP/2, or flooded the gateway with frames.
+    Http2(H2Violation),
+    /// The socket failed under HTTP, or a request got no response.
     Http(hyper::Error),
-    /// It sent an HTTP/1 head that leaves in doubt where its body ends.
-    Framing(hyper::Error),
-    /// It broke HTTP/2, or flooded us with it.
-    Broken(Broken),
-    /// Its socket failed.
+    /// The socket failed.
     Io(std::io::Error),
 }
 
-// === impl Broken ===
+// === impl H2Violation ===
 
-impl Broken {
-    const PROTOCOL: u32 = 0x1;
-    const UNREADABLE: u32 = 0x9;
-    const CALM: u32 = 0xb;
-    const PREFACE: Self = Self {
-        code: Self::PROTOCOL,
-        what: "no connection preface",
-    };
-    const CONNECT: Self = Self {
-        code: Self::PROTOCOL,
-        what: "CONNECT with a body",
-    };
-    const WINDOW: Self = Self {
-        code: 0x3,
-        what: "a window over the largest",
-    };
-    const CLOSED: Self = Self {
-        code: 0x5,
-        what: "a frame on a stream that its client ended",
-    };
-    const SIZE: Self = Self {
-        code: 0x6,
-        what: "a frame of a wrong size",
-    };
+impl H2Violation {
+    const PROTOCOL_ERROR: u32 = 0x1;
+    const COMPRESSION_ERROR: u32 = 0x9;
+    const ENHANCE_YOUR_CALM: u32 = 0xb;
+
+    const PREFACE: Self = Self::new(Self::PROTOCOL_ERROR, "no connection preface");
+    const CONNECT: Self = Self::new(Self::PROTOCOL_ERROR, "CONNECT with a body");
+    const WINDOW: Self = Self::new(0x3, "a window over the largest");
+    const CLOSED: Self = Self::new(0x5, "a frame on a stream that its client ended");
+    const SIZE: Self = Self::new(0x6, "a frame of a wrong size");
+
+    const fn new(code: u32, what: &'static str) -> Self {
+        Self { code, what }
+    }
 
     /// More frames of a kind than an honest client sends.
     const fn flood(what: &'static str) -> Self {
-        let code = Self::CALM;
-        Self { code, what }
+        Self::new(Self::ENHANCE_YOUR_CALM, what)
     }
 
     /// What h2 found, by the code that it sent.
-    const fn said(code: u32) -> Self {
+    const fn from_code(code: u32) -> Self {
         let what = match code {
-            Self::CALM => "more than h2 allows",
-            Self::UNREADABLE => "a head that cannot be decompressed",
+            Self::ENHANCE_YOUR_CALM => "more than h2 allows",
+            Self::COMPRESSION_ERROR => "a head that cannot be decompressed",
             _ => "a protocol error",
         };
-        Self { code, what }
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HTTP/2 error {:#x}: {}", self.code, self.what)
+        Self::new(code, what)
     }
 }
 
 // === impl Error ===
 
 impl Error {
-    /// Whether the client was too slow.
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, Error::Slow(_))
-    }
-
-    /// Whether the client sent a head over the limits.
-    pub fn is_head_too_large(&self) -> bool {
-        matches!(self, Error::Http(e) if e.is_parse_too_large())
-    }
-
-    /// Whether the client sent what is not HTTP.
-    pub fn is_malformed(&self) -> bool {
-        match self {
-            Error::Http(e) => e.is_parse(),
-            Error::Framing(_) => true,
-            Error::Broken(broken) => broken.code != Broken::CALM,
-            _ => false,
-        }
-    }
-
-    /// Whether it is not beyond doubt where the body of a request ends.
-    pub fn is_framing(&self) -> bool {
-        matches!(self, Error::Framing(_))
-    }
-
-    /// The same with what was wrong with the head that hyper refused. `spoilt`: by [`framing`].
-    fn of_head(self, spoilt: bool) -> Self {
-        match self {
-            Error::Http(e) if e.is_parse() && !e.is_parse_too_large() => {
-                match spoilt || tells(&e) {
-                    true => Error::Framing(e),
-                    false => Error::Http(e),
-                }
+    /// What the client did wrong. `None` if the connection just failed.
+    pub fn fault(&self) -> Option<ClientFault> {
+        Some(match self {
+            Error::Slow(_) => ClientFault::Timeout,
+            Error::Head(fault, _) => *fault,
+            Error::Http2(violation) if violation.code == H2Violation::ENHANCE_YOUR_CALM => {
+                ClientFault::Flood
             }
-            other => other,
-        }
+            Error::Http2(_) => ClientFault::Malformed,
+            Error::Http(_) | Error::Io(_) => return None,
+        })
     }
 
-    /// Whether the client sent more HTTP/2 frames of a kind than anyone needs.
-    pub fn is_flood(&self) -> bool {
-        matches!(self, Error::Broken(broken) if broken.code == Broken::CALM)
-    }
-
-    /// The status that hyper has answered by itself, to a head that nobody else saw.
-    pub fn answered(&self) -> Option<u16> {
+    /// The status that hyper has sent by itself, for a head that no handler saw.
+    pub fn status(&self) -> Option<u16> {
         match self {
-            Error::Http(e) if is_target(e) => Some(414),
-            Error::Http(e) if e.is_parse_too_large() => Some(431),
-            Error::Http(e) if e.is_parse() => Some(400),
-            Error::Framing(_) => Some(400),
+            Error::Head(_, status) => Some(*status),
             _ => None,
         }
     }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Slow(slow) => slow.fmt(f),
-            Error::Http(e) | Error::Framing(e) => e.fmt(f),
-            Error::Broken(broken) => broken.fmt(f),
-            Error::Io(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Slow(_) | Error::Broken(_) => None,
-            Error::Http(e) | Error::Framing(e) => Some(e),
-            Error::Io(e) => Some(e),
-        }
-    }
-}
-
-/// Whether hyper refuses a framing field: it says which part of a head is wrong in words alone.
-fn tells(error: &hyper::Error) -> bool {
-    let said = error.to_string();
-    said.contains("content-length") || said.contains("transfer-encoding")
-}
-
-/// Whether a target is over the 64 KiB that hyper allows: another thing that it says in words alone.
-fn is_target(error: &hyper::Error) -> bool {
-    error.is_parse_too_large() && error.to_string().contains("URI")
 }
 
 impl From<Slow> for Error {
@@ -264,19 +185,3 @@ impl From<Slow> for Error {
         Error::Slow(slow)
     }
 }
-
-// === impl Slow ===
-
-impl fmt::Display for Slow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Slow::Handshake => "the handshake took too long",
-            Slow::Head => "the request head took too long",
-            Slow::Idle => "the connection was idle for too long",
-            Slow::Reading => "the client did not read",
-            Slow::Closing => "the connection took too long to close",
-        })
-    }
-}
-
-impl std::error::Error for Slow {}

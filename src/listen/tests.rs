@@ -1,7 +1,6 @@
 //! The way in, on real sockets.
 
 mod accepting;
-mod batching;
 mod bodies;
 mod draining;
 mod http1;
@@ -38,7 +37,7 @@ struct Site {
     gate: Gate,
     trigger: DrainTrigger,
     drain: Drain,
-    deadlines: Rc<Deadlines>,
+    timers: Rc<ConnectionTimers>,
     /// HTTP/2 streams that were ended because their clients did not take their answers.
     slow_streams: Rc<Cell<usize>>,
     /// Answers of `/held` come when this is notified.
@@ -57,7 +56,7 @@ fn run(test: impl Future<Output = ()>) {
         .block_on(async { timeout(3 * LONG, test).await.unwrap() });
 }
 
-/// Deadlines that no test waits for.
+/// ConnectionTimers that no test waits for.
 fn limits() -> Limits {
     Limits {
         header_timeout: Duration::from_secs(60),
@@ -89,9 +88,9 @@ impl Site {
             address: listener.local_addr().unwrap(),
             gate,
             trigger,
-            deadlines: Deadlines::spawn(drain.clone(), {
+            timers: ConnectionTimers::spawn(drain.clone(), {
                 let slow = slow_streams.clone();
-                move || slow.set(slow.get() + 1)
+                move |fault| slow.set(slow.get() + usize::from(fault == ClientFault::Timeout))
             }),
             slow_streams,
             drain,
@@ -108,20 +107,20 @@ impl Site {
             gate,
             drain,
             move |stream, _, permit| {
-                let watch = me.deadlines.watch(&limits, permit);
-                tokio::task::spawn_local(me.clone().connection(stream, limits, watch));
+                let timer = me.timers.start(&limits, permit);
+                tokio::task::spawn_local(me.clone().connection(stream, limits, timer));
             },
         ));
         site
     }
 
-    async fn connection(self, stream: TcpStream, limits: Limits, watch: Watch) {
-        let ended = match watch.guard(sniff(&stream)).await {
+    async fn connection(self, stream: TcpStream, limits: Limits, timer: ConnectionTimer) {
+        let ended = match timer.guard(sniff(&stream)).await {
             Ok(Ok(protocol)) => {
                 let me = self.clone();
-                let app = move |request| me.clone().answer(request);
-                let socket = watch.socket(stream);
-                serve(socket, protocol, &limits, watch, app).await
+                let app = move |request, _| me.clone().answer(request);
+                let socket = timer.socket(stream);
+                serve(socket, protocol, &limits, timer, app).await
             }
             Ok(Err(e)) => Err(Error::Io(e)),
             Err(slow) => Err(slow.into()),

@@ -8,7 +8,6 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::cut::Cut;
 use super::escape;
 use super::log::Format;
 use super::sink::Sink;
@@ -102,43 +101,63 @@ pub struct Closing {
 #[derive(Clone, Debug)]
 pub struct AccessLog {
     sink: Sink,
-    format: Format,
+    is_json: bool,
 }
 
-/// A JSON object being written.
-struct Object<'a> {
-    out: &'a mut Vec<u8>,
-    separator: u8,
+/// A JSON object that is being written; each key starts with its comma.
+struct Object<'a>(&'a mut Vec<u8>);
+
+named! {
+    /// Why a response that had begun broke off before its end.
+    pub enum Cut {
+        /// The origin server closed its connection, reset its stream or sent nonsense.
+        Upstream = "upstream",
+        /// The client disconnected.
+        Client = "client",
+        /// The client did not read fast enough for `[limits]`.
+        Slow = "slow_client",
+        /// The request's body was still being sent and broke off, was too slow or too large.
+        RequestBody = "request_body",
+        /// The gateway stopped, and `drain_timeout` was over.
+        Drain = "drain",
+        /// The gateway failed.
+        Panic = "panic",
+    }
+}
+
+/// The key of a field, with what separates it from the field before.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":")
+    };
 }
 
 // === impl AccessLog ===
 
 impl AccessLog {
-    /// A log to `sink`: text if that is wanted and a terminal is there to show it, else JSON.
+    /// A log to `sink`: text if that is a terminal and JSON is not wanted, else JSON.
     pub fn new(sink: Sink, wanted: Format) -> Self {
-        let format = if sink.is_terminal() {
-            wanted
-        } else {
-            Format::Json
-        };
-        Self { sink, format }
+        let is_json = wanted == Format::Json || !sink.is_terminal();
+        Self { sink, is_json }
     }
 
     /// Begins a line with what is known when the answer begins.
     pub fn start(&self, record: &Record<'_>) -> Vec<u8> {
         let mut line = Vec::with_capacity(USUAL_LENGTH);
-        match self.format {
-            Format::Json => record.json(&mut line),
-            Format::Text => record.text(&mut line),
+        if self.is_json {
+            record.json(&mut line);
+        } else {
+            record.text(&mut line);
         }
         line
     }
 
     /// Ends the line that [`AccessLog::start`] began, and writes it.
     pub fn finish(&self, line: &mut Vec<u8>, closing: &Closing) {
-        match self.format {
-            Format::Json => closing.json(line),
-            Format::Text => closing.text(line),
+        if self.is_json {
+            closing.json(line);
+        } else {
+            closing.text(line);
         }
         self.sink.line(line);
     }
@@ -155,31 +174,33 @@ impl Record<'_> {
     /// Appends the record as a JSON object that is not closed yet. Every field is there; what is
     /// not known is `null`.
     pub fn json(&self, out: &mut Vec<u8>) {
-        let mut o = Object::open(out);
-        o.plain("ts", &Rfc3339(self.ts).to_bytes());
-        o.text("id", Some(self.id));
-        o.address("client_ip", self.client_ip);
-        o.address("peer_ip", self.peer_ip);
-        o.number("asn", self.asn.map(u64::from));
-        o.text("country", self.country);
-        o.text("ja3", self.ja3);
-        o.text("ja4", self.ja4);
-        o.text("tls", self.tls);
-        o.text("proto", Some(self.proto));
-        o.text("method", Some(self.method));
-        o.bytes("host", self.host);
-        o.bytes("path", Some(self.path));
-        o.bytes("query", self.query);
-        o.text("route", self.route);
-        o.number("status", Some(self.status.into()));
-        o.text("upstream", self.upstream);
-        o.millis("upstream_ms", self.upstream_duration);
-        o.text("rule", self.rule);
-        o.text("action", self.action);
-        o.millis("held_ms", self.held);
-        o.bytes("user_agent", self.user_agent);
-        o.bytes("referer", self.referer);
-        o.fields("key_fields", self.key_fields);
+        out.extend_from_slice(b"{\"ts\":\"");
+        out.extend_from_slice(&Rfc3339(self.ts).to_bytes());
+        out.push(b'"');
+        let mut o = Object(out);
+        o.text(key!("id"), Some(self.id));
+        o.address(key!("client_ip"), self.client_ip);
+        o.address(key!("peer_ip"), self.peer_ip);
+        o.number(key!("asn"), self.asn.map(u64::from));
+        o.text(key!("country"), self.country);
+        o.text(key!("ja3"), self.ja3);
+        o.text(key!("ja4"), self.ja4);
+        o.text(key!("tls"), self.tls);
+        o.text(key!("proto"), Some(self.proto));
+        o.text(key!("method"), Some(self.method));
+        o.bytes(key!("host"), self.host);
+        o.bytes(key!("path"), Some(self.path));
+        o.bytes(key!("query"), self.query);
+        o.text(key!("route"), self.route);
+        o.number(key!("status"), Some(self.status.into()));
+        o.text(key!("upstream"), self.upstream);
+        o.millis(key!("upstream_ms"), self.upstream_duration);
+        o.text(key!("rule"), self.rule);
+        o.text(key!("action"), self.action);
+        o.millis(key!("held_ms"), self.held);
+        o.bytes(key!("user_agent"), self.user_agent);
+        o.bytes(key!("referer"), self.referer);
+        o.fields(key!("key_fields"), self.key_fields);
     }
 
     /// Appends the record as the beginning of a line for people.
@@ -224,15 +245,12 @@ impl Record<'_> {
 impl Closing {
     /// Closes the JSON object of a record.
     pub fn json(&self, out: &mut Vec<u8>) {
-        let mut o = Object {
-            out,
-            separator: b',',
-        };
-        o.number("bytes_in", Some(self.bytes_in));
-        o.number("bytes_out", Some(self.bytes_out));
-        o.millis("duration_ms", Some(self.duration));
-        o.text("cut", self.cut.map(Cut::name));
-        o.close();
+        let mut o = Object(out);
+        o.number(key!("bytes_in"), Some(self.bytes_in));
+        o.number(key!("bytes_out"), Some(self.bytes_out));
+        o.millis(key!("duration_ms"), Some(self.duration));
+        o.text(key!("cut"), self.cut.map(Cut::name));
+        out.push(b'}');
     }
 
     /// Ends the line of a record.
@@ -248,108 +266,77 @@ impl Closing {
 
 // === impl Object ===
 
-impl<'a> Object<'a> {
-    fn open(out: &'a mut Vec<u8>) -> Self {
-        Self {
-            out,
-            separator: b'{',
-        }
+impl Object<'_> {
+    fn key(&mut self, key: &str) {
+        self.0.extend_from_slice(key.as_bytes());
     }
 
-    /// For names of our own, which need no escape.
-    fn name(&mut self, name: &str) {
-        self.out.push(std::mem::replace(&mut self.separator, b','));
-        self.out.push(b'"');
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
-    }
-
-    fn bytes(&mut self, name: &str, value: Option<&[u8]>) {
-        self.name(name);
+    /// Writes a value, or `null`.
+    fn some<T>(&mut self, key: &str, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
+        self.key(key);
         match value {
-            Some(value) => escape::json(self.out, value),
+            Some(value) => write(self.0, value),
             None => self.null(),
         }
     }
 
-    fn text(&mut self, name: &str, value: Option<&str>) {
-        self.bytes(name, value.map(str::as_bytes));
+    fn bytes(&mut self, key: &str, value: Option<&[u8]>) {
+        self.some(key, value, escape::json);
     }
 
-    /// For values of our own, which need no escape.
-    fn plain(&mut self, name: &str, value: &[u8]) {
-        self.name(name);
-        self.out.push(b'"');
-        self.out.extend_from_slice(value);
-        self.out.push(b'"');
+    fn text(&mut self, key: &str, value: Option<&str>) {
+        self.bytes(key, value.map(str::as_bytes));
     }
 
-    fn address(&mut self, name: &str, value: IpAddr) {
-        self.name(name);
-        address(self.out, value);
+    fn address(&mut self, key: &str, value: IpAddr) {
+        self.some(key, Some(value), address);
     }
 
-    fn number(&mut self, name: &str, value: Option<u64>) {
-        self.name(name);
-        match value {
-            Some(value) => integer(self.out, value),
-            None => self.null(),
-        }
+    fn number(&mut self, key: &str, value: Option<u64>) {
+        self.some(key, value, integer);
     }
 
-    fn millis(&mut self, name: &str, value: Option<Duration>) {
-        self.name(name);
-        match value {
-            Some(value) => millis(self.out, value),
-            None => self.null(),
-        }
+    fn millis(&mut self, key: &str, value: Option<Duration>) {
+        self.some(key, value, millis);
     }
 
-    fn fields(&mut self, name: &str, fields: &[KeyField<'_>]) {
-        self.name(name);
-        self.out.push(b'{');
-        for (i, (name, value)) in fields.iter().enumerate() {
-            if i > 0 {
-                self.out.push(b',');
-            }
-            escape::json(self.out, name.as_bytes());
-            self.out.push(b':');
+    fn fields(&mut self, key: &str, fields: &[KeyField<'_>]) {
+        self.key(key);
+        self.list(b"{}", fields, |o, (name, value)| {
+            escape::json(o.0, name.as_bytes());
+            o.0.push(b':');
             match value {
-                Seen::Missing => self.null(),
-                Seen::One(one) => self.value(one),
-                Seen::Many(many) => self.values(many),
+                Seen::Missing => o.null(),
+                Seen::One(one) => o.value(one),
+                Seen::Many(many) => o.list(b"[]", many, Self::value),
             }
-        }
-        self.out.push(b'}');
+        });
     }
 
-    fn values(&mut self, values: &[Value<'_>]) {
-        self.out.push(b'[');
-        for (i, value) in values.iter().enumerate() {
+    /// Writes `items` between two brackets.
+    fn list<T>(&mut self, [open, close]: &[u8; 2], items: &[T], write: impl Fn(&mut Self, &T)) {
+        self.0.push(*open);
+        for (i, item) in items.iter().enumerate() {
             if i > 0 {
-                self.out.push(b',');
+                self.0.push(b',');
             }
-            self.value(value);
+            write(self, item);
         }
-        self.out.push(b']');
+        self.0.push(*close);
     }
 
     fn value(&mut self, value: &Value<'_>) {
         match value {
-            Value::Bytes(bytes) => escape::json(self.out, bytes),
-            Value::Int(int) => integer(self.out, *int),
-            Value::Ip(ip) => address(self.out, *ip),
-            Value::Bool(true) => self.out.extend_from_slice(b"true"),
-            Value::Bool(false) => self.out.extend_from_slice(b"false"),
+            Value::Bytes(bytes) => escape::json(self.0, bytes),
+            Value::Int(int) => integer(self.0, *int),
+            Value::Ip(ip) => address(self.0, *ip),
+            Value::Bool(true) => self.key("true"),
+            Value::Bool(false) => self.key("false"),
         }
     }
 
     fn null(&mut self) {
-        self.out.extend_from_slice(b"null");
-    }
-
-    fn close(self) {
-        self.out.push(b'}');
+        self.key("null");
     }
 }
 
@@ -358,14 +345,36 @@ fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
 }
 
 fn address(out: &mut Vec<u8>, ip: IpAddr) {
-    show(out, format_args!("\"{ip}\""));
+    out.push(b'"');
+    match ip {
+        IpAddr::V4(ip) => {
+            let [first, rest @ ..] = ip.octets();
+            integer(out, first);
+            for octet in rest {
+                out.push(b'.');
+                integer(out, octet);
+            }
+        }
+        IpAddr::V6(ip) => show(out, ip),
+    }
+    out.push(b'"');
 }
 
 /// Milliseconds with three decimals.
 fn millis(out: &mut Vec<u8>, duration: Duration) {
-    let micros = duration.as_micros();
-    integer(out, micros / 1000);
-    show(out, format_args!(".{:03}", micros % 1000));
+    let (secs, micros) = (duration.as_secs(), duration.subsec_micros());
+    if secs == 0 {
+        integer(out, micros / 1000);
+    } else {
+        integer(out, secs);
+        three_digits(out, micros / 1000);
+    }
+    out.push(b'.');
+    three_digits(out, micros % 1000);
+}
+
+fn three_digits(out: &mut Vec<u8>, number: u32) {
+    out.extend([number / 100, number / 10 % 10, number % 10].map(|digit| b'0' + digit as u8));
 }
 
 fn show(out: &mut Vec<u8>, value: impl Display) {

@@ -18,19 +18,10 @@ pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
 
 /// Appends a value for people: bare where it is one plain word, else quoted.
 pub(super) fn word(out: &mut Vec<u8>, value: &[u8]) {
-    let bare = !value.is_empty()
-        && value
-            .iter()
-            .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\' | b'='));
-    if bare {
-        out.extend_from_slice(value);
-    } else {
-        quoted(out, value);
+    let is_bare = |b: &u8| plain(*b) && !matches!(b, b' ' | b'=');
+    if !value.is_empty() && value.iter().all(is_bare) {
+        return out.extend_from_slice(value);
     }
-}
-
-/// Appends a value for people between quotes.
-pub(super) fn quoted(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
     text(out, value);
     out.push(b'"');
@@ -42,7 +33,7 @@ pub(super) fn text(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 fn escaped(out: &mut Vec<u8>, value: &[u8], style: Style) {
-    if value.iter().all(|b| is_plain(*b)) {
+    if is_plain(value) {
         return out.extend_from_slice(value);
     }
     for chunk in value.utf8_chunks() {
@@ -55,8 +46,18 @@ fn escaped(out: &mut Vec<u8>, value: &[u8], style: Style) {
     }
 }
 
-const fn is_plain(b: u8) -> bool {
-    matches!(b, 0x20..=0x7e) && b != b'"' && b != b'\\'
+/// Whether no byte needs an escape. Eight bytes are compared at once: without a branch between
+/// them the compiler uses vectors. The last eight may overlap those before.
+fn is_plain(value: &[u8]) -> bool {
+    let all_plain = |chunk: &[u8; 8]| chunk.iter().fold(true, |all, b| all & plain(*b));
+    match value.last_chunk() {
+        Some(last) => all_plain(last) && value.as_chunks().0.iter().all(all_plain),
+        None => value.iter().all(|b| plain(*b)),
+    }
+}
+
+const fn plain(b: u8) -> bool {
+    matches!(b, 0x20..=0x7e) & (b != b'"') & (b != b'\\')
 }
 
 fn one(out: &mut Vec<u8>, c: char, style: Style) {
@@ -100,11 +101,9 @@ fn byte(out: &mut Vec<u8>, b: u8, style: Style) {
 
 /// The lowest four bits as a hexadecimal digit.
 pub(super) const fn hex(nibble: u32) -> u8 {
-    let nibble = (nibble & 15) as u8;
-    if nibble < 10 {
-        b'0' + nibble
-    } else {
-        b'a' + nibble - 10
+    match (nibble & 15) as u8 {
+        digit @ 0..10 => b'0' + digit,
+        letter => b'a' + letter - 10,
     }
 }
 

@@ -1,246 +1,365 @@
-//! The gateway's own log: few lines, for people, on the standard error stream; JSON lines where a
-//! machine reads them. Never a line for every request: that is the access log.
+//! The gateway's own log: `tracing` events, on the standard error stream. Text for people, JSON
+//! lines for machines. Never a line for every request: that is the access log.
+//!
+//! Any module writes with `tracing`'s macros; the fields of an event follow its message. Only
+//! events of lockgate itself are written, unless `LOCKGATE_LOG` names another crate.
 
-use std::fmt::{self, Display};
-use std::io::{self, Write};
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::io;
+use std::panic;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
+use std::{env, thread};
+
+use parking_lot::Mutex;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, Event, Level, Subscriber, error};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::{Registry, reload};
 
 use super::escape;
+use super::metrics::Count;
 use super::sink::Sink;
 use crate::clock::{Clock, Rfc3339};
 
-/// How much a line matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// For whoever looks for a fault in the gateway.
-    Debug,
-    /// Worth knowing.
-    Info,
-    /// Worth a look.
-    Warn,
-    /// Something does not work.
-    Error,
-}
+/// The environment variable that overrides `log.level`, also per module.
+pub const VARIABLE: &str = "LOCKGATE_LOG";
+
+/// The modules of lockgate, which a filter can name.
+const MODULES: &str = "action admin body cli clock config decision expr facts fingerprint gateway geo \
+                       limit listen observe pipeline process route rules signals snapshot store \
+                       systemd tls trust upstream";
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text on a terminal, JSON elsewhere.
     #[default]
+    Auto,
+    /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// The gateway's log. Clones share level, format and target.
+/// A handle to the gateway's log: sets its level and format, and flushes it. Clones share the log.
 #[derive(Clone)]
-pub struct Log(Arc<Inner>);
+pub struct Log(Option<Arc<Shared>>);
 
-struct Inner {
+struct Shared {
+    output: Arc<Output>,
+    filter: LogFilter,
+    /// What is wrong with the filter, until it has been reported.
+    bad_filter: Mutex<Option<String>>,
+    targets: reload::Handle<Targets, Registry>,
+}
+
+/// Writes each event as one line.
+struct EventWriter(Arc<Output>);
+
+struct Output {
     clock: Clock,
-    level: AtomicU8,
-    json: AtomicBool,
-    /// `None`: nobody listens.
-    sink: Option<Sink>,
+    format: Mutex<Format>,
+    sink: Sink,
 }
 
-/// A value of a line, with its name. What it is in JSON goes by what it is, never by what it looks
-/// like: a rule may be called `5`.
-#[derive(Clone, Copy)]
-pub enum Field<'a> {
-    /// A string.
-    Text(&'a str, &'a dyn Display),
-    /// A number.
-    Number(&'a str, u64),
-    /// True or false.
-    Flag(&'a str, bool),
+/// `LOCKGATE_LOG`: a level, and levels of single modules, such as `info,upstream=debug`.
+#[derive(Default)]
+struct LogFilter {
+    /// `None`: that of `log.level`.
+    level: Option<LevelFilter>,
+    /// Targets of `tracing`, which are paths of modules.
+    targets: Vec<(String, LevelFilter)>,
 }
 
-// === impl Level ===
-
-impl Level {
-    /// The name in gateway.toml and in JSON lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Level::Debug => "debug",
-            Level::Info => "info",
-            Level::Warn => "warn",
-            Level::Error => "error",
-        }
-    }
-
-    const fn label(self) -> &'static str {
-        match self {
-            Level::Debug => "DEBUG",
-            Level::Info => "INFO ",
-            Level::Warn => "WARN ",
-            Level::Error => "ERROR",
-        }
-    }
-}
-
-// === impl Field ===
-
-impl Field<'_> {
-    fn name(&self) -> &str {
-        match self {
-            Field::Text(name, _) | Field::Number(name, _) | Field::Flag(name, _) => name,
-        }
-    }
-}
-
-impl Display for Field<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Field::Text(_, value) => value.fmt(f),
-            Field::Number(_, value) => value.fmt(f),
-            Field::Flag(_, value) => value.fmt(f),
-        }
-    }
+/// A line that receives the fields of an event. JSON types follow the type of a field, never the
+/// look of its value: a rule may be called `5`.
+struct Line {
+    out: Vec<u8>,
+    json: bool,
+    /// The message, which is the first field, has been written.
+    has_message: bool,
 }
 
 // === impl Log ===
 
 impl Log {
-    /// A text log of level `info` on the standard error stream.
-    pub fn stderr(clock: Clock) -> io::Result<Self> {
-        Ok(Self::to(Sink::stderr()?, clock))
+    /// Makes the standard error stream the log of the process. `filter` is the value of
+    /// `LOCKGATE_LOG`.
+    pub fn install(clock: Clock, filter: &str) -> io::Result<Self> {
+        let (log, dispatch) = Self::to(Sink::stderr()?, clock, filter);
+        tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
+        Ok(log)
     }
 
-    /// A text log of level `info` to `sink`.
-    pub fn to(sink: Sink, clock: Clock) -> Self {
-        Self::new(Some(sink), clock)
-    }
-
-    /// A log that nobody hears.
-    pub fn off() -> Self {
-        Self::new(None, Clock::System)
-    }
-
-    fn new(sink: Option<Sink>, clock: Clock) -> Self {
-        Self(Arc::new(Inner {
+    /// A log to `sink` of level `info` and format `auto`, for the threads that use the dispatch.
+    pub fn to(sink: Sink, clock: Clock, filter: &str) -> (Self, Dispatch) {
+        let (filter, bad_filter) = match LogFilter::parse(filter) {
+            Ok(filter) => (filter, None),
+            Err(error) => (LogFilter::default(), Some(error)),
+        };
+        let (targets, handle) = reload::Layer::new(filter.targets(Level::INFO));
+        let output = Arc::new(Output {
             clock,
-            level: AtomicU8::new(Level::Info as u8),
-            json: AtomicBool::new(false),
+            format: Mutex::default(),
             sink,
-        }))
+        });
+        let writer = EventWriter(output.clone());
+        let subscriber = Registry::default().with(targets).with(writer);
+        let log = Self(Some(Arc::new(Shared {
+            output,
+            filter,
+            bad_filter: Mutex::new(bad_filter),
+            targets: handle,
+        })));
+        (log, subscriber.into())
     }
 
-    /// Sets level and format, for all clones.
+    /// A handle without a log.
+    pub fn off() -> Self {
+        Self(None)
+    }
+
+    /// Sets format and level. `LOCKGATE_LOG` overrides the level.
     pub fn configure(&self, level: Level, format: Format) {
-        self.0.level.store(level as u8, Ordering::Relaxed);
-        self.0.json.store(format == Format::Json, Ordering::Relaxed);
+        let Some(log) = &self.0 else { return };
+        *log.output.format.lock() = format;
+        // An error means that the subscriber is gone, and nothing is written.
+        let _ = log.targets.reload(log.filter.targets(level));
+        self.report_bad_filter();
+    }
+
+    /// Reports once what is wrong with `LOCKGATE_LOG`; the format should be known by then.
+    pub fn report_bad_filter(&self) {
+        let bad = self.0.as_ref().and_then(|log| log.bad_filter.lock().take());
+        if let Some(error) = bad {
+            error!(variable = VARIABLE, %error, "log filter ignored");
+        }
     }
 
     /// Whether lines are JSON objects.
     pub fn is_json(&self) -> bool {
-        self.0.json.load(Ordering::Relaxed)
+        self.0.as_ref().is_some_and(|log| log.output.is_json())
     }
 
-    /// Writes a line of level `debug`.
-    pub fn debug(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Debug, event, fields);
-    }
-
-    /// Writes a line of level `info`.
-    pub fn info(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Info, event, fields);
-    }
-
-    /// Writes a line of level `warn`.
-    pub fn warn(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Warn, event, fields);
-    }
-
-    /// Writes a line of level `error`.
-    pub fn error(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Error, event, fields);
-    }
-
-    /// Whether lines of `level` are written: ask before making costly fields.
-    pub fn is_on(&self, level: Level) -> bool {
-        self.0.sink.is_some() && level as u8 >= self.0.level.load(Ordering::Relaxed)
+    /// The configured format.
+    pub fn format(&self) -> Format {
+        let log = self.0.as_ref();
+        log.map_or(Format::Auto, |log| *log.output.format.lock())
     }
 
     /// Lines lost so far.
     pub fn dropped(&self) -> u64 {
-        self.0.sink.as_ref().map_or(0, Sink::dropped)
+        self.0.as_ref().map_or(0, |log| log.output.sink.dropped())
     }
 
-    /// Waits until the lines so far were written, at most `timeout`; says whether they were. To
-    /// be called before the process ends.
+    /// Waits until the lines so far are written, at most `timeout`, and returns whether they are.
+    /// To be called before the process ends.
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.0.sink.as_ref().is_none_or(|sink| sink.flush(timeout))
-    }
-
-    fn write(&self, level: Level, event: &str, fields: &[Field<'_>]) {
-        let Some(sink) = &self.0.sink else { return };
-        if !self.is_on(level) {
-            return;
-        }
-        let mut line = Vec::with_capacity(256);
-        let stamp = Rfc3339(self.0.clock.now());
-        if self.is_json() {
-            json(&mut line, stamp, level, event, fields);
-        } else {
-            text(&mut line, stamp, level, event, fields);
-        }
-        sink.line(&line);
+        let log = self.0.as_ref();
+        log.is_none_or(|log| log.output.sink.flush(timeout))
     }
 }
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log")
-            .field("sink", &self.0.sink)
-            .finish_non_exhaustive()
+        let sink = self.0.as_ref().map(|log| &log.output.sink);
+        f.debug_struct("Log").field("sink", &sink).finish()
     }
 }
 
-fn text(out: &mut Vec<u8>, stamp: Rfc3339, level: Level, event: &str, fields: &[Field<'_>]) {
-    out.extend_from_slice(&stamp.to_bytes());
-    out.push(b' ');
-    out.extend_from_slice(level.label().as_bytes());
-    out.push(b' ');
-    escape::text(out, event.as_bytes());
-    let mut shown = Vec::new();
-    for field in fields {
-        out.push(b' ');
-        escape::text(out, field.name().as_bytes());
-        out.push(b'=');
-        escape::word(out, show(&mut shown, field));
+// === impl LogFilter ===
+
+impl LogFilter {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut filter = Self::default();
+        for directive in text.split(',').map(str::trim).filter(|d| !d.is_empty()) {
+            match directive.split_once('=') {
+                None => filter.level = Some(level(directive)?),
+                Some((module, word)) => {
+                    let target = target(module.trim())?;
+                    filter.targets.push((target, level(word.trim())?));
+                }
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Lets nothing of other crates through that is not named: their `debug` lines cost time, and
+    /// clients can cause their warnings.
+    fn targets(&self, configured: Level) -> Targets {
+        let level = self.level.unwrap_or(configured.into());
+        let all = Targets::new().with_target("lockgate", level);
+        all.with_targets(self.targets.iter().cloned())
     }
 }
 
-fn json(out: &mut Vec<u8>, stamp: Rfc3339, level: Level, event: &str, fields: &[Field<'_>]) {
-    out.extend_from_slice(b"{\"ts\":\"");
-    out.extend_from_slice(&stamp.to_bytes());
-    out.extend_from_slice(b"\",\"level\":");
-    escape::json(out, level.name().as_bytes());
-    out.extend_from_slice(b",\"event\":");
-    escape::json(out, event.as_bytes());
-    let mut shown = Vec::new();
-    for field in fields {
-        out.push(b',');
-        escape::json(out, field.name().as_bytes());
-        out.push(b':');
-        let shown = show(&mut shown, field);
-        match field {
-            Field::Text(..) => escape::json(out, shown),
-            // JSON writes them as Rust does.
-            Field::Number(..) | Field::Flag(..) => out.extend_from_slice(shown),
+fn level(word: &str) -> Result<LevelFilter, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let known = LEVELS.contains(&&*word.to_ascii_lowercase());
+    let level = word.parse().ok().filter(|_| known);
+    level.ok_or_else(|| format!("`{word}` is no level; levels are {}", LEVELS.join(", ")))
+}
+
+/// The target of a module, which may be written as `upstream` or `lockgate::upstream`.
+fn target(name: &str) -> Result<String, String> {
+    let module = name.strip_prefix("lockgate::").unwrap_or(name);
+    if MODULES.split(' ').any(|known| known == module) {
+        Ok(format!("lockgate::{module}"))
+    } else if ["lockgate", "h2"].contains(&name) {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("`{name}` is no module; modules are {MODULES}"))
+    }
+}
+
+// === impl EventWriter ===
+
+impl<S: Subscriber> Layer<S> for EventWriter {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let Self(output) = self;
+        let stamp = Rfc3339(output.clock.now());
+        let mut line = Line::start(stamp, *event.metadata().level(), output.is_json());
+        event.record(&mut line);
+        output.sink.line(&line.finish());
+    }
+}
+
+// === impl Output ===
+
+impl Output {
+    fn is_json(&self) -> bool {
+        match *self.format.lock() {
+            Format::Auto => !self.sink.is_terminal(),
+            format => format == Format::Json,
         }
     }
-    out.push(b'}');
 }
 
-fn show<'a>(buffer: &'a mut Vec<u8>, value: &dyn Display) -> &'a [u8] {
-    buffer.clear();
-    // A Vec takes all that is written; a Display that fails shows what it gave until then.
-    let _ = write!(buffer, "{value}");
-    buffer
+// === impl Line ===
+
+impl Line {
+    fn start(stamp: Rfc3339, level: Level, json: bool) -> Self {
+        let mut out = Vec::with_capacity(256);
+        if json {
+            out.extend_from_slice(b"{\"ts\":\"");
+            out.extend_from_slice(&stamp.to_bytes());
+            out.extend_from_slice(b"\",\"level\":\"");
+            out.extend(level.as_str().bytes().map(|b| b.to_ascii_lowercase()));
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(&stamp.to_bytes());
+            out.extend_from_slice(format!(" {level:<5}").as_bytes());
+        }
+        Self {
+            out,
+            json,
+            has_message: false,
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if self.json {
+            self.out.push(b'}');
+        }
+        self.out
+    }
+
+    /// Writes the name of a field; the value follows.
+    fn name(&mut self, name: &str) {
+        if self.json {
+            self.out.push(b',');
+            escape::json(&mut self.out, name.as_bytes());
+            self.out.push(b':');
+        } else {
+            self.out.push(b' ');
+            escape::text(&mut self.out, name.as_bytes());
+            self.out.push(b'=');
+        }
+    }
+
+    fn text(&mut self, field: &Field, value: &str) {
+        let is_message =
+            field.name() == "message" && !std::mem::replace(&mut self.has_message, true);
+        match (self.json, is_message) {
+            (false, true) => {
+                self.out.push(b' ');
+                escape::text(&mut self.out, value.as_bytes());
+            }
+            (false, false) => {
+                self.name(field.name());
+                escape::word(&mut self.out, value.as_bytes());
+            }
+            (true, _) => {
+                self.name(if is_message { "event" } else { field.name() });
+                escape::json(&mut self.out, value.as_bytes());
+            }
+        }
+    }
+
+    /// Writes a number or a boolean, which JSON writes as Rust does.
+    fn plain(&mut self, field: &Field, value: impl fmt::Display) {
+        self.name(field.name());
+        self.out.extend_from_slice(value.to_string().as_bytes());
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.plain(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.plain(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.plain(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.text(field, &format!("{value:?}"));
+    }
+}
+
+// === panics ===
+
+/// From now on every panic of the process is counted and logged. It no longer appears on the
+/// standard error stream, unless `RUST_BACKTRACE` asks for that too.
+pub fn tell_panics(count: &Count) {
+    let count = count.clone();
+    let before = env::var_os("RUST_BACKTRACE").map(|_| panic::take_hook());
+    panic::set_hook(Box::new(move |panic| {
+        count.inc();
+        let (thread, at) = (thread::current(), panic.location().map(ToString::to_string));
+        error!(
+            thread = thread.name().unwrap_or("-"),
+            at = at.as_deref().unwrap_or("-"),
+            message = without_values(message(panic.payload())),
+            "panic"
+        );
+        if let Some(before) = &before {
+            before(panic);
+        }
+    }));
+}
+
+fn message(payload: &dyn Any) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
+    text.unwrap_or("-")
+}
+
+/// The text before the first backtick. What is quoted there may be a secret of a client.
+fn without_values(message: &str) -> &str {
+    message.split('`').next().unwrap_or_default()
 }
 
 #[cfg(test)]

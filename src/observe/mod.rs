@@ -1,22 +1,41 @@
-//! What the gateway tells of itself: metrics, the access log and its own log.
+//! What the gateway reports about itself: metrics, the access log and its own log.
 //!
 //! Nothing here ever makes a request wait: counters are atomics that were looked up when the
 //! configuration was built, and lines go to a bounded queue whose losses are counted. Nothing here
 //! decides anything.
 
+/// Declares an enum whose variants have names in the access log and in metrics.
+macro_rules! named {
+    ($(#[$doc:meta])* pub enum $Name:ident { $($(#[$of:meta])* $Variant:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $Name {
+            $($(#[$of])* $Variant,)*
+        }
+
+        impl $Name {
+            /// All variants, in the order of their declaration.
+            pub const ALL: [$Name; [$($name),*].len()] = [$($Name::$Variant),*];
+
+            /// The word in the access log and in metrics.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($Name::$Variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
 pub mod access;
-mod cut;
 mod escape;
 pub mod log;
 pub mod metrics;
-mod panics;
 pub mod redact;
 pub mod sink;
 
-pub use access::{AccessLog, Record};
-pub use cut::Cut;
-pub use log::{Field, Format, Level, Log};
+pub use access::{AccessLog, Cut, Record};
+pub use log::{Format, Log, tell_panics};
 pub use metrics::{Count, ListenerMetrics, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics};
-pub use panics::tell_panics;
 pub use redact::Redactor;
 pub use sink::Sink;

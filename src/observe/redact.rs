@@ -33,14 +33,25 @@ impl Redactor {
     /// A redactor for the headers `names` and those that are always secret. Hashes agree between
     /// two redactors only if their `secret` is the same.
     pub fn new<N: AsRef<str>>(secret: &[u8], names: &[N]) -> Self {
+        Self::without_secret(names).with_secret(secret)
+    }
+
+    /// A redactor that knows which headers are secret. It must not hash before it has a secret.
+    pub fn without_secret<N: AsRef<str>>(names: &[N]) -> Self {
+        Self {
+            key: [0; 16],
+            names: names.iter().map(|n| n.as_ref().into()).collect(),
+        }
+    }
+
+    /// Hashes with `secret` from now on.
+    pub fn with_secret(mut self, secret: &[u8]) -> Self {
         let digest = Sha256::new()
             .chain_update(b"lockgate redact\0")
             .chain_update(secret)
             .finalize();
-        let mut key = [0; 16];
-        key.iter_mut().zip(digest).for_each(|(k, d)| *k = d);
-        let names = names.iter().map(|n| n.as_ref().into()).collect();
-        Self { key, names }
+        self.key.iter_mut().zip(digest).for_each(|(k, d)| *k = d);
+        self
     }
 
     /// Whether values of the header `name` are secret; case does not matter.

@@ -17,9 +17,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-
-use super::log::Field::Text;
-use super::log::Log;
+use tracing::error;
 
 /// Bytes that may wait; as much again may be on its way to the target.
 const CAPACITY: usize = 8 << 20;
@@ -34,16 +32,15 @@ const RETRY: Duration = Duration::from_millis(10);
 #[derive(Clone)]
 pub struct Sink(Arc<Handle>);
 
-/// What the callers hold. Dropping it tells the writer to finish.
-struct Handle {
-    shared: Arc<Shared>,
-    terminal: bool,
-    path: Option<PathBuf>,
-}
+/// What the callers hold. Dropping it makes the writer finish.
+struct Handle(Arc<Shared>);
 
 /// What callers and writer share.
 #[derive(Default)]
 struct Shared {
+    is_terminal: bool,
+    /// The file to reopen. `None` for a stream that was given open.
+    path: Option<PathBuf>,
     queue: Mutex<Queue>,
     /// Tells the writer that there is work.
     wake: Condvar,
@@ -75,9 +72,8 @@ struct Queue {
 struct Writer {
     shared: Arc<Shared>,
     file: File,
-    /// Where to reopen; `None`: a stream that was given open.
-    path: Option<PathBuf>,
-    log: Option<Log>,
+    /// The standard error stream cannot report its own failures.
+    reports: bool,
     batch: Vec<u8>,
     /// The last write stopped inside a line.
     torn: bool,
@@ -96,56 +92,49 @@ struct Work {
 // === impl Sink ===
 
 impl Sink {
-    /// The standard output. `log` hears about the first failure.
-    pub fn stdout(log: Option<Log>) -> io::Result<Self> {
-        Self::open(io::stdout().as_fd().try_clone_to_owned()?.into(), None, log)
+    /// The standard output.
+    pub fn stdout() -> io::Result<Self> {
+        Self::stream(io::stdout().as_fd().try_clone_to_owned()?.into())
     }
 
     /// The standard error stream.
     pub fn stderr() -> io::Result<Self> {
-        Self::open(
-            io::stderr().as_fd().try_clone_to_owned()?.into(),
-            None,
-            None,
-        )
+        let stderr = io::stderr().as_fd().try_clone_to_owned()?;
+        Self::open(stderr.into(), None, false)
     }
 
     /// The end of the file at `path`, which is made if it is not there.
-    pub fn file(path: &Path, log: Option<Log>) -> io::Result<Self> {
-        Self::open(append(path)?, Some(path.to_owned()), log)
+    pub fn file(path: &Path) -> io::Result<Self> {
+        Self::open(append(path)?, Some(path.to_owned()), true)
     }
 
     /// A file, pipe or socket that is open already.
-    pub fn stream(file: File, log: Option<Log>) -> io::Result<Self> {
-        Self::open(file, None, log)
+    pub fn stream(file: File) -> io::Result<Self> {
+        Self::open(file, None, true)
     }
 
-    fn open(file: File, path: Option<PathBuf>, log: Option<Log>) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let terminal = file.is_terminal();
-        let reopens = path.clone();
+    fn open(file: File, path: Option<PathBuf>, reports: bool) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            is_terminal: file.is_terminal(),
+            path,
+            ..Shared::default()
+        });
         let writer = Writer {
             shared: shared.clone(),
             file,
-            path,
-            log,
+            reports,
             batch: Vec::new(),
             torn: false,
             reported: false,
         };
-        thread::Builder::new()
-            .name("log".into())
-            .spawn(|| writer.run())?;
-        Ok(Self(Arc::new(Handle {
-            shared,
-            terminal,
-            path: reopens,
-        })))
+        let thread = thread::Builder::new().name("log".into());
+        thread.spawn(|| writer.run())?;
+        Ok(Self(Arc::new(Handle(shared))))
     }
 
     /// Queues one line, given without its line feed and without one inside. Never waits.
     pub fn line(&self, line: &[u8]) {
-        let shared = &self.0.shared;
+        let shared = &*self.0.0;
         let mut queue = shared.queue.lock();
         if queue.bytes.len() + line.len() >= CAPACITY {
             drop(queue);
@@ -164,32 +153,32 @@ impl Sink {
     /// Asks for the file to be opened anew, after what is queued now was written. Does nothing to
     /// a stream.
     pub fn reopen(&self) {
-        let mut queue = self.0.shared.queue.lock();
+        let mut queue = self.0.0.queue.lock();
         queue.asked += 1;
         queue.before = queue.bytes.len();
         drop(queue);
-        self.0.shared.wake.notify_one();
+        self.0.0.wake.notify_one();
     }
 
     /// Lines lost so far.
     pub fn dropped(&self) -> u64 {
-        self.0.shared.dropped.load(Ordering::Relaxed)
+        self.0.0.dropped.load(Ordering::Relaxed)
     }
 
     /// The file that it writes; `None`: a stream.
     pub fn path(&self) -> Option<&Path> {
-        self.0.path.as_deref()
+        self.0.0.path.as_deref()
     }
 
     /// Whether a person may be reading.
     pub fn is_terminal(&self) -> bool {
-        self.0.terminal
+        self.0.0.is_terminal
     }
 
     /// Waits until what is queued now was written or lost, at most `timeout`; says whether it was.
     /// Blocks: for shutdown, not for a request.
     pub fn flush(&self, timeout: Duration) -> bool {
-        let shared = &self.0.shared;
+        let shared = &*self.0.0;
         let mut queue = shared.queue.lock();
         let (accepted, asked) = (queue.accepted, queue.asked);
         queue.hurry = true;
@@ -210,8 +199,8 @@ impl fmt::Debug for Sink {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.shared.queue.lock().closed = true;
-        self.shared.wake.notify_one();
+        self.0.queue.lock().closed = true;
+        self.0.wake.notify_one();
     }
 }
 
@@ -292,7 +281,9 @@ impl Writer {
     }
 
     fn reopen(&mut self) {
-        let Some(path) = &self.path else { return };
+        let Some(path) = &self.shared.path else {
+            return;
+        };
         match append(path) {
             Ok(file) => {
                 self.file = file;
@@ -305,16 +296,11 @@ impl Writer {
 
     /// Once until the target is opened anew: the losses themselves are counted.
     fn report(&mut self, event: &str, error: &io::Error) {
-        if std::mem::replace(&mut self.reported, true) {
+        if !self.reports || std::mem::replace(&mut self.reported, true) {
             return;
         }
-        let target = self.path.as_deref().unwrap_or(Path::new("stream"));
-        if let Some(log) = &self.log {
-            log.error(
-                event,
-                &[Text("target", &target.display()), Text("error", error)],
-            );
-        }
+        let target = self.shared.path.as_deref().unwrap_or(Path::new("stream"));
+        error!(target = %target.display(), %error, "{event}");
     }
 
     fn settle(&self, work: Work) {

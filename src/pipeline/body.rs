@@ -1,5 +1,4 @@
-//! Request bodies on their way: counted, bounded, streamed; and what happens to those that nobody
-//! wants.
+//! Request bodies: counted, limited and streamed to the origin server, or read and discarded.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -8,13 +7,12 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::EXPECT;
 use http_body::{Body as _, Frame, SizeHint};
 
-use super::tab::Tab;
+use super::request_context::RequestContext;
+use super::request_state::RequestState;
 use crate::body::{Body, BodyError};
-use crate::clock::Clock;
 use crate::listen::{Drained, Incoming, TooSlow, drain_body, read_out};
 
 /// How much of an unwanted body is read so that a connection can be kept.
@@ -27,7 +25,7 @@ const SHADOWED: u64 = 1 << 30;
 
 /// What is known of a request body while it is read and after.
 #[derive(Default)]
-pub struct Meter {
+pub struct BodyMeter {
     /// Bytes that arrived.
     pub bytes: Cell<u64>,
     /// It grew past its bound.
@@ -41,34 +39,33 @@ pub struct Meter {
 /// A request body that is counted and bounded while it streams.
 struct Metered {
     incoming: Incoming,
-    tab: Rc<Tab>,
-    clock: Clock,
+    state: Rc<RequestState>,
     max: u64,
 }
 
-/// A body that the gateway has read, or what it has left of it.
+/// A request body that the gateway has read, or what is left of it.
 pub struct Rest {
     /// How far the reading came.
     pub drained: Drained,
-    /// Kept until the answer has ended, for HTTP/2 resets the stream when it goes.
+    /// Kept until the response has ended, because HTTP/2 resets the stream when it is dropped.
     pub incoming: Incoming,
 }
 
-/// The body of a request to an origin.
-pub fn streamed(incoming: Incoming, max: Option<u64>, tab: &Rc<Tab>, clock: &Clock) -> Body {
+/// The body of a request to an origin server.
+pub fn streamed(incoming: Incoming, state: &Rc<RequestState>) -> Body {
     if incoming.is_end_stream() {
         return Body::Empty;
     }
     Body::stream(Metered {
         incoming,
-        tab: tab.clone(),
-        clock: clock.clone(),
-        max: max.unwrap_or(u64::MAX),
+        state: state.clone(),
+        max: state.snapshot.max_body.unwrap_or(u64::MAX),
     })
 }
 
-/// Reads the body of a request that the gateway answers itself, within a bound.
-pub async fn discard(mut incoming: Incoming, headers: &HeaderMap, meter: &Meter) -> Rest {
+/// Reads the body of a request to which the gateway responds itself, up to a limit.
+pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: Incoming) -> Rest {
+    let (headers, meter) = (request.info.headers, &request.state.meter);
     // To read is to ask for a body that the client has not sent yet (RFC 9110, 10.1.1).
     let drained = match headers.contains_key(EXPECT) && !incoming.is_end_stream() {
         true => Drained::TooSlow,
@@ -77,10 +74,10 @@ pub async fn discard(mut incoming: Incoming, headers: &HeaderMap, meter: &Meter)
     Rest { drained, incoming }
 }
 
-/// Reads the body of a shadowed request as an origin would.
-pub async fn swallow(mut incoming: Incoming, max: Option<u64>, meter: &Meter) -> Rest {
-    let max = max.unwrap_or(SHADOWED);
-    let drained = read_out(&mut incoming, max, &meter.bytes).await;
+/// Reads the body of a shadowed request as an origin server would.
+pub async fn swallow(state: &RequestState, mut incoming: Incoming) -> Rest {
+    let max = state.snapshot.max_body.unwrap_or(SHADOWED);
+    let drained = read_out(&mut incoming, max, &state.meter.bytes).await;
     Rest { drained, incoming }
 }
 
@@ -96,9 +93,10 @@ impl http_body::Body for Metered {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
         if frame.is_none() || self.incoming.is_end_stream() {
-            self.tab.meter.ended.set(Some(self.clock.instant()));
+            let now = self.state.core.instant();
+            self.state.meter.ended.set(Some(now));
         }
-        let meter = &self.tab.meter;
+        let meter = &self.state.meter;
         let data = match &frame {
             Some(Ok(frame)) => frame.data_ref(),
             Some(Err(error)) => {
@@ -113,7 +111,7 @@ impl http_body::Body for Metered {
             meter.too_large.set(true);
             return Poll::Ready(Some(Err("the body is larger than allowed".into())));
         }
-        Poll::Ready(self.tab.to_origin(frame))
+        Poll::Ready(self.state.to_origin(frame))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,4 +1,4 @@
-//! One core's own things: its view of the configuration, its origin connections, its deadlines.
+//! One core's own things: its view of the configuration, its origin connections, its timers.
 //! Nothing in it is shared with another core but [`Live`].
 
 use std::cell::{Cell, RefCell};
@@ -6,19 +6,21 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::{ArcSwap, Cache};
 use siphasher::sip128::SipHasher13;
+use tracing::{debug, warn};
 
-use super::alarm::Alarm;
-use super::drift::Drift;
-use super::seldom::Seldom;
+use super::log_throttle::LogThrottle;
 use crate::action::Fault;
+use crate::clock::Timestamp;
 use crate::facts::Malformed;
-use crate::listen::{self, Deadlines, Drain};
-use crate::observe::Field::{Number, Text};
+use crate::listen::{ClientFault, ConnectionTimers, Drain};
 use crate::observe::ProtocolError;
-use crate::snapshot::{Live, Snapshot};
+use crate::process::Live;
+use crate::snapshot::Snapshot;
+use crate::store::StoreHandle;
 use crate::tls::HandshakeError;
 use crate::upstream::{self, Pool};
 
@@ -28,21 +30,19 @@ pub struct Core {
     pub live: Arc<Live>,
     /// Connections to origins.
     pub pool: Pool,
-    /// The one timer of all client connections.
-    pub deadlines: Rc<Deadlines>,
-    /// The one timer of all requests that are held.
-    pub alarm: Rc<Alarm>,
-    /// How long it takes to write shadow answers.
-    pub drift: Drift,
+    /// This core's access to the store.
+    pub store: Rc<StoreHandle>,
+    /// The timers of all client connections.
+    pub timers: Rc<ConnectionTimers>,
     /// Whether the gateway is stopping.
     pub drain: Drain,
     /// Whether it stops so soon that it begins no request any more.
     pub late: Cell<bool>,
     /// Whether its time is over, and it cuts off what is under way.
     pub cut: Cell<bool>,
-    /// Requests that are finished though their clients have left.
-    pub outlived: Cell<usize>,
-    failures: Seldom,
+    /// How many requests go on although their clients have disconnected.
+    pub detached: Cell<usize>,
+    failures: LogThrottle,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
     ids: Ids,
 }
@@ -58,22 +58,31 @@ struct Ids {
 
 impl Core {
     /// A core of the gateway `live`.
-    pub fn new(live: Arc<Live>, drain: Drain, pool: Pool, deadlines: Rc<Deadlines>) -> Self {
+    pub fn new(live: Arc<Live>, drain: Drain, pool: Pool, timers: Rc<ConnectionTimers>) -> Self {
         let snapshot = RefCell::new(Cache::new(live.current.clone()));
         Self {
             pool,
-            deadlines,
-            alarm: Alarm::new(live.lasting.clock.clone()),
-            drift: Drift::default(),
+            timers,
+            store: StoreHandle::new(live.lasting.store.clone(), live.lasting.clock.clone()),
             drain,
             late: Cell::new(false),
             cut: Cell::new(false),
-            outlived: Cell::new(0),
-            failures: Seldom::default(),
+            detached: Cell::new(0),
+            failures: LogThrottle::default(),
             snapshot,
             ids: Ids::new(),
             live,
         }
+    }
+
+    /// The time of the wall clock.
+    pub fn now(&self) -> Timestamp {
+        self.live.lasting.clock.now()
+    }
+
+    /// The time of the monotonic clock.
+    pub fn instant(&self) -> Instant {
+        self.live.lasting.clock.instant()
     }
 
     /// The current configuration.
@@ -118,78 +127,54 @@ impl Core {
     /// Counts a connection that came past the proxy in front, and says why at the debug level.
     pub fn not_behind(&self, peer: SocketAddr, why: &dyn Display) {
         self.protocol_error(ProtocolError::Proxy);
-        let fields = [Text("peer", &peer), Text("error", why)];
-        self.live.lasting.log.debug("no PROXY header", &fields);
+        debug!(%peer, error = %why, "no PROXY header");
     }
 
     /// Says at the debug level why a client did not get through its handshake.
     pub fn handshake_failed(&self, peer: SocketAddr, error: &HandshakeError) {
-        let fields = [
-            Text("peer", &peer),
-            Text("kind", &error.kind()),
-            Text("error", error),
-        ];
-        self.live.lasting.log.debug("handshake failed", &fields);
-    }
-
-    /// Counts how a connection ended, where it ended badly.
-    pub fn connection_ended(&self, ended: &Result<(), listen::Error>) {
-        for _ in 0..self.deadlines.take_stream_errors() {
-            self.protocol_error(ProtocolError::Malformed);
-        }
-        for _ in 0..self.deadlines.take_malformed_bodies() {
-            self.protocol_error(ProtocolError::Framing);
-        }
-        match ended {
-            Err(error) if error.is_timeout() => self.protocol_error(ProtocolError::Timeout),
-            Err(error) if error.is_flood() => self.protocol_error(ProtocolError::Flood),
-            Err(error) if error.is_head_too_large() => {
-                self.protocol_error(ProtocolError::HeadTooLarge);
-            }
-            Err(error) if error.is_framing() => self.protocol_error(ProtocolError::Framing),
-            Err(error) if error.is_malformed() => self.protocol_error(ProtocolError::Malformed),
-            _ => {}
-        }
+        debug!(%peer, kind = %error.kind(), %error, "handshake failed");
     }
 
     /// Says that an origin gave no answer, unless that was said a moment ago.
     pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
-        let now = self.live.lasting.clock.now();
+        let now = self.now();
         let Some(more) = self.failures.say(upstream, error.reason(), now) else {
             return;
         };
         let server = error.server().map_or("-", |server| server.label());
-        let fields = [
-            Text("upstream", &upstream),
-            Text("server", &server),
-            Text("reason", &error.reason()),
-            Text("error", error),
-            Number("more", more),
-        ];
-        self.live.lasting.log.warn("upstream failed", &fields);
+        let reason = error.reason();
+        warn!(%upstream, %server, %reason, %error, more, "upstream failed");
     }
 
     /// Says that an origin broke off an answer, unless that was said a moment ago.
     pub fn answer_cut(&self, error: &upstream::Error) {
         let server = error.server();
         let upstream = server.map_or("-", |server| server.upstream());
-        let now = self.live.lasting.clock.now();
+        let now = self.now();
         let Some(more) = self.failures.say(upstream, error.reason(), now) else {
             return;
         };
         let server = server.map_or("-", |server| server.label());
-        let fields = [
-            Text("upstream", &upstream),
-            Text("server", &server),
-            Text("error", error),
-            Number("more", more),
-        ];
-        self.live.lasting.log.warn("answer cut short", &fields);
+        warn!(%upstream, %server, %error, more, "answer cut short");
     }
 
     /// An id that no other request has: 32 hexadecimal digits.
     pub fn request_id(&self) -> String {
         self.ids.next()
+    }
+}
+
+// === impl ProtocolError ===
+
+impl From<ClientFault> for ProtocolError {
+    fn from(fault: ClientFault) -> Self {
+        match fault {
+            ClientFault::Timeout => ProtocolError::Timeout,
+            ClientFault::HeadTooLarge => ProtocolError::HeadTooLarge,
+            ClientFault::Framing => ProtocolError::Framing,
+            ClientFault::Malformed => ProtocolError::Malformed,
+            ClientFault::Flood => ProtocolError::Flood,
+        }
     }
 }
 

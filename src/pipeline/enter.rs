@@ -1,15 +1,13 @@
 //! From a TCP connection to one that can carry requests: the PROXY header, then the handshake or a
 //! look at the first bytes.
 
-use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 
-use http::{Request, Response};
 use tokio::net::TcpStream;
 
-use super::{Core, Recorded};
+use super::Core;
 use crate::facts::{Connection, TlsFacts};
-use crate::listen::{self, Incoming, Limits, Protocol, Socket, Watch};
+use crate::listen::{self, ClientSocket, ConnectionTimer, Limits, Protocol, RequestHandler};
 use crate::observe::ProtocolError;
 use crate::snapshot::{Listener, Snapshot};
 use crate::tls::{self, Terminator, TlsStream};
@@ -17,9 +15,9 @@ use crate::tls::{self, Terminator, TlsStream};
 /// A connection that can carry requests.
 pub enum Stream {
     /// Without TLS.
-    Plain(Socket, Protocol),
+    Plain(ClientSocket, Protocol),
     /// Behind TLS.
-    Tls(Box<TlsStream<Socket>>, Protocol),
+    Tls(Box<TlsStream<ClientSocket>>, Protocol),
 }
 
 /// Brings a connection to where requests begin; `None`: it ended before.
@@ -28,12 +26,12 @@ pub async fn enter(
     snapshot: &Snapshot,
     listener: &Listener,
     (mut tcp, mut peer): (TcpStream, SocketAddr),
-    watch: &Watch,
+    timer: &ConnectionTimer,
 ) -> Option<(Stream, Connection)> {
     if listener.proxy_protocol {
-        peer = behind(core, snapshot, &mut tcp, peer, watch).await?;
+        peer = behind(core, snapshot, &mut tcp, peer, timer).await?;
     }
-    if !admits(core, snapshot, peer.ip(), watch) {
+    if !admits(core, snapshot, peer.ip(), timer) {
         return None;
     }
     let mut connection = Connection {
@@ -42,11 +40,11 @@ pub async fn enter(
         tls: None,
     };
     let Some(terminator) = &listener.tls else {
-        let protocol = sniff(core, listener, &tcp, watch).await?;
-        return Some((Stream::Plain(watch.socket(tcp), protocol), connection));
+        let protocol = sniff(core, listener, &tcp, timer).await?;
+        return Some((Stream::Plain(timer.socket(tcp), protocol), connection));
     };
     // Apart, so that a connection is no larger for it once it is done.
-    let (stream, tls) = Box::pin(handshake(core, (tcp, peer), terminator, watch)).await?;
+    let (stream, tls) = Box::pin(handshake(core, (tcp, peer), terminator, timer)).await?;
     let protocol = match tls.alpn {
         Some("h2") => Protocol::Http2,
         _ => Protocol::Http1,
@@ -57,12 +55,12 @@ pub async fn enter(
 
 /// Whether `ip` may have one more connection: the client's, or of whoever a proxy speaks for.
 /// Trusted proxies may have as many as they like.
-fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, watch: &Watch) -> bool {
+fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer) -> bool {
     let Some(per_ip) = &snapshot.per_ip else {
         return true;
     };
     let network = per_ip.prefixes.network(ip);
-    let admitted = snapshot.client_ip.trusts(ip) || watch.admit(network, per_ip.limit);
+    let admitted = snapshot.client_ip.trusts(ip) || timer.admit(network, per_ip.limit);
     if !admitted {
         core.protocol_error(ProtocolError::TooManyConnections);
     }
@@ -73,22 +71,18 @@ fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, watch: &Watch) -> bool {
 
 impl Stream {
     /// Serves requests until the connection ends.
-    pub async fn serve<H, F>(
+    pub async fn serve<H: RequestHandler>(
         self,
         limits: &Limits,
-        watch: Watch,
+        timer: ConnectionTimer,
         handler: H,
-    ) -> Result<(), listen::Error>
-    where
-        H: Fn(Request<Incoming>) -> F + Unpin + 'static,
-        F: Future<Output = Option<Response<Recorded>>> + 'static,
-    {
+    ) -> Result<(), listen::Error> {
         match self {
             Stream::Plain(tcp, protocol) => {
-                listen::serve(tcp, protocol, limits, watch, handler).await
+                listen::serve(tcp, protocol, limits, timer, handler).await
             }
             Stream::Tls(tls, protocol) => {
-                listen::serve(tls, protocol, limits, watch, handler).await
+                listen::serve(tls, protocol, limits, timer, handler).await
             }
         }
     }
@@ -100,13 +94,13 @@ async fn behind(
     snapshot: &Snapshot,
     tcp: &mut TcpStream,
     peer: SocketAddr,
-    watch: &Watch,
+    timer: &ConnectionTimer,
 ) -> Option<SocketAddr> {
     if !snapshot.client_ip.trusts(peer.ip().to_canonical()) {
         core.not_behind(peer, &"the peer is not a trusted proxy");
         return None;
     }
-    match watch.guard(listen::proxy_header(tcp)).await {
+    match timer.guard(listen::proxy_header(tcp)).await {
         Ok(Ok(client)) => Some(client.unwrap_or(peer)),
         Ok(Err(error)) => {
             core.not_behind(peer, &error);
@@ -123,14 +117,14 @@ async fn sniff(
     core: &Core,
     listener: &Listener,
     tcp: &TcpStream,
-    watch: &Watch,
+    timer: &ConnectionTimer,
 ) -> Option<Protocol> {
     match (listener.h1, listener.h2) {
         (true, false) => return Some(Protocol::Http1),
         (false, true) => return Some(Protocol::Http2),
         _ => {}
     }
-    match watch.guard(listen::sniff(tcp)).await {
+    match timer.guard(listen::sniff(tcp)).await {
         Ok(Ok(protocol)) => Some(protocol),
         Ok(Err(_)) => None,
         Err(_) => {
@@ -144,11 +138,11 @@ async fn handshake(
     core: &Core,
     (tcp, peer): (TcpStream, SocketAddr),
     terminator: &Terminator,
-    watch: &Watch,
-) -> Option<(TlsStream<Socket>, TlsFacts)> {
+    timer: &ConnectionTimer,
+) -> Option<(TlsStream<ClientSocket>, TlsFacts)> {
     let handshakes = &core.live.lasting.metrics.handshakes;
-    match watch
-        .guard(tls::accept(watch.socket(tcp), terminator))
+    match timer
+        .guard(tls::accept(timer.socket(tcp), terminator))
         .await
     {
         Ok(Ok((stream, facts))) => {

@@ -1,375 +1,211 @@
-//! Requests that no rule stopped: to an origin, or to an answer of the route's own.
+//! Requests that no rule stopped: to an origin server, or to a response of the route.
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use http::header::{CONNECTION, RETRY_AFTER};
-use http::{HeaderValue, Response, Version};
 use http_body::Body as _;
 
-use super::body::{self, Rest};
-use super::imitate::Route;
-use super::tab::Tab;
-use super::{Core, Visit, tunnel};
-use crate::action::{self, Asked, Fault, Redirect, client_left};
-use crate::body::Body;
-use crate::decision::{Decision, Verdict};
-use crate::facts::{BodyLength, RequestFacts, ResponseFacts};
+use super::request_context::RequestContext;
+use super::respond::{self, HandledResponse};
+use super::{body, tunnel};
+use crate::action::{Fault, Redirect, client_left};
+use crate::decision::Verdict;
+use crate::facts::{BodyLength, RequestFacts};
 use crate::listen::{Drained, Incoming};
 use crate::route::Edits;
-use crate::route::edit::Fields;
 use crate::snapshot::{Snapshot, Target};
 use crate::upstream::{Answer, Error, Forwarding, Outbound, Upstream};
 
-/// What forwarding needs to know of a request.
-pub struct Forward<'a, 'r> {
-    /// The core.
-    pub core: &'a Rc<Core>,
-    /// The configuration.
-    pub snapshot: &'a Snapshot,
-    /// What is known of the request.
-    pub facts: &'a RequestFacts<'r>,
-    /// The same, for an answer of the gateway's own.
-    pub asked: &'a Asked<'a>,
-    /// When it went on: its head had arrived, and no rule held it any more.
-    pub began: Instant,
-    /// What it has open.
-    pub tab: &'a Rc<Tab>,
-    /// What was decided about it.
-    pub decision: &'a Decision,
-}
+// === impl RequestContext ===
 
-/// An answer, with what the rules and the log want to know about it.
-pub struct Sent {
-    /// The answer.
-    pub response: Response<Body>,
-    /// Whether rules may count it.
-    pub settles: bool,
-    /// The upstream that was asked.
-    pub upstream: Option<Arc<str>>,
-    /// From the request, as far as it had come, to the head of the upstream's answer.
-    pub took: Option<Duration>,
-    /// Why the upstream gave no answer.
-    pub error: Option<&'static str>,
-    /// What is left of the request's body, until the answer has ended.
-    pub unread: Option<Incoming>,
-    /// Whether the route answers, or seems to: what it changes is changed.
-    pub by_route: bool,
-}
-
-// === impl Forward ===
-
-impl<'a, 'r> Forward<'a, 'r> {
-    /// A request that is not stopped.
-    pub fn of(
-        visit: &'a Visit,
-        facts: &'a RequestFacts<'r>,
-        asked: &'a Asked<'a>,
-        decision: &'a Decision,
-    ) -> Self {
-        Self {
-            core: &visit.core,
-            snapshot: &visit.snapshot,
-            facts,
-            asked,
-            began: visit.went_on.get(),
-            tab: &visit.tab,
-            decision,
-        }
-    }
-}
-
-impl Forward<'_, '_> {
+impl RequestContext<'_, '_> {
     /// Sends the request where its route leads, or the rule that diverts it.
-    pub async fn to(
-        self,
-        route: Option<Route<'_>>,
+    pub async fn forward(
+        &self,
         incoming: Incoming,
         client: Option<tunnel::Client>,
-    ) -> Sent {
-        let route = route.map(|(_, route)| route);
-        let target = self.snapshot.leads(self.decision.verdict, route);
-        self.tab.begun.set(self.settles());
-        if let Some(fault) = fault(self.snapshot, self.facts) {
-            return self.fault(fault, incoming).await;
+    ) -> HandledResponse {
+        let route = self.route.map(|(_, route)| route);
+        let target = self.snapshot().leads(self.decision.verdict, route);
+        self.state.is_countable.set(self.is_countable());
+        if let Some(fault) = fault(self.snapshot(), self.facts) {
+            return respond::refuse(self, incoming, fault).await;
         }
-        let incoming = match self.end_of_empty(incoming).await {
+        let incoming = match self.read_empty_body(incoming).await {
             Ok(incoming) => incoming,
-            Err(sent) => return sent,
+            Err(handled) => return handled,
         };
         match target {
-            None => self.fault(Fault::NoRoute, incoming).await,
+            None => respond::refuse(self, incoming, Fault::NoRoute).await,
             Some(Target::Reply(reply)) => {
-                let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
-                let answer = reply.answer(self.asked);
-                let mut sent = Sent::by_route(answer).leaving(rest, self.asked);
-                sent.settles = self.settles();
-                sent
+                let rest = body::discard(self, incoming).await;
+                let response = HandledResponse::by_route(reply.answer(self.info));
+                HandledResponse {
+                    countable: self.is_countable(),
+                    ..response.leaving(rest, self.info)
+                }
             }
             Some(Target::Redirect(template)) => {
-                let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
+                let rest = body::discard(self, incoming).await;
                 let location = Redirect(template.expand(self.facts.head));
-                Sent::by_route(location.answer(self.asked)).leaving(rest, self.asked)
+                HandledResponse::by_route(location.answer(self.info)).leaving(rest, self.info)
             }
             Some(Target::Upstream { upstream, hash_key }) => {
-                let to = To {
-                    upstream,
-                    key: hash_key.as_ref().map_or(0, |key| key.digest(self.facts)),
-                };
+                let key = hash_key.as_ref().map_or(0, |key| key.digest(self.facts));
                 let edits = route.and_then(|route| route.edits.as_ref());
                 if let Some(edits) = edits {
-                    self.tab.edits.get_or_init(|| edits.clone());
+                    self.state.edits.get_or_init(|| edits.clone());
                 }
                 let edits = edits.map(|edits| &**edits);
-                self.upstream(&to, edits, incoming, client).await
+                let to = (upstream, key);
+                self.send_upstream(to, edits, incoming, client).await
             }
         }
     }
 
-    /// An HTTP/2 stream can say that it is empty and go on all the same (RFC 9113, section 8.1.1):
-    /// nothing of it is sent before its end has come.
-    async fn end_of_empty(&self, incoming: Incoming) -> Result<Incoming, Sent> {
+    /// An HTTP/2 stream can announce an empty body and still go on (RFC 9113, section 8.1.1): nothing is sent to the
+    /// origin server before the stream has ended.
+    async fn read_empty_body(&self, incoming: Incoming) -> Result<Incoming, HandledResponse> {
         if self.facts.head.body != BodyLength::Declared(0) || incoming.is_end_stream() {
             return Ok(incoming);
         }
-        let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
-        match rest.drained {
-            Drained::Whole => Ok(rest.incoming),
-            _ => Err(Sent::own(Fault::Malformed.answer(self.asked)).leaving(rest, self.asked)),
+        let rest = body::discard(self, incoming).await;
+        if rest.drained == Drained::Whole {
+            return Ok(rest.incoming);
         }
+        let response = Fault::Malformed.answer(self.info);
+        Err(HandledResponse::own(response).leaving(rest, self.info))
     }
 
-    async fn fault(&self, fault: Fault, incoming: Incoming) -> Sent {
-        self.core.fault(fault);
-        let rest = body::discard(incoming, self.asked.headers, &self.tab.meter).await;
-        Sent::own(fault.answer(self.asked)).leaving(rest, self.asked)
-    }
-
-    async fn upstream(
+    /// Forwards to `upstream`. Requests with one `key` go to one server.
+    async fn send_upstream(
         &self,
-        to: &To<'_>,
+        (upstream, key): (&Arc<Upstream>, u64),
         edits: Option<&Edits>,
         incoming: Incoming,
         client: Option<tunnel::Client>,
-    ) -> Sent {
-        let (upstream, head) = (to.upstream, self.facts.head);
+    ) -> HandledResponse {
+        let head = self.facts.head;
         let target = edits.map_or_else(|| head.uri(), |edits| edits.path.target(head));
         let rules = match self.decision.tags.is_empty() {
             true => String::new(),
-            false => self.tagging(),
+            false => self.tag_names(),
         };
-        let clock = &self.core.live.lasting.clock;
         let outbound = Outbound {
             method: head.method,
             target: &target,
-            headers: self.asked.headers,
+            headers: self.info.headers,
             edits: edits.map(|edits| &edits.request),
             version: head.version,
             forwarding: self.forwarding(head.authority(), &rules),
-            body: body::streamed(incoming, self.snapshot.max_body, self.tab, clock),
+            body: body::streamed(incoming, self.state),
             upgrade: head.upgrade.is_some(),
-            key: to.key,
+            key,
         };
-        let Some(answer) = self
-            .while_wanted(self.core.pool.forward(upstream, outbound))
-            .await
-        else {
-            return Sent::own(client_left());
+        let pool = &self.state.core.pool;
+        let Some(answer) = self.while_wanted(pool.forward(upstream, outbound)).await else {
+            return HandledResponse::own(client_left());
         };
-        let mut sent = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
+        let mut handled = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
             Ok(answer) => self.answered(answer, client),
             Err(error) => self.failed(&error, upstream),
         };
-        sent.upstream = Some(upstream.name.clone());
-        sent.took = Some(self.waited());
-        sent
+        handled.upstream = Some(upstream.name.clone());
+        handled.upstream_latency = Some(self.upstream_latency());
+        handled
     }
 
-    /// How long the origin has had all that it was to have: how long a rule held the request, or
-    /// its client took to send it, is not its doing.
-    fn waited(&self) -> Duration {
-        let sent = self.tab.meter.ended.get();
-        let since = sent.map_or(self.began, |sent| sent.max(self.began));
-        self.core.live.lasting.clock.instant() - since
+    /// How long the origin server has had the whole request. Neither the time that a rule held the request nor the
+    /// time that its client took to send it counts.
+    fn upstream_latency(&self) -> Duration {
+        let sent = self.state.meter.ended.get();
+        let since = sent.map_or(self.released_at, |sent| sent.max(self.released_at));
+        self.state.core.instant() - since
     }
 
-    /// What `answer` gives; `None`: its client has left, and no rule would count it.
+    /// Waits for `answer`. `None` if the client has disconnected and no rule would count the response.
     async fn while_wanted<A>(&self, answer: impl Future<Output = A>) -> Option<A> {
         let mut answer = pin!(answer);
-        poll_fn(|cx| match self.tab.left.get() && !self.is_counted() {
-            true => Poll::Ready(None),
-            false => answer.as_mut().poll(cx).map(Some),
-        })
+        poll_fn(
+            |cx| match self.state.is_disconnected.get() && !self.may_be_counted() {
+                true => Poll::Ready(None),
+                false => answer.as_mut().poll(cx).map(Some),
+            },
+        )
         .await
     }
 
-    /// Whether a rule that the request reached may count its answer.
-    fn is_counted(&self) -> bool {
-        let rules = &self.snapshot.rules;
-        self.settles() && rules.may_count_answer(self.facts, self.decision.settle_before)
+    /// Whether a rule that the request reached may count its response.
+    fn may_be_counted(&self) -> bool {
+        let rules = &self.snapshot().rules;
+        self.is_countable() && rules.may_count_answer(self.facts, self.decision.settle_before)
     }
 
-    /// No rule counts the answer to a request that a rule diverts.
-    fn settles(&self) -> bool {
+    /// No rule counts the response to a request that a rule diverts.
+    fn is_countable(&self) -> bool {
         self.decision.verdict == Verdict::Forward
     }
 
-    /// The names of the rules that the origin is told of.
-    fn tagging(&self) -> String {
+    /// The names of the rules that tag the request.
+    fn tag_names(&self) -> String {
         let rules = self.decision.tags.iter();
-        let mut rules = rules.filter_map(|rule| self.snapshot.rules.get(*rule));
+        let mut rules = rules.filter_map(|rule| self.snapshot().rules.get(*rule));
         let first = rules.next().map_or("", |rule| &rule.name);
         rules.fold(first.to_owned(), |names, rule| names + ", " + &rule.name)
     }
 
-    fn forwarding<'a>(&'a self, authority: &'a str, rules: &'a str) -> Forwarding<'a> {
+    fn forwarding<'f>(&'f self, authority: &'f str, rules: &'f str) -> Forwarding<'f> {
         let peer = self.facts.connection.peer.ip();
         Forwarding {
             peer: peer.to_canonical(),
             client: self.facts.client,
-            trusted_peer: self.snapshot.client_ip.trusts(peer),
+            trusted_peer: self.snapshot().client_ip.trusts(peer),
             host: authority,
             https: self.facts.connection.tls.is_some(),
-            request_id: self.asked.id,
+            request_id: self.info.id,
             rules,
         }
     }
 
-    fn answered(&self, answer: Answer, client: Option<tunnel::Client>) -> Sent {
+    fn answered(&self, answer: Answer, client: Option<tunnel::Client>) -> HandledResponse {
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
-            let (patience, places) = (self.snapshot.limits.idle_timeout, &self.tab.places);
-            tunnel::spawn(self.core, patience, client, origin, places.hand_over());
+            let idle_timeout = self.snapshot().limits.idle_timeout;
+            tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
         }
-        let mut sent = Sent::by_route(answer.response).closing_if_endless(self.asked);
-        sent.settles = self.settles();
-        sent
+        let mut handled = HandledResponse::by_route(answer.response).closing_if_endless(self.info);
+        handled.countable = self.is_countable();
+        handled
     }
 
-    fn failed(&self, error: &Error, upstream: &Upstream) -> Sent {
-        let meter = &self.tab.meter;
-        let of_body = match (meter.too_large.get(), meter.too_slow.get()) {
+    fn failed(&self, error: &Error, upstream: &Upstream) -> HandledResponse {
+        let (info, core, meter) = (self.info, &self.state.core, &self.state.meter);
+        let fault_of_body = match (meter.too_large.get(), meter.too_slow.get()) {
             (true, _) => Some(Fault::BodyTooLarge),
             (_, true) => Some(Fault::BodyTooSlow),
-            _ => None,
+            _ => error.is_bad_request().then_some(Fault::Malformed),
         };
-        if let Some(fault) = of_body {
-            self.core.fault(fault);
-            return Sent::own(fault.answer(self.asked)).closing(true, self.asked);
+        if let Some(fault) = fault_of_body {
+            core.fault(fault);
+            return HandledResponse::own(fault.answer(info)).closing(true, info);
         }
-        if error.is_bad_request() {
-            return Sent::own(Fault::Malformed.answer(self.asked)).closing(true, self.asked);
-        }
-        self.core.upstream_failed(&upstream.name, error);
+        core.upstream_failed(&upstream.name, error);
         let fault = match error.status().as_u16() {
             504 => Fault::GatewayTimeout,
             503 => Fault::Unavailable,
             _ => Fault::BadGateway,
         };
         // What is left of the body was not read.
-        let mut sent =
-            Sent::own(fault.answer(self.asked)).closing(self.facts.head.has_body(), self.asked);
+        let mut handled =
+            HandledResponse::own(fault.answer(info)).closing(self.facts.head.has_body(), info);
         if let Some(time) = error.retry_after() {
-            sent.retry_after(time);
+            handled.set_retry_after(time);
         }
-        sent.settles = self.settles();
-        sent.error = Some(error.reason());
-        sent
-    }
-}
-
-/// Where a request goes.
-struct To<'a> {
-    upstream: &'a Arc<Upstream>,
-    /// What is sent to the same server has the same.
-    key: u64,
-}
-
-// === impl Sent ===
-
-impl Sent {
-    /// An answer that no rule counts.
-    pub fn own(response: Response<Body>) -> Self {
-        Self {
-            response,
-            settles: false,
-            upstream: None,
-            took: None,
-            error: None,
-            unread: None,
-            by_route: false,
-        }
-    }
-
-    /// An answer of the route's.
-    pub fn by_route(response: Response<Body>) -> Self {
-        Self {
-            by_route: true,
-            ..Self::own(response)
-        }
-    }
-
-    /// Says when it may go better: in whole seconds, rounded up, at least one.
-    fn retry_after(&mut self, time: Duration) {
-        let seconds = time.as_millis().div_ceil(1000).max(1);
-        let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
-        self.response.headers_mut().insert(RETRY_AFTER, seconds);
-    }
-
-    /// Ends an HTTP/1 connection after this answer if it must end.
-    pub fn closing(mut self, must: bool, asked: &Asked<'_>) -> Self {
-        if must && asked.version != Version::HTTP_2 {
-            let headers = self.response.headers_mut();
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        self
-    }
-
-    /// HTTP/1.0 knows no chunks: a body without a length ends with its connection.
-    pub fn closing_if_endless(self, asked: &Asked<'_>) -> Self {
-        let exact = self.response.body().size_hint().exact();
-        let endless = asked.version == Version::HTTP_10 && exact.is_none();
-        self.closing(endless, asked)
-    }
-
-    /// Keeps what is left of the request's body, and ends an HTTP/1 connection because of it.
-    pub fn leaving(mut self, rest: Rest, asked: &Asked<'_>) -> Self {
-        if rest.drained == Drained::Whole {
-            return self;
-        }
-        self.unread = Some(rest.incoming);
-        self.closing(true, asked)
-    }
-
-    /// The answer as rules see it.
-    pub fn facts(&self, visit: &Visit, core: &Core) -> ResponseFacts<'_> {
-        let elapsed = || core.live.lasting.clock.instant() - visit.went_on.get();
-        let duration = self.took.unwrap_or_else(elapsed);
-        ResponseFacts {
-            status: self.response.status().as_u16(),
-            headers: self.response.headers(),
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            body_size: http_body::Body::size_hint(self.response.body()).exact(),
-            upstream: self.upstream.as_deref(),
-            upstream_error: self.error,
-        }
-    }
-
-    /// What the route changes in this answer.
-    pub fn edits<'a>(&self, route: Option<Route<'a>>) -> Option<&'a Fields> {
-        let edits = route.and_then(|(_, route)| route.edits.as_deref());
-        edits.map(|edits| &edits.response).filter(|_| self.by_route)
-    }
-
-    /// Tells the client of its quotas.
-    pub fn tell(&mut self, snapshot: &Snapshot, decision: &Decision) {
-        if !decision.quotas.is_empty() {
-            let headers = self.response.headers_mut();
-            action::tell_quotas(&snapshot.quota_names, &decision.quotas, headers);
-        }
+        handled.countable = self.is_countable();
+        handled.error = Some(error.reason());
+        handled
     }
 }
 

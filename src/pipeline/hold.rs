@@ -1,83 +1,154 @@
 //! Requests that wait before their verdict is carried out, a bounded number at once.
 //!
-//! Their bodies are not read meanwhile. A client that leaves frees its place; one of HTTP/1 whose
-//! body is still to come is only seen to leave when the wait is over, for nobody reads.
+//! Their bodies are not read meanwhile. A client that disconnects frees its slot; a client of HTTP/1
+//! whose body has not arrived yet is only seen to disconnect when the wait is over.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Core, Visit, stop};
-use crate::action::Asked;
-use crate::decision::Decision;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{sleep, sleep_until};
+
+use super::Core;
+use super::request_context::RequestContext;
+use crate::clock::Clock;
 use crate::snapshot::Snapshot;
 
-/// A place among the requests that are held; given up when dropped.
-pub struct Place {
+/// The end of a precise wait, for which tokio's timer is too coarse.
+const FINE: Duration = Duration::from_millis(2);
+
+/// A slot among the requests that are held. Dropping it frees the slot.
+pub struct HeldSlot {
     core: Rc<Core>,
-    /// A gateway that stops holds nobody for longer than half of the time that it has: the other
-    /// half is for the answers.
-    patience: Duration,
+    /// How long a request may still wait once the gateway drains: half of the drain timeout, so
+    /// that the other half is left for its response.
+    drain_wait: Duration,
 }
 
-/// Waits until `time` has passed since the request came; `false`, at once: too many are held
-/// already.
-pub async fn hold(visit: &Visit, time: Duration) -> bool {
+/// Holds a request until as much time has passed since it arrived as was decided. If too many requests are held
+/// already, it does not wait, and the decision changes.
+pub async fn hold(request: &mut RequestContext<'_, '_>) {
+    let (state, time) = (request.state, request.decision.hold);
     if time.is_zero() {
-        return true;
+        return;
     }
-    let Some(place) = Place::take(&visit.core, &visit.snapshot) else {
-        return false;
+    let Some(slot) = HeldSlot::take(&state.core, &state.snapshot) else {
+        state.snapshot.rules.cannot_hold(&mut request.decision);
+        if !request.decision.verdict.is_served() {
+            state.release_leases();
+        }
+        return;
     };
-    place.until(visit.began + time).await;
-    visit.went_on.set(place.now());
-    true
+    slot.until_drained(sleep_until((state.began + time).into()))
+        .await;
+    request.released_at = slot.now();
 }
 
-/// What becomes of a request that cannot be held.
-pub fn cannot_hold(visit: &Visit, asked: &Asked<'_>, decision: &mut Decision) {
-    visit.snapshot.rules.cannot_hold(decision);
-    stop::openly(asked, decision);
-    if !decision.verdict.is_served() {
-        visit.tab.places.free();
-    }
-}
+// === impl HeldSlot ===
 
-// === impl Place ===
-
-impl Place {
-    /// A place; `None`: too many are held already.
+impl HeldSlot {
+    /// Takes a slot. `None` if too many requests are held already.
     pub fn take(core: &Rc<Core>, snapshot: &Snapshot) -> Option<Self> {
         let more = |taken| (taken < snapshot.max_held).then_some(taken + 1);
         let held = &core.live.lasting.held;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.is_ok().then(|| Self {
             core: core.clone(),
-            patience: snapshot.drain_timeout / 2,
+            drain_wait: snapshot.drain_timeout / 2,
         })
     }
 
-    /// The time.
+    /// The time now.
     pub fn now(&self) -> Instant {
-        self.core.live.lasting.clock.instant()
+        self.core.instant()
     }
 
-    /// Waits until then.
+    /// Waits until `then`, to a fraction of a millisecond.
     pub async fn until(&self, then: Instant) {
-        tokio::select! {
-            () = self.core.alarm.until(then) => {}
-            () = self.last_moment() => {}
-        }
+        let clock = &self.core.live.lasting.clock;
+        self.until_drained(sleep_precisely(then, clock)).await;
     }
 
-    async fn last_moment(&self) {
-        self.core.drain.started().await;
-        tokio::time::sleep(self.patience).await;
+    /// Waits for `wait`, unless the gateway drains and cannot wait that long.
+    async fn until_drained(&self, wait: impl Future<Output = ()>) {
+        let drained = async {
+            self.core.drain.started().await;
+            sleep(self.drain_wait).await;
+        };
+        tokio::select! {
+            () = wait => {}
+            () = drained => {}
+        }
     }
 }
 
-impl Drop for Place {
+impl Drop for HeldSlot {
     fn drop(&mut self) {
         self.core.live.lasting.held.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps until `then`. Tokio's timer counts whole milliseconds, in which an origin server may send
+/// several pieces of a body, so a timer of the kernel ends the wait.
+async fn sleep_precisely(then: Instant, clock: &Clock) {
+    if then.saturating_duration_since(clock.instant()) > FINE {
+        sleep_until((then - FINE).into()).await;
+    }
+    let rest = then.saturating_duration_since(clock.instant());
+    if rest.is_zero() {
+        return;
+    }
+    match kernel_timer(rest) {
+        // It becomes readable once, when it expires.
+        Ok(timer) => drop(timer.readable().await),
+        Err(_) => sleep(rest).await,
+    }
+}
+
+/// A kernel timer that expires once, after `time`, which is less than a second.
+#[expect(
+    deprecated,
+    reason = "sound here: an `OwnedFd` is open for as long as it lives, and is always the same one"
+)]
+fn kernel_timer(time: Duration) -> io::Result<AsyncFd<OwnedFd>> {
+    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+    let once = Itimerspec {
+        it_interval: Timespec::default(),
+        it_value: Timespec {
+            tv_sec: 0,
+            tv_nsec: time.subsec_nanos().into(),
+        },
+    };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
+    AsyncFd::with_interest(timer, Interest::READABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn a_precise_sleep_is_never_early() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let clock = Clock::System;
+            sleep_precisely(clock.instant() - Duration::from_secs(1), &clock).await;
+            for micros in [0, 1, 50, 300, 900, 1500, 5000, 20, 700] {
+                let then = clock.instant() + Duration::from_micros(micros);
+                sleep_precisely(then, &clock).await;
+                assert!(clock.instant() >= then, "{micros} µs");
+            }
+        });
     }
 }

@@ -1,81 +1,93 @@
-//! Shadow answers that look like real ones: learning from what was forwarded, and answering so.
+//! Shadow responses that look like real ones: learns from forwarded responses, and makes others like
+//! them.
 
+use std::cell::Cell;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::{Response, StatusCode};
+use http_body::{Body as _, Frame};
+use smallvec::SmallVec;
 
-use super::forward::Sent;
-use super::hold::Place;
-use super::lesson::{Learners, Leaving, RealHead};
-use super::pace::paced;
-use super::record::Visit;
-use super::stop::canned;
-use crate::action::Asked;
-use crate::action::imitate::{Kind, When, dress};
-use crate::body::Body;
+use super::hold::HeldSlot;
+use super::paced_body::paced;
+use super::request_context::RequestContext;
+use super::respond::{HandledResponse, response_template};
+use crate::action::imitate::{HeadSent, Kind, Memory, Pace, When, dress};
+use crate::body::{Body, BodyError};
+use crate::clock::Clock;
 use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
-use crate::facts::RequestFacts;
+use crate::facts::client_ip::Prefixes;
 use crate::route::Pattern;
 use crate::snapshot::{self, Imitating};
 
-/// The route that a request takes, and what becomes of it there.
+/// How long after its timer a sleeping request is sent, about: the timer is set earlier by this.
+const WAKE_UP: Duration = Duration::from_micros(100);
+
+/// The route of a request: its pattern and its target.
 pub type Route<'a> = (&'a Pattern, &'a snapshot::Route);
 
-/// Learns from an answer, if anybody wants to: what it looks like, and how long it took.
-pub fn learn(
-    visit: &Visit,
-    facts: &RequestFacts<'_>,
-    asked: &Asked<'_>,
-    decision: &Decision,
-    route: Option<Route<'_>>,
-    sent: &Sent,
-) {
-    let imitating = &visit.snapshot.imitating;
-    if imitating.is_empty() || !sent.settles || sent.error.is_some() || !is_ordinary(decision) {
+/// Observes one response to learn from it: the head after it was sent, the times of the body's pieces when the body
+/// ends. Observing delays no response and keeps no body. Most responses are not observed.
+#[derive(Default)]
+pub struct ResponseObserver(Cell<Option<Box<Observation>>>);
+
+/// The memories that learn from a response: of its route, and of rules that match its request.
+pub type Learners = SmallVec<[Arc<Memory>; 2]>;
+
+struct Observation {
+    learners: Learners,
+    pace: Pace,
+    /// `None` once the head was sent.
+    head: Option<HeadSent>,
+    /// When the body was first waited for, after the head was sent.
+    waits_since: Option<Instant>,
+}
+
+/// Learns from a response if a rule imitates such responses: what it looks like, and how long it took.
+pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
+    let (state, info, facts) = (request.state, request.info, request.facts);
+    let is_real = handled.countable && handled.error.is_none();
+    if state.snapshot.imitating.is_empty() || !is_real || !is_ordinary(&request.decision) {
         return;
     }
-    let lasting = &visit.core.live.lasting;
-    let learners = learners(visit, asked, decision, route, sent.response.status());
+    let learners = learners(request, handled.response.status());
     let asked_at = match facts.head.has_body() {
-        true => visit.tab.meter.ended.get(),
-        false => Some(visit.began),
+        true => state.meter.ended.get(),
+        false => Some(state.began),
     };
-    // An answer that came before its request had ended is no measure.
+    // The time of a response that came before its request had ended says nothing.
     let Some(asked_at) = asked_at.filter(|_| !learners.is_empty()) else {
         return;
     };
-    let now = lasting.clock.instant();
-    let when = When::at(
-        visit.now.plus(now.saturating_duration_since(visit.began)),
-        now.saturating_duration_since(asked_at),
-    );
-    let head = RealHead::of(sent.response.headers(), asked, facts.client, when);
-    let leaving = Leaving {
-        core: visit.core.clone(),
-        due: now,
-        woke: now,
-        head: Some(head),
+    let when = when(request, asked_at, state.core.instant());
+    let network = Prefixes::default().network(facts.client);
+    let head = HeadSent {
+        headers: handled.response.headers().clone(),
+        request_headers: info.headers.clone(),
+        request_id: info.id.to_owned(),
+        client: state.core.live.lasting.imitations.client(network),
+        when,
     };
-    let lesson = &visit.tab.lesson;
-    lesson.begin(learners, when.head, leaving, sent.response.body());
+    let body = handled.response.body();
+    state.observer.begin(learners, head, when.head, body);
 }
 
-/// The answer to a request that `rule` stops, as a real one would look, when a real one would
-/// come; `None`: it is not to look so, or not enough is known. `asked_at`: when the request had
-/// come to its end.
+/// The response to a request that `rule` mitigates, which looks like a real one and is sent when a
+/// real one would be. `None` if the rule does not imitate, or not enough is known. `asked_at`: when
+/// the request ended.
 pub async fn answer(
-    visit: &Visit,
-    asked: &Asked<'_>,
+    request: &RequestContext<'_, '_>,
     asked_at: Instant,
-    route: Option<Route<'_>>,
     rule: RuleIndex,
 ) -> Option<Response<Body>> {
-    let snapshot = &visit.snapshot;
+    let (info, snapshot, core) = (request.info, request.snapshot(), &request.state.core);
     let mut imitating = snapshot.imitating.iter();
     let imitating = imitating.find(|imitating| imitating.rule == rule)?;
-    let canned = canned(snapshot, rule)?;
-    let kind = kind(asked, route, imitating.status)?;
-    let core = &visit.core;
+    let template = response_template(snapshot, rule)?;
+    let kind = kind(request, imitating.status)?;
     let imitations = &core.live.lasting.imitations;
     let drawn = |kind: &Kind| {
         let memory = imitations.get(kind)?;
@@ -83,84 +95,148 @@ pub async fn answer(
     };
     let narrow = drawn(&kind.clone().stopped_by(&imitating.name));
     let (memory, pace) = narrow.or_else(|| drawn(&kind))?;
-    let place = Place::take(core, snapshot);
-    let due = core.drift.due(asked_at + pace.head, pace.head);
-    if let Some(place) = &place {
-        place.until(due).await;
-        // Who has slept finds its caches cold, and how long an answer takes to make then is hard
-        // to tell. So it is made once for nothing.
-        let rehearsal = memory.imitate(asked, When::at(visit.now, pace.head))?;
-        drop(dress(asked, canned, &rehearsal));
+    let slot = HeldSlot::take(core, snapshot);
+    let sent = match &slot {
+        Some(_) => asked_at + pace.head(),
+        None => core.instant(),
+    };
+    // Made before the wait, so that only the write comes after it.
+    let imitation = memory.imitate(info, when(request, asked_at, sent))?;
+    let response = dress(info, template, &imitation);
+    if let Some(slot) = &slot {
+        slot.until(sent.checked_sub(WAKE_UP).unwrap_or(sent)).await;
     }
-    // Nobody wakes at the very moment. What an answer tells of its time must be true of when it is
-    // written, so it is drawn only now.
-    let woke = core.live.lasting.clock.instant();
-    let (written, spread) = match woke < due {
-        true => (asked_at + pace.head, Duration::ZERO),
-        false => core.drift.written(woke, pace.head),
-    };
-    let when = When {
-        now: visit
-            .now
-            .plus(written.saturating_duration_since(visit.began)),
-        head: written.saturating_duration_since(asked_at),
-        spread,
-    };
-    let imitation = memory.imitate(asked, when)?;
-    let response = dress(asked, canned, &imitation);
-    let leaving = Leaving {
-        core: core.clone(),
-        due,
-        woke,
-        head: None,
-    };
-    let lesson = &visit.tab.lesson;
-    lesson.begin(Learners::new(), pace.head, leaving, response.body());
-    Some(response.map(|body| paced(body, &pace, imitation.streamed, place)))
+    Some(response.map(|body| paced(body, &pace, imitation.streamed, slot)))
 }
 
-/// Who learns from an answer like this: the route, and each rule that would have stopped it.
-fn learners(
-    visit: &Visit,
-    asked: &Asked<'_>,
-    decision: &Decision,
-    route: Option<Route<'_>>,
-    status: StatusCode,
-) -> Learners {
-    let imitations = &visit.core.live.lasting.imitations;
-    let imitating = visit.snapshot.imitating.iter();
+/// The times of a response that is sent at `sent` to a request that ended at `asked_at`.
+fn when(request: &RequestContext<'_, '_>, asked_at: Instant, sent: Instant) -> When {
+    let taken = sent.saturating_duration_since(request.state.began);
+    When {
+        now: request.facts.now.plus(taken),
+        head: sent.saturating_duration_since(asked_at),
+    }
+}
+
+/// The memories that learn from a response: of the route, and of each imitating rule that matches.
+fn learners(request: &RequestContext<'_, '_>, status: StatusCode) -> Learners {
+    let imitations = &request.state.core.live.lasting.imitations;
+    let imitating = request.state.snapshot.imitating.iter();
     let mut wanting = imitating
         .filter(|imitating| imitating.status == status)
         .peekable();
-    let Some(kind) = wanting.peek().and_then(|_| kind(asked, route, status)) else {
+    let Some(kind) = wanting.peek().and_then(|_| kind(request, status)) else {
         return Learners::new();
     };
-    let matching = wanting.filter(|imitating| would_stop(decision, imitating));
+    let matching = wanting.filter(|imitating| would_stop(&request.decision, imitating));
     let narrow = matching.map(|imitating| kind.clone().stopped_by(&imitating.name));
     let kinds = narrow.chain([kind.clone()]);
     let memories = kinds.filter_map(|kind| imitations.get_or_begin(kind));
-    memories
-        .filter(|memory| memory.is_curious(visit.now))
-        .collect()
+    memories.filter(|memory| memory.is_curious()).collect()
 }
 
-fn kind(asked: &Asked<'_>, route: Option<Route<'_>>, status: StatusCode) -> Option<Kind> {
-    let (pattern, route) = route?;
+fn kind(request: &RequestContext<'_, '_>, status: StatusCode) -> Option<Kind> {
+    let (pattern, route) = request.route?;
     let upstream = route.target.name()?;
-    Kind::new(pattern.label().clone(), upstream.into(), asked, status)
+    let label = pattern.label().clone();
+    Kind::new(label, upstream.into(), request.info, status)
 }
 
-/// Whether `rule` looks at requests like this one.
+/// Whether the rule of `imitating` matches the request.
 fn would_stop(decision: &Decision, imitating: &Imitating) -> bool {
     let mut marks = decision.marks.iter();
     marks.any(|mark| mark.rule == imitating.rule && mark.event == Event::Matched)
 }
 
-/// Whether no rule had anything to do with how the answer came: nothing is learned from clients
-/// that are acted on.
+/// Whether no rule changed how the request was handled: nothing is learned from clients that a rule
+/// mitigates.
 fn is_ordinary(decision: &Decision) -> bool {
     let credit = decision.credit.as_ref();
     decision.verdict == Verdict::Forward
         && decision.hold.is_zero()
         && credit.is_none_or(|credit| credit.action == Action::Allow)
+}
+
+// === impl ResponseObserver ===
+
+impl ResponseObserver {
+    /// Starts to observe a response whose head is sent next. `time`: from the end of the request
+    /// until now.
+    pub fn begin(&self, learners: Learners, head: HeadSent, time: Duration, body: &Body) {
+        let mut observation = Box::new(Observation {
+            learners,
+            pace: Pace::after(time),
+            head: Some(head),
+            waits_since: None,
+        });
+        if body.is_end_stream() {
+            observation.learn_head();
+            observation.learn_pace();
+        } else {
+            self.0.set(Some(observation));
+        }
+    }
+
+    /// Takes note of what `body` returned when it was polled.
+    pub fn polled(
+        &self,
+        polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>,
+        body: &Body,
+        clock: &Clock,
+    ) {
+        let Some(mut observation) = self.0.take() else {
+            return;
+        };
+        // A body is first polled when its head is about to be written.
+        observation.learn_head();
+        let ended = match polled {
+            Poll::Pending => {
+                let waits_since = &mut observation.waits_since;
+                waits_since.get_or_insert_with(|| clock.instant());
+                false
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                observation.add_piece(frame.data_ref().map_or(0, Bytes::len), clock);
+                body.is_end_stream()
+            }
+            Poll::Ready(Some(Err(_))) => return,
+            Poll::Ready(None) => true,
+        };
+        if ended {
+            observation.learn_pace();
+        } else {
+            self.0.set(Some(observation));
+        }
+    }
+}
+
+// === impl Observation ===
+
+impl Observation {
+    /// Learns the head in a task of its own, which runs after the connection has written it.
+    fn learn_head(&mut self) {
+        if let Some(head) = self.head.take() {
+            let learners = self.learners.clone();
+            tokio::task::spawn_local(async move {
+                for memory in &learners {
+                    memory.learn(&head);
+                }
+            });
+        }
+    }
+
+    /// A piece that came without waiting is sent together with the head.
+    fn add_piece(&mut self, bytes: usize, clock: &Clock) {
+        let waited = self.waits_since.map_or(Duration::ZERO, |since| {
+            clock.instant().saturating_duration_since(since)
+        });
+        self.pace.add(bytes, waited);
+    }
+
+    fn learn_pace(&self) {
+        let pace = self.pace.whole();
+        for memory in &self.learners {
+            memory.learn_pace(pace);
+        }
+    }
 }

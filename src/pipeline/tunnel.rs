@@ -1,40 +1,44 @@
 //! A WebSocket after its handshake: bytes both ways until one side ends. It holds no
 //! configuration.
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE,
+};
 use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
+use hyper::ext::Protocol;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use tokio::time::{Instant, Sleep, sleep};
 
-use super::places::Taken;
-use super::{Core, opening};
-use crate::facts::Malformed;
-use crate::listen::{Deadlines, Incoming, Lull, Stay};
+use crate::facts::{Malformed, Upgrade};
+use crate::listen::{Incoming, TunnelGuard};
+use crate::store::LeaseGuard;
 use crate::upstream::{Answer, Error, Key, Tunnel};
 
 /// A client that may get a tunnel.
 pub struct Client {
     upgrade: OnUpgrade,
-    /// Its connection carries more than the tunnel.
-    stay: Option<Stay>,
+    /// Set if the connection carries more than the tunnel.
+    guard: Option<TunnelGuard>,
     /// The key of the handshake, if it is not the client's own.
     key: Option<Key>,
 }
 
 /// What is known of a tunnel while it lasts.
 struct Flow {
-    deadlines: Rc<Deadlines>,
-    /// How long it may be quiet once a side has ended.
-    patience: Duration,
-    lull: OnceCell<Lull>,
+    /// How long it may be idle once a side has ended.
+    idle_timeout: Duration,
+    /// Set once a side has ended. A tunnel with two living sides may be idle for ever.
+    idle: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
 /// One side of a tunnel. hyper calls it an end of the bytes when a stream is reset, but then nobody
@@ -50,11 +54,11 @@ impl Client {
     /// The client of a request that may open a tunnel, in whatever version of HTTP; `None`: nearly
     /// always.
     pub fn of(parts: &mut Parts, incoming: &mut Incoming) -> Result<Option<Self>, Malformed> {
-        let key = opening::read(parts)?;
+        let key = read_extended_connect(parts)?;
         let upgrade = parts.extensions.remove();
         Ok(upgrade.map(|upgrade| Self {
             upgrade,
-            stay: incoming.stay(),
+            guard: incoming.tunnel_guard(),
             key,
         }))
     }
@@ -63,14 +67,6 @@ impl Client {
 // === impl Flow ===
 
 impl Flow {
-    fn new(core: &Core, patience: Duration) -> Self {
-        Self {
-            deadlines: core.deadlines.clone(),
-            patience,
-            lull: OnceCell::new(),
-        }
-    }
-
     /// Bytes both ways until both sides have ended, or one has and the other is quiet.
     async fn join(&self, client: Upgraded, origin: Tunnel) {
         let mut client = Side::new(TokioIo::new(client), self);
@@ -78,22 +74,29 @@ impl Flow {
         let mut copied = pin!(copy_bidirectional(&mut client, &mut origin));
         poll_fn(|cx| {
             let ended = copied.as_mut().poll(cx).is_ready();
-            match ended || self.lull.get().is_some_and(|lull| lull.is_over(cx)) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
+            if ended || self.is_idle(cx) {
+                return Poll::Ready(());
             }
+            Poll::Pending
         })
         .await;
     }
 
     fn side_ended(&self) {
-        self.lull.get_or_init(|| self.deadlines.lull(self.patience));
+        let mut idle = self.idle.borrow_mut();
+        idle.get_or_insert_with(|| Box::pin(sleep(self.idle_timeout)));
     }
 
     fn moved(&self) {
-        if let Some(lull) = self.lull.get() {
-            lull.stir();
+        if let Some(idle) = &mut *self.idle.borrow_mut() {
+            idle.as_mut().reset(Instant::now() + self.idle_timeout);
         }
+    }
+
+    fn is_idle(&self, cx: &mut Context<'_>) -> bool {
+        let idle = &mut *self.idle.borrow_mut();
+        idle.as_mut()
+            .is_some_and(|idle| idle.as_mut().poll(cx).is_ready())
     }
 }
 
@@ -157,22 +160,64 @@ pub fn checked(answer: Answer, client: Option<&Client>) -> Result<Answer, Error>
     }
 }
 
-/// Joins a client and an origin on this core. The request's places are free when they part.
-/// `patience`: for a side that stays quiet when the other has ended.
-pub fn spawn(
-    core: &Core,
-    patience: Duration,
-    client: Client,
-    origin: Tunnel,
-    places: Option<Box<Taken>>,
-) {
-    let flow = Flow::new(core, patience);
+/// Joins a client and an origin on this core. The request's leases are released when the tunnel ends.
+/// `idle_timeout`: for a side that sends nothing when the other has ended.
+pub fn spawn(idle_timeout: Duration, client: Client, origin: Tunnel, leases: Option<LeaseGuard>) {
+    let flow = Flow {
+        idle_timeout,
+        idle: RefCell::default(),
+    };
     tokio::task::spawn_local(async move {
         // A client that left before the switch needs no tunnel; one that breaks off later is an
         // ordinary end.
         if let Ok(upgraded) = client.upgrade.await {
             flow.join(upgraded, origin).await;
         }
-        drop((client.stay, places));
+        drop((client.guard, leases));
     });
+}
+
+/// Turns an extended CONNECT that opens a WebSocket on an HTTP/2 stream (RFC 8441) into the GET of HTTP/1.1 that it
+/// stands for: rules, routes and the origin server see one kind of request. Returns the key for the origin server.
+/// `None`: another request, which stays as it is.
+fn read_extended_connect(parts: &mut Parts) -> Result<Option<Key>, Malformed> {
+    let Some(protocol) = parts.extensions.remove::<Protocol>() else {
+        return Ok(None);
+    };
+    if parts.method != Method::CONNECT || has_connection_headers(&parts.headers) {
+        return Err(Malformed::ConnectionField);
+    }
+    // RFC 9220, section 3 and RFC 9110, section 16.7: the names have no case.
+    if !protocol.as_str().eq_ignore_ascii_case("websocket") {
+        return Err(Malformed::Protocol);
+    }
+    let key = Key::draw();
+    parts.method = Method::GET;
+    parts.extensions.insert(Upgrade::WebSocket);
+    let headers = &mut parts.headers;
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Some(value) = key.value() {
+        headers.insert(SEC_WEBSOCKET_KEY, value);
+    }
+    Ok(Some(key))
+}
+
+/// h2 refuses such headers, and those written here must not be taken for the client's.
+fn has_connection_headers(headers: &HeaderMap) -> bool {
+    headers.contains_key(CONNECTION) || headers.contains_key(UPGRADE)
+}
+
+/// The response to an extended CONNECT (RFC 8441, section 5). Any 2xx means that the stream is open and has no body;
+/// if no tunnel was opened, hyper ends the stream at once.
+pub fn to_extended_connect<B>(mut response: Response<B>) -> Response<B> {
+    let status = response.status();
+    if status != StatusCode::SWITCHING_PROTOCOLS && !status.is_success() {
+        return response;
+    }
+    *response.status_mut() = StatusCode::OK;
+    for name in [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT, CONTENT_LENGTH] {
+        response.headers_mut().remove(name);
+    }
+    response
 }

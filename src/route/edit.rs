@@ -116,8 +116,12 @@ fn strip<'u>(uri: &'u str, prefix: &str) -> Cow<'u, str> {
 
 impl Fields {
     /// Whether nothing of this name stays as it is.
-    pub fn replace(&self, name: &HeaderName) -> bool {
-        self.remove.contains(name) || self.set.iter().any(|(own, _)| own == name)
+    pub fn replace<N: ?Sized>(&self, name: &N) -> bool
+    where
+        HeaderName: PartialEq<N>,
+    {
+        let set = self.set.iter().map(|(own, _)| own);
+        self.remove.iter().chain(set).any(|own| own == name)
     }
 
     /// The host that a request is for, instead of the one that the client named.

@@ -28,12 +28,17 @@ impl Redirect {
     /// Reads `https://{host}{uri}`: `{host}` is the host without its port, `{uri}` the path with
     /// the query, `{path}` and `{query}` one of them.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::read(text).map_err(|message| Which::Redirect.wrong(message))
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
         check(text)?;
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             push_text(&mut parts, before)?;
-            let (name, after) = after.split_once('}').ok_or_else(|| unclosed(text))?;
+            let unclosed = || format!("a `{{` in `{text}` is not closed");
+            let (name, after) = after.split_once('}').ok_or_else(unclosed)?;
             parts.push(placeholder(name)?);
             rest = after;
         }
@@ -68,30 +73,30 @@ const VARIABLES: [(&str, &str); 6] = [
     ("$args", "{query}"),
 ];
 
-fn check(text: &str) -> Result<(), Error> {
+fn check(text: &str) -> Result<(), String> {
     if let Some((variable, placeholder)) = VARIABLES.iter().find(|(v, _)| text.contains(v)) {
-        return Err(wrong(format!(
+        return Err(format!(
             "`{variable}` would be sent as it is written; write `{placeholder}`"
-        )));
+        ));
     }
     let starts = ["http://", "https://", "/", "{uri}", "{path}"];
     if text.starts_with("//") || !starts.iter().any(|start| text.starts_with(start)) {
-        return Err(wrong(format!(
+        return Err(format!(
             "`{text}` is not a location; it starts with `https://`, `http://` or `/`"
-        )));
+        ));
     }
-    match text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(()),
-        false => Err(wrong(format!(
-            "`{}` is not a location; it holds visible ASCII characters alone",
-            text.escape_debug()
-        ))),
+    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
     }
+    let shown = text.escape_debug();
+    Err(format!(
+        "`{shown}` is not a location; it holds visible ASCII characters alone"
+    ))
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) -> Result<(), Error> {
+fn push_text(parts: &mut Vec<Part>, text: &str) -> Result<(), String> {
     if text.contains('}') {
-        return Err(wrong(format!("`}}` after `{text}` closes nothing")));
+        return Err(format!("`}}` after `{text}` closes nothing"));
     }
     if !text.is_empty() {
         parts.push(Part::Text(text.into()));
@@ -99,24 +104,16 @@ fn push_text(parts: &mut Vec<Part>, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn placeholder(name: &str) -> Result<Part, Error> {
+fn placeholder(name: &str) -> Result<Part, String> {
     match name {
         "host" => Ok(Part::Host),
         "uri" => Ok(Part::Uri),
         "path" => Ok(Part::Path),
         "query" => Ok(Part::Query),
-        _ => Err(wrong(format!(
+        _ => Err(format!(
             "unknown placeholder `{{{name}}}`; there are `{{host}}`, `{{uri}}`, `{{path}}` and `{{query}}`"
-        ))),
+        )),
     }
-}
-
-fn unclosed(text: &str) -> Error {
-    wrong(format!("a `{{` in `{text}` is not closed"))
-}
-
-fn wrong(message: String) -> Error {
-    Which::Redirect.wrong(message)
 }
 
 /// `OPTIONS *` has no path of its own.

@@ -1,14 +1,8 @@
 //! What a request costs: so many units of its rule's limit.
 
-use std::sync::LazyLock;
-
 use super::Cost;
-use crate::expr::{Facts, FieldId, Scheme, Value};
-use crate::facts::Fields;
-
-/// The headers of the response.
-static RESPONSE_HEADERS: LazyLock<Option<FieldId>> =
-    LazyLock::new(|| Some(Fields.field("http.response.headers")?.id));
+use crate::expr::{Facts, Value};
+use crate::facts::fields;
 
 // === impl Cost ===
 
@@ -33,7 +27,7 @@ impl Cost {
             }),
             Cost::Header(name) => {
                 let name = name.as_str().as_bytes();
-                whole_number(&facts.element((*RESPONSE_HEADERS)?, Some(name), 0)?)
+                whole_number(&facts.element(fields::RESPONSE_HEADERS, Some(name), 0)?)
             }
         }
     }

@@ -1,89 +1,108 @@
-//! Findings → decision: what becomes of the request, and what a client is told.
+//! Plan result → decision: what happens to the request, and what quota headers tell its client.
 
 use std::time::Duration;
 
 use super::course::Course;
 use super::quota::{rest, turn};
-use super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing, Step};
-use crate::clock::Timestamp;
+use super::{KeyStatus, OnStoreFailure, Op, Plan, PlanResult, Rule, RuleSet, Step, StepResult};
 use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
 
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// What becomes of the request, from what a store found for its plan.
-    pub fn decide(&self, plan: &Plan, findings: &Findings, now: Timestamp) -> Decision {
+    /// What happens to the request, from what a store returned for its plan.
+    pub fn decide(&self, plan: &Plan, result: &PlanResult) -> Decision {
         let mut decision = Decision::default();
-        self.decide_into(plan, findings, now, &mut decision);
+        self.decide_into(plan, result, &mut decision);
         decision
     }
 
-    /// [`RuleSet::decide`], into a decision that says nothing yet: a request has it copied nowhere.
-    pub fn decide_into(
-        &self,
-        plan: &Plan,
-        findings: &Findings,
-        now: Timestamp,
-        decision: &mut Decision,
-    ) {
-        let mut ended = false;
+    /// [`RuleSet::decide`], into a decision that is still empty. A request copies it nowhere.
+    pub fn decide_into(&self, plan: &Plan, result: &PlanResult, decision: &mut Decision) {
+        decision.at = result.at;
+        let mut ended_at = None;
         let mut candidate = None;
-        let steps = plan.steps.as_slice();
-        for finding in findings {
-            let Some(step) = steps.get(usize::from(finding.step)) else {
+        for step_result in &result.steps {
+            let Some(step) = plan.steps.get(usize::from(step_result.step)) else {
                 continue;
             };
             let Some(course) = self.course(step.rule) else {
                 continue;
             };
             if step.candidate {
-                candidate = Some(acted(step, finding));
-            } else if ended {
-                decision.take_after_end(plan, &course.rule, (step, finding), now);
+                candidate = Some(acted(step, step_result));
+            } else if let Some(end) = ended_at {
+                decision.take_after_end(plan, &course.rule, (step, step_result), end);
             } else {
                 if let Some(candidate) = candidate.take() {
-                    decision.compare(step, finding, candidate);
+                    decision.compare(step, step_result, candidate);
                 }
-                ended = decision.take(course, step, finding, now);
+                let ends = decision.take(course, step, step_result);
+                ended_at = ends.then_some(step_result.step);
             }
         }
     }
 
-    /// Takes in the rules that count the response: what a client is told of them is what was
-    /// known when the request came.
+    /// Reduces a plan to what is decided without the store, because it failed: the steps of rules that fall back
+    /// to local counters, and deny rules. Returns the first rule that then responds with 503.
+    pub fn keep_local(&self, plan: &mut Plan) -> Option<RuleIndex> {
+        let mut closed = None;
+        plan.steps.retain(|step| {
+            let rule = self.get(step.rule).filter(|_| closed.is_none());
+            let on_failure = rule.map(|rule| rule.on_store_failure);
+            if on_failure == Some(OnStoreFailure::Closed) && step.op != Op::Always {
+                closed = Some(step.rule);
+            }
+            let is_kept = step.op == Op::Always || on_failure == Some(OnStoreFailure::Local);
+            closed.is_none() && rule.is_some() && is_kept
+        });
+        closed
+    }
+
+    /// Adds the rules that count the response to `decision`: their events and quota headers.
     pub fn settled(&self, decision: &mut Decision, settled: &Plan) {
         for step in settled.steps.iter().filter(|step| !step.candidate) {
             decision.mark(step);
         }
-        decision.tell_settled(settled);
+        decision.add_settled_quotas(self, settled);
     }
 }
 
 // === impl Decision ===
 
 impl Decision {
-    /// Takes in one rule's finding; `true`: the pass ends here.
+    /// Responds with 503, unless a rule has already ended the pass.
+    pub fn refuse_without_store(&mut self, rule: RuleIndex) {
+        let ended = self.settle_before.is_some() || self.verdict != Verdict::Forward;
+        if !ended {
+            self.drop_waits();
+            self.verdict = Verdict::Unavailable { rule };
+        }
+    }
+
+    /// Adds one rule's result; returns whether the pass ends here.
     #[inline(always)]
-    fn take(&mut self, course: &Course, step: &Step, finding: &Finding, now: Timestamp) -> bool {
+    fn take(&mut self, course: &Course, step: &Step, result: &StepResult) -> bool {
         self.mark(step);
         if course.tells {
-            self.tell(&course.rule, step, finding, now);
+            self.add_quota(&course.rule, step, result);
         }
-        if acted(step, finding) {
-            return self.take_acted(&course.rule, step, finding, now);
+        if acted(step, result) {
+            return self.take_acted(&course.rule, step, result);
         }
-        if finding.reading.is_some_and(|reading| reading.waits()) {
-            self.queue(&course.rule, step, finding);
+        if result.reading.is_some_and(|reading| reading.waits()) {
+            self.queue(&course.rule, step, result);
         }
         false
     }
 
-    /// Takes in a rule that acts, or would; `true`: the pass ends here.
+    /// Adds a rule that acts, or would; returns whether the pass ends here.
     #[inline(never)]
-    fn take_acted(&mut self, rule: &Rule, step: &Step, finding: &Finding, now: Timestamp) -> bool {
-        let event = match rule.dry_run {
-            true => Event::WouldMitigate,
-            false => Event::Mitigated,
+    fn take_acted(&mut self, rule: &Rule, step: &Step, result: &StepResult) -> bool {
+        let event = if rule.dry_run {
+            Event::WouldMitigate
+        } else {
+            Event::Mitigated
         };
         self.marks.push(Mark {
             rule: step.rule,
@@ -99,32 +118,46 @@ impl Decision {
             return false;
         }
         let ends = self.act(credit);
-        self.hold_for(rule, (step, finding), now);
+        self.hold_for(rule, (step, result));
         ends
     }
 
-    /// A rule that is only looked at: how long it would refuse, or what it would tell.
+    /// Adds a step that was only peeked at, because the step `end` ended the pass. A later rule: how long it would
+    /// refuse, or what its headers would say. An earlier rule that this request filled up: how long it would refuse
+    /// a retry.
     #[inline(never)]
     fn take_after_end(
         &mut self,
         plan: &Plan,
         rule: &Rule,
-        (step, finding): (&Step, &Finding),
-        now: Timestamp,
+        (step, result): (&Step, &StepResult),
+        end: u16,
     ) {
-        let stops = matches!(self.verdict, Verdict::Block { .. } | Verdict::Shadow { .. });
-        if stops && rule.refuses() && acted(step, finding) && !plan.is_cut_before(finding) {
-            self.lengthen(rest(finding, now));
+        let blocks = matches!(self.verdict, Verdict::Block { .. });
+        if result.step < end {
+            if blocks && result.status != KeyStatus::Within {
+                let wait = rest(result, self.at);
+                self.extend_retry_after(wait);
+                if let Some(wait) = wait {
+                    let remaining = result.reading.map_or(0, |reading| reading.remaining);
+                    self.extend_quota(step.rule, remaining, wait);
+                }
+            }
+            return;
+        }
+        let stops = blocks || matches!(self.verdict, Verdict::Shadow { .. });
+        if stops && rule.refuses() && acted(step, result) && !plan.is_cut_before(result) {
+            self.extend_retry_after(rest(result, self.at));
         }
         if self.verdict.pretends() {
-            self.tell_unreached(rule, step, finding, now);
+            self.add_unreached_quota(rule, step, result);
         }
     }
 
     /// Notes where a rule and its candidate differ.
     #[cold]
-    fn compare(&mut self, step: &Step, finding: &Finding, candidate: bool) {
-        let event = match (acted(step, finding), candidate) {
+    fn compare(&mut self, step: &Step, result: &StepResult, candidate: bool) {
+        let event = match (acted(step, result), candidate) {
             (false, true) => Event::CandidateActs,
             (true, false) => Event::CandidatePasses,
             _ => return,
@@ -138,7 +171,7 @@ impl Decision {
     #[inline]
     fn mark(&mut self, step: &Step) {
         let rule = step.rule;
-        if matches!(step.op, Op::Admit | Op::Charge) {
+        if step.op.counts() {
             self.marks.push(Mark {
                 rule,
                 event: Event::Counted,
@@ -152,7 +185,7 @@ impl Decision {
         }
     }
 
-    /// What an action makes of the request; `true`: the pass ends here.
+    /// Applies an action to the request; returns whether the pass ends here.
     pub(super) fn act(&mut self, credit: Credit) -> bool {
         let rule = credit.rule;
         match credit.action {
@@ -160,46 +193,48 @@ impl Decision {
             Action::Tag => self.tags.push(rule),
             Action::Allow => {
                 self.verdict = Verdict::Forward;
-                // The rule itself was reached: it still counts the answer.
+                // The rule itself was reached: it still counts the response.
                 self.settle_before = Some(RuleIndex(rule.0.saturating_add(1)));
             }
-            Action::Shadow => self.verdict = Verdict::Shadow { rule },
+            Action::Shadow if !self.blocks_shadows => self.verdict = Verdict::Shadow { rule },
             Action::Divert => self.verdict = Verdict::Divert { rule },
             Action::Close => self.verdict = Verdict::Close { rule },
-            Action::Block | Action::Tarpit => {
+            Action::Block | Action::Tarpit | Action::Shadow => {
                 let retry_after = None;
                 self.verdict = Verdict::Block { rule, retry_after };
             }
         }
-        match credit.action.is_terminal() {
-            true => self.credit = Some(credit),
-            false => _ = self.credit.get_or_insert(credit),
+        if credit.action.is_terminal() {
+            self.credit = Some(credit);
+        } else {
+            self.credit.get_or_insert(credit);
         }
         credit.action.is_terminal()
     }
 
-    /// How long an action holds the request, or keeps its client away. One that stops it at once
+    /// How long an action holds the request, or keeps its client away. An action that stops the request at once
     /// leaves nothing to wait for.
-    fn hold_for(&mut self, rule: &Rule, (step, finding): (&Step, &Finding), now: Timestamp) {
+    fn hold_for(&mut self, rule: &Rule, (step, result): (&Step, &StepResult)) {
+        let at = self.at;
         match rule.action {
-            Action::Delay => self.delay(rule, turn(step, finding, now)),
+            Action::Delay => self.delay(rule, turn(step, result, at)),
             Action::Close => self.drop_waits(),
-            Action::Block | Action::Tarpit => {
+            // A client that cannot take the shadow response is refused.
+            Action::Shadow if !self.blocks_shadows => self.refused_for = rest(result, at),
+            Action::Block | Action::Tarpit | Action::Shadow => {
                 let waits = self.hold;
                 self.drop_waits();
                 if rule.action == Action::Tarpit {
                     self.hold = waits.max(rule.max_delay);
                 }
-                self.refuse_for(rest(finding, now));
+                self.refuse_for(rest(result, at));
             }
-            // For those who are refused instead.
-            Action::Shadow => self.refused_for = rest(finding, now),
             Action::Divert | Action::Tag | Action::Log | Action::Allow => {}
         }
     }
 
-    /// Another rule that would refuse too: the longest wait counts, and none if no wait helps.
-    pub(super) fn lengthen(&mut self, wait: Option<Duration>) {
+    /// Adds the wait of another rule that would refuse too: the longest counts, and none if no wait helps.
+    fn extend_retry_after(&mut self, wait: Option<Duration>) {
         let both = self.refused_for.zip(wait);
         self.refuse_for(both.map(|(one, other)| one.max(other)));
     }
@@ -208,10 +243,9 @@ impl Decision {
 // === impl Plan ===
 
 impl Plan {
-    /// Whether a request that comes again would not get as far as this finding's rule, however
-    /// long it waits.
-    fn is_cut_before(&self, finding: &Finding) -> bool {
-        let before = self.steps.iter().take(usize::from(finding.step));
+    /// Whether a retry would not get as far as this result's rule, however long the client waits.
+    fn is_cut_before(&self, result: &StepResult) -> bool {
+        let before = self.steps.iter().take(usize::from(result.step));
         let cuts = |step: &Step| step.op == Op::Always && step.ends_pass;
         before.filter(|step| step.acts).any(cuts)
     }
@@ -219,6 +253,6 @@ impl Plan {
 
 /// Whether the rule acts on the request, or would.
 #[inline]
-pub(super) fn acted(step: &Step, finding: &Finding) -> bool {
-    step.acts && finding.standing != Standing::Within
+pub(super) fn acted(step: &Step, result: &StepResult) -> bool {
+    step.acts && result.status != KeyStatus::Within
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::quota::whole_seconds;
-use super::{Finding, Op, Rule, RuleSet, Standing, Step};
+use super::{KeyStatus, Op, Rule, RuleSet, Step, StepResult};
 use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
 use crate::limit::Reading;
 
@@ -27,11 +27,11 @@ impl RuleSet {
 impl Decision {
     /// Takes in how long a request that is admitted waits for its turn.
     #[inline(never)]
-    pub(super) fn queue(&mut self, rule: &Rule, step: &Step, finding: &Finding) {
-        let Some(reading) = finding.reading.filter(Reading::waits) else {
+    pub(super) fn queue(&mut self, rule: &Rule, step: &Step, step_result: &StepResult) {
+        let Some(reading) = step_result.reading.filter(Reading::waits) else {
             return;
         };
-        let admitted = step.op == Op::Admit && finding.standing == Standing::Within;
+        let admitted = step.op == Op::Admit && step_result.status == KeyStatus::Within;
         if !admitted || rule.dry_run {
             return;
         }
@@ -77,7 +77,7 @@ impl Decision {
         if rule.refuses() || rule.action == Action::Shadow {
             let wait = self.hold.saturating_add(spacing(rule));
             self.refused_for = Some(wait);
-            self.tell_wait(index, 0, wait);
+            self.extend_quota(index, 0, wait);
         }
     }
 
@@ -96,8 +96,8 @@ impl Decision {
         self.tags.retain(|tag| !ends || *tag < index);
     }
 
-    /// Tells a client that is refused of a rule that has no room for another try until then.
-    pub(super) fn tell_wait(&mut self, index: RuleIndex, remaining: u64, wait: Duration) {
+    /// Lets the quota header of a rule say that a retry does not fit before `wait` is over.
+    pub(super) fn extend_quota(&mut self, index: RuleIndex, remaining: u64, wait: Duration) {
         let seconds = whole_seconds(wait).max(1);
         for quota in self.quotas.iter_mut().filter(|quota| quota.rule == index) {
             quota.remaining = quota.remaining.min(remaining);

@@ -2,23 +2,18 @@
 //! same and nobody has to remember it.
 
 use std::hash::Hasher;
-use std::sync::LazyLock;
 
 use siphasher::sip::SipHasher13;
 
 use super::Jitter;
-use crate::expr::{Facts, FieldId, Scheme};
-use crate::facts::Fields;
+use crate::expr::Facts;
+use crate::facts::fields;
 use crate::limit::Limiter;
 
 /// How long a key keeps what was drawn for it, in seconds.
 const HOUR: i64 = 3_600;
 /// What [`Jitter`] counts in.
 const WHOLE: u64 = 1_000_000;
-
-/// When a request came.
-static MOMENT: LazyLock<Option<FieldId>> =
-    LazyLock::new(|| Some(Fields.field("http.request.timestamp.sec")?.id));
 
 // === impl Jitter ===
 
@@ -34,7 +29,7 @@ impl Jitter {
         key: &[u8],
         facts: &dyn Facts,
     ) -> Limiter {
-        let moment = MOMENT.and_then(|field| facts.int(field));
+        let moment = facts.int(fields::TIMESTAMP);
         let luck = luck(identity, key, moment.unwrap_or_default().div_euclid(HOUR));
         Limiter {
             limit: self.within(limiter.limit, luck),

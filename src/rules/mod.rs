@@ -4,7 +4,6 @@
 //! Pure. It never waits, counts or answers: it says which counters to touch and reads what a store
 //! found. Live traffic and every tool go through the same functions.
 
-mod again;
 mod cost;
 mod course;
 mod decide;
@@ -14,8 +13,8 @@ mod jitter;
 pub mod key;
 pub mod plan;
 mod planner;
-mod pretend;
 mod quota;
+pub mod registry;
 #[cfg(test)]
 mod tests;
 pub mod trace;
@@ -30,10 +29,11 @@ use http::HeaderName;
 use self::course::Course;
 use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
-pub use self::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
+pub use self::plan::{Ban, HeldLeases, KeyStatus, Op, Plan, PlanResult, RuleId, Step, StepResult};
+use self::registry::RuleRegistry;
 use crate::decision::{Action, RuleIndex};
 use crate::expr::{Context, Facts, Need, Phase, Predicate, Scalar};
-use crate::limit::{Algorithm, Limiter};
+use crate::limit::Limiter;
 
 /// A rule, ready to run.
 pub struct Rule {
@@ -63,6 +63,20 @@ pub struct Rule {
     pub dry_run: bool,
     /// What a client is told.
     pub headers: HeaderStyle,
+    /// What happens while the store is unavailable.
+    pub on_store_failure: OnStoreFailure,
+}
+
+/// What a rule does while the store is unavailable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStoreFailure {
+    /// Decides from the counters of this process.
+    #[default]
+    Local,
+    /// Admits every request.
+    Open,
+    /// Responds with 503 to every request that it would count or act on.
+    Closed,
 }
 
 /// What a request costs.
@@ -121,7 +135,7 @@ pub enum HeaderStyle {
 pub struct RuleSet {
     courses: Vec<Course>,
     counts_responses: bool,
-    takes_places: bool,
+    takes_leases: bool,
     /// Which rules a request is asked about; `None`: all.
     planning: Option<Index>,
     /// Which rules an answer is asked about; `None`: all.
@@ -153,6 +167,7 @@ impl Rule {
             action: Action::Block,
             dry_run: false,
             headers: HeaderStyle::Standard,
+            on_store_failure: OnStoreFailure::Local,
         }
     }
 
@@ -172,11 +187,11 @@ impl Rule {
     }
 
     /// Whether a request takes a place in flight, of this rule or of its candidate.
-    pub fn takes_place(&self) -> bool {
+    pub fn takes_lease(&self) -> bool {
         let candidate = self.candidate.as_ref().map(|candidate| candidate.limiter);
         let limiters = [self.limiter, candidate];
         let mut limiters = limiters.iter().flatten();
-        limiters.any(|limiter| limiter.algorithm == Algorithm::Concurrency)
+        limiters.any(|limiter| limiter.algorithm.holds_leases())
     }
 
     /// Whether a client may learn of this rule from headers.
@@ -216,7 +231,7 @@ impl RuleSet {
         let counts_responses = rules.iter().any(Rule::counts_response);
         Self {
             counts_responses,
-            takes_places: rules.iter().any(Rule::takes_place),
+            takes_leases: rules.iter().any(Rule::takes_lease),
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle, least)),
             awaiting: counts_responses.then(|| index(Phase::Response, needs::to_await, 1)),
@@ -233,6 +248,19 @@ impl RuleSet {
     /// The rule at `index`.
     pub fn get(&self, index: RuleIndex) -> Option<&Rule> {
         self.course(index).map(|course| &course.rule)
+    }
+
+    /// Registers the rules and their candidates, and gives them the ids from `registry`.
+    pub fn register(&mut self, registry: &mut RuleRegistry) {
+        for course in &mut self.courses {
+            let rule = &mut course.rule;
+            rule.id = registry.register(rule.id.identity, &rule.name);
+            course.like.id = rule.id;
+            if let Some(candidate) = &mut rule.candidate {
+                let name = format!("{} (candidate)", rule.name);
+                candidate.id = registry.register(candidate.id.identity, &name);
+            }
+        }
     }
 
     /// Whose counters these rules use.
@@ -261,9 +289,9 @@ impl RuleSet {
         found.is_some_and(|rule| before.is_none_or(|end| rule < end))
     }
 
-    /// Whether any rule wants its places back when a request has ended.
-    pub fn takes_places(&self) -> bool {
-        self.takes_places
+    /// Whether any rule takes leases.
+    pub fn takes_leases(&self) -> bool {
+        self.takes_leases
     }
 
     /// How many rules there are.

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::registry::RuleRegistry;
 use super::written::Written;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
-use crate::limit::{Algorithm, Limiter, Reading};
+use crate::limit::concurrency::LeaseId;
+use crate::limit::{Limiter, Reading};
 
 /// What a store must do for one request, in one go.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,17 @@ pub struct Plan {
     pub steps: SmallVec<[Step; 4]>,
     /// The bytes of all keys; each step points at its own.
     pub keys: Written,
+    /// The identity of the leases that its `concurrency` steps take.
+    pub lease: LeaseId,
+}
+
+/// The leases that one request holds, until it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldLeases {
+    /// The identity of each of them.
+    pub id: LeaseId,
+    /// The rules and keys whose counters hold one.
+    pub counters: SmallVec<[(RuleId, Box<[u8]>); 1]>,
 }
 
 /// Who a rule's counters belong to, across reloads. Two rules share counters only if these are
@@ -26,7 +39,7 @@ pub struct Plan {
 pub struct RuleId {
     /// A digest of everything that makes a rule the same rule (contract, section 5).
     pub identity: u64,
-    /// A small number that the store gave to that identity, for its books.
+    /// A small number that [`RuleRegistry`] assigned to that identity.
     pub slot: u16,
 }
 
@@ -89,37 +102,54 @@ pub enum Op {
     Always,
 }
 
-/// What a store found for one step.
+/// What a store returns for a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanResult {
+    /// The store's clock when it applied the plan. The decision uses this time.
+    pub at: Timestamp,
+    /// The results: at most one per step, in order; then, if a step ended the pass, those of the steps that were
+    /// only peeked at.
+    pub steps: SmallVec<[StepResult; 4]>,
+}
+
+/// What a store returns for one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The step's place in [`Plan::steps`].
+pub struct StepResult {
+    /// The step's index in [`Plan::steps`].
     pub step: u16,
-    /// Where the key stands now.
-    pub standing: Standing,
-    /// What the limiter said; `None` where only a ban was looked at.
+    /// The state of the key.
+    pub status: KeyStatus,
+    /// What the limiter returned; `None` if only a ban was checked.
     pub reading: Option<Reading>,
-    /// The cost was taken.
+    /// The cost was charged.
     pub charged: bool,
 }
 
-/// Where a key stands.
+/// The state of a key under one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Below its limit.
+pub enum KeyStatus {
+    /// Within its limit.
     Within,
     /// Over its limit.
     Over,
-    /// Banned until then.
+    /// Banned.
     Banned {
         /// When the ban ends.
         until: Timestamp,
-        /// This very step began it.
+        /// This step started it.
         started: bool,
     },
 }
 
-/// What a store found for a plan: at most one finding a step, in order.
-pub type Findings = SmallVec<[Finding; 4]>;
+// === impl RuleId ===
+
+impl RuleId {
+    /// The id of a rule that has no slot yet: it shares one with all others that have none.
+    pub fn unregistered(identity: u64) -> Self {
+        let slot = RuleRegistry::SHARED_SLOT;
+        Self { identity, slot }
+    }
+}
 
 // === impl Ban ===
 
@@ -161,36 +191,51 @@ impl Op {
     }
 }
 
-// === impl Finding ===
+// === impl Step ===
 
-impl Finding {
-    /// What is found without a look at a counter.
-    pub fn bare(step: u16, standing: Standing) -> Self {
+impl Step {
+    /// Whether this request was charged and a retry would not fit: its wait counts if a later rule refuses the
+    /// request. A lease is released when the request is refused.
+    pub fn is_filled_up(&self, result: &StepResult) -> bool {
+        let is_full = |reading: Reading| reading.remaining < self.cost;
+        let charged = self.op == Op::Admit && result.status == KeyStatus::Within;
+        let keeps = !self.limiter.algorithm.holds_leases();
+        self.peek_after_end && charged && keeps && result.reading.is_some_and(is_full)
+    }
+}
+
+// === impl StepResult ===
+
+impl StepResult {
+    /// The result of a step that read no counter.
+    pub fn without_counter(step: u16, status: KeyStatus) -> Self {
         Self {
             step,
-            standing,
+            status,
             reading: None,
             charged: false,
         }
     }
 
-    /// A key that was banned before, until then.
+    /// The result for a key that was banned before.
     pub fn banned(step: u16, until: Timestamp) -> Self {
         let started = false;
-        Self::bare(step, Standing::Banned { until, started })
+        Self::without_counter(step, KeyStatus::Banned { until, started })
     }
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// The findings of steps that took a place among those in flight, to be given back when the
-    /// request ends, or at once if it is stopped.
-    pub fn places<'a>(&'a self, findings: &'a Findings) -> impl Iterator<Item = &'a Finding> {
-        let counts = |step: &Step| step.limiter.algorithm == Algorithm::Concurrency;
-        let step = |finding: &Finding| self.steps.get(usize::from(finding.step));
-        let taken = findings.iter().filter(|finding| finding.charged);
-        taken.filter(move |finding| step(finding).is_some_and(counts))
+    /// The leases that this plan takes, if any step does.
+    pub fn leases(&self) -> Option<HeldLeases> {
+        let takes = |step: &&Step| step.op.counts() && step.limiter.algorithm.holds_leases();
+        let steps = self.steps.iter().filter(takes);
+        let counters: SmallVec<_> = steps.map(|step| (step.id, self.key(step).into())).collect();
+        (!counters.is_empty()).then_some(HeldLeases {
+            id: self.lease,
+            counters,
+        })
     }
 
     /// The key bytes of `step`.

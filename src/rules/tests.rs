@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use super::{Key, KeyPart, Missing, Rule, RuleId, RuleSet, Scope};
+use super::{Key, KeyPart, Missing, PlanResult, Rule, RuleId, RuleSet, Scope, StepResult};
 use crate::clock::Timestamp;
 use crate::expr::{Env, Lists, predicate, scalar};
 use crate::facts::{
@@ -27,6 +27,15 @@ use crate::limit::{Algorithm, Limiter};
 
 /// When every request comes.
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_040);
+
+impl FromIterator<StepResult> for PlanResult {
+    fn from_iter<I: IntoIterator<Item = StepResult>>(results: I) -> Self {
+        Self {
+            at: NOW,
+            steps: results.into_iter().collect(),
+        }
+    }
+}
 
 /// Counts POSTs and stops `/a`; five a minute from everybody together.
 fn rule() -> Rule {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use self::condition::{Condition, Seen};
 use self::met::{Met, Stand};
-use super::{Finding, Findings, Missing, Plan, Rule, RuleSet, Scope, Step};
+use super::{Missing, Plan, PlanResult, Rule, RuleSet, Scope, Step, StepResult};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, RuleIndex};
 use crate::expr::{Context, Env, Facts, FieldId, Lists, Predicate};
@@ -30,11 +30,11 @@ pub struct Pass<'a> {
     /// When the request came.
     pub now: Timestamp,
     /// The plan, and what the store found.
-    pub planned: (&'a Plan, &'a Findings),
+    pub planned: (&'a Plan, &'a PlanResult),
     /// What became of the request.
     pub decision: &'a Decision,
     /// The same for the response; `None`: there was no answer that counts.
-    pub settled: Option<(&'a Plan, &'a Findings)>,
+    pub settled: Option<(&'a Plan, &'a PlanResult)>,
     /// What people must not see.
     pub secrets: &'a dyn Secrets,
 }
@@ -252,8 +252,8 @@ impl Pass<'_> {
             false => matched.counts,
         };
         let stand = |candidate: bool| {
-            let of = |(plan, findings): (&'a Plan, &'a Findings)| {
-                found((index, candidate), plan, findings)
+            let of = |(plan, result): (&'a Plan, &'a PlanResult)| {
+                found((index, candidate), plan, result)
             };
             Stand {
                 planned: of(self.planned),
@@ -312,9 +312,9 @@ impl Pass<'_> {
 fn found<'a>(
     (rule, candidate): (RuleIndex, bool),
     plan: &'a Plan,
-    findings: &'a Findings,
-) -> Option<(&'a Step, &'a Finding)> {
-    let step = |finding: &Finding| plan.steps.get(usize::from(finding.step));
-    let mut both = findings.iter().filter_map(|f| Some((step(f)?, f)));
+    result: &'a PlanResult,
+) -> Option<(&'a Step, &'a StepResult)> {
+    let step = |step_result: &StepResult| plan.steps.get(usize::from(step_result.step));
+    let mut both = result.steps.iter().filter_map(|f| Some((step(f)?, f)));
     both.find(|(step, _)| step.rule == rule && step.candidate == candidate)
 }

@@ -1,12 +1,18 @@
 //! Rules and plans for tests of stores.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
-use super::Store;
+use smallvec::SmallVec;
+
+use super::memory::Memory;
+use super::{Bounds, Store};
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::{Ban, Finding, Findings, Op, Plan, RuleId, Standing, Step};
+use crate::rules::plan::{Ban, KeyStatus, Op, Plan, PlanResult, RuleId, Step, StepResult};
+use crate::rules::registry::{RegisteredRule, RuleRegistry};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -26,11 +32,11 @@ pub(super) struct Rule {
     pub(super) peek_after_end: bool,
 }
 
+/// The rules of all tests: two of the same name have the same id.
+static REGISTRY: LazyLock<Mutex<RuleRegistry>> = LazyLock::new(Mutex::default);
+
 /// A request in flight.
-pub(super) struct Stay {
-    plan: Plan,
-    findings: Findings,
-}
+pub(super) struct Stay(Plan);
 
 /// Every algorithm, at `limit` a minute.
 pub(super) fn limiters(limit: u64) -> [(&'static str, Limiter); 8] {
@@ -58,16 +64,57 @@ pub(super) fn limiters(limit: u64) -> [(&'static str, Limiter); 8] {
 impl Stay {
     /// The request has ended.
     pub(super) fn leave(self, store: &Store) {
-        store.release(&self.plan, &self.findings);
+        store.give_back(&self.0);
+    }
+}
+
+impl Memory {
+    /// Applies `plan` and returns the results of its steps.
+    pub(super) fn run(&self, plan: &Plan, now: Timestamp) -> SmallVec<[StepResult; 4]> {
+        let mut result = PlanResult::default();
+        self.apply(plan, now, &mut result);
+        assert_eq!(result.at, now);
+        result.steps
     }
 }
 
 impl Store {
+    /// A store with these counters.
+    pub(super) fn of(memory: Memory) -> Self {
+        Self {
+            local: memory,
+            ..Self::memory(Bounds::keys(1))
+        }
+    }
+
+    /// Applies `plan` and returns the results of its steps.
+    pub(super) async fn run(&self, plan: &Plan, now: Timestamp) -> SmallVec<[StepResult; 4]> {
+        let mut result = PlanResult::default();
+        self.apply(plan, now, &mut result).await.unwrap();
+        result.steps
+    }
+
+    /// Releases the leases of `plan`, if it takes any.
+    pub(super) fn give_back(&self, plan: &Plan) {
+        if let Some(leases) = plan.leases() {
+            self.counters().release(&leases);
+        }
+    }
+
+    /// The counters that decide.
+    pub(super) fn counters(&self) -> &Memory {
+        if self.is_local() {
+            self.local()
+        } else {
+            self.behind()
+        }
+    }
+
     /// Carries out one step alone, whatever its cost and moment.
-    pub(super) async fn apply_one(&self, step: Step, key: &str, now: Timestamp) -> Finding {
-        let findings = self.apply(&plan([(key, step)]), now).await;
-        assert_eq!(findings.len(), 1);
-        findings[0]
+    pub(super) async fn apply_one(&self, step: Step, key: &str, now: Timestamp) -> StepResult {
+        let result = self.run(&plan([(key, step)]), now).await;
+        assert_eq!(result.len(), 1);
+        result[0]
     }
 }
 
@@ -78,12 +125,12 @@ impl Rule {
     }
 
     /// A rule that allows `limit` a minute and then bans for `ban` seconds.
-    pub(super) fn ban(store: &Store, name: &str, limit: u64, ban: u64) -> Self {
+    pub(super) fn ban(_store: &Store, name: &str, limit: u64, ban: u64) -> Self {
         let identity = name.bytes().fold(7, |sum: u64, byte| {
             sum.wrapping_mul(1_000_003) ^ u64::from(byte)
         });
         Self {
-            id: store.register(identity, name),
+            id: REGISTRY.lock().unwrap().register(identity, name),
             limit,
             limiter: Limiter::new(Algorithm::SlidingWindow, limit, MINUTE),
             ban,
@@ -145,39 +192,50 @@ impl Rule {
     }
 
     /// Carries out one step alone.
-    pub(super) async fn ask(&self, store: &Store, op: Op, key: &str, secs: u64) -> Finding {
+    pub(super) async fn ask(&self, store: &Store, op: Op, key: &str, secs: u64) -> StepResult {
         store.apply_one(self.step(op, 1), key, at(secs)).await
     }
 
     /// [`Rule::ask`], for what most cases do.
-    pub(super) async fn admit(&self, store: &Store, key: &str, secs: u64) -> Standing {
-        self.ask(store, Op::Admit, key, secs).await.standing
+    pub(super) async fn admit(&self, store: &Store, key: &str, secs: u64) -> KeyStatus {
+        self.ask(store, Op::Admit, key, secs).await.status
     }
 
     /// Whether one fits and was charged.
     pub(super) async fn takes(&self, store: &Store, key: &str, secs: u64) -> bool {
-        let finding = self.ask(store, Op::Admit, key, secs).await;
-        assert_eq!(finding.charged, finding.standing == Standing::Within);
-        finding.charged
+        let step_result = self.ask(store, Op::Admit, key, secs).await;
+        assert_eq!(step_result.charged, step_result.status == KeyStatus::Within);
+        step_result.charged
     }
 
     /// Takes a place and keeps what gives it back.
     pub(super) async fn enter(&self, store: &Store, key: &str, cost: u64) -> Option<Stay> {
         let plan = plan([(key, self.step(Op::Admit, cost))]);
-        let findings = store.apply(&plan, at(0)).await;
-        findings[0].charged.then_some(Stay { plan, findings })
+        let result = store.run(&plan, at(0)).await;
+        result[0].charged.then_some(Stay(plan))
     }
 
     /// What is left of the limit.
     pub(super) async fn left(&self, store: &Store, key: &str, secs: u64) -> u64 {
-        let finding = self.ask(store, Op::Peek, key, secs).await;
-        finding.reading.unwrap().remaining
+        let step_result = self.ask(store, Op::Peek, key, secs).await;
+        step_result.reading.unwrap().remaining
     }
 }
 
-/// A plan of these steps, each for its key.
+/// Those of the rules of all tests that have one of these names.
+pub(super) fn rules_named(names: &[&str]) -> Vec<RegisteredRule> {
+    let mut rules = REGISTRY.lock().unwrap().rules();
+    rules.retain(|rule| names.contains(&&*rule.name));
+    rules
+}
+
+/// A plan of these steps, each for its key, with leases of its own.
 pub(super) fn plan<'a>(steps: impl IntoIterator<Item = (&'a str, Step)>) -> Plan {
-    let mut plan = Plan::default();
+    static NEXT_LEASE: AtomicU64 = AtomicU64::new(0);
+    let mut plan = Plan {
+        lease: NEXT_LEASE.fetch_add(1, Ordering::Relaxed),
+        ..Plan::default()
+    };
     for (key, step) in steps {
         let start = plan.keys.len() as u32;
         plan.keys.extend_from_slice(key.as_bytes());
@@ -193,7 +251,7 @@ pub(super) fn at(secs: u64) -> Timestamp {
 }
 
 /// Banned until then.
-pub(super) fn banned(secs: u64, started: bool) -> Standing {
+pub(super) fn banned(secs: u64, started: bool) -> KeyStatus {
     let until = at(secs);
-    Standing::Banned { until, started }
+    KeyStatus::Banned { until, started }
 }

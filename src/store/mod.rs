@@ -1,29 +1,60 @@
-//! Where counters and bans are kept: carries out a [`Plan`] in one go.
+//! Where counters and bans are kept: applies a [`Plan`] in one call.
 //!
-//! A store knows nothing of requests, expressions or actions, and reads no clock. Every kind of
-//! store gives the same answers: `conformance.rs` is the one suite for all.
+//! A store knows nothing of requests, expressions or actions. Every kind of store returns the same results:
+//! `conformance` is the one suite for all of them. Each core uses it through a [`StoreHandle`].
 
+use std::fmt;
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::memory::Damage;
+use self::memory::{Damage, Memory};
 use crate::clock::Timestamp;
-use crate::rules::plan::{Findings, Plan, RuleId};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
+use crate::rules::registry::RegisteredRule;
 
+mod handle;
 pub mod memory;
 pub mod persist;
+
+pub use handle::{LeaseGuard, OnSettled, StoreHandle};
 
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+pub(crate) mod faulty;
+#[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod old_snapshot;
 #[cfg(test)]
 mod tests;
 
 /// The counters and bans of one gateway. They outlive a configuration.
 #[derive(Debug)]
-pub enum Store {
-    /// In this process.
-    Memory(memory::Memory),
+pub struct Store {
+    /// The counters of this process: all there are, or those that rules fall back to.
+    local: Memory,
+    /// The counters of the fleet; `None`: a gateway on its own.
+    remote: Option<Remote>,
+    /// How much work behind responses was dropped, because the queue of a core was full.
+    dropped: AtomicU64,
+}
+
+/// A store that a network lies before.
+#[derive(Debug)]
+enum Remote {
+    /// A store of tests that is slow, late or down.
+    #[cfg(test)]
+    Faulty(faulty::FaultyStore),
+}
+
+/// Why a store could not apply a plan. Each rule says what happens then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// There was no reply in time. The plan may have been applied, or may be applied later.
+    Timeout,
+    /// The store cannot be reached or returned an error. Nothing was applied.
+    Unavailable,
 }
 
 /// What had to make room for something newer, since the start.
@@ -75,104 +106,134 @@ pub struct Bounds {
 impl Store {
     /// A store in this process.
     pub fn memory(bounds: Bounds) -> Self {
-        Store::Memory(memory::Memory::new(bounds))
+        Self {
+            local: Memory::new(bounds),
+            remote: None,
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// The counters of this process: the store itself, or what rules fall back to.
+    pub fn local(&self) -> &Memory {
+        &self.local
+    }
+
+    /// Whether the counters of this process are all there are.
+    pub fn is_local(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    /// How much work behind responses was dropped since the start.
+    pub fn settle_dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 
     /// The same with keys hashed under `secret`, so that nobody else can tell which of them share
     /// a place. It must not have counted anything yet.
     pub fn keyed(mut self, secret: &[u8]) -> Self {
-        match &mut self {
-            Store::Memory(memory) => memory.set_secret(secret),
-        }
+        self.set_secret(secret);
         self
     }
 
-    /// Writes all that means something at `now`, on which no request waits; gives `out` back,
-    /// which should be buffered.
-    pub fn save<W: Write>(&self, out: W, now: Timestamp) -> io::Result<W> {
-        match self {
-            Store::Memory(memory) => memory.save(out, now),
-        }
+    /// [`Store::keyed`], in place.
+    pub fn set_secret(&mut self, secret: &[u8]) {
+        self.local.set_secret(secret);
+    }
+
+    /// Writes the `rules` and all that means something at `now`, on which no request waits; gives
+    /// `out` back, which should be buffered.
+    pub fn save<W: Write>(
+        &self,
+        out: W,
+        rules: &[RegisteredRule],
+        now: Timestamp,
+    ) -> io::Result<W> {
+        self.local.save(out, rules, now)
     }
 
     /// Reads what [`Store::save`] wrote to its end and says whether it is whole.
     pub fn verify(&self, input: impl Read) -> Result<(), Damage> {
-        match self {
-            Store::Memory(_) => memory::Memory::verify(input),
-        }
+        Memory::verify(input)
     }
 
-    /// Takes over what [`Store::save`] wrote, as far as its rules are registered here, it means
+    /// Takes over what [`Store::save`] wrote, as far as its rules are among `rules`, it means
     /// something at `now` and there is room. For a store that has counted nothing yet, and input
     /// that was verified.
-    pub fn restore(&mut self, input: impl Read, now: Timestamp) -> Result<Restored, Damage> {
-        match self {
-            Store::Memory(memory) => memory.restore(input, now),
+    pub fn restore(
+        &mut self,
+        input: impl Read,
+        rules: &[RegisteredRule],
+        now: Timestamp,
+    ) -> Result<Restored, Damage> {
+        self.local.restore(input, rules, now)
+    }
+
+    /// Applies `plan` in one call: its steps in order, until one ends the pass; then peeks at those that ask for
+    /// it. `now` is the caller's clock; the store decides by its own, and returns it in `result`, which must be
+    /// empty.
+    pub async fn apply(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        let Some(remote) = &self.remote else {
+            self.local.apply(plan, now, result);
+            return Ok(());
+        };
+        match *remote {
+            #[cfg(test)]
+            Remote::Faulty(ref faulty) => faulty.apply(plan, now, result).await,
         }
     }
 
-    /// Carries out `plan`: its steps in order, until one ends the pass; after that, those that
-    /// are only looked at.
-    pub async fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
-        let mut findings = Findings::new();
-        self.carry_out(plan, now, &mut findings).await;
-        findings
-    }
-
-    /// [`Store::apply`], with room for what is found: a request has it copied nowhere.
-    pub async fn carry_out(&self, plan: &Plan, now: Timestamp, findings: &mut Findings) {
-        match self {
-            Store::Memory(memory) => memory.carry_out(plan, now, findings),
+    /// Releases leases, if they exist.
+    pub async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
+        let Some(remote) = &self.remote else {
+            self.local.release(leases);
+            return Ok(());
+        };
+        match *remote {
+            #[cfg(test)]
+            Remote::Faulty(ref faulty) => faulty.release(leases).await,
         }
     }
 
-    /// Gives back the `concurrency` places that `plan` took, as `findings` says. The plan's steps
-    /// are those of one call of [`Store::apply`].
-    pub fn release(&self, plan: &Plan, findings: &Findings) {
-        match self {
-            Store::Memory(memory) => memory.release(plan, findings),
+    /// Extends leases, if they exist.
+    pub async fn renew(&self, leases: &HeldLeases, now: Timestamp) -> Result<(), StoreError> {
+        let Some(remote) = &self.remote else {
+            self.local.renew(leases, now);
+            return Ok(());
+        };
+        match *remote {
+            #[cfg(test)]
+            Remote::Faulty(ref faulty) => faulty.renew(leases, now).await,
         }
     }
 
-    /// The id under which a rule's counters are kept. The same identity always gets the same one,
-    /// until it is retired.
-    pub fn register(&self, identity: u64, name: &str) -> RuleId {
-        match self {
-            Store::Memory(memory) => memory.register(identity, name),
-        }
-    }
-
-    /// Drops the counters and bans of all identities that are not in `keep`. Returns the names of
-    /// their rules with how many bans that were in force at `now` have ended by it.
+    /// Removes the counters and bans of `rules`. Returns for each rule how many bans that were in
+    /// force at `now` have ended by it.
     ///
-    /// A request that still holds the old configuration may count for them afterwards; that
-    /// expires like any other count.
-    pub fn retire(&self, keep: &[u64], now: Timestamp) -> Vec<(String, usize)> {
-        match self {
-            Store::Memory(memory) => memory.retire(keep, now),
-        }
+    /// A request that still holds the old configuration may count for them afterwards; such a
+    /// count expires like any other.
+    pub fn remove_rules(&self, rules: &[RuleId], now: Timestamp) -> Vec<usize> {
+        self.local.remove_rules(rules, now)
     }
 
-    /// How many keys are counted for each registered slot, in slot order. Looks at everything:
+    /// The number of counted keys of each slot that has any, in slot order. Reads every counter:
     /// for a scrape, not for a request.
     pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
-        match self {
-            Store::Memory(memory) => memory.keys(now),
-        }
+        self.local.keys(now)
     }
 
     /// What had to make room.
     pub fn evictions(&self) -> Evictions {
-        match self {
-            Store::Memory(memory) => memory.evictions(),
-        }
+        self.local.evictions()
     }
 
     /// The bans in force at `now`, those that end first before the others.
     pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
-        match self {
-            Store::Memory(memory) => memory.bans(now),
-        }
+        self.local.bans(now)
     }
 }
 
@@ -185,5 +246,26 @@ impl Bounds {
             max_keys,
             max_log_bytes: 64 << 20,
         }
+    }
+}
+
+// === impl StoreError ===
+
+impl StoreError {
+    /// The word for it in metrics.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            StoreError::Timeout => "timeout",
+            StoreError::Unavailable => "unavailable",
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StoreError::Timeout => "the store did not reply in time",
+            StoreError::Unavailable => "the store cannot be reached",
+        })
     }
 }

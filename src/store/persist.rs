@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Restored, Store};
 use crate::clock::Timestamp;
+use crate::rules::registry::RegisteredRule;
 
 pub use super::memory::Damage;
 
@@ -99,17 +100,22 @@ impl SnapshotFile {
 
     /// Takes over what the file has into a store that has counted nothing yet. `None`: there is no
     /// file. A file that is damaged changes nothing.
-    pub fn load(&self, store: &mut Store, now: Timestamp) -> Result<Option<Restored>, Damage> {
+    pub fn load(
+        &self,
+        store: &mut Store,
+        rules: &[RegisteredRule],
+        now: Timestamp,
+    ) -> Result<Option<Restored>, Damage> {
         match self.open() {
-            Ok(file) => restore(&file, store, now).map(Some),
+            Ok(file) => restore(&file, store, rules, now).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Damage::Io(error)),
         }
     }
 
     /// Puts what the store has at `now` in the file's place. If that fails, the file before stays.
-    pub fn save(&self, store: &Store, now: Timestamp) -> io::Result<()> {
-        let saved = self.write(store, now);
+    pub fn save(&self, store: &Store, rules: &[RegisteredRule], now: Timestamp) -> io::Result<()> {
+        let saved = self.write(store, rules, now);
         if saved.is_err() {
             // What is wrong was said already.
             let _ = fs::remove_file(&self.unfinished);
@@ -117,9 +123,9 @@ impl SnapshotFile {
         saved
     }
 
-    fn write(&self, store: &Store, now: Timestamp) -> io::Result<()> {
+    fn write(&self, store: &Store, rules: &[RegisteredRule], now: Timestamp) -> io::Result<()> {
         let out = BufWriter::with_capacity(PIECE, self.create()?);
-        let file = store.save(out, now)?.into_inner()?;
+        let file = store.save(out, rules, now)?.into_inner()?;
         file.sync_all()?;
         self.yield_to_others()?;
         fs::rename(&self.unfinished, &self.path)?;
@@ -181,9 +187,14 @@ fn follow(path: &Path) -> PathBuf {
 
 /// Takes over what an open file has into a store that has counted nothing yet. A file that is
 /// damaged changes nothing.
-pub fn restore(mut file: &File, store: &mut Store, now: Timestamp) -> Result<Restored, Damage> {
+pub fn restore(
+    mut file: &File,
+    store: &mut Store,
+    rules: &[RegisteredRule],
+    now: Timestamp,
+) -> Result<Restored, Damage> {
     file.rewind()?;
     store.verify(BufReader::with_capacity(PIECE, file))?;
     file.rewind()?;
-    store.restore(BufReader::with_capacity(PIECE, file), now)
+    store.restore(BufReader::with_capacity(PIECE, file), rules, now)
 }

@@ -1,6 +1,9 @@
 //! The suite, on each store.
 
+use super::fixture::{Rule, limiters};
 use super::*;
+use crate::limit::Algorithm;
+use crate::rules::plan::{KeyStatus, Op};
 
 #[tokio::test]
 async fn memory_conforms() {
@@ -10,4 +13,60 @@ async fn memory_conforms() {
 #[tokio::test]
 async fn a_small_memory_conforms() {
     conformance::all(&Store::memory(Bounds::keys(200))).await;
+}
+
+#[tokio::test]
+async fn every_algorithm_is_admitted_charged_and_peeked() {
+    let store = Store::memory(Bounds::keys(1_000));
+    let mut seen = [false; ALGORITHMS];
+    for (name, limiter) in limiters(2) {
+        seen[number(limiter.algorithm)] = true;
+        let rule = Rule::counting(&store, &format!("every-{name}"), limiter);
+        for (op, left) in [
+            (Op::Peek, 2),
+            (Op::Admit, 1),
+            (Op::Charge, 0),
+            (Op::Peek, 0),
+        ] {
+            let result = rule.ask(&store, op, "k", 0).await;
+            assert_eq!(result.reading.unwrap().remaining, left, "{name} {op:?}");
+        }
+        let refused = rule.ask(&store, Op::Admit, "k", 0).await;
+        assert_eq!(
+            (refused.status, refused.charged),
+            (KeyStatus::Over, false),
+            "{name}"
+        );
+    }
+    assert_eq!(seen, [true; ALGORITHMS]);
+}
+
+const ALGORITHMS: usize = 7;
+
+/// A new algorithm fails to compile here until `limiters` has it too.
+fn number(algorithm: Algorithm) -> usize {
+    match algorithm {
+        Algorithm::SlidingWindow => 0,
+        Algorithm::FixedWindow => 1,
+        Algorithm::SlidingLog => 2,
+        Algorithm::TokenBucket => 3,
+        Algorithm::LeakyBucket => 4,
+        Algorithm::Gcra => 5,
+        Algorithm::Concurrency => 6,
+    }
+}
+
+#[tokio::test]
+async fn a_remote_store_conforms() {
+    conformance::all(&Store::faulty(Bounds::keys(100_000))).await;
+}
+
+#[tokio::test]
+async fn a_slow_store_conforms() {
+    let store = Store::faulty(Bounds::keys(100_000));
+    store
+        .faults()
+        .latency
+        .store(1, std::sync::atomic::Ordering::SeqCst);
+    conformance::all(&store).await;
 }

@@ -22,6 +22,11 @@ pub const MAX_HELLO: usize = 16 * 1024;
 /// Bytes to make room for at a time.
 const ROOM: usize = 2048;
 
+/// Alerts (RFC 8446, section 6).
+const ILLEGAL_PARAMETER: u8 = 47;
+const DECODE_ERROR: u8 = 50;
+const PROTOCOL_VERSION: u8 = 70;
+
 /// Makes the TLS handshake. Keeps no deadline: put one around it; dropping the future closes the
 /// connection.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
@@ -30,7 +35,10 @@ pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<(TlsStream<S>, TlsFacts), HandshakeError> {
     let (accepted, fingerprint) = match hello(&mut tcp).await {
         Ok(hello) => hello,
-        Err(refusal) => return Err(refusal.tell(&mut tcp).await),
+        Err((error, alert)) => {
+            send_alert(&mut tcp, &alert).await;
+            return Err(error);
+        }
     };
     let start = StartHandshake::from_parts(accepted, tcp);
     // Apart, so that a client that sends half a hello holds no room for the whole handshake.
@@ -44,45 +52,42 @@ pub fn is_resumed<S>(stream: &TlsStream<S>) -> bool {
     stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed)
 }
 
-/// A hello that is not taken, and the alert record that says so.
-struct Refusal {
-    error: HandshakeError,
-    alert: Vec<u8>,
-}
+/// Why a hello is refused, and the alert record for the client; empty if there is none.
+type Refusal = (HandshakeError, Vec<u8>);
 
-async fn hello<S>(tcp: &mut S) -> Result<(Accepted, Fingerprint), Refusal>
-where
-    S: AsyncRead + Unpin,
-{
+async fn hello<S: AsyncRead + Unpin>(tcp: &mut S) -> Result<(Accepted, Fingerprint), Refusal> {
     let mut acceptor = Acceptor::default();
     let mut bytes = Vec::with_capacity(ROOM);
     loop {
         let new = read_more(tcp, &mut bytes).await?;
-        if let Some(accepted) = feed(&mut acceptor, bytes.get(new..).unwrap_or_default())
-            .map_err(|(error, alert)| Refusal::of_library(error, alert, &bytes))?
-        {
-            let fingerprint = fingerprint::of_records(&bytes).map_err(Refusal::of_fingerprint)?;
+        let fed = feed(&mut acceptor, bytes.get(new..).unwrap_or_default());
+        if let Some(accepted) = fed.map_err(|(error, alert)| refused(error, alert, &bytes))? {
+            let fingerprint = fingerprint::of_records(&bytes).map_err(|error| {
+                let error = HandshakeError::NoFingerprint(error);
+                (error, fatal(DECODE_ERROR))
+            })?;
             return Ok((accepted, fingerprint));
         }
     }
 }
 
 /// Waits for bytes, appends them and says where they start: there is always at least one.
-async fn read_more<S>(tcp: &mut S, bytes: &mut Vec<u8>) -> Result<usize, HandshakeError>
-where
-    S: AsyncRead + Unpin,
-{
+async fn read_more<S: AsyncRead + Unpin>(
+    tcp: &mut S,
+    bytes: &mut Vec<u8>,
+) -> Result<usize, Refusal> {
     let new = bytes.len();
     let left = MAX_HELLO.saturating_sub(new);
     if left == 0 {
-        return Err(HandshakeError::HelloTooLarge);
+        return Err((HandshakeError::HelloTooLarge, fatal(ILLEGAL_PARAMETER)));
     }
     if bytes.len() == bytes.capacity() {
         bytes.reserve_exact(ROOM.min(left));
     }
-    match tcp.take(left as u64).read_buf(bytes).await? {
-        0 => Err(HandshakeError::Closed),
-        _ => Ok(new),
+    match tcp.take(left as u64).read_buf(bytes).await {
+        Ok(0) => Err((HandshakeError::Closed, Vec::new())),
+        Ok(_) => Ok(new),
+        Err(error) => Err((error.into(), Vec::new())),
     }
 }
 
@@ -136,56 +141,30 @@ fn iana(name: &'static str) -> &'static str {
     }
 }
 
-// === impl Refusal ===
-
-impl Refusal {
-    /// Not a handshake record at the start: not TLS at all (RFC 8446, section 5.1).
-    fn of_library(error: rustls::Error, mut alert: AcceptedAlert, bytes: &[u8]) -> Self {
-        const PROTOCOL_VERSION: u8 = 70;
-        let mut record = Vec::new();
-        // A write to memory cannot fail; without the record the client only sees the end.
-        let _ = alert.write_all(&mut record);
-        let error = match (bytes.first(), error) {
-            (Some(22), _) if is_old(bytes) => {
-                // The library does not come to look at the version (RFC 5246, appendix E.1).
-                record = fatal(PROTOCOL_VERSION);
-                HandshakeError::Tls(PeerIncompatible::Tls12NotOffered.into())
-            }
-            (Some(22), error @ rustls::Error::PeerIncompatible(_)) => HandshakeError::Tls(error),
-            (Some(22), error) => HandshakeError::BadHello(error),
-            _ => HandshakeError::NotTls,
-        };
-        Self {
-            error,
-            alert: record,
+/// A hello that the library refuses. Without a handshake record at the start it is not TLS at all
+/// (RFC 8446, section 5.1).
+fn refused(error: rustls::Error, mut alert: AcceptedAlert, bytes: &[u8]) -> Refusal {
+    let mut record = Vec::new();
+    // A write to memory cannot fail; without the record the client only sees the end.
+    let _ = alert.write_all(&mut record);
+    match (bytes.first(), error) {
+        // The library does not come to look at the version (RFC 5246, appendix E.1).
+        (Some(22), _) if is_old(bytes) => (
+            HandshakeError::Tls(PeerIncompatible::Tls12NotOffered.into()),
+            fatal(PROTOCOL_VERSION),
+        ),
+        (Some(22), error @ rustls::Error::PeerIncompatible(_)) => {
+            (HandshakeError::Tls(error), record)
         }
-    }
-
-    fn of_fingerprint(error: fingerprint::Error) -> Self {
-        const DECODE_ERROR: u8 = 50;
-        Self {
-            error: HandshakeError::NoFingerprint(error),
-            alert: fatal(DECODE_ERROR),
-        }
-    }
-
-    /// Sends the alert, as far as the client lets us.
-    async fn tell<S: AsyncWrite + Unpin>(self, tcp: &mut S) -> HandshakeError {
-        if !self.alert.is_empty() && tcp.write_all(&self.alert).await.is_ok() {
-            let _ = tcp.shutdown().await;
-        }
-        self.error
+        (Some(22), error) => (HandshakeError::BadHello(error), record),
+        _ => (HandshakeError::NotTls, record),
     }
 }
 
-impl From<HandshakeError> for Refusal {
-    fn from(error: HandshakeError) -> Self {
-        const ILLEGAL_PARAMETER: u8 = 47;
-        let alert = match error {
-            HandshakeError::HelloTooLarge => fatal(ILLEGAL_PARAMETER),
-            _ => Vec::new(),
-        };
-        Self { error, alert }
+/// Sends the alert, as far as the client reads it.
+async fn send_alert<S: AsyncWrite + Unpin>(tcp: &mut S, alert: &[u8]) {
+    if !alert.is_empty() && tcp.write_all(alert).await.is_ok() {
+        let _ = tcp.shutdown().await;
     }
 }
 
@@ -198,9 +177,6 @@ fn fatal(description: u8) -> Vec<u8> {
 /// headers of the record and of the message (RFC 5246, sections 6.2.1 and 7.4.1.2).
 fn is_old(bytes: &[u8]) -> bool {
     const TLS_1_2: [u8; 2] = [3, 3];
-    let hello = bytes.get(5) == Some(&1);
-    hello
-        && bytes
-            .get(9..11)
-            .is_some_and(|version| version < &TLS_1_2[..])
+    let version = bytes.get(9..11).filter(|_| bytes.get(5) == Some(&1));
+    version.is_some_and(|version| version < &TLS_1_2[..])
 }

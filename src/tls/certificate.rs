@@ -1,14 +1,19 @@
-//! A certificate chain with its private key, read from PEM or made for development.
+//! A certificate chain with its private key, read from PEM or made for development, and the
+//! authorities that sign the certificates of clients.
 
 use std::fmt;
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256};
+use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 
-use super::names::{self, Name};
-use super::{Error, Lifetime, provider};
+use super::x509::{Lifetime, Name, names_of};
+use super::{Error, provider};
 use crate::clock::Timestamp;
 
 /// A certificate chain, its private key and the names it is for. Cheap to clone; never shows the
@@ -27,6 +32,15 @@ pub struct Chain(Vec<CertificateDer<'static>>);
 /// A private key. Never shown.
 pub struct PrivateKey(PrivateKeyDer<'static>);
 
+/// Which clients are let in. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ClientAuth {
+    roots: Arc<RootCertStore>,
+    required: bool,
+    /// Differs from that of every other.
+    pub(super) identity: [u8; 32],
+}
+
 // === impl Chain ===
 
 impl Chain {
@@ -34,10 +48,10 @@ impl Chain {
     pub fn from_pem(text: &[u8]) -> Result<Self, Error> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
         let chain = chain.map_err(Error::CertificatePem)?;
-        match chain.is_empty() {
-            true => Err(Error::NoCertificate),
-            false => Ok(Self(chain)),
+        if chain.is_empty() {
+            return Err(Error::NoCertificate);
         }
+        Ok(Self(chain))
     }
 }
 
@@ -57,16 +71,6 @@ impl PrivateKey {
 // === impl Certificate ===
 
 impl Certificate {
-    /// A chain and the key that belongs to it, as PEM texts.
-    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
-        Self::of(Chain::from_pem(certificate)?, PrivateKey::from_pem(key)?)
-    }
-
-    /// A chain and the key that belongs to it.
-    pub fn of(chain: Chain, key: PrivateKey) -> Result<Self, Error> {
-        Self::new(chain.0, key.0)
-    }
-
     /// Makes a certificate for these DNS names and addresses that nobody signed, for development.
     pub fn self_signed(names: &[&str]) -> Result<Self, Error> {
         let key = rcgen::KeyPair::generate().map_err(Error::Generate)?;
@@ -78,15 +82,13 @@ impl Certificate {
             .push(rcgen::DnType::CommonName, "lockgate development");
         params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
         let certificate = params.self_signed(&key).map_err(Error::Generate)?;
-        Self::new(vec![certificate.into()], key.into())
+        Self::of(Chain(vec![certificate.into()]), PrivateKey(key.into()))
     }
 
-    fn new(
-        chain: Vec<CertificateDer<'static>>,
-        key: PrivateKeyDer<'static>,
-    ) -> Result<Self, Error> {
+    /// A chain and the key that belongs to it.
+    pub fn of(Chain(chain): Chain, PrivateKey(key): PrivateKey) -> Result<Self, Error> {
         let own = chain.first().ok_or(Error::NoCertificate)?;
-        let names = names::of_certificate(own).into();
+        let names = names_of(own).into();
         let lifetime = Lifetime::of_certificate(own);
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::of_pair)?;
         Ok(Self {
@@ -118,5 +120,45 @@ impl fmt::Debug for Certificate {
         f.debug_struct("Certificate")
             .field("names", &self.names)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl ClientAuth ===
+
+impl ClientAuth {
+    /// Clients whose certificate one of these has signed; unless it is `required`, clients without
+    /// a certificate too. A certificate that is not signed so is refused in any case.
+    pub fn from_pem(authorities: &[u8], required: bool) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        let mut hash = Context::new(&SHA256);
+        hash.update(&[u8::from(required)]);
+        for authority in CertificateDer::pem_slice_iter(authorities) {
+            let authority = authority.map_err(Error::CertificatePem)?;
+            hash.update(&authority.len().to_be_bytes());
+            hash.update(&authority);
+            roots.add(authority).map_err(Error::BadCertificate)?;
+        }
+        if roots.is_empty() {
+            return Err(Error::NoCertificate);
+        }
+        let mut identity = [0; 32];
+        identity.copy_from_slice(hash.finish().as_ref());
+        Ok(Self {
+            roots: Arc::new(roots),
+            required,
+            identity,
+        })
+    }
+
+    pub(super) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+        let builder = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider());
+        let builder = if self.required {
+            builder
+        } else {
+            builder.allow_unauthenticated()
+        };
+        builder
+            .build()
+            .map_err(|error| Error::Tls(rustls::Error::General(error.to_string())))
     }
 }

@@ -72,9 +72,7 @@ impl Error {
             Error::KeyPem(_) | Error::NoKey | Error::BadKey(_) | Error::KeyMismatch
         )
     }
-}
 
-impl Error {
     /// The reason why a chain and a key do not go together.
     pub(super) fn of_pair(error: rustls::Error) -> Self {
         match error {

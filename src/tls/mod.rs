@@ -7,32 +7,26 @@
 
 mod accept;
 mod certificate;
-mod clients;
-mod der;
 mod error;
-mod lifetime;
-mod names;
 mod resolve;
 #[cfg(test)]
 mod tests;
 mod tickets;
+mod x509;
 
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::WebPkiClientVerifier;
-use rustls::version::{TLS12, TLS13};
 
 use crate::clock::Timestamp;
 pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
-pub use certificate::{Certificate, Chain, PrivateKey};
-pub use clients::ClientAuth;
+pub use certificate::{Certificate, Chain, ClientAuth, PrivateKey};
 pub use error::{Error, HandshakeError};
-pub use lifetime::Lifetime;
-pub use names::Name;
-use tickets::{Keys, Scope};
 pub use tickets::{SavedKeys, Tickets};
+use tickets::{Scope, ScopeKeys};
+pub use x509::{Lifetime, Name};
 
 /// The server side of TLS for one listener. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -41,7 +35,16 @@ pub struct Terminator {
     resolver: Arc<resolve::ByName>,
     ends: Box<[(Box<str>, Timestamp)]>,
     /// Held so that the next one finds them.
-    _keys: Arc<Keys>,
+    _keys: Arc<ScopeKeys>,
+}
+
+/// A [`Terminator`] that has no tickets yet.
+#[derive(Debug)]
+pub struct NewTerminator {
+    config: ServerConfig,
+    resolver: Arc<resolve::ByName>,
+    ends: Box<[(Box<str>, Timestamp)]>,
+    scope: Scope,
 }
 
 /// What a [`Terminator`] is made of.
@@ -89,11 +92,11 @@ pub fn warm_up() -> Result<(), Error> {
         .map_err(|_| Error::NoRandomness)
 }
 
-// === impl Terminator ===
+// === impl NewTerminator ===
 
-impl Terminator {
-    /// Puts the settings and the process's tickets together.
-    pub fn new(settings: Settings, tickets: &Tickets) -> Result<Self, Error> {
+impl NewTerminator {
+    /// Checks the settings and prepares all that needs no tickets.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
         let resolver = Arc::new(resolve::ByName::new(&settings.certificates)?);
         let ends = settings.certificates.iter().filter_map(Certificate::end);
         let ends = ends.collect();
@@ -101,28 +104,44 @@ impl Terminator {
             Some(clients) => clients.verifier()?,
             None => WebPkiClientVerifier::no_client_auth(),
         };
-        let keys = tickets.of(Scope {
-            listener: settings.listener,
-            clients: settings.clients.as_ref().map(ClientAuth::identity),
-        });
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(settings.min_version.versions())
             .map_err(Error::Tls)?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols.iter().map(Protocol::wire).collect();
-        config.ticketer = keys.ticketer.clone();
-        config.session_storage = keys.sessions.clone();
         // A replayed request would be counted and forwarded twice (RFC 8446, section 8).
         config.max_early_data_size = 0;
+        let scope = Scope {
+            listener: settings.listener,
+            clients: settings.clients.as_ref().map(|clients| clients.identity),
+        };
         Ok(Self {
-            config: Arc::new(config),
+            config,
             resolver,
             ends,
-            _keys: keys,
+            scope,
         })
     }
 
+    /// Resumes sessions with the keys that `tickets` has for this listener.
+    pub fn with_tickets(self, tickets: &Tickets) -> Terminator {
+        let mut config = self.config;
+        let keys = tickets.of(self.scope);
+        config.ticketer = keys.ticketer.clone();
+        config.session_storage = keys.sessions.clone();
+        Terminator {
+            config: Arc::new(config),
+            resolver: self.resolver,
+            ends: self.ends,
+            _keys: keys,
+        }
+    }
+}
+
+// === impl Terminator ===
+
+impl Terminator {
     /// The first name of each certificate, and when it ends.
     pub fn ends(&self) -> &[(Box<str>, Timestamp)] {
         &self.ends
@@ -139,10 +158,9 @@ impl Terminator {
 
 impl MinVersion {
     fn versions(self) -> &'static [&'static rustls::SupportedProtocolVersion] {
-        static BOTH: [&rustls::SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
-        static NEWEST: [&rustls::SupportedProtocolVersion; 1] = [&TLS13];
+        static NEWEST: [&rustls::SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
         match self {
-            Self::Tls12 => &BOTH,
+            Self::Tls12 => rustls::ALL_VERSIONS,
             Self::Tls13 => &NEWEST,
         }
     }

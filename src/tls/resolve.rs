@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::names::{self, Name};
+use super::x509::{self, Name};
 use super::{Certificate, Error};
 
 /// Certificates by name. Where two have the same name the first in the list is served.
@@ -63,7 +63,7 @@ impl ByName {
     }
 
     fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
-        let name = names::normal(name);
+        let name = x509::normal(name);
         self.exact.get(&*name).or_else(|| {
             let (_, parent) = name.split_once('.')?;
             self.wildcard.get(parent)

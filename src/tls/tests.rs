@@ -7,6 +7,7 @@ mod programs;
 mod resumption;
 
 use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, HandshakeKind, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +38,9 @@ fn settings(certificates: &[Certificate]) -> Settings {
 }
 
 fn terminator(certificates: &[Certificate]) -> Terminator {
-    Terminator::new(settings(certificates), &Tickets::new()).unwrap()
+    NewTerminator::new(settings(certificates))
+        .unwrap()
+        .with_tickets(&Tickets::new())
 }
 
 fn certificate(names: &[&str]) -> Certificate {
@@ -106,7 +109,7 @@ async fn meet(
 }
 
 fn names_of(der: &CertificateDer<'_>) -> Vec<String> {
-    let names = names::of_certificate(der);
+    let names = x509::names_of(der);
     names.iter().map(ToString::to_string).collect()
 }
 
@@ -172,7 +175,9 @@ async fn the_lowest_version_holds() {
         min_version: MinVersion::Tls13,
         ..settings(&own)
     };
-    let server = Terminator::new(strict, &Tickets::new()).unwrap();
+    let server = NewTerminator::new(strict)
+        .unwrap()
+        .with_tickets(&Tickets::new());
     let (seen, facts) = meet(&server, &Arc::new(client(&TLS13, &own)), "localhost").await;
     seen.unwrap();
     assert_eq!(facts.unwrap().version, "TLSv1.3");
@@ -222,4 +227,9 @@ async fn certificates_are_chosen_by_name() {
         assert!(error.contains("default.test"), "{error}");
         assert_eq!(facts.unwrap_err().kind(), "alert");
     }
+}
+
+/// A chain and the key that belongs to it, as PEM texts.
+fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Certificate, Error> {
+    Certificate::of(Chain::from_pem(certificate)?, PrivateKey::from_pem(key)?)
 }

@@ -1,32 +1,43 @@
 //! What resumption needs: keys for tickets, and sessions of clients that have no tickets.
 //!
-//! They outlive a reload, and the keys a handover, so that clients can go on with sessions from
-//! before one. A session is
-//! never taken where other clients are let in: it would stand for a certificate that nobody looked
-//! at there.
+//! They survive a reload, and the keys a handover, so that clients can resume earlier sessions. A
+//! session is never resumed where other client certificates are accepted: it would stand for a
+//! certificate that was not checked there.
+//!
+//! One key is in use, and the one before it is accepted. A new one is drawn every six hours, so that
+//! a stolen machine reveals nothing of old sessions. Keys leave the process only in a handover.
 
-mod ring;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use parking_lot::Mutex;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
 
-pub use ring::SavedKeys;
-use ring::{Ring, Ticketer};
-
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 
 /// Sessions of TLS 1.2 clients without tickets that are kept, the oldest dropped first.
 const MAX_SESSIONS: usize = 8192;
+
+/// How long a key is in use; it is taken for as long again.
+const LIFE: Duration = Duration::from_secs(6 * 60 * 60);
+const NAME: usize = 16;
+const SECRET: usize = 32;
+const TIME: usize = 8;
+/// The length of one key, and of all of them, as they are handed over.
+const KEY: usize = TIME + NAME + SECRET;
+const SAVED: usize = 2 * KEY;
 
 /// The keys of all listeners. Made once a process; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tickets {
     /// Those of listeners that are gone go with them.
-    known: Arc<Mutex<HashMap<Scope, Weak<Keys>>>>,
+    known: Arc<Mutex<HashMap<Scope, Weak<ScopeKeys>>>>,
     ring: Arc<Ring>,
 }
 
@@ -40,9 +51,40 @@ pub(super) struct Scope {
 }
 
 /// What one scope has.
-pub(super) struct Keys {
+pub(super) struct ScopeKeys {
     pub(super) ticketer: Arc<dyn ProducesTickets>,
     pub(super) sessions: Arc<dyn StoresServerSessions>,
+}
+
+/// All keys, as another process takes them. Whoever has it can read tickets.
+pub struct SavedKeys([u8; SAVED]);
+
+/// The keys of a process.
+#[derive(Debug, Default)]
+struct Ring {
+    clock: Clock,
+    keys: Mutex<Keys>,
+}
+
+#[derive(Debug, Default)]
+struct Keys {
+    current: Option<Arc<Key>>,
+    before: Option<Arc<Key>>,
+}
+
+struct Key {
+    since: Timestamp,
+    /// Stands before each ticket, to tell which key opens it.
+    name: [u8; NAME],
+    secret: [u8; SECRET],
+    aead: RandomizedNonceKey,
+}
+
+/// Makes the tickets of one scope. Those of others it does not open.
+#[derive(Debug)]
+struct Ticketer {
+    ring: Arc<Ring>,
+    scope: Vec<u8>,
 }
 
 // === impl Tickets ===
@@ -72,13 +114,13 @@ impl Tickets {
     }
 
     /// What a scope has, made when first asked for.
-    pub(super) fn of(&self, scope: Scope) -> Arc<Keys> {
+    pub(super) fn of(&self, scope: Scope) -> Arc<ScopeKeys> {
         let mut known = self.known.lock();
         if let Some(keys) = known.get(&scope).and_then(Weak::upgrade) {
             return keys;
         }
         known.retain(|_, keys| keys.strong_count() > 0);
-        let keys = Arc::new(Keys {
+        let keys = Arc::new(ScopeKeys {
             ticketer: Arc::new(Ticketer::new(self.ring.clone(), &scope)),
             sessions: ServerSessionMemoryCache::new(MAX_SESSIONS),
         });
@@ -87,10 +129,175 @@ impl Tickets {
     }
 }
 
-// === impl Keys ===
+// === impl ScopeKeys ===
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for ScopeKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
+        f.debug_struct("ScopeKeys").finish_non_exhaustive()
+    }
+}
+
+// === impl SavedKeys ===
+
+impl SavedKeys {
+    /// How many bytes they are.
+    pub const LENGTH: usize = SAVED;
+
+    /// The bytes themselves.
+    pub fn bytes(&self) -> &[u8; SAVED] {
+        &self.0
+    }
+}
+
+impl From<[u8; SAVED]> for SavedKeys {
+    fn from(bytes: [u8; SAVED]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for SavedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedKeys").finish_non_exhaustive()
+    }
+}
+
+// === impl Ring ===
+
+impl Ring {
+    fn on(clock: Clock) -> Self {
+        let keys = Mutex::default();
+        Self { clock, keys }
+    }
+
+    fn save(&self) -> SavedKeys {
+        let mut saved = [0; SAVED];
+        let keys = self.keys.lock();
+        let (first, second) = saved.split_at_mut(KEY);
+        for (key, place) in [(&keys.current, first), (&keys.before, second)] {
+            if let Some(key) = key {
+                key.write(place);
+            }
+        }
+        SavedKeys(saved)
+    }
+
+    fn load(&self, saved: &SavedKeys) {
+        let (first, second) = saved.0.split_at(KEY);
+        *self.keys.lock() = Keys {
+            current: Key::read(first).map(Arc::new),
+            before: Key::read(second).map(Arc::new),
+        };
+    }
+
+    /// The key in use; `None`: the machine has no random numbers.
+    fn current(&self) -> Option<Arc<Key>> {
+        let now = self.clock.now();
+        let mut keys = self.keys.lock();
+        let current = keys.current.as_ref();
+        if !current.is_some_and(|key| key.is_younger(LIFE, now)) {
+            let made = Arc::new(Key::draw(now)?);
+            keys.before = keys.current.replace(made);
+        }
+        keys.current.clone()
+    }
+
+    /// The key of this name, if it is not too old.
+    fn find(&self, name: &[u8]) -> Option<Arc<Key>> {
+        let now = self.clock.now();
+        let keys = self.keys.lock();
+        let mut all = keys.current.iter().chain(&keys.before);
+        let known = all.find(|key| key.name == name && key.is_younger(2 * LIFE, now));
+        known.cloned()
+    }
+}
+
+// === impl Key ===
+
+impl Key {
+    fn draw(since: Timestamp) -> Option<Self> {
+        let (mut name, mut secret) = ([0; NAME], [0; SECRET]);
+        getrandom::fill(&mut name).ok()?;
+        getrandom::fill(&mut secret).ok()?;
+        Self::new(since, name, secret)
+    }
+
+    fn new(since: Timestamp, name: [u8; NAME], secret: [u8; SECRET]) -> Option<Self> {
+        Some(Self {
+            since,
+            name,
+            secret,
+            aead: RandomizedNonceKey::new(&AES_256_GCM, &secret).ok()?,
+        })
+    }
+
+    /// `None`: there was none.
+    fn read(saved: &[u8]) -> Option<Self> {
+        let (since, rest) = saved.split_first_chunk()?;
+        let (name, secret) = rest.split_first_chunk()?;
+        let secret = secret.first_chunk()?;
+        let since = Timestamp::from_nanos(u64::from_be_bytes(*since));
+        match *secret == [0; SECRET] {
+            true => None,
+            false => Self::new(since, *name, *secret),
+        }
+    }
+
+    fn write(&self, place: &mut [u8]) {
+        let since = self.since.as_nanos().to_be_bytes();
+        let all = since.iter().chain(&self.name).chain(&self.secret);
+        place.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+    }
+
+    fn is_younger(&self, age: Duration, now: Timestamp) -> bool {
+        now.since(self.since) < age
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut key = f.debug_struct("Key");
+        key.field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+// === impl Ticketer ===
+
+impl Ticketer {
+    fn new(ring: Arc<Ring>, scope: &Scope) -> Self {
+        // One byte tells the two kinds apart, and the first part has one length in each.
+        let clients = scope.clients.as_ref();
+        let mut bytes = vec![u8::from(clients.is_some())];
+        bytes.extend(clients.into_iter().flatten());
+        bytes.extend_from_slice(scope.listener.as_bytes());
+        Self { ring, scope: bytes }
+    }
+}
+
+impl ProducesTickets for Ticketer {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        u32::try_from(2 * LIFE.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = self.ring.current()?;
+        let mut sealed = plain.to_vec();
+        let aad = Aad::from(&self.scope);
+        let nonce = key.aead.seal_in_place_append_tag(aad, &mut sealed).ok()?;
+        Some([&key.name, nonce.as_ref().as_slice(), &sealed].concat())
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = cipher.split_at_checked(NAME)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let key = self.ring.find(name)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut sealed = sealed.to_vec();
+        let aad = Aad::from(&self.scope);
+        let plain = key.aead.open_in_place(nonce, aad, &mut sealed).ok()?;
+        Some(plain.to_vec())
     }
 }

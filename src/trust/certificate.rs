@@ -28,17 +28,16 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: Peer) -> fm
             Peer::Client => f.write_str(" is not for clients (its extended key usage says so)"),
             _ => f.write_str(" is not for servers (its extended key usage says so)"),
         },
-        Error::Other(other) => {
-            let name = other.to_string();
-            match of_library(&name, peer) {
+        error => {
+            let name = match error {
+                Error::Other(other) => other.to_string(),
+                error => error.to_string(),
+            };
+            match simple(error).or_else(|| of_library(&name, peer)) {
                 Some(what) => write!(f, " {what}"),
                 None => write!(f, " is refused: {name}"),
             }
         }
-        error => match simple(error) {
-            Some(what) => write!(f, " {what}"),
-            None => write!(f, " is refused: {error}"),
-        },
     }
 }
 
@@ -98,16 +97,12 @@ fn names(
     peer: Peer,
 ) -> fmt::Result {
     let expected = expected.to_str();
-    match presented {
-        [] => return write!(f, " is for no name at all (it has no subjectAltName)"),
-        some => {
-            write!(f, " is not for {expected}, but for other names: ")?;
-            for (i, name) in some.iter().take(MOST).enumerate() {
-                let comma = if i == 0 { "" } else { ", " };
-                write!(f, "{comma}{}", bare(name))?;
-            }
-        }
+    if presented.is_empty() {
+        return write!(f, " is for no name at all (it has no subjectAltName)");
     }
+    let shown: Vec<&str> = presented.iter().take(MOST).map(|name| bare(name)).collect();
+    let shown = shown.join(", ");
+    write!(f, " is not for {expected}, but for other names: {shown}")?;
     if let more @ 1.. = presented.len().saturating_sub(MOST) {
         write!(f, " and {more} more")?;
     }

@@ -1,8 +1,7 @@
-//! Why TLS did not come about, as a sentence for people: the library's own words are the names of
-//! its types. Shared by both sides of the gateway. It decides nothing, and what it does not know
-//! it leaves in the library's words.
+//! Why a TLS handshake failed, as a sentence for people: the library's own words are the names of
+//! its types. Used for clients and for origins. It decides nothing, and leaves what it does not know
+//! in the library's words.
 
-mod alert;
 mod certificate;
 #[cfg(test)]
 mod tests;
@@ -10,7 +9,7 @@ mod tests;
 use std::fmt;
 use std::io;
 
-use rustls::{Error, InvalidMessage, PeerIncompatible};
+use rustls::{AlertDescription as Alert, Error, InvalidMessage, PeerIncompatible};
 
 /// Who is on the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +78,13 @@ impl fmt::Display for Plain<'_> {
         let Plain(error, peer) = *self;
         match error {
             Error::InvalidCertificate(error) => certificate::write(f, error, peer),
-            Error::AlertReceived(alert) => alert::write(f, *alert, peer),
+            Error::AlertReceived(alert) => match meaning(*alert, peer) {
+                Some(why) => {
+                    let number = u8::from(*alert);
+                    write!(f, "{peer} ended the handshake: {why} (alert {number})")
+                }
+                None => write!(f, "{peer} ended the handshake with the alert {alert:?}"),
+            },
             Error::NoCertificatesPresented => write!(f, "{peer} has no certificate"),
             Error::InvalidMessage(
                 InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
@@ -125,6 +130,40 @@ fn lacks(what: &PeerIncompatible) -> Option<&'static str> {
         | Tls12NotOfferedOrEnabled
         | ServerDoesNotSupportTls12Or13
         | ServerTlsVersionIsDisabledByOurConfig => "speaks neither TLS 1.2 nor TLS 1.3",
+        _ => return None,
+    })
+}
+
+/// What an alert of the other side means (RFC 8446, section 6.2).
+fn meaning(alert: Alert, peer: Peer) -> Option<&'static str> {
+    let client = peer == Peer::Client;
+    Some(match alert {
+        // To an origin we show no certificate.
+        Alert::CertificateRequired
+        | Alert::UnknownCA
+        | Alert::BadCertificate
+        | Alert::CertificateUnknown
+            if !client =>
+        {
+            "it asks for a client certificate, and the gateway has none for it"
+        }
+        Alert::HandshakeFailure if !client => {
+            "it has no cipher or version in common with us, or asks for a client certificate"
+        }
+        Alert::UnknownCA => "it does not trust the authority of our certificate",
+        Alert::BadCertificate | Alert::CertificateUnknown | Alert::UnsupportedCertificate => {
+            "it does not accept our certificate"
+        }
+        Alert::CertificateExpired => "our certificate has expired",
+        Alert::HandshakeFailure => "it has no cipher or version in common with us",
+        Alert::ProtocolVersion => "it speaks no version of TLS that we speak",
+        Alert::UnrecognisedName if client => "it did not ask for the name that it got",
+        Alert::UnrecognisedName => "it knows no site of that name: see `server_name`",
+        Alert::NoApplicationProtocol if client => "it speaks none of the protocols we chose",
+        Alert::NoApplicationProtocol => "it speaks none of the protocols of `protocol`",
+        Alert::UserCanceled => "it was cancelled there",
+        Alert::InternalError => "it has an internal error",
+        Alert::AccessDenied => "it does not let us in",
         _ => return None,
     })
 }

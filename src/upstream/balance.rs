@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 
 use super::members::{Member, Members};
 use super::server::{InFlight, Trial};
-use super::standing::Use;
+use super::server_health::Eligibility;
 use super::{Balance, Upstream};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 
 /// A small generator (xorshift64), for choices whose quality does not matter.
 pub(super) struct Random(Cell<u64>);
@@ -36,17 +36,14 @@ pub(super) struct Chosen {
     pub(super) trial: Option<Trial>,
 }
 
-/// No server can be used; after this time there may be one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Nobody(pub(super) Duration);
-
 /// The members among whom is chosen: all primaries, or those at some places.
 struct View<'a> {
     members: &'a Members,
-    some: Option<&'a [usize]>,
+    some: Option<&'a [(usize, Eligibility)]>,
 }
 
-type Places = SmallVec<[usize; 16]>;
+/// Servers by their index, with their eligibility.
+type Candidates = SmallVec<[(usize, Eligibility); 16]>;
 
 // === impl Random ===
 
@@ -69,90 +66,86 @@ impl Random {
 // === impl Chooser ===
 
 impl Chooser<'_> {
-    /// The server of a request's first attempt.
-    pub(super) fn first(&self) -> Result<Chosen, Nobody> {
+    /// The server of a request's first attempt; an error is the time after which there may be one.
+    pub(super) fn first(&self) -> Result<Chosen, Duration> {
         let members = self.upstream.roster.current();
         let view = View {
             members: &members,
             some: None,
         };
         let picked = self.pick(&view).and_then(|at| view.get(at));
-        if let Some(member) = picked.filter(|m| m.server.standing.is_clear(self.upstream.heeded()))
-        {
+        if let Some(member) = picked.filter(|m| m.server.health.is_clear(self.upstream.heeded())) {
             let in_flight = InFlight::begin(&member.server);
             let trial = None;
             return Ok(Chosen { in_flight, trial });
         }
-        self.among(&members, &[], Use::Reluctant)
+        self.among(&members, &[], Eligibility::Reluctant)
     }
 
     /// A server beside those with the ids `but`, used no more reluctantly than `limit`.
-    pub(super) fn other(&self, but: &[u64], limit: Use) -> Option<Chosen> {
+    pub(super) fn other(&self, but: &[u64], limit: Eligibility) -> Option<Chosen> {
         let members = self.upstream.roster.current();
         self.among(&members, but, limit).ok()
     }
 
-    fn among(&self, members: &Members, but: &[u64], limit: Use) -> Result<Chosen, Nobody> {
+    fn among(
+        &self,
+        members: &Members,
+        but: &[u64],
+        limit: Eligibility,
+    ) -> Result<Chosen, Duration> {
         let now = self.clock.now();
         let heeded = self.upstream.heeded();
         let others = members.all().iter().enumerate();
         let others = others.filter(|(_, member)| !but.contains(&member.server.id()));
-        let uses: SmallVec<[(usize, Use); 16]> = others
-            .map(|(at, member)| (at, member.server.standing.usable(heeded, now)))
+        let all: Candidates = others
+            .map(|(at, member)| (at, member.server.health.eligibility(heeded, now)))
             .collect();
         for reluctant in [false, true] {
             for backup in [false, true] {
-                let fits = |&&(at, usage): &&(usize, Use)| {
-                    let is_reluctant = usage == Use::Reluctant;
+                let mut some = all.clone();
+                some.retain(|&mut (at, usage)| {
+                    let is_reluctant = usage == Eligibility::Reluctant;
                     usage <= limit && is_reluctant == reluctant && members.is_backup(at) == backup
-                };
-                let mut some: Places = uses.iter().filter(fits).map(|(at, _)| *at).collect();
-                while let Some(chosen) = self.take(members, &mut some, &uses, now) {
-                    if let Some(chosen) = chosen {
-                        return Ok(chosen);
-                    }
+                });
+                if let Some(chosen) = self.take(members, some, now) {
+                    return Ok(chosen);
                 }
             }
         }
-        Err(self.nobody(&uses))
+        Err(self.wait(&all))
     }
 
-    /// One of `some`; `None`: none is left, `Some(None)`: another request has it.
-    fn take(
-        &self,
-        members: &Members,
-        some: &mut Places,
-        uses: &[(usize, Use)],
-        now: crate::clock::Timestamp,
-    ) -> Option<Option<Chosen>> {
-        let position = self.pick(&View {
-            members,
-            some: Some(some),
-        })?;
-        let at = some.remove(position);
-        let server = &members.all().get(at)?.server;
-        let usage = uses.iter().find(|(index, _)| *index == at)?.1;
-        let trial = match usage {
-            Use::Yes => None,
-            _ => Trial::begin(server, now),
-        };
-        if usage == Use::Try && trial.is_none() {
-            return Some(None);
+    /// One of `some`. A server whose trial belongs to another request is skipped.
+    fn take(&self, members: &Members, mut some: Candidates, now: Timestamp) -> Option<Chosen> {
+        loop {
+            let position = self.pick(&View {
+                members,
+                some: Some(&some),
+            })?;
+            let (at, eligibility) = some.remove(position);
+            let server = &members.all().get(at)?.server;
+            let trial = match eligibility {
+                Eligibility::Yes => None,
+                _ => Trial::begin(server, now),
+            };
+            if eligibility != Eligibility::Try || trial.is_some() {
+                let in_flight = InFlight::begin(server);
+                return Some(Chosen { in_flight, trial });
+            }
         }
-        let in_flight = InFlight::begin(server);
-        Some(Some(Chosen { in_flight, trial }))
     }
 
     /// When a client may come again: when the first circuit lets one through, or the next check or
     /// look-up may have changed something.
-    fn nobody(&self, uses: &[(usize, Use)]) -> Nobody {
+    fn wait(&self, all: &[(usize, Eligibility)]) -> Duration {
         let check = self.upstream.health.as_ref().map(|health| health.interval);
-        let left = uses.iter().filter_map(|(_, usage)| match usage {
-            Use::No(Some(left)) => Some(*left),
-            Use::No(None) => check,
+        let left = all.iter().filter_map(|(_, usage)| match usage {
+            Eligibility::No(Some(left)) => Some(*left),
+            Eligibility::No(None) => check,
             _ => None,
         });
-        Nobody(left.min().unwrap_or(self.upstream.resolve_interval))
+        left.min().unwrap_or(self.upstream.resolve_interval)
     }
 
     /// Which of a view; `None`: it is empty.
@@ -196,7 +189,7 @@ impl View<'_> {
     fn get(&self, position: usize) -> Option<&Member> {
         match self.some {
             None => self.members.primaries().get(position),
-            Some(places) => self.members.all().get(*places.get(position)?),
+            Some(some) => self.members.all().get(some.get(position)?.0),
         }
     }
 

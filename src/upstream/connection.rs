@@ -1,98 +1,94 @@
-//! Connections to an origin, ready for a request. Never retries and never pools.
+//! Connections to an origin over TCP, a Unix socket or TLS. Knows nothing of HTTP but which version
+//! was agreed on. Never retries and never pools.
 
 use std::cell::Cell;
-use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
 
 use super::error::{Error, Kind};
-use super::h2::Trunk;
-use super::inbox::Inbox;
-use super::stream::Stream;
-use super::tls::speaks_http2;
-use super::{Protocol, Secure, Server, Upstream};
-use crate::trust;
+use super::http1::connection::Connection;
+use super::http2::connection::H2Connection;
+use super::{Endpoint, Protocol, Secure, Server, Upstream};
+use crate::trust::{self, Peer};
 
-/// An open connection; closed when dropped.
-pub(super) struct Connection {
-    pub(super) stream: Stream,
-    pub(super) inbox: Inbox,
+/// The error kind of a read that ends with a TLS alert.
+pub(super) const ALERTED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
+/// The bytes to and from an origin. The connection closes when this is dropped.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<TlsStream<Stream>>),
 }
 
-/// A new connection, by what is spoken over it.
+/// A new connection, by the version of HTTP that was agreed on.
 pub(super) enum Opened {
     Http1(Connection),
-    Http2(Trunk),
+    Http2(H2Connection),
 }
 
-/// The origin agreed on TLS, but not on HTTP/2.
-#[derive(Debug)]
-struct NoHttp2;
+/// Opens a connection within `connect_timeout`. `http1`: the request needs HTTP/1.1.
+pub(super) async fn connect(
+    upstream: &Upstream,
+    server: &Server,
+    http1: bool,
+) -> Result<Opened, Error> {
+    let timeout_kind = Cell::new(Kind::ConnectTimeout);
+    let opening = open(server, upstream, http1, &timeout_kind);
+    match tokio::time::timeout(upstream.connect_timeout, opening).await {
+        Ok(opened) => opened,
+        Err(_) => Err(timeout_kind.get().into()),
+    }
+}
 
-// === impl Connection ===
-
-impl Connection {
-    fn new(stream: Stream) -> Self {
-        Self {
-            stream,
-            inbox: Inbox::default(),
+/// `timeout_kind` always holds the error of a timeout at the current step.
+async fn open(
+    server: &Server,
+    upstream: &Upstream,
+    http1: bool,
+    timeout_kind: &Cell<Kind>,
+) -> Result<Opened, Error> {
+    let stream = Stream::open(&server.endpoint).await.map_err(unreachable)?;
+    let (stream, http2) = match &upstream.tls {
+        None => (stream, upstream.protocol == Protocol::Http2),
+        Some(secure) => {
+            timeout_kind.set(Kind::HandshakeTimeout);
+            shake_hands(secure, stream, server, http1).await?
         }
+    };
+    if http2 {
+        timeout_kind.set(Kind::SettingsTimeout);
+        return Ok(Opened::Http2(H2Connection::open(stream).await?));
     }
-}
-
-// === impl Opened ===
-
-impl Opened {
-    /// A connection to `server` as the upstream wants it; `http1`: for what only HTTP/1.1 carries.
-    /// `waits` tells meanwhile what it is if it ends for its length.
-    pub(super) async fn to(
-        server: &Server,
-        upstream: &Upstream,
-        http1: bool,
-        waits: &Cell<Kind>,
-    ) -> Result<Self, Error> {
-        let stream = Stream::open(&server.endpoint).await.map_err(unreachable)?;
-        let (stream, http2) = match &upstream.tls {
-            None => (stream, upstream.protocol == Protocol::Http2),
-            Some(secure) => {
-                waits.set(Kind::HandshakeTimeout);
-                shake(secure, stream, server, http1).await?
-            }
-        };
-        match (upstream.protocol, http2) {
-            (_, true) => {
-                waits.set(Kind::SettingsTimeout);
-                Ok(Self::Http2(Trunk::open(stream).await?))
-            }
-            (Protocol::Http2, false) => Err(Error::from(Kind::Handshake).because(NoHttp2)),
-            (_, false) => Ok(Self::Http1(Connection::new(stream))),
+    match upstream.protocol {
+        Protocol::Http2 => {
+            Err(Error::from(Kind::Handshake).because("the origin does not offer HTTP/2"))
         }
+        _ => Ok(Opened::Http1(Connection::new(stream))),
     }
 }
 
-// === impl NoHttp2 ===
-
-impl fmt::Display for NoHttp2 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the origin does not offer HTTP/2")
-    }
-}
-
-impl std::error::Error for NoHttp2 {}
-
-/// A secure stream, and whether HTTP/2 was agreed on.
-async fn shake(
+/// Returns the encrypted stream, and whether the origin chose HTTP/2.
+async fn shake_hands(
     secure: &Secure,
     stream: Stream,
     server: &Server,
     http1: bool,
 ) -> Result<(Stream, bool), Error> {
-    let shaken = secure.connect(stream, server.label(), http1).await;
-    let failed = |error| {
+    let connected = secure.connect(stream, server.label(), http1).await;
+    let stream = connected.map_err(|error| {
         let why = trust::handshake(&error, secure.peer());
         Error::from(Kind::Handshake).because(why)
-    };
-    let stream = shaken.map_err(failed)?;
-    let http2 = speaks_http2(&stream);
+    })?;
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok((Stream::Tls(Box::new(stream)), http2))
 }
 
@@ -103,4 +99,125 @@ fn unreachable(error: io::Error) -> Error {
         _ => Kind::ConnectFailed,
     };
     Error::from(kind).because(error)
+}
+
+// === impl Stream ===
+
+impl Stream {
+    pub(super) async fn open(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Ok(Self::Tcp(stream))
+            }
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+        }
+    }
+
+    /// Whether the runtime knows of nothing on an idle connection: neither its end nor bytes without
+    /// a request. Makes a system call only if the runtime saw an event.
+    pub(super) fn seems_quiet(&mut self) -> bool {
+        is_nothing(match self {
+            Self::Tcp(stream) => {
+                stream.try_io(Interest::READABLE, || peek(SockRef::from(&*stream)))
+            }
+            Self::Unix(stream) => {
+                stream.try_io(Interest::READABLE, || peek(SockRef::from(&*stream)))
+            }
+            // A ticket for the next session is not a response.
+            Self::Tls(stream) => {
+                let cx = &mut Context::from_waker(Waker::noop());
+                let mut byte = [0];
+                return Pin::new(stream)
+                    .poll_read(cx, &mut ReadBuf::new(&mut byte))
+                    .is_pending();
+            }
+        })
+    }
+
+    /// Whether what is written may wait for a flush.
+    pub(super) fn encrypts(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Like `seems_quiet`, but always makes a system call.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        (!self.encrypts() || self.seems_quiet()) && is_nothing(peek(self.socket()))
+    }
+
+    fn socket(&self) -> SockRef<'_> {
+        match self {
+            Self::Tcp(stream) => SockRef::from(stream),
+            Self::Unix(stream) => SockRef::from(stream),
+            Self::Tls(stream) => stream.get_ref().0.socket(),
+        }
+    }
+}
+
+/// Calls a method of the stream that carries the bytes.
+macro_rules! inner {
+    ($stream:ident, $method:ident, $($argument:expr),*) => {
+        match $stream.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
+            Stream::Unix(stream) => Pin::new(stream).$method($($argument),*),
+            Stream::Tls(stream) => Pin::new(stream).$method($($argument),*),
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        inner!(self, poll_read, cx, buf).map_err(alert_in_words)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        inner!(self, poll_write, cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        inner!(self, poll_write_vectored, cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        inner!(self, poll_flush, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        inner!(self, poll_shutdown, cx)
+    }
+}
+
+/// Explains a TLS alert in words here, because h2 keeps only the kind and the text of an error.
+fn alert_in_words(error: io::Error) -> io::Error {
+    match trust::alert(&error, Peer::Origin { ca: false }) {
+        Some(words) => io::Error::new(ALERTED, words),
+        None => error,
+    }
+}
+
+fn peek(socket: SockRef<'_>) -> io::Result<usize> {
+    socket.peek(&mut [MaybeUninit::uninit()])
+}
+
+fn is_nothing(peeked: io::Result<usize>) -> bool {
+    peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }

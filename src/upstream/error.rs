@@ -1,21 +1,18 @@
 //! Why an origin gave no answer. Opaque, with questions.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 
 use super::Server;
-use super::balance::Nobody;
 use crate::body::BodyError;
-use crate::trust::{self, Peer};
 
 /// Why an origin gave no answer.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    pub(super) kind: Kind,
     server: Option<Arc<Server>>,
     source: Option<BodyError>,
     retry_after: Option<Duration>,
@@ -28,26 +25,24 @@ pub(super) enum Kind {
     ConnectRefused,
     ConnectFailed,
     ConnectTimeout,
-    /// The origin took the connection and did not finish the handshake.
     HandshakeTimeout,
-    /// The origin took the connection and did not say that it speaks HTTP/2.
     SettingsTimeout,
-    /// What the origin said first is not HTTP/2.
+    /// The first bytes that the origin sent are not HTTP/2.
     NoHttp2,
-    /// The origin could not prove who it is, or does not speak TLS as it should.
+    /// The origin has no valid certificate, or does not speak TLS as it should.
     Handshake,
     ResponseTimeout,
-    /// The origin closed before it answered.
+    /// The origin closed the connection before its response began.
     Closed,
-    /// The origin broke off this request alone, and may have acted on it.
+    /// The origin reset this request alone, and may have acted on it.
     Reset,
-    /// The origin says that it has not looked at the request.
+    /// The origin did not process the request.
     Refused,
     /// The protocol of the upstream cannot carry a WebSocket.
     NoUpgrade,
-    /// Its answer has no single meaning.
+    /// The response is malformed or ambiguous.
     BadResponse,
-    /// Its answer had begun and has no end.
+    /// The response began and has no end.
     CutShort,
     /// The request's body broke off, or is not as long as declared.
     RequestBody,
@@ -74,13 +69,17 @@ impl Error {
         Self::from(Kind::BadResponse).because(wrong).at(server)
     }
 
-    /// The stream failed before the answer.
-    pub(super) fn of_stream(error: io::Error) -> Self {
-        let closed = Self::from(Kind::Closed);
-        match alert(&error) {
-            Some(said) => closed.because(said),
-            None => closed.because(error),
+    /// No server can be used; after this time there may be one.
+    pub(super) fn no_server(retry_after: Duration) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..Kind::NoServer.into()
         }
+    }
+
+    /// The client's body broke off, or is not as long as declared.
+    pub(super) fn of_request_body(error: impl Into<BodyError>) -> Self {
+        Self::from(Kind::RequestBody).because(error)
     }
 
     /// Why the body of a server's answer breaks off.
@@ -116,21 +115,7 @@ impl Error {
         matches!(self.kind, Kind::RequestBody | Kind::RequestTarget)
     }
 
-    /// The origin says that it has not looked at the request: it can be sent again.
-    pub(super) fn is_refused(&self) -> bool {
-        self.kind == Kind::Refused
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.kind == Kind::Closed
-    }
-
-    /// The origin broke off this request, but not its connection.
-    pub(super) fn is_reset(&self) -> bool {
-        self.kind == Kind::Reset
-    }
-
-    /// What the client is told.
+    /// The status of the client's response.
     pub fn status(&self) -> StatusCode {
         match self.kind {
             Kind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
@@ -138,41 +123,14 @@ impl Error {
             | Kind::HandshakeTimeout
             | Kind::SettingsTimeout
             | Kind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Kind::ConnectRefused
-            | Kind::ConnectFailed
-            | Kind::NoHttp2
-            | Kind::Handshake
-            | Kind::Closed
-            | Kind::Reset
-            | Kind::Refused
-            | Kind::NoUpgrade
-            | Kind::BadResponse
-            | Kind::CutShort => StatusCode::BAD_GATEWAY,
             Kind::RequestBody | Kind::RequestTarget => StatusCode::BAD_REQUEST,
+            _ => StatusCode::BAD_GATEWAY,
         }
     }
 
     /// One word for logs and metrics.
     pub fn reason(&self) -> &'static str {
-        match self.kind {
-            Kind::NoServer => "no_server",
-            Kind::ConnectRefused => "connect_refused",
-            Kind::ConnectFailed => "connect_failed",
-            Kind::ConnectTimeout | Kind::HandshakeTimeout | Kind::SettingsTimeout => {
-                "connect_timeout"
-            }
-            Kind::NoHttp2 => "no_http2",
-            Kind::ResponseTimeout => "response_timeout",
-            Kind::Handshake => "tls_failed",
-            Kind::Closed => "closed",
-            Kind::Reset => "reset",
-            Kind::Refused => "refused",
-            Kind::NoUpgrade => "no_upgrade",
-            Kind::BadResponse => "bad_response",
-            Kind::CutShort => "cut_short",
-            Kind::RequestBody => "request_body",
-            Kind::RequestTarget => "request_target",
-        }
+        self.kind.words().0
     }
 
     /// Where no server can be used: when there may be one.
@@ -189,37 +147,54 @@ impl Error {
 // === impl Kind ===
 
 impl Kind {
-    fn sentence(self) -> &'static str {
+    /// The reason in logs and metrics, and a sentence.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Kind::NoServer => "no server of the upstream takes requests now",
-            Kind::ConnectRefused => "the server refuses connections",
-            Kind::ConnectFailed => "no connection could be made",
-            Kind::ConnectTimeout => "no connection was made within `connect_timeout`",
-            Kind::HandshakeTimeout => {
+            Kind::NoServer => ("no_server", "no server of the upstream takes requests now"),
+            Kind::ConnectRefused => ("connect_refused", "the server refuses connections"),
+            Kind::ConnectFailed => ("connect_failed", "no connection could be made"),
+            Kind::ConnectTimeout => (
+                "connect_timeout",
+                "no connection was made within `connect_timeout`",
+            ),
+            Kind::HandshakeTimeout => (
+                "connect_timeout",
                 "the origin took the connection, but did not finish the TLS handshake within \
-                 `connect_timeout`"
-            }
-            Kind::SettingsTimeout => {
+                 `connect_timeout`",
+            ),
+            Kind::SettingsTimeout => (
+                "connect_timeout",
                 "the origin took the connection, but did not begin to speak HTTP/2 within \
-                 `connect_timeout`: `protocol = \"http/1.1\"` is for one that does not"
-            }
-            Kind::NoHttp2 => {
+                 `connect_timeout`: `protocol = \"http/1.1\"` is for one that does not",
+            ),
+            Kind::NoHttp2 => (
+                "no_http2",
                 "the origin does not speak HTTP/2 on this port: `protocol = \"http/1.1\"` is for \
-                 such"
-            }
-            Kind::Handshake => "TLS with the origin failed",
-            Kind::ResponseTimeout => "no answer began within `response_timeout`",
-            Kind::Closed => "the origin closed the connection before it answered",
-            Kind::Reset => "the origin reset the request",
-            Kind::Refused => "the origin did not take the request",
-            Kind::NoUpgrade => {
+                 such",
+            ),
+            Kind::Handshake => ("tls_failed", "TLS with the origin failed"),
+            Kind::ResponseTimeout => (
+                "response_timeout",
+                "no answer began within `response_timeout`",
+            ),
+            Kind::Closed => (
+                "closed",
+                "the origin closed the connection before it answered",
+            ),
+            Kind::Reset => ("reset", "the origin reset the request"),
+            Kind::Refused => ("refused", "the origin did not take the request"),
+            Kind::NoUpgrade => (
+                "no_upgrade",
                 "a WebSocket needs HTTP/1.1 here: `protocol = \"http/1.1\"`, or \"auto\", lets it \
-                 through"
-            }
-            Kind::BadResponse => "the origin's answer is not HTTP, or has two meanings",
-            Kind::CutShort => "the origin broke off its answer",
-            Kind::RequestBody => "the request's body broke off",
-            Kind::RequestTarget => "the request's target is not a path",
+                 through",
+            ),
+            Kind::BadResponse => (
+                "bad_response",
+                "the origin's answer is not HTTP, or has two meanings",
+            ),
+            Kind::CutShort => ("cut_short", "the origin broke off its answer"),
+            Kind::RequestBody => ("request_body", "the request's body broke off"),
+            Kind::RequestTarget => ("request_target", "the request's target is not a path"),
         }
     }
 }
@@ -235,23 +210,14 @@ impl From<Kind> for Error {
     }
 }
 
-impl From<Nobody> for Error {
-    fn from(Nobody(time): Nobody) -> Self {
-        Self {
-            retry_after: Some(time),
-            ..Kind::NoServer.into()
-        }
-    }
-}
-
 /// A sentence, without the reason and the server: whoever writes it down has these apart.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             // What came of the handshake says it all.
             Some(source) if self.kind == Kind::Handshake => source.fmt(f),
-            Some(source) => write!(f, "{}: {source}", self.kind.sentence()),
-            None => f.write_str(self.kind.sentence()),
+            Some(source) => write!(f, "{}: {source}", self.kind.words().1),
+            None => f.write_str(self.kind.words().1),
         }
     }
 }
@@ -260,9 +226,4 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
     }
-}
-
-/// What an origin's alert means, if that is what ended the stream.
-pub(super) fn alert(error: &io::Error) -> Option<String> {
-    trust::alert(error, Peer::Origin { ca: false })
 }

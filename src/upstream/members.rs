@@ -1,12 +1,20 @@
-//! Who belongs to an upstream now: the servers that stand in its configuration, and those that its
-//! names lead to. Never chooses.
+//! The servers of an upstream: those in its configuration, and those that its names lead to. Never
+//! chooses one and never opens a connection. A look-up blocks, so it never runs on a thread that
+//! serves requests.
 
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::{Endpoint, Name, Registry, Server, Tally};
+use super::server::{AttemptCounts, Registry, Server};
+
+/// The most addresses of one name that are used.
+const MOST: usize = 64;
 
 /// A server as it is configured.
 #[derive(Clone, Debug)]
@@ -26,6 +34,24 @@ pub enum At {
     Endpoint(Endpoint),
     /// Wherever a name leads to.
     Name(Name),
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// An address and a port.
+    Tcp(SocketAddr),
+    /// A socket in the file system.
+    Unix(Arc<Path>),
+}
+
+/// A host name and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name {
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
 }
 
 /// A server that requests can go to.
@@ -66,17 +92,58 @@ pub(super) enum Current<'a> {
 pub(super) struct Counted {
     pub(super) place: Place,
     pub(super) label: Arc<str>,
-    pub(super) tally: Arc<Tally>,
+    pub(super) counts: Arc<AttemptCounts>,
 }
 
 // === impl At ===
 
-impl std::fmt::Display for At {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Endpoint(endpoint) => endpoint.fmt(f),
             Self::Name(name) => name.fmt(f),
         }
+    }
+}
+
+// === impl Endpoint ===
+
+impl From<SocketAddr> for Endpoint {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+// === impl Name ===
+
+impl Name {
+    /// All its addresses, in an order that does not depend on the answer's. Waits for the system's
+    /// resolver, however long that takes.
+    pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
+        let found = (self.host.as_str(), self.port).to_socket_addrs()?;
+        let mut addresses: Vec<_> = found.collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.truncate(MOST);
+        if addresses.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+        }
+        Ok(addresses)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
     }
 }
 
@@ -113,7 +180,7 @@ impl Members {
                 }
             };
             for endpoint in endpoints {
-                let server = registry.labelled(upstream, &counted.label, endpoint);
+                let server = registry.server(upstream, &counted.label, endpoint);
                 listed.push((server, counted.place.weight, counted.place.backup));
             }
         }

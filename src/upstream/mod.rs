@@ -4,40 +4,24 @@
 //! Nothing here knows rules, routes or configuration files, nothing buffers a body, and nothing on
 //! the path of a request takes a lock.
 //!
-//! The codec of HTTP/1.1 is our own: `head` writes, `answer` and `chunked` read, `upload` and
-//! `download` carry bodies, `exchange` drives both directions of one `connection`, whatever `stream`
-//! carries it, from the one task that waits. HTTP/2 stands in `h2`.
+//! `http1` and `http2` send a request and read its response, over whatever `connection` carries
+//! it, from the one task that waits. `request_head` and `headers` decide what an origin sees.
 
-mod alarm;
-mod answer;
 mod balance;
-mod budget;
-mod cargo;
-mod chunked;
+mod coarse_timer;
 mod connection;
-mod download;
-mod endpoint;
 mod error;
-mod exchange;
-mod h2;
-mod head;
 mod headers;
-mod inbox;
+pub mod http1;
+mod http2;
 mod members;
-mod name;
 mod pool;
-mod probe;
+mod request_head;
 mod retry;
 mod server;
-mod shelf;
-mod standing;
-mod stream;
-mod tally;
+mod server_health;
 mod tls;
 mod tunnel;
-mod upload;
-mod websocket;
-pub mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -47,25 +31,21 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, Method, Response, Version};
+use http::{HeaderMap, Method, Response, StatusCode, Version};
 
 use self::members::{Counted, Members, Roster};
-use self::standing::mark;
+use self::server_health::mark;
 use crate::body::Body;
 use crate::route::edit::Fields;
 
-pub use endpoint::Endpoint;
 pub use error::Error;
 pub use headers::Forwarding;
-pub use members::{At, Place};
-pub use name::Name;
+pub use members::{At, Endpoint, Name, Place};
 pub use pool::Pool;
-pub use probe::Checked;
-pub use server::{Registry, Server};
-pub use tally::{Figures, Tally};
-pub use tls::{Known, Roots, Secure, TlsError, is_name};
-pub use tunnel::Tunnel;
-pub use websocket::Key;
+pub use server::{Figures, Registry, Server};
+pub use server_health::Checked;
+pub use tls::{Known, NewSecure, Roots, Secure, TlsError, is_name};
+pub use tunnel::{Key, Tunnel};
 
 /// A named group of servers that do the same work, shared by all cores. Nothing of it changes but
 /// where its names lead.
@@ -198,28 +178,41 @@ pub struct Answer {
 // === impl Upstream ===
 
 impl Upstream {
-    /// An upstream at `places` with the default settings, which the caller may change. Names lead
-    /// to where the registry last knew them.
+    /// An upstream at `places` with the default settings, which the caller may change.
     pub fn new(name: impl Into<Arc<str>>, places: Vec<Place>, registry: &Registry) -> Self {
-        let name = name.into();
+        Self::without_servers(name).with_servers(places, registry)
+    }
+
+    /// Adds the servers at `places`, which `registry` shares with other upstreams of this name.
+    /// Names lead to where the registry last knew them.
+    pub fn with_servers(self, places: Vec<Place>, registry: &Registry) -> Self {
         let counted = |place: Place| {
             let label: Arc<str> = place.at.to_string().into();
-            let tally = registry.tally(&name, &label);
+            let counts = registry.counts(&self.name, &label);
             Counted {
                 place,
                 label,
-                tally,
+                counts,
             }
         };
         let places: Vec<_> = places.into_iter().map(counted).collect();
-        let members = Members::of(&name, &places, registry);
+        let members = Members::of(&self.name, &places, registry);
         let is_named = |counted: &Counted| matches!(counted.place.at, At::Name(_));
         Self {
             roster: match places.iter().any(is_named) {
                 true => Roster::Changing(ArcSwap::from_pointee(members)),
                 false => Roster::Fixed(members),
             },
-            name,
+            places,
+            ..self
+        }
+    }
+
+    /// An upstream with the default settings, which the caller may change, and no servers yet.
+    pub fn without_servers(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            roster: Roster::Fixed(Members::default()),
+            name: name.into(),
             balance: Balance::default(),
             protocol: Protocol::default(),
             tls: None,
@@ -230,7 +223,7 @@ impl Upstream {
             health: None,
             breaker: None,
             resolve_interval: Duration::from_secs(10),
-            places,
+            places: Vec::new(),
             turn: AtomicUsize::new(0),
             detour: AtomicUsize::new(0),
         }
@@ -281,10 +274,10 @@ impl Upstream {
     pub fn figures(&self) -> Vec<(Arc<str>, Figures)> {
         let servers = self.servers();
         let figures = |counted: &Counted| {
-            let mut figures = counted.tally.figures();
+            let mut figures = counted.counts.figures();
             for server in servers.iter().filter(|s| *s.label() == counted.label) {
                 figures.in_flight += server.in_flight();
-                figures.healthy += usize::from(server.standing.is_clear(self.heeded()));
+                figures.healthy += usize::from(server.health.is_clear(self.heeded()));
             }
             (counted.label.clone(), figures)
         };
@@ -301,5 +294,20 @@ impl Upstream {
             heeded |= mark::OPEN;
         }
         heeded
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    fn new(status: StatusCode, headers: HeaderMap, body: Body, server: Arc<Server>) -> Self {
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        Self {
+            response,
+            server,
+            upgraded: None,
+        }
     }
 }

@@ -1,9 +1,7 @@
-//! One core's connections, and the way of a request over one of them.
+//! One core's connections, and the path of a request over one of them.
 //!
-//! Nothing here is shared between threads and nothing waits for a connection to become free: a
-//! new one is opened instead. What is done about a server that fails a request stands in `retry`.
-
-mod multiplex;
+//! Nothing here is shared between threads, and no request waits for a connection to become free: a
+//! new one is opened instead. `retry` decides what follows when a server fails a request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,60 +9,72 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::StatusCode;
-use http::header::RETRY_AFTER;
 
-use super::alarm::Alarm;
-use super::answer::Asked;
 use super::balance::{Chooser, Random};
-use super::budget::Budget;
-use super::cargo::Cargo;
-use super::connection::Opened;
+use super::coarse_timer::CoarseTimer;
+use super::connection::{Opened, connect};
 use super::error::{Error, Kind};
-use super::exchange::{Exchange, Lease};
-use super::h2::{Seat, Trunks};
-use super::inbox::Shared;
-use super::retry::{Round, Setback};
+use super::http1::connection::{IDLE, IdleConnections, Shared};
+use super::http1::exchange::{Exchange, Lease};
+use super::http1::response_head::Asked;
+use super::http1::upload::Upload;
+use super::http2::connection::{H2Pool, StreamSlot};
+use super::retry::{Attempt, Budget, FailedAttempt, RetryLoop};
 use super::server::InFlight;
-use super::shelf::{IDLE, Local, Shelf};
-use super::upload::Upload;
-use super::{Answer, Outbound, Server, Upstream};
-use crate::clock::Clock;
+use super::{Answer, Outbound, Protocol, Server, Upstream, http2};
+use crate::clock::{Clock, Timestamp};
 
 /// One core's connections.
 pub struct Pool {
     pub(super) clock: Clock,
-    pub(super) local: Rc<Local>,
-    pub(super) random: Random,
+    pub(super) shared: Rc<CoreShared>,
+    random: Random,
     pub(super) budget: Budget,
-    shelves: RefCell<BTreeMap<Way, Rc<Shelf>>>,
-    trunks: RefCell<BTreeMap<Way, Rc<Trunks>>>,
+    http1: RefCell<BTreeMap<PoolKey, Rc<IdleConnections>>>,
+    pub(super) http2: RefCell<BTreeMap<PoolKey, Rc<H2Pool>>>,
 }
 
-/// A server's id and that of the security on the way: a connection opened one way is not used for
-/// another.
-type Way = (u64, u64);
+/// What all exchanges of a core share.
+pub(super) struct CoreShared {
+    /// The time of the last pruning. It is exact enough for the age of idle connections, and no
+    /// request reads a clock.
+    pub(super) now: Cell<Timestamp>,
+    pub(super) timer: Rc<CoarseTimer>,
+    pub(super) buffer: Shared,
+}
+
+/// The id of a server and of the TLS settings: connections with other settings are never used.
+type PoolKey = (u64, u64);
+
+/// A request in the form that its connection needs.
+pub(super) enum PreparedRequest<'a> {
+    Http1(Box<Upload>),
+    Http2(Box<http2::upload::Upload>),
+    /// The origin chooses the version.
+    Either(Box<Outbound<'a>>),
+}
 
 // === impl Pool ===
 
 impl Pool {
-    /// An empty pool, for the thread that calls.
+    /// An empty pool for the calling thread.
     pub fn new(clock: Clock) -> Self {
         Self {
-            local: Rc::new(Local {
+            shared: Rc::new(CoreShared {
                 now: Cell::new(clock.now()),
-                alarm: Rc::new(Alarm::default()),
+                timer: Rc::default(),
                 buffer: Shared::default(),
             }),
             clock,
             random: Random::new(),
             budget: Budget::new(),
-            shelves: RefCell::default(),
-            trunks: RefCell::default(),
+            http1: RefCell::default(),
+            http2: RefCell::default(),
         }
     }
 
     /// Sends a request to one of an upstream's servers, to another if that is safe and the first
-    /// fails it, and waits for the head of the answer.
+    /// fails it, and waits for the head of the response.
     pub async fn forward(
         &self,
         upstream: &Upstream,
@@ -77,56 +87,56 @@ impl Pool {
             random: &self.random,
             clock: &self.clock,
         };
-        let cargo = Cargo::new(upstream, outbound)?;
-        self.budget.request();
-        let chosen = chooser.first().map_err(Error::from)?;
+        let request = PreparedRequest::new(upstream, outbound)?;
+        self.budget.add_request();
+        let chosen = chooser.first().map_err(Error::no_server)?;
         let trial = chosen.trial;
-        match self.attempt(upstream, chosen.in_flight, asked, cargo).await {
+        let attempt = self.attempt(upstream, chosen.in_flight, asked, request);
+        match attempt.await {
             Ok(answer) => {
                 answer.server.answered(trial);
                 Ok(answer)
             }
-            Err(setback) => {
-                let round = Round::new(self, chooser, asked);
-                Box::pin(round.after(setback, trial)).await
+            Err(failed) => {
+                let retries = RetryLoop::new(self, chooser, asked);
+                Box::pin(retries.run(failed, trial)).await
             }
         }
     }
 
-    /// Closes what is closed already or stood idle for too long. To be called every few seconds.
+    /// Closes connections that the origin closed or that were idle for too long. To be called
+    /// every few seconds.
     pub fn prune(&self) {
         let now = self.clock.now();
-        self.local.now.set(now);
+        self.shared.now.set(now);
         self.budget.refill();
-        self.shelves.borrow_mut().retain(|_, shelf| {
-            shelf.prune(now);
-            Rc::strong_count(shelf) > 1 || shelf.len() > 0
+        self.http1.borrow_mut().retain(|_, idle| {
+            idle.prune(now);
+            Rc::strong_count(idle) > 1 || idle.len() > 0
         });
-        self.trunks.borrow_mut().retain(|_, trunks| {
-            trunks.prune(now, IDLE);
-            Rc::strong_count(trunks) > 1 || trunks.len() > 0
-        });
+        self.http2
+            .borrow_mut()
+            .retain(|_, pool| pool.prune(now, IDLE) || Rc::strong_count(pool) > 1);
     }
 
-    /// Closes the idle connections to servers that are gone; those in use close after use.
+    /// Closes the idle connections to servers that are gone. Those in use close after use.
     pub fn retain(&self, live: &[Arc<Server>]) {
         let is_live = |id: u64| live.iter().any(|server| server.id() == id);
-        self.shelves.borrow_mut().retain(|&(id, _), shelf| {
+        self.http1.borrow_mut().retain(|&(id, _), idle| {
             let is_live = is_live(id);
             if !is_live {
-                shelf.close();
+                idle.close();
             }
             is_live
         });
-        self.trunks.borrow_mut().retain(|&(id, _), _| is_live(id));
+        self.http2.borrow_mut().retain(|&(id, _), _| is_live(id));
     }
 
-    /// How many connections stand idle.
+    /// The number of idle connections.
     pub fn idle(&self) -> usize {
-        let shelves = self.shelves.borrow();
-        let idle: usize = shelves.values().map(|shelf| shelf.len()).sum();
-        let trunks = self.trunks.borrow();
-        idle + trunks.values().map(|trunks| trunks.idle()).sum::<usize>()
+        let http1: usize = self.http1.borrow().values().map(|idle| idle.len()).sum();
+        let http2: usize = self.http2.borrow().values().map(|pool| pool.idle()).sum();
+        http1 + http2
     }
 
     /// Sends a request to one server.
@@ -135,128 +145,163 @@ impl Pool {
         upstream: &Upstream,
         server: InFlight,
         asked: Asked,
-        cargo: Cargo<'a>,
-    ) -> Result<Answer, Box<Setback<'a>>> {
-        match cargo {
-            Cargo::Http1(upload) => self.attempt_http1(upstream, server, asked, upload).await,
-            cargo => Box::pin(self.multiplex(upstream, server, asked, cargo)).await,
+        request: PreparedRequest<'a>,
+    ) -> Attempt<'a> {
+        match request {
+            PreparedRequest::Http1(upload) => {
+                self.attempt_http1(upstream, server, asked, upload).await
+            }
+            request => Box::pin(self.multiplex(upstream, server, asked, request)).await,
         }
     }
 
-    /// Sends a request to one server over HTTP/1.1. On a connection that stood idle and was closed
-    /// at that very moment it is sent again on a new one, if the origin cannot have acted on it.
-    async fn attempt_http1<'a>(
+    /// Sends a request to one server over HTTP/1.1. If an idle connection closes at that very
+    /// moment, the request is sent again on a new one, unless the origin may have acted on it.
+    pub(super) async fn attempt_http1<'a>(
         &self,
         upstream: &Upstream,
-        server: InFlight,
+        in_flight: InFlight,
         asked: Asked,
         upload: Box<Upload>,
-    ) -> Result<Answer, Box<Setback<'a>>> {
-        let shelf = self.shelf(upstream, server.server());
-        let Some(connection) = shelf.take(!upload.is_repeatable()) else {
-            let cargo = Cargo::Http1(upload);
-            return Box::pin(self.afresh(upstream, shelf, server, asked, cargo)).await;
+    ) -> Attempt<'a> {
+        let idle = self.idle_connections(upstream, in_flight.server());
+        let Some(connection) = idle.take(!upload.is_repeatable()) else {
+            let request = PreparedRequest::Http1(upload);
+            return Box::pin(self.open_and_send(upstream, idle, in_flight, asked, request)).await;
         };
         let lease = Lease {
             connection,
-            shelf,
-            in_flight: server,
+            idle,
+            in_flight,
         };
-        match exchange(upstream, lease, asked, upload).await {
-            Ok(answer) => Ok(answer),
-            Err(mut setback) => {
-                setback.stood_idle = true;
-                match setback.again() {
-                    Some((server, cargo)) => {
-                        let shelf = self.shelf(upstream, server.server());
-                        Box::pin(self.afresh(upstream, shelf, server, asked, cargo)).await
-                    }
-                    None => Err(setback),
-                }
+        let mut failed = match exchange(upstream, lease, asked, upload).await {
+            Ok(answer) => return Ok(answer),
+            Err(failed) => failed,
+        };
+        failed.stood_idle = true;
+        match failed.take_closed() {
+            Some((in_flight, request)) => {
+                let idle = self.idle_connections(upstream, in_flight.server());
+                Box::pin(self.open_and_send(upstream, idle, in_flight, asked, request)).await
             }
+            None => Err(failed),
         }
     }
 
     /// Sends a request to one server on a new connection.
-    pub(super) async fn afresh<'a>(
+    pub(super) async fn open_and_send<'a>(
         &self,
         upstream: &Upstream,
-        shelf: Rc<Shelf>,
+        idle: Rc<IdleConnections>,
         in_flight: InFlight,
         asked: Asked,
-        cargo: Cargo<'a>,
-    ) -> Result<Answer, Box<Setback<'a>>> {
-        let http1 = matches!(cargo, Cargo::Http1(_));
+        request: PreparedRequest<'a>,
+    ) -> Attempt<'a> {
+        let http1 = matches!(request, PreparedRequest::Http1(_));
         match connect(upstream, in_flight.server(), http1).await {
             Ok(Opened::Http1(connection)) => {
                 let lease = Lease {
                     connection,
-                    shelf,
+                    idle,
                     in_flight,
                 };
-                let upload = cargo.into_http1().map_err(Setback::lost)?;
+                let upload = request.into_http1().map_err(FailedAttempt::lost)?;
                 exchange(upstream, lease, asked, upload).await
             }
-            Ok(Opened::Http2(trunk)) => {
-                let seat = Seat::new(Rc::new(trunk), in_flight);
-                let upload = cargo.into_http2(upstream).map_err(Setback::lost)?;
-                self.over(upstream, upload, seat).await
+            Ok(Opened::Http2(connection)) => {
+                let slot = StreamSlot {
+                    connection: Rc::new(connection),
+                    in_flight,
+                };
+                let upload = request.into_http2(upstream).map_err(FailedAttempt::lost)?;
+                self.send_over(upstream, upload, slot).await
             }
             Err(error) => {
                 let error = error.at(in_flight.server());
-                Err(Setback::failed(error, Some(cargo)))
+                Err(FailedAttempt::new(error, Some(request)))
             }
         }
     }
 
-    fn shelf(&self, upstream: &Upstream, server: &Server) -> Rc<Shelf> {
-        let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves
-            .entry(way(upstream, server))
-            .or_insert_with(|| Rc::new(Shelf::new(Rc::clone(&self.local))));
-        shelf.bound(upstream.max_idle_per_server);
-        Rc::clone(shelf)
+    pub(super) fn idle_connections(
+        &self,
+        upstream: &Upstream,
+        server: &Server,
+    ) -> Rc<IdleConnections> {
+        let mut http1 = self.http1.borrow_mut();
+        let idle = http1
+            .entry(pool_key(upstream, server))
+            .or_insert_with(|| Rc::new(IdleConnections::new(Rc::clone(&self.shared))));
+        idle.set_limit(upstream.max_idle_per_server);
+        Rc::clone(idle)
     }
 }
 
-/// A new connection, in time; `http1`: for what only HTTP/1.1 carries.
-async fn connect(upstream: &Upstream, server: &Server, http1: bool) -> Result<Opened, Error> {
-    let waits = Cell::new(Kind::ConnectTimeout);
-    let opening = Opened::to(server, upstream, http1, &waits);
-    match tokio::time::timeout(upstream.connect_timeout, opening).await {
-        Ok(opened) => opened,
-        Err(_) => Err(waits.get().into()),
-    }
-}
-
-fn way(upstream: &Upstream, server: &Server) -> Way {
+pub(super) fn pool_key(upstream: &Upstream, server: &Server) -> PoolKey {
     let secure = upstream.tls.as_ref();
     (server.id(), secure.map_or(0, |secure| secure.id()))
 }
 
-/// Sends a request over a connection and waits for the head of the answer.
-async fn exchange<'a>(
+/// Sends a request over a connection and waits for the head of the response.
+pub(super) async fn exchange<'a>(
     upstream: &Upstream,
     lease: Lease,
     asked: Asked,
     upload: Box<Upload>,
-) -> Result<Answer, Box<Setback<'a>>> {
+) -> Attempt<'a> {
     let mut exchange = Exchange::new(lease, upload);
     match exchange.head(asked, upstream.response_timeout).await {
         Ok(head) if head.status == StatusCode::SERVICE_UNAVAILABLE => {
-            let wanted = head.headers.get(RETRY_AFTER).cloned();
-            let upload = exchange.copy();
-            let answer = exchange.answer(head);
-            match wanted {
-                Some(wanted) => Err(Setback::refused(answer, wanted, upload.map(Cargo::Http1))),
-                None => Ok(answer),
-            }
+            let copy = exchange.copy_request().map(PreparedRequest::Http1);
+            FailedAttempt::unless_busy(exchange.into_answer(head), copy)
         }
-        Ok(head) => Ok(exchange.answer(head)),
+        Ok(head) => Ok(exchange.into_answer(head)),
         Err(error) => {
             let error = error.at(exchange.server());
-            let upload = exchange.rewind(&error);
-            Err(Setback::failed(error, upload.map(Cargo::Http1)))
+            let request = exchange.rewind(&error).map(PreparedRequest::Http1);
+            Err(FailedAttempt::new(error, request))
+        }
+    }
+}
+
+// === impl PreparedRequest ===
+
+impl<'a> PreparedRequest<'a> {
+    /// The upload is boxed, because the future of a request is moved often.
+    pub(super) fn new(upstream: &Upstream, outbound: Outbound<'a>) -> Result<Self, Error> {
+        match upstream.protocol {
+            // RFC 9113, section 8.6: HTTP/2 has no `Upgrade`.
+            Protocol::Http2 if outbound.upgrade => Err(Kind::NoUpgrade.into()),
+            Protocol::Http2 => {
+                let upload = http2::upload::Upload::new(outbound, upstream.tls.is_some())?;
+                Ok(Self::Http2(Box::new(upload)))
+            }
+            Protocol::Auto if !outbound.upgrade => Ok(Self::Either(Box::new(outbound))),
+            _ => Ok(Self::Http1(Box::new(Upload::new(outbound)?))),
+        }
+    }
+
+    /// For a connection over which HTTP/1.1 is spoken.
+    pub(super) fn into_http1(self) -> Result<Box<Upload>, Error> {
+        match self {
+            Self::Http1(upload) => Ok(upload),
+            Self::Either(outbound) => Ok(Box::new(Upload::new(*outbound)?)),
+            Self::Http2(_) => Err(Kind::Handshake.into()),
+        }
+    }
+
+    /// For a connection over which HTTP/2 is spoken.
+    pub(super) fn into_http2(
+        self,
+        upstream: &Upstream,
+    ) -> Result<Box<http2::upload::Upload>, Error> {
+        match self {
+            Self::Http2(upload) => Ok(upload),
+            Self::Either(outbound) => {
+                let upload = http2::upload::Upload::new(*outbound, upstream.tls.is_some())?;
+                Ok(Box::new(upload))
+            }
+            Self::Http1(_) => Err(Kind::Handshake.into()),
         }
     }
 }

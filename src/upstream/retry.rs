@@ -1,114 +1,128 @@
-//! What follows when a server fails a request: what is held against the server, and whether the
+//! What follows when a server fails a request: what counts against the server, and whether the
 //! request is sent again.
 //!
 //! A request is sent again only if no server can have acted on it, or if it does no harm twice
-//! (RFC 9110, section 9.2.2) and has no body: never when a byte of an answer was seen, but for a 503
-//! with `Retry-After`, and never more often than the budget allows.
+//! (RFC 9110, section 9.2.2) and has no body: never after a byte of a response, except a 503 with
+//! `Retry-After`, and never more often than the budget allows.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
 use smallvec::SmallVec;
 
-use super::answer::{Asked, plain_number};
 use super::balance::{Chooser, Chosen};
-use super::cargo::Cargo;
-use super::error::Error;
-use super::pool::Pool;
-use super::server::{InFlight, Trial};
-use super::standing::Use;
-use super::tally;
+use super::error::{Error, Kind};
+use super::http1::response_head::{Asked, plain_number};
+use super::pool::{Pool, PreparedRequest};
+use super::server::{InFlight, Outcome, Trial};
+use super::server_health::Eligibility;
 use super::{Answer, Server, Upstream};
 use crate::clock::{HttpDate, Timestamp};
 
-/// An attempt that did not go well.
-pub(super) struct Setback<'a> {
+/// The budget gains one retry for this number of requests: 20 %.
+const REQUESTS_PER_RETRY: u32 = 5;
+
+/// The retries that each refill adds.
+const REFILL: u32 = 10;
+
+/// The most retries that the budget holds.
+const MAX_RETRIES: u32 = 100;
+
+/// The result of sending a request to one server.
+pub(super) type Attempt<'a> = Result<Answer, Box<FailedAttempt<'a>>>;
+
+/// An attempt without a response, or with one that asks for another attempt.
+pub(super) struct FailedAttempt<'a> {
     end: End,
     /// The request, if it can be sent again.
-    cargo: Option<Cargo<'a>>,
-    /// The connection had stood idle: that it closed says nothing about the server.
+    request: Option<PreparedRequest<'a>>,
+    /// The connection had been idle: that it closed says nothing about the server.
     pub(super) stood_idle: bool,
 }
 
 /// How an attempt ended.
 enum End {
     Failed(Error),
-    /// The origin asks for time.
-    Refused(Box<Answer>, HeaderValue),
+    /// The origin is busy: a 503, and the value of its `Retry-After`.
+    Busy(Box<Answer>, HeaderValue),
 }
 
-/// A request after its first setback.
-pub(super) struct Round<'a> {
+/// A request after its first failed attempt.
+pub(super) struct RetryLoop<'a> {
     pool: &'a Pool,
     chooser: Chooser<'a>,
     asked: Asked,
-    /// The servers that it was sent to.
-    seen: SmallVec<[u64; 4]>,
+    /// The servers that the request was sent to.
+    tried: SmallVec<[u64; 4]>,
     retries: u32,
-    /// What the client gets if it goes no better elsewhere.
-    refusal: Option<Answer>,
+    /// The response that the client gets if no other server has a better one.
+    busy: Option<Answer>,
 }
 
-// === impl Setback ===
+/// Limits retries to a share of all requests, so that failing servers do not get more load because
+/// they fail. Each core has its own. Counts fractions of a retry; reads no clock.
+pub(super) struct Budget(Cell<u32>);
 
-impl<'a> Setback<'a> {
-    pub(super) fn failed(error: Error, cargo: Option<Cargo<'a>>) -> Box<Self> {
+// === impl FailedAttempt ===
+
+impl<'a> FailedAttempt<'a> {
+    /// `request`: the request, if it can be sent again.
+    pub(super) fn new(error: Error, request: Option<PreparedRequest<'a>>) -> Box<Self> {
         Box::new(Self {
             end: End::Failed(error),
-            cargo,
-            stood_idle: false,
-        })
-    }
-
-    pub(super) fn refused(
-        answer: Answer,
-        wanted: HeaderValue,
-        cargo: Option<Cargo<'a>>,
-    ) -> Box<Self> {
-        Box::new(Self {
-            end: End::Refused(Box::new(answer), wanted),
-            cargo,
+            request,
             stood_idle: false,
         })
     }
 
     /// The request cannot be sent at all.
     pub(super) fn lost(error: Error) -> Box<Self> {
-        Self::failed(error, None)
+        Self::new(error, None)
     }
 
-    /// The request for another connection to the same server, if it was refused unread, or
-    /// (where it `may_close`) if a connection that stood idle was closed before anything came of
-    /// it.
-    pub(super) fn unread(&mut self, may_close: bool) -> Option<Cargo<'a>> {
-        let End::Failed(error) = &self.end else {
+    /// A 503 with `Retry-After` is a failed attempt. `copy`: the request, if it can be sent twice.
+    pub(super) fn unless_busy(answer: Answer, copy: Option<PreparedRequest<'a>>) -> Attempt<'a> {
+        let response = &answer.response;
+        match response.headers().get(RETRY_AFTER).cloned() {
+            Some(wait) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                Err(Box::new(Self {
+                    end: End::Busy(Box::new(answer), wait),
+                    request: copy,
+                    stood_idle: false,
+                }))
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    /// The request for another connection to the same server, if the origin did not process it, or
+    /// (if `may_close`) if an idle connection closed before a response.
+    pub(super) fn take_unread(&mut self, may_close: bool) -> Option<PreparedRequest<'a>> {
+        let closed = self.stood_idle && may_close && self.is(&[Kind::Closed]);
+        let unread = closed || self.is(&[Kind::Refused]);
+        self.request.take_if(|_| unread)
+    }
+
+    /// The request for another connection to the same server, if this one closed before a response.
+    pub(super) fn take_closed(&mut self) -> Option<(InFlight, PreparedRequest<'a>)> {
+        if !self.is(&[Kind::Closed]) {
             return None;
-        };
-        let closed = error.is_closed() && self.stood_idle && may_close;
-        let unread = error.is_refused() || closed;
-        self.cargo.take_if(|_| unread)
+        }
+        Some((InFlight::begin(self.server()?), self.request.take()?))
     }
 
-    /// The request for another connection to the same server, if the one that stood idle was
-    /// closed before anything came of it.
-    pub(super) fn again(&mut self) -> Option<(InFlight, Cargo<'a>)> {
-        let End::Failed(error) = &self.end else {
-            return None;
-        };
-        let server = error.server().filter(|_| error.is_closed())?;
-        Some((InFlight::begin(server), self.cargo.take()?))
+    /// Whether it failed with an error of one of these kinds.
+    pub(super) fn is(&self, kinds: &[Kind]) -> bool {
+        matches!(&self.end, End::Failed(error) if kinds.contains(&error.kind))
     }
 
-    /// Whether its connection closed before anything came of it.
-    pub(super) fn has_closed(&self) -> bool {
-        matches!(&self.end, End::Failed(error) if error.is_closed())
-    }
-
-    /// What a client gets that has nothing better to hope for.
+    /// What the client gets if there is no other attempt.
     pub(super) fn into_result(self) -> Result<Answer, Error> {
         match self.end {
-            End::Refused(answer, _) => Ok(*answer),
+            End::Busy(answer, _) => Ok(*answer),
             End::Failed(error) => Err(error),
         }
     }
@@ -116,101 +130,97 @@ impl<'a> Setback<'a> {
     fn server(&self) -> Option<&Arc<Server>> {
         match &self.end {
             End::Failed(error) => error.server(),
-            End::Refused(answer, _) => Some(&answer.server),
+            End::Busy(answer, _) => Some(&answer.server),
         }
     }
 }
 
-// === impl Round ===
+// === impl RetryLoop ===
 
-impl<'a> Round<'a> {
+impl<'a> RetryLoop<'a> {
     pub(super) fn new(pool: &'a Pool, chooser: Chooser<'a>, asked: Asked) -> Self {
         Self {
             pool,
             asked,
-            seen: SmallVec::new(),
+            tried: SmallVec::new(),
             retries: chooser.upstream.retries,
             chooser,
-            refusal: None,
+            busy: None,
         }
     }
 
-    /// Goes on after a setback, until there is an answer or nothing more to try. `trial`: the
-    /// attempt was to decide about its server.
-    pub(super) async fn after(
+    /// Tries other servers after a failed attempt, until there is a response or nothing more to
+    /// try. `trial`: the failed attempt decides about its server.
+    pub(super) async fn run(
         mut self,
-        mut setback: Box<Setback<'a>>,
+        mut failed: Box<FailedAttempt<'a>>,
         mut trial: Option<Trial>,
     ) -> Result<Answer, Error> {
         loop {
-            self.hold_against(&setback, trial);
-            let Some((chosen, cargo)) = self.next(&mut setback) else {
-                let refusal = self.refusal.ok_or(());
-                return setback
-                    .into_result()
-                    .or_else(|error| refusal.map_err(|()| error));
+            self.count(&failed, trial);
+            let Some((chosen, request)) = self.next(&mut failed) else {
+                let result = failed.into_result();
+                return result.or_else(|error| self.busy.ok_or(error));
             };
-            if let End::Refused(answer, _) = setback.end {
-                self.refusal = Some(*answer);
+            if let End::Busy(answer, _) = failed.end {
+                self.busy = Some(*answer);
             }
             trial = chosen.trial;
             let upstream = self.chooser.upstream;
             let attempt = self
                 .pool
-                .attempt(upstream, chosen.in_flight, self.asked, cargo);
+                .attempt(upstream, chosen.in_flight, self.asked, request);
             match attempt.await {
                 Ok(answer) => {
                     answer.server.answered(trial);
                     return Ok(answer);
                 }
-                Err(next) => setback = next,
+                Err(next) => failed = next,
             }
         }
     }
 
-    /// Where the request goes next, if it may be sent again and there is somewhere to go.
-    fn next(&mut self, setback: &mut Setback<'a>) -> Option<(Chosen, Cargo<'a>)> {
+    /// The next server, if the request may be sent again and there is one.
+    fn next(&mut self, failed: &mut FailedAttempt<'a>) -> Option<(Chosen, PreparedRequest<'a>)> {
         self.retries = self.retries.checked_sub(1)?;
-        let cargo = setback.cargo.take()?;
-        let server = setback.server()?;
-        self.seen.push(server.id());
-        let limit = match setback.end {
-            End::Refused(..) => Use::Try,
-            End::Failed(_) => Use::Reluctant,
+        let request = failed.request.take()?;
+        let server = failed.server()?;
+        self.tried.push(server.id());
+        let limit = match failed.end {
+            End::Busy(..) => Eligibility::Try,
+            End::Failed(_) => Eligibility::Reluctant,
         };
-        let chosen = self.chooser.other(&self.seen, limit).or_else(|| {
-            // What broke off says less than a connection that cannot be made.
-            let broken = |error: &Error| error.is_closed() || error.is_reset();
-            let broken = matches!(&setback.end, End::Failed(error) if broken(error));
+        let chosen = self.chooser.other(&self.tried, limit).or_else(|| {
+            // A broken connection says less than one that cannot be opened.
+            let broken = failed.is(&[Kind::Closed, Kind::Reset]);
             broken.then(|| self.chooser.other(&[], limit)).flatten()
         })?;
         if !self.pool.budget.take() {
             return None;
         }
-        server.tally.retried();
-        Some((chosen, cargo))
+        server.counts.add(Outcome::Retried);
+        Some((chosen, request))
     }
 
-    /// A trial that decided nothing is given back: the client's own end, or an idle connection's.
-    fn hold_against(&self, setback: &Setback<'_>, trial: Option<Trial>) {
-        let Some(server) = setback.server() else {
+    /// Counts a failed attempt against its server. A `trial` without a verdict is given back: the
+    /// client's own failure, or the end of an idle connection.
+    fn count(&self, failed: &FailedAttempt<'_>, trial: Option<Trial>) {
+        let Some(server) = failed.server() else {
             return;
         };
-        match &setback.end {
-            End::Refused(_, wanted) => {
+        match &failed.end {
+            End::Busy(_, value) => {
                 server.answered(trial);
                 let now = self.pool.clock.now();
-                if let Some(time) = wait(wanted, now) {
-                    server.standing.asked_for(time, now);
+                if let Some(time) = retry_after(value, now) {
+                    server.health.asked_for(time, now);
                 }
             }
+            End::Failed(error) if error.is_bad_request() => {}
             End::Failed(error) => {
-                let closed_idle = setback.stood_idle && error.is_closed();
-                if let Some(result) = result(error) {
-                    server.tally.count(result);
-                    if !closed_idle {
-                        self.strike(server, Trial::end(trial));
-                    }
+                server.counts.add(outcome(error));
+                if !(failed.stood_idle && failed.is(&[Kind::Closed])) {
+                    self.strike(server, Trial::end(trial));
                 }
             }
         }
@@ -221,34 +231,60 @@ impl<'a> Round<'a> {
             roster, breaker, ..
         } = self.chooser.upstream;
         let now = self.pool.clock.now();
-        // At most half, so that failures that have another cause do not leave it all to a few.
+        // At most half, so that failures with another cause do not leave all load to a few.
         let half = || {
             let members = roster.current();
             let others = members.all().iter().map(|member| &member.server);
             let others = others.filter(|other| other.id() != server.id());
-            let out = others.filter(|other| other.standing.is_ejected()).count() + 1;
+            let out = others.filter(|other| other.health.is_ejected()).count() + 1;
             out * 2 <= members.all().len()
         };
-        server.standing.failed(tried, now, breaker.as_ref(), half);
+        server.health.failed(tried, now, breaker.as_ref(), half);
     }
 }
 
-/// How a failure counts; `None`: it is the client's.
-fn result(error: &Error) -> Option<tally::Result> {
-    if error.is_bad_request() {
-        return None;
+/// How a failure of the server is counted.
+fn outcome(error: &Error) -> Outcome {
+    match error {
+        error if error.is_timeout() => Outcome::Timeout,
+        error if error.is_unreachable() => Outcome::ConnectError,
+        _ => Outcome::Error,
     }
-    Some(match error {
-        error if error.is_timeout() => tally::Result::Timeout,
-        error if error.is_unreachable() => tally::Result::ConnectError,
-        _ => tally::Result::Error,
-    })
 }
 
-/// What `Retry-After` says: seconds or a date (RFC 9110, section 10.2.3).
-fn wait(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
+/// The wait that `Retry-After` asks for: seconds or a date (RFC 9110, section 10.2.3).
+fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
     if let Some(seconds) = plain_number(value.as_bytes()) {
         return Some(Duration::from_secs(seconds));
     }
     HttpDate::parse(value.as_bytes()).map(|HttpDate(then)| then.since(now))
+}
+
+// === impl Budget ===
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self(Cell::new(REFILL * REQUESTS_PER_RETRY))
+    }
+
+    /// Called for each request.
+    pub(super) fn add_request(&self) {
+        self.add(1);
+    }
+
+    /// Called every few seconds.
+    pub(super) fn refill(&self) {
+        self.add(REFILL * REQUESTS_PER_RETRY);
+    }
+
+    /// Takes a retry, if one is left.
+    fn take(&self) -> bool {
+        let left = self.0.get().checked_sub(REQUESTS_PER_RETRY);
+        left.inspect(|left| self.0.set(*left)).is_some()
+    }
+
+    fn add(&self, parts: u32) {
+        let most = MAX_RETRIES * REQUESTS_PER_RETRY;
+        self.0.set((self.0.get() + parts).min(most));
+    }
 }

@@ -1,14 +1,15 @@
-//! Servers and what the whole process knows about each. Never opens a connection.
+//! Servers, and what the whole process knows about each. Never opens a connection.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::standing::{Claim, Standing, mark};
-use super::{Endpoint, Known, Name, Tally, tally};
+use super::server_health::{Claim, ServerHealth, mark};
+use super::{Endpoint, Known, Name};
 use crate::clock::Timestamp;
 
 /// One place where an upstream's work is done.
@@ -16,8 +17,8 @@ use crate::clock::Timestamp;
 pub struct Server {
     /// Where it listens.
     pub endpoint: Endpoint,
-    pub(super) standing: Standing,
-    pub(super) tally: Arc<Tally>,
+    pub(super) health: ServerHealth,
+    pub(super) counts: Arc<AttemptCounts>,
     upstream: Arc<str>,
     label: Arc<str>,
     id: u64,
@@ -29,7 +30,7 @@ pub struct Server {
 #[derive(Debug, Default)]
 pub struct Registry {
     servers: Mutex<HashMap<Place, Weak<Server>>>,
-    tallies: Mutex<HashMap<Labelled, Weak<Tally>>>,
+    counts: Mutex<HashMap<Labelled, Weak<AttemptCounts>>>,
     names: Mutex<HashMap<Name, Arc<[SocketAddr]>>>,
     /// How the ways to them are secured.
     pub tls: Known,
@@ -40,6 +41,41 @@ type Place = (Arc<str>, Arc<str>, Endpoint);
 
 /// An upstream's name and a server's label in it.
 type Labelled = (Arc<str>, Arc<str>);
+
+/// The attempts at one configured server by outcome. They go on while the addresses behind its name
+/// change.
+#[derive(Debug, Default)]
+pub(super) struct AttemptCounts([AtomicU64; 5]);
+
+/// How one attempt ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    /// A response came.
+    Ok,
+    /// No connection could be made.
+    ConnectError,
+    /// The connection broke, or what came was no response.
+    Error,
+    /// The server took too long.
+    Timeout,
+    /// The request was sent again after this server failed it. Counted in addition.
+    Retried,
+}
+
+/// The numbers of a configured server at one moment. `Outcome` explains the counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs)]
+pub struct Figures {
+    /// Requests in flight.
+    pub in_flight: usize,
+    /// Addresses that take requests, with nothing known against them.
+    pub healthy: usize,
+    pub ok: u64,
+    pub connect_error: u64,
+    pub error: u64,
+    pub timeout: u64,
+    pub retried: u64,
+}
 
 /// One request in flight; ends when dropped.
 #[derive(Debug)]
@@ -55,12 +91,12 @@ pub(super) struct Trial {
 // === impl Server ===
 
 impl Server {
-    fn new((upstream, label, endpoint): Place, tally: Arc<Tally>) -> Self {
+    fn new((upstream, label, endpoint): Place, counts: Arc<AttemptCounts>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             endpoint,
-            standing: Standing::default(),
-            tally,
+            health: ServerHealth::default(),
+            counts,
             upstream,
             label,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -85,7 +121,7 @@ impl Server {
 
     /// Why requests may go elsewhere, in one word; `None`: nothing is known against it.
     pub fn trouble(&self) -> Option<&'static str> {
-        let marks = self.standing.marks();
+        let marks = self.health.marks();
         let kinds = [
             (mark::UNHEALTHY, "unhealthy"),
             (mark::OPEN, "circuit_open"),
@@ -99,8 +135,8 @@ impl Server {
 
     /// It answered. `trial`: the request was to decide about it.
     pub(super) fn answered(&self, trial: Option<Trial>) {
-        self.tally.count(tally::Result::Ok);
-        self.standing.succeeded(Trial::end(trial));
+        self.counts.add(Outcome::Ok);
+        self.health.succeeded(Trial::end(trial));
     }
 
     /// Different for every server that this process ever knew.
@@ -112,37 +148,18 @@ impl Server {
 // === impl Registry ===
 
 impl Registry {
-    /// The server of an upstream at a place: the same one as long as it stays configured.
-    pub fn server(&self, upstream: &str, endpoint: impl Into<Endpoint>) -> Arc<Server> {
-        let endpoint = endpoint.into();
-        self.labelled(upstream, &endpoint.to_string(), endpoint)
-    }
-
-    /// The same, known to logs and metrics by `label`.
-    pub(super) fn labelled(&self, upstream: &str, label: &str, endpoint: Endpoint) -> Arc<Server> {
-        let mut servers = self.servers.lock();
+    /// The server of an upstream at a place, known to logs and metrics by `label`: the same one as
+    /// long as it stays configured.
+    pub(super) fn server(&self, upstream: &str, label: &str, endpoint: Endpoint) -> Arc<Server> {
+        let counts = self.counts(upstream, label);
         let key: Place = (Arc::from(upstream), Arc::from(label), endpoint);
-        if let Some(server) = servers.get(&key).and_then(Weak::upgrade) {
-            return server;
-        }
-        servers.retain(|_, server| server.strong_count() > 0);
-        let tally = self.tally(upstream, label);
-        let server = Arc::new(Server::new(key.clone(), tally));
-        servers.insert(key, Arc::downgrade(&server));
-        server
+        shared(&self.servers, &key, || Server::new(key.clone(), counts))
     }
 
-    /// The counts of what is configured under `label`.
-    pub(super) fn tally(&self, upstream: &str, label: &str) -> Arc<Tally> {
-        let mut tallies = self.tallies.lock();
+    /// The counts of the server that is configured under `label`.
+    pub(super) fn counts(&self, upstream: &str, label: &str) -> Arc<AttemptCounts> {
         let key = (Arc::from(upstream), Arc::from(label));
-        if let Some(tally) = tallies.get(&key).and_then(Weak::upgrade) {
-            return tally;
-        }
-        tallies.retain(|_, tally| tally.strong_count() > 0);
-        let tally = Arc::new(Tally::default());
-        tallies.insert(key, Arc::downgrade(&tally));
-        tally
+        shared(&self.counts, &key, AttemptCounts::default)
     }
 
     /// The addresses that a name had last; none if it was never found.
@@ -166,12 +183,28 @@ impl Registry {
     }
 }
 
+/// The value of a key if it is still in use, or a new one.
+fn shared<K: Clone + Eq + Hash, V>(
+    map: &Mutex<HashMap<K, Weak<V>>>,
+    key: &K,
+    new: impl FnOnce() -> V,
+) -> Arc<V> {
+    let mut map = map.lock();
+    if let Some(value) = map.get(key).and_then(Weak::upgrade) {
+        return value;
+    }
+    map.retain(|_, value| value.strong_count() > 0);
+    let value = Arc::new(new());
+    map.insert(key.clone(), Arc::downgrade(&value));
+    value
+}
+
 // === impl Trial ===
 
 impl Trial {
     /// Tries a server, if no other request does.
     pub(super) fn begin(server: &Arc<Server>, now: Timestamp) -> Option<Self> {
-        let claim = server.standing.claim(now)?;
+        let claim = server.health.claim(now)?;
         Some(Self {
             server: Arc::clone(server),
             claim: Some(claim),
@@ -187,7 +220,7 @@ impl Trial {
 impl Drop for Trial {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            self.server.standing.release(claim);
+            self.server.health.release(claim);
         }
     }
 }
@@ -208,5 +241,29 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl AttemptCounts ===
+
+impl AttemptCounts {
+    pub(super) fn add(&self, outcome: Outcome) {
+        if let Some(count) = self.0.get(outcome as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The counts, with zeros for what they do not know.
+    pub(super) fn figures(&self) -> Figures {
+        let read = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let [ok, connect_error, error, timeout, retried] = read;
+        Figures {
+            ok,
+            connect_error,
+            error,
+            timeout,
+            retried,
+            ..Figures::default()
+        }
     }
 }

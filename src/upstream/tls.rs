@@ -1,7 +1,5 @@
-//! TLS to an origin: whom to believe, what to offer, and the handshake. Reads no
-//! files but the system's roots, and keeps no deadline.
-
-mod verify;
+//! TLS to an origin: the trusted roots, the offered protocols, the handshake, and the check of the
+//! origin's certificate. Reads no files but the system's roots, and has no timeout.
 
 use std::fmt;
 use std::io;
@@ -10,17 +8,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use rustls::client::WebPkiServerVerifier;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
+    verify_tls13_signature,
+};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use self::verify::Verifier;
 use super::Protocol;
-use super::stream::Stream;
+use super::connection::Stream;
 use crate::trust::Peer;
 
 /// Who may vouch for an origin.
@@ -50,6 +54,28 @@ pub struct Secure {
     /// Who may vouch for an origin was chosen by somebody.
     given: bool,
     id: u64,
+}
+
+/// Which origins to trust.
+#[derive(Debug)]
+struct Verifier {
+    algorithms: WebPkiSupportedAlgorithms,
+    /// `None`: any origin, but only with a certificate whose key it holds.
+    trusted: Option<Trusted>,
+}
+
+/// The origins that show one of these certificates, or one for which the library finds a root.
+#[derive(Debug)]
+struct Trusted {
+    given: Vec<CertificateDer<'static>>,
+    roots: Arc<WebPkiServerVerifier>,
+}
+
+/// A [`Secure`] that is not in use yet.
+#[derive(Debug)]
+pub struct NewSecure {
+    settings: Settings,
+    secure: Secure,
 }
 
 /// Why TLS to an origin cannot be set up.
@@ -93,49 +119,54 @@ impl Roots {
         }
     }
 
-    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<Verifier, TlsError> {
-        let store = Arc::new(self.store()?);
-        let roots = WebPkiServerVerifier::builder_with_provider(store, Arc::clone(provider))
+    fn trusted(&self, provider: &Arc<CryptoProvider>) -> Result<Trusted, TlsError> {
+        let mut store = RootCertStore::empty();
+        let (added, _) = store.add_parsable_certificates(self.certificates.iter().cloned());
+        if added == 0 {
+            return Err(TlsError::Roots("none of them is a certificate".into()));
+        }
+        let provider = Arc::clone(provider);
+        let roots = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
             .build()
             .map_err(|error| TlsError::Roots(error.to_string()))?;
         let given = match self.given {
             true => self.certificates.clone(),
             false => Vec::new(),
         };
-        Ok(Verifier::Known(given, roots))
-    }
-
-    fn store(&self) -> Result<RootCertStore, TlsError> {
-        let mut store = RootCertStore::empty();
-        let (added, _) = store.add_parsable_certificates(self.certificates.iter().cloned());
-        match added {
-            0 => Err(TlsError::Roots("none of them is a certificate".into())),
-            _ => Ok(store),
-        }
+        Ok(Trusted { given, roots })
     }
 }
 
 // === impl Known ===
 
 impl Known {
-    /// TLS to origins for which one of `roots` vouches (`None`: nobody has to) and which are
-    /// `name` (`None`: what each server is called in the configuration).
-    pub fn secure(
-        &self,
+    /// Returns the one in use with the settings of `new`, or else puts `new` into use.
+    pub fn adopt(&self, new: NewSecure) -> Arc<Secure> {
+        let mut known = self.0.lock();
+        known.retain(|(_, secure)| secure.strong_count() > 0);
+        let same = known.iter().find(|(known, _)| *known == new.settings);
+        if let Some(secure) = same.and_then(|(_, secure)| secure.upgrade()) {
+            return secure;
+        }
+        let secure = Arc::new(new.secure);
+        known.push((new.settings, Arc::downgrade(&secure)));
+        secure
+    }
+}
+
+// === impl NewSecure ===
+
+impl NewSecure {
+    /// TLS to origins for which one of `roots` vouches (`None`: any certificate will do) and which
+    /// are `name` (`None`: what each server is called in the configuration).
+    pub fn new(
         roots: Option<Roots>,
         name: Option<&str>,
         protocol: Protocol,
-    ) -> Result<Arc<Secure>, TlsError> {
-        let mut known = self.0.lock();
-        known.retain(|(_, secure)| secure.strong_count() > 0);
-        let settings: Settings = (roots, name.map(str::to_owned), protocol);
-        let same = known.iter().find(|(known, _)| *known == settings);
-        if let Some(secure) = same.and_then(|(_, secure)| secure.upgrade()) {
-            return Ok(secure);
-        }
-        let secure = Arc::new(Secure::new(&settings)?);
-        known.push((settings, Arc::downgrade(&secure)));
-        Ok(secure)
+    ) -> Result<Self, TlsError> {
+        let settings = (roots, name.map(str::to_owned), protocol);
+        let secure = Secure::new(&settings)?;
+        Ok(Self { settings, secure })
     }
 }
 
@@ -189,11 +220,6 @@ impl Secure {
     }
 }
 
-/// Whether the origin chose HTTP/2.
-pub(super) fn speaks_http2(stream: &TlsStream<Stream>) -> bool {
-    stream.get_ref().1.alpn_protocol() == Some(b"h2")
-}
-
 /// The host of `host:port`.
 fn own_name(label: &str) -> Result<ServerName<'static>, TlsError> {
     if let Ok(address) = label.parse::<SocketAddr>() {
@@ -217,9 +243,9 @@ fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 
 fn config(roots: Option<&Roots>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = match roots {
-        Some(roots) => roots.verifier(&provider)?,
-        None => Verifier::Anybody(Arc::clone(&provider)),
+    let verifier = Verifier {
+        algorithms: provider.signature_verification_algorithms,
+        trusted: roots.map(|roots| roots.trusted(&provider)).transpose()?,
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -227,6 +253,65 @@ fn config(roots: Option<&Roots>) -> Result<ClientConfig, TlsError> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     Ok(config.with_no_client_auth())
+}
+
+// === impl Verifier ===
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(Trusted { given, roots }) = &self.trusted else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let verified = roots.verify_server_cert(shown, chain, name, ocsp, now);
+        if !given.contains(shown) {
+            return verified;
+        }
+        // The library does not accept a self-signed certificate as its own root. This one is
+        // configured, so only its validity period and its name remain to be checked.
+        is_in_time(verified)?;
+        verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Keeps only the errors about the validity period, which the library checks first.
+fn is_in_time(verified: Result<ServerCertVerified, rustls::Error>) -> Result<(), rustls::Error> {
+    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    match verified {
+        Err(rustls::Error::InvalidCertificate(
+            why @ (Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. }),
+        )) => Err(why.into()),
+        _ => Ok(()),
+    }
 }
 
 // === impl TlsError ===

@@ -15,8 +15,6 @@ use lockgate::clock::Clock;
 use lockgate::config::{self, Diagnostics, Source, schema};
 use lockgate::expr::{self, Env, List, Lists, Phase, Type};
 use lockgate::facts::fields::{self, Fields};
-use lockgate::observe::Log;
-use lockgate::snapshot::Lasting;
 
 use crate::harness::{Folder, Process, Running, wait_until};
 use pages::{
@@ -207,7 +205,8 @@ fn what_only_a_restart_can_change_stays_and_is_named() {
         ),
     ] {
         process.reload(&whole(config));
-        let expected = format!("warning: {named} stays as it was until a restart or SIGUSR2");
+        let expected =
+            format!("warning[restart-needed]: {named} stays as it was until a restart or SIGUSR2");
         wait_until("it says so", || process.logged(&expected).len() == 1);
     }
     assert_eq!(process.logged(" reloaded ").len(), 5);
@@ -269,14 +268,9 @@ fn mistakes(block: &Block, folder: &Folder) -> String {
     let flat = flat.display().to_string();
     let source = Source::new(flat.as_str(), text);
     let mut diagnostics = Diagnostics::new();
-    let lasting = Lasting::new(
-        Clock::System,
-        Log::off(),
-        lockgate::store::Bounds::keys(1024),
-    )
-    .unwrap();
     if let Some(file) = config::read(&source, &mut diagnostics) {
-        config::rehearse(&file, &source, &lasting, &mut diagnostics);
+        let now = Clock::System.now();
+        config::compile(&file, &source, now, None, &mut diagnostics);
     }
     match diagnostics.has_errors() {
         true => diagnostics

@@ -5,15 +5,17 @@ mod cases;
 mod naive;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
-use lockgate::clock::Timestamp;
+use lockgate::clock::{Clock, Timestamp};
 use lockgate::decision::{Decision, Verdict};
 use lockgate::facts::ResponseFacts;
-use lockgate::rules::{Findings, Plan, RuleSet};
-use lockgate::store::Bounds;
-use lockgate::store::memory::Memory;
+use lockgate::pipeline::engine::{Engine, Evaluation, ResponsePhase};
+use lockgate::rules::RuleSet;
+use lockgate::store::{Bounds, OnSettled, Store, StoreHandle};
 use proptest::prelude::*;
 
 use self::cases::{Ask, Case, ask, case};
@@ -22,14 +24,14 @@ use self::naive::{Naive, Outcome};
 /// The gateway's rules on a real store.
 struct Gateway {
     rules: RuleSet,
-    store: Memory,
+    store: Rc<StoreHandle>,
+    runtime: tokio::runtime::Runtime,
 }
 
 /// A request that was decided and not answered yet.
 struct Visit {
     decision: Decision,
-    plan: Plan,
-    findings: Findings,
+    evaluation: Evaluation,
 }
 
 proptest! {
@@ -91,43 +93,49 @@ proptest! {
 
 impl Gateway {
     fn new(cases: &[Case]) -> Self {
-        let store = Memory::new(Bounds::keys(10_000));
+        let store = Arc::new(Store::memory(Bounds::keys(10_000)));
         let rules = cases.iter().enumerate();
-        let rules = rules.map(|(at, case)| case.rule(at, &store)).collect();
+        let rules = rules.map(|(at, case)| case.rule(at)).collect();
         Self {
             rules: RuleSet::new(rules),
-            store,
+            store: StoreHandle::new(store, Clock::System),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap(),
         }
     }
 
     /// As the pipeline does: a request that is stopped gives its places back.
     fn decide(&self, ask: &Ask, now: Timestamp) -> Visit {
-        let plan = ask.facts(now, |facts| self.rules.plan(facts));
-        let findings = self.store.apply(&plan, now);
-        let mut decision = self.rules.decide(&plan, &findings, now);
-        if let Some(full) = self.rules.look_again(&plan, &findings, &decision) {
-            let found = self.store.apply(&full, now);
-            self.rules.lengthen(&mut decision, &full, &found, now);
-        }
+        let (mut evaluation, mut decision) = (Evaluation::default(), Decision::default());
+        ask.facts(now, |facts| {
+            let engine = self.engine();
+            let decided = engine.decide(facts, now, &mut evaluation, &mut decision);
+            self.runtime.block_on(decided);
+        });
         if ask.crowded && !decision.hold.is_zero() {
             self.rules.cannot_hold(&mut decision);
         }
         if !is_served(&decision) {
-            self.store.release(&plan, &findings);
+            evaluation.leases = None;
         }
         Visit {
             decision,
-            plan,
-            findings,
+            evaluation,
+        }
+    }
+
+    fn engine(&self) -> Engine<'_> {
+        Engine {
+            rules: &self.rules,
+            store: &self.store,
         }
     }
 
     /// As the pipeline does: only what was forwarded is counted once it is answered.
     fn settle(&self, ask: &Ask, visit: &mut Visit, now: Timestamp) {
         let decision = &mut visit.decision;
-        if is_served(decision) {
-            self.store.release(&visit.plan, &visit.findings);
-        }
+        visit.evaluation.leases = None;
         let mut headers = HeaderMap::new();
         if let Some(cost) = ask.answer_cost {
             headers.insert("x-cost", HeaderValue::from_static(cost));
@@ -142,17 +150,15 @@ impl Gateway {
         };
         ask.facts(now, |facts| {
             let answered = facts.with_response(&response);
-            match decision.verdict {
-                Verdict::Forward => {
-                    let plan = self.rules.settle(&answered, decision.settle_before);
-                    self.rules.settled(decision, &plan);
-                    self.store.apply(&plan, now);
-                }
-                Verdict::Shadow { .. } | Verdict::Divert { .. } => {
-                    self.rules.pretend(decision, &answered)
-                }
-                _ => {}
-            }
+            let mut settlement = Evaluation::default();
+            let on_settled = || -> OnSettled { Box::new(|_, _| {}) };
+            let phase = ResponsePhase {
+                facts: &answered,
+                countable: decision.verdict == Verdict::Forward,
+                now,
+            };
+            let engine = self.engine();
+            engine.settle(&phase, &mut settlement, decision, on_settled);
         });
     }
 }

@@ -270,7 +270,7 @@ fn a_file_without_a_secret_is_refused() {
     let (code, said) = check("good");
     assert_eq!(code, Some(0));
     assert!(
-        said.contains("warning: others than its owner may read"),
+        said.contains("warning[open-secret]: other users may read"),
         "{said}"
     );
     assert!(said.contains("chmod 600 good"), "{said}");

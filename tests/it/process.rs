@@ -312,6 +312,51 @@ fn the_environment_names_the_file() {
     assert_eq!(output.status.code(), Some(0));
 }
 
+/// The gateway's log in a process that has `filter` in its environment.
+fn with_filter(filter: &str, config: &str) -> Process {
+    let mut command = Process::command();
+    command.env("LOCKGATE_LOG", filter);
+    Process::run_as(command, config)
+}
+
+#[test]
+fn the_environment_filters_the_log() {
+    let quiet = HELLO.replace("[log]", "[log]\nlevel = \"error\"");
+    let process = with_filter("cli=info", &quiet);
+    // Lines of `cli` told that it listens; `gateway` writes only errors. The first reload may read the file of the
+    // second.
+    process.signal("HUP");
+    process.reload(BAD);
+    assert!(!process.logged(" reload refused ").is_empty());
+    assert!(process.logged(" reloaded ").is_empty());
+    assert!(
+        process
+            .logged_raw("")
+            .iter()
+            .all(|line| line.starts_with('{'))
+    );
+}
+
+#[test]
+fn a_bad_filter_is_reported_in_the_format_of_the_log() {
+    let text = HELLO.replace("[log]", "[log]\nformat = \"text\"");
+    let process = with_filter("info,upstraem=debug", &text);
+    let wanted = " ERROR log filter ignored variable=LOCKGATE_LOG error=\"`upstraem` is no module";
+    wait_until("it says so", || process.logged_raw(wanted).len() == 1);
+    process.reload(&text);
+    assert_eq!(process.logged("log filter ignored").len(), 1);
+    // A configuration that cannot be used does not hide it.
+    let folder = Folder::new();
+    let mut command = Process::command();
+    command
+        .current_dir(folder.path())
+        .env("LOCKGATE_LOG", "loud");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`loud` is no level"), "{said}");
+    assert!(said.contains("gateway.toml"), "{said}");
+}
+
 #[test]
 fn fields_and_functions_are_listed() {
     let folder = Folder::new();

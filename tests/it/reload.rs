@@ -206,6 +206,38 @@ fn a_bad_configuration_changes_nothing() {
     assert_eq!(remaining(&wire.get("/")), 1);
 }
 
+/// A configuration that compiles and is refused late, for its socket or its log, has registered
+/// nothing: neither its rules nor its servers nor its metrics are there.
+#[test]
+fn a_refused_configuration_leaves_no_trace() {
+    let gateway = Running::with(&counting(3));
+    gateway.client().get("/").times(2).all_are(200);
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = Folder::new();
+    let unwritten = folder.path().join("access.log");
+    let bad = format!(
+        "[log]\naccess = \"{}\"\n\
+         [[rules]]\nname = \"new\"\ncount = 'ssl'\nkey = [\"ip.src\"]\nlimit = 1\nperiod = \"1m\"\n\
+         [[upstreams]]\nname = \"spare\"\nservers = [\"{{origin}}\"]\n\
+         [[routes]]\nupstream = \"spare\"\n[[listeners]]\naddress = \"{}\"\n",
+        unwritten.display(),
+        busy.local_addr().unwrap()
+    );
+    let rules = || gateway.gateway().live().lasting.rules.lock().rules();
+    let series = || {
+        let metrics = gateway.metrics();
+        let lines = metrics.lines().map(|line| line.split(' ').next().unwrap());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (rules_before, series_before) = (rules(), series());
+    let refused = gateway.reload_whole(&bad).unwrap_err();
+    assert!(refused.0.contains("cannot listen on"), "{refused}");
+    assert_eq!(rules(), rules_before);
+    assert_eq!(series(), series_before);
+    assert!(!unwritten.exists());
+    gateway.client().get("/").times(2).then(200, 429);
+}
+
 #[test]
 fn a_rule_that_changed_its_key_starts_afresh_and_says_so() {
     let config = |key: &str| {

@@ -19,7 +19,6 @@ use validate::{DRAFT, errors, malformed};
 const UNSEEN: &[(&str, &str)] = &[
     ("address_taken", "compares two addresses"),
     ("address_taken_by_both_families", "compares two addresses"),
-    ("admin_without_address", "a warning"),
     ("admin_without_token", "knows which addresses are loopback"),
     ("client_ip_nobody_believed", "a warning"),
     ("duration_bounds", "reads the number in a string"),
@@ -27,7 +26,6 @@ const UNSEEN: &[(&str, &str)] = &[
     ("network_host_bits", "a warning"),
     ("route_no_upstreams", "a name that is nowhere"),
     ("route_unknown_upstream", "a name that is nowhere"),
-    ("response_imitate_of_block", "a warning"),
     ("response_imitate_status", "a value beside another"),
     ("rule_algorithm_keys", "a value beside another"),
     ("rule_candidate_no_period", "a key without another"),
@@ -37,11 +35,9 @@ const UNSEEN: &[(&str, &str)] = &[
     ("rule_limit_no_period", "a key without another"),
     ("rule_limit_zero_with_period", "a key without another"),
     ("rule_period_no_limit", "a key without another"),
-    ("rule_response_of_log", "a warning"),
     ("rule_response_unknown", "a name that is nowhere"),
     ("rule_slices_too_short", "compares two values"),
     ("rule_twice", "two names are the same"),
-    ("upstream_health_patience", "a warning"),
     ("upstream_twice", "two names are the same"),
 ];
 

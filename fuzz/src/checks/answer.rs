@@ -3,7 +3,7 @@
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, StatusCode};
-use lockgate::upstream::wire::{Event, Framing, Reader};
+use lockgate::upstream::http1::{Event, Framing, Reader};
 
 /// Takes the first byte for what was asked, the second and third for the cutting, the rest for what
 /// the origin sends.
@@ -31,7 +31,7 @@ struct Asked {
 /// What came of an answer.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
-    heads: Vec<(StatusCode, HeaderMap, Framing)>,
+    heads: Vec<(StatusCode, HeaderMap, Option<Framing>)>,
     body: Vec<u8>,
     trailers: Option<HeaderMap>,
     ended: bool,
@@ -109,7 +109,7 @@ impl Read {
         };
         for (status, _, framing) in interim {
             assert!(status.is_informational(), "{status}");
-            assert_eq!(*framing, Framing::Length(0));
+            assert_eq!(*framing, Some(Framing::Length(0)));
         }
         for (_, headers, _) in &self.heads {
             fields(headers);
@@ -119,22 +119,22 @@ impl Read {
         }
         self.body_ends_as_said(*framing, headers);
         if asked.method == Method::HEAD || matches!(status.as_u16(), 100..200 | 204 | 304) {
-            assert_eq!(*framing, Framing::Length(0));
+            assert_eq!(*framing, Some(Framing::Length(0)));
         }
         let trailers = self.trailers.as_ref();
         trailers.into_iter().for_each(fields_behind);
     }
 
-    fn body_ends_as_said(&self, framing: Framing, headers: &HeaderMap) {
+    fn body_ends_as_said(&self, framing: Option<Framing>, headers: &HeaderMap) {
         let length = self.body.len() as u64;
         let said = headers.get(CONTENT_LENGTH);
         match framing {
-            Framing::Length(all) => {
+            Some(Framing::Length(all)) => {
                 assert!(length <= all && (!self.ended || length == all));
                 assert!(self.trailers.is_none());
             }
-            Framing::Chunked => assert_eq!(said, None),
-            Framing::Close => {
+            Some(Framing::Chunked) => assert_eq!(said, None),
+            None => {
                 assert_eq!(said, None);
                 assert!(!self.ended && self.broken.is_none() && self.unread.is_empty());
             }

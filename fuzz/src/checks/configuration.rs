@@ -1,20 +1,11 @@
 //! Any text as a configuration file: every mistake is shown where it is, and what is accepted is
 //! accepted again.
 
-use std::sync::LazyLock;
-
 use lockgate::clock::Clock;
 use lockgate::config::{self, Diagnostics, Source};
-use lockgate::observe::Log;
-use lockgate::snapshot::Lasting;
-use lockgate::store::Bounds;
 
 /// A folder that is not there, so that no file is found that the text names.
 const PATH: &str = "/no such folder/gateway.toml";
-
-static LASTING: LazyLock<Lasting> = LazyLock::new(|| {
-    Lasting::new(Clock::System, Log::off(), Bounds::keys(1024)).expect("random numbers")
-});
 
 /// Reads and compiles the text; no file is written.
 pub fn configuration(data: &[u8]) {
@@ -45,9 +36,9 @@ pub fn configuration(data: &[u8]) {
 fn compile(source: &Source) -> (bool, Diagnostics) {
     let mut found = Diagnostics::new();
     let file = config::read(source, &mut found);
-    let snapshot =
-        file.and_then(|file| config::rehearse(&file, source, &LASTING, &mut found).map(drop));
-    (snapshot.is_some(), found)
+    let now = Clock::System.now();
+    let blueprint = file.and_then(|file| config::compile(&file, source, now, None, &mut found));
+    (blueprint.is_some(), found)
 }
 
 fn places(found: &Diagnostics, source: &Source) {

@@ -12,7 +12,7 @@ use http_body::Frame;
 use lockgate::body::{Body, BodyError};
 use lockgate::facts::{BodyLength, Head, Upgrade};
 use lockgate::route::edit::ForwardPath;
-use lockgate::upstream::{Forwarding, Outbound, wire};
+use lockgate::upstream::{Forwarding, Outbound, http1};
 
 use super::strict::Seen;
 
@@ -83,7 +83,7 @@ fn forward(parts: &Parts, head: &Head<'_>, path: &ForwardPath, trusted: bool) {
         upgrade: head.upgrade.is_some(),
         key: 0,
     };
-    let bytes = wire::request_head(outbound).expect("a head that was read can be sent");
+    let bytes = http1::request_head(outbound).expect("a head that was read can be sent");
     let seen = Seen::read(&bytes).unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));
     same(&seen, head, &target);
     own_words(&seen, head, trusted);

@@ -2,7 +2,7 @@
 //! is shown where it is.
 
 use http::{HeaderValue, Request, StatusCode};
-use lockgate::action::{Asked, Canned, Refused, Template, block};
+use lockgate::action::{Refused, RequestInfo, ResponseTemplate, Template, block};
 use lockgate::body::Body;
 use lockgate::clock::Timestamp;
 
@@ -81,7 +81,7 @@ fn fill_text(source: &str, value: &str, content_type: &'static str) -> String {
 }
 
 fn fill(template: &Template, value: &str, content_type: &'static str) -> String {
-    let canned = Canned {
+    let canned = ResponseTemplate {
         status: StatusCode::FORBIDDEN,
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),
@@ -89,7 +89,7 @@ fn fill(template: &Template, value: &str, content_type: &'static str) -> String 
         imitate: false,
     };
     let (parts, ()) = Request::new(()).into_parts();
-    let asked = Asked::of(&parts, value, Timestamp::from_millis(1_700_000_000_999));
+    let asked = RequestInfo::of(&parts, value, Timestamp::from_millis(1_700_000_000_999));
     let refused = Refused {
         rule: value,
         response: Some(&canned),

@@ -1,117 +1,112 @@
-//! What a route's real successes look like, so that a shadow answer looks like them: the names of
-//! their fields in order, values that everybody gets, how the others are built, and how long they
-//! take.
+//! What the real successes of a route look like, so that a shadow response looks like them: the
+//! names of their headers in order, values that every client gets, how other values are built, and
+//! how long they take.
 //!
-//! It keeps no body, no cookie, nothing like a token, and repeats a value only if it was the same
-//! in at least 50 answers to at least 10 clients. It never reads a clock, and its memory is bounded.
+//! It keeps no body, no cookie and nothing like a token, and repeats a value only if it was the same
+//! in at least 50 responses to at least 10 clients. It never reads a clock, and its memory is
+//! bounded.
 
-mod clients;
-mod decimals;
-mod dice;
-mod dress;
 mod field;
 mod memory;
-mod numbers;
 mod pace;
 mod pattern;
-mod private;
-mod run;
-mod shape;
+mod runs;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::hash::Hasher as _;
+use std::hash::{Hash as _, Hasher as _};
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 use parking_lot::RwLock;
 use siphasher::sip::SipHasher13;
 
-pub use self::dress::dress;
 pub use self::memory::Memory;
 pub use self::pace::Pace;
-use super::Asked;
+use super::template::media_type;
+use super::{Refused, RequestInfo, ResponseTemplate};
+use crate::body::Body;
 use crate::clock::Timestamp;
 
-/// Kinds of answers that are remembered at once.
+/// Kinds of responses that are remembered at once.
 const KINDS: usize = 64;
 
-/// What is known of all kinds of answers.
+/// What is known of all kinds of responses.
 pub struct Imitations {
-    key: (u64, u64),
+    key: SipHasher13,
     kinds: RwLock<HashMap<Kind, Arc<Memory>>>,
 }
 
-/// Answers that are alike.
+/// Responses that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     /// The route: its hosts and its path.
     pub route: Arc<str>,
-    /// Who answers.
+    /// The upstream that sends them.
     pub upstream: Arc<str>,
-    /// Only what this rule would stop; `None`: all that takes the route.
+    /// Only responses to requests that this rule matches. `None`: all responses of the route.
     pub rule: Option<Arc<str>>,
     method: Method,
     http2: bool,
     status: StatusCode,
 }
 
-/// The head of a real success.
-pub struct Seen<'a> {
-    /// Its fields, in order.
-    pub headers: &'a HeaderMap,
-    /// What was asked.
-    pub asked: &'a Asked<'a>,
-    /// Who asked: see [`Imitations::client`].
+/// The head of a real success, copied when it was sent.
+pub struct HeadSent {
+    /// Its headers, in order.
+    pub headers: HeaderMap,
+    /// The headers of its request.
+    pub request_headers: HeaderMap,
+    /// The id of its request.
+    pub request_id: String,
+    /// The client's network: see [`Imitations::client`].
     pub client: u32,
-    /// When it came.
+    /// When it was sent.
     pub when: When,
 }
 
-/// When an answer comes.
+/// When a response is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct When {
     /// The time.
     pub now: Timestamp,
-    /// From the end of the request until the head of the answer is written.
+    /// From the end of the request until the head of the response is sent.
     pub head: Duration,
-    /// How far from then that may be: the standard deviation. Nothing for what has come already.
-    pub spread: Duration,
 }
 
-/// What an answer is to look like.
+/// What a response is to look like.
 #[derive(Debug)]
 pub struct Imitation {
-    /// Its fields in order; `None`: no value is known.
+    /// Its headers in order. `None` if no value is known.
     fields: Vec<(HeaderName, Option<HeaderValue>)>,
     /// Its body is compressed.
     gzip: bool,
-    /// The length of its body is not told beforehand.
+    /// The length of its body is not sent beforehand.
     pub streamed: bool,
+}
+
+/// Random numbers for values that are made. Keyed, so that a client that sees some of them cannot
+/// predict the next.
+#[derive(Debug)]
+struct Dice {
+    key: SipHasher13,
+    thrown: u64,
 }
 
 // === impl Imitations ===
 
 impl Imitations {
-    /// Nothing is known.
-    pub fn new() -> Self {
-        let draw = || getrandom::u64().unwrap_or_default();
-        Self {
-            key: (draw(), draw()),
-            kinds: RwLock::default(),
-        }
-    }
-
     /// A client's network as it is remembered: a keyed hash.
     pub fn client(&self, network: IpAddr) -> u32 {
-        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        match network {
-            IpAddr::V4(ip) => hasher.write(&ip.octets()),
-            IpAddr::V6(ip) => hasher.write(&ip.octets()),
-        }
+        let mut hasher = self.key;
+        network.hash(&mut hasher);
         hasher.finish() as u32
     }
 
@@ -120,7 +115,7 @@ impl Imitations {
         self.kinds.read().get(kind).cloned()
     }
 
-    /// The same, to be learned from now on; `None`: there is no room.
+    /// What is known of a kind, which is learned from now on. `None` if too many kinds are.
     pub fn get_or_begin(&self, kind: Kind) -> Option<Arc<Memory>> {
         if let Some(known) = self.get(&kind) {
             return Some(known);
@@ -129,7 +124,7 @@ impl Imitations {
         if kinds.len() >= KINDS && !kinds.contains_key(&kind) {
             return None;
         }
-        let memory = kinds.entry(kind).or_insert_with(|| Arc::new(Memory::new()));
+        let memory = kinds.entry(kind).or_default();
         Some(memory.clone())
     }
 
@@ -137,61 +132,38 @@ impl Imitations {
     pub fn retain(&self, wanted: impl Fn(&Kind) -> bool) {
         self.kinds.write().retain(|kind, _| wanted(kind));
     }
-
-    /// What it takes of memory, about.
-    pub fn bytes(&self) -> usize {
-        let kinds = self.kinds.read();
-        kinds.values().map(|memory| memory.bytes()).sum()
-    }
 }
 
 impl Default for Imitations {
     fn default() -> Self {
-        Self::new()
+        Self {
+            key: random_key(),
+            kinds: RwLock::default(),
+        }
     }
 }
 
-// === impl When ===
-
-impl When {
-    /// Then, and not a moment sooner or later.
-    pub fn at(now: Timestamp, head: Duration) -> Self {
-        let spread = Duration::ZERO;
-        Self { now, head, spread }
-    }
-
-    /// So much later.
-    pub fn later(self, by: Duration) -> Self {
-        Self {
-            now: self.now.plus(by),
-            head: self.head + by,
-            ..self
-        }
-    }
+/// Without random numbers the key is a known one, which is better than no response.
+fn random_key() -> SipHasher13 {
+    let draw = || getrandom::u64().unwrap_or_default();
+    SipHasher13::new_with_keys(draw(), draw())
 }
 
 // === impl Kind ===
 
 impl Kind {
-    /// The kind of an answer with `status` to a request like this; `None`: it is never imitated.
+    /// The kind of a response with `status` to this request. `None` if it is never imitated.
     pub fn new(
         route: Arc<str>,
         upstream: Arc<str>,
-        asked: &Asked<'_>,
+        asked: &RequestInfo<'_>,
         status: StatusCode,
     ) -> Option<Self> {
-        let plain = matches!(
-            *asked.method,
-            Method::GET
-                | Method::HEAD
-                | Method::POST
-                | Method::PUT
-                | Method::PATCH
-                | Method::DELETE
-                | Method::OPTIONS
-        );
+        // Clients can invent methods; each would be a kind.
+        let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        let is_known = known.contains(&asked.method.as_str());
         let whole = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
-        (plain && whole && !asked.is_grpc()).then(|| Self {
+        (is_known && whole && !asked.is_grpc()).then(|| Self {
             route,
             upstream,
             rule: None,
@@ -201,9 +173,92 @@ impl Kind {
         })
     }
 
-    /// Those of them that `rule` would stop.
+    /// Those of them whose requests `rule` matches.
     pub fn stopped_by(mut self, rule: &Arc<str>) -> Self {
         self.rule = Some(rule.clone());
         self
     }
+}
+
+// === impl Dice ===
+
+impl Default for Dice {
+    fn default() -> Self {
+        Self {
+            key: random_key(),
+            thrown: 0,
+        }
+    }
+}
+
+impl Dice {
+    fn throw(&mut self) -> u64 {
+        let mut hasher = self.key;
+        hasher.write_u64(self.thrown);
+        self.thrown = self.thrown.wrapping_add(1);
+        hasher.finish()
+    }
+
+    /// A number below `end`; 0 if `end` is 0.
+    fn below(&mut self, end: usize) -> usize {
+        let wide = u128::from(self.throw()) * end as u128;
+        (wide >> 64) as usize
+    }
+
+    /// A number from 0 to 1, without 1.
+    fn share(&mut self) -> f64 {
+        (self.throw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// `canned` with the headers of a real success: its names, in its order. A configured header is used
+/// if no real value can be repeated or made; a header without either is left out.
+pub fn dress(
+    asked: &RequestInfo<'_>,
+    canned: &ResponseTemplate,
+    imitation: &Imitation,
+) -> Response<Body> {
+    let empty = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&canned.status);
+    let body = match (empty, imitation.gzip) {
+        (true, _) => Vec::new(),
+        (false, true) => gzip(canned.filled(asked, &Refused::NOBODY).as_bytes()),
+        (false, false) => canned.filled(asked, &Refused::NOBODY).into_bytes(),
+    };
+    let configured = |name: &HeaderName| {
+        let mut headers = canned.headers.iter();
+        let (_, field) = headers.find(|(own, _)| own == name)?;
+        field.value(asked, &Refused::NOBODY)
+    };
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = canned.status;
+    for (name, learned) in &imitation.fields {
+        let value = match *name {
+            CONTENT_LENGTH => Some(HeaderValue::from(body.len())),
+            CONTENT_TYPE => Some(content_type(canned, learned.as_ref())).filter(|v| !v.is_empty()),
+            _ => learned.clone().or_else(|| configured(name)),
+        };
+        if let Some(value) = value {
+            response.headers_mut().append(name, value);
+        }
+    }
+    if asked.method != Method::HEAD {
+        *response.body_mut() = Body::from(body);
+    }
+    response
+}
+
+/// The real value if it is of the same media type: it may have other parameters.
+fn content_type(canned: &ResponseTemplate, learned: Option<&HeaderValue>) -> HeaderValue {
+    let same = learned.filter(|real| {
+        let own = media_type(&canned.content_type);
+        own.is_empty() || media_type(real) == own
+    });
+    same.unwrap_or(&canned.content_type).clone()
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory cannot fail; if it did, the response would have no body.
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
 }

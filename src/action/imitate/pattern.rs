@@ -1,77 +1,65 @@
-//! How the values of a field that varies are built, so that a fresh one can be made: dates, numbers,
-//! and runs of letters and digits between signs that stay. Values themselves are not kept.
+//! How the values of a header that varies are built, so that a fresh one can be made: dates, and
+//! runs of letters and digits between signs that stay. Values themselves are not kept.
 
-use super::When;
-use super::clients::Clients;
-use super::decimals::{Decimal, Decimals, unit, with_unit};
-use super::dice::Dice;
-use super::numbers::Numbers;
-use super::run::Run;
+use super::memory::Clients;
+use super::runs::{Numbers, Run, are_alike, number_length, unit};
+use super::{Dice, When};
 use crate::clock::{HttpDate, Timestamp};
 
-/// Parts that a value may have.
+/// The most parts of a value.
 const PARTS: usize = 24;
-/// Parts that may vary.
+/// The most parts that vary.
 const VARYING: usize = 8;
 /// The longest word that is kept.
 const WORD: usize = 16;
-/// Signs that base64 and its kin mix with letters and digits.
+/// Signs that base64 and similar codings mix with letters and digits.
 const MIXED_IN: &[u8] = b"+/_-~";
 
-/// How the values of a field are built.
+/// How the values of a header are built.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     form: Form,
-    /// The values that were seen, and by whom.
+    /// How many values were seen.
     pub(super) seen: u32,
     pub(super) clients: Clients,
 }
 
-/// The ways to build a value.
 #[derive(Debug, Default)]
 enum Form {
-    /// Nothing was seen.
+    /// No value was seen yet.
     #[default]
     None,
-    /// A date: so many seconds from now.
+    /// A date: its distance from the time of its response, in seconds.
     Date(Numbers),
     /// Parts, in order.
     Parts(Vec<Part>),
-    /// One run in which signs are mixed, between quotes or bare.
-    Blob(Wrap, Box<Run>),
-    /// None of these.
+    /// Parts in whose runs [`MIXED_IN`] signs are letters too.
+    MixedParts(Vec<Part>),
+    /// Anything else, which is never made.
     Free,
 }
 
 #[derive(Debug)]
 enum Part {
-    /// The same in every value.
-    Same(Box<str>),
+    /// Signs, the same in every value.
+    Signs(Box<str>),
+    /// A run that was the same in every value so far.
+    Word(Box<str>),
     Run(Box<Run>),
-    /// A number with a point.
-    Decimal(Box<Decimals>),
 }
 
-/// What stands around a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wrap {
-    before: &'static str,
-    after: &'static str,
-    /// `=` at its end.
-    padding: u8,
-}
-
-/// A part of a value as it came.
+/// A part of a value that was seen.
+#[derive(Clone, Copy)]
 enum Piece<'a> {
     Signs(&'a str),
+    /// Letters and digits, or a decimal.
     Run(&'a str),
-    Decimal(Decimal),
 }
 
 // === impl Pattern ===
 
 impl Pattern {
-    /// Takes in a value. `secret`: nothing of it is kept as it is.
+    /// Learns a value. Nothing of a `secret` is kept as it is.
     pub(super) fn learn(&mut self, value: &[u8], secret: bool, when: When) {
         self.seen = self.seen.saturating_add(1);
         let text = str::from_utf8(value).ok().filter(|text| text.is_ascii());
@@ -80,45 +68,36 @@ impl Pattern {
             (_, None) | (Form::Free, _) => Form::Free,
             (Form::None, Some(text)) => Form::first(text, secret, when),
             (Form::Date(offsets), Some(text)) => date(offsets, text, when),
-            (Form::Parts(parts), Some(text)) => {
-                merge(parts, text, when).unwrap_or_else(|| blob(None, text, when))
+            (Form::Parts(parts), Some(text)) => match merge(parts, pieces(text, false), when) {
+                Some(parts) => Form::Parts(parts),
+                None => Form::first_mixed(text, secret, when),
+            },
+            (Form::MixedParts(parts), Some(text)) => {
+                merge(parts, pieces(text, true), when).map_or(Form::Free, Form::MixedParts)
             }
-            (Form::Blob(wrap, run), Some(text)) => blob(Some((wrap, run)), text, when),
         };
     }
 
-    /// A value like those that were seen; `None`: nobody knows how.
+    /// A value like those that were seen. `None` if they have no form.
     pub(super) fn make(&self, when: When, dice: &mut Dice) -> Option<String> {
         let mut out = String::new();
         match &self.form {
             Form::None | Form::Free => return None,
             Form::Date(offsets) => {
-                let secs = (when.now.as_secs() as i64).saturating_add(offsets.draw(when, dice));
+                let offset = offsets.draw(when, dice) as i64;
+                let secs = (when.now.as_secs() as i64).saturating_add(offset);
                 out = HttpDate(Timestamp::from_secs(secs.max(0) as u64)).to_string();
             }
-            Form::Parts(parts) => {
+            Form::Parts(parts) | Form::MixedParts(parts) => {
                 for part in parts {
-                    part.make(&mut out, when, dice);
+                    match part {
+                        Part::Signs(text) | Part::Word(text) => out.push_str(text),
+                        Part::Run(run) => run.write(&mut out, when, dice),
+                    }
                 }
-            }
-            Form::Blob(wrap, run) => {
-                out.push_str(wrap.before);
-                run.make(&mut out, when, dice);
-                out.extend((0..wrap.padding).map(|_| '='));
-                out.push_str(wrap.after);
             }
         }
         Some(out)
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.form {
-                Form::None | Form::Free => 0,
-                Form::Date(offsets) => offsets.bytes(),
-                Form::Blob(_, run) => run.bytes(),
-                Form::Parts(parts) => parts.iter().map(Part::bytes).sum(),
-            }
     }
 }
 
@@ -129,200 +108,102 @@ impl Form {
         if HttpDate::parse(text.as_bytes()).is_some() {
             return date(Numbers::default(), text, when);
         }
-        let pieces = pieces(text);
-        if pieces.len() > PARTS {
-            return blob(None, text, when);
+        match parts(pieces(text, false), secret, when) {
+            Some(parts) => Form::Parts(parts),
+            None => Form::first_mixed(text, secret, when),
         }
-        let part = |piece| Part::new(piece, secret, when);
-        Form::Parts(pieces.into_iter().map(part).collect()).checked()
     }
 
-    /// Too much of it varies to be worth its room.
-    fn checked(self) -> Self {
-        let varying = match &self {
-            Form::Parts(parts) => parts.iter().filter(|part| part.varies()).count(),
-            _ => 0,
-        };
-        if varying > VARYING { Form::Free } else { self }
+    /// What was seen in another form is forgotten.
+    fn first_mixed(text: &str, secret: bool, when: When) -> Self {
+        parts(pieces(text, true), secret, when).map_or(Form::Free, Form::MixedParts)
     }
+}
+
+/// The parts of the first value. `None` if there are too many.
+fn parts(pieces: Vec<Piece<'_>>, secret: bool, when: When) -> Option<Vec<Part>> {
+    let part = |piece| match piece {
+        Piece::Run(text) if text.len() > WORD || secret => {
+            Part::Run(Box::new(Run::of([text], when)))
+        }
+        Piece::Run(text) => Part::Word(text.into()),
+        Piece::Signs(text) => Part::Signs(text.into()),
+    };
+    let few = pieces.len() <= PARTS;
+    let parts: Vec<Part> = pieces.into_iter().take(PARTS).map(part).collect();
+    (few && is_worth_it(&parts)).then_some(parts)
+}
+
+/// A value of which too many parts vary is not worth its memory.
+fn is_worth_it(parts: &[Part]) -> bool {
+    let varying = parts.iter().filter(|part| matches!(part, Part::Run(_)));
+    varying.count() <= VARYING
 }
 
 fn date(mut offsets: Numbers, text: &str, when: When) -> Form {
     let Some(HttpDate(date)) = HttpDate::parse(text.as_bytes()) else {
         return Form::Free;
     };
-    offsets.keep(date.as_secs() as i64 - when.now.as_secs() as i64, when);
+    offsets.keep(date.as_secs() as f64 - when.now.as_secs() as f64, when);
     Form::Date(offsets)
 }
 
-/// The parts with another value taken in; `None`: it is built in another way.
-fn merge(mut parts: Vec<Part>, text: &str, when: When) -> Option<Form> {
-    let pieces = pieces(text);
-    let fits = |(part, piece): (&Part, &Piece<'_>)| part.fits(piece);
+/// Learns another value of the same parts. `None` if its parts differ, or too many vary.
+fn merge(mut parts: Vec<Part>, pieces: Vec<Piece<'_>>, when: When) -> Option<Vec<Part>> {
+    let fits = |(part, piece): (&Part, &Piece<'_>)| part.fits(*piece);
     if pieces.len() != parts.len() || !parts.iter().zip(&pieces).all(fits) {
         return None;
     }
     for (part, piece) in parts.iter_mut().zip(pieces) {
-        part.learn(piece, when);
+        if let Piece::Run(text) = piece {
+            part.learn(text, when);
+        }
     }
-    Some(Form::Parts(parts).checked())
-}
-
-/// `text` as one run, with those before it; what came before in another form is forgotten.
-fn blob(known: Option<(Wrap, Box<Run>)>, text: &str, when: When) -> Form {
-    let (wrap, inner) = Wrap::open(text);
-    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || MIXED_IN.contains(byte);
-    let (known_wrap, mut run) = known.unwrap_or_else(|| (wrap, Box::new(Run::new())));
-    if known_wrap != wrap || inner.is_empty() || !inner.as_bytes().iter().all(is_letter) {
-        return Form::Free;
-    }
-    run.learn(inner.as_bytes(), when);
-    Form::Blob(wrap, run)
-}
-
-// === impl Wrap ===
-
-impl Wrap {
-    fn open(text: &str) -> (Self, &str) {
-        let quoted = [("W/\"", "\""), ("\"", "\"")]
-            .into_iter()
-            .find_map(|(b, a)| {
-                let inner = text.strip_prefix(b)?.strip_suffix(a)?;
-                Some((b, a, inner))
-            });
-        let (before, after, inner) = quoted.unwrap_or(("", "", text));
-        let bare = inner.trim_end_matches('=');
-        let padding = u8::try_from(inner.len() - bare.len()).unwrap_or(u8::MAX);
-        let wrap = Self {
-            before,
-            after,
-            padding,
-        };
-        (wrap, bare)
-    }
+    is_worth_it(&parts).then_some(parts)
 }
 
 // === impl Part ===
 
 impl Part {
-    fn new(piece: Piece<'_>, secret: bool, when: When) -> Self {
-        match piece {
-            Piece::Signs(text) => Part::Same(text.into()),
-            Piece::Run(text) if text.len() <= WORD && !secret => Part::Same(text.into()),
-            Piece::Run(text) => Part::run([text], when),
-            Piece::Decimal(decimal) => Part::decimals([decimal], when),
-        }
-    }
-
-    fn run<'a>(texts: impl IntoIterator<Item = &'a str>, when: When) -> Self {
-        let mut run = Run::new();
-        for text in texts {
-            run.learn(text.as_bytes(), when);
-        }
-        Part::Run(Box::new(run))
-    }
-
-    fn decimals(seen: impl IntoIterator<Item = Decimal>, when: When) -> Self {
-        let mut decimals = Decimals::default();
-        for decimal in seen {
-            decimals.learn(decimal, when);
-        }
-        Part::Decimal(Box::new(decimals))
-    }
-
-    fn fits(&self, piece: &Piece<'_>) -> bool {
+    fn fits(&self, piece: Piece<'_>) -> bool {
         match (self, piece) {
-            (Part::Same(own), Piece::Signs(text)) => **own == **text,
-            (Part::Same(own), Piece::Run(_)) => is_run(own),
-            (Part::Run(_), Piece::Run(_)) => true,
-            (Part::Decimal(_), Piece::Decimal(_)) => true,
-            (Part::Same(own), Piece::Decimal(_)) => Decimal::whole(own).is_some(),
-            (Part::Decimal(_), Piece::Run(text)) => Decimal::whole(text).is_some(),
+            (Part::Signs(own), Piece::Signs(text)) => **own == *text,
+            (Part::Word(own), Piece::Run(text)) => **own == *text || are_alike(own, text),
+            (Part::Run(run), Piece::Run(text)) => run.fits(text),
             _ => false,
         }
     }
 
-    fn learn(&mut self, piece: Piece<'_>, when: When) {
-        match (&mut *self, piece) {
-            (Part::Same(own), Piece::Run(text)) if **own != *text => {
-                *self = Part::run([&**own, text], when);
-            }
-            (Part::Same(own), Piece::Decimal(decimal)) => {
-                let whole = Decimal::whole(own);
-                *self = Part::decimals(whole.into_iter().chain([decimal]), when);
-            }
-            (Part::Run(run), Piece::Run(text)) => run.learn(text.as_bytes(), when),
-            (Part::Decimal(decimals), Piece::Decimal(decimal)) => decimals.learn(decimal, when),
-            (Part::Decimal(decimals), Piece::Run(text)) => {
-                if let Some(decimal) = Decimal::whole(text) {
-                    decimals.learn(decimal, when);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn make(&self, out: &mut String, when: When, dice: &mut Dice) {
+    fn learn(&mut self, text: &str, when: When) {
         match self {
-            Part::Same(text) => out.push_str(text),
-            Part::Run(run) => run.make(out, when, dice),
-            Part::Decimal(decimals) => decimals.make(out, when, dice),
-        }
-    }
-
-    fn varies(&self) -> bool {
-        !matches!(self, Part::Same(_))
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Part::Same(text) => text.len(),
-                Part::Run(run) => run.bytes(),
-                Part::Decimal(decimals) => decimals.bytes(),
+            Part::Word(own) if **own != *text => {
+                *self = Part::Run(Box::new(Run::of([&**own, text], when)));
             }
+            Part::Run(run) => run.learn(text, when),
+            Part::Word(_) | Part::Signs(_) => {}
+        }
     }
 }
 
-/// A value, taken apart.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+/// Splits a value into its parts. If `mixed`, [`MIXED_IN`] signs count as letters and numbers are not split off.
+fn pieces(text: &str, mixed: bool) -> Vec<Piece<'_>> {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || (mixed && MIXED_IN.contains(&byte));
     let mut found = Vec::new();
     let (mut rest, mut after_point, mut after_number) = (text, false, false);
-    while !rest.is_empty() {
-        let unit = unit(rest).filter(|_| after_number);
-        let (length, piece) = match unit {
-            Some(unit) => (unit.len(), Piece::Signs(unit)),
-            None => next_piece(rest, after_point),
-        };
-        after_number = unit.is_none() && rest.starts_with(|first: char| first.is_ascii_digit());
-        let (taken, tail) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        after_point = taken.ends_with('.');
-        found.push(piece);
+    while let Some(first) = rest.bytes().next() {
+        let is_run = is_letter(first);
+        let same = || rest.bytes().position(|byte| is_letter(byte) != is_run);
+        let unit = unit(rest).filter(|_| after_number).map(str::len);
+        let number = || number_length(rest, after_point).filter(|_| !mixed);
+        let length = unit.or_else(number).or_else(same).unwrap_or(rest.len());
+        let (piece, tail) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        found.push(match is_run && unit.is_none() {
+            true => Piece::Run(piece),
+            false => Piece::Signs(piece),
+        });
+        after_number = first.is_ascii_digit() && unit.is_none() && !mixed;
+        after_point = piece.ends_with('.');
         rest = tail;
     }
     found
-}
-
-/// The piece at the beginning of `rest`, with its length.
-fn next_piece(rest: &str, after_point: bool) -> (usize, Piece<'_>) {
-    if let Some((length, decimal)) = Decimal::read(rest).filter(|_| !after_point) {
-        return (length, Piece::Decimal(decimal));
-    }
-    let alphanumeric = rest.starts_with(|first: char| first.is_ascii_alphanumeric());
-    let length = with_unit(rest).unwrap_or_else(|| same_kind(rest, alphanumeric));
-    let piece = rest.get(..length).unwrap_or(rest);
-    match alphanumeric {
-        true => (length, Piece::Run(piece)),
-        false => (length, Piece::Signs(piece)),
-    }
-}
-
-/// How many bytes at the beginning are letters or digits, or are not.
-fn same_kind(text: &str, alphanumeric: bool) -> usize {
-    let other = |byte: u8| byte.is_ascii_alphanumeric() != alphanumeric;
-    text.bytes().position(other).unwrap_or(text.len())
-}
-
-fn is_run(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

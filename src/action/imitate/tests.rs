@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
-use super::{Imitation, Memory, Pace, Seen, When, dress};
-use crate::action::{Asked, Canned, Template};
+use super::{HeadSent, Imitation, Memory, Pace, When, dress};
+use crate::action::{RequestInfo, ResponseTemplate, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
@@ -39,8 +39,8 @@ impl Request {
         }
     }
 
-    fn asked(&self, now: Timestamp) -> Asked<'_> {
-        Asked {
+    fn asked(&self, now: Timestamp) -> RequestInfo<'_> {
+        RequestInfo {
             method: &self.method,
             uri: &self.uri,
             version: Version::HTTP_11,
@@ -72,14 +72,24 @@ fn teach_at(
     now: Timestamp,
     fields: &[(&str, &str)],
 ) {
-    let seen = Seen {
-        headers: &map(fields),
-        asked: &request.asked(now),
-        client,
-        when: When::at(now, Duration::ZERO),
-    };
-    memory.learn(&seen);
+    memory.learn(&head_sent(client, request, now, Duration::ZERO, fields));
     memory.learn_pace(Pace::default());
+}
+
+fn head_sent(
+    client: u32,
+    request: &Request,
+    now: Timestamp,
+    head: Duration,
+    fields: &[(&str, &str)],
+) -> HeadSent {
+    HeadSent {
+        headers: map(fields),
+        request_headers: request.headers.clone(),
+        request_id: request.id.clone(),
+        client,
+        when: When { now, head },
+    }
 }
 
 /// An answer so often, to each of twelve clients in turn.
@@ -96,7 +106,8 @@ fn imitated(memory: &Memory) -> Option<Imitation> {
 /// An answer that comes as soon as it is asked for.
 fn imitated_at(memory: &Memory, request: &Request, now: Timestamp) -> Option<Imitation> {
     memory.pace()?;
-    memory.imitate(&request.asked(now), When::at(now, Duration::ZERO))
+    let head = Duration::ZERO;
+    memory.imitate(&request.asked(now), When { now, head })
 }
 
 /// What is known of one field.
@@ -107,8 +118,8 @@ fn value(memory: &Memory, name: &str) -> Option<String> {
     Some(value.as_ref()?.to_str().unwrap().to_owned())
 }
 
-fn canned(content_type: &'static str, body: &str) -> Canned {
-    Canned {
+fn canned(content_type: &'static str, body: &str) -> ResponseTemplate {
+    ResponseTemplate {
         status: StatusCode::OK,
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),
@@ -125,7 +136,7 @@ fn fields(response: &Response<Body>) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn dressed(memory: &Memory, canned: &Canned) -> Response<Body> {
+fn dressed(memory: &Memory, canned: &ResponseTemplate) -> Response<Body> {
     let request = Request::get();
     dress(&request.asked(NOW), canned, &imitated(memory).unwrap())
 }

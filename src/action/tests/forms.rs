@@ -1,7 +1,7 @@
 //! Which form an answer takes.
 
-use super::super::escape::{html_escape, json_escape};
 use super::super::format::Form::{self, Html, Problem, Text};
+use super::super::template::{html_escape, json_escape};
 
 /// What clients send, and what they get.
 const ACCEPTS: &[(&str, Form)] = &[

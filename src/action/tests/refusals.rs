@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use super::super::{Canned, Fault, Field, Redirect, Reply, Template, block, shadow};
+use super::super::{Fault, Field, Redirect, Reply, ResponseTemplate, Template, block, shadow};
 use super::{Request, header, refused, text};
 
 #[test]
@@ -219,8 +219,8 @@ fn routes_that_answer_themselves() {
     assert_eq!(header(&answer, "content-type"), None);
 }
 
-fn canned(status: StatusCode, content_type: &'static str, body: &str) -> Canned {
-    Canned {
+fn canned(status: StatusCode, content_type: &'static str, body: &str) -> ResponseTemplate {
+    ResponseTemplate {
         status,
         content_type: HeaderValue::from_static(content_type),
         headers: vec![(

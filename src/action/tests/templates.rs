@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode};
 
-use super::super::{Canned, Refused, Template, block};
+use super::super::{Refused, ResponseTemplate, Template, block};
 use super::{Request, text};
 
 #[test]
@@ -108,7 +108,7 @@ fn fill(template: &str, content_type: &'static str) -> String {
 }
 
 fn fill_for(rule: &str, template: &str, content_type: &'static str) -> String {
-    let canned = Canned {
+    let canned = ResponseTemplate {
         status: StatusCode::OK,
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),

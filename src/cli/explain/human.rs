@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 
 use super::{Line, Story};
-use crate::pipeline::imagined::{Outcome, Report, To};
+use crate::pipeline::simulate::{Outcome, Report};
 use crate::rules::trace::{Condition, Trace, Verdict};
 
 /// The whole story.
@@ -118,15 +118,13 @@ fn header<'a>(report: &'a Report, name: &str) -> Option<Cow<'a, str>> {
 
 fn forwarded(report: &Report) -> String {
     let status = status(report);
-    match &report.to {
-        Some(To::Upstream(name)) if report.tags.is_empty() => {
-            format!("forwarded to upstream {name}")
-        }
-        Some(To::Upstream(name)) => {
+    match (&report.upstream, report.to) {
+        (Some(name), _) if report.tags.is_empty() => format!("forwarded to upstream {name}"),
+        (Some(name), _) => {
             let tags = report.tags.join(", ");
             format!("forwarded to upstream {name}, tagged {tags}")
         }
-        Some(To::Redirect) => format!("redirected by its route with {status}"),
+        (None, Some("redirect")) => format!("redirected by its route with {status}"),
         _ => format!("answered by its route with {status}"),
     }
 }

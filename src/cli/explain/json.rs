@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Story;
 use crate::expr;
 use crate::observe::Redactor;
-use crate::pipeline::imagined::{Outcome, Report, To};
+use crate::pipeline::simulate::{Outcome, Report};
 use crate::rules::trace::{Condition, Seen, Trace, Tried};
 
 /// The last request, with a line for each.
@@ -19,7 +19,7 @@ pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
             json!({
                 "request": number,
                 "at_ms": millis(line.at),
-                "decision": line.outcome.name(),
+                "decision": name(line.outcome),
                 "rule": line.credit.as_ref().map(|(rule, _)| &**rule),
                 "action": line.credit.as_ref().map(|(_, action)| action),
                 "status": line.status.map(|status| status.as_u16()),
@@ -38,21 +38,15 @@ pub fn report(report: &Report, redactor: &Redactor) -> Value {
         Outcome::Refuse(reason) => Some(reason),
         _ => None,
     };
-    let (to, upstream) = match &report.to {
-        Some(To::Upstream(name)) => (Some("upstream"), Some(&**name)),
-        Some(To::Respond) => (Some("respond"), None),
-        Some(To::Redirect) => (Some("redirect"), None),
-        None => (None, None),
-    };
     json!({
-        "decision": report.outcome.name(),
+        "decision": name(report.outcome),
         "rule": report.credit.as_ref().map(|(rule, _)| &**rule),
         "action": report.credit.as_ref().map(|(_, action)| action),
         "reason": reason,
         "client": report.client.to_string(),
         "route": report.route,
-        "to": to,
-        "upstream": upstream,
+        "to": report.to,
+        "upstream": report.upstream,
         "held_ms": millis(report.held),
         "tags": report.tags.iter().map(|rule| &**rule).collect::<Vec<_>>(),
         "response": report.response.as_ref().map(|response| json!({
@@ -61,6 +55,21 @@ pub fn report(report: &Report, redactor: &Redactor) -> Value {
         })),
         "rules": report.rules.iter().map(trace).collect::<Vec<_>>(),
     })
+}
+
+const fn name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Forward => "forward",
+        Outcome::Allow => "allow",
+        Outcome::Delay => "delay",
+        Outcome::Tag => "tag",
+        Outcome::Divert => "divert",
+        Outcome::Block => "block",
+        Outcome::Tarpit => "tarpit",
+        Outcome::Close => "close",
+        Outcome::Shadow => "shadow",
+        Outcome::Refuse(_) => "refuse",
+    }
 }
 
 fn headers(headers: &HeaderMap, redactor: &Redactor) -> Value {

@@ -11,15 +11,15 @@ use http::{Request, Uri, Version};
 
 use super::Explain;
 use crate::cli::Cli;
-use crate::expr::Scheme;
-use crate::facts::{Connection, Fields, HelloFacts, Malformed, TlsFacts, version_name};
-use crate::pipeline::imagined::Imagined;
+use crate::expr::FieldId;
+use crate::facts::{Connection, HelloFacts, Malformed, TlsFacts, fields, version_name};
+use crate::pipeline::simulate::Simulation;
 use crate::rules::Rule;
 use crate::snapshot::{Listener, Snapshot};
 
 /// The request, and what the user should know about it. Ends the program where the arguments
 /// exclude each other.
-pub fn imagine(args: &Explain, snapshot: &Snapshot) -> (Imagined, Vec<String>) {
+pub fn simulation(args: &Explain, snapshot: &Snapshot) -> (Simulation, Vec<String>) {
     let (listener, mut notes) = listener(args, snapshot);
     let secure = listener.is_some_and(|listener| listener.tls.is_some());
     if !secure && (args.ja3.is_some() || args.ja4.is_some()) {
@@ -45,7 +45,7 @@ pub fn imagine(args: &Explain, snapshot: &Snapshot) -> (Imagined, Vec<String>) {
         .peer
         .or(args.ip)
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let imagined = Imagined {
+    let simulation = Simulation {
         parts: request.into_parts().0,
         unreadable,
         connection: Connection {
@@ -59,17 +59,17 @@ pub fn imagine(args: &Explain, snapshot: &Snapshot) -> (Imagined, Vec<String>) {
         status: args.status,
         response_headers: args.response_header.iter().cloned().collect(),
     };
-    (imagined, notes)
+    (simulation, notes)
 }
 
 /// The request in words.
-pub fn words(args: &Explain, imagined: &Imagined) -> String {
-    let scheme = match imagined.connection.tls {
+pub fn words(args: &Explain, simulation: &Simulation) -> String {
+    let scheme = match simulation.connection.tls {
         Some(_) => "https",
         None => "http",
     };
     let (method, url) = (&args.method, &args.url);
-    let version = version_name(imagined.parts.version);
+    let version = version_name(simulation.parts.version);
     match url.target.as_str() {
         // RFC 9110, section 7.1: the server itself.
         "*" => format!("{method} * of {scheme}://{} over {version}", url.authority),
@@ -104,27 +104,25 @@ fn listener<'s>(args: &Explain, snapshot: &'s Snapshot) -> (Option<&'s Listener>
 /// Fingerprints that a rule reads and that no option gives: every TLS client has them.
 fn unknown_fingerprints(args: &Explain, snapshot: &Snapshot) -> Vec<String> {
     let given = [
-        ("tls.ja3", "--ja3", args.ja3.is_some()),
-        ("tls.ja4", "--ja4", args.ja4.is_some()),
+        (fields::JA3, "--ja3", args.ja3.is_some()),
+        (fields::JA4, "--ja4", args.ja4.is_some()),
     ];
     let unknown = given.into_iter().filter(|(field, _, given)| {
-        !given && snapshot.rules.iter().any(|(_, rule)| reads(rule, field))
+        !given && snapshot.rules.iter().any(|(_, rule)| reads(rule, *field))
     });
     unknown
         .map(|(field, option, _)| {
-            format!("{field} is missing here; a real client has one: {option}")
+            let name = fields::by_id(field).name;
+            format!("{name} is missing here; a real client has one: {option}")
         })
         .collect()
 }
 
-fn reads(rule: &Rule, field: &str) -> bool {
-    let Some(spec) = Fields.field(field) else {
-        return false;
-    };
+fn reads(rule: &Rule, field: FieldId) -> bool {
     let (count, mitigate) = rule.predicates();
     let parts = rule.key.parts.iter().map(|part| part.scalar.reads());
     let mut all = parts.chain([count.reads(), mitigate.reads()]);
-    all.any(|reads| reads.contains(&spec.id))
+    all.any(|reads| reads.contains(&field))
 }
 
 /// Puts target and host where this version has them (RFC 9112, section 3.2; RFC 9113, 8.3.1).

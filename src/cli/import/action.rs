@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::draft::{Draft, FORBIDDEN};
-use super::name::Names;
-use super::object::{Object, kind, shown};
+use super::draft::{Draft, FORBIDDEN, Names};
 use super::quote;
+use super::quote::{Object, kind, shown};
 
 /// What one of Cloudflare's actions is here.
 #[derive(Clone, Copy)]

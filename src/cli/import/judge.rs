@@ -1,39 +1,26 @@
-//! What the gateway itself says about a piece of configuration.
+//! What the gateway itself says about a piece of configuration: why it would refuse it, and which
+//! lists it reads.
 
+use std::collections::BTreeSet;
+
+use super::draft::Draft;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostic, Diagnostics, Severity, Source};
-use crate::observe::Log;
-use crate::snapshot::Lasting;
-use crate::store::Bounds;
 
 /// What a piece needs to be a whole file.
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
-/// Reads and compiles configuration as a run would. Listens on nothing.
-pub struct Judge {
-    lasting: Lasting,
-}
-
-// === impl Judge ===
-
-impl Judge {
-    /// A judge with an empty store.
-    pub fn new() -> anyhow::Result<Self> {
-        let lasting = Lasting::new(Clock::System, Log::off(), Bounds::keys(1024))?;
-        Ok(Self { lasting })
+/// Why the gateway would refuse `piece` as part of a configuration; empty if it would not.
+pub fn errors(piece: &str) -> Vec<String> {
+    let source = Source::new("", format!("{piece}{LISTENER}"));
+    let mut diagnostics = Diagnostics::new();
+    if let Some(file) = config::read(&source, &mut diagnostics) {
+        let now = Clock::System.now();
+        config::compile(&file, &source, now, None, &mut diagnostics);
     }
-
-    /// Why the gateway would refuse `piece`; empty: it would not.
-    pub fn errors(&self, piece: &str) -> Vec<String> {
-        let source = Source::new("", format!("{piece}{LISTENER}"));
-        let mut diagnostics = Diagnostics::new();
-        if let Some(file) = config::read(&source, &mut diagnostics) {
-            config::rehearse(&file, &source, &self.lasting, &mut diagnostics);
-        }
-        let all = diagnostics.sorted().into_iter();
-        let errors = all.filter(|found| found.severity == Severity::Error);
-        errors.map(|error| said(error, &source)).collect()
-    }
+    let all = diagnostics.sorted().into_iter();
+    let errors = all.filter(|found| found.severity == Severity::Error);
+    errors.map(|error| said(error, &source)).collect()
 }
 
 /// A mistake without its place in a file that the user never sees: the key, the words that are
@@ -65,4 +52,74 @@ fn key<'a>(error: &Diagnostic, source: &'a Source) -> Option<&'a str> {
     key.bytes()
         .all(|b| b.is_ascii_lowercase() || b == b'_')
         .then_some(key)
+}
+
+/// Lists that Cloudflare itself keeps begin so.
+const MANAGED: &str = "cf.";
+/// How many lists a rule may read. What it reads beyond them is refused as unknown.
+const MOST: usize = 64;
+
+/// Notes the lists that a rule reads, `$name`. Cloudflare keeps them apart from the rules, so their
+/// values are not in the file.
+pub fn find_lists(draft: &mut Draft) {
+    let found: BTreeSet<String> = draft.expressions.iter().flat_map(|e| dollars(e)).collect();
+    if found.is_empty() {
+        return;
+    }
+    let (managed, own): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|name| name.starts_with(MANAGED));
+    draft.lists = own.into_iter().filter(|name| is_name(name)).collect();
+    draft.lists.truncate(MOST);
+    keep_needed(draft);
+    for name in draft.lists.clone() {
+        draft.note(format!(
+            "`${name}` is a list whose values are not in this file; fill `{name}` in `[lists]`, \
+             which is empty as it is written"
+        ));
+    }
+    tell_managed(managed, draft);
+}
+
+/// No list of the user's own can be called so: the gateway refuses the rule.
+fn tell_managed(names: Vec<String>, draft: &mut Draft) {
+    let errors = errors(&draft.fragment());
+    let refused = |name: &str| errors.iter().any(|e| e.contains(&format!("`${name}`")));
+    for name in names.iter().filter(|name| refused(name)) {
+        let own = name.trim_start_matches(MANAGED).replace('.', "_");
+        draft.note(format!(
+            "`${name}` is a list that only Cloudflare keeps; nearest: a list of your own, \
+             `{own} = {{ file = \"{own}.txt\" }}` in `[lists]`"
+        ));
+    }
+}
+
+/// A dollar may also stand in a string or a regular expression. The gateway knows which is a list:
+/// without it there is a mistake more.
+fn keep_needed(draft: &mut Draft) {
+    let all = draft.lists.clone();
+    let mistakes = errors(&draft.fragment()).len();
+    let mut needed = Vec::new();
+    for name in &all {
+        draft.lists = all.iter().filter(|other| *other != name).cloned().collect();
+        if errors(&draft.fragment()).len() > mistakes {
+            needed.push(name.clone());
+        }
+    }
+    draft.lists = needed;
+}
+
+/// What follows each dollar.
+fn dollars(expression: &str) -> impl Iterator<Item = String> {
+    let after = expression.split('$').skip(1);
+    after
+        .map(|rest| {
+            let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            rest.chars().take_while(|c| legal(*c)).collect::<String>()
+        })
+        .filter(|name| !name.is_empty())
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= 64 && !name.contains('.')
 }

@@ -1,11 +1,11 @@
-//! One rule of a ruleset.
+//! One rule of a ruleset, with its `ratelimit`.
 
 use serde_json::Value;
 
-use super::draft::Draft;
-use super::name::Names;
-use super::object::{Object, kind, shown};
-use super::{action, quote, ratelimit};
+use super::draft::{Draft, Names};
+use super::quote::{Object, kind, shown};
+use super::{action, quote};
+use crate::facts::fields;
 
 /// Keys that say nothing about requests. `ref` and `id` may have become the name.
 const BOOKKEEPING: [&str; 5] = ["id", "ref", "version", "last_updated", "categories"];
@@ -70,7 +70,7 @@ fn expression(rule: &mut Object<'_>, draft: &mut Draft) {
 /// Whether the rule has a limit, right or wrong.
 fn limit(rule: &mut Object<'_>, draft: &mut Draft) -> bool {
     match rule.get("ratelimit") {
-        Some(Value::Object(map)) => ratelimit::read(Object::new(map), draft),
+        Some(Value::Object(map)) => read_limit(Object::new(map), draft),
         Some(other) => {
             let text = format!(
                 "`ratelimit` is {}, not an object: {}",
@@ -97,4 +97,124 @@ fn rest(mut rule: Object<'_>, draft: &mut Draft) {
             shown(value)
         ));
     }
+}
+
+/// Reads `ratelimit`: what is counted, by which key, and the limit.
+fn read_limit(mut limit: Object<'_>, draft: &mut Draft) {
+    if let Some(parts) = limit.get("characteristics") {
+        key(parts, draft);
+    }
+    if let Some(period) = limit.get("period") {
+        draft.set("period", quote::duration(period));
+    }
+    if let Some(timeout) = limit.get("mitigation_timeout") {
+        draft.set("duration", quote::duration(timeout));
+    }
+    let count = limit.get("counting_expression");
+    if let Some(count) = count.filter(|count| count.as_str() != Some("")) {
+        draft.expressions.extend(count.as_str().map(str::to_owned));
+        draft.set("count", quote::text(count));
+    }
+    amount(&mut limit, draft);
+    origin(&mut limit, draft);
+    for (key, value) in limit.left() {
+        draft.note(format!(
+            "`ratelimit.{key}` is not carried over: {}",
+            shown(value)
+        ));
+    }
+}
+
+fn key(parts: &Value, draft: &mut Draft) {
+    let Value::Array(parts) = parts else {
+        return draft.set("key", quote::value(parts));
+    };
+    let mut key: Vec<String> = Vec::new();
+    for part in parts {
+        let meant = match part.as_str().map(str::trim) {
+            Some("cf.colo.id") => {
+                draft.note("`cf.colo.id` is left out of the key: a gateway is one place");
+                continue;
+            }
+            Some("cf.unique_visitor_id") => {
+                draft.note(
+                    "only Cloudflare can fill `cf.unique_visitor_id`; nearest, and written \
+                     instead: `ip.src` and `tls.ja4`",
+                );
+                let fields = [fields::CLIENT_ADDRESS, fields::JA4];
+                fields.map(|id| quote::word(fields::by_id(id).name)).into()
+            }
+            _ => vec![quote::value(part)],
+        };
+        let new: Vec<_> = meant
+            .into_iter()
+            .filter(|part| !key.contains(part))
+            .collect();
+        key.extend(new);
+    }
+    if !key.is_empty() {
+        draft.set("key", format!("[{}]", key.join(", ")));
+    }
+}
+
+/// A number of requests, or a sum of what the origin says that each was worth.
+fn amount(limit: &mut Object<'_>, draft: &mut Draft) {
+    // A limit of 0 is no limit here, and Cloudflare's least is 1.
+    let requests = limit.get("requests_per_period").filter(|v| !is_zero(v));
+    let score = limit.get("score_per_period").filter(|v| !is_zero(v));
+    let header = limit.get("score_response_header_name");
+    let header = header.filter(|v| v.as_str() != Some(""));
+    match (requests, score, header) {
+        (requests, Some(score), Some(header)) => {
+            draft.set("limit", quote::value(score));
+            let cost = format!("{{ response_header = {} }}", quote::value(header));
+            draft.set("cost", cost);
+            if let Some(requests) = requests {
+                draft.note(format!(
+                    "`ratelimit.requests_per_period` is not carried over: {}; nearest: a second \
+                     rule, as this one has a score",
+                    shown(requests)
+                ));
+            }
+        }
+        (Some(requests), None, header) => {
+            draft.set("limit", quote::value(requests));
+            if let Some(header) = header {
+                draft.note(format!(
+                    "`ratelimit.score_response_header_name` is not carried over: {}; there is no \
+                     `score_per_period`",
+                    shown(header)
+                ));
+            }
+        }
+        (requests, Some(score), None) => {
+            draft.set("limit", quote::value(requests.unwrap_or(score)));
+            draft.refuse(format!(
+                "`ratelimit.score_per_period` is {}, but `score_response_header_name` is missing",
+                shown(score)
+            ));
+        }
+        (None, None, _) => draft.refuse(
+            "`ratelimit` has neither `requests_per_period` nor `score_per_period`: without a \
+             limit the rule would act on every request",
+        ),
+    }
+}
+
+fn origin(limit: &mut Object<'_>, draft: &mut Draft) {
+    match limit.get("requests_to_origin") {
+        Some(Value::Bool(true)) => draft.note(
+            "`requests_to_origin` counts what no cache answered; there is no cache here, so \
+             every request that is forwarded counts",
+        ),
+        None | Some(Value::Bool(false)) => {}
+        Some(other) => draft.note(format!(
+            "`ratelimit.requests_to_origin` is not carried over: {}",
+            shown(other)
+        )),
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    quote::whole(value) == Some(0)
 }

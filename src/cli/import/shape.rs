@@ -3,8 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::object::kind;
-use super::quote::visible;
+use super::quote::{kind, visible};
 use crate::config::Source;
 
 const EXPECTED: &str = "expected a ruleset `{\"rules\": […]}`, the API's answer \

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use super::Context;
 use crate::clock::Rfc3339;
+use crate::config::LintCode;
 use crate::tls::Lifetime;
 
 /// Warns of certificates that are not valid now, once a file. TLS looks at no dates of an
 /// authority that it is told to trust (RFC 5280, section 6.1), but what is in such a file and is
 /// over was forgotten there.
 pub fn warn_of_lifetimes(pem: &[u8], span: &Range<usize>, cx: &mut Context<'_>) {
-    let now = cx.lasting.clock.now();
+    let now = cx.now;
     let all: Vec<_> = Lifetime::all_in(pem).collect();
     let which = match all.len() {
         1 => "this certificate",
@@ -27,5 +28,7 @@ pub fn warn_of_lifetimes(pem: &[u8], span: &Range<usize>, cx: &mut Context<'_>) 
     } else {
         return;
     };
-    cx.diagnostics.warning(span.clone(), message).help(help);
+    cx.diagnostics
+        .warning(LintCode::CertificateExpiry, span.clone(), message)
+        .help(help);
 }

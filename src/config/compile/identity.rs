@@ -1,11 +1,14 @@
-//! What makes a rule the same rule across reloads, as a number.
+//! What makes a rule the same rule across reloads and restarts, as a number.
+//!
+//! Counter snapshots hold these numbers. The names hashed here are therefore pinned: they belong
+//! to no other module and never change, whatever the variants are called.
 
 use sha2::{Digest, Sha256};
 
-use crate::config::file::Rule;
+use crate::config::file::{Missing, Rule};
 use crate::config::limiter;
 use crate::facts::client_ip::Prefixes;
-use crate::limit::Limiter;
+use crate::limit::{Algorithm, Limiter};
 
 /// A digest, field by field.
 #[derive(Default)]
@@ -19,7 +22,7 @@ pub fn identity(rule: &Rule, prefixes: Prefixes) -> u64 {
     for part in &rule.key {
         fields.add(part.value.trim().as_bytes());
     }
-    fields.add(format!("{:?}", rule.missing.value).as_bytes());
+    fields.add(missing_name(rule.missing.value).as_bytes());
     fields.add(&[prefixes.v4, prefixes.v6]);
     if let Some(limiter) = limiter::of(rule) {
         fields.add_counting(&limiter);
@@ -45,7 +48,7 @@ impl Fields {
     }
 
     fn add_counting(&mut self, limiter: &Limiter) {
-        self.add(format!("{:?}", limiter.algorithm).as_bytes());
+        self.add(algorithm_name(limiter.algorithm).as_bytes());
         self.add(&limiter.period.as_nanos().to_le_bytes());
         self.add(&limiter.slices.to_le_bytes());
     }
@@ -55,5 +58,24 @@ impl Fields {
         digest
             .first_chunk::<8>()
             .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+const fn missing_name(missing: Missing) -> &'static str {
+    match missing {
+        Missing::Group => "Group",
+        Missing::Skip => "Skip",
+    }
+}
+
+const fn algorithm_name(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::SlidingWindow => "SlidingWindow",
+        Algorithm::FixedWindow => "FixedWindow",
+        Algorithm::SlidingLog => "SlidingLog",
+        Algorithm::TokenBucket => "TokenBucket",
+        Algorithm::LeakyBucket => "LeakyBucket",
+        Algorithm::Gcra => "Gcra",
+        Algorithm::Concurrency => "Concurrency",
     }
 }

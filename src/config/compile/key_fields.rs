@@ -1,57 +1,23 @@
 //! What the rules read that the access log would not show otherwise, so that a replay can decide
 //! as the live gateway did.
 
-use crate::expr::{FieldId, Scheme as _, Type};
-use crate::facts::fields::{self, Field, Fields};
+use crate::expr::{FieldId, Type};
+use crate::facts::fields::{Logged, RESPONSE_HEADERS, Secret, by_id};
 use crate::observe::Redactor;
+use crate::rules::trace::Secrets;
 use crate::rules::{Cost, RuleSet};
 use crate::snapshot::KeyField;
 
-/// Fields that stand in the access log under a name of their own.
-const LOGGED: &[&str] = &[
-    "http.request.method",
-    "http.request.version",
-    "http.request.full_uri",
-    "http.request.uri",
-    "http.request.uri.path",
-    "http.request.uri.path.extension",
-    "http.request.uri.query",
-    "http.request.uri.args",
-    "http.request.uri.args.names",
-    "http.request.uri.args.values",
-    "http.request.timestamp.sec",
-    "http.request.route",
-    "http.request.id",
-    "http.host",
-    "http.referer",
-    "http.user_agent",
-    "ip.src",
-    "ip.src.asnum",
-    "ip.src.country",
-    "ip.peer",
-    "ssl",
-    "tls.version",
-    "tls.ja3",
-    "tls.ja4",
-    "http.response.code",
-    "upstream.name",
-];
-
 /// Whether what is read is a secret: a cookie, or a header that is to be redacted.
 pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: &Redactor) -> bool {
-    fields.iter().any(|field| match name(*field) {
-        "http.cookie" | "http.request.cookies" => true,
-        "http.user_agent" => redactor.is_redacted("user-agent"),
-        "http.referer" => redactor.is_redacted("referer"),
-        "http.x_forwarded_for" => redactor.is_redacted("x-forwarded-for"),
-        "http.request.headers"
-        | "http.request.headers.values"
-        | "http.response.headers"
-        | "http.response.headers.values" => {
+    fields.iter().any(|field| match by_id(*field).secret {
+        Secret::Public => false,
+        Secret::Private => true,
+        Secret::PrivateAs(header) => redactor.is_redacted(header),
+        Secret::PrivateEntries => {
             let mut named = entries.iter().filter(|(of, _)| of == field).peekable();
             named.peek().is_none() || named.any(|(_, entry)| redactor.is_redacted(entry))
         }
-        _ => false,
     })
 }
 
@@ -77,9 +43,8 @@ pub fn of(rules: &RuleSet, redactor: &Redactor) -> Vec<KeyField> {
                 add(cost.reads(), cost.reads_entries(), redactor, &mut found);
             }
             Cost::Header(name) => {
-                let headers = Fields.field("http.response.headers").map(|field| field.id);
-                let entries = headers.map(|field| (field, name.as_str().into()));
-                add(&[], entries.as_slice(), redactor, &mut found);
+                let entry = (RESPONSE_HEADERS, name.as_str().into());
+                add(&[], &[entry], redactor, &mut found);
             }
             Cost::Fixed(_) => {}
         }
@@ -95,14 +60,14 @@ fn add(
 ) {
     for field in read.iter().copied().filter(|field| is_wanted(*field)) {
         // An entry that is named is enough.
-        if ty(field) == Type::Map && entries.iter().any(|(of, _)| *of == field) {
+        if by_id(field).ty() == Type::Map && entries.iter().any(|(of, _)| *of == field) {
             continue;
         }
         let secret = is_secret(&[field], &[], redactor);
-        push(found, name(field).to_owned(), field, None, secret);
+        push(found, by_id(field).name.to_owned(), field, None, secret);
     }
     for (field, entry) in entries.iter().filter(|(field, _)| is_wanted(*field)) {
-        let label = format!("{}[\"{entry}\"]", name(*field));
+        let label = format!("{}[\"{entry}\"]", by_id(*field).name);
         let one = [(*field, entry.clone())];
         let secret = is_secret(&[*field], &one, redactor);
         push(found, label, *field, Some(entry.as_bytes().into()), secret);
@@ -120,7 +85,7 @@ fn push(
         found.push(KeyField {
             label,
             field,
-            ty: ty(field),
+            ty: by_id(field).ty(),
             entry,
             secret,
         });
@@ -128,14 +93,17 @@ fn push(
 }
 
 fn is_wanted(field: FieldId) -> bool {
-    let row = fields::by_id(field);
-    row.is_some_and(|row| !LOGGED.contains(&row.name))
+    by_id(field).logged == Logged::IfRead
 }
 
-fn name(field: FieldId) -> &'static str {
-    fields::by_id(field).map_or("", |row| row.name)
-}
+// === impl Redactor ===
 
-fn ty(field: FieldId) -> Type {
-    fields::by_id(field).map_or(Type::Bytes, Field::ty)
+impl Secrets for Redactor {
+    fn is_secret(&self, fields: &[FieldId], entries: &[(FieldId, Box<str>)]) -> bool {
+        is_secret(fields, entries, self)
+    }
+
+    fn hash(&self, value: &[u8]) -> String {
+        Redactor::hash(self, value).to_string()
+    }
 }

@@ -1,10 +1,10 @@
 //! Keys: what rules count by, and what an upstream keeps together.
 
 use super::{Context, key_fields};
-use crate::config::Text;
-use crate::expr::{self, Env, Lists, Scheme};
+use crate::config::{LintCode, Text};
+use crate::expr::{self, Env, Lists, Type};
 use crate::facts::client_ip::Prefixes;
-use crate::facts::fields::Fields;
+use crate::facts::fields::{self, Fields};
 use crate::observe::Redactor;
 use crate::rules::KeyPart;
 
@@ -45,7 +45,8 @@ impl<'a> Keys<'a> {
         if text.value.trim() == "cf.colo.id" {
             let message =
                 "`cf.colo.id` means nothing outside Cloudflare; it is left out of the key";
-            cx.diagnostics.warning(text.span.clone(), message);
+            cx.diagnostics
+                .warning(LintCode::IgnoredKeyPart, text.span.clone(), message);
             return Ok(None);
         }
         let env = Env {
@@ -54,8 +55,8 @@ impl<'a> Keys<'a> {
             allow_response: false,
         };
         let scalar = expr::scalar(&text.value, &env).map_err(|errors| report(text, errors, cx))?;
-        let is = |name| Fields.field(name).map(|f| f.id) == scalar.bare_field();
-        let is_address = scalar.bare_field().is_some() && (is("ip.src") || is("ip.peer"));
+        let field = scalar.bare_field().map(fields::by_id);
+        let is_address = field.is_some_and(|field| field.ty() == Type::Ip);
         let secret = key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
         Ok(Some(KeyPart {
             prefixes: is_address.then_some(self.prefixes),

@@ -2,61 +2,33 @@
 
 mod certificate;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use super::{Context, authority};
+use crate::config::LintCode;
+use crate::config::blueprint::ListenerBlueprint;
 use crate::config::file::{self, Protocol, TlsVersion};
-use crate::snapshot::{Listener, ListenerId};
-use crate::tls::{self, Certificate, ClientAuth, MinVersion, Settings, Terminator};
+use crate::tls::{self, Certificate, ClientAuth, MinVersion, NewTerminator, Settings};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Builds the listeners; those with a mistake are left out and reported.
-pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<Arc<Listener>> {
-    let mut known: Vec<(SocketAddr, ListenerId)> = cx.previous.map_or_else(Vec::new, |snapshot| {
-        let before = snapshot.listeners.iter();
-        before.map(|l| (l.address, l.id)).collect()
-    });
-    written
-        .iter()
-        .filter_map(|listener| {
-            let id = identity(listener.address.value, &mut known, cx);
-            build(id, listener, cx).map(Arc::new)
-        })
-        .collect()
+/// Compiles the listeners; those with a mistake are left out and reported.
+pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<ListenerBlueprint> {
+    let compiled = written.iter().filter_map(|one| listener(one, cx));
+    compiled.collect()
 }
 
-/// The listener that had this address before is the same one. Several may have port 0.
-fn identity(
-    address: SocketAddr,
-    known: &mut Vec<(SocketAddr, ListenerId)>,
-    cx: &Context<'_>,
-) -> ListenerId {
-    match known.iter().position(|(before, _)| *before == address) {
-        Some(at) => known.remove(at).1,
-        None => ListenerId(cx.lasting.listeners.fetch_add(1, Ordering::Relaxed)),
-    }
-}
-
-fn build(id: ListenerId, written: &file::Listener, cx: &mut Context<'_>) -> Option<Listener> {
+fn listener(written: &file::Listener, cx: &mut Context<'_>) -> Option<ListenerBlueprint> {
     let speaks = |protocol| written.protocols.iter().any(|p| p.value == protocol);
     let tls = match &written.tls {
         Some(tls) => Some(terminator(written, tls, cx)?),
         None => None,
     };
-    let label: Arc<str> = written.address.value.to_string().into();
-    Some(Listener {
-        id,
+    Some(ListenerBlueprint {
         address: written.address.value,
         h2: speaks(Protocol::H2),
         h1: speaks(Protocol::Http11),
         proxy_protocol: written.proxy_protocol.value,
         tls,
-        metrics: cx.lasting.metrics.listener(&label),
-        label,
     })
 }
 
@@ -64,7 +36,7 @@ fn terminator(
     listener: &file::Listener,
     written: &file::Tls,
     cx: &mut Context<'_>,
-) -> Option<Terminator> {
+) -> Option<NewTerminator> {
     // Each by itself, so that every mistake is reported.
     let certificates = certificates(written, cx);
     let clients = clients(written, cx);
@@ -86,7 +58,7 @@ fn terminator(
         protocols: protocols.collect(),
         clients,
     };
-    Terminator::new(settings, &cx.lasting.tickets)
+    NewTerminator::new(settings)
         .map_err(|error| {
             cx.diagnostics
                 .error(written.span.clone(), error.to_string());
@@ -124,18 +96,20 @@ fn certificates(written: &file::Tls, cx: &mut Context<'_>) -> Option<Vec<Certifi
 fn development(written: &file::Tls, cx: &mut Context<'_>) -> Option<Certificate> {
     if !cx.diagnostics.may_lack(&written.span) {
         let message = "no certificates: a self-signed one for development is made at start";
-        cx.diagnostics.warning(written.span.clone(), message);
+        cx.diagnostics.warning(
+            LintCode::DevelopmentCertificate,
+            written.span.clone(),
+            message,
+        );
     }
-    let known = cx.lasting.development.get();
-    let made = known
-        .cloned()
-        .map_or_else(|| Certificate::self_signed(&DEVELOPMENT), Ok);
-    match made {
-        Ok(certificate) => Some(cx.lasting.development.get_or_init(|| certificate).clone()),
-        Err(error) => {
-            let span = written.span.clone();
-            cx.diagnostics.error(span, error.to_string());
-            None
+    if cx.development.is_none() {
+        match Certificate::self_signed(&DEVELOPMENT) {
+            Ok(certificate) => cx.development = Some(certificate),
+            Err(error) => {
+                let span = written.span.clone();
+                cx.diagnostics.error(span, error.to_string());
+            }
         }
     }
+    cx.development.clone()
 }

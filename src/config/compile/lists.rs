@@ -1,9 +1,9 @@
 //! `[lists]`: values in place or from a file. What they are is decided where a rule reads them.
 
 use super::Context;
-use crate::config::Spanned;
 use crate::config::file::{self, Item, Items};
 use crate::config::scalar::{Wrong, host_bits};
+use crate::config::{LintCode, Spanned};
 use crate::expr::{Entry, List, Lists};
 
 /// Some editors begin a file with it.
@@ -58,7 +58,9 @@ fn warn_of_hosts(items: &[Spanned<Item>], cx: &mut Context<'_>) {
             continue;
         };
         if let Some(wrong) = suspicious(text) {
-            let warning = cx.diagnostics.warning(item.span.clone(), wrong.message);
+            let warning =
+                cx.diagnostics
+                    .warning(LintCode::HostBits, item.span.clone(), wrong.message);
             warning.help.extend(wrong.help);
         }
     }
@@ -78,7 +80,9 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
         .filter_map(|entry| Some((entry.line, suspicious(&entry.text)?)));
     // One is enough to see how the others are written.
     if let Some((line, wrong)) = hosts.next() {
-        let warning = cx.diagnostics.warning(path.span.clone(), wrong.message);
+        let warning = cx
+            .diagnostics
+            .warning(LintCode::HostBits, path.span.clone(), wrong.message);
         warning.help(format!("it stands in {name}:{line}"));
         warning.help.extend(wrong.help);
     }

@@ -1,12 +1,11 @@
-//! As written → as meant: a [`Snapshot`] from a [`File`], every mistake found at once.
+//! As written → as meant: a [`Blueprint`] from a [`File`], every mistake found at once.
 //!
-//! This is where other files are opened: certificates, lists, databases. A relative path is
-//! relative to the configuration file.
+//! This is where other files are read: certificates, lists, databases. A relative path is relative
+//! to the configuration file. Nothing is written, registered or logged.
 
 mod authority;
 mod geo;
 mod identity;
-mod kept;
 mod key_fields;
 mod keys;
 mod listeners;
@@ -14,6 +13,7 @@ mod lists;
 mod observe;
 mod origins;
 mod responses;
+mod restart_only;
 mod routes;
 mod rules;
 mod saved;
@@ -23,6 +23,7 @@ mod tests;
 mod upstreams;
 
 pub use key_fields::is_secret;
+pub use observe::report_unopened;
 pub use secret::secret;
 
 use std::io;
@@ -31,15 +32,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::file::File;
+use super::lint::{self, Compiled};
 use super::source::read_named;
-use super::suspect::{self, Compiled};
 use super::{Diagnostics, Source};
-use crate::action::QuotaNames;
+use crate::clock::Timestamp;
+use crate::config::blueprint::Blueprint;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
 use crate::listen::Limits;
 use crate::observe::Redactor;
-use crate::snapshot::{Fixed, Imitating, Lasting, PerIp, Snapshot};
+use crate::snapshot::{PerIp, Snapshot, StartupSettings};
 use crate::store::Bounds;
+use crate::tls::Certificate;
 use keys::Keys;
 use responses::Responses;
 use rules::Shared;
@@ -48,84 +51,105 @@ use rules::Shared;
 const RATE_WINDOW: Duration = Duration::from_secs(30);
 
 /// What compiling needs beside the file.
-pub struct Context<'a> {
+struct Context<'a> {
     /// The file's text.
-    pub source: &'a Source,
-    /// What outlives the snapshot.
-    pub lasting: &'a Lasting,
-    /// Nothing is to be opened for writing: the file is only checked.
-    pub check_only: bool,
-    /// The snapshot that is to be replaced.
-    pub previous: Option<&'a Snapshot>,
-    /// What was found wrong.
-    pub diagnostics: &'a mut Diagnostics,
+    source: &'a Source,
+    /// The time, to which the lifetimes of certificates are compared.
+    now: Timestamp,
+    /// The snapshot that is to be replaced. What has not changed is shared with it.
+    previous: Option<&'a Snapshot>,
+    /// The certificate of listeners without one, once one has been needed.
+    development: Option<Certificate>,
+    /// The mistakes found so far.
+    diagnostics: &'a mut Diagnostics,
 }
 
-/// Builds a snapshot; `None` after errors.
-pub fn compile(file: &File, cx: &mut Context<'_>) -> Option<Snapshot> {
-    let lists = lists::lists(&file.lists, cx);
-    let redactor = redactor(file, cx);
-    let keys = Keys::new(&lists, &redactor, prefixes(file));
-    let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
-    let shared = Shared {
-        keys,
-        responses: Responses::new(file, cx),
-        upstreams: &upstreams,
+/// Compiles `file`. `None` after errors. `previous` is the snapshot that the blueprint will
+/// replace; `None` at the start and for a file that is only checked.
+pub fn compile(
+    file: &File,
+    source: &Source,
+    now: Timestamp,
+    previous: Option<&Snapshot>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Blueprint> {
+    let mut cx = Context {
+        source,
+        now,
+        previous,
+        development: previous.and_then(|snapshot| snapshot.development.clone()),
+        diagnostics,
     };
-    let rules = rules::rules(file, &shared, cx);
-    let routes = routes::routes(&file.routes, &upstreams, cx);
-    let listeners = listeners::listeners(&file.listeners, cx);
-    let geo = geo::geo(&file.geo, cx);
-    let admin_token = admin_token(file, cx);
-    let fixed = kept::of(file, fixed(file, cx.source), cx);
-    look_around(file, cx);
-    if cx.diagnostics.has_errors() {
-        return None;
+    cx.blueprint(file)
+}
+
+// === impl Context ===
+
+impl Context<'_> {
+    fn blueprint(&mut self, file: &File) -> Option<Blueprint> {
+        let cx = self;
+        let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
+        let redactor = Redactor::without_secret(&names);
+        let lists = lists::lists(&file.lists, cx);
+        let keys = Keys::new(&lists, &redactor, prefixes(file));
+        let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
+        let shared = Shared {
+            keys,
+            responses: Responses::new(file, cx),
+            upstreams: &upstreams,
+        };
+        let rules = rules::rules(file, &shared, cx);
+        let routes = routes::routes(&file.routes, &upstreams, cx);
+        let listeners = listeners::listeners(&file.listeners, cx);
+        let geo = geo::geo(&file.geo, cx);
+        let admin_token = admin_token(file, cx);
+        let startup = restart_only::of(file, startup_settings(file, cx.source), cx);
+        let access = observe::access(&file.log, cx);
+        look_around(file, cx);
+        if cx.diagnostics.has_errors() {
+            return None;
+        }
+        let geo = geo?;
+        let compiled = Compiled {
+            file,
+            source: cx.source,
+            rules: &rules.set,
+            geo: &geo,
+        };
+        lint::warn(&compiled, cx.diagnostics);
+        Some(Blueprint {
+            listeners,
+            upstreams: upstreams.0,
+            routes,
+            key_fields: key_fields::of(&rules.set, &redactor),
+            rules: rules.set,
+            rule_resources: rules.resources,
+            disabled: rules.disabled,
+            redactor,
+            access,
+            access_format: file.log.format.value,
+            development: cx.development.take(),
+            startup,
+            max_connections: file.server.max_connections.value as usize,
+            limits: limits(file),
+            max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
+            drain_timeout: file.server.drain_timeout.value,
+            max_held: file.server.max_held.value as usize,
+            client_ip: client_ip(file),
+            per_ip: per_ip(file),
+            lists,
+            geo,
+            admin: file.admin.as_ref().map(|admin| admin.address.value),
+            admin_token,
+        })
     }
-    let geo = geo?;
-    let compiled = Compiled {
-        file,
-        source: cx.source,
-        rules: &rules.set,
-        geo: &geo,
-    };
-    suspect::warn(&compiled, cx.diagnostics);
-    // Last, because it may create the log file.
-    let access = observe::access(&file.log, cx)?;
-    let key_fields = key_fields::of(&rules.set, &redactor);
-    Some(Snapshot {
-        listeners,
-        max_connections: file.server.max_connections.value as usize,
-        limits: limits(file),
-        max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
-        drain_timeout: file.server.drain_timeout.value,
-        max_held: file.server.max_held.value as usize,
-        client_ip: client_ip(file),
-        per_ip: per_ip(file),
-        routes,
-        imitating: Imitating::among(&rules.set, &rules.kits),
-        quota_names: QuotaNames::of(&rules.set),
-        rules: rules.set,
-        rule_kits: rules.kits,
-        disabled: rules.disabled,
-        lists,
-        geo,
-        key_fields,
-        access,
-        redactor,
-        admin: file.admin.as_ref().map(|admin| admin.address.value),
-        admin_token,
-        upstreams: upstreams.into_all(),
-        fixed,
-    })
 }
 
-/// What is not part of the snapshot, but wrong all the same.
+/// Reports mistakes in what is not part of the blueprint.
 fn look_around(file: &File, cx: &mut Context<'_>) {
     secret::check(&file.server.secret_file, cx);
     saved::check(&file.store.snapshot, cx);
-    observe::check(&file.log, cx);
-    suspect::warn_of_trust(file, cx.source, cx.diagnostics);
+    lint::warn_of_trust(file, cx.source, cx.diagnostics);
 }
 
 // === impl Context ===
@@ -158,11 +182,6 @@ impl Context<'_> {
 fn resolve(path: &Path, file: &str) -> PathBuf {
     let folder = Path::new(file).parent();
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
-}
-
-fn redactor(file: &File, cx: &Context<'_>) -> Redactor {
-    let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
-    Redactor::new(&cx.lasting.secret, &names)
 }
 
 fn prefixes(file: &File) -> Prefixes {
@@ -214,9 +233,9 @@ fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
 }
 
 /// What only a restart can change.
-pub fn fixed(file: &File, source: &Source) -> Fixed {
+pub fn startup_settings(file: &File, source: &Source) -> StartupSettings {
     let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, &source.path));
-    Fixed {
+    StartupSettings {
         workers: file.server.workers.value as usize,
         bounds: Bounds {
             max_keys: file.store.max_keys.value as usize,

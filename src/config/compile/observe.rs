@@ -1,75 +1,36 @@
 //! The access log.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs as kernel;
 
 use super::Context;
-use crate::config::file::{Access, Log, LogFormat};
-use crate::observe::{AccessLog, Format, Sink};
+use crate::config::Diagnostics;
+use crate::config::blueprint::AccessTarget;
+use crate::config::file::{Access, Log};
 
-/// Says why the access log could not be opened. Nothing is: no file appears for a configuration
-/// that is refused.
-pub fn check(log: &Log, cx: &mut Context<'_>) {
-    let Some(path) = path(log, cx).filter(|path| open(path, cx).is_none()) else {
-        return;
+/// Where the access log goes. Reports a file that could not be opened. It is not opened here: a
+/// configuration that is refused creates no file.
+pub fn access(log: &Log, cx: &mut Context<'_>) -> AccessTarget {
+    let target = match &log.access.value {
+        Access::Off => AccessTarget::Off,
+        Access::Stdout => AccessTarget::Stdout,
+        Access::File(path) => AccessTarget::File(cx.resolve(path)),
     };
-    if let Err(error) = must_be_writable(&path) {
-        refuse(&path, &error, log, cx);
+    if let AccessTarget::File(path) = &target
+        && !is_open(path, cx)
+        && let Err(error) = must_be_writable(path)
+    {
+        report_unopened(&target, &error, log, cx.diagnostics);
     }
+    target
 }
 
-/// Opens the access log, or takes over the one that is open. `Some(None)`: it is off.
-pub fn access(log: &Log, cx: &mut Context<'_>) -> Option<Option<AccessLog>> {
-    let format = match log.format.value {
-        LogFormat::Text => Format::Text,
-        LogFormat::Json => Format::Json,
-    };
-    if cx.check_only || matches!(log.access.value, Access::Off) {
-        return Some(None);
-    }
-    let opened = match path(log, cx) {
-        None => stdout(cx),
-        Some(path) => match open(&path, cx) {
-            Some(sink) => {
-                sink.reopen();
-                Ok(sink)
-            }
-            None => Sink::file(&path, Some(cx.lasting.log.clone())),
-        },
-    };
-    match opened {
-        Ok(sink) => Some(Some(AccessLog::new(sink, format))),
-        Err(error) => {
-            let path = path(log, cx).unwrap_or_default();
-            refuse(&path, &error, log, cx);
-            None
-        }
-    }
-}
-
-/// The file that it goes to, if it is one.
-fn path(log: &Log, cx: &Context<'_>) -> Option<PathBuf> {
-    match &log.access.value {
-        Access::File(path) => Some(cx.resolve(path)),
-        Access::Off | Access::Stdout => None,
-    }
-}
-
-/// The one that is open already.
-fn open(path: &Path, cx: &Context<'_>) -> Option<Sink> {
-    let log = cx.previous.and_then(|snapshot| snapshot.access.as_ref())?;
-    let same = log.sink().path() == Some(path);
-    same.then(|| log.sink().clone())
-}
-
-fn stdout(cx: &Context<'_>) -> io::Result<Sink> {
-    let previous = cx.previous.and_then(|snapshot| snapshot.access.as_ref());
-    match previous.filter(|log| log.sink().path().is_none()) {
-        Some(log) => Ok(log.sink().clone()),
-        None => Sink::stdout(Some(cx.lasting.log.clone())),
-    }
+/// Whether the configuration before has the file open.
+fn is_open(path: &Path, cx: &Context<'_>) -> bool {
+    let log = cx.previous.and_then(|snapshot| snapshot.access.as_ref());
+    log.is_some_and(|log| log.sink().path() == Some(path))
 }
 
 fn must_be_writable(path: &Path) -> io::Result<()> {
@@ -86,14 +47,22 @@ fn folder(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-fn refuse(path: &Path, error: &io::Error, log: &Log, cx: &mut Context<'_>) {
+/// Reports that the access log cannot be opened.
+pub fn report_unopened(
+    target: &AccessTarget,
+    error: &io::Error,
+    log: &Log,
+    diagnostics: &mut Diagnostics,
+) {
     let span = log.access.span.clone();
     let message = format!("cannot open the access log: {error}");
-    let refused = cx.diagnostics.error(span, message);
-    if let Some(cure) = cure(path, error) {
-        refused.help(cure);
+    let reported = diagnostics.error(span, message);
+    if let AccessTarget::File(path) = target
+        && let Some(cure) = cure(path, error)
+    {
+        reported.help(cure);
     }
-    refused.help("or write `access = \"stdout\"`, or `\"off\"`");
+    reported.help("or write `access = \"stdout\"`, or `\"off\"`");
 }
 
 fn cure(path: &Path, error: &io::Error) -> Option<String> {

@@ -1,13 +1,12 @@
 //! `upstreams.protocol` and `upstreams.tls`: what is spoken to origins, and whom to believe.
 
-use std::sync::Arc;
-
 use super::{Context, authority};
+use crate::config::LintCode;
 use crate::config::file::{self, Address, OriginProtocol, OriginTls};
-use crate::upstream::{Protocol, Roots, Secure, TlsError, is_name};
+use crate::upstream::{NewSecure, Protocol, Roots, TlsError, is_name};
 
 /// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
-pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<Arc<Secure>>) {
+pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<NewSecure>) {
     let protocol = match written.protocol.value {
         OriginProtocol::Http11 => Protocol::Http1,
         OriginProtocol::H2 => Protocol::Http2,
@@ -16,13 +15,8 @@ pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Opti
     let tls = written.tls.value.as_ref();
     let secure = tls.and_then(|tls| secure(written, tls, protocol, cx));
     match (protocol, tls) {
-        (Protocol::Auto, None) => {
-            let message = "without `tls` there is nothing to agree on: HTTP/1.1 is spoken";
-            cx.diagnostics
-                .warning(written.protocol.span.clone(), message)
-                .help("write `protocol = \"h2\"` if its servers speak HTTP/2");
-            (Protocol::Http1, None)
-        }
+        // Without TLS there is no ALPN, which would agree on HTTP/2.
+        (Protocol::Auto, None) => (Protocol::Http1, None),
         _ => (protocol, secure),
     }
 }
@@ -32,13 +26,14 @@ fn secure(
     tls: &OriginTls,
     protocol: Protocol,
     cx: &mut Context<'_>,
-) -> Option<Arc<Secure>> {
+) -> Option<NewSecure> {
     let roots = match &tls.unverified {
         Some(span) => {
             contradiction(tls, cx);
-            let message = "nobody verifies this origin: whoever is on the way can answer for it";
+            let message =
+                "this origin is not verified: anyone on the network path can respond for it";
             cx.diagnostics
-                .warning(span.clone(), message)
+                .warning(LintCode::UnverifiedOrigin, span.clone(), message)
                 .help("name the certificate that vouches for it: `ca = \"origin-ca.pem\"`");
             Some(None)
         }
@@ -55,7 +50,7 @@ fn secure(
         }
     });
     let name = name.map(|name| name.value.as_str());
-    let made = cx.lasting.servers.tls.secure(roots?, name, protocol);
+    let made = NewSecure::new(roots?, name, protocol);
     made.map_err(|error| report(&error, written, tls, cx)).ok()
 }
 

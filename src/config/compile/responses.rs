@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::Context;
 use crate::action::template::TemplateError;
-use crate::action::{Canned, Field, Template};
+use crate::action::{Field, ResponseTemplate, Template};
 use crate::config::Text;
 use crate::config::file::{File, Response, Rule};
 use crate::decision::Action;
@@ -35,7 +35,7 @@ impl<'a> Responses<'a> {
     }
 
     /// The answer that `rule` names.
-    pub fn of(&self, rule: &Rule, cx: &mut Context<'_>) -> Option<Arc<Canned>> {
+    pub fn of(&self, rule: &Rule, cx: &mut Context<'_>) -> Option<Arc<ResponseTemplate>> {
         let name = rule.response.as_ref()?;
         // An unknown name was reported when the file was read.
         let response = self.0.get(name.value.as_str())?;
@@ -62,7 +62,7 @@ impl<'a> Responses<'a> {
         let refuses = matches!(action, Action::Block | Action::Tarpit);
         let default = if refuses { 429 } else { 200 };
         let headers = headers.into_iter();
-        Some(Arc::new(Canned {
+        Some(Arc::new(ResponseTemplate {
             status: StatusCode::from_u16(status.unwrap_or(default)).ok()?,
             content_type: response.content_type.value.clone(),
             headers: headers

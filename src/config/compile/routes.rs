@@ -7,17 +7,17 @@ use http::StatusCode;
 use super::Context;
 use super::upstreams::Upstreams;
 use crate::action::Reply;
+use crate::config::blueprint::{RouteBlueprint, TargetBlueprint};
 use crate::config::file;
 use crate::route::edit::{Fields, ForwardPath};
-use crate::route::{Edits, Pattern, Redirect, Table};
-use crate::snapshot::{Route, Target};
+use crate::route::{Edits, Pattern, Redirect};
 
-/// Builds the routes, in file order.
+/// Compiles the routes, in file order.
 pub fn routes(
     written: &[file::Route],
     upstreams: &Upstreams,
     cx: &mut Context<'_>,
-) -> Table<Route> {
+) -> Vec<(Pattern, RouteBlueprint)> {
     let mut built = Vec::new();
     for route in written {
         let pattern = pattern(route, cx);
@@ -26,10 +26,10 @@ pub fn routes(
         if let (Some(pattern), Some(target), Some(edits)) = (pattern, target, edits) {
             let edits = Some(edits).filter(|edits| !edits.is_empty());
             let edits = edits.map(Arc::new);
-            built.push((pattern, Route { target, edits }));
+            built.push((pattern, RouteBlueprint { target, edits }));
         }
     }
-    Table::new(built)
+    built
 }
 
 fn edits(route: &file::Route, cx: &mut Context<'_>) -> Option<Edits> {
@@ -79,17 +79,21 @@ fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
     None
 }
 
-fn target(route: &file::Route, upstreams: &Upstreams, cx: &mut Context<'_>) -> Option<Target> {
+fn target(
+    route: &file::Route,
+    upstreams: &Upstreams,
+    cx: &mut Context<'_>,
+) -> Option<TargetBlueprint> {
     match route.target.as_ref()? {
         // An unknown name was reported when the file was read.
-        file::Target::Upstream(name) => upstreams.target(&name.value),
-        file::Target::Respond(respond) => Some(Target::Reply(Reply {
+        file::Target::Upstream(name) => upstreams.index(&name.value).map(TargetBlueprint::Upstream),
+        file::Target::Respond(respond) => Some(TargetBlueprint::Reply(Reply {
             status: StatusCode::from_u16(respond.status.value).ok()?,
             content_type: respond.content_type.value.clone(),
             body: respond.body.value.clone(),
         })),
         file::Target::Redirect(text) => Redirect::parse(&text.value)
-            .map(Target::Redirect)
+            .map(TargetBlueprint::Redirect)
             .map_err(|error| {
                 cx.diagnostics.error(text.span.clone(), error.message);
             })

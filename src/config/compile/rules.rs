@@ -8,20 +8,22 @@ use super::keys::{Keys, report};
 use super::responses::Responses;
 use super::upstreams::Upstreams;
 use super::{Context, identity};
+use crate::config::blueprint::RuleBlueprint;
 use crate::config::file::{self, CountHeaders, File};
 use crate::config::{Text, limiter};
 use crate::decision::RuleIndex;
 use crate::expr::{self, Env, Predicate};
 use crate::facts::fields::Fields;
-use crate::rules::{Ban, Candidate, HeaderStyle, Jitter, Key, Missing, Rule, RuleSet, Scope};
-use crate::snapshot::RuleKit;
+use crate::rules::{
+    Ban, Candidate, HeaderStyle, Jitter, Key, Missing, Rule, RuleId, RuleSet, Scope,
+};
 
 /// The rules and what belongs to each.
 pub struct Rules {
     /// The logic.
     pub set: RuleSet,
-    /// Answers and counters, by rule index.
-    pub kits: Vec<RuleKit>,
+    /// What belongs to each rule beside its logic, by rule index.
+    pub resources: Vec<RuleBlueprint>,
     /// Those that are not enabled, each with the rule that it stands before.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
 }
@@ -39,12 +41,12 @@ pub struct Shared<'a> {
 /// Compiles the rules that are enabled. Those that are not are checked all the same.
 pub fn rules(file: &File, shared: &Shared<'_>, cx: &mut Context<'_>) -> Rules {
     let mut set = Vec::new();
-    let mut kits = Vec::new();
+    let mut resources = Vec::new();
     let mut disabled = Vec::new();
     for written in &file.rules {
-        if let Some((rule, kit)) = shared.rule(written, cx) {
+        if let Some((rule, own)) = shared.rule(written, cx) {
             set.push(rule);
-            kits.push(kit);
+            resources.push(own);
         } else if let (false, Ok(next)) = (written.enabled.value, set.len().try_into()) {
             disabled.push((RuleIndex(next), written.name.value.as_str().into()));
         }
@@ -55,7 +57,7 @@ pub fn rules(file: &File, shared: &Shared<'_>, cx: &mut Context<'_>) -> Rules {
     }
     Rules {
         set: RuleSet::new(set),
-        kits,
+        resources,
         disabled,
     }
 }
@@ -64,7 +66,7 @@ pub fn rules(file: &File, shared: &Shared<'_>, cx: &mut Context<'_>) -> Rules {
 
 impl Shared<'_> {
     /// The rule; `None` after a mistake, or if it is not enabled.
-    fn rule(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<(Rule, RuleKit)> {
+    fn rule(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<(Rule, RuleBlueprint)> {
         let scope = self.scope(written, cx);
         let key = self.key(written, cx);
         let cost = self.cost(written, cx);
@@ -76,7 +78,6 @@ impl Shared<'_> {
         }
         let identity = identity::identity(written, self.keys.prefixes);
         let name = &written.name.value;
-        let id = cx.lasting.store.register(identity, name);
         let rule = Rule {
             key,
             limiter: limiter::of(written),
@@ -84,22 +85,18 @@ impl Shared<'_> {
             cost,
             jitter: jitter(written),
             max_delay: written.max_delay.value,
-            candidate: candidate(written, identity, cx),
+            candidate: candidate(written, identity),
             action: written.action.value,
             dry_run: written.dry_run.value,
             headers: header_style(written),
-            ..Rule::new(name.as_str().into(), id, scope)
+            ..Rule::new(name.as_str().into(), RuleId::unregistered(identity), scope)
         };
         let upstream = written.upstream.as_ref();
-        let kit = RuleKit {
+        let resources = RuleBlueprint {
             response,
-            divert: upstream.and_then(|name| self.upstreams.target(&name.value)),
-            metrics: cx
-                .lasting
-                .metrics
-                .rule(name, rule.action.name(), rule.candidate.is_some()),
+            divert: upstream.and_then(|name| self.upstreams.index(&name.value)),
         };
-        Some((rule, kit))
+        Some((rule, resources))
     }
 
     fn scope(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Scope> {
@@ -179,11 +176,9 @@ fn jitter(written: &file::Rule) -> Jitter {
 }
 
 /// It counts under a name of its own, so that a reload keeps what it has learned.
-fn candidate(written: &file::Rule, of_rule: u64, cx: &Context<'_>) -> Option<Candidate> {
+fn candidate(written: &file::Rule, of_rule: u64) -> Option<Candidate> {
     let limiter = limiter::of_candidate(written)?;
-    let identity = identity::of_candidate(of_rule, &limiter);
-    let name = format!("{} (candidate)", written.name.value);
-    let id = cx.lasting.store.register(identity, &name);
+    let id = RuleId::unregistered(identity::of_candidate(of_rule, &limiter));
     Some(Candidate { id, limiter })
 }
 

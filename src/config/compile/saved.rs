@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Context;
-use crate::config::Spanned;
+use crate::config::{LintCode, Spanned};
 use crate::store::persist::SnapshotFile;
 
 /// Reports a path at which no file can be written.
@@ -25,7 +25,9 @@ pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut Context<'_>) {
     } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let folder = folder.display();
         let message = format!("counters cannot be saved here: there is no folder `{folder}`");
-        let wrong = cx.diagnostics.warning(span, message);
+        let wrong = cx
+            .diagnostics
+            .warning(LintCode::UnsavedCounters, span, message);
         wrong.help(format!("make it: `mkdir -p {folder}`"));
     }
 }

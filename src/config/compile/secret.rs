@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Context;
-use crate::config::Spanned;
 use crate::config::source::read_named;
+use crate::config::{LintCode, Spanned};
 
 /// 32 bytes that nobody can guess.
 type Secret = [u8; 32];
@@ -32,8 +32,8 @@ pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut Context<'_>) {
         };
         wrong.help(format!("make one: `head -c 32 /dev/urandom > {new}`"));
     } else if is_open(&path) {
-        let message = format!("others than its owner may read or write `{shown}`");
-        let wrong = cx.diagnostics.warning(span, message);
+        let message = format!("other users may read or write `{shown}`");
+        let wrong = cx.diagnostics.warning(LintCode::OpenSecret, span, message);
         wrong.help(format!("keep it private: `chmod 600 {shown}`"));
     }
 }

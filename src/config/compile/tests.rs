@@ -7,26 +7,24 @@ use crate::clock::Clock;
 use crate::config::{self, Diagnostics, Source};
 use crate::limit::Algorithm;
 use crate::observe::Log;
+use crate::process::ProcessState;
 use crate::rules::{Ban, Cost, Rule};
-use crate::snapshot::{Lasting, Snapshot, Target};
+use crate::snapshot::{Snapshot, Target};
 use crate::store::Bounds;
 
 const BASE: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n\
                     [[upstreams]]\nname = \"honeypot\"\nservers = [\"127.0.0.1:9\"]\n";
 
-fn lasting() -> Lasting {
-    Lasting::new(Clock::System, Log::off(), Bounds::keys(1000)).unwrap()
-}
-
-fn compile(text: &str, lasting: &Lasting) -> Result<Snapshot, String> {
+/// Compiles the text and installs it in a process of its own.
+fn compile(text: &str) -> Result<Snapshot, String> {
     let source = Source::new("folder/gateway.toml", format!("{text}\n{BASE}"));
     let mut diagnostics = Diagnostics::new();
     let file = config::read(&source, &mut diagnostics).unwrap();
-    let snapshot = config::rehearse(&file, &source, lasting, &mut diagnostics);
-    match diagnostics.has_errors() {
-        true => Err(diagnostics.render(&source, false)),
-        false => Ok(snapshot.unwrap()),
-    }
+    let now = Clock::System.now();
+    let blueprint = config::compile(&file, &source, now, None, &mut diagnostics);
+    let blueprint = blueprint.ok_or_else(|| diagnostics.render(&source, false))?;
+    let process = ProcessState::new(Clock::System, Log::off(), Bounds::keys(1000)).unwrap();
+    Ok(process.install(blueprint, None, None))
 }
 
 /// A rule that counts by address, with these lines beside.
@@ -35,11 +33,11 @@ fn rule(lines: &str) -> String {
 }
 
 fn compiled(lines: &str) -> Snapshot {
-    compile(&rule(lines), &lasting()).unwrap_or_else(|errors| panic!("{errors}"))
+    compile(&rule(lines)).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 fn refused(lines: &str, message: &str) {
-    let errors = compile(&rule(lines), &lasting()).err().unwrap();
+    let errors = compile(&rule(lines)).err().unwrap();
     assert!(errors.contains(message), "{errors}");
     assert_eq!(errors.matches("error:").count(), 1, "{errors}");
 }
@@ -95,9 +93,8 @@ fn a_candidate_takes_from_the_rule_what_it_does_not_say() {
 
 #[test]
 fn a_candidate_counts_under_an_identity_of_its_own() {
-    let lasting = lasting();
     let text = rule("period = \"1m\"\ncandidate = { limit = 20 }");
-    let snapshot = compile(&text, &lasting).unwrap_or_else(|errors| panic!("{errors}"));
+    let snapshot = compile(&text).unwrap_or_else(|errors| panic!("{errors}"));
     let rule = first(&snapshot);
     let candidate = rule.candidate.unwrap().id;
     assert_ne!(candidate.identity, rule.id.identity);
@@ -140,22 +137,64 @@ fn a_rule_stays_the_same_while_what_it_counts_does() {
     assert_ne!(identities(&tried("1s"))[1], identities(&tried("2s"))[1]);
 }
 
+/// If one of these changes, every counter and ban of that rule is lost at the next start.
+#[test]
+fn identities_never_change() {
+    let limited = |lines: &str| format!("period = \"1m\"\n{lines}");
+    let algorithm = |name: &str| limited(&format!("algorithm = \"{name}\""));
+    let known: [(String, &[u64]); 12] = [
+        (limited(""), &[934_469_654_076_227_907]),
+        (limited("missing = \"skip\""), &[5_722_941_315_969_916_818]),
+        (limited("slices = 60"), &[16_715_957_019_990_813_550]),
+        (
+            limited("[client_ip]\nipv4_prefix = 24\nipv6_prefix = 48"),
+            &[4_329_635_167_530_197_385],
+        ),
+        (algorithm("fixed_window"), &[17_627_594_218_551_337_164]),
+        (algorithm("sliding_log"), &[2_364_598_669_789_351_346]),
+        (algorithm("token_bucket"), &[10_180_406_171_415_658_618]),
+        (algorithm("leaky_bucket"), &[3_132_573_894_376_725_385]),
+        (algorithm("gcra"), &[15_889_456_178_986_153_212]),
+        (
+            "algorithm = \"concurrency\"".to_owned(),
+            &[8_046_234_583_044_515_287],
+        ),
+        (
+            limited("candidate = { algorithm = \"gcra\" }"),
+            &[934_469_654_076_227_907, 18_432_974_999_158_676_778],
+        ),
+        (
+            limited("candidate = { limit = 5, period = \"10s\" }"),
+            &[934_469_654_076_227_907, 14_671_112_437_649_865_300],
+        ),
+    ];
+    for (lines, identities) in known {
+        assert_eq!(self::identities(&lines), identities, "{lines}");
+    }
+    let text = "[[rules]]\nname = \"deny\"\nmitigate = 'ssl'\n\
+                [[rules]]\nname = \"two-parts\"\nmitigate = 'ssl'\n\
+                key = [\"ip.src\", \" http.host \"]\nlimit = 1\nperiod = \"1h\"";
+    let snapshot = compile(text).unwrap_or_else(|errors| panic!("{errors}"));
+    let known = [7_054_345_657_587_183_300, 11_100_932_586_709_290_729];
+    assert_eq!(snapshot.rules.identities(), known);
+}
+
 #[test]
 fn a_divert_leads_to_its_upstream() {
     let snapshot = compiled("period = \"1m\"\naction = \"divert\"\nupstream = \"honeypot\"");
-    let target = snapshot.rule_kits[0].divert.as_ref();
+    let target = snapshot.rule_resources[0].divert.as_ref();
     assert!(
         matches!(target, Some(Target::Upstream { upstream, .. }) if &*upstream.name == "honeypot")
     );
     let snapshot = compiled("period = \"1m\"");
-    assert!(snapshot.rule_kits[0].divert.is_none());
+    assert!(snapshot.rule_resources[0].divert.is_none());
 }
 
 #[test]
 fn a_route_without_changes_has_none() {
     let edits = |lines: &str| {
         let text = format!("[[routes]]\nupstream = \"honeypot\"\n{lines}");
-        let snapshot = compile(&text, &lasting()).unwrap_or_else(|errors| panic!("{errors}"));
+        let snapshot = compile(&text).unwrap_or_else(|errors| panic!("{errors}"));
         let (_, route) = snapshot.routes.find("a.test", "/api/x").unwrap();
         route.edits.clone()
     };
@@ -163,7 +202,7 @@ fn a_route_without_changes_has_none() {
     assert!(edits("strip_prefix = \"/api\"").is_some());
     assert!(edits("response_headers = { remove = [\"server\"] }").is_some());
     let text = "[[routes]]\nupstream = \"honeypot\"\nstrip_prefix = \"/api/\"";
-    let errors = compile(text, &lasting()).err().unwrap();
+    let errors = compile(text).err().unwrap();
     assert!(
         errors.contains(":3:16: error: `/api/` ends with `/`; write `/api`"),
         "{errors}"
@@ -175,7 +214,7 @@ fn only_a_shadow_imitates() {
     for (action, imitates) in [("shadow", true), ("block", false), ("tarpit", false)] {
         let lines = format!("period = \"1m\"\naction = \"{action}\"\nresponse = \"ok\"");
         let snapshot = compiled(&format!("{lines}\n[responses.ok]\nimitate = true"));
-        let response = snapshot.rule_kits[0].response.as_ref().unwrap();
+        let response = snapshot.rule_resources[0].response.as_ref().unwrap();
         assert_eq!(response.imitate, imitates);
         let status = if imitates { 200 } else { 429 };
         assert_eq!(response.status.as_u16(), status);
@@ -188,13 +227,16 @@ fn paths_are_beside_the_file() {
     let store = "[store]\nsnapshot = \"/var/counters\"\nmax_log_bytes = \"1MiB\"\n";
     let source = Source::new("folder/gateway.toml", format!("{server}{store}{BASE}"));
     let file = config::read(&source, &mut Diagnostics::new()).unwrap();
-    let fixed = config::fixed(&file, &source);
+    let startup = config::startup_settings(&file, &source);
     assert_eq!(
-        fixed.secret_file.as_deref(),
+        startup.secret_file.as_deref(),
         Some(Path::new("folder/secret"))
     );
-    assert_eq!(fixed.snapshot.as_deref(), Some(Path::new("/var/counters")));
-    assert_eq!(fixed.bounds.max_log_bytes, 1 << 20);
+    assert_eq!(
+        startup.snapshot.as_deref(),
+        Some(Path::new("/var/counters"))
+    );
+    assert_eq!(startup.bounds.max_log_bytes, 1 << 20);
     assert_eq!(file.server.max_held.value, 7);
 }
 
@@ -222,7 +264,7 @@ fn a_number_in_quotes_is_no_expression() {
 fn every_mistake_in_a_body_is_told() {
     let body = "{{uid}} {{uuid}} {{int 5 1}} {{";
     let text = format!("[responses.r]\nbody = \"{body}\"");
-    let errors = compile(&text, &lasting()).err().unwrap();
+    let errors = compile(&text).err().unwrap();
     for mistake in [
         ":2:9: error: unknown template value `uid`",
         ":2:26: error: `int` takes two whole numbers",

@@ -1,70 +1,66 @@
 //! `[[upstreams]]`. No name is looked up here.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::keys::Keys;
 use super::{Context, origins};
 use crate::config::Spanned;
+use crate::config::blueprint::UpstreamBlueprint;
 use crate::config::file::{self, Address};
 use crate::rules::{Key, Missing};
-use crate::snapshot::Target;
 use crate::upstream::{At, Balance, Breaker, Endpoint, Health, Name, Place, Upstream};
 
 /// The longest path that the kernel takes for a socket, without the byte that ends it.
 const LONGEST_SOCKET: usize = 107;
 
-/// The upstreams by name, each with what its requests are kept together by.
+/// The upstreams, sorted by name.
 #[derive(Default)]
-pub struct Upstreams(HashMap<String, (Arc<Upstream>, Option<Arc<Key>>)>);
+pub struct Upstreams(pub Vec<UpstreamBlueprint>);
 
 // === impl Upstreams ===
 
 impl Upstreams {
-    /// Where what is forwarded to `name` goes.
-    pub fn target(&self, name: &str) -> Option<Target> {
-        let (upstream, hash_key) = self.0.get(name)?.clone();
-        Some(Target::Upstream { upstream, hash_key })
-    }
-
-    /// All of them, by name.
-    pub fn into_all(self) -> Vec<Arc<Upstream>> {
-        let mut all: Vec<_> = self.0.into_values().map(|(upstream, _)| upstream).collect();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        all
+    /// The index of the upstream with this name.
+    pub fn index(&self, name: &str) -> Option<usize> {
+        let by_name = |one: &UpstreamBlueprint| (*one.upstream.name).cmp(name);
+        self.0.binary_search_by(by_name).ok()
     }
 }
 
-/// Builds the upstreams. A server that was there before keeps what is known of it.
+/// Compiles the upstreams. Of two with the same name, which is an error, the last remains.
 pub fn upstreams(written: &[file::Upstream], keys: &Keys<'_>, cx: &mut Context<'_>) -> Upstreams {
-    let mut built = HashMap::new();
+    let mut compiled = BTreeMap::new();
     for one in written {
-        // It is looked at even where nothing is chosen by it, so that its mistakes are told.
+        // It is compiled even where nothing is chosen by it, so that its mistakes are reported.
         let parts = keys.parts(&one.hash_key, cx);
         let parts = parts.filter(|_| one.balance.value == file::Balance::Hash);
-        let key = parts.map(|parts| {
+        let hash_key = parts.map(|parts| {
             let missing = Missing::Group;
             Arc::new(Key { parts, missing })
         });
-        let upstream = Arc::new(upstream(one, cx));
-        built.insert(one.name.value.clone(), (upstream, key));
+        compiled.insert(&one.name.value, upstream(one, hash_key, cx));
     }
-    Upstreams(built)
+    Upstreams(compiled.into_values().collect())
 }
 
-fn upstream(written: &file::Upstream, cx: &mut Context<'_>) -> Upstream {
+fn upstream(
+    written: &file::Upstream,
+    hash_key: Option<Arc<Key>>,
+    cx: &mut Context<'_>,
+) -> UpstreamBlueprint {
     let servers = written.servers.iter();
-    let places = servers.filter_map(|server| place(server, cx)).collect();
-    let registry = &cx.lasting.servers;
-    let mut upstream = Upstream::new(written.name.value.as_str(), places, registry);
+    let servers = servers.filter_map(|server| place(server, cx)).collect();
+    let mut upstream = Upstream::without_servers(written.name.value.as_str());
+    let (protocol, tls) = origins::speech(written, cx);
+    upstream.protocol = protocol;
     upstream.balance = match written.balance.value {
         file::Balance::P2c => Balance::P2c,
         file::Balance::RoundRobin => Balance::RoundRobin,
         file::Balance::LeastRequests => Balance::LeastRequests,
         file::Balance::Hash => Balance::Hash,
     };
-    (upstream.protocol, upstream.tls) = origins::speech(written, cx);
     upstream.resolve_interval = written.resolve_interval.value;
     upstream.connect_timeout = written.connect_timeout.value;
     upstream.response_timeout = written.response_timeout.value;
@@ -82,7 +78,12 @@ fn upstream(written: &file::Upstream, cx: &mut Context<'_>) -> Upstream {
         within: breaker.within.value,
         open_for: breaker.open_for.value,
     });
-    upstream
+    UpstreamBlueprint {
+        upstream,
+        servers,
+        tls,
+        hash_key,
+    }
 }
 
 fn place(server: &file::Member, cx: &mut Context<'_>) -> Option<Place> {

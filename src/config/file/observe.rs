@@ -4,8 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use http::HeaderName;
+use toml::de::DeValue;
+use tracing::Level;
 
+use super::UNKNOWN;
 use crate::config::Spanned;
+use crate::config::scalar::{Scalar, Wrong, choice, header_name, path, socket};
+use crate::config::schema::Value;
+use crate::config::section::Section;
+use crate::observe::Format;
 
 /// `[admin]` with an address.
 #[derive(Clone, Debug)]
@@ -21,37 +28,13 @@ pub struct Admin {
 pub struct Log {
     /// What is worth a line. Default info.
     pub level: Spanned<Level>,
-    /// How a line looks. Default text.
-    pub format: Spanned<LogFormat>,
+    /// How a line looks. Default auto.
+    pub format: Spanned<Format>,
     /// Where the access log goes. Default standard output.
     pub access: Spanned<Access>,
     /// Headers whose values appear only as a keyed hash. Default `authorization`, `cookie`,
     /// `set-cookie`, `x-api-key`.
     pub redact: Vec<Spanned<HeaderName>>,
-}
-
-/// What is worth a log line, from little to much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Something failed.
-    Error,
-    /// Something is odd.
-    Warn,
-    /// What an operator wants to know.
-    Info,
-    /// What a developer wants to know.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-/// How a log line looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
 }
 
 /// Where the access log goes.
@@ -63,4 +46,85 @@ pub enum Access {
     Stdout,
     /// A file.
     File(PathBuf),
+}
+
+const LEVELS: &[(&str, Level)] = &[
+    ("error", Level::ERROR),
+    ("warn", Level::WARN),
+    ("info", Level::INFO),
+    ("debug", Level::DEBUG),
+    ("trace", Level::TRACE),
+];
+const FORMATS: &[(&str, Format)] = &[
+    ("auto", Format::Auto),
+    ("text", Format::Text),
+    ("json", Format::Json),
+];
+
+pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
+    let address = s.optional("address", socket());
+    let token_file = s.optional("token_file", path());
+    // One that was refused is not absent.
+    let refused = s
+        .key_span("address")
+        .map(|span| Spanned::new(UNKNOWN, span));
+    let address = address.or(refused)?;
+    if !address.value.ip().is_loopback() && !s.has("token_file") {
+        s.out
+            .lacks(
+                address.span.clone(),
+                "`token_file` is required when the address is not loopback",
+            )
+            .help("add `token_file = \"admin.token\"`, or listen on \"127.0.0.1:9901\"");
+    }
+    Some(Admin {
+        address,
+        token_file,
+    })
+}
+
+pub(super) fn log(s: &mut Section<'_, '_>) -> Log {
+    Log {
+        level: s.or("level", choice(LEVELS, &[]), Level::INFO),
+        format: s.or("format", choice(FORMATS, &[]), Format::Auto),
+        access: s.or("access", access(), Access::Stdout),
+        redact: s.array_or(
+            "redact",
+            header_name(),
+            ["authorization", "cookie", "set-cookie", "x-api-key"].map(HeaderName::from_static),
+        ),
+    }
+}
+
+/// Words that are a mistake rather than the name of a file.
+const NO_FILES: &[&str] = &[
+    "stderr", "stdin", "on", "true", "yes", "enabled", "false", "no", "none", "disabled", "null",
+    "-", "console", "syslog", "journal", "journald",
+];
+
+fn access() -> Scalar<Access> {
+    let examples = &["stdout", "off", "access.log"];
+    let file = path().examples(examples);
+    let help = "write \"stdout\", \"off\" or the path of a file";
+    let parse = move |value: &DeValue<'_>| match value.as_str() {
+        Some("off") => Ok(Access::Off),
+        Some("stdout") => Ok(Access::Stdout),
+        Some(word) if NO_FILES.contains(&&*word.to_ascii_lowercase()) => {
+            let wrong = Wrong::new(format!("the access log cannot go to `{word}`"));
+            Err(wrong.help(format!("{help}; a file of that name is \"./{word}\"")))
+        }
+        _ => path()
+            .parse(value)
+            .map(Access::File)
+            .map_err(|wrong| wrong.help(help)),
+    };
+    Scalar::new(file.shape(), parse).shown(show_access)
+}
+
+fn show_access(access: &Access) -> Value {
+    Value::Text(match access {
+        Access::Off => "off".to_owned(),
+        Access::Stdout => "stdout".to_owned(),
+        Access::File(path) => path.display().to_string(),
+    })
 }

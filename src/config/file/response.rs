@@ -1,8 +1,12 @@
 //! `[responses]`.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 
-use crate::config::{Spanned, Text};
+use super::checked_name;
+use super::route::{headers, owned};
+use crate::config::scalar::{Wrong, boolean, header_value, status, text};
+use crate::config::section::Section;
+use crate::config::{Spanned, Text, schema};
 
 /// One of `[responses]`.
 #[derive(Clone, Debug)]
@@ -28,4 +32,65 @@ pub struct Header {
     pub name: Spanned<HeaderName>,
     /// Its value.
     pub value: Spanned<HeaderValue>,
+}
+
+pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
+    let mut responses = Vec::new();
+    for (name, raw) in s.entries(schema::NAME) {
+        let name = checked_name(s, name);
+        responses.extend(s.entry_table(raw, |s| response(s, name)));
+    }
+    responses
+}
+
+fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
+    let response = Response {
+        name,
+        status: s.optional("status", status()),
+        content_type: s.or(
+            "content_type",
+            header_value(),
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        ),
+        body: s.or("body", text(), ""),
+        headers: s
+            .table("headers", |s| headers(s, allowed))
+            .unwrap_or_default(),
+        imitate: s.or("imitate", boolean(), false),
+    };
+    must_succeed(s, &response);
+    response
+}
+
+/// What is learned are successes: another status beside their headers would give it away.
+fn must_succeed(s: &mut Section<'_, '_>, response: &Response) {
+    let status = response.status.as_ref().filter(|_| response.imitate.value);
+    if let Some(status) = status.filter(|status| !(200..300).contains(&status.value)) {
+        s.out
+            .error(
+                status.span.clone(),
+                "what imitates a success has the status of one",
+            )
+            .related(response.imitate.span.clone(), "it imitates")
+            .help("write a status from 200 to 299, or remove `imitate`");
+    }
+}
+
+/// What frames a message is the gateway's own (RFC 9110, section 7.6.1; RFC 9112, section 6).
+fn allowed(name: &HeaderName) -> Result<(), Wrong> {
+    let own = [
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::DATE,
+        header::TRANSFER_ENCODING,
+        header::TRAILER,
+        header::UPGRADE,
+    ];
+    if *name == header::CONTENT_TYPE {
+        return Err(Wrong::new("`content-type` is set by `content_type`"));
+    }
+    match own.contains(name) || *name == "keep-alive" {
+        true => Err(owned(name)),
+        false => Ok(()),
+    }
 }

@@ -1,11 +1,16 @@
-//! `[[routes]]`.
+//! `[[routes]]`, and tables of headers.
 
 use std::ops::Range;
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 
 use super::Header;
-use crate::config::{Spanned, Text};
+use crate::config::scalar::{
+    Wrong, choice, filled, header_name, header_value, parse_header_name, status, text,
+};
+use crate::config::section::{Raw, Section};
+use crate::config::{Spanned, Text, schema};
+use crate::route::edit::{Message, is_host};
 
 /// One of `[[routes]]`.
 #[derive(Clone, Debug)]
@@ -66,4 +71,175 @@ pub struct Respond {
     pub content_type: Spanned<HeaderValue>,
     /// The body. Default empty.
     pub body: Text,
+}
+
+const TARGETS: &[&str] = &["upstream", "respond", "redirect"];
+const FORMS: &[(&str, PathForm)] = &[("normalized", PathForm::Normalized), ("raw", PathForm::Raw)];
+
+pub(super) fn route(s: &mut Section<'_, '_>) -> Route {
+    s.exactly_one("a route", TARGETS, "upstream = \"app\"");
+    let edits = |s: &mut Section<'_, '_>, key, message| {
+        let read = s.table(key, |s| edits(s, message));
+        read.unwrap_or_default()
+    };
+    let route = Route {
+        span: s.span(),
+        hosts: s.array_or("hosts", filled(), []),
+        path: s.optional("path", filled()),
+        target: target(s),
+        request_headers: edits(s, "request_headers", Message::Request),
+        response_headers: edits(s, "response_headers", Message::Response),
+        strip_prefix: s.optional("strip_prefix", filled()),
+        forward_path: s.or("forward_path", choice(FORMS, &[]), PathForm::Normalized),
+    };
+    one_path(s, &route);
+    must_forward(s, &route);
+    route
+}
+
+/// `strip_prefix` removes a prefix of the normalized path, so it does not apply to a path that is forwarded as sent.
+fn one_path(s: &mut Section<'_, '_>, route: &Route) {
+    let raw = Some(&route.forward_path).filter(|form| form.value == PathForm::Raw);
+    if let (Some(prefix), Some(raw)) = (&route.strip_prefix, raw) {
+        s.out
+            .error(
+                prefix.span.clone(),
+                "a path that is forwarded as sent has no prefix to strip",
+            )
+            .related(raw.span.clone(), "forwarded as sent")
+            .help("remove one of the two");
+    }
+}
+
+/// What changes a request has no meaning where none is forwarded.
+fn must_forward(s: &mut Section<'_, '_>, route: &Route) {
+    if matches!(route.target, None | Some(Target::Upstream(_))) {
+        return;
+    }
+    for key in ["request_headers", "strip_prefix", "forward_path"] {
+        if let Some(span) = s.key_span(key) {
+            let message = format!("`{key}` has no meaning for a route that forwards nothing");
+            s.out.error(span, message).help("remove it");
+        }
+    }
+}
+
+/// All three are read, so that their own mistakes are found; the first that is there is taken.
+fn target(s: &mut Section<'_, '_>) -> Option<Target> {
+    let upstream = s.optional("upstream", filled()).map(Target::Upstream);
+    let respond = s.table("respond", respond).map(Target::Respond);
+    let redirect = s.optional("redirect", filled()).map(Target::Redirect);
+    upstream.or(respond).or(redirect)
+}
+
+fn respond(s: &mut Section<'_, '_>) -> Respond {
+    Respond {
+        status: s.or("status", status(), 200u16),
+        content_type: s.or(
+            "content_type",
+            header_value(),
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        ),
+        body: s.or("body", text(), ""),
+    }
+}
+
+/// Whether a header may be named, and why not.
+type Allowed = fn(&HeaderName) -> Result<(), Wrong>;
+
+/// A table of headers, each name once.
+pub(super) fn headers(s: &mut Section<'_, '_>, allowed: Allowed) -> Vec<Header> {
+    let mut headers: Vec<Header> = Vec::new();
+    for (name, raw) in s.entries(schema::HEADER_NAME) {
+        let Some(new) = one_header(s, &name, raw, allowed) else {
+            continue;
+        };
+        let same = |old: &&Header| old.name.value == new.name.value;
+        if let Some(old) = headers.iter().find(same) {
+            s.out
+                .error(name.span, format!("`{}` is given twice", new.name.value))
+                .related(old.name.span.clone(), "here already");
+            continue;
+        }
+        headers.push(new);
+    }
+    headers
+}
+
+fn one_header(
+    s: &mut Section<'_, '_>,
+    name: &Text,
+    raw: &Raw<'_>,
+    allowed: Allowed,
+) -> Option<Header> {
+    let value = s.entry(raw, &header_value());
+    match parse_header_name(&name.value).and_then(|name| allowed(&name).map(|()| name)) {
+        Ok(parsed) => Some(Header {
+            name: Spanned::new(parsed, name.span.clone()),
+            value: value?,
+        }),
+        Err(wrong) => {
+            s.wrong(name.span.clone(), wrong);
+            None
+        }
+    }
+}
+
+/// A header that only the gateway writes.
+pub(super) fn owned(name: &HeaderName) -> Wrong {
+    Wrong::new(format!("`{name}` is set by the gateway itself")).help("remove it")
+}
+
+/// `request_headers` and `response_headers`.
+pub(super) fn edits(s: &mut Section<'_, '_>, message: Message) -> HeaderEdits {
+    let allowed: Allowed = match message {
+        Message::Request => |name| may_change(name, Message::Request),
+        Message::Response => |name| may_change(name, Message::Response),
+    };
+    let set = s.table("set", |s| headers(s, allowed)).unwrap_or_default();
+    let remove = s.array_or("remove", header_name(), []);
+    let remove = s.each_once("remove", remove, "a header is listed twice");
+    for host in set.iter().filter(|h| h.name.value == header::HOST) {
+        if message == Message::Request && !is_host(&host.value.value) {
+            let message = "this is not a host";
+            s.out
+                .error(host.value.span.clone(), message)
+                .help("for example \"app.internal:8080\"");
+        }
+    }
+    let remove = remove.into_iter();
+    let remove = remove.filter(|name| may_remove(s, name, &set, message));
+    HeaderEdits {
+        remove: remove.collect(),
+        set,
+    }
+}
+
+fn may_change(name: &HeaderName, message: Message) -> Result<(), Wrong> {
+    match message.owns(name) {
+        true => Err(owned(name)),
+        false => Ok(()),
+    }
+}
+
+fn may_remove(
+    s: &mut Section<'_, '_>,
+    name: &Spanned<HeaderName>,
+    set: &[Header],
+    message: Message,
+) -> bool {
+    let host = message == Message::Request && name.value == header::HOST;
+    if host || message.owns(&name.value) {
+        s.wrong(name.span.clone(), owned(&name.value));
+        return false;
+    }
+    if let Some(header) = set.iter().find(|header| header.name.value == name.value) {
+        let message = format!("`{}` is given twice: it is set too", name.value);
+        s.out
+            .error(name.span.clone(), message)
+            .related(header.name.span.clone(), "here")
+            .help("what is set replaces what was there");
+        return false;
+    }
+    true
 }

@@ -4,7 +4,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 use http::HeaderName;
+use toml::de::DeValue;
 
+use super::{name, rule_checks};
+use crate::config::scalar::{
+    Scalar, Wrong, between, boolean, choice, duration, duration_or_seconds, filled, header_name,
+    integer, kind, number,
+};
+use crate::config::schema::{Shape, Value};
+use crate::config::section::Section;
 use crate::config::{Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
@@ -115,4 +123,203 @@ pub enum CountHeaders {
     Both,
     /// None of these.
     None,
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
+const SHORTEST_BAN: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const MOST_JITTER: f64 = 0.9;
+const MOST_OFFENCES: usize = 16;
+
+const ACTIONS: &[(&str, Action)] = &[
+    ("block", Action::Block),
+    ("shadow", Action::Shadow),
+    ("divert", Action::Divert),
+    ("delay", Action::Delay),
+    ("tarpit", Action::Tarpit),
+    ("close", Action::Close),
+    ("tag", Action::Tag),
+    ("log", Action::Log),
+    ("allow", Action::Allow),
+];
+const MISSING: &[(&str, Missing)] = &[("group", Missing::Group), ("skip", Missing::Skip)];
+const HEADERS: &[(&str, CountHeaders)] = &[
+    ("standard", CountHeaders::Standard),
+    ("legacy", CountHeaders::Legacy),
+    ("both", CountHeaders::Both),
+    ("none", CountHeaders::None),
+];
+
+/// Which of its two names each key has in this rule.
+pub(super) struct Names {
+    pub(super) count: &'static str,
+    pub(super) mitigate: &'static str,
+    pub(super) key: &'static str,
+    pub(super) limit: &'static str,
+    pub(super) duration: &'static str,
+}
+
+pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
+    s.later(&["on_store_failure"]);
+    let names = Names::of(s);
+    let mut rule = values(s, &names);
+    let algorithm = known_algorithm(s, &rule);
+    rule.candidate = s.table("candidate", |s| candidate(s, algorithm));
+    let example = "mitigate = 'http.request.uri.path eq \"/login\"'";
+    s.at_least_one("a rule", &["count", "mitigate"], example);
+    s.apart("a rule", ["duration", "escalate"], names.duration);
+    rule_checks::check(s, &names, &rule);
+    Rule {
+        limit: rule.limit.filter(|limit| limit.value > 0),
+        ..rule
+    }
+}
+
+fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
+    let ban = between(Duration::ZERO, LONGEST, duration_or_seconds());
+    let delay = between(MILLISECOND, LONGEST_DELAY, duration());
+    Rule {
+        span: s.span(),
+        name: name(s, "\"login-stuffing\""),
+        count: s.optional(names.count, filled()),
+        mitigate: s.optional(names.mitigate, filled()),
+        key: s.array_or(names.key, filled(), []),
+        limit: s.optional(names.limit, integer(0..=u32::MAX)),
+        period: s.optional("period", period()),
+        algorithm: s.or("algorithm", algorithm(), Algorithm::SlidingWindow),
+        burst: s.optional("burst", burst()),
+        slices: s.or("slices", slices(), 1u16),
+        queue: s.or("queue", queue(), 100u32),
+        cost: cost(s),
+        jitter: s.or("jitter", number(0.0, MOST_JITTER), 0.0),
+        candidate: None,
+        action: s.or("action", choice(ACTIONS, &[]), Action::Block),
+        response: s.optional("response", response()),
+        upstream: s.optional("upstream", filled()),
+        max_delay: s.or("max_delay", delay, Duration::from_secs(5)),
+        duration: s.or(names.duration, ban, Duration::ZERO),
+        escalate: escalate(s),
+        dry_run: s.or("dry_run", boolean(), false),
+        enabled: s.or("enabled", boolean(), true),
+        missing: s.or("missing", choice(MISSING, &[]), Missing::Group),
+        headers: s.or("headers", choice(HEADERS, &[]), CountHeaders::Standard),
+    }
+}
+
+/// The name of an answer.
+fn response() -> Scalar<String> {
+    Scalar::new(Shape::filled(), |value| {
+        let help =
+            "the answer stands in `[responses.NAME]`, and the rule names it: `response = \"NAME\"`";
+        let name = filled().parse(value);
+        name.map_err(|wrong| match value.is_table() {
+            true => wrong.help(help),
+            false => wrong,
+        })
+    })
+}
+
+/// How the rule counts; `None` if what is written was refused.
+pub(super) fn known_algorithm(s: &Section<'_, '_>, rule: &Rule) -> Option<Algorithm> {
+    let refused = s.refused("algorithm", &rule.algorithm);
+    (!refused).then_some(rule.algorithm.value)
+}
+
+fn escalate(s: &mut Section<'_, '_>) -> Vec<Spanned<Duration>> {
+    let ban = between(SHORTEST_BAN, LONGEST, duration());
+    let bans = s.array("escalate", ban).unwrap_or_default();
+    let empty = s.is_empty("escalate");
+    let Some(span) = s.key_span("escalate") else {
+        return bans;
+    };
+    let example = "for example `escalate = [\"10m\", \"1h\", \"1d\"]`";
+    if empty {
+        s.wrong(span, Wrong::new("`escalate` is empty").help(example));
+    } else if bans.len() > MOST_OFFENCES {
+        let wrong = Wrong::new(format!("`escalate` has more than {MOST_OFFENCES} bans"));
+        s.wrong(span, wrong.help("the last one repeats"));
+    }
+    bans
+}
+
+// === impl Names ===
+
+impl Names {
+    fn of(s: &mut Section<'_, '_>) -> Self {
+        Self {
+            count: s.alias("count", "counting_expression"),
+            mitigate: s.alias("mitigate", "expression"),
+            key: s.alias("key", "characteristics"),
+            limit: s.alias("limit", "requests_per_period"),
+            duration: s.alias("duration", "mitigation_timeout"),
+        }
+    }
+}
+
+const MOST_SLICES: u16 = 3_600;
+const LONGEST_QUEUE: u32 = 1_000_000;
+
+pub(super) fn algorithm() -> Scalar<Algorithm> {
+    choice(&Algorithm::NAMED, &[])
+}
+
+fn period() -> Scalar<Duration> {
+    between(MILLISECOND, LONGEST, duration_or_seconds())
+}
+
+fn burst() -> Scalar<u32> {
+    integer(1..=u32::MAX)
+}
+
+fn slices() -> Scalar<u16> {
+    integer(1..=MOST_SLICES)
+}
+
+fn queue() -> Scalar<u32> {
+    integer(0..=LONGEST_QUEUE)
+}
+
+/// A number, an expression, or a table that names a header of the response.
+fn cost(s: &mut Section<'_, '_>) -> Spanned<Cost> {
+    let default = Cost::Fixed(1u32);
+    s.value_or_table("cost", number_or_expression(), default, |s| {
+        let name = s.required("response_header", header_name(), "\"x-cost\"")?;
+        Some(Cost::Header(name.value))
+    })
+}
+
+fn number_or_expression() -> Scalar<Cost> {
+    let (number, text) = (integer(1..=u32::MAX), filled());
+    let shape = Shape::Either(vec![number.shape(), text.shape()]);
+    Scalar::new(shape, move |value| match value {
+        DeValue::Integer(_) => number.parse(value).map(Cost::Fixed),
+        DeValue::String(_) => text.parse(value).map(Cost::Expression),
+        other => Err(kind("an integer, an expression or a table", other)
+            .help("for example `cost = 5` or `cost = { response_header = \"x-cost\" }`")),
+    })
+    .shown(|cost| match cost {
+        Cost::Fixed(units) => Value::Integer(i64::from(*units)),
+        Cost::Expression(text) => Value::Text(text.clone()),
+        Cost::Header(name) => Value::Text(name.to_string()),
+    })
+}
+
+/// `of_rule`: how the rule counts; `None` if that is not known.
+fn candidate(s: &mut Section<'_, '_>, of_rule: Option<Algorithm>) -> Candidate {
+    let candidate = Candidate {
+        span: s.span(),
+        algorithm: s.optional("algorithm", algorithm()),
+        limit: s.optional("limit", integer(1..=u32::MAX)),
+        period: s.optional("period", period()),
+        burst: s.optional("burst", burst()),
+        slices: s.optional("slices", slices()),
+        queue: s.optional("queue", queue()),
+    };
+    let own = candidate.algorithm.as_ref().map(|a| a.value);
+    let counted = if s.has("algorithm") { own } else { of_rule };
+    if let Some(algorithm) = counted {
+        rule_checks::by_algorithm(s, algorithm);
+    }
+    candidate
 }

@@ -5,7 +5,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::name;
+use crate::config::scalar::{
+    between, boolean, choice, duration, filled, integer, path, server, target_path,
+};
+use crate::config::schema::Value;
+use crate::config::section::Section;
 use crate::config::{Spanned, Text};
+use crate::facts::fields;
 
 /// One of `[[upstreams]]`.
 #[derive(Clone, Debug)]
@@ -121,4 +128,142 @@ pub struct CircuitBreaker {
     pub within: Spanned<Duration>,
     /// How long it stays open. Default 5 s.
     pub open_for: Spanned<Duration>,
+}
+
+const BALANCES: &[(&str, Balance)] = &[
+    ("p2c", Balance::P2c),
+    ("round_robin", Balance::RoundRobin),
+    ("least_requests", Balance::LeastRequests),
+    ("hash", Balance::Hash),
+];
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(86_400);
+/// What is done again and again is not done more often than this.
+const OFTENEST: Duration = Duration::from_millis(100);
+
+const PROTOCOLS: &[(&str, OriginProtocol)] = &[
+    ("http/1.1", OriginProtocol::Http11),
+    ("h2", OriginProtocol::H2),
+    ("auto", OriginProtocol::Auto),
+];
+
+pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
+    s.later(&["concurrency"]);
+    let bounded = || between(SHORTEST, LONGEST, duration());
+    let interval = between(OFTENEST, LONGEST, duration());
+    Upstream {
+        span: s.span(),
+        name: name(s, "\"app\""),
+        servers: servers(s),
+        resolve_interval: s.or("resolve_interval", interval, Duration::from_secs(10)),
+        balance: s.or("balance", choice(BALANCES, &[]), Balance::P2c),
+        hash_key: hash_key(s),
+        protocol: s.or("protocol", choice(PROTOCOLS, &[]), OriginProtocol::Http11),
+        tls: tls(s),
+        connect_timeout: s.or("connect_timeout", bounded(), Duration::from_secs(2)),
+        response_timeout: s.or("response_timeout", bounded(), Duration::from_secs(30)),
+        retries: s.or("retries", integer(0..=10), 1u32),
+        max_idle_per_server: s.or("max_idle_per_server", integer(0..=100_000), 256u32),
+        health: s.table("health", health).flatten(),
+        circuit_breaker: s.table("circuit_breaker", circuit_breaker),
+    }
+}
+
+fn tls(s: &mut Section<'_, '_>) -> Spanned<Option<OriginTls>> {
+    let switch = boolean()
+        .map(|on| on.then(OriginTls::default))
+        .shown(|tls: &Option<OriginTls>| Value::Boolean(tls.is_some()));
+    s.value_or_table("tls", switch, None, |s| {
+        Some(Some(OriginTls {
+            server_name: s.optional("server_name", filled()),
+            ca: s.optional("ca", path()),
+            unverified: unverified(s),
+        }))
+    })
+}
+
+fn unverified(s: &mut Section<'_, '_>) -> Option<Range<usize>> {
+    let verify = s.or("verify", boolean(), true);
+    (!verify.value).then_some(verify.span)
+}
+
+fn servers(s: &mut Section<'_, '_>) -> Vec<Member> {
+    let plain = |address: Spanned<Address>| Member {
+        weight: Spanned::new(1u32, address.span.clone()),
+        backup: Spanned::new(false, address.span.clone()),
+        address,
+    };
+    let servers = s.array_or_tables("servers", server(), plain, one);
+    if s.lacks("servers") {
+        s.missing("servers", "[\"127.0.0.1:9000\"]");
+    }
+    if s.is_empty("servers") {
+        let span = s.key_span("servers").unwrap_or(s.span());
+        s.out
+            .error(span, "an upstream needs a server")
+            .help("for example `servers = [\"127.0.0.1:9000\"]`");
+    }
+    distinct(servers.unwrap_or_default())
+}
+
+fn one(s: &mut Section<'_, '_>) -> Option<Member> {
+    let address = s.required("address", server(), "\"127.0.0.1:9000\"");
+    let weight = s.or("weight", integer(1..=100), 1u32);
+    let backup = s.or("backup", boolean(), false);
+    Some(Member {
+        address: address?,
+        weight,
+        backup,
+    })
+}
+
+/// The servers without repetitions.
+fn distinct(servers: Vec<Member>) -> Vec<Member> {
+    let mut seen: Vec<Member> = Vec::new();
+    for server in servers {
+        let address = &server.address;
+        if !seen.iter().any(|old| old.address.value == address.value) {
+            seen.push(server);
+        }
+    }
+    seen
+}
+
+fn hash_key(s: &mut Section<'_, '_>) -> Vec<Text> {
+    let default = fields::by_id(fields::CLIENT_ADDRESS).name;
+    let key = s.array_or("hash_key", filled(), [default.to_owned()]);
+    let span = s.key_span("hash_key").unwrap_or(s.span());
+    if s.is_empty("hash_key") {
+        s.out
+            .error(span, "a key without parts is the same for everybody")
+            .help("for example `hash_key = [\"ip.src\"]`");
+    }
+    key
+}
+
+fn health(s: &mut Section<'_, '_>) -> Option<Health> {
+    let path = s.required("path", target_path(), "\"/healthz\"");
+    let interval = between(OFTENEST, LONGEST, duration());
+    let timeout = between(SHORTEST, LONGEST, duration());
+    let times = || integer(1..=100);
+    let interval = s.or("interval", interval, Duration::from_secs(5));
+    let timeout = s.or("timeout", timeout, Duration::from_secs(1));
+    let healthy = s.or("healthy", times(), 2u32);
+    let unhealthy = s.or("unhealthy", times(), 3u32);
+    Some(Health {
+        path: path?,
+        interval,
+        timeout,
+        healthy,
+        unhealthy,
+    })
+}
+
+fn circuit_breaker(s: &mut Section<'_, '_>) -> CircuitBreaker {
+    let bounded = || between(SHORTEST, LONGEST, duration());
+    CircuitBreaker {
+        failures: s.or("failures", integer(1..=1000), 5u32),
+        within: s.or("within", bounded(), Duration::from_secs(10)),
+        open_for: s.or("open_for", bounded(), Duration::from_secs(5)),
+    }
 }

@@ -1,13 +1,16 @@
-//! Addresses: of the gateway, of origins, of networks.
+//! Addresses of the gateway, of origins and of networks; header names, header values and statuses.
 
 use std::net::{IpAddr, SocketAddr};
 
+use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use toml::de::DeValue;
 
-use super::{Parsed, Scalar, Wrong, string};
+use super::{Parsed, Scalar, Wrong, short, string, whole};
 use crate::config::file::Address;
-use crate::config::schema::{NETWORK, SERVER, SOCKET, Shape, TARGET, Value};
+use crate::config::schema::{
+    HEADER_NAME, HEADER_VALUE, NETWORK, SERVER, SOCKET, Shape, TARGET, Value,
+};
 
 /// An address and a port.
 pub(in crate::config) fn socket() -> Scalar<SocketAddr> {
@@ -73,10 +76,8 @@ fn parse_server(written: &str) -> Parsed<Address> {
         let wrong = Wrong::new(format!(
             "`{written}` is not an address or a name with a port"
         ));
-        let parameters = with_parameters(written);
-        let port = || with_port(written, 80).map(|it| format!("write its port too: \"{it}\""));
-        match parameters.or_else(port) {
-            Some(help) => wrong.help(help),
+        match with_port(written, 80) {
+            Some(whole) => wrong.help(format!("write its port too: \"{whole}\"")),
             None => wrong,
         }
     })?;
@@ -95,22 +96,6 @@ fn without_scheme(scheme: &str, rest: &str) -> Option<String> {
         "https" => format!("write \"{whole}\", and `tls = true` for the upstream"),
         _ => format!("write \"{whole}\""),
     })
-}
-
-/// What to write for an address with parameters behind it, as nginx has them.
-fn with_parameters(written: &str) -> Option<String> {
-    let (address, parameters) = written.split_once(' ')?;
-    parse_server(address).ok()?;
-    let known = parameters.split_whitespace().filter_map(|one| match one {
-        "backup" => Some("backup = true".to_owned()),
-        one => {
-            let weight: u32 = one.strip_prefix("weight=")?.parse().ok()?;
-            Some(format!("weight = {weight}"))
-        }
-    });
-    let all = std::iter::once(format!("address = \"{address}\"")).chain(known);
-    let all: Vec<_> = all.collect();
-    Some(format!("write `{{ {} }}`", all.join(", ")))
 }
 
 /// An address or a name that has no port, with one.
@@ -174,4 +159,50 @@ pub(in crate::config) fn host_bits(network: IpNet) -> Option<Wrong> {
             "write `{meant}`, or `{host}` for that address alone"
         ))
     })
+}
+
+/// The name of a header, in lower case.
+pub(in crate::config) fn header_name() -> Scalar<HeaderName> {
+    Scalar::new(Shape::like(HEADER_NAME, &[]), |value| {
+        parse_header_name(string(value, "a header name")?)
+    })
+    .shown(|name| Value::Text(name.to_string()))
+}
+
+/// A header name as text, also where it stands as a key.
+pub(in crate::config) fn parse_header_name(written: &str) -> Parsed<HeaderName> {
+    HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
+        Wrong::new(format!("`{written}` is not a header name"))
+            .help("for example \"x-forwarded-for\"")
+    })
+}
+
+/// The value of a header.
+pub(in crate::config) fn header_value() -> Scalar<HeaderValue> {
+    Scalar::new(Shape::like(HEADER_VALUE, &[]), |value| {
+        let written = string(value, "a header value")?;
+        HeaderValue::from_str(written).map_err(|_| {
+            Wrong::new("a header value cannot hold control characters").help("use one line of text")
+        })
+    })
+    .shown(|value| Value::Text(String::from_utf8_lossy(value.as_bytes()).into_owned()))
+}
+
+/// The status of a final response.
+pub(in crate::config) fn status() -> Scalar<u16> {
+    let (low, high) = (200, 599);
+    let parse = move |value: &DeValue<'_>| {
+        let number = whole(value)?;
+        let fits = (low..=high).contains(&number);
+        let status = u16::try_from(number).ok().filter(|_| fits);
+        status.ok_or_else(|| {
+            Wrong::new(format!("{number} is not a status between {low} and {high}"))
+                .help("for example `status = 200`")
+        })
+    };
+    let shape = Shape::Integer {
+        low: short(low),
+        high: short(high),
+    };
+    Scalar::new(shape, parse).shown(|status| Value::Integer(i64::from(*status)))
 }

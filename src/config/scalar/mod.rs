@@ -9,16 +9,16 @@ use toml::de::DeValue;
 
 use super::schema::{self, Shape, Value};
 use super::suggest::{did_you_mean, either};
+use super::vocabulary::foreign_value;
 
 mod address;
-mod header;
 mod units;
-mod words;
-pub(super) use address::{host_bits, network, parse_network, server, socket, target_path};
-pub(super) use header::{header_name, header_value, parse_header_name, status};
-pub(super) use units::{
-    between, duration, duration_or_seconds, rate, size, size_between, with_unit,
+pub(super) use address::{
+    header_name, header_value, host_bits, network, parse_header_name, parse_network, server,
+    socket, status, target_path,
 };
+use units::rate;
+pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
 
 /// How one value is read, and what it may be.
 pub(super) struct Scalar<T> {
@@ -238,7 +238,7 @@ pub(super) fn choice<T: Copy + PartialEq>(
             return Err(Wrong::later(&format!("`{written}`")).help(help));
         }
         let all = known.iter().chain(later).copied();
-        let guess = match words::meant(written, &known) {
+        let guess = match foreign_value(written, &known) {
             Some(word) => format!("; did you mean `{word}`?"),
             None => did_you_mean(written, all),
         };
@@ -295,8 +295,7 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
                 Some((number, period)) => {
                     wrong.help(format!("write {number}, and `period = \"{period}\"`"))
                 }
-                None if with_unit(text).is_some() => wrong.help("write the number alone"),
-                None => wrong.help("write the number without quotes"),
+                None => wrong.help("write the number alone, without quotes"),
             },
             None => wrong,
         });

@@ -99,22 +99,8 @@ pub(in crate::config) fn size_between(low: u64, high: u64) -> Scalar<u64> {
     Scalar::new(Shape::Size { low, high }, parse).shown(|bytes| Value::Text(show_size(*bytes)))
 }
 
-/// A number and another way to write its unit, as it would be right: `10MiB` for `10MB`.
-pub(in crate::config) fn with_unit(written: &str) -> Option<String> {
-    let (digits, unit) = split(written);
-    let known = DURATIONS
-        .iter()
-        .chain(&SIZES)
-        .any(|(name, _)| *name == unit);
-    if digits.is_empty() || known {
-        return None;
-    }
-    let name = meant(unit, &DURATIONS).or_else(|| meant(unit, &SIZES))?;
-    Some(format!("{digits}{name}"))
-}
-
 /// The number and the period in `5/min`, or in `5r/s` as nginx has it.
-pub(in crate::config) fn rate(written: &str) -> Option<(&str, String)> {
+pub(super) fn rate(written: &str) -> Option<(&str, String)> {
     let (number, period) = written.split_once('/')?;
     let (digits, what) = split(number.trim());
     let (times, unit) = split(period.trim());

@@ -1,15 +1,33 @@
-//! Arrays whose elements are values or tables.
+//! Arrays whose elements are values or tables, and tables whose names the user chooses. While
+//! describing, such a table has one entry, which stands for any.
 
-use toml::de::DeValue;
+use std::borrow::Cow;
 
-use super::{Raw, Section, example, meant};
+use toml::de::{DeArray, DeTable, DeValue};
+
+use super::{Raw, Section, unknown};
 use crate::config::scalar::{Scalar, kind};
-use crate::config::schema::{Shape, Value};
+use crate::config::schema::{Names, Shape, Value};
 use crate::config::{Spanned, Text};
+
+/// Stands in a path for a name that the user chooses.
+const NAME: &str = "NAME";
+
+/// The table that is read while describing: the entry that stands for any has the one name that no
+/// reader asks for.
+pub(super) fn nothing() -> DeTable<'static> {
+    let mut table = DeTable::new();
+    let value = DeValue::String("".into());
+    table.insert(
+        toml::Spanned::new(0..0, "".into()),
+        toml::Spanned::new(0..0, value),
+    );
+    table
+}
 
 // === impl Section ===
 
-impl Section<'_, '_> {
+impl<'a> Section<'a, '_> {
     /// An array of tables; absent is empty.
     pub(in crate::config) fn tables<T>(
         &mut self,
@@ -18,127 +36,44 @@ impl Section<'_, '_> {
     ) -> Vec<T> {
         self.note(key, || Shape::list(Shape::Table(Section::describe(&read))));
         self.amend(key, |key| key.default = Some(Value::List(Vec::new())));
-        self.asked.push(key);
-        let mut found = match self.table.get(key) {
-            Some(raw) => self.several(raw, key, &read),
-            None => Vec::new(),
+        let Some(raw) = self.ask(key).filter(|raw| !self.is_torn(raw)) else {
+            return Vec::new();
         };
-        let stand_ins: Vec<_> = self.stand_ins(key).map(|(_, raw)| raw).collect();
-        for raw in stand_ins {
-            found.extend(match raw.get_ref().is_table() {
-                // That there may be several is told with the right name.
-                true => self.open(raw, key, &read).into_iter().collect(),
-                false => self.several(raw, key, &read),
-            });
-        }
-        found
-    }
-
-    /// The elements of an array of tables.
-    fn several<T>(
-        &mut self,
-        raw: &Raw<'_>,
-        key: &'static str,
-        read: impl Fn(&mut Section<'_, '_>) -> T,
-    ) -> Vec<T> {
-        if self.names_its_elements(raw, key) {
-            return self.named_elements(raw, key, read);
-        }
         let Some(array) = raw.get_ref().as_array() else {
-            return self.only_one(raw, key, read).into_iter().collect();
+            let help = match unknown::SEVERAL.contains(&key) {
+                true => format!("write `[[{key}]]`"),
+                false => format!("put it in brackets: `{key} = [ … ]`"),
+            };
+            let wrong = kind("an array of tables", raw.get_ref()).help(help);
+            self.wrong(self.place(raw.span()), wrong);
+            self.out.hide_names();
+            return Vec::new();
         };
         let items = array.iter();
         items
-            .filter_map(|item| self.open_as(item, key, &read, example::of_element))
+            .filter_map(|item| self.open(item, key, &read))
             .collect()
-    }
-
-    /// Whether it is written `[upstreams.app]`: with a name for each in its header.
-    fn names_its_elements(&self, raw: &Raw<'_>, key: &'static str) -> bool {
-        let whole = self.path.is_empty() && example::SEVERAL.contains(&key);
-        let table = raw.get_ref().as_table().filter(|_| whole);
-        table.is_some_and(|table| {
-            let mut entries = table.iter();
-            let named = |name: &str| !meant::is_key(key, name);
-            !table.is_empty()
-                && entries.all(|(name, value)| value.get_ref().is_table() && named(name.get_ref()))
-        })
-    }
-
-    /// Refuses such headers, and reads the elements all the same.
-    fn named_elements<T>(
-        &mut self,
-        raw: &Raw<'_>,
-        key: &'static str,
-        read: impl Fn(&mut Section<'_, '_>) -> T,
-    ) -> Vec<T> {
-        let entries = raw.get_ref().as_table().into_iter().flat_map(|t| t.iter());
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by_key(|(name, _)| name.span().start);
-        let mut found = Vec::new();
-        for (name, value) in entries {
-            let Some(table) = value.get_ref().as_table() else {
-                continue;
-            };
-            let (span, name) = (self.place(name.span()), name.get_ref());
-            let help = match meant::is_key(key, "name") {
-                true => format!("write `[[{key}]]`, and below it `name = \"{name}\"`"),
-                false => format!("write `[[{key}]]`"),
-            };
-            let message = format!("the headers of `{key}` have no names in them");
-            self.out.error(span.clone(), message).help(help);
-            let at = self.place(value.span());
-            let mut section = Section::new(table, key.to_owned(), at, self.start, self.out);
-            section.named = Some(Spanned::new(name.to_string(), span));
-            found.push(read(&mut section));
-            section.finish();
-        }
-        found
-    }
-
-    /// The name of the table, if it stands in its header and nowhere else.
-    pub(in crate::config) fn header_name(&self) -> Option<Text> {
-        self.named.clone().filter(|_| !self.has("name"))
-    }
-
-    /// How a value is written that must be in brackets.
-    pub(super) fn bracketed(key: &str, value: &DeValue<'_>) -> String {
-        let text = value.as_str().filter(|text| text.len() < 80);
-        let inner = text.map_or(" … ".to_owned(), |text| format!("{text:?}"));
-        format!("put it in brackets: `{key} = [{inner}]`")
-    }
-
-    /// A value in place of an array of tables: an error. One table is read all the same, so that
-    /// its own mistakes are told and its name is known.
-    fn only_one<T>(
-        &mut self,
-        raw: &Raw<'_>,
-        key: &'static str,
-        read: impl FnOnce(&mut Section<'_, '_>) -> T,
-    ) -> Option<T> {
-        if self.is_torn(raw) {
-            return None;
-        }
-        let wrong = kind("an array of tables", raw.get_ref());
-        let wrong = match example::SEVERAL.contains(&key) {
-            true => wrong.help(format!("write `[[{key}]]`")),
-            false => wrong.help(format!("put it in brackets: `{key} = [ … ]`")),
-        };
-        self.wrong(self.place(raw.span()), wrong);
-        match raw.get_ref().is_table() {
-            true => self.open(raw, key, read),
-            false => None,
-        }
     }
 
     /// Whether the key is there with anything but an empty array.
     pub(in crate::config) fn holds(&self, key: &str) -> bool {
-        let raw = self.find(key).map(|(_, raw)| raw);
-        raw.is_some_and(|raw| {
+        let array = |raw: &Raw<'_>| {
             raw.get_ref()
                 .as_array()
-                .is_none_or(|array| !array.is_empty())
-        })
+                .is_some_and(|array| array.is_empty())
+        };
+        self.table.get(key).is_some_and(|raw| !array(raw))
+    }
+
+    /// The values of an array; absent is `None`. Wrong elements are reported and left out.
+    pub(in crate::config) fn array<T: 'static>(
+        &mut self,
+        key: &'static str,
+        scalar: Scalar<T>,
+    ) -> Option<Vec<Spanned<T>>> {
+        self.note(key, || Shape::list(scalar.shape()));
+        let array = self.ask_array(key)?;
+        Some(self.parse_all(array, &scalar))
     }
 
     /// The elements of an array, each a value that `one` takes or a table that `read` reads; absent
@@ -154,16 +89,7 @@ impl Section<'_, '_> {
             let table = Shape::Table(Section::describe(&read));
             Shape::list(Shape::Either(vec![scalar.shape(), table]))
         });
-        let raw = self.ask(key)?;
-        if self.is_torn(raw) {
-            return None;
-        }
-        let Some(array) = raw.get_ref().as_array() else {
-            let wrong = kind("an array", raw.get_ref());
-            let help = Self::bracketed(key, raw.get_ref());
-            self.wrong(self.place(raw.span()), wrong.help(help));
-            return None;
-        };
+        let array = self.ask_array(key)?;
         let mut found = Vec::new();
         for item in array.iter() {
             found.extend(match item.get_ref() {
@@ -172,5 +98,103 @@ impl Section<'_, '_> {
             });
         }
         Some(found)
+    }
+
+    /// The array of a key; another value is reported.
+    fn ask_array(&mut self, key: &'static str) -> Option<&'a DeArray<'a>> {
+        let raw = self.ask(key).filter(|raw| !self.is_torn(raw))?;
+        let array = raw.get_ref().as_array();
+        if array.is_none() {
+            let text = raw.get_ref().as_str().filter(|text| text.len() < 80);
+            let inner = text.map_or(" … ".to_owned(), |text| format!("{text:?}"));
+            let help = format!("put it in brackets: `{key} = [{inner}]`");
+            let wrong = kind("an array", raw.get_ref()).help(help);
+            self.wrong(self.place(raw.span()), wrong);
+        }
+        array
+    }
+
+    pub(super) fn parse_all<T: 'static>(
+        &mut self,
+        array: &DeArray<'_>,
+        scalar: &Scalar<T>,
+    ) -> Vec<Spanned<T>> {
+        let items = array.iter();
+        items.filter_map(|item| self.parse(item, scalar)).collect()
+    }
+
+    /// All entries in the order of the file. Their names are of the form `pattern`, for the schema;
+    /// the caller checks them.
+    pub(in crate::config) fn entries(&mut self, pattern: &'static str) -> Vec<(Text, &'a Raw<'a>)> {
+        self.free = true;
+        if let Some(noted) = &mut self.noted {
+            let shapes = Vec::new();
+            noted.names = Some(Names { pattern, shapes });
+        }
+        let entry = |(key, value): (&toml::Spanned<Cow<'_, str>>, &'a Raw<'a>)| {
+            let span = self.place(key.span());
+            (Spanned::new(key.get_ref().to_string(), span), value)
+        };
+        let mut entries: Vec<_> = self.table.iter().map(entry).collect();
+        entries.sort_by_key(|(key, _)| key.span.start);
+        entries
+    }
+
+    /// The value of an entry.
+    pub(in crate::config) fn entry<T: 'static>(
+        &mut self,
+        raw: &Raw<'_>,
+        scalar: &Scalar<T>,
+    ) -> Option<Spanned<T>> {
+        self.note_entry(|| scalar.shape());
+        self.parse(raw, scalar)
+    }
+
+    /// An entry that is a table.
+    pub(in crate::config) fn entry_table<T>(
+        &mut self,
+        raw: &Raw<'_>,
+        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    ) -> Option<T> {
+        if self.describing() {
+            self.note_entry(|| Shape::Table(Section::describe(read)));
+            return None;
+        }
+        self.open(raw, NAME, read)
+    }
+
+    /// An entry that is an array of values, put together by `all`, or a table; `example` shows both.
+    pub(in crate::config) fn entry_array_or_table<T: 'static, U>(
+        &mut self,
+        raw: &Raw<'_>,
+        scalar: &Scalar<T>,
+        all: impl FnOnce(Vec<Spanned<T>>) -> U,
+        read: impl FnOnce(&mut Section<'_, '_>) -> U,
+        example: &str,
+    ) -> Option<U> {
+        if self.describing() {
+            self.note_entry(|| Shape::list(scalar.shape()));
+            return self.entry_table(raw, read);
+        }
+        if self.is_torn(raw) {
+            return None;
+        }
+        match raw.get_ref() {
+            DeValue::Array(array) => Some(all(self.parse_all(array, scalar))),
+            DeValue::Table(_) => self.open(raw, NAME, read),
+            other => {
+                let wrong = kind("an array or a table", other);
+                let help = format!("for example {example}");
+                self.wrong(self.place(raw.span()), wrong.help(help));
+                None
+            }
+        }
+    }
+
+    fn note_entry(&mut self, shape: impl FnOnce() -> Shape) {
+        let noted = self.noted.as_mut().and_then(|noted| noted.names.as_mut());
+        if let Some(names) = noted {
+            names.shapes.push(shape());
+        }
     }
 }

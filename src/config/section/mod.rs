@@ -1,32 +1,31 @@
-//! A reader of one table. It gives typed values with their places, reports what is wrong and goes
-//! on, and knows at the end which keys nobody asked for.
+//! A reader of one table. It returns typed values with their spans, reports what is wrong, continues,
+//! and reports the settings that no reader asked for at the end.
 //!
-//! The same reader describes: over nothing, it notes what it is asked for instead of finding it, and
-//! goes into tables although they are absent. That is the schema, which therefore cannot disagree.
+//! The same reader describes: over an empty table it notes what it is asked for instead of finding it,
+//! and goes into tables although they are absent. The result is the schema, which therefore agrees
+//! with the reader.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
 use super::scalar::{Scalar, Wrong, kind};
 use super::schema::{Key, Shape, Table, Value};
-use super::{Diagnostics, Spanned, Text};
+use super::suggest::nearest;
+use super::{Diagnostics, Spanned};
 
-mod between;
-mod entries;
-mod example;
+mod constraints;
 mod items;
-mod meant;
 mod unknown;
 
-pub(super) use example::SEVERAL;
+pub(super) use unknown::SEVERAL;
+use unknown::{join, table_help};
 
 /// A value as the parser gives it.
 pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
 
-/// One table being read. [`Section::finish`] is called by whoever opened it.
+/// One table being read. Its opener calls [`Section::finish`].
 pub(super) struct Section<'a, 'd> {
     table: &'a DeTable<'a>,
     /// The dotted names of the sections down to it; empty for a whole file.
@@ -38,15 +37,23 @@ pub(super) struct Section<'a, 'd> {
     /// Keys that are known, but may not be here.
     unwanted: Vec<&'static str>,
     aliases: Vec<(&'static str, &'static str)>,
-    /// Unknown keys that are read for others.
-    misspelt: OnceCell<Vec<meant::StandIn<'a>>>,
+    /// Settings of which one must be there and none is. Reported at the end unless one of them is
+    /// misspelt, which is an error of its own.
+    missing: Vec<Missing>,
+    /// Whether the user chooses the names of the settings.
     free: bool,
-    /// The name that stands in its header instead of in it.
-    named: Option<Text>,
     /// What was asked for, while describing.
     noted: Option<Table>,
     /// Where mistakes go.
     pub(super) out: &'d mut Diagnostics,
+}
+
+/// The error that one of `keys` is not there.
+struct Missing {
+    keys: Vec<&'static str>,
+    span: Range<usize>,
+    message: String,
+    help: String,
 }
 
 // === impl Section ===
@@ -73,9 +80,8 @@ impl<'a, 'd> Section<'a, 'd> {
             asked: Vec::new(),
             unwanted: Vec::new(),
             aliases: Vec::new(),
-            misspelt: OnceCell::new(),
+            missing: Vec::new(),
             free: false,
-            named: None,
             noted: None,
             out,
         }
@@ -83,7 +89,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// What a table that is read by `read` may hold.
     pub(super) fn describe<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Table {
-        let nothing = entries::nothing();
+        let nothing = items::nothing();
         let mut ignored = Diagnostics::new();
         let mut section = Section::root(&nothing, 0, &mut ignored);
         section.noted = Some(Table::default());
@@ -98,7 +104,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Whether the key is there, right or wrong.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.find(key).is_some()
+        self.table.contains_key(key)
     }
 
     /// Whether `value` is the default in place of one that was wrong.
@@ -108,7 +114,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Where the key is written.
     pub(super) fn key_span(&self, key: &str) -> Option<Range<usize>> {
-        let (key, _) = self.find(key)?;
+        let (key, _) = self.table.get_key_value(key)?;
         Some(self.place(key.span()))
     }
 
@@ -145,31 +151,10 @@ impl<'a, 'd> Section<'a, 'd> {
         example: &'static str,
     ) -> Option<Spanned<T>> {
         let value = self.optional(key, scalar);
-        self.amend(key, |key| key.example = Some(example));
         if self.lacks(key) {
             self.missing(key, example);
         }
         value
-    }
-
-    /// The values of an array; absent is `None`. Wrong elements are reported and left out.
-    pub(super) fn array<T: 'static>(
-        &mut self,
-        key: &'static str,
-        scalar: Scalar<T>,
-    ) -> Option<Vec<Spanned<T>>> {
-        self.note(key, || Shape::list(scalar.shape()));
-        let raw = self.ask(key)?;
-        if self.is_torn(raw) {
-            return None;
-        }
-        let Some(array) = raw.get_ref().as_array() else {
-            let wrong = kind("an array", raw.get_ref());
-            let help = Self::bracketed(key, raw.get_ref());
-            self.wrong(self.place(raw.span()), wrong.help(help));
-            return None;
-        };
-        Some(self.parse_all(array, &scalar))
     }
 
     /// The values of an array that has a default.
@@ -237,7 +222,7 @@ impl<'a, 'd> Section<'a, 'd> {
         read: impl Fn(&mut Section<'_, '_>) -> T,
     ) -> T {
         self.table(key, &read).unwrap_or_else(|| {
-            let (empty, path) = (DeTable::new(), example::join(&self.path, key));
+            let (empty, path) = (DeTable::new(), join(&self.path, key));
             read(&mut Section::new(
                 &empty,
                 path,
@@ -248,8 +233,15 @@ impl<'a, 'd> Section<'a, 'd> {
         })
     }
 
-    /// Reports what nobody asked for.
-    pub(super) fn finish(self) {
+    /// Reports the settings that are missing and those that no reader asked for.
+    pub(super) fn finish(mut self) {
+        for missing in std::mem::take(&mut self.missing) {
+            if !missing.keys.iter().any(|key| self.is_misspelt(key)) {
+                self.out
+                    .lacks(missing.span, missing.message)
+                    .help(missing.help);
+            }
+        }
         if self.free {
             return;
         }
@@ -260,6 +252,9 @@ impl<'a, 'd> Section<'a, 'd> {
                 continue;
             }
             let span = shifted(key.span(), self.start);
+            if self.path.is_empty() {
+                self.out.hide_names();
+            }
             unknown::report(&self.path, name, &known, &self.unwanted, span, self.out);
         }
     }
@@ -279,25 +274,13 @@ impl<'a, 'd> Section<'a, 'd> {
         key: &str,
         read: impl FnOnce(&mut Section<'_, '_>) -> T,
     ) -> Option<T> {
-        self.open_as(raw, key, read, example::of)
-    }
-
-    /// The same; `example` shows how it is written.
-    fn open_as<T>(
-        &mut self,
-        raw: &Raw<'_>,
-        key: &str,
-        read: impl FnOnce(&mut Section<'_, '_>) -> T,
-        example: fn(&str, &Table) -> String,
-    ) -> Option<T> {
         if self.is_torn(raw) {
             return None;
         }
-        let (span, path) = (self.place(raw.span()), example::join(&self.path, key));
+        let (span, path) = (self.place(raw.span()), join(&self.path, key));
         let Some(table) = raw.get_ref().as_table() else {
-            let wrong = kind("a table", raw.get_ref());
-            let example = example(&path, &Section::describe(read));
-            self.wrong(span, wrong.help(example));
+            let help = table_help(&self.path, key);
+            self.wrong(span, kind("a table", raw.get_ref()).help(help));
             return None;
         };
         let mut section = Section::new(table, path, span, self.start, self.out);
@@ -320,17 +303,8 @@ impl<'a, 'd> Section<'a, 'd> {
         }
     }
 
-    fn parse_all<T: 'static>(
-        &mut self,
-        array: &DeArray<'_>,
-        scalar: &Scalar<T>,
-    ) -> Vec<Spanned<T>> {
-        let items = array.iter();
-        items.filter_map(|item| self.parse(item, scalar)).collect()
-    }
-
-    /// Whether the parser guessed the value of a file that is no TOML. One that is nowhere is such
-    /// a guess too.
+    /// Whether the parser invented the value after a syntax error. A value with an empty span is
+    /// invented too.
     fn is_torn(&self, raw: &Raw<'_>) -> bool {
         let nowhere = raw.span().is_empty() && !raw.get_ref().is_table();
         nowhere && !self.describing() || self.out.is_torn(&self.place(raw.span()))
@@ -353,7 +327,6 @@ impl<'a, 'd> Section<'a, 'd> {
                 shape: shape(),
                 required: false,
                 default: None,
-                example: None,
             });
         }
     }
@@ -368,7 +341,16 @@ impl<'a, 'd> Section<'a, 'd> {
 
     fn ask(&mut self, key: &'static str) -> Option<&'a Raw<'a>> {
         self.asked.push(key);
-        self.find(key).map(|(_, raw)| raw)
+        self.table.get(key)
+    }
+
+    /// Whether a setting that the section does not have is probably meant to be `key`. Known only
+    /// after all settings were asked for.
+    pub(super) fn is_misspelt(&self, key: &str) -> bool {
+        let mut names = self.table.iter().map(|(name, _)| name.get_ref().as_ref());
+        names.any(|name| {
+            !self.asked.contains(&name) && nearest(name, self.asked.iter().copied()) == Some(key)
+        })
     }
 }
 

@@ -1,22 +1,33 @@
-//! What to say of a key that its section does not have: what other programs call it, what it is a
-//! misspelling of, or where it belongs.
-
-mod foreign;
-
-pub(super) use foreign::meant;
+//! The error about a setting that its section does not have: what other programs call it, what it is
+//! a misspelling of, or where it belongs.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::example::{SEVERAL, header, join};
 use crate::config::Diagnostics;
 use crate::config::schema::{self, Shape, Table};
 use crate::config::suggest::{either, nearest};
+use crate::config::vocabulary::foreign_setting;
 
-/// What stands before all sections, and is something else below one.
-pub(super) const INCLUDE: &str = "include";
+/// Sections whose headers have two brackets.
+pub(in crate::config) const SEVERAL: &[&str] = &["listeners", "upstreams", "routes", "rules"];
 
-/// More places are of no help.
+/// Sections within others that have a header in the documents.
+const BELOW: &[&str] = &["listeners.tls", "geo.overrides"];
+
+/// How tables are written that are not below a header.
+const INLINE: &[(&str, &str)] = &[
+    (
+        "certificates",
+        "certificates = [{ cert = \"site.pem\", key = \"site.key\" }]",
+    ),
+    ("health", "health = { path = \"/healthz\" }"),
+    ("circuit_breaker", "circuit_breaker = { failures = 5 }"),
+    ("respond", "respond = { status = 200 }"),
+    ("candidate", "candidate = { limit = 100 }"),
+];
+
+/// The most sections that help names.
 const MOST: usize = 3;
 
 /// Reports `name` in the section at `path`, whose keys are `known`; `unwanted` are refused there.
@@ -29,56 +40,61 @@ pub(super) fn report(
     out: &mut Diagnostics,
 ) {
     if name == "include" {
-        let message = format!(
-            "below `{}`, `include` is a key of that section",
-            header(path)
-        );
+        let header = header(path);
+        let message = format!("below `{header}`, `include` is a key of that section");
         out.error(span, message)
             .help("put it at the top of the file, before the first `[section]`");
         return;
     }
-    let foreign = meant(path, name);
-    let all = known.iter().chain(unwanted).copied();
-    let near = nearest(name, all.filter(|_| foreign.is_none()));
-    let guess = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    let error = out.error(span, format!("unknown key `{name}`{guess}"));
-    if let Some(help) = foreign {
-        error.help(help);
-    } else if let Some(near) = near.filter(|near| path.is_empty() && SEVERAL.contains(near)) {
-        error.help(format!("write `[[{near}]]`"));
-    } else if guess.is_empty() {
-        let places = places(name);
-        match places.is_empty() {
-            true => {
-                let known: Vec<_> = known.iter().copied().collect();
-                error.help(format!("the keys here are {}", known.join(", ")))
-            }
-            false => error.help(format!("it is a key of {}", either(&places))),
-        };
+    if let Some(help) = foreign_setting(path, name) {
+        out.error(span, format!("unknown key `{name}`")).help(help);
+        return;
+    }
+    if let Some(near) = nearest(name, known.iter().chain(unwanted).copied()) {
+        let message = format!("unknown key `{name}`; did you mean `{near}`?");
+        let error = out.error(span, message);
+        if path.is_empty() && SEVERAL.contains(&near) {
+            error.help(format!("write `[[{near}]]`"));
+        }
+        return;
+    }
+    let sections: Vec<_> = sections(name).into_iter().take(MOST).collect();
+    let help = match sections.is_empty() {
+        true => {
+            let known: Vec<_> = known.iter().copied().collect();
+            format!("the keys here are {}", known.join(", "))
+        }
+        false => format!("it is a key of {}", either(&sections)),
+    };
+    out.error(span, format!("unknown key `{name}`")).help(help);
+}
+
+/// Help for a value in place of the table of `key` in the section at `path`.
+pub(super) fn table_help(path: &str, key: &str) -> String {
+    let row = INLINE.iter().find(|(name, _)| *name == key);
+    match (path, row) {
+        ("", _) => format!("write `{}` and its keys below it", header(key)),
+        (_, Some((_, example))) => format!("for example `{example}`"),
+        _ => "write a table: `{ … }`".to_owned(),
     }
 }
 
-/// Reports an `include` that TOML takes for a key of the section at `path`.
-pub(super) fn misplaced(path: &str, span: Range<usize>, out: &mut Diagnostics) {
-    let header = header(path);
-    let message = format!("below `{header}`, `{INCLUDE}` is a key of that section");
-    out.error(span, message)
-        .help("put it at the top of the file, before the first `[section]`");
-}
-
-/// Whether what is said of `name` in the section at `path` is that it should be `key`.
-pub(super) fn stands_for(path: &str, name: &str, key: &str) -> bool {
-    match meant(path, name) {
-        Some(help) => [format!("`{key} = "), format!("`{key}`")]
-            .iter()
-            .any(|named| help.contains(named)),
-        None => nearest(name, [key]).is_some() && !sections(name).contains(&header(path)),
+/// The header of the section at `path`; of what stands within a section, its dotted path.
+pub(super) fn header(path: &str) -> String {
+    match path {
+        "responses" => "[responses.NAME]".to_owned(),
+        path if SEVERAL.contains(&path) => format!("[[{path}]]"),
+        path if path.contains('.') && !BELOW.contains(&path) => path.to_owned(),
+        path => format!("[{path}]"),
     }
 }
 
-/// The first sections that have a key of this name.
-fn places(name: &str) -> Vec<String> {
-    sections(name).into_iter().take(MOST).collect()
+/// The path of `key` in the section at `path`.
+pub(super) fn join(path: &str, key: &str) -> String {
+    match path {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
+    }
 }
 
 /// The sections that have a key of this name.
@@ -104,11 +120,9 @@ fn within(shape: &Shape, path: &str, name: &str, found: &mut BTreeSet<String>) {
     match shape {
         Shape::Table(table) => collect(table, path, name, found),
         Shape::List { item, .. } => within(item, path, name, found),
-        Shape::Either(shapes) => {
-            for shape in shapes {
-                within(shape, path, name, found);
-            }
-        }
+        Shape::Either(shapes) => shapes
+            .iter()
+            .for_each(|shape| within(shape, path, name, found)),
         _ => {}
     }
 }

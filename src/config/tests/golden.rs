@@ -7,11 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::beside;
-use crate::clock::{Clock, ManualClock};
-use crate::config::{Diagnostics, Source, load, read, rehearse};
-use crate::observe::Log;
-use crate::snapshot::Lasting;
-use crate::store::Bounds;
+use crate::config::{Diagnostics, Source, compile, load, read};
 
 #[test]
 fn every_file_is_answered_as_its_golden_text() {
@@ -77,9 +73,7 @@ fn checked(file: &Path, folder: &Path) -> (String, Vec<String>) {
     let mut rules = Vec::new();
     if let Some(file) = file {
         rules = file.rules.iter().map(|r| r.name.value.clone()).collect();
-        let clock = ManualClock::at(beside::NOW);
-        let lasting = Lasting::new(Clock::Manual(clock), Log::off(), Bounds::keys(100)).unwrap();
-        rehearse(&file, &source, &lasting, &mut diagnostics);
+        compile(&file, &source, beside::NOW, None, &mut diagnostics);
     }
     let said = diagnostics.render(&source, false);
     (said.replace(&format!("{}/", folder.display()), ""), rules)

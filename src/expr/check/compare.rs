@@ -4,15 +4,14 @@ use regex::bytes::Regex;
 
 use super::super::ast::{Literal, LiteralKind, Op, Operand, Right};
 use super::super::lists::{List, Misfit};
-use super::super::room::Refused;
+use super::super::literal::Atom;
+use super::super::mistake::nearest;
+use super::super::regexes::{self, Refused};
 use super::super::set::{IntSet, IpSet, StringSet};
-use super::super::suggest::nearest;
 use super::super::term::{Bytes, BytesTest, Int, IntTest, IpTest, Order, Term, Test};
-use super::super::token::Atom;
 use super::super::transform::Transform;
 use super::super::wildcard::Wildcard;
-use super::literal::{int, int_range, ip, ip_range, regex_fault, text, truth};
-use super::{Checker, Shape, Span, bool};
+use super::{Checker, Shape, Span};
 
 /// A comparison whose left side is known.
 struct Comparison<'a> {
@@ -40,17 +39,15 @@ impl Checker<'_> {
             op_span,
             right,
         };
-        match shape {
-            Shape::Each(source, term) => Some(Shape::Each(
-                source,
-                Term::Bool(self.relate(term, &c, &left.span)?),
-            )),
-            Shape::List(source, term) if !matches!(term, Term::Bytes(Bytes::Item)) => Some(
-                Shape::Each(source, Term::Bool(self.relate(term, &c, &left.span)?)),
-            ),
-            Shape::One(term) => Some(bool(self.relate(term, &c, &left.span)?)),
-            shape => self.not_single(shape, &left.span),
-        }
+        let (list, term) = match shape {
+            Shape::One(term) => (None, term),
+            Shape::Each(list, term) => (Some(list), term),
+            Shape::List(list, term) if !matches!(term, Term::Bytes(Bytes::Item)) => {
+                (Some(list), term)
+            }
+            shape => return self.not_single(shape, &left.span),
+        };
+        Some(super::shape(list, self.relate(term, &c, &left.span)?))
     }
 
     fn relate(&mut self, term: Term, c: &Comparison, span: &Span) -> Option<Test> {
@@ -80,7 +77,7 @@ impl Checker<'_> {
         if c.op == Op::In {
             return match c.right {
                 Right::Set(items) => {
-                    let items = self.all(items, c, "a string", text)?;
+                    let items = self.all(items, c, "a string", LiteralKind::text)?;
                     Some(BytesTest::In(StringSet::new(items)))
                 }
                 _ => self.listed(c, "a string", List::strings).map(BytesTest::In),
@@ -90,7 +87,7 @@ impl Checker<'_> {
             return self.wrong_op(c, "works on integers", "a string");
         }
         let literal = value(c.right)?;
-        let text = self.one(literal, c, "a string", text)?;
+        let text = self.one(literal, c, "a string", LiteralKind::text)?;
         self.possible(left, c, &text, literal)?;
         Some(match c.op {
             Op::Eq => BytesTest::Eq(text),
@@ -131,14 +128,16 @@ impl Checker<'_> {
     }
 
     pub(super) fn regex(&mut self, pattern: &[u8], literal: &Literal) -> Option<Regex> {
-        match self.room.regex(pattern) {
+        match self.budget.regex(pattern) {
             Ok(regex) => Some(regex),
             Err(refused) => {
-                let span = match &refused {
-                    Refused::Syntax(report) => regex_fault(report, pattern, literal),
-                    _ => literal.span.clone(),
+                let fault = match (&refused, &literal.kind) {
+                    (Refused::Syntax(report), LiteralKind::Text { body, .. }) => {
+                        regexes::fault(report, pattern, body)
+                    }
+                    _ => None,
                 };
-                self.fail(&span, refused.words())
+                self.fail(fault.as_ref().unwrap_or(&literal.span), refused.words())
             }
         }
     }
@@ -159,7 +158,7 @@ impl Checker<'_> {
     /// Each part between two stars is searched for.
     pub(super) fn charge_pattern(&mut self, pattern: &[u8], span: &Span) -> Option<()> {
         let parts = pattern.split(|byte| *byte == b'*').count();
-        match self.room.parts(parts) {
+        match self.budget.parts(parts) {
             Ok(()) => Some(()),
             Err(refused) => self.fail(span, refused.words()),
         }
@@ -173,7 +172,7 @@ impl Checker<'_> {
             }
             op => {
                 let literal = value(c.right)?;
-                let int = self.one(literal, c, "an integer", int)?;
+                let int = self.one(literal, c, "an integer", LiteralKind::int)?;
                 if int < 0 && matches!(left, Int::Len(_) | Int::Count(_)) && op != Op::BitAnd {
                     return self.fail(&literal.span, "a length is never negative");
                 }
@@ -190,7 +189,7 @@ impl Checker<'_> {
     fn int_set(&mut self, c: &Comparison) -> Option<IntTest> {
         match c.right {
             Right::Set(items) => {
-                let items = self.all(items, c, "an integer", int_range)?;
+                let items = self.all(items, c, "an integer", LiteralKind::ints)?;
                 Some(IntTest::In(IntSet::new(items)))
             }
             _ => self.listed(c, "an integer", List::ints).map(IntTest::In),
@@ -200,12 +199,12 @@ impl Checker<'_> {
     fn ip_test(&mut self, c: &Comparison) -> Option<IpTest> {
         match (c.op, c.right) {
             (Op::In, Right::Set(items)) => {
-                let items = self.all(items, c, "an address", ip_range)?;
+                let items = self.all(items, c, "an address", LiteralKind::ips)?;
                 Some(IpTest::In(IpSet::new(items)))
             }
             (Op::In, _) => self.listed(c, "an address", List::ips).map(IpTest::In),
             (Op::Eq | Op::Ne, Right::Value(literal)) => {
-                let ip = self.one(literal, c, "an address", ip)?;
+                let ip = self.one(literal, c, "an address", LiteralKind::ip)?;
                 Some(if c.op == Op::Eq {
                     IpTest::Eq(ip)
                 } else {
@@ -224,7 +223,7 @@ impl Checker<'_> {
     fn bool_test(&mut self, test: Test, c: &Comparison) -> Option<Test> {
         let wanted = match (c.op, c.right) {
             (Op::Eq | Op::Ne, Right::Value(literal)) => {
-                self.one(literal, c, "a boolean", truth)? == (c.op == Op::Eq)
+                self.one(literal, c, "a boolean", LiteralKind::truth)? == (c.op == Op::Eq)
             }
             _ => {
                 let message = format!("`{}` is a boolean and needs no comparison", c.left);

@@ -2,15 +2,14 @@
 //! literals prepared. Collects every error it can reach; a part that failed is left out, never
 //! guessed.
 
-mod call;
 mod compare;
-mod field;
-mod literal;
+mod names;
 
 use super::ast::{Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Operand};
-use super::room::Room;
-use super::term::{Bytes, Each, Int, Source, Term, Test, words};
-use super::token::{Atom, Span};
+use super::lex::Span;
+use super::literal::Atom;
+use super::regexes::RegexBudget;
+use super::term::{Bytes, Each, Int, Source, Term, Test};
 use super::{Env, Error, FieldId, FieldSpec, Type};
 
 /// What an expression reads.
@@ -59,7 +58,7 @@ struct Checker<'a> {
     many: bool,
     /// The tests there that do not look at the list.
     kept: Vec<Test>,
-    room: Room,
+    budget: RegexBudget,
     errors: Vec<Error>,
     reads: Reads,
 }
@@ -84,7 +83,7 @@ impl<'a> Checker<'a> {
             key,
             many: false,
             kept: Vec::new(),
-            room: Room::new(),
+            budget: RegexBudget::new(),
             errors: Vec::new(),
             reads: Reads::default(),
         }
@@ -110,7 +109,7 @@ impl<'a> Checker<'a> {
         match shape {
             Shape::One(Term::Bool(test)) => Some(test),
             Shape::One(term) => {
-                let message = format!("`{text}` is {}, not a test", words(term.ty()));
+                let message = format!("`{text}` is {}, not a test", term.ty().words());
                 let help = match term {
                     Term::Bytes(Bytes::Literal(_)) | Term::Int(Int::Literal(_)) => {
                         "write the field and the operator again before it, or use `in {…}`".into()
@@ -242,13 +241,7 @@ impl<'a> Checker<'a> {
         let text = self.text(&before);
         match (shape, index) {
             (Shape::Map(spec), IndexKind::Name(name)) => self.entry(&spec, name, span),
-            (Shape::Map(spec), IndexKind::Every) => Some(Shape::List(
-                Source::Field {
-                    field: spec.id,
-                    name: None,
-                },
-                Term::Bytes(Bytes::Item),
-            )),
+            (Shape::Map(spec), IndexKind::Every) => Some(names::values(&spec, None)),
             (Shape::Map(_), IndexKind::At(_)) => {
                 let help = format!("name an entry, as in `{text}[\"name\"][0]`");
                 self.fail_with(span, format!("`{text}` is a map"), help)
@@ -263,7 +256,7 @@ impl<'a> Checker<'a> {
             }
             (Shape::One(term), _) => self.fail(
                 span,
-                format!("`{text}` is {} and has no parts", words(term.ty())),
+                format!("`{text}` is {} and has no parts", term.ty().words()),
             ),
             (Shape::Each(..), _) => self.fail(span, format!("`{text}` has no parts")),
         }
@@ -287,29 +280,26 @@ impl<'a> Checker<'a> {
 
     fn not_single<T>(&mut self, shape: Shape, span: &Span) -> Option<T> {
         let text = self.text(span);
-        let (message, help) = match shape {
+        let (what, help) = match shape {
             Shape::Map(_) => (
-                format!("`{text}` is a map"),
+                "is a map",
                 format!("name an entry, as in `{text}[\"name\"][0]`"),
             ),
             Shape::List(..) if self.key => (
-                format!("`{text}` is a list"),
+                "is a list",
                 format!("write `{text}[0]` for the first value"),
             ),
             Shape::List(..) => (
-                format!("`{text}` is a list"),
+                "is a list",
                 format!("write `{text}[0]` for the first value, or `any({text}[*] …)`"),
             ),
-            _ if self.key => (
-                format!("`{text}` has many values"),
-                "write `[0]` for the first one".into(),
-            ),
+            _ if self.key => ("has many values", "write `[0]` for the first one".into()),
             _ => (
-                format!("`{text}` has many values"),
+                "has many values",
                 "compare it inside `any(…)` or `all(…)`".into(),
             ),
         };
-        self.fail_with(span, message, help)
+        self.fail_with(span, format!("`{text}` {what}"), help)
     }
 
     fn text(&self, span: &Span) -> &'a str {
@@ -317,12 +307,7 @@ impl<'a> Checker<'a> {
     }
 
     fn fail<T>(&mut self, span: &Span, message: impl Into<String>) -> Option<T> {
-        self.errors.push(Error {
-            span: span.clone(),
-            message: message.into(),
-            help: None,
-        });
-        None
+        self.report(span, message.into(), None)
     }
 
     fn fail_with<T>(
@@ -331,9 +316,13 @@ impl<'a> Checker<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> Option<T> {
-        let (message, help) = (message.into(), Some(help.into()));
+        self.report(span, message.into(), Some(help.into()))
+    }
+
+    fn report<T>(&mut self, span: &Span, message: String, help: Option<String>) -> Option<T> {
+        let span = span.clone();
         self.errors.push(Error {
-            span: span.clone(),
+            span,
             message,
             help,
         });

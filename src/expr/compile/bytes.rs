@@ -8,14 +8,15 @@ use memchr::memchr;
 use regex::bytes::Regex;
 
 use super::super::Value;
-use super::super::find::Finder;
-use super::super::memo::Spot;
-use super::super::need::literals;
+use super::super::regexes;
 use super::super::replace::MAX_RESULT;
+use super::super::set::StringSet;
 use super::super::term::{Bytes, BytesTest, Source, Term};
 use super::super::transform::Transform;
+use super::super::wildcard::Finder;
+use super::context::Spot;
 use super::list::List;
-use super::{Check, GetBytes, literal, value};
+use super::{Check, GetBytes, value};
 
 /// Compiles a test of a string.
 pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
@@ -25,12 +26,12 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
         return check;
     }
     match test {
-        BytesTest::Eq(right) => literal::equal(term, right),
+        BytesTest::Eq(right) => equal(term, right),
         BytesTest::Ne(right) => on(term, move |left| *left != *right),
         BytesTest::Order(order, right) => on(term, move |left| order.holds(left, &*right)),
-        BytesTest::Starts(prefix) => literal::prefix(term, prefix),
+        BytesTest::Starts(prefix) => starts_with(term, prefix),
         BytesTest::Ends(suffix) => on(term, move |left| left.ends_with(&suffix)),
-        BytesTest::In(set) => literal::member(term, set),
+        BytesTest::In(set) => member(term, set),
         BytesTest::Matches(regex) => matches(term, regex),
         BytesTest::Wildcard(pattern) => on(term, move |left| pattern.matches(left)),
         BytesTest::Contains(needle) => contains(term, &needle, false),
@@ -123,12 +124,12 @@ fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
 /// A byte that must be there is looked for first: a regex costs ten times as much. So are strings
 /// of which one must, for a regex does much else before it looks for them.
 fn matches(term: Bytes, regex: Regex) -> Check {
-    if let Some(byte) = literals::byte(regex.as_str()) {
+    if let Some(byte) = regexes::rare_byte(regex.as_str()) {
         return on(term, move |text| {
             memchr(byte, text).is_some() && regex.is_match(text)
         });
     }
-    match literals::starts(regex.as_str()).and_then(Searcher::new) {
+    match regexes::prefixes(regex.as_str()).and_then(Searcher::new) {
         Some(starts) => on(term, move |text| {
             let found = starts.find(text);
             found.is_some_and(|found| regex.is_match_at(text, found.start()))
@@ -196,4 +197,66 @@ fn join(source: Source, each: Term, separator: Box<[u8]>) -> GetBytes {
         let whole = whole.unwrap_or_default();
         (there && whole.len() <= MAX_RESULT).then_some(Cow::Owned(whole))
     })
+}
+
+// Comparisons with short literals. A length that the compiler knows turns a call of `memcmp` into
+// one or two loads.
+
+/// Calls `$known::<N>` for a length up to sixteen, `$other` for any other.
+macro_rules! by_length {
+    ($literal:expr, $known:ident($($known_arg:expr),*), $other:expr) => {
+        by_length!(@ $literal, $known($($known_arg),*), $other,
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)
+    };
+    (@ $literal:expr, $known:ident $args:tt, $other:expr, $($n:literal)*) => {
+        match $literal { $($n => $known::<$n> $args,)* _ => $other }
+    };
+}
+
+/// The whole string is `literal`.
+fn equal(term: Bytes, literal: Box<[u8]>) -> Check {
+    by_length!(literal.len(), equal_known(term, &literal), {
+        on(term, move |text| *text == *literal)
+    })
+}
+
+/// The string starts with `literal`.
+fn starts_with(term: Bytes, literal: Box<[u8]>) -> Check {
+    by_length!(literal.len(), prefix_known(term, &literal), {
+        on(term, move |text| text.starts_with(&literal))
+    })
+}
+
+/// The string is in `set`. Sets of codes, such as countries, have values of one length.
+fn member(term: Bytes, set: StringSet) -> Check {
+    by_length!(set.one_length(), member_known(term, &set), {
+        on(term, move |text| set.contains(text))
+    })
+}
+
+fn equal_known<const N: usize>(term: Bytes, literal: &[u8]) -> Check {
+    match <[u8; N]>::try_from(literal) {
+        Ok(literal) => on(term, move |text| is(text, &literal)),
+        Err(_) => on(term, |_| false),
+    }
+}
+
+fn prefix_known<const N: usize>(term: Bytes, literal: &[u8]) -> Check {
+    match <[u8; N]>::try_from(literal) {
+        Ok(literal) => on(term, move |text| text.first_chunk() == Some(&literal)),
+        Err(_) => on(term, |_| false),
+    }
+}
+
+fn member_known<const N: usize>(term: Bytes, set: &StringSet) -> Check {
+    let values = set.few().unwrap_or_default().iter();
+    let values: Vec<[u8; N]> = values
+        .filter_map(|value| (&**value).try_into().ok())
+        .collect();
+    on(term, move |text| values.iter().any(|value| is(text, value)))
+}
+
+#[inline]
+fn is<const N: usize>(text: &[u8], literal: &[u8; N]) -> bool {
+    <&[u8; N]>::try_from(text).is_ok_and(|text| text == literal)
 }

@@ -85,17 +85,18 @@ impl List {
     }
 
     fn nth(&self, context: &Context<'_>, index: i32) -> Option<Vec<u8>> {
-        let index = i64::from(index);
-        let from_end = if index < 0 { self.count(context)? } else { 0 };
-        let mut left = index.checked_add(from_end).filter(|left| *left >= 0)?;
+        let count = || usize::try_from(self.count(context)?).ok();
+        let mut left = position(index, count)?;
         let mut found = None;
-        self.each(context, &mut |item| {
-            if left == 0 {
-                found = Some(item.to_vec());
-                return ControlFlow::Break(());
+        self.each(context, &mut |item| match left.checked_sub(1) {
+            Some(less) => {
+                left = less;
+                ControlFlow::Continue(())
             }
-            left -= 1;
-            ControlFlow::Continue(())
+            None => {
+                found = Some(item.to_vec());
+                ControlFlow::Break(())
+            }
         });
         found
     }
@@ -111,13 +112,7 @@ impl List {
     }
 
     fn part<'t>(&self, text: &'t [u8], index: i32) -> Option<&'t [u8]> {
-        let at = match usize::try_from(index) {
-            Ok(at) => at,
-            Err(_) => {
-                let from_end = usize::try_from(index.unsigned_abs()).ok()?;
-                self.parts(text).count().checked_sub(from_end)?
-            }
-        };
+        let at = position(index, || Some(self.parts(text).count()))?;
         self.parts(text).nth(at)
     }
 
@@ -141,6 +136,15 @@ impl List {
             rest = part.and_then(|(_, after)| after.get(separator.len()..));
             Some(part.map_or(text, |(before, _)| before))
         })
+    }
+}
+
+/// The position that `index` means among `count` values; a negative index counts from the end. `None` if it is out of
+/// range.
+pub fn position(index: i32, count: impl FnOnce() -> Option<usize>) -> Option<usize> {
+    match usize::try_from(index) {
+        Ok(index) => Some(index),
+        Err(_) => count()?.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
     }
 }
 

@@ -5,110 +5,24 @@
 //! Outside of them the item is empty and nobody reads it.
 
 mod bytes;
+mod context;
 mod list;
-mod literal;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
 use self::list::List;
+use super::Value;
 use super::json::{self, Step};
-use super::memo::{Memo, Spot};
-use super::term::{Bytes, Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
-use super::{Facts, FieldId, Value};
+use super::term::{Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
+
+pub use context::{Context, Memo};
+pub use list::position;
 
 pub(super) type Check = Box<dyn for<'a> Fn(&Context<'a>) -> bool + Send + Sync>;
 pub(super) type Get = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Value<'a>> + Send + Sync>;
 type GetBytes = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Cow<'a, [u8]>> + Send + Sync>;
-
-/// What a closure looks at.
-#[derive(Clone, Copy)]
-pub struct Context<'a> {
-    facts: &'a dyn Facts,
-    memo: Option<&'a Memo<'a>>,
-    item: &'a [u8],
-    /// What came out of the tests that `any` or `all` keeps, a bit each.
-    kept: u64,
-}
-
-// === impl Context ===
-
-impl<'a> Context<'a> {
-    /// The facts, and no item.
-    #[inline]
-    pub fn of(facts: &'a dyn Facts) -> Context<'a> {
-        Context {
-            facts,
-            memo: None,
-            item: &[],
-            kept: 0,
-        }
-    }
-
-    /// The facts for many tests, which remember in `memo` what they read.
-    #[inline]
-    pub fn remembering(facts: &'a dyn Facts, memo: &'a Memo<'a>) -> Context<'a> {
-        Context {
-            memo: Some(memo),
-            ..Context::of(facts)
-        }
-    }
-
-    /// The facts.
-    #[inline]
-    pub fn facts(&self) -> &'a dyn Facts {
-        self.facts
-    }
-
-    /// A field's string, which is remembered if anything is.
-    pub fn text(&self, field: FieldId) -> Option<Cow<'a, [u8]>> {
-        let Some(memo) = self.memo else {
-            return self.facts.bytes(field);
-        };
-        let spot = Spot::of(field);
-        match memo.get(spot) {
-            Some(text) => Some(Cow::Borrowed(text)),
-            None => self.read(spot, memo),
-        }
-    }
-
-    /// Runs `test` on a field's string; a missing one fails it.
-    #[inline(always)]
-    fn on_field(&self, spot: Spot, test: impl Fn(&[u8]) -> bool) -> bool {
-        let Some(memo) = self.memo else {
-            return (self.facts.bytes(spot.field())).is_some_and(|text| test(&text));
-        };
-        match memo.get(spot) {
-            Some(text) => test(text),
-            None => self.read(spot, memo).is_some_and(|text| test(&text)),
-        }
-    }
-
-    /// Reads a field's string, and remembers it.
-    #[inline(never)]
-    fn read(&self, spot: Spot, memo: &Memo<'a>) -> Option<Cow<'a, [u8]>> {
-        let text = self.facts.bytes(spot.field())?;
-        if let Cow::Borrowed(text) = &text {
-            memo.keep(spot, text);
-        }
-        Some(text)
-    }
-
-    /// The same facts with this item.
-    #[inline]
-    fn at<'i>(&self, item: &'i [u8]) -> Context<'i>
-    where
-        'a: 'i,
-    {
-        Context {
-            facts: self.facts,
-            memo: None,
-            item,
-            kept: self.kept,
-        }
-    }
-}
 
 /// The tests that are made once for a whole list.
 struct Kept(Box<[Check]>);
@@ -123,10 +37,8 @@ impl Kept {
     /// Makes the tests; a later one may read what came out of those before it.
     #[inline]
     fn made<'a>(&self, context: &Context<'a>) -> Context<'a> {
-        let mut made = Context {
-            kept: 0,
-            ..*context
-        };
+        let mut made = *context;
+        made.kept = 0;
         for (at, check) in self.0.iter().enumerate() {
             made.kept |= u64::from(check(&made)) << at;
         }
@@ -148,8 +60,8 @@ pub(super) fn test(test: Test) -> Check {
         Test::Bytes(term, test) => bytes::test(term, test),
         Test::Int(term, test) => int_test(term, test),
         Test::Ip(term, test) => ip_test(term, test),
-        Test::Any(source, each) => any(source, *each),
-        Test::All(source, each) => all(source, *each),
+        Test::Any(source, inner) => each(source, *inner, true),
+        Test::All(source, inner) => each(source, *inner, false),
         Test::Kept(at) => Box::new(move |context| context.kept >> at & 1 == 1),
     }
 }
@@ -157,15 +69,6 @@ pub(super) fn test(test: Test) -> Check {
 /// Compiles a value.
 pub(super) fn value(term: Term) -> Get {
     match term {
-        Term::Bytes(Bytes::Field(field)) => {
-            Box::new(move |context| context.facts.bytes(field).map(Value::Bytes))
-        }
-        Term::Bytes(Bytes::Element(Source::Field { field, name }, index)) => {
-            Box::new(move |context| {
-                let value = context.facts.element(field, name.as_deref(), index);
-                value.map(Value::Bytes)
-            })
-        }
         Term::Bytes(term) => {
             let get = bytes::get(term);
             Box::new(move |context| get(context).map(Value::Bytes))
@@ -186,19 +89,7 @@ pub(super) fn value(term: Term) -> Get {
             let get = bytes::get(*term);
             Box::new(move |context| json_int(&get(context)?, &path).map(Value::Int))
         }
-        Term::Ip(Ip::Field(field)) => Box::new(move |context| {
-            let ip = context.facts.ip(field)?;
-            Some(Value::Ip(ip.to_canonical()))
-        }),
-        Term::Ip(term) => {
-            let (field, v4, v6) = network(&term);
-            Box::new(move |context| {
-                context
-                    .facts
-                    .ip(field)
-                    .map(|ip| Value::Ip(mask(ip, v4, v6)))
-            })
-        }
+        Term::Ip(term) => Box::new(move |context| ip(&term, context).map(Value::Ip)),
         Term::Bool(Test::Field(field, true)) => {
             Box::new(move |context| context.facts.bool(field).map(Value::Bool))
         }
@@ -242,38 +133,22 @@ fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
         .map_err(Vec::into_boxed_slice)
 }
 
-fn any(source: Source, each: Each) -> Check {
+/// `any` stops at the first value that passes, `all` at the first that fails. A list that is missing
+/// fails `all`; one without values does not.
+fn each(source: Source, each: Each, any: bool) -> Check {
     let (list, inner, kept) = (List::new(source), test(each.test), Kept::new(each.kept));
     Box::new(move |context| {
         let context = &kept.made(context);
-        let mut found = false;
-        list.each(context, &mut |item| {
-            found = inner(&context.at(item));
-            if found {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        found
-    })
-}
-
-fn all(source: Source, each: Each) -> Check {
-    let (list, inner, kept) = (List::new(source), test(each.test), Kept::new(each.kept));
-    Box::new(move |context| {
-        let context = &kept.made(context);
-        // A list that is missing fails the test; one without values does not.
-        let mut holds = true;
+        let mut stopped = false;
         let there = list.each(context, &mut |item| {
-            holds = inner(&context.at(item));
-            if holds {
-                ControlFlow::Continue(())
-            } else {
+            stopped = inner(&context.at(item)) == any;
+            if stopped {
                 ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
-        there && holds
+        if any { stopped } else { there && !stopped }
     })
 }
 
@@ -320,31 +195,14 @@ fn ip_test(term: Ip, test: IpTest) -> Check {
 }
 
 fn on_ip(term: Ip, test: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Check {
-    if let Ip::Field(field) = term {
-        return Box::new(move |context| {
-            context
-                .facts
-                .ip(field)
-                .is_some_and(|ip| test(ip.to_canonical()))
-        });
-    }
-    let (field, v4, v6) = network(&term);
-    Box::new(move |context| {
-        context
-            .facts
-            .ip(field)
-            .is_some_and(|ip| test(mask(ip, v4, v6)))
-    })
+    Box::new(move |context| ip(&term, context).is_some_and(&test))
 }
 
-/// The field under a term and the prefixes that its masks leave.
-fn network(term: &Ip) -> (FieldId, u8, u8) {
-    match term {
-        Ip::Field(field) => (*field, 32, 128),
-        Ip::Network(inner, v4, v6) => {
-            let (field, inner_v4, inner_v6) = network(inner);
-            (field, inner_v4.min(*v4), inner_v6.min(*v6))
-        }
+#[inline]
+fn ip(term: &Ip, context: &Context<'_>) -> Option<IpAddr> {
+    match *term {
+        Ip::Field(field) => Some(context.facts.ip(field)?.to_canonical()),
+        Ip::Network(field, v4, v6) => Some(mask(context.facts.ip(field)?, v4, v6)),
     }
 }
 

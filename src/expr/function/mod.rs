@@ -1,13 +1,9 @@
-//! THE table of functions: name, parameters, result, doc line, and how a call becomes a term.
+//! THE table of functions: name, parameters, doc line, and how a call becomes a term.
 //! A new function is one row here and one builder beside.
 
 mod build;
-mod refused;
 
-use super::Type;
-use super::term::Term;
-
-pub(super) use refused::nearest as refused_nearest;
+use super::term::{Bytes, Each, Int, Ip, Source, Term};
 
 /// A function of the rule language.
 #[derive(Debug)]
@@ -16,8 +12,6 @@ pub struct FunctionSpec {
     pub name: &'static str,
     /// How a call is written, with the types.
     pub signature: &'static str,
-    /// The type of its result.
-    pub result: Type,
     /// What it gives, in one sentence.
     pub doc: &'static str,
     pub(super) params: &'static [Param],
@@ -61,14 +55,24 @@ pub(super) enum Param {
     Values,
 }
 
-/// Makes the term of a call; the arguments fit the parameters. The error is the number of the
-/// argument to blame and the reason.
-pub(super) type Build = fn(Vec<Term>) -> Built;
-type Built = Result<Term, (usize, String)>;
+/// Makes the term of a call; the arguments fit the parameters.
+pub(super) type Build = fn(Args) -> Built;
+type Built = Result<Term, Fault>;
+/// The number of the argument to blame, and the reason.
+type Fault = (usize, String);
+
+/// The arguments of a call that are not taken yet.
+pub(super) struct Args(std::vec::IntoIter<Term>);
 
 /// All functions.
 pub fn functions() -> &'static [FunctionSpec] {
     TABLE
+}
+
+/// The nearest thing to a function that Cloudflare has and the gateway does not.
+pub(super) fn nearest_to_missing(name: &str) -> Option<&'static str> {
+    let row = MISSING.iter().find(|(missing, _)| *missing == name);
+    row.map(|(_, nearest)| *nearest)
 }
 
 /// The function called `name`.
@@ -76,18 +80,58 @@ pub(super) fn function(name: &str) -> Option<&'static FunctionSpec> {
     TABLE.iter().find(|spec| spec.name == name)
 }
 
+// === impl Args ===
+
+/// A method for each kind of argument: its name, its type, the term and what is taken from it.
+macro_rules! takes {
+    ($($name:ident: $type:ty, $term:pat => $taken:expr;)*) => {$(
+        fn $name(&mut self) -> Result<$type, Fault> {
+            match self.term()? {
+                $term => Ok($taken),
+                _ => Err(unfit()),
+            }
+        }
+    )*};
+}
+
+impl Args {
+    pub(super) fn new(terms: Vec<Term>) -> Args {
+        Args(terms.into_iter())
+    }
+
+    fn into_terms(self) -> Vec<Term> {
+        self.0.collect()
+    }
+
+    fn term(&mut self) -> Result<Term, Fault> {
+        self.0.next().ok_or_else(unfit)
+    }
+
+    takes! {
+        bytes: Bytes, Term::Bytes(bytes) => bytes;
+        quoted: Box<[u8]>, Term::Bytes(Bytes::Literal(text)) => text;
+        number: i64, Term::Int(Int::Literal(number)) => number;
+        ip: Ip, Term::Ip(ip) => ip;
+        list: (Source, Term), Term::List(source, each) => (source, *each);
+        tests: (Source, Each), Term::Many(source, each) => (source, each);
+    }
+}
+
+/// The checker has compared arguments and parameters; this is for the compiler's sake.
+fn unfit() -> Fault {
+    (0, "the arguments do not fit".into())
+}
+
 const fn row(
     signature: &'static str,
     name: &'static str,
     params: &'static [Param],
-    result: Type,
     build: Build,
     doc: &'static str,
 ) -> FunctionSpec {
     FunctionSpec {
         name,
         signature,
-        result,
         doc,
         params,
         optional: 0,
@@ -113,52 +157,63 @@ use Param::{
 
 #[rustfmt::skip] // a row a line
 static TABLE: &[FunctionSpec] = &[
-    row("any(test of list[*])", "any", &[Tests], Type::Bool, build::any,
+    row("any(test of list[*])", "any", &[Tests], build::any,
         "True if the test holds for at least one value of the list."),
-    row("all(test of list[*])", "all", &[Tests], Type::Bool, build::all,
+    row("all(test of list[*])", "all", &[Tests], build::all,
         "True if the test holds for every value of the list; false if a named entry is missing."),
-    row("has_key(map, \"name\")", "has_key", &[Map, Quoted], Type::Bool, build::has_key,
+    row("has_key(map, \"name\")", "has_key", &[Map, Quoted], build::has_key,
         "True if the map has an entry of this name."),
-    row("has_value(map or list, \"value\")", "has_value", &[Values, Quoted], Type::Bool, build::has_value,
+    row("has_value(map or list, \"value\")", "has_value", &[Values, Quoted], build::has_value,
         "True if one of the values is this one."),
-    row("starts_with(string, \"prefix\")", "starts_with", &[Text, Quoted], Type::Bool, build::starts_with,
+    row("starts_with(string, \"prefix\")", "starts_with", &[Text, Quoted], build::starts_with,
         "True if the string starts with the prefix."),
-    row("ends_with(string, \"suffix\")", "ends_with", &[Text, Quoted], Type::Bool, build::ends_with,
+    row("ends_with(string, \"suffix\")", "ends_with", &[Text, Quoted], build::ends_with,
         "True if the string ends with the suffix."),
-    row("len(string or list)", "len", &[Measured], Type::Int, build::len,
+    row("len(string or list)", "len", &[Measured], build::len,
         "The bytes of a string, or the values of a list."),
-    row("lower(string)", "lower", &[Text], Type::Bytes, build::lower,
+    row("lower(string)", "lower", &[Text], build::lower,
         "The string with ASCII letters in lower case."),
-    row("upper(string)", "upper", &[Text], Type::Bytes, build::upper,
+    row("upper(string)", "upper", &[Text], build::upper,
         "The string with ASCII letters in upper case."),
-    repeats(row("concat(value, …)", "concat", &[Part], Type::Bytes, build::concat,
+    repeats(row("concat(value, …)", "concat", &[Part], build::concat,
         "All values as text, one after the other, missing ones left out; of lists, one list.")),
-    optional(row("substring(string, start[, end])", "substring", &[Text, Number, Number], Type::Bytes, build::substring,
+    optional(row("substring(string, start[, end])", "substring", &[Text, Number, Number], build::substring,
         "The bytes from start to before end; negative counts from the end.")),
-    row("remove_bytes(string, \"bytes\")", "remove_bytes", &[Text, Quoted], Type::Bytes, build::remove_bytes,
+    row("remove_bytes(string, \"bytes\")", "remove_bytes", &[Text, Quoted], build::remove_bytes,
         "The string without any of the bytes."),
-    row("regex_replace(string, \"regex\", \"with\")", "regex_replace", &[Text, Regex, Quoted], Type::Bytes, build::regex_replace,
+    row("regex_replace(string, \"regex\", \"with\")", "regex_replace", &[Text, Regex, Quoted], build::regex_replace,
         "The string with the first match replaced; `${1}` is the first group, `$$` a dollar."),
-    optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Pattern, Quoted, Quoted], Type::Bytes, build::wildcard_replace,
+    optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Pattern, Quoted, Quoted], build::wildcard_replace,
         "The replacement if the whole string fits the pattern, else the string; `${1}` is what the first `*` took; s minds case.")),
-    optional(row("url_decode(string[, \"ru\"])", "url_decode", &[Text, Quoted], Type::Bytes, build::url_decode,
+    optional(row("url_decode(string[, \"ru\"])", "url_decode", &[Text, Quoted], build::url_decode,
         "The string percent-decoded, `+` as a space; r undoes up to 16 layers, u reads %uXXXX too.")),
-    row("decode_base64(string)", "decode_base64", &[Text], Type::Bytes, build::decode_base64,
+    row("decode_base64(string)", "decode_base64", &[Text], build::decode_base64,
         "The string decoded from Base64, of either alphabet, padded or not; missing if it is none."),
-    repeats(row("lookup_json_string(string, \"name\" or place, …)", "lookup_json_string", &[Text, Step], Type::Bytes, build::lookup_json_string,
+    repeats(row("lookup_json_string(string, \"name\" or place, …)", "lookup_json_string", &[Text, Step], build::lookup_json_string,
         "A string in a JSON text, by names and places from 0; missing if it is not there.")),
-    repeats(row("lookup_json_integer(string, \"name\" or place, …)", "lookup_json_integer", &[Text, Step], Type::Int, build::lookup_json_integer,
+    repeats(row("lookup_json_integer(string, \"name\" or place, …)", "lookup_json_integer", &[Text, Step], build::lookup_json_integer,
         "An integer in a JSON text; `1.0` is none.")),
-    repeats(row("jwt_claim(string, \"claim\", …)", "jwt_claim", &[Text, Step], Type::Bytes, build::jwt_claim,
+    repeats(row("jwt_claim(string, \"claim\", …)", "jwt_claim", &[Text, Step], build::jwt_claim,
         "A claim of a JSON web token of up to 8 KiB, also after `Bearer `; read, not verified.")),
-    row("to_string(value)", "to_string", &[Scalar], Type::Bytes, build::to_string,
+    row("to_string(value)", "to_string", &[Scalar], build::to_string,
         "An integer, address or boolean as text."),
-    row("cidr(address, ipv4_bits, ipv6_bits)", "cidr", &[Address, Number, Number], Type::Ip, build::cidr,
+    row("cidr(address, ipv4_bits, ipv6_bits)", "cidr", &[Address, Number, Number], build::cidr,
         "The network address of the address."),
-    row("cidr6(address, ipv6_bits)", "cidr6", &[Address, Number], Type::Ip, build::cidr6,
+    row("cidr6(address, ipv6_bits)", "cidr6", &[Address, Number], build::cidr6,
         "The network address of an IPv6 address; IPv4 stays as it is."),
-    optional(row("split(string, \"separator\"[, limit])", "split", &[Text, Quoted, Number], Type::Array, build::split,
+    optional(row("split(string, \"separator\"[, limit])", "split", &[Text, Quoted, Number], build::split,
         "The parts of the string between separators, at most 128; the last part holds the rest.")),
-    row("join(list, \"separator\")", "join", &[Joined, Quoted], Type::Bytes, build::join,
+    row("join(list, \"separator\")", "join", &[Joined, Quoted], build::join,
         "The values of the list in one string, the separator between them."),
+];
+
+/// Functions of Cloudflare's that do not exist here, with the nearest thing that works.
+#[rustfmt::skip] // a row a line
+const MISSING: &[(&str, &str)] = &[
+    ("bit_slice", "a test of `ip.src`: the gateway sees requests, not packets"),
+    ("encode_base64", "compare `decode_base64(…)` of the other side"),
+    ("is_timed_hmac_valid_v0", "`jwt_claim(…)` reads a token, but let the origin verify it"),
+    ("remove_query_args", "`http.request.uri.args[\"name\"]`, or `regex_replace` of `http.request.uri.query`"),
+    ("sha256", "compare the value itself"),
+    ("uuidv4", "`http.request.id`"),
 ];

@@ -10,16 +10,14 @@
 //!
 //! Depth is counted, so that hostile input cannot exhaust the stack; long chains are flat.
 
-mod mistake;
 mod operand;
-
-use mistake::{error, no_item, no_set, turned_round, unknown_operator};
 
 use super::Error;
 use super::ast::{Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right};
 use super::lex::lex;
-use super::text::{Reader, decode};
-use super::token::{Kind, Span, Token};
+use super::lex::{Kind, Span, Token};
+use super::literal::{Reader, decode};
+use super::mistake::{error, fail, no_item, no_set, turned_round, unknown_operator};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 4096;
@@ -42,7 +40,7 @@ pub(super) fn value(source: &str) -> Result<Operand, Vec<Error>> {
         let (at, span) = (parser.at, parser.here());
         if let Ok(Some(_)) = parser.operator() {
             let help = Some("a part of a key is a field or a function of fields");
-            return Err(error(span, "a value is wanted, not a test", help));
+            return fail(span, "a value is wanted, not a test", help);
         }
         parser.at = at;
         Ok(value)
@@ -162,7 +160,7 @@ impl<'a> Parser<'a> {
         if self.take("strict") {
             return match self.take("wildcard") {
                 true => Ok(Some((Op::StrictWildcard, span.start..self.last_end()))),
-                false => Err(error(span, "`strict` stands only before `wildcard`", None)),
+                false => fail(span, "`strict` stands only before `wildcard`", None),
             };
         }
         let word = match self.peek() {
@@ -189,18 +187,18 @@ impl<'a> Parser<'a> {
                     name: name.clone(),
                     span,
                 }),
-                _ => Err(error(span, "a list is compared with `in`", None)),
+                _ => fail(span, "a list is compared with `in`", None),
             };
         }
         if self.take("{") {
             let set = self.set(span.clone())?;
             return match op {
                 Op::In => Ok(Right::Set(set)),
-                _ => Err(error(
+                _ => fail(
                     span.start..self.last_end(),
                     "a set is compared with `in`",
                     None,
-                )),
+                ),
             };
         }
         if op == Op::In {
@@ -208,7 +206,7 @@ impl<'a> Parser<'a> {
         }
         if op == Op::Matches && self.peeks("*") {
             let help = Some("`matches \"(?i)…\"` ignores case");
-            return Err(error(self.here(), "`~*` is not an operator", help));
+            return fail(self.here(), "`~*` is not an operator", help);
         }
         let reader = match op {
             Op::Matches => Reader::Regex,
@@ -243,30 +241,22 @@ impl<'a> Parser<'a> {
         while !self.take("}") {
             if self.peeks(",") {
                 let help = Some("write `{1 2 3}`");
-                return Err(error(
+                return fail(
                     self.here(),
                     "the parts of a set have spaces between them",
                     help,
-                ));
+                );
             }
             match self.literal(Reader::Plain)? {
                 Some(item) => items.push(item),
                 None if self.peek().is_none() => {
-                    return Err(error(
-                        open,
-                        "this set is never closed",
-                        Some("close it with `}`"),
-                    ));
+                    return fail(open, "this set is never closed", Some("close it with `}`"));
                 }
                 None => return Err(no_item(self.here(), self.text(&self.here()))),
             }
         }
         match items.is_empty() {
-            true => Err(error(
-                open.start..self.last_end(),
-                "this set is empty",
-                None,
-            )),
+            true => fail(open.start..self.last_end(), "this set is empty", None),
             false => Ok(items),
         }
     }
@@ -297,24 +287,22 @@ impl<'a> Parser<'a> {
     fn end(&self) -> Parsed<()> {
         match self.peek() {
             None => Ok(()),
-            Some(Kind::Sign(")")) => {
-                Err(error(self.here(), "this parenthesis closes nothing", None))
-            }
+            Some(Kind::Sign(")")) => fail(self.here(), "this parenthesis closes nothing", None),
             Some(Kind::Name(word)) if Logic::spelt(&word.to_ascii_lowercase()) => {
                 Err(unknown_operator(self.here(), word))
             }
-            Some(_) => Err(error(
+            Some(_) => fail(
                 self.here(),
                 "the expression should end here",
                 Some("join tests with `and`, `xor` or `or`"),
-            )),
+            ),
         }
     }
 
     fn deeper<T>(&mut self, span: Span, rule: fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
             let message = format!("more than {MAX_DEPTH} levels deep");
-            return Err(error(span, message, None));
+            return fail(span, message, None);
         }
         self.depth += 1;
         let parsed = rule(self);
@@ -333,13 +321,9 @@ impl<'a> Parser<'a> {
                 "bracket"
             };
             let help = format!("close it with `{sign}`");
-            return Err(error(
-                open,
-                format!("this {what} is never closed"),
-                Some(&help),
-            ));
+            return fail(open, format!("this {what} is never closed"), Some(&help));
         }
-        Err(error(self.here(), format!("expected `{sign}` here"), None))
+        fail(self.here(), format!("expected `{sign}` here"), None)
     }
 
     fn peek(&self) -> Option<&'a Kind> {

@@ -1,9 +1,10 @@
 //! The left sides: fields, calls and what follows them in brackets.
 
 use super::super::ast::{Base, Index, IndexKind, LiteralKind, Node, Op, Operand};
-use super::super::text::Reader;
-use super::super::token::{Atom, Kind, Span};
-use super::{Parsed, Parser, error, is_reserved};
+use super::super::lex::{Kind, Span};
+use super::super::literal::Atom;
+use super::super::literal::Reader;
+use super::{Parsed, Parser, error, fail, is_reserved};
 use crate::expr::Error;
 
 // === impl Parser ===
@@ -85,11 +86,11 @@ impl Parser<'_> {
     /// Refuses a value right behind another.
     fn comma(&mut self) -> Parsed<()> {
         match self.peek() {
-            Some(Kind::Text { .. } | Kind::Atom(_)) => Err(error(
+            Some(Kind::Text { .. } | Kind::Atom(_)) => fail(
                 self.here(),
                 "a comma is missing before this",
                 Some("arguments have `,` between them"),
-            )),
+            ),
             _ => Ok(()),
         }
     }

@@ -2,12 +2,15 @@
 //! so that a list of 100,000 blocks is held once.
 
 mod ranges;
-mod strings;
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
+use ipnet::IpNet;
 use ranges::Ranges;
-pub use strings::StringSet;
+
+use super::literal::canonical_network;
 
 /// Up to this many, a scan is cheaper than anything clever.
 const SCAN: usize = 8;
@@ -34,6 +37,23 @@ pub(super) struct Near {
 pub struct IpSet {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
+}
+
+/// A set of strings.
+#[derive(Clone, Debug)]
+pub struct StringSet(Strings);
+
+#[derive(Clone, Debug)]
+enum Strings {
+    Few(Arc<[Box<[u8]>]>),
+    Many(Arc<Many>),
+}
+
+#[derive(Debug)]
+struct Many {
+    values: HashSet<Box<[u8]>>,
+    /// What is longer need not be hashed, however long a client makes it.
+    longest: usize,
 }
 
 // === impl IntSet ===
@@ -128,6 +148,17 @@ impl IpSet {
         }
     }
 
+    /// The addresses of all `networks`.
+    pub fn of_networks(networks: impl IntoIterator<Item = IpNet>) -> IpSet {
+        let ranges = networks.into_iter().map(canonical_network);
+        IpSet::new(ranges.map(|network| (network.network(), network.broadcast())))
+    }
+
+    /// Whether it holds no address.
+    pub fn is_empty(&self) -> bool {
+        self.v4.is_empty() && self.v6.is_empty()
+    }
+
     /// Whether `ip` is in the set.
     #[inline]
     pub fn contains(&self, ip: IpAddr) -> bool {
@@ -153,5 +184,69 @@ impl IpSet {
     /// Two numbers that two sets share only if one is a copy of the other.
     pub fn id(&self) -> [usize; 2] {
         [self.v4.id(), self.v6.id()]
+    }
+}
+
+// === impl StringSet ===
+
+impl StringSet {
+    /// The set of `values`.
+    pub fn new(values: impl IntoIterator<Item = Box<[u8]>>) -> StringSet {
+        let set: HashSet<Box<[u8]>> = values.into_iter().collect();
+        match set.len() <= SCAN {
+            true => StringSet(Strings::Few(set.into_iter().collect())),
+            false => StringSet(Strings::Many(Arc::new(Many {
+                longest: set.iter().map(|value| value.len()).max().unwrap_or(0),
+                values: set,
+            }))),
+        }
+    }
+
+    /// Whether `value` is in the set.
+    #[inline]
+    pub fn contains(&self, value: &[u8]) -> bool {
+        match &self.0 {
+            Strings::Few(values) => values.iter().any(|one| **one == *value),
+            Strings::Many(many) => value.len() <= many.longest && many.values.contains(value),
+        }
+    }
+
+    /// Its values, if they are at most `most`.
+    pub(super) fn values(&self, most: usize) -> Option<Vec<&[u8]>> {
+        let values: Vec<&[u8]> = match &self.0 {
+            Strings::Few(values) => values.iter().map(|value| &**value).collect(),
+            Strings::Many(many) if many.values.len() > most => return None,
+            Strings::Many(many) => many.values.iter().map(|value| &**value).collect(),
+        };
+        Some(values)
+    }
+
+    /// A number that two big sets share only if one is a copy of the other.
+    pub fn id(&self) -> usize {
+        match &self.0 {
+            Strings::Few(values) => Arc::as_ptr(values).cast::<()>().addr(),
+            Strings::Many(many) => Arc::as_ptr(many).addr(),
+        }
+    }
+
+    /// The length of every value, when they are few and of one length; else 0.
+    pub(super) fn one_length(&self) -> usize {
+        let mut lengths = self
+            .few()
+            .unwrap_or_default()
+            .iter()
+            .map(|value| value.len());
+        match lengths.next() {
+            Some(first) if lengths.all(|length| length == first) => first,
+            _ => 0,
+        }
+    }
+
+    /// The values, when they are few.
+    pub(super) fn few(&self) -> Option<&[Box<[u8]>]> {
+        match &self.0 {
+            Strings::Few(values) => Some(values),
+            Strings::Many(_) => None,
+        }
     }
 }

@@ -62,6 +62,10 @@ impl<T: Point> Ranges<T> {
         Some(&*self.ranges).filter(|ranges| ranges.len() <= most)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// A number that only copies share.
     pub(super) fn id(&self) -> usize {
         Arc::as_ptr(&self.ranges).cast::<()>().addr()
@@ -132,35 +136,19 @@ impl<T: Point> Index<T> {
 
 // === impl Point ===
 
-impl Point for u32 {
-    fn distance_bits(least: Self, most: Self) -> u32 {
-        u32::BITS - (most - least).leading_zeros()
-    }
+macro_rules! points {
+    ($($int:ty)*) => {$(
+        impl Point for $int {
+            fn distance_bits(least: Self, most: Self) -> u32 {
+                <$int>::BITS - most.abs_diff(least).leading_zeros()
+            }
 
-    #[inline]
-    fn slot(self, least: Self, shift: u32) -> usize {
-        ((self - least) >> shift) as usize
-    }
+            #[inline]
+            fn slot(self, least: Self, shift: u32) -> usize {
+                (self.abs_diff(least) >> shift) as usize
+            }
+        }
+    )*};
 }
 
-impl Point for u128 {
-    fn distance_bits(least: Self, most: Self) -> u32 {
-        u128::BITS - (most - least).leading_zeros()
-    }
-
-    #[inline]
-    fn slot(self, least: Self, shift: u32) -> usize {
-        ((self - least) >> shift) as usize
-    }
-}
-
-impl Point for i64 {
-    fn distance_bits(least: Self, most: Self) -> u32 {
-        u64::BITS - most.abs_diff(least).leading_zeros()
-    }
-
-    #[inline]
-    fn slot(self, least: Self, shift: u32) -> usize {
-        (self.abs_diff(least) >> shift) as usize
-    }
-}
+points!(u32 u128 i64);

@@ -8,6 +8,7 @@ mod explained;
 mod lists;
 mod naive;
 mod needs;
+mod networks;
 mod parts;
 mod random;
 mod truths;
@@ -63,6 +64,10 @@ impl Scheme for Small {
     fn refusal(&self, name: &str) -> Option<String> {
         (name == "cf.threat_score")
             .then(|| "`cf.threat_score` is known only to Cloudflare; use `ip.src.asnum`".into())
+    }
+
+    fn read_cost(&self, _: FieldId) -> usize {
+        0
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) use functions::{encode, json_int, json_text};
 
 use super::super::ast::{Base, IndexKind, LiteralKind, Logic, Node, NodeKind, Operand};
 use super::super::json::Step;
-use super::super::token::Atom;
+use super::super::literal::Atom;
 use super::super::{Facts, Scheme, Type};
 use super::{Sample, Small};
 use compare::compare;

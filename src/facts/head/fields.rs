@@ -4,7 +4,33 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::{BodyLength, CookieLines, Malformed, Upgrade};
-use crate::facts::twins;
+
+/// Fields about who the client is or where a message ends.
+const GUARDED: &[&str] = &[
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "client-ip",
+    "connection",
+    "content-length",
+    "fastly-client-ip",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "true-client-ip",
+    "upgrade",
+    "via",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-real-ip",
+    "x-rewrite-url",
+];
+
+/// Families of such fields.
+const GUARDED_FAMILIES: &[&str] = &["x-forwarded-", "x-lockgate-", "x-original-"];
 
 /// What the fields of a request say about how to read it.
 #[derive(Default)]
@@ -73,7 +99,7 @@ impl<'r> Fields<'r> {
             header::CONNECTION => self.connection_upgrade |= has_token(value, b"upgrade"),
             header::USER_AGENT => _ = self.agent.get_or_insert(value),
             header::COOKIE => self.cookies.take(value),
-            _ if twins::is_twin(name.as_str()) => return Err(Malformed::Twin),
+            _ if is_underscore_alias(name.as_str()) => return Err(Malformed::Twin),
             _ => {}
         }
         Ok(())
@@ -194,9 +220,28 @@ fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(may)
 }
 
+/// Whether `name`, in lower case, is another spelling of a field that the gateway vouches for:
+/// `x_forwarded_for` is `x-forwarded-for` to an origin that turns both into
+/// `HTTP_X_FORWARDED_FOR`, so a client could set what the gateway vouches for.
+fn is_underscore_alias(name: &str) -> bool {
+    name.contains('_') && is_guarded(name)
+}
+
+fn is_guarded(name: &str) -> bool {
+    GUARDED
+        .iter()
+        .any(|field| field.len() == name.len() && begins(name, field))
+        || GUARDED_FAMILIES.iter().any(|family| begins(name, family))
+}
+
+fn begins(name: &str, with: &str) -> bool {
+    let same = |(a, b): (u8, u8)| a == b || (a == b'_' && b == b'-');
+    name.len() >= with.len() && name.bytes().zip(with.bytes()).all(same)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::has_control;
+    use super::{has_control, is_underscore_alias};
 
     // No safe constructor makes a value with one, but hyper trusts its parser and checks nothing
     // in a release build.
@@ -209,6 +254,40 @@ mod tests {
                 value[at] = byte;
                 assert_eq!(has_control(&value), control, "{byte:#x}");
             }
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_found() {
+        for name in [
+            "x_forwarded_for",
+            "x-forwarded_for",
+            "x_forwarded-proto",
+            "x_forwarded_host",
+            "x_real_ip",
+            "x_lockgate_rule",
+            "x_original_url",
+            "x_rewrite_url",
+            "transfer_encoding",
+            "content_length",
+            "keep_alive",
+        ] {
+            assert!(is_underscore_alias(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_fields_themselves_and_strangers_are_not_twins() {
+        for name in [
+            "x-forwarded-for",
+            "x-real-ip",
+            "forwarded",
+            "my_header",
+            "x_forwarded",
+            "content_type",
+            "_",
+        ] {
+            assert!(!is_underscore_alias(name), "{name}");
         }
     }
 }

@@ -8,7 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
-use super::super::{tsv, unpack};
+use super::super::database::unpack;
+use super::super::tsv;
 use super::{Fault, Geo, Wanted, Written, ip, refused};
 use crate::facts::GeoSource;
 
@@ -248,11 +249,8 @@ fn a_gzip_file_that_was_cut_off_or_changed_is_refused() {
 fn what_unpacks_to_too_much_is_refused() {
     let bomb = packed(&vec![0; 100_000]);
     assert!(bomb.len() < 2_000);
-    assert!(matches!(
-        unpack::unpack(&bomb, 99_999),
-        Err(Fault::TooLarge)
-    ));
-    assert_eq!(unpack::unpack(&bomb, 100_000).unwrap().len(), 100_000);
+    assert!(matches!(unpack(&bomb, 99_999), Err(Fault::TooLarge)));
+    assert_eq!(unpack(&bomb, 100_000).unwrap().len(), 100_000);
 }
 
 #[test]
@@ -278,7 +276,7 @@ fn a_row_takes_few_bytes() {
     // Half are IPv4 and touch: a step of 10 bytes. Half are IPv6 with gaps: two of 22.
     assert!(each < 27.1, "{each}");
     let last = IpAddr::from(Ipv4Addr::from_bits((rows / 2 - 1) << 12));
-    assert_eq!(table.asn(last), Some(rows / 2));
+    assert_eq!(table.get(last).asn(), Some(rows / 2));
 }
 
 proptest! {
@@ -300,14 +298,14 @@ proptest! {
         for probe in 0..at + 3 {
             let row = rows.iter().find(|(first, last, _)| (*first..=*last).contains(&probe));
             let expected = row.map(|row| row.2).filter(|asn| *asn != 0);
-            prop_assert_eq!(table.asn(Ipv4Addr::from_bits(probe).into()), expected, "{}", probe);
+            prop_assert_eq!(table.get(Ipv4Addr::from_bits(probe).into()).asn(), expected, "{}", probe);
         }
     }
 
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), pack in any::<bool>()) {
         let bytes = if pack { packed(&bytes) } else { [b"\x1f\x8b", &*bytes].concat() };
-        let _ = unpack::unpack(&bytes, 1 << 20).map(|text| tsv::parse(&text, &[Wanted::Asn]).is_ok());
+        let _ = unpack(&bytes, 1 << 20).map(|text| tsv::parse(&text, &[Wanted::Asn]).is_ok());
     }
 
     #[test]

@@ -1,67 +1,74 @@
-//! Against a list of those in flight.
+//! Against a list of the leases that are held.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::{LEASE_LIFETIME, Leases};
 use crate::limit::samples::{START, at};
 use crate::limit::subject::{any_limiter, survives};
-use crate::limit::{Algorithm, Limiter, State};
+use crate::limit::{Algorithm, Limiter, micros};
 
-/// Something that comes, or one of those in flight that leaves.
-#[derive(Clone, Debug)]
+/// What happens to the lease with this identity.
+#[derive(Clone, Copy, Debug)]
 enum Event {
-    Admit(u64),
-    Charge(u64),
-    Leave(prop::sample::Index),
+    Admit(u64, u64),
+    Charge(u64, u64),
+    Release(u64),
+    Renew(u64),
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {
     let event = prop_oneof![
-        3 => (0..4u64).prop_map(Event::Admit),
-        1 => (0..4u64).prop_map(Event::Charge),
-        3 => any::<prop::sample::Index>().prop_map(Event::Leave),
+        3 => (0..20u64, 0..4u64).prop_map(|(id, cost)| Event::Admit(id, cost)),
+        1 => (0..20u64, 0..4u64).prop_map(|(id, cost)| Event::Charge(id, cost)),
+        3 => (0..20u64).prop_map(Event::Release),
+        2 => (0..20u64).prop_map(Event::Renew),
     ];
-    prop::collection::vec(event, 1..200)
+    prop::collection::vec((event, 0..micros(LEASE_LIFETIME) / 4), 1..200)
 }
 
 proptest! {
     #[test]
-    fn as_many_as_the_limit_are_in_flight(
-        limit in 1..10u64, events in events(), clock in prop::collection::vec(any::<u64>(), 200)
-    ) {
+    fn no_more_than_the_limit_is_in_flight(limit in 1..10u64, events in events()) {
         let limiter = Limiter::new(Algorithm::Concurrency, limit, Duration::ZERO);
-        let (mut state, mut flying) = (State::default(), Vec::new());
-        for (event, now) in events.into_iter().zip(clock) {
-            let taken: u64 = flying.iter().sum();
+        let (mut leases, mut now) = (Leases::default(), START);
+        let mut held: Vec<(u64, u64, u64)> = Vec::new();
+        for (event, wait) in events {
+            now += wait;
+            let expires = now + micros(LEASE_LIFETIME);
+            held.retain(|(_, _, expires)| *expires > now);
+            let others = |id: u64| -> u64 {
+                held.iter().filter(|lease| lease.0 != id).map(|lease| lease.1).sum()
+            };
             match event {
-                Event::Admit(cost) => {
-                    let looked = limiter.peek(&state, at(now), cost);
-                    let reading = limiter.admit(&mut state, at(now), cost);
-                    prop_assert_eq!(reading.fits, taken + cost <= limit);
-                    prop_assert_eq!(looked.fits, reading.fits);
-                    flying.extend(reading.fits.then_some(cost));
+                Event::Admit(id, cost) => {
+                    let fits = others(id) + cost <= limit;
+                    prop_assert_eq!(leases.admit(&limiter, at(now), cost, id).fits, fits);
+                    held.retain(|lease| lease.0 != id);
+                    held.extend(fits.then_some((id, cost, expires)));
                 }
-                Event::Charge(cost) => {
-                    let reading = limiter.charge(&mut state, at(now), cost);
-                    prop_assert_eq!(reading.fits, taken + cost <= limit);
-                    flying.push(cost);
+                Event::Charge(id, cost) => {
+                    let fits = others(id) + cost <= limit;
+                    prop_assert_eq!(leases.charge(&limiter, at(now), cost, id).fits, fits);
+                    held.retain(|lease| lease.0 != id);
+                    held.push((id, cost, expires));
                 }
-                Event::Leave(_) if flying.is_empty() => {}
-                Event::Leave(which) => {
-                    let cost = flying.swap_remove(which.index(flying.len()));
-                    limiter.release(&mut state, cost);
+                Event::Release(id) => {
+                    leases.release(id);
+                    held.retain(|lease| lease.0 != id);
+                }
+                Event::Renew(id) => {
+                    leases.renew(at(now), id);
+                    held.iter_mut().filter(|lease| lease.0 == id).for_each(|lease| lease.2 = expires);
                 }
             }
-            let taken: u64 = flying.iter().sum();
-            let reading = limiter.peek(&state, at(now), 1);
+            let taken: u64 = held.iter().map(|lease| lease.1).sum();
+            let reading = leases.peek(&limiter, at(now), 1);
             prop_assert_eq!(reading.remaining, limit.saturating_sub(taken));
-            prop_assert_eq!(reading.reset_after().is_zero(), taken == 0);
-            prop_assert_eq!(limiter.fill(&state, at(now)), if taken > 0 { 255 } else { 0 });
+            prop_assert_eq!(reading.reset_after().is_zero(), held.is_empty());
+            prop_assert_eq!(leases.is_empty(), held.is_empty());
         }
-        flying.iter().for_each(|cost| limiter.release(&mut state, *cost));
-        prop_assert_eq!(state, State::default());
-        prop_assert_eq!(limiter.expires(&state, at(START)), at(START));
     }
 
     #[test]

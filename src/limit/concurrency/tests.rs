@@ -1,65 +1,80 @@
-//! Examples: places taken and given back.
+//! Examples: leases taken, released, renewed and expired.
 
 use std::time::Duration;
 
-use crate::limit::samples::{DAY, START, at};
-use crate::limit::{Algorithm, Limiter, State};
+use super::{LEASE_LIFETIME, Leases};
+use crate::clock::Timestamp;
+use crate::limit::samples::{START, at};
+use crate::limit::{Algorithm, Limiter};
 
 fn limiter(limit: u64) -> Limiter {
     Limiter::new(Algorithm::Concurrency, limit, Duration::ZERO)
 }
 
-#[test]
-fn a_place_is_free_when_it_was_given_back_and_not_before() {
-    let limiter = limiter(2);
-    let mut state = State::default();
-    assert_eq!(limiter.admit(&mut state, at(START), 1).remaining, 1);
-    assert_eq!(limiter.admit(&mut state, at(START), 1).remaining, 0);
-    let third = limiter.admit(&mut state, at(START + 365 * DAY), 1);
-    assert!(!third.fits);
-    assert_eq!(third.retry_after(), Some(Duration::from_secs(1)));
-    limiter.release(&mut state, 1);
-    assert!(limiter.admit(&mut state, at(START), 1).fits);
+fn after(wait: Duration) -> Timestamp {
+    at(START).plus(wait)
 }
 
 #[test]
-fn an_entry_lives_while_anything_is_in_flight() {
-    let limiter = limiter(1_000);
-    let mut state = State::default();
-    limiter.admit(&mut state, at(START), 1);
-    assert_eq!(limiter.expires(&state, at(START)), at(u64::MAX));
-    assert_eq!(limiter.fill(&state, at(START)), 255);
-    limiter.release(&mut state, 1);
-    assert_eq!(limiter.expires(&state, at(START)), at(START));
-    assert_eq!(limiter.fill(&state, at(START)), 0);
+fn a_unit_is_free_once_its_lease_is_released() {
+    let (limiter, mut leases) = (limiter(2), Leases::default());
+    assert_eq!(leases.admit(&limiter, at(START), 1, 1).remaining, 1);
+    assert_eq!(leases.admit(&limiter, at(START), 1, 2).remaining, 0);
+    let third = leases.admit(&limiter, after(LEASE_LIFETIME / 2), 1, 3);
+    assert_eq!(
+        (third.fits, third.retry_after()),
+        (false, Some(Duration::from_secs(1)))
+    );
+    leases.release(1);
+    assert!(leases.admit(&limiter, at(START), 1, 3).fits);
 }
 
 #[test]
-fn more_than_was_taken_cannot_be_given_back() {
-    let limiter = limiter(3);
-    let mut state = State::default();
-    limiter.charge(&mut state, at(START), 2);
-    limiter.release(&mut state, u64::MAX);
-    assert_eq!(state, State::default());
-    assert_eq!(limiter.peek(&state, at(START), 4).retry_after(), None);
+fn a_lease_that_is_not_renewed_expires() {
+    let (limiter, mut leases) = (limiter(2), Leases::default());
+    leases.admit(&limiter, at(START), 1, 1);
+    leases.admit(&limiter, at(START), 1, 2);
+    leases.renew(after(Duration::from_secs(10)), 2);
+    let just_before = after(LEASE_LIFETIME - Duration::from_micros(1));
+    assert!(!leases.peek(&limiter, just_before, 1).fits);
+    assert_eq!(leases.peek(&limiter, after(LEASE_LIFETIME), 1).remaining, 1);
+    let renewed_until = after(LEASE_LIFETIME + Duration::from_secs(10));
+    assert_eq!(leases.peek(&limiter, renewed_until, 1).remaining, 2);
+    assert!(leases.is_empty());
 }
 
 #[test]
-fn a_huge_cost_gives_back_no_place_of_others() {
+fn taking_or_releasing_a_lease_twice_has_the_effect_of_once() {
+    let (limiter, mut leases) = (limiter(3), Leases::default());
+    for _ in 0..2 {
+        assert_eq!(leases.admit(&limiter, at(START), 2, 7).remaining, 1);
+    }
+    leases.release(7);
+    leases.release(7);
+    leases.release(8);
+    leases.renew(at(START), 7);
+    assert!(leases.is_empty());
+    assert_eq!(leases.peek(&limiter, at(START), 0).remaining, 3);
+}
+
+#[test]
+fn a_huge_cost_releases_no_unit_of_others() {
     let limiter = limiter(3);
     for cost in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
-        let mut state = State::default();
-        for _ in 0..3 {
-            assert!(limiter.admit(&mut state, at(START), 1).fits);
+        let mut leases = Leases::default();
+        for id in 0..3 {
+            assert!(leases.admit(&limiter, at(START), 1, id).fits);
         }
-        limiter.charge(&mut state, at(START), cost);
-        limiter.charge(&mut state, at(START), cost);
-        limiter.release(&mut state, cost);
-        assert!(!limiter.admit(&mut state, at(START), 1).fits, "{cost}");
-        limiter.release(&mut state, cost);
-        let full = limiter.peek(&state, at(START), 1);
+        leases.charge(&limiter, at(START), cost, 3);
+        leases.charge(&limiter, at(START), cost, 4);
+        leases.release(3);
+        assert!(!leases.admit(&limiter, at(START), 1, 5).fits, "{cost}");
+        leases.release(4);
+        let full = leases.peek(&limiter, at(START), 1);
         assert_eq!((full.fits, full.remaining), (false, 0), "{cost}");
-        (0..3).for_each(|_| limiter.release(&mut state, 1));
-        assert_eq!(state, State::default(), "{cost}");
     }
+    assert_eq!(
+        Leases::default().peek(&limiter, at(START), 4).retry_after(),
+        None
+    );
 }

@@ -9,7 +9,7 @@ use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives
 use crate::limit::{Algorithm, Limiter, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
-    let window = |time: u64| time / limiter.nanos();
+    let window = |time: u64| time / limiter.micros();
     let inside = charges
         .iter()
         .filter(|(time, _)| window(*time) == window(now));
@@ -18,7 +18,7 @@ fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool
 }
 
 fn limiter(limit: u64, period: u64) -> Limiter {
-    Limiter::new(Algorithm::FixedWindow, limit, Duration::from_nanos(period))
+    Limiter::new(Algorithm::FixedWindow, limit, Duration::from_micros(period))
 }
 
 proptest! {

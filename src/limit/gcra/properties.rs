@@ -11,7 +11,7 @@ use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives
 use crate::limit::{Algorithm, Limiter, State, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
-    let period = i128::from(limiter.nanos());
+    let period = i128::from(limiter.micros());
     let owed = level::naive(limiter, charges, now);
     owed + i128::from(cost) * period <= i128::from(limiter.burst) * period
 }
@@ -19,7 +19,7 @@ fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool
 fn limiter(limit: u64, burst: u64, period: u64) -> Limiter {
     Limiter {
         burst,
-        ..Limiter::new(Algorithm::Gcra, limit, Duration::from_nanos(period))
+        ..Limiter::new(Algorithm::Gcra, limit, Duration::from_micros(period))
     }
 }
 
@@ -41,7 +41,7 @@ proptest! {
         agrees(&limiter(limit, burst, period), naive, Operation::Charge, &requests)?;
     }
 
-    /// Time is counted in `limit`-ths of a nanosecond, so that a unit's worth is a whole number.
+    /// Time is counted in `limit`-ths of a microsecond, so that a unit's worth is a whole number.
     #[test]
     fn is_the_theoretical_arrival_time(
         limit in limits(), burst in limits(), period in periods(), requests in requests()
@@ -58,7 +58,7 @@ proptest! {
                 arrival = paid;
             }
             let reset = arrival.saturating_sub(moment).div_ceil(u128::from(limit));
-            prop_assert!(reset >= 1 << 63 || reading.reset_after().as_nanos() == reset);
+            prop_assert!(reset >= 1 << 63 || reading.reset_after().as_micros() == reset);
         }
     }
 

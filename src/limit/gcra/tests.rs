@@ -18,7 +18,7 @@ fn a_burst_of_one_keeps_them_apart() {
     let mut state = State::default();
     assert!(limiter.admit(&mut state, at(START), 1).fits);
     let early = limiter.admit(&mut state, at(START + SECOND - 1), 1);
-    assert_eq!(early.retry_after(), Some(Duration::from_nanos(1)));
+    assert_eq!(early.retry_after(), Some(Duration::from_micros(1)));
     assert!(limiter.admit(&mut state, at(START + SECOND), 1).fits);
 }
 

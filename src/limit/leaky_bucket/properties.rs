@@ -10,9 +10,9 @@ use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives
 use crate::limit::{Algorithm, Limiter, State, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
-    let period = i128::from(limiter.nanos());
+    let period = i128::from(limiter.micros());
     let level = level::naive(limiter, charges, now);
-    let longest = i128::try_from(limiter.max_wait.as_nanos()).unwrap();
+    let longest = i128::try_from(limiter.max_wait.as_micros()).unwrap();
     let in_time = level <= longest * i128::from(limiter.limit);
     in_time && level + i128::from(cost) * period <= (i128::from(limiter.queue) + 1) * period
 }
@@ -20,11 +20,11 @@ fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool
 /// Waits are drawn as 1/64 of what the whole queue takes, seventy years at most.
 fn limiter(limit: u64, queue: u32, period: u64, wait: u64) -> Limiter {
     let whole = (u128::from(queue) + 1) * u128::from(period) / u128::from(limit);
-    let max_wait = (whole * u128::from(wait) / 64).min(1 << 61) as u64;
+    let max_wait = (whole * u128::from(wait) / 64).min(1 << 51) as u64;
     Limiter {
         queue,
-        max_wait: Duration::from_nanos(max_wait),
-        ..Limiter::new(Algorithm::LeakyBucket, limit, Duration::from_nanos(period))
+        max_wait: Duration::from_micros(max_wait),
+        ..Limiter::new(Algorithm::LeakyBucket, limit, Duration::from_micros(period))
     }
 }
 
@@ -51,7 +51,7 @@ proptest! {
         agrees(&limiter(limit, queue, period, wait), naive, Operation::Charge, &requests)?;
     }
 
-    /// Departures are counted in `limit`-ths of a nanosecond: each the spacing after the one
+    /// Departures are counted in `limit`-ths of a microsecond: each the spacing after the one
     /// before, or at once.
     #[test]
     fn they_leave_evenly_spaced(
@@ -72,7 +72,7 @@ proptest! {
             if reading.fits {
                 let departure = free.max(moment);
                 let wait = (departure - moment).div_ceil(u128::from(limit));
-                prop_assert_eq!(reading.wait().as_nanos(), wait);
+                prop_assert_eq!(reading.wait().as_micros(), wait);
                 waiting.push(departure);
                 free = departure + u128::from(period);
             }

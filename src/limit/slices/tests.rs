@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{SLICES_OF_A_LOG, Slices};
 use crate::limit::samples::{SECOND, START, at};
-use crate::limit::tally::Few;
 use crate::limit::{Algorithm, Limiter};
 
 fn per_minute(limit: u64, slices: u16) -> Limiter {
@@ -12,21 +11,6 @@ fn per_minute(limit: u64, slices: u16) -> Limiter {
         slices,
         ..Limiter::new(Algorithm::SlidingWindow, limit, Duration::from_secs(60))
     }
-}
-
-#[test]
-fn what_comes_in_the_same_slice_is_brief() {
-    let limiter = per_minute(10, 6);
-    let mut slices = Slices::new(&limiter);
-    slices.admit(&limiter, at(START), 2);
-    let mut brief = |nanos, cost| {
-        let brief = slices.briefly(&limiter, at(START + nanos), Few::of(cost)?)?;
-        Some((brief.remaining, brief.reset))
-    };
-    assert_eq!(brief(5 * SECOND, 3), Some((5, 65 * SECOND)));
-    assert_eq!(brief(10 * SECOND - 1, 5), Some((0, 60 * SECOND + 1)));
-    assert_eq!(brief(10 * SECOND - 1, 1), None);
-    assert_eq!(brief(10 * SECOND, 1), None);
 }
 
 #[test]
@@ -88,7 +72,7 @@ fn a_log_without_room_has_sixty_slices() {
     let limiter = Limiter::new(Algorithm::SlidingLog, 5, Duration::from_secs(60));
     let slices = Slices::new(&limiter);
     assert_eq!(slices.slices(), u64::from(SLICES_OF_A_LOG));
-    assert_eq!(slices.bytes(), 40 + 61 * 4);
+    assert_eq!(slices.heap_bytes(), 61 * 4);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::limit::samples::{SECOND, START, at, limits, periods, requests, timed}
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
-    let period = limiter.nanos();
+    let period = limiter.micros();
     let counted = |wanted: Option<u64>| -> u128 {
         let inside = charges
             .iter()
@@ -33,7 +33,7 @@ proptest! {
     fn admits_what_the_log_admits(
         limit in limits(), period in periods(), requests in requests()
     ) {
-        let limiter = limiter(limit, Duration::from_nanos(period));
+        let limiter = limiter(limit, Duration::from_micros(period));
         agrees(&limiter, naive, Operation::Admit, &requests)?;
     }
 
@@ -41,7 +41,7 @@ proptest! {
     fn charges_as_the_log_does(
         limit in 1..1_000_000u64, period in periods(), requests in requests()
     ) {
-        let limiter = limiter(limit, Duration::from_nanos(period));
+        let limiter = limiter(limit, Duration::from_micros(period));
         agrees(&limiter, naive, Operation::Charge, &requests)?;
     }
 
@@ -49,11 +49,11 @@ proptest! {
     fn the_estimate_and_the_expiry_are_exact(
         limit in limits(), period in periods(), requests in requests()
     ) {
-        let limiter = limiter(limit, Duration::from_nanos(period));
+        let limiter = limiter(limit, Duration::from_micros(period));
         let mut state = State::default();
         for (now, cost) in timed(&requests, limit, period) {
             let reading = limiter.admit(&mut state, at(now), cost);
-            let reset = reading.reset_after().as_nanos() as u64;
+            let reset = reading.reset_after().as_micros() as u64;
             let numerator = |wait: u64| estimate(&limiter, &state, at(now + wait)).numerator;
             prop_assert_eq!(numerator(reset), 0);
             prop_assert!(reset == 0 || numerator(reset - 1) > 0);
@@ -68,8 +68,8 @@ proptest! {
         limit in 1..1_000u64, period in periods(), operation in operations(),
         requests in requests(), share in 0..=64u64
     ) {
-        let period = period.max(1_000_000);
-        let limiter = limiter(limit, Duration::from_nanos(period));
+        let period = period.max(1_000);
+        let limiter = limiter(limit, Duration::from_micros(period));
         clocks::small_step_back(&limiter, operation, &requests, share)?;
         // Windows shorter than a second are not told apart over decades.
         if period >= SECOND {
@@ -82,7 +82,7 @@ proptest! {
         limit in 1..1_000u64, period in periods(), operation in operations(),
         requests in requests(), share in 0..=64u64
     ) {
-        let limiter = limiter(limit, Duration::from_nanos(period));
+        let limiter = limiter(limit, Duration::from_micros(period));
         clocks::jump_forward(&limiter, operation, &requests, share)?;
     }
 
@@ -92,7 +92,7 @@ proptest! {
     fn a_clock_that_jumps_admits_no_more_than_the_limit(
         limit in 1..50u64, period in periods(), jumps in prop::collection::vec(0..256u64, 1..200)
     ) {
-        let limiter = limiter(limit, Duration::from_nanos(period));
+        let limiter = limiter(limit, Duration::from_micros(period));
         let mut state = State::default();
         for jump in jumps {
             let now = START + (u128::from(jump) * u128::from(period) / 64) as u64;
@@ -102,7 +102,7 @@ proptest! {
             prop_assert_eq!(reading.fits, !full);
             prop_assert!(u64::from(state[2]) <= limit);
             if !reading.fits {
-                let wait = reading.retry_after().unwrap().as_nanos() as u64;
+                let wait = reading.retry_after().unwrap().as_micros() as u64;
                 prop_assert!(limiter.peek(&state, at(now + wait), 1).fits);
                 prop_assert!(!limiter.peek(&state, at(now + wait - 1), 1).fits);
             }

@@ -10,7 +10,7 @@ use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives
 use crate::limit::{Algorithm, Limiter, State, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
-    let period = i128::from(limiter.nanos());
+    let period = i128::from(limiter.micros());
     let missing = level::naive(limiter, charges, now);
     missing + i128::from(cost) * period <= i128::from(limiter.burst) * period
 }
@@ -18,7 +18,7 @@ fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool
 fn limiter(limit: u64, burst: u64, period: u64) -> Limiter {
     Limiter {
         burst,
-        ..Limiter::new(Algorithm::TokenBucket, limit, Duration::from_nanos(period))
+        ..Limiter::new(Algorithm::TokenBucket, limit, Duration::from_micros(period))
     }
 }
 

@@ -167,7 +167,7 @@ fn a_panic_costs_its_stream_and_nothing_else() {
         assert_eq!(get(&client, "/").await.unwrap(), "hello");
         drop(client);
         site.drain.ended().await;
-        assert_eq!((site.gate.open(), site.deadlines.len()), (0, 0));
+        assert_eq!((site.gate.open(), site.timers.count()), (0, 0));
     });
 }
 

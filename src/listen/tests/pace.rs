@@ -108,7 +108,7 @@ fn a_client_that_does_not_read_is_cut() {
         let mut client = site.connect().await;
         client.send("GET /stream HTTP/1.1\r\nhost: a\r\n\r\n").await;
         assert!(matches!(site.end().await, Err(Error::Slow(Slow::Reading))));
-        assert_eq!((site.gate.open(), site.deadlines.len()), (0, 0));
+        assert_eq!((site.gate.open(), site.timers.count()), (0, 0));
     });
 }
 
@@ -243,17 +243,17 @@ fn a_connection_of_http2_that_does_not_read_is_cut() {
 fn a_network_has_so_many_connections_and_no_more() {
     run(async {
         let site = Site::open(limits()).await;
-        let watch = || {
+        let timer = || {
             let permit = site.gate.try_enter(&site.drain).unwrap();
-            site.deadlines.watch(&limits(), permit)
+            site.timers.start(&limits(), permit)
         };
         let network = "192.0.2.0".parse().unwrap();
-        let (first, second) = (watch(), watch());
+        let (first, second) = (timer(), timer());
         assert!(first.admit(network, 1));
         assert!(first.admit(network, 1), "counted once");
         assert!(!second.admit(network, 1));
         assert!(second.admit("192.0.3.0".parse().unwrap(), 1));
         drop(first);
-        assert!(watch().admit(network, 1));
+        assert!(timer().admit(network, 1));
     });
 }

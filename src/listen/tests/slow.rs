@@ -1,4 +1,4 @@
-//! Deadlines.
+//! ConnectionTimers.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn a_connection_that_sends_nothing_is_closed() {
         let mut client = site.connect().await;
         assert_eq!(client.rest().await, "");
         assert!(is_slow(site.end().await, Slow::Handshake));
-        assert_eq!((site.gate.open(), site.deadlines.len()), (0, 0));
+        assert_eq!((site.gate.open(), site.timers.count()), (0, 0));
     });
 }
 
@@ -38,10 +38,10 @@ fn a_server_without_sniffing_closes_a_silent_connection_too() {
             let (stream, _) = listener.accept().await.unwrap();
             let permit = site.gate.try_enter(&site.drain).unwrap();
             let limits = within(300, 60_000);
-            let watch = site.deadlines.watch(&limits, permit);
+            let timer = site.timers.start(&limits, permit);
             let me = site.clone();
-            let app = move |request| me.clone().answer(request);
-            let end = serve(stream, protocol, &limits, watch, app).await;
+            let app = move |request, _| me.clone().answer(request);
+            let end = serve(stream, protocol, &limits, timer, app).await;
             assert!(is_slow(end, Slow::Head));
             drop(client);
         });
@@ -90,7 +90,7 @@ fn an_idle_connection_is_closed_in_peace() {
             .await;
         assert_eq!(client.rest().await, "");
         site.end().await.unwrap();
-        assert_eq!((site.gate.open(), site.deadlines.len()), (0, 0));
+        assert_eq!((site.gate.open(), site.timers.count()), (0, 0));
     });
 }
 

@@ -130,7 +130,7 @@ fn a_text_line_reads_well() {
 #[test]
 fn text_is_for_terminals_only() {
     let (mut reader, writer) = pipe().unwrap();
-    let sink = Sink::stream(File::from(OwnedFd::from(writer)), None).unwrap();
+    let sink = Sink::stream(File::from(OwnedFd::from(writer))).unwrap();
     let log = AccessLog::new(sink, Format::Text);
     for _ in 0..2 {
         let mut line = log.start(&record());

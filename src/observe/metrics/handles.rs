@@ -6,9 +6,8 @@ use std::time::Duration;
 use http::Method;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::histogram::Histogram;
-use super::value::Count;
-use crate::observe::cut::Cut;
+use super::series::{Count, Histogram};
+use crate::observe::Cut;
 
 /// The methods with a series of their own, in the order of [`ListenerMetrics`]' table.
 pub(super) const METHODS: [&str; 10] = [
@@ -98,35 +97,36 @@ pub struct Reloads {
     pub(super) last: Gauge,
 }
 
-/// How a client broke the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProtocolError {
-    /// A head that cannot be parsed.
-    Malformed,
-    /// Where the body ends is not beyond doubt.
-    Framing,
-    /// A transfer coding other than `chunked`.
-    TransferCoding,
-    /// No host, several, a broken one, or not the authority's.
-    Host,
-    /// A target that is not in origin form, or a path that hides another.
-    Target,
-    /// CONNECT, or another method that a gateway refuses.
-    Method,
-    /// A head over the limits.
-    HeadTooLarge,
-    /// A body over the limit.
-    BodyTooLarge,
-    /// A host that this connection's certificate does not cover.
-    Misdirected,
-    /// A head, body or read that took too long.
-    Timeout,
-    /// More HTTP/2 frames of a kind than anyone needs.
-    Flood,
-    /// A connection more than its network may have.
-    TooManyConnections,
-    /// No PROXY header where one is required, or one of a stranger.
-    Proxy,
+named! {
+    /// How a client broke the protocol.
+    pub enum ProtocolError {
+        /// A head that cannot be parsed.
+        Malformed = "malformed",
+        /// Where the body ends is not beyond doubt.
+        Framing = "framing",
+        /// A transfer coding other than `chunked`.
+        TransferCoding = "transfer_coding",
+        /// No host, several, a broken one, or not the authority's.
+        Host = "host",
+        /// A target that is not in origin form, or a path that hides another.
+        Target = "target",
+        /// CONNECT, or another method that a gateway refuses.
+        Method = "method",
+        /// A head over the limits.
+        HeadTooLarge = "head_too_large",
+        /// A body over the limit.
+        BodyTooLarge = "body_too_large",
+        /// A host that this connection's certificate does not cover.
+        Misdirected = "misdirected",
+        /// A head, body or read that took too long.
+        Timeout = "timeout",
+        /// More HTTP/2 frames of a kind than anyone needs.
+        Flood = "flood",
+        /// A connection more than its network may have.
+        TooManyConnections = "too_many_connections",
+        /// No PROXY header where one is required, or one of a stranger.
+        Proxy = "proxy",
+    }
 }
 
 /// Counters for each [`Cut`].
@@ -162,16 +162,17 @@ impl ListenerMetrics {
 
     /// Counts a request that is over.
     pub fn request(&self, method: &Method, status: u16, duration: Duration) {
-        let row = self.requests.get(method_index(method));
-        if let Some(count) = row.and_then(|row| row.get(class_index(status))) {
-            count.inc();
-        }
+        self.count(method_index(method), status);
         self.duration.observe(duration);
     }
 
-    /// Counts a request whose head could not be read: nobody knows its method.
+    /// Counts a request whose head could not be read, so that its method is not known.
     pub fn unread(&self, status: u16) {
-        let row = self.requests.last();
+        self.count(METHODS.len() - 1, status);
+    }
+
+    fn count(&self, method: usize, status: u16) {
+        let row = self.requests.get(method);
         if let Some(count) = row.and_then(|row| row.get(class_index(status))) {
             count.inc();
         }
@@ -225,46 +226,6 @@ impl Reloads {
     pub fn failed(&self) {
         self.failure.inc();
         self.last.set(0);
-    }
-}
-
-// === impl ProtocolError ===
-
-impl ProtocolError {
-    /// All kinds, in the order they are declared.
-    pub const ALL: [ProtocolError; 13] = [
-        ProtocolError::Malformed,
-        ProtocolError::Framing,
-        ProtocolError::TransferCoding,
-        ProtocolError::Host,
-        ProtocolError::Target,
-        ProtocolError::Method,
-        ProtocolError::HeadTooLarge,
-        ProtocolError::BodyTooLarge,
-        ProtocolError::Misdirected,
-        ProtocolError::Timeout,
-        ProtocolError::Flood,
-        ProtocolError::TooManyConnections,
-        ProtocolError::Proxy,
-    ];
-
-    /// The label's value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ProtocolError::Malformed => "malformed",
-            ProtocolError::Framing => "framing",
-            ProtocolError::TransferCoding => "transfer_coding",
-            ProtocolError::Host => "host",
-            ProtocolError::Target => "target",
-            ProtocolError::Method => "method",
-            ProtocolError::HeadTooLarge => "head_too_large",
-            ProtocolError::BodyTooLarge => "body_too_large",
-            ProtocolError::Misdirected => "misdirected",
-            ProtocolError::Timeout => "timeout",
-            ProtocolError::Flood => "flood",
-            ProtocolError::TooManyConnections => "too_many_connections",
-            ProtocolError::Proxy => "proxy",
-        }
     }
 }
 

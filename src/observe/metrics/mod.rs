@@ -3,57 +3,105 @@
 //! Handles are resolved when a configuration is built: a request touches atomics and never looks
 //! up a label. No label comes from what a client sent.
 
-mod families;
 mod handles;
-mod histogram;
-mod value;
+mod series;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode_registry;
+pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
     Cuts, Divergence, Handshakes, ListenerMetrics, ProtocolError, ProtocolErrors, Reloads,
     RuleMetrics, UpstreamMetrics,
 };
-pub use histogram::Histogram;
-pub use prometheus_client::metrics::gauge::Gauge;
-pub use value::Count;
+pub use series::{Count, Histogram};
 
-use families::Families;
+use super::Cut;
+use handles::{CLASSES, METHODS};
+use series::Family;
 
 /// All metrics of the process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     families: Families,
-    known: Mutex<Known>,
     /// TLS handshakes.
     pub handshakes: Handshakes,
     /// Configuration reloads.
     pub reloads: Reloads,
     /// Requests and connections that broke the protocol.
     pub protocol_errors: ProtocolErrors,
-    /// Answers that broke off.
+    /// Responses that broke off.
     pub cuts: Cuts,
-    /// Requests that were given up when their clients left, though a rule might have counted the
-    /// answer.
+    /// Requests that were cancelled when their clients disconnected, though a rule might have
+    /// counted the response.
     pub uncounted: Count,
     /// Panics.
     pub panics: Count,
 }
 
-/// Whose series exist, so that they can go when their owner does.
-#[derive(Debug, Default)]
-struct Known {
-    /// Rules, each with the actions it has had.
-    rules: BTreeMap<String, BTreeSet<&'static str>>,
-    listeners: BTreeSet<String>,
-    upstreams: BTreeSet<(String, String)>,
-    /// Certificates, each with its listener first.
-    certificates: BTreeSet<(String, String)>,
+/// Declares [`Families`] with the type, name and help line of each metric, and registers them.
+macro_rules! families {
+    ($($field:ident: $kind:ty, $name:literal, $help:literal;)*) => {
+        /// Every metric of the gateway.
+        #[derive(Debug, Default)]
+        struct Families {
+            $($field: $kind,)*
+        }
+
+        impl Families {
+            fn register(registry: &mut Registry) -> Self {
+                let all = Self::default();
+                $(registry.register($name, $help, all.$field.clone());)*
+                all
+            }
+        }
+    };
+}
+
+families! {
+    requests: Family<Count>, "requests_total", "Requests answered";
+    duration: Histogram, "request_duration_seconds",
+        "From the request's head to the response's end";
+    connections: Family<Gauge>, "connections", "Open client connections";
+    tls_handshakes: Family<Count>, "tls_handshakes_total", "TLS handshakes by how they ended";
+    certificate_not_after: Family<Gauge>, "certificate_not_after_timestamp_seconds",
+        "When a certificate ends, in seconds since the epoch";
+    upstream_requests: Family<Count>, "upstream_requests_total",
+        "Requests sent to a server by what became of them";
+    upstream_in_flight: Family<Gauge>, "upstream_in_flight",
+        "Requests that a server has not answered yet";
+    upstream_healthy: Family<Gauge>, "upstream_healthy", "Addresses of a server that take requests";
+    upstream_retries: Family<Count>, "upstream_retries_total",
+        "Requests sent once more after a server failed them";
+    responses_cut: Family<Count>, "responses_cut_total", "Answers that had begun and broke off";
+    protocol_errors: Family<Count>, "protocol_errors_total",
+        "Requests and connections refused for breaking the protocol";
+    rule_matched: Family<Count>, "rule_matched_total",
+        "Requests that a rule's expression matched, by phase";
+    rule_mitigated: Family<Count>, "rule_mitigated_total", "Requests that a rule acted on";
+    rule_would_mitigate: Family<Count>, "rule_would_mitigate_total",
+        "Requests that a dry run would have acted on";
+    rule_divergence: Family<Count>, "rule_divergence_total",
+        "Requests on which a rule and its candidate differ";
+    held_requests: Gauge, "held_requests",
+        "Requests that wait before they are forwarded or answered";
+    uncounted: Count, "requests_uncounted_total",
+        "Requests whose clients left and whose answers no rule counted";
+    store_keys: Family<Gauge>, "store_keys", "Keys that the store tracks for a rule";
+    store_evictions: Family<Count>, "store_evictions_total", "Entries that made room for others";
+    settle_dropped: Count, "settle_dropped_total",
+        "Work behind responses that was dropped because the store did not keep up";
+    config_reloads: Family<Count>, "config_reloads_total", "Configuration reloads by result";
+    config_last_reload_success: Gauge, "config_last_reload_success",
+        "Whether the last configuration was taken";
+    log_lines_dropped: Count, "log_lines_dropped_total",
+        "Log lines lost because a target could not keep up";
+    panics: Count, "panics_total",
+        "Faults of the gateway's own: each cost a connection at the most";
 }
 
 // === impl Metrics ===
@@ -63,77 +111,123 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("lockgate");
         let families = Families::register(&mut registry);
-        Self {
+        let cut = |cut: Cut| families.responses_cut.series(&[("by", cut.name())]);
+        let error = |kind: ProtocolError| {
+            let labels = [("kind", kind.name())];
+            families.protocol_errors.series(&labels)
+        };
+        let metrics = Self {
             handshakes: families.handshakes(),
             reloads: families.reloads(),
-            protocol_errors: families.protocol_errors(),
-            cuts: families.cuts(),
+            protocol_errors: ProtocolErrors(ProtocolError::ALL.map(error)),
+            cuts: Cuts(Cut::ALL.map(cut)),
             uncounted: families.uncounted.clone(),
             panics: families.panics.clone(),
-            known: Mutex::default(),
             registry,
             families,
-        }
+        };
+        metrics.set_evictions(0, 0);
+        metrics
     }
 
-    /// A rule's handles. Its series exist from now on; a rule of this name keeps its values.
+    /// The handles of a rule. Its series exist from now on; a rule of this name keeps its values.
     /// `candidate`: it has one.
     pub fn rule(&self, name: &str, action: &'static str, candidate: bool) -> RuleMetrics {
-        let mut known = self.known.lock();
-        known.rules.entry(name.into()).or_default().insert(action);
-        self.families.rule(name, action, candidate)
+        let (all, rule) = (&self.families, ("rule", name));
+        let matched = |phase| all.rule_matched.series(&[rule, ("phase", phase)]);
+        let divergence = |live, candidate| {
+            let labels = [rule, ("live", live), ("candidate", candidate)];
+            all.rule_divergence.series(&labels)
+        };
+        RuleMetrics {
+            matched_count: matched("count"),
+            matched_mitigate: matched("mitigate"),
+            mitigated: all.rule_mitigated.series(&[rule, ("action", action)]),
+            would_mitigate: all.rule_would_mitigate.series(&[rule]),
+            divergence: candidate.then(|| Divergence {
+                acts: divergence("pass", "act"),
+                passes: divergence("act", "pass"),
+            }),
+            keys: all.store_keys.series(&[rule]),
+        }
     }
 
     /// Removes the series of all rules but `names`.
     pub fn keep_rules(&self, names: &[&str]) {
-        self.known.lock().rules.retain(|name, actions| {
-            let keep = names.contains(&name.as_str());
-            if !keep {
-                self.families.remove_rule(name, actions);
-            }
-            keep
-        });
+        let names: Vec<[&str; 1]> = names.iter().map(|name| [*name]).collect();
+        let all = &self.families;
+        for family in [
+            &all.rule_matched,
+            &all.rule_mitigated,
+            &all.rule_would_mitigate,
+            &all.rule_divergence,
+        ] {
+            family.keep(&names);
+        }
+        all.store_keys.keep(&names);
     }
 
-    /// A listener's handles. A listener of this address keeps its values.
+    /// The handles of a listener. A listener of this address keeps its values.
     pub fn listener(&self, address: &str) -> ListenerMetrics {
-        let mut known = self.known.lock();
-        known.listeners.insert(address.into());
-        self.families.listener(address)
+        let (all, listener) = (&self.families, ("listener", address));
+        let cell = |method, class| {
+            let labels = [listener, ("method", method), ("status_class", class)];
+            all.requests.series(&labels)
+        };
+        let table = METHODS.map(|method| CLASSES.map(|class| cell(method, class)));
+        ListenerMetrics {
+            connections: all.connections.series(&[listener]),
+            requests: Arc::new(table),
+            duration: all.duration.clone(),
+        }
     }
 
     /// Removes the series of all listeners but `addresses`.
     pub fn keep_listeners(&self, addresses: &[&str]) {
-        self.known.lock().listeners.retain(|address| {
-            let keep = addresses.contains(&address.as_str());
-            if !keep {
-                self.families.remove_listener(address);
-            }
-            keep
-        });
+        let addresses: Vec<[&str; 1]> = addresses.iter().map(|address| [*address]).collect();
+        self.families.requests.keep(&addresses);
+        self.families.connections.keep(&addresses);
     }
 
     /// The handles of one server of an upstream, which keeps its values.
     pub fn upstream(&self, upstream: &str, server: &str) -> UpstreamMetrics {
-        let mut known = self.known.lock();
-        known.upstreams.insert((upstream.into(), server.into()));
-        self.families.upstream(upstream, server)
+        let all = &self.families;
+        let owner @ [upstream, server] = [("upstream", upstream), ("server", server)];
+        let requests = |result| {
+            let labels = [upstream, server, ("result", result)];
+            all.upstream_requests.series(&labels)
+        };
+        UpstreamMetrics {
+            in_flight: all.upstream_in_flight.series(&owner),
+            healthy: all.upstream_healthy.series(&owner),
+            retries: all.upstream_retries.series(&owner),
+            ok: requests("ok"),
+            connect_error: requests("connect_error"),
+            error: requests("error"),
+            timeout: requests("timeout"),
+        }
     }
 
-    /// Removes the series of all servers but these, each with its upstream's name first.
+    /// Removes the series of all servers but these, each with the name of its upstream first.
     pub fn keep_upstreams(&self, servers: &[(&str, &str)]) {
-        self.known.lock().upstreams.retain(|(upstream, server)| {
-            let keep = servers.contains(&(upstream, server));
-            if !keep {
-                self.families.remove_upstream(upstream, server);
-            }
-            keep
-        });
+        let servers: Vec<[&str; 2]> = servers.iter().copied().map(Into::into).collect();
+        let all = &self.families;
+        all.upstream_requests.keep(&servers);
+        all.upstream_in_flight.keep(&servers);
+        all.upstream_healthy.keep(&servers);
+        all.upstream_retries.keep(&servers);
     }
 
-    /// Sets how many entries the store has pushed out so far. For the moment of a scrape.
+    /// Sets how many entries the store has evicted so far. For the moment of a scrape.
     pub fn set_evictions(&self, counters: u64, bans: u64) {
-        self.families.set_evictions(counters, bans);
+        let evictions = &self.families.store_evictions;
+        evictions.series(&[("kind", "counter")]).set(counters);
+        evictions.series(&[("kind", "ban")]).set(bans);
+    }
+
+    /// Sets how much work behind responses was dropped so far. For the moment of a scrape.
+    pub fn set_settle_dropped(&self, dropped: u64) {
+        self.families.settle_dropped.set(dropped);
     }
 
     /// Sets when each certificate ends, in seconds since the epoch, with its listener and its
@@ -141,20 +235,15 @@ impl Metrics {
     pub fn set_certificates(&self, ends: &[(&str, &str, u64)]) {
         let mut first = BTreeMap::new();
         for (listener, name, end) in ends {
-            let known = first.entry((*listener, *name)).or_insert(*end);
+            let known = first.entry([*listener, *name]).or_insert(*end);
             *known = (*end).min(*known);
         }
-        let mut known = self.known.lock();
-        known.certificates.retain(|(listener, name)| {
-            let keep = first.contains_key(&(listener.as_str(), name.as_str()));
-            if !keep {
-                self.families.remove_certificate(listener, name);
-            }
-            keep
-        });
-        for ((listener, name), end) in first {
-            self.families.set_certificate(listener, name, end);
-            known.certificates.insert((listener.into(), name.into()));
+        let family = &self.families.certificate_not_after;
+        family.keep(&first.keys().copied().collect::<Vec<_>>());
+        for ([listener, name], end) in first {
+            let end = i64::try_from(end).unwrap_or(i64::MAX);
+            let labels = [("listener", listener), ("certificate", name)];
+            family.series(&labels).set(end);
         }
     }
 
@@ -172,7 +261,7 @@ impl Metrics {
     /// All series, as Prometheus text (version 0.0.4).
     pub fn encode(&self) -> String {
         let mut text = String::with_capacity(16 << 10);
-        // Writing to a String does not fail, and no label here refuses to be shown.
+        // Writing to a String does not fail, and every label here can be written.
         let _ = encode_registry(&mut text, &self.registry);
         text
     }
@@ -181,6 +270,31 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+// === impl Families ===
+
+impl Families {
+    fn handshakes(&self) -> Handshakes {
+        let of = |result| self.tls_handshakes.series(&[("result", result)]);
+        Handshakes {
+            full: of("full"),
+            resumed: of("resumed"),
+            failed: of("failed"),
+        }
+    }
+
+    /// The gateway runs, so a configuration was accepted: the last result starts as a success.
+    fn reloads(&self) -> Reloads {
+        let last = self.config_last_reload_success.clone();
+        last.set(1);
+        let of = |result| self.config_reloads.series(&[("result", result)]);
+        Reloads {
+            success: of("success"),
+            failure: of("failure"),
+            last,
+        }
     }
 }
 

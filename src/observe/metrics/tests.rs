@@ -84,6 +84,7 @@ fn all_is_there_from_the_start_at_zero() {
         r#"store_keys{rule="login"}"#,
         r#"store_evictions_total{kind="counter"}"#,
         r#"store_evictions_total{kind="ban"}"#,
+        "settle_dropped_total",
         r#"connections{listener="[::]:8443"}"#,
         r#"requests_total{listener="[::]:8443",method="OTHER",status_class="5xx"}"#,
         r#"request_duration_seconds_bucket{le="+Inf"}"#,
@@ -140,11 +141,11 @@ fn requests_are_counted_by_method_and_class() {
 fn every_method_has_its_own_row() {
     let metrics = Metrics::new();
     let listener = metrics.listener("a");
-    for method in handles::METHODS {
+    for method in METHODS {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         listener.request(&method, 200, Duration::ZERO);
     }
-    for method in handles::METHODS {
+    for method in METHODS {
         let series =
             format!("requests_total{{listener=\"a\",method=\"{method}\",status_class=\"2xx\"}}");
         assert_eq!(value(&metrics, &series), Some(1.0), "{method}");
@@ -267,10 +268,12 @@ fn totals_from_elsewhere_are_taken_over() {
     metrics.set_evictions(3, 4);
     metrics.set_log_lines_dropped(5);
     metrics.set_held(6);
+    metrics.set_settle_dropped(7);
     let bans = r#"store_evictions_total{kind="ban"}"#;
     assert_eq!(value(&metrics, bans), Some(4.0));
     assert_eq!(value(&metrics, "log_lines_dropped_total"), Some(5.0));
     assert_eq!(value(&metrics, "held_requests"), Some(6.0));
+    assert_eq!(value(&metrics, "settle_dropped_total"), Some(7.0));
 }
 
 #[test]

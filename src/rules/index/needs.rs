@@ -1,8 +1,8 @@
 //! What a rule needs of a request, from what its expressions need.
 
 use super::super::{Rule, Scope};
-use crate::expr::{Atom, FieldId, Hint, Need, Phase, Place, Predicate, Scheme};
-use crate::facts::{Fields, fields};
+use crate::expr::{Atom, FieldId, Hint, Need, Phase, Place, Predicate};
+use crate::facts::fields;
 
 /// What must hold for a rule to have a step in a plan that anybody can notice.
 ///
@@ -64,7 +64,7 @@ pub(super) fn adapt(need: &Need, phase: Phase) -> Need {
 }
 
 fn is_later(atom: &Atom) -> bool {
-    fields::by_id(atom.place.field()).is_none_or(|field| field.phase == Phase::Response)
+    fields::by_id(atom.place.field()).phase == Phase::Response
 }
 
 /// The name of the entry among the names of its map.
@@ -73,9 +73,8 @@ fn named(place: &Place) -> Option<Atom> {
         return None;
     };
     let hint = Hint::Exact(name.as_ref()?.to_ascii_lowercase().into());
-    let names = format!("{}.names", fields::by_id(*field)?.name);
     let place = Place::Each {
-        field: Fields.field(&names)?.id,
+        field: fields::names_of(*field)?,
         name: None,
     };
     Some(Atom { place, hint })

@@ -3,23 +3,22 @@
 use super::Worth;
 use super::choose::{Kind, Site};
 use crate::expr::Place;
-use crate::facts::fields::price;
+use crate::facts::fields::{self, ReadCost};
 
 /// What testing one rule costs that an index spares.
 const ONE_RULE: usize = 50;
 
 /// What reading `place` costs.
 pub(super) fn of(place: &Place) -> usize {
-    price(place.field()).map_or(0, |(cost, _)| cost)
+    fields::by_id(place.field()).read_cost.first()
 }
 
 /// How many rules must use a site for it to be worth a group.
 pub(super) fn least(site: Site<'_>, worth: Worth<'_>) -> usize {
     let spent = worth.read_anyway.contains(&site.place.field());
-    let read = match price(site.place.field()) {
-        Some((_, kept)) if spent && kept => 0,
-        Some((cost, _)) => cost,
-        None => 0,
+    let read = match fields::by_id(site.place.field()).read_cost {
+        ReadCost::FirstRead(_) if spent => 0,
+        cost => cost.first(),
     };
     let look = match site.kind {
         Kind::Parts => 8 * ONE_RULE,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::super::{Candidate, Cost, Findings, Missing, Op, Plan, Rule, RuleId, RuleSet};
+use super::super::{Candidate, Cost, Missing, Op, Plan, PlanResult, Rule, RuleId, RuleSet};
 use super::deciding::{banned, events, found_for, over, within};
-use super::{Ask, NOW, answered, key, rule, separate, set};
+use super::{Ask, answered, key, rule, separate, set};
 use crate::decision::{Action, Decision, Event, Verdict};
 use crate::limit::{Algorithm, Limiter, Reading};
-use crate::rules::Standing;
+use crate::rules::KeyStatus;
 
 const OTHER: RuleId = RuleId {
     identity: 9,
@@ -197,11 +197,11 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
     ask.facts(|facts| rules.plan(facts))
 }
 
-fn decide(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)]) -> Decision {
+fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
     let plan = plan(rules, ask);
     assert_eq!(plan.steps.len(), found.len());
-    let findings: Findings = found_for(found).collect();
-    rules.decide(&plan, &findings, NOW)
+    let result: PlanResult = found_for(found).collect();
+    rules.decide(&plan, &result)
 }
 
 /// Without what is noted of the candidate.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Finding, Findings, Op, Plan, Rule, RuleSet, Standing};
+use super::super::{KeyStatus, Plan, Rule, RuleSet, StepResult};
 use super::{Ask, NOW, answered, rule, same, separate, set};
 use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
 use crate::limit::{Algorithm, Limiter, Reading};
@@ -12,7 +12,7 @@ fn below_the_limit_a_request_is_forwarded_and_told() {
     let decision = decide(&set([rule()]), &[within(4, 120_000)]);
     assert_eq!(decision.verdict, Verdict::Forward);
     assert_eq!(decision.credit, None);
-    assert_eq!(decision.quotas, [quota(0, 4, 120)]);
+    assert_eq!(*decision.quotas, [quota(0, 4, 120)]);
     assert_eq!(
         events(&decision),
         [(0, Event::Counted), (0, Event::Matched)]
@@ -28,7 +28,7 @@ fn over_the_limit_it_is_refused_with_a_wait_in_whole_seconds_rounded_up() {
             retry_after: Some(seconds),
         };
         assert_eq!(decision.verdict, expected, "{millis} ms");
-        assert_eq!(decision.quotas, [quota(0, 0, seconds)]);
+        assert_eq!(*decision.quotas, [quota(0, 0, seconds)]);
         assert_eq!(credited(&decision), Some((RuleIndex(0), "block")));
         assert_eq!(events(&decision).last(), Some(&(0, Event::Mitigated)));
     }
@@ -43,15 +43,14 @@ fn a_ban_is_told_until_its_end() {
             retry_after: Some(600),
         };
         assert_eq!(decision.verdict, expected);
-        assert_eq!(decision.quotas, [quota(0, 0, 600)]);
+        assert_eq!(*decision.quotas, [quota(0, 0, 600)]);
     }
 }
 
 #[test]
 fn the_longest_wait_counts_and_none_if_no_wait_helps() {
     let three = || set([rule(), rule(), rule()]);
-    let waits = |findings: &[(Standing, Option<Reading>)]| match decide(&three(), findings).verdict
-    {
+    let waits = |result: &[(KeyStatus, Option<Reading>)]| match decide(&three(), result).verdict {
         Verdict::Block { rule, retry_after } => (rule.0, retry_after),
         other => panic!("{other:?}"),
     };
@@ -78,37 +77,35 @@ fn the_longest_wait_counts_and_none_if_no_wait_helps() {
 }
 
 #[test]
-fn rules_that_this_request_has_filled_are_looked_at_again() {
+fn only_blocking_rules_that_this_request_has_filled_are_peeked_at_again() {
     let rules = set([rule(), with(Action::Log, false), rule(), rule()]);
-    let again = |last: (Standing, Option<Reading>), first: u64| {
-        let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
-        let found = [within(first, 1), within(0, 1), within(1, 1), last];
-        let findings: Findings = found_for(&found).collect();
-        let decision = rules.decide(&plan, &findings, NOW);
-        rules.look_again(&plan, &findings, &decision)
+    let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
+    let filled = |found: &[(KeyStatus, Option<Reading>)]| -> Vec<bool> {
+        let steps = plan.steps.iter().zip(found_for(found));
+        steps
+            .map(|(step, result)| step.is_filled_up(&result))
+            .collect()
     };
-    // Only the first is full and blocks; nothing after the pass's end is ever charged.
-    let full = again(over(Some(5_000)), 0).unwrap();
-    let steps: Vec<(Op, u16)> = full.steps.iter().map(|s| (s.op, s.rule.0)).collect();
-    assert_eq!(steps, [(Op::Always, 0), (Op::Admit, 0)]);
-    assert!(full.steps[0].acts && full.steps[0].ends_pass && full.steps[1].peek_after_end);
-    assert!(again(over(Some(5_000)), 1).is_none());
-    assert!(again(within(0, 1), 0).is_none());
+    let last = over(Some(5_000));
+    let found = [within(0, 1), within(0, 1), within(1, 1), last];
+    assert_eq!(filled(&found), [true, false, false, false]);
+    assert_eq!(
+        filled(&[within(1, 1), within(0, 1), last, last]),
+        [false; 4]
+    );
 }
 
 #[test]
-fn a_second_look_lengthens_the_wait_but_never_shortens_it() {
+fn a_rule_that_this_request_filled_up_extends_the_wait_but_never_shortens_it() {
     let rules = set([rule(), rule()]);
     for (millis, seconds) in [(3_000, 5), (9_000, 9)] {
         let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
-        let first: Findings = found_for(&[within(0, 60_000), over(Some(5_000))]).collect();
-        let mut decision = rules.decide(&plan, &first, NOW);
-        let full = rules.look_again(&plan, &first, &decision).unwrap();
-        let found: Findings = found_for(&[(Standing::Over, None), over(Some(millis))]).collect();
-        rules.lengthen(&mut decision, &full, &found, NOW);
-        // On a refusal what is told of each is its wait.
+        let (first, again) = ([within(0, 60_000), over(Some(5_000))], [over(Some(millis))]);
+        let results = found_for(&first).chain(found_for(&again));
+        let decision = rules.decide(&plan, &results.collect());
+        // A refusal shows the wait of each.
         assert_eq!(
-            decision.quotas,
+            *decision.quotas,
             [quota(0, 0, millis / 1_000), quota(1, 0, 5)]
         );
         let expected = Verdict::Block {
@@ -125,7 +122,7 @@ fn later_rules_are_neither_told_nor_marked() {
         &set([rule(), rule()]),
         &[over(Some(5_000)), over(Some(9_000))],
     );
-    assert_eq!(decision.quotas, [quota(0, 0, 5)]);
+    assert_eq!(*decision.quotas, [quota(0, 0, 5)]);
     assert!(decision.marks.iter().all(|mark| mark.rule == RuleIndex(0)));
 }
 
@@ -139,18 +136,18 @@ fn each_action_has_its_verdict() {
     let shadow = act(Action::Shadow);
     assert_eq!(shadow.verdict, Verdict::Shadow { rule: first });
     // What a forwarded one would be told: one less, and full again a whole window later.
-    assert_eq!(shadow.quotas, [quota(1, 2, 120)]);
+    assert_eq!(*shadow.quotas, [quota(1, 2, 120)]);
     assert!(shadow.marks.iter().all(|mark| mark.rule == first));
     let log = act(Action::Log);
     assert_eq!(log.verdict, Verdict::Forward);
     assert_eq!(credited(&log), Some((first, "log")));
-    assert_eq!(log.quotas, [quota(1, 3, 60)]);
+    assert_eq!(*log.quotas, [quota(1, 3, 60)]);
     assert_eq!(log.settle_before, None);
     let allow = act(Action::Allow);
     assert_eq!(allow.verdict, Verdict::Forward);
     assert_eq!(credited(&allow), Some((first, "allow")));
     assert_eq!(allow.settle_before, Some(second));
-    assert_eq!(allow.quotas, []);
+    assert!(allow.quotas.is_empty());
 }
 
 #[test]
@@ -178,7 +175,7 @@ fn a_dry_run_only_marks() {
             retry_after: Some(9),
         };
         assert_eq!(decision.verdict, verdict);
-        assert_eq!(decision.quotas, [quota(1, 0, 9)]);
+        assert_eq!(*decision.quotas, [quota(1, 0, 9)]);
         assert!(events(&decision).contains(&(0, Event::WouldMitigate)));
         assert!(!events(&decision).contains(&(0, Event::Mitigated)));
         let alone = decide(&set([with(action, true)]), &[over(Some(5_000))]);
@@ -192,13 +189,13 @@ fn a_rule_without_a_limit_refuses_without_a_wait_or_a_quota() {
     let mut deny = rule();
     deny.limiter = None;
     deny.scope = same(r#"http.request.uri.path eq "/a""#);
-    let decision = decide(&set([deny]), &[(Standing::Over, None)]);
+    let decision = decide(&set([deny]), &[(KeyStatus::Over, None)]);
     let verdict = Verdict::Block {
         rule: RuleIndex(0),
         retry_after: None,
     };
     assert_eq!(decision.verdict, verdict);
-    assert_eq!(decision.quotas, []);
+    assert!(decision.quotas.is_empty());
 }
 
 #[test]
@@ -211,7 +208,7 @@ fn a_client_is_told_no_more_than_the_limit_is_left() {
     let told = |limiter, found| {
         let mut rule = rule();
         rule.limiter = Some(limiter);
-        decide(&set([rule]), &[found]).quotas
+        decide(&set([rule]), &[found]).quotas.to_vec()
     };
     // A burst is more than the limit, a key's own limit may be.
     assert_eq!(told(limiter(20), within(19, 12_000)), [quota(0, 5, 12)]);
@@ -224,27 +221,27 @@ fn a_client_is_told_no_more_than_the_limit_is_left() {
 
 #[test]
 fn a_cost_that_never_fits_is_refused_without_a_wait() {
-    let (standing, reading) = over(None);
+    let (status, reading) = over(None);
     let reading = reading.map(|reading| reading.leaving(4, Duration::from_secs(30)));
-    let decision = decide(&set([rule()]), &[(standing, reading)]);
+    let decision = decide(&set([rule()]), &[(status, reading)]);
     let verdict = Verdict::Block {
         rule: RuleIndex(0),
         retry_after: None,
     };
     assert_eq!(decision.verdict, verdict);
     // What is left is left for less.
-    assert_eq!(decision.quotas, [quota(0, 4, 30)]);
+    assert_eq!(*decision.quotas, [quota(0, 4, 30)]);
 }
 
 #[test]
-fn a_rule_that_counts_the_response_is_told_as_it_stood_if_it_counted() {
+fn the_quota_of_a_rule_that_counts_the_response_includes_this_response() {
     let mut late = rule();
     late.scope = separate("http.response.code eq 401");
     let rules = set([late, rule()]);
     let told = |status| {
         let ask = Ask::post("/b");
         let mut decision = decide_for(&rules, &ask, &[within(3, 60_000), within(2, 30_000)]);
-        assert_eq!(decision.quotas, [quota(1, 2, 30)]);
+        assert_eq!(*decision.quotas, [quota(1, 2, 30)]);
         ask.facts(|facts| {
             answered(facts, status, |facts| {
                 let settled = rules.settle(facts, None);
@@ -254,22 +251,30 @@ fn a_rule_that_counts_the_response_is_told_as_it_stood_if_it_counted() {
         decision
     };
     let counted = told(401);
-    assert_eq!(counted.quotas, [quota(0, 3, 60), quota(1, 2, 30)]);
+    assert_eq!(*counted.quotas, [quota(0, 2, 120), quota(1, 2, 30)]);
     assert!(events(&counted).contains(&(0, Event::Counted)));
-    assert_eq!(told(200).quotas, [quota(1, 2, 30)]);
+    assert_eq!(*told(200).quotas, [quota(1, 2, 30)]);
 }
 
 #[test]
-fn findings_that_fit_no_step_are_left_out() {
+fn results_that_fit_no_step_are_left_out() {
     let rules = set([rule()]);
-    let finding = Finding {
+    let step_result = StepResult {
         step: 9,
-        standing: Standing::Over,
+        status: KeyStatus::Over,
         reading: None,
         charged: false,
     };
-    let decision = rules.decide(&Plan::default(), &Findings::from_elem(finding, 1), NOW);
-    assert_eq!(decision, Decision::default());
+    let result = [step_result].into_iter().collect();
+    let decision = rules.decide(&Plan::default(), &result);
+    let at = NOW;
+    assert_eq!(
+        decision,
+        Decision {
+            at,
+            ..Decision::default()
+        }
+    );
 }
 
 fn credited(decision: &Decision) -> Option<(RuleIndex, &'static str)> {
@@ -284,42 +289,46 @@ fn with(action: Action, dry_run: bool) -> Rule {
 }
 
 /// Decides on a request that every rule counts and stops.
-fn decide(rules: &RuleSet, found: &[(Standing, Option<Reading>)]) -> Decision {
+fn decide(rules: &RuleSet, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
     decide_for(rules, &Ask::post("/a"), found)
 }
 
-fn decide_for(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)]) -> Decision {
+fn decide_for(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
     let plan = ask.facts(|facts| rules.plan(facts));
     assert_eq!(plan.steps.len(), found.len());
-    rules.decide(&plan, &found_for(found).collect(), NOW)
+    rules.decide(&plan, &found_for(found).collect())
 }
 
-pub(super) fn found_for(found: &[(Standing, Option<Reading>)]) -> impl Iterator<Item = Finding> {
-    (0..).zip(found).map(|(step, (standing, reading))| Finding {
-        step,
-        standing: *standing,
-        reading: *reading,
-        charged: *standing == Standing::Within,
-    })
+pub(super) fn found_for(
+    found: &[(KeyStatus, Option<Reading>)],
+) -> impl Iterator<Item = StepResult> {
+    (0..)
+        .zip(found)
+        .map(|(step, (status, reading))| StepResult {
+            step,
+            status: *status,
+            reading: *reading,
+            charged: *status == KeyStatus::Within,
+        })
 }
 
-pub(super) fn within(remaining: u64, reset: u64) -> (Standing, Option<Reading>) {
+pub(super) fn within(remaining: u64, reset: u64) -> (KeyStatus, Option<Reading>) {
     let reading = Reading::fitting(remaining, Duration::from_millis(reset));
-    (Standing::Within, Some(reading))
+    (KeyStatus::Within, Some(reading))
 }
 
-pub(super) fn over(retry: Option<u64>) -> (Standing, Option<Reading>) {
+pub(super) fn over(retry: Option<u64>) -> (KeyStatus, Option<Reading>) {
     let reading = Reading::refusing(
         0,
         Duration::from_secs(999),
         retry.map(Duration::from_millis),
     );
-    (Standing::Over, Some(reading))
+    (KeyStatus::Over, Some(reading))
 }
 
-pub(super) fn banned(millis: u64, started: bool) -> (Standing, Option<Reading>) {
+pub(super) fn banned(millis: u64, started: bool) -> (KeyStatus, Option<Reading>) {
     let until = NOW.plus(Duration::from_millis(millis));
-    (Standing::Banned { until, started }, None)
+    (KeyStatus::Banned { until, started }, None)
 }
 
 pub(super) fn quota(rule: u16, remaining: u64, reset: u64) -> Quota {

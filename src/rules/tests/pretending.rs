@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Cost, Findings, Plan, Rule, RuleSet, Standing};
+use super::super::{Cost, KeyStatus, Plan, PlanResult, Rule, RuleSet};
 use super::deciding::{banned, found_for, over, quota, within};
 use super::{Ask, NOW, answered, rule, same, separate, set};
 use crate::clock::Timestamp;
@@ -41,7 +41,7 @@ fn a_diverted_answer_tells_what_a_shadow_tells() {
         let mut decision = decide(&rules, &Ask::post("/a"), &found);
         Ask::post("/a").facts(|facts| {
             answered(facts, status, |answered| {
-                rules.pretend(&mut decision, answered)
+                rules.add_shadow_quotas(&mut decision, answered)
             });
         });
         decision.quotas
@@ -59,7 +59,7 @@ fn they_tell_what_a_charge_would_have_left() {
     let rules = set([shadow(), rule(), dear]);
     let found = [over(Some(5_000)), within(5, 0), within(4, 30_000)];
     let decision = decide(&rules, &Ask::post("/a"), &found);
-    assert_eq!(decision.quotas, [quota(1, 4, 120), quota(2, 2, 120)]);
+    assert_eq!(*decision.quotas, [quota(1, 4, 120), quota(2, 2, 120)]);
     let marked = decision.marks.iter().all(|mark| mark.rule == RuleIndex(0));
     assert!(marked, "{:?}", decision.marks);
 }
@@ -78,7 +78,7 @@ fn they_tell_of_refusals_and_bans_that_would_have_been() {
     let decision = decide(&rules, &Ask::post("/a"), &found);
     assert_eq!(decision.verdict, Verdict::Shadow { rule: RuleIndex(0) });
     assert_eq!(
-        decision.quotas,
+        *decision.quotas,
         [quota(1, 0, 7), quota(2, 0, 9), quota(3, 0, 600)]
     );
 }
@@ -117,7 +117,7 @@ fn every_algorithm_shows_what_it_would_have_shown() {
         (looked, slices.admit(&sliced, now, 1))
     });
     let logged = limiter(Algorithm::SlidingLog);
-    let mut log = Log::new(&logged);
+    let mut log = Log::default();
     shows_alike(logged, |now| {
         let looked = log.peek(&logged, now, 1);
         (looked, log.admit(&logged, now, 1))
@@ -140,9 +140,12 @@ fn shows_alike(limiter: Limiter, mut count: impl FnMut(Timestamp) -> (Reading, R
             };
             let rules = set([shadow(), rule]);
             let plan = plan(&rules, &Ask::post("/a"));
-            let found = [first, (Standing::Within, Some(reading))];
-            let findings: Findings = found_for(&found).collect();
-            rules.decide(&plan, &findings, now).quotas
+            let found = [first, (KeyStatus::Within, Some(reading))];
+            let result = PlanResult {
+                at: now,
+                ..found_for(&found).collect()
+            };
+            rules.decide(&plan, &result).quotas
         };
         assert_eq!(told(true, looked), told(false, charged), "{limiter:?}");
     }
@@ -161,20 +164,24 @@ fn a_shadow_without_a_limit_tells_too_and_lengthens_nothing_behind_it() {
     deny.limiter = None;
     deny.scope = same(r#"http.request.uri.path eq "/a""#);
     let rules = set([rule(), deny, rule()]);
-    let found = [within(1, 2_000), (Standing::Over, None), over(Some(9_000))];
+    let found = [within(1, 2_000), (KeyStatus::Over, None), over(Some(9_000))];
     let shadowed = decide(&rules, &Ask::post("/a"), &found);
-    assert_eq!(shadowed.quotas, [quota(0, 1, 2), quota(2, 0, 9)]);
+    assert_eq!(*shadowed.quotas, [quota(0, 1, 2), quota(2, 0, 9)]);
     // Who waits for the first meets the shadow, and never the third.
-    let found = [over(Some(3_000)), (Standing::Over, None), over(Some(9_000))];
-    let looked = found_for(&found).filter(|finding| finding.step != 1);
+    let found = [
+        over(Some(3_000)),
+        (KeyStatus::Over, None),
+        over(Some(9_000)),
+    ];
+    let looked = found_for(&found).filter(|step_result| step_result.step != 1);
     let plan = plan(&rules, &Ask::post("/a"));
-    let blocked = rules.decide(&plan, &looked.collect(), NOW);
+    let blocked = rules.decide(&plan, &looked.collect());
     let expected = Verdict::Block {
         rule: RuleIndex(0),
         retry_after: Some(3),
     };
     assert_eq!(blocked.verdict, expected);
-    assert_eq!(blocked.quotas, [quota(0, 0, 3)]);
+    assert_eq!(*blocked.quotas, [quota(0, 0, 3)]);
 }
 
 #[test]
@@ -186,12 +193,16 @@ fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
         let ask = Ask::post("/a");
         let found = [over(Some(1)), within(3, 60_000)];
         let mut decision = decide(&rules, &ask, &found);
-        assert_eq!(decision.quotas, []);
+        assert!(decision.quotas.is_empty());
         let marks = decision.marks.len();
-        ask.facts(|facts| answered(facts, status, |facts| rules.pretend(&mut decision, facts)));
+        ask.facts(|facts| {
+            answered(facts, status, |facts| {
+                rules.add_shadow_quotas(&mut decision, facts)
+            })
+        });
         (decision.quotas.to_vec(), decision.marks.len() - marks)
     };
-    assert_eq!(told(200), (vec![quota(1, 3, 60)], 0));
+    assert_eq!(told(200), (vec![quota(1, 2, 120)], 0));
     assert_eq!(told(401), (vec![], 0));
 }
 
@@ -228,8 +239,8 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
     ask.facts(|facts| rules.plan(facts))
 }
 
-fn decide(rules: &RuleSet, ask: &Ask, found: &[(Standing, Option<Reading>)]) -> Decision {
+fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
     let plan = plan(rules, ask);
     assert_eq!(plan.steps.len(), found.len());
-    rules.decide(&plan, &found_for(found).collect(), NOW)
+    rules.decide(&plan, &found_for(found).collect())
 }

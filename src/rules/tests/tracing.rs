@@ -5,14 +5,14 @@ mod amounts;
 use std::time::Duration;
 
 use super::super::trace::{Pass, Secrets, Trace, unreached};
-use super::super::{Findings, Missing, Plan, Rule, RuleSet, Standing};
+use super::super::{KeyStatus, Missing, Plan, PlanResult, Rule, RuleSet};
 use super::deciding::{banned, found_for, over, within};
 use super::{Ask, NOW, answered, key, rule, same, separate, set};
 use crate::decision::Action;
 use crate::expr::{Facts, FieldId, Lists};
 use crate::limit::Reading;
 
-type Found = (Standing, Option<Reading>);
+type Found = (KeyStatus, Option<Reading>);
 
 /// Everything with an entry is a secret.
 struct Entries;
@@ -37,15 +37,15 @@ fn traces(
 ) -> Vec<Trace> {
     ask.facts(|facts| {
         let plan = rules.plan(facts);
-        let findings: Findings = found_for(found).collect();
-        let decision = rules.decide(&plan, &findings, NOW);
-        let look = |facts: &dyn Facts, settled: Option<(&Plan, &Findings)>| {
+        let result: PlanResult = found_for(found).collect();
+        let decision = rules.decide(&plan, &result);
+        let look = |facts: &dyn Facts, settled: Option<(&Plan, &PlanResult)>| {
             let pass = Pass {
                 rules,
                 lists: &Lists::default(),
                 facts,
                 now: NOW,
-                planned: (&plan, &findings),
+                planned: (&plan, &result),
                 decision: &decision,
                 settled,
                 secrets: &Entries,
@@ -112,7 +112,7 @@ fn an_action_is_told_with_its_cause() {
         action: Action::Log,
         ..rule()
     };
-    let always = (Standing::Over, None);
+    let always = (KeyStatus::Over, None);
     let why = "recorded: the request matched, and the rule has no limit";
     says(plain, &post, &[always], "log", why);
 }
@@ -150,7 +150,13 @@ fn what_is_stopped_and_not_counted_is_told_why() {
     let why = format!("`mitigate` matched, but only 4 of 5 are used; {not}");
     says(rule(), &get, &[within(1, 1)], "within", &why);
     let why = format!("`mitigate` matched, but the key is not banned; {not}");
-    says(banning(), &get, &[(Standing::Within, None)], "within", &why);
+    says(
+        banning(),
+        &get,
+        &[(KeyStatus::Within, None)],
+        "within",
+        &why,
+    );
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::{Finding, Findings, Plan, Rule, RuleSet, Standing};
+use super::super::{KeyStatus, Plan, PlanResult, Rule, RuleSet};
 use super::deciding::{banned, events, found_for, over, quota, within};
-use super::{Ask, NOW, rule, same, set};
+use super::{Ask, rule, same, set};
 use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
 use crate::limit::{Algorithm, Limiter, Reading};
 
-type Found = (Standing, Option<Reading>);
+type Found = (KeyStatus, Option<Reading>);
 
 #[test]
 fn delay_holds_until_its_turn_and_goes_on() {
@@ -28,7 +28,7 @@ fn delay_holds_until_its_turn_and_goes_on() {
         assert_eq!(decision.verdict, Verdict::Forward);
         assert_eq!(decision.hold, Duration::from_millis(millis), "{found:?}");
         assert_eq!(decision.queued, None);
-        assert_eq!(decision.quotas, [quota(1, 3, 1)]);
+        assert_eq!(*decision.quotas, [quota(1, 3, 1)]);
         let acted = (millis > 0).then_some((RuleIndex(0), "delay"));
         assert_eq!(credited(&decision), acted);
     }
@@ -61,7 +61,7 @@ fn tarpit_holds_and_tells_a_wait_from_then_on() {
         assert_eq!(decision.verdict, block(0, seconds), "{found:?}");
         assert_eq!(decision.hold, Duration::from_secs(5));
         assert_eq!(credited(&decision), Some((RuleIndex(0), "tarpit")));
-        assert_eq!(decision.quotas, []);
+        assert!(decision.quotas.is_empty());
     }
 }
 
@@ -89,28 +89,27 @@ fn a_tarpits_wait_is_the_longest_too() {
 fn a_tarpit_is_looked_at_again_with_those_before_it() {
     let rules = set([rule(), with(Action::Tarpit)]);
     let plan = plan(&rules);
-    let findings: Findings = found_for(&[within(0, 1), over(Some(6_000))]).collect();
-    let mut decision = rules.decide(&plan, &findings, NOW);
+    let result: PlanResult = found_for(&[within(0, 1), over(Some(6_000))]).collect();
+    let decision = rules.decide(&plan, &result);
     assert_eq!(decision.verdict, block(1, Some(1)));
-    let full = rules.look_again(&plan, &findings, &decision).unwrap();
-    let again: Findings = found_for(&[(Standing::Over, None), over(Some(20_000))]).collect();
-    rules.lengthen(&mut decision, &full, &again, NOW);
+    let again = [over(Some(20_000))];
+    let again = found_for(&again);
+    let result: PlanResult = result.steps.into_iter().chain(again).collect();
+    let decision = rules.decide(&plan, &result);
     assert_eq!(decision.verdict, block(1, Some(15)));
 }
 
 #[test]
-fn a_place_among_those_in_flight_is_given_back_and_needs_no_second_look() {
+fn a_lease_is_released_and_needs_no_second_look() {
     let mut places = rule();
     places.limiter = Some(Limiter::new(Algorithm::Concurrency, 1, Duration::ZERO));
     let rules = set([places, rule()]);
     let plan = plan(&rules);
-    let findings: Findings = found_for(&[within(0, 1), over(Some(5_000))]).collect();
-    let decision = rules.decide(&plan, &findings, NOW);
-    assert!(rules.look_again(&plan, &findings, &decision).is_none());
-    let taken: Vec<&Finding> = plan.places(&findings).collect();
-    assert_eq!(taken, [&findings[0]]);
-    let none: Findings = found_for(&[over(Some(1_000)), within(1, 1)]).collect();
-    assert_eq!(plan.places(&none).count(), 0);
+    let result: PlanResult = found_for(&[within(0, 1), over(Some(5_000))]).collect();
+    assert!(!plan.steps[0].is_filled_up(&result.steps[0]));
+    let leases = plan.leases().unwrap();
+    assert_eq!(leases.counters.len(), 1);
+    assert_eq!(leases.counters[0].0, plan.steps[0].id);
 }
 
 #[test]
@@ -128,7 +127,7 @@ fn one_in_a_queue_waits_for_its_turn() {
     for ask in [Ask::get("/a"), Ask::post("/b")] {
         let rules = set([rule()]);
         let plan = ask.facts(|facts| rules.plan(facts));
-        let decision = rules.decide(&plan, &found_for(&[queued(2, 1_500)]).collect(), NOW);
+        let decision = rules.decide(&plan, &found_for(&[queued(2, 1_500)]).collect());
         assert_eq!(decision.hold, Duration::ZERO);
         assert_eq!(decision.queued, None);
     }
@@ -215,7 +214,7 @@ fn a_rule_without_a_limit_holds_as_long_as_it_may() {
         let mut deny = with(action);
         deny.limiter = None;
         deny.scope = same(r#"http.request.uri.path eq "/a""#);
-        decide(&set([deny]), &[(Standing::Over, None)])
+        decide(&set([deny]), &[(KeyStatus::Over, None)])
     };
     let delay = deny(Action::Delay);
     assert_eq!((delay.verdict, delay.hold.as_secs()), (Verdict::Forward, 5));
@@ -273,7 +272,7 @@ fn one_that_cannot_wait_in_a_queue_meets_its_rules_action() {
         assert_eq!(credited(&decision), Some((rule, action.name())));
         assert!(events(&decision).contains(&(0, Event::Mitigated)));
         if action == Action::Block {
-            assert_eq!(decision.quotas, [quota(0, 0, 14)]);
+            assert_eq!(*decision.quotas, [quota(0, 0, 14)]);
         }
     }
 }
@@ -343,9 +342,9 @@ fn dry(action: Action) -> Rule {
 
 /// Admitted, after a wait.
 fn queued(remaining: u64, millis: u64) -> Found {
-    let (standing, reading) = within(remaining, 1_000);
+    let (status, reading) = within(remaining, 1_000);
     let wait = Duration::from_millis(millis);
-    (standing, reading.map(|reading| reading.waiting(wait)))
+    (status, reading.map(|reading| reading.waiting(wait)))
 }
 
 fn plan(rules: &RuleSet) -> Plan {
@@ -355,7 +354,7 @@ fn plan(rules: &RuleSet) -> Plan {
 fn decide(rules: &RuleSet, found: &[Found]) -> Decision {
     let plan = plan(rules);
     assert_eq!(plan.steps.len(), found.len());
-    rules.decide(&plan, &found_for(found).collect(), NOW)
+    rules.decide(&plan, &found_for(found).collect())
 }
 
 fn block(rule: u16, retry_after: Option<u64>) -> Verdict {

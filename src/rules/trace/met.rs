@@ -9,7 +9,7 @@ use crate::limit::Limiter;
 use crate::rules::decide::acted;
 use crate::rules::planner::Match;
 use crate::rules::quota::turn;
-use crate::rules::{Finding, Op, Rule, Standing, Step};
+use crate::rules::{KeyStatus, Op, Rule, Step, StepResult};
 
 /// A rule and a request.
 pub(super) struct Met<'a> {
@@ -30,8 +30,8 @@ pub(super) struct Met<'a> {
 /// What a store found for a rule or its candidate, in each phase.
 #[derive(Clone, Copy)]
 pub(super) struct Stand<'a> {
-    pub(super) planned: Option<(&'a Step, &'a Finding)>,
-    pub(super) settled: Option<(&'a Step, &'a Finding)>,
+    pub(super) planned: Option<(&'a Step, &'a StepResult)>,
+    pub(super) settled: Option<(&'a Step, &'a StepResult)>,
 }
 
 // === impl Met ===
@@ -93,14 +93,14 @@ impl<'a> Met<'a> {
         if self.ended_by.is_some() || self.rule.dry_run || self.decision.hold.is_zero() {
             return None;
         }
-        let (step, finding) = self.own.planned?;
+        let (step, step_result) = self.own.planned?;
         let most = self.rule.max_delay;
-        let held = match (acted(step, finding), self.rule.action) {
+        let held = match (acted(step, step_result), self.rule.action) {
             (true, Action::Delay) => {
-                turn(step, finding, self.now).map_or(most, |turn| turn.min(most))
+                turn(step, step_result, self.now).map_or(most, |turn| turn.min(most))
             }
             (true, Action::Tarpit) => most,
-            (false, _) if step.op == Op::Admit => finding.reading?.wait(),
+            (false, _) if step.op == Op::Admit => step_result.reading?.wait(),
             _ => return None,
         };
         (!held.is_zero()).then_some(held)
@@ -123,12 +123,12 @@ impl<'a> Stand<'a> {
 
     fn acted(&self) -> bool {
         self.planned
-            .is_some_and(|(step, finding)| acted(step, finding))
+            .is_some_and(|(step, step_result)| acted(step, step_result))
     }
 
     fn charged(&self) -> bool {
-        let counted = |(step, finding): (&Step, &Finding)| {
-            let banned = matches!(finding.standing, Standing::Banned { started: false, .. });
+        let counted = |(step, step_result): (&Step, &StepResult)| {
+            let banned = matches!(step_result.status, KeyStatus::Banned { started: false, .. });
             matches!(step.op, Op::Admit | Op::Charge) && !banned
         };
         [self.planned, self.settled]
@@ -138,24 +138,24 @@ impl<'a> Stand<'a> {
     }
 
     /// The last that was found.
-    pub(super) fn last(&self) -> Option<(&'a Step, &'a Finding)> {
+    pub(super) fn last(&self) -> Option<(&'a Step, &'a StepResult)> {
         self.settled.or(self.planned)
     }
 
     /// What is used, unless banned, and what is left.
     pub(super) fn used(&self) -> Option<(Option<u64>, u64)> {
-        let (step, finding) = self.last()?;
-        if matches!(finding.standing, Standing::Banned { .. }) {
+        let (step, step_result) = self.last()?;
+        if matches!(step_result.status, KeyStatus::Banned { .. }) {
             return Some((None, 0));
         }
-        let remaining = finding.reading?.remaining;
+        let remaining = step_result.reading?.remaining;
         let used = step.limiter.capacity().saturating_sub(remaining);
         Some((Some(used), remaining))
     }
 
     pub(super) fn banned_for(&self, now: Timestamp) -> Option<Duration> {
-        match self.last()?.1.standing {
-            Standing::Banned { until, .. } => Some(until.since(now)),
+        match self.last()?.1.status {
+            KeyStatus::Banned { until, .. } => Some(until.since(now)),
             _ => None,
         }
     }

@@ -4,8 +4,7 @@ use super::words::{length, past, span};
 use super::{Condition, Met};
 use crate::clock::Timestamp;
 use crate::decision::Action;
-use crate::limit::Algorithm;
-use crate::rules::{Ban, Cost, Finding, Op, Scope, Standing, Step};
+use crate::rules::{Ban, Cost, KeyStatus, Op, Scope, Step, StepResult};
 
 /// How many parts of an expression a sentence blames.
 const MOST: usize = 3;
@@ -16,8 +15,8 @@ pub(super) fn why(met: &Met<'_>, conditions: &[(&'static str, Condition)]) -> St
     if let Some(ender) = met.ended_by {
         return said.not_reached(&ender.name);
     }
-    if let Some((step, finding)) = met.own.planned.filter(|_| met.acted()) {
-        let acted = said.acted(step, finding);
+    if let Some((step, step_result)) = met.own.planned.filter(|_| met.acted()) {
+        let acted = said.acted(step, step_result);
         // An action that forwards lets the response count.
         let response = met.own.settled.and_then(|_| said.response());
         return [acted]
@@ -53,19 +52,19 @@ impl Said<'_> {
         format!("not reached: rule {ender} ended the pass{looked}")
     }
 
-    fn acted(&self, step: &Step, finding: &Finding) -> String {
-        let because = match finding.standing {
+    fn acted(&self, step: &Step, step_result: &StepResult) -> String {
+        let because = match step_result.status {
             _ if step.op == Op::Always => {
                 "the request matched, and the rule has no limit".to_owned()
             }
-            Standing::Banned {
+            KeyStatus::Banned {
                 started: true,
                 until,
             } => format!("this request is {}", self.begins_ban(step, until)),
-            Standing::Banned { until, .. } => {
+            KeyStatus::Banned { until, .. } => {
                 format!("banned for another {}", self.length(until))
             }
-            _ => over(step, finding),
+            _ => over(step, step_result),
         };
         let did = match self.met.held_for() {
             Some(held) if self.met.rule.action == Action::Tarpit => {
@@ -74,7 +73,7 @@ impl Said<'_> {
             Some(held) => format!("held for {}", span(held)),
             None => past(self.met.rule.action).to_owned(),
         };
-        let turn = self.turn(step, finding);
+        let turn = self.turn(step, step_result);
         match self.met.rule.dry_run {
             true => format!("dry_run: would have {did}: {because}{turn}"),
             false => format!("{did}: {because}{turn}"),
@@ -82,11 +81,13 @@ impl Said<'_> {
     }
 
     /// Whether a request that is delayed was counted.
-    fn turn(&self, step: &Step, finding: &Finding) -> &'static str {
+    fn turn(&self, step: &Step, step_result: &StepResult) -> &'static str {
         let delayed = self.met.rule.action == Action::Delay && step.op == Op::Admit;
-        match finding.standing {
-            Standing::Over if delayed && finding.charged => "; counted, for its turn comes then",
-            Standing::Over if delayed => "; not counted, for its turn would come later",
+        match step_result.status {
+            KeyStatus::Over if delayed && step_result.charged => {
+                "; counted, for its turn comes then"
+            }
+            KeyStatus::Over if delayed => "; not counted, for its turn would come later",
             _ => "",
         }
     }
@@ -110,27 +111,27 @@ impl Said<'_> {
     /// What the request itself meant to the rule.
     fn request(&self) -> Vec<String> {
         let met = self.met;
-        let Some((step, finding)) = met.own.planned else {
+        let Some((step, step_result)) = met.own.planned else {
             return self.unmatched();
         };
-        let counted = match (step.op, finding.standing) {
-            (Op::Admit, _) => return vec![self.admitted(step, finding)],
-            (Op::Charge, Standing::Within) => counted(step, finding),
-            (Op::Charge, Standing::Over) => {
+        let counted = match (step.op, step_result.status) {
+            (Op::Admit, _) => return vec![self.admitted(step, step_result)],
+            (Op::Charge, KeyStatus::Within) => counted(step, step_result),
+            (Op::Charge, KeyStatus::Over) => {
                 format!("counted, past the limit of {}", step.limiter.limit)
             }
             (
                 Op::Charge,
-                Standing::Banned {
+                KeyStatus::Banned {
                     started: true,
                     until,
                 },
             ) => format!("counted, {}", self.begins_ban(step, until)),
-            (Op::Charge, Standing::Banned { until, .. }) => {
+            (Op::Charge, KeyStatus::Banned { until, .. }) => {
                 format!("banned for another {}, so not charged", self.length(until))
             }
             _ if step.acts && met.rule.ban.is_never() => {
-                let (used, room) = used(step, finding);
+                let (used, room) = used(step, step_result);
                 format!("`mitigate` matched, but only {used} of {room} are used")
             }
             _ if step.acts => "`mitigate` matched, but the key is not banned".to_owned(),
@@ -143,9 +144,9 @@ impl Said<'_> {
         }
     }
 
-    fn admitted(&self, step: &Step, finding: &Finding) -> String {
-        let counted = counted(step, finding);
-        let wait = finding.reading.map(|reading| reading.wait());
+    fn admitted(&self, step: &Step, step_result: &StepResult) -> String {
+        let counted = counted(step, step_result);
+        let wait = step_result.reading.map(|reading| reading.wait());
         match wait.filter(|wait| !wait.is_zero()) {
             Some(wait) if self.met.rule.dry_run => {
                 format!(
@@ -173,23 +174,23 @@ impl Said<'_> {
         if !met.rule.counts_response() {
             return None;
         }
-        let Some((step, finding)) = met.own.settled else {
+        let Some((step, step_result)) = met.own.settled else {
             return Some(self.unsettled());
         };
         let limit = step.limiter.limit;
-        Some(match finding.standing {
-            Standing::Within => format!("the response {}", counted(step, finding)),
-            Standing::Over => {
+        Some(match step_result.status {
+            KeyStatus::Within => format!("the response {}", counted(step, step_result)),
+            KeyStatus::Over => {
                 format!("the response counted, past the limit of {limit}: what follows is acted on")
             }
-            Standing::Banned {
+            KeyStatus::Banned {
                 started: true,
                 until,
             } => {
                 let begins = self.begins_ban(step, until);
                 format!("the response counted, {begins} from now on")
             }
-            Standing::Banned { until, .. } => format!(
+            KeyStatus::Banned { until, .. } => format!(
                 "banned for another {}, so the response is not charged",
                 self.length(until)
             ),
@@ -239,29 +240,33 @@ impl Said<'_> {
 }
 
 /// Why a request does not fit.
-fn over(step: &Step, finding: &Finding) -> String {
-    let (used, room) = used(step, finding);
+fn over(step: &Step, step_result: &StepResult) -> String {
+    let (used, room) = used(step, step_result);
     let cost = step.cost;
-    match step.limiter.algorithm {
+    let algorithm = step.limiter.algorithm;
+    match cost {
         _ if cost > room => format!("it costs {cost}, and never more than {room} are admitted"),
-        Algorithm::Concurrency => format!("over the limit, {used} of {room} are in flight"),
-        Algorithm::LeakyBucket if used < room && cost == 1 => {
+        _ if algorithm.holds_leases() => {
+            format!("over the limit, {used} of {room} are in flight")
+        }
+        1 if algorithm.has_queue() && used < room => {
             "its turn would come later than it may wait".to_owned()
         }
-        Algorithm::LeakyBucket => {
+        _ if algorithm.has_queue() => {
             format!("the queue is full, {} wait", step.limiter.queue)
         }
-        _ if cost == 1 => format!("over the limit, {used} of {room} are used"),
+        1 => format!("over the limit, {used} of {room} are used"),
         _ => format!("over the limit, it costs {cost} and {used} of {room} are used"),
     }
 }
 
 /// What was counted.
-fn counted(step: &Step, finding: &Finding) -> String {
-    let (used, room) = used(step, finding);
-    let flight = match step.limiter.algorithm {
-        Algorithm::Concurrency => " in flight",
-        _ => "",
+fn counted(step: &Step, step_result: &StepResult) -> String {
+    let (used, room) = used(step, step_result);
+    let flight = if step.limiter.algorithm.holds_leases() {
+        " in flight"
+    } else {
+        ""
     };
     match step.cost {
         0 => format!("cost nothing, {used} of {room} are used"),
@@ -271,8 +276,8 @@ fn counted(step: &Step, finding: &Finding) -> String {
 }
 
 /// What is used, and of how many.
-fn used(step: &Step, finding: &Finding) -> (u64, u64) {
+fn used(step: &Step, step_result: &StepResult) -> (u64, u64) {
     let room = step.limiter.capacity();
-    let left = finding.reading.map_or(0, |reading| reading.remaining);
+    let left = step_result.reading.map_or(0, |reading| reading.remaining);
     (room.saturating_sub(left), room)
 }

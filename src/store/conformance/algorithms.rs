@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;
-use crate::rules::plan::{Op, Standing};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 
@@ -32,14 +32,14 @@ async fn each_admits_its_limit_and_no_more(store: &Store) {
 async fn each_charges_past_its_limit(store: &Store) {
     for (name, limiter) in limiters(2) {
         let rule = Rule::counting(store, &format!("charges-{name}"), limiter);
-        for standing in [
-            Standing::Within,
-            Standing::Within,
-            Standing::Over,
-            Standing::Over,
+        for status in [
+            KeyStatus::Within,
+            KeyStatus::Within,
+            KeyStatus::Over,
+            KeyStatus::Over,
         ] {
             let found = rule.ask(store, Op::Charge, "k", 0).await;
-            assert_eq!((found.standing, found.charged), (standing, true), "{name}");
+            assert_eq!((found.status, found.charged), (status, true), "{name}");
         }
     }
 }
@@ -49,12 +49,12 @@ async fn each_looks_and_takes_nothing(store: &Store) {
         let rule = Rule::counting(store, &format!("looks-{name}"), limiter);
         for op in [Op::Peek, Op::Pass] {
             let found = rule.ask(store, op, "k", 0).await;
-            assert_eq!((found.standing, found.charged), (Standing::Within, false));
+            assert_eq!((found.status, found.charged), (KeyStatus::Within, false));
         }
         assert!(rule.takes(store, "k", 0).await, "{name}");
-        for (op, standing) in [(Op::Peek, Standing::Over), (Op::Pass, Standing::Within)] {
+        for (op, status) in [(Op::Peek, KeyStatus::Over), (Op::Pass, KeyStatus::Within)] {
             let found = rule.ask(store, op, "k", 0).await;
-            assert_eq!((found.standing, found.charged), (standing, false), "{name}");
+            assert_eq!((found.status, found.charged), (status, false), "{name}");
         }
     }
 }
@@ -71,7 +71,7 @@ async fn each_counts_costs(store: &Store) {
             (1, false),
         ] {
             let plan = plan([("k", rule.step(Op::Admit, cost))]);
-            let found = store.apply(&plan, at(0)).await[0];
+            let found = store.run(&plan, at(0)).await[0];
             assert_eq!(found.charged, charged, "{name} {cost}");
             if cost == 6 {
                 assert_eq!(found.reading.unwrap().retry_after(), None, "{name}");
@@ -113,17 +113,10 @@ async fn each_starts_afresh_after_a_ban(store: &Store) {
         };
         for op in [Op::Charge, Op::Admit] {
             let key = format!("{op:?}");
-            for standing in [Standing::Within, Standing::Within, banned(5, true)] {
-                assert_eq!(
-                    rule.ask(store, op, &key, 0).await.standing,
-                    standing,
-                    "{name}"
-                );
+            for status in [KeyStatus::Within, KeyStatus::Within, banned(5, true)] {
+                assert_eq!(rule.ask(store, op, &key, 0).await.status, status, "{name}");
             }
-            assert_eq!(
-                rule.ask(store, op, &key, 4).await.standing,
-                banned(5, false)
-            );
+            assert_eq!(rule.ask(store, op, &key, 4).await.status, banned(5, false));
             assert_eq!(rule.left(store, &key, 5).await, 2, "{name}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rules::plan::{Op, Standing};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::fixture::{Rule, at, banned};
 use crate::store::{BanEntry, Store};
 
@@ -26,15 +26,15 @@ async fn a_ban_starts_past_the_limit(store: &Store) {
         let rule = Rule::ban(store, name, 2, 300);
         for _ in 0..2 {
             let found = rule.ask(store, op, "k", 0).await;
-            assert_eq!(found.standing, Standing::Within);
+            assert_eq!(found.status, KeyStatus::Within);
         }
         let found = rule.ask(store, op, "k", 10).await;
-        assert_eq!(found.standing, banned(310, true));
+        assert_eq!(found.status, banned(310, true));
         let reading = found.reading.unwrap();
         assert!(!reading.fits);
         assert_eq!(reading.remaining, 0);
         assert_eq!(reading.retry_after(), Some(Duration::from_secs(300)));
-        assert_eq!(rule.admit(store, "other", 10).await, Standing::Within);
+        assert_eq!(rule.admit(store, "other", 10).await, KeyStatus::Within);
     }
 }
 
@@ -45,13 +45,13 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
     }
     for op in [Op::Admit, Op::Charge, Op::Peek, Op::Pass] {
         let found = rule.ask(store, op, "k", 19).await;
-        assert_eq!(found.standing, banned(20, false));
+        assert_eq!(found.status, banned(20, false));
         assert_eq!(found.reading, None);
     }
     // It ends at its very second, in the same minute, and the key starts afresh.
     assert_eq!(rule.left(store, "k", 20).await, 2);
-    assert_eq!(rule.admit(store, "k", 20).await, Standing::Within);
-    assert_eq!(rule.admit(store, "k", 20).await, Standing::Within);
+    assert_eq!(rule.admit(store, "k", 20).await, KeyStatus::Within);
+    assert_eq!(rule.admit(store, "k", 20).await, KeyStatus::Within);
     assert_eq!(rule.admit(store, "k", 21).await, banned(41, true));
 }
 
@@ -60,7 +60,7 @@ async fn a_look_starts_no_ban(store: &Store) {
     rule.admit(store, "k", 0).await;
     for op in [Op::Peek, Op::Pass] {
         let found = rule.ask(store, op, "k", 0).await;
-        assert_eq!(found.standing, Standing::Within);
+        assert_eq!(found.status, KeyStatus::Within);
     }
     assert_eq!(rule.admit(store, "k", 0).await, banned(60, true));
 }
@@ -70,7 +70,7 @@ async fn bans_are_listed_with_their_keys(store: &Store) {
     rule.admit(store, "first", 5).await;
     rule.admit(store, "second", 0).await;
     let listed = |secs| -> Vec<_> {
-        let bans = store.bans(at(secs)).into_iter();
+        let bans = store.counters().bans(at(secs)).into_iter();
         let own = bans.filter(|ban| ban.id == rule.id);
         own.map(|ban| (String::from_utf8(ban.key.into()).unwrap(), ban.until))
             .collect()
@@ -128,10 +128,7 @@ async fn an_ended_ban_leaves_the_key_free(store: &Store) {
     rule.admit(store, "k", 0).await;
     assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
     for op in [Op::Peek, Op::Pass, Op::Admit] {
-        assert_eq!(
-            rule.ask(store, op, "k", 10).await.standing,
-            Standing::Within
-        );
+        assert_eq!(rule.ask(store, op, "k", 10).await.status, KeyStatus::Within);
     }
     assert_eq!(rule.admit(store, "k", 11).await, banned(71, true));
 }
@@ -152,6 +149,6 @@ async fn a_request_that_meets_a_ban_is_not_charged(store: &Store) {
 }
 
 fn own(store: &Store, rule: &Rule, secs: u64) -> impl Iterator<Item = BanEntry> {
-    let bans = store.bans(at(secs)).into_iter();
+    let bans = store.counters().bans(at(secs)).into_iter();
     bans.filter(|ban| ban.id == rule.id)
 }

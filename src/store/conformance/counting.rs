@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::limit::Reading;
-use crate::rules::plan::{Op, Standing};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, plan};
 
@@ -16,54 +16,53 @@ pub(super) async fn all(store: &Store) {
     keys_and_rules_are_apart(store).await;
     a_cost_above_the_limit_never_fits(store).await;
     a_changed_limit_keeps_the_count(store).await;
-    the_same_identity_keeps_its_id(store);
 }
 
 async fn throttle_refuses_what_is_over(store: &Store) {
     let rule = Rule::throttle(store, "over", 2);
-    assert_eq!(rule.admit(store, "k", 0).await, Standing::Within);
+    assert_eq!(rule.admit(store, "k", 0).await, KeyStatus::Within);
     let second = rule.ask(store, Op::Admit, "k", 1).await;
-    assert_eq!(second.standing, Standing::Within);
+    assert_eq!(second.status, KeyStatus::Within);
     let reading = Reading::fitting(0, Duration::from_secs(119));
     assert_eq!(second.reading, Some(reading));
     let third = rule.ask(store, Op::Admit, "k", 30).await;
-    assert_eq!(third.standing, Standing::Over);
+    assert_eq!(third.status, KeyStatus::Over);
     let reading = Reading::refusing(0, Duration::from_secs(90), Some(Duration::from_secs(60)));
     assert_eq!(third.reading, Some(reading));
-    assert_eq!(rule.admit(store, "k", 89).await, Standing::Over);
-    assert_eq!(rule.admit(store, "k", 90).await, Standing::Within);
+    assert_eq!(rule.admit(store, "k", 89).await, KeyStatus::Over);
+    assert_eq!(rule.admit(store, "k", 90).await, KeyStatus::Within);
 }
 
 async fn a_refusal_takes_nothing(store: &Store) {
     let rule = Rule::throttle(store, "refusal", 1);
     rule.admit(store, "k", 0).await;
     for secs in 1..50 {
-        assert_eq!(rule.admit(store, "k", secs).await, Standing::Over);
+        assert_eq!(rule.admit(store, "k", secs).await, KeyStatus::Over);
     }
-    assert_eq!(rule.admit(store, "k", 120).await, Standing::Within);
+    assert_eq!(rule.admit(store, "k", 120).await, KeyStatus::Within);
 }
 
 async fn a_charge_passes_the_limit(store: &Store) {
     let rule = Rule::throttle(store, "charge", 2);
-    for expected in [Standing::Within, Standing::Within, Standing::Over] {
+    for expected in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
         let found = rule.ask(store, Op::Charge, "k", 0).await;
-        assert_eq!(found.standing, expected);
+        assert_eq!(found.status, expected);
     }
     rule.ask(store, Op::Charge, "k", 0).await;
     // Four were counted: one still weighs when three quarters of the next minute have passed.
-    assert_eq!(rule.admit(store, "k", 104).await, Standing::Over);
-    assert_eq!(rule.admit(store, "k", 105).await, Standing::Within);
+    assert_eq!(rule.admit(store, "k", 104).await, KeyStatus::Over);
+    assert_eq!(rule.admit(store, "k", 105).await, KeyStatus::Within);
 }
 
 async fn a_look_takes_nothing(store: &Store) {
     let rule = Rule::throttle(store, "look", 1);
     for _ in 0..3 {
         let found = rule.ask(store, Op::Peek, "k", 0).await;
-        assert_eq!(found.standing, Standing::Within);
+        assert_eq!(found.status, KeyStatus::Within);
     }
-    assert_eq!(rule.admit(store, "k", 0).await, Standing::Within);
+    assert_eq!(rule.admit(store, "k", 0).await, KeyStatus::Within);
     let found = rule.ask(store, Op::Peek, "k", 0).await;
-    assert_eq!(found.standing, Standing::Over);
+    assert_eq!(found.status, KeyStatus::Over);
     assert_eq!(
         found.reading.unwrap().retry_after(),
         Some(Duration::from_secs(120))
@@ -75,7 +74,7 @@ async fn a_pass_leaves_the_counter_alone(store: &Store) {
     rule.ask(store, Op::Charge, "k", 0).await;
     rule.ask(store, Op::Charge, "k", 0).await;
     let found = rule.ask(store, Op::Pass, "k", 0).await;
-    assert_eq!(found.standing, Standing::Within);
+    assert_eq!(found.status, KeyStatus::Within);
     assert_eq!(found.reading, None);
 }
 
@@ -84,8 +83,8 @@ async fn keys_and_rules_are_apart(store: &Store) {
     let two = Rule::throttle(store, "apart-2", 1);
     for rule in [one, two] {
         for key in ["", "a", "b", "ab"] {
-            assert_eq!(rule.admit(store, key, 0).await, Standing::Within);
-            assert_eq!(rule.admit(store, key, 0).await, Standing::Over);
+            assert_eq!(rule.admit(store, key, 0).await, KeyStatus::Within);
+            assert_eq!(rule.admit(store, key, 0).await, KeyStatus::Over);
         }
     }
 }
@@ -94,14 +93,14 @@ async fn a_cost_above_the_limit_never_fits(store: &Store) {
     let rule = Rule::throttle(store, "cost", 5);
     let ask = async |cost| {
         let plan = plan([("k", rule.step(Op::Admit, cost))]);
-        store.apply(&plan, at(0)).await[0]
+        store.run(&plan, at(0)).await[0]
     };
     let found = ask(6).await;
-    assert_eq!(found.standing, Standing::Over);
+    assert_eq!(found.status, KeyStatus::Over);
     assert_eq!(found.reading.unwrap().retry_after(), None);
-    assert_eq!(ask(0).await.standing, Standing::Within);
-    assert_eq!(ask(5).await.standing, Standing::Within);
-    assert_eq!(ask(1).await.standing, Standing::Over);
+    assert_eq!(ask(0).await.status, KeyStatus::Within);
+    assert_eq!(ask(5).await.status, KeyStatus::Within);
+    assert_eq!(ask(1).await.status, KeyStatus::Over);
 }
 
 async fn a_changed_limit_keeps_the_count(store: &Store) {
@@ -110,15 +109,7 @@ async fn a_changed_limit_keeps_the_count(store: &Store) {
         rule.admit(store, "k", 0).await;
     }
     let tighter = Rule { limit: 3, ..rule };
-    assert_eq!(tighter.admit(store, "k", 0).await, Standing::Over);
+    assert_eq!(tighter.admit(store, "k", 0).await, KeyStatus::Over);
     let wider = Rule { limit: 10, ..rule };
     assert_eq!(wider.left(store, "k", 0).await, 7);
-}
-
-fn the_same_identity_keeps_its_id(store: &Store) {
-    let first = store.register(41, "same");
-    let other = store.register(42, "other");
-    assert_eq!(store.register(41, "renamed"), first);
-    assert_ne!(first.slot, other.slot);
-    assert_eq!((first.identity, other.identity), (41, 42));
 }

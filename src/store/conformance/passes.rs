@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rules::plan::{Findings, Op, Standing};
+use crate::rules::plan::{KeyStatus, Op, StepResult};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, plan};
 
@@ -14,8 +14,8 @@ pub(super) async fn all(store: &Store) {
     after_the_end_bans_are_told_and_none_starts(store).await;
 }
 
-fn standings(findings: &Findings) -> Vec<(u16, Standing)> {
-    findings.iter().map(|f| (f.step, f.standing)).collect()
+fn standings(result: &[StepResult]) -> Vec<(u16, KeyStatus)> {
+    result.iter().map(|f| (f.step, f.status)).collect()
 }
 
 async fn an_acting_refusal_ends_the_pass(store: &Store) {
@@ -25,13 +25,13 @@ async fn an_acting_refusal_ends_the_pass(store: &Store) {
         ("k", first.step(Op::Admit, 1)),
         ("k", second.step(Op::Admit, 1)),
     ]);
-    let found = store.apply(&plan, at(0)).await;
+    let found = store.run(&plan, at(0)).await;
     assert_eq!(
         standings(&found),
-        [(0, Standing::Within), (1, Standing::Within)]
+        [(0, KeyStatus::Within), (1, KeyStatus::Within)]
     );
-    let found = store.apply(&plan, at(0)).await;
-    assert_eq!(standings(&found), [(0, Standing::Over)]);
+    let found = store.run(&plan, at(0)).await;
+    assert_eq!(standings(&found), [(0, KeyStatus::Over)]);
     assert_eq!(second.left(store, "k", 0).await, 4);
 }
 
@@ -42,10 +42,10 @@ async fn an_acting_ban_ends_the_pass(store: &Store) {
         ("k", first.step(Op::Admit, 1)),
         ("k", second.step(Op::Admit, 1)),
     ]);
-    store.apply(&plan, at(0)).await;
-    let found = store.apply(&plan, at(0)).await;
+    store.run(&plan, at(0)).await;
+    let found = store.run(&plan, at(0)).await;
     assert_eq!(standings(&found), [(0, banned(60, true))]);
-    let found = store.apply(&plan, at(1)).await;
+    let found = store.run(&plan, at(1)).await;
     assert_eq!(standings(&found), [(0, banned(60, false))]);
     assert_eq!(second.left(store, "k", 1).await, 4);
 }
@@ -64,7 +64,7 @@ async fn what_does_not_act_or_end_goes_on(store: &Store) {
                 ("k", second.step(Op::Admit, 1)),
             ]);
             for _ in 0..3 {
-                assert_eq!(store.apply(&plan, at(0)).await.len(), 2);
+                assert_eq!(store.run(&plan, at(0)).await.len(), 2);
             }
             assert_eq!(second.left(store, "k", 0).await, 6);
         }
@@ -86,18 +86,18 @@ async fn after_the_end_only_marked_steps_are_looked_at(store: &Store) {
         ])
     };
     for op in [Op::Admit, Op::Charge, Op::Admit] {
-        let found = store.apply(&steps(op), at(0)).await;
+        let found = store.run(&steps(op), at(0)).await;
         assert_eq!(
             standings(&found),
-            [(0, Standing::Over), (2, Standing::Within)]
+            [(0, KeyStatus::Over), (2, KeyStatus::Within)]
         );
     }
     assert_eq!(skipped.left(store, "k", 0).await, 5);
     looked.admit(store, "k", 0).await;
-    let found = store.apply(&steps(Op::Admit), at(30)).await;
+    let found = store.run(&steps(Op::Admit), at(30)).await;
     assert_eq!(
         standings(&found),
-        [(0, Standing::Over), (2, Standing::Over)]
+        [(0, KeyStatus::Over), (2, KeyStatus::Over)]
     );
     let wait = found[1].reading.unwrap().retry_after();
     assert_eq!(wait, Some(Duration::from_secs(90)));
@@ -112,17 +112,17 @@ async fn after_the_end_bans_are_told_and_none_starts(store: &Store) {
     let steps = |op| plan([("k", first.step(Op::Admit, 1)), ("k", looked.step(op, 1))]);
     looked.admit(store, "k", 0).await;
     // Full, so that counting it would ban the key: its wait is told, and nothing happens.
-    let found = store.apply(&steps(Op::Admit), at(0)).await;
-    assert_eq!(found[1].standing, Standing::Over);
+    let found = store.run(&steps(Op::Admit), at(0)).await;
+    assert_eq!(found[1].status, KeyStatus::Over);
     assert_eq!(
         found[1].reading.unwrap().retry_after(),
         Some(Duration::from_secs(120))
     );
-    let found = store.apply(&steps(Op::Pass), at(0)).await;
-    assert_eq!(found[1].standing, Standing::Within);
+    let found = store.run(&steps(Op::Pass), at(0)).await;
+    assert_eq!(found[1].status, KeyStatus::Within);
     assert_eq!(looked.admit(store, "k", 0).await, banned(600, true));
     for op in [Op::Admit, Op::Pass] {
-        let found = store.apply(&steps(op), at(0)).await;
-        assert_eq!(found[1].standing, banned(600, false));
+        let found = store.run(&steps(op), at(0)).await;
+        assert_eq!(found[1].status, banned(600, false));
     }
 }

@@ -1,4 +1,4 @@
-//! Places in flight, which are given back.
+//! Leases of requests in flight.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::store::fixture::{Rule, at, banned, limiters, plan};
 pub(super) async fn all(store: &Store) {
     a_place_is_free_when_it_is_given_back(store).await;
     a_cost_is_that_many_places(store).await;
-    time_frees_no_place(store).await;
+    a_lease_expires_unless_it_is_renewed(store).await;
+    a_lease_taken_or_released_twice_counts_once(store).await;
     what_was_charged_past_the_limit_is_given_back_too(store).await;
     a_refusal_and_a_look_give_nothing_back(store).await;
     other_counters_keep_what_was_charged(store).await;
@@ -44,24 +45,44 @@ async fn a_cost_is_that_many_places(store: &Store) {
     assert_eq!(rule.left(store, "k", 0).await, 5);
 }
 
-async fn time_frees_no_place(store: &Store) {
-    let rule = in_flight(store, "lasting-places", 1);
-    let stay = rule.enter(store, "k", 1).await.unwrap();
-    assert_eq!(rule.left(store, "k", 400 * 24 * 60 * 60).await, 0);
-    stay.leave(store);
-    assert_eq!(rule.left(store, "k", 0).await, 1);
+async fn a_lease_expires_unless_it_is_renewed(store: &Store) {
+    let rule = in_flight(store, "expiring-leases", 2);
+    let plans = [0, 1].map(|_| plan([("k", rule.step(Op::Admit, 1))]));
+    for plan in &plans {
+        store.run(plan, at(0)).await;
+    }
+    store
+        .renew(&plans[0].leases().unwrap(), at(20))
+        .await
+        .unwrap();
+    assert_eq!(rule.left(store, "k", 29).await, 0);
+    assert_eq!(rule.left(store, "k", 30).await, 1);
+    assert_eq!(rule.left(store, "k", 49).await, 1);
+    assert_eq!(rule.left(store, "k", 50).await, 2);
+}
+
+async fn a_lease_taken_or_released_twice_counts_once(store: &Store) {
+    let rule = in_flight(store, "repeated-leases", 2);
+    let plan = plan([("k", rule.step(Op::Admit, 1))]);
+    for _ in 0..2 {
+        store.run(&plan, at(0)).await;
+        assert_eq!(rule.left(store, "k", 0).await, 1);
+    }
+    for _ in 0..2 {
+        store.release(&plan.leases().unwrap()).await.unwrap();
+        assert_eq!(rule.left(store, "k", 0).await, 2);
+    }
 }
 
 async fn what_was_charged_past_the_limit_is_given_back_too(store: &Store) {
     let rule = in_flight(store, "charged-places", 1);
-    let plan = plan([("k", rule.step(Op::Charge, 1))]);
-    let stays = [
-        store.apply(&plan, at(0)).await,
-        store.apply(&plan, at(0)).await,
-    ];
-    for findings in &stays {
+    let plans = [0, 1].map(|_| plan([("k", rule.step(Op::Charge, 1))]));
+    for plan in &plans {
+        store.run(plan, at(0)).await;
+    }
+    for plan in &plans {
         assert_eq!(rule.left(store, "k", 0).await, 0);
-        store.release(&plan, findings);
+        store.give_back(plan);
     }
     assert_eq!(rule.left(store, "k", 0).await, 1);
 }
@@ -71,8 +92,8 @@ async fn a_refusal_and_a_look_give_nothing_back(store: &Store) {
     let stay = rule.enter(store, "k", 1).await.unwrap();
     for op in [Op::Admit, Op::Peek, Op::Pass] {
         let plan = plan([("k", rule.step(op, 1))]);
-        let findings = store.apply(&plan, at(0)).await;
-        store.release(&plan, &findings);
+        store.run(&plan, at(0)).await;
+        store.give_back(&plan);
         assert_eq!(rule.left(store, "k", 0).await, 0);
     }
     stay.leave(store);
@@ -92,10 +113,10 @@ async fn each_step_of_a_plan_gives_back_its_own(store: &Store) {
     let one = in_flight(store, "plan-places-1", 1);
     let two = in_flight(store, "plan-places-2", 3);
     let plan = plan([("a", one.step(Op::Admit, 1)), ("b", two.step(Op::Admit, 2))]);
-    let findings = store.apply(&plan, at(0)).await;
+    store.run(&plan, at(0)).await;
     assert_eq!(one.left(store, "a", 0).await, 0);
     assert_eq!(two.left(store, "b", 0).await, 1);
-    store.release(&plan, &findings);
+    store.give_back(&plan);
     assert_eq!(one.left(store, "a", 0).await, 1);
     assert_eq!(two.left(store, "b", 0).await, 3);
 }
@@ -111,7 +132,7 @@ async fn a_ban_keeps_the_places_in_flight(store: &Store) {
     ];
     assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
     assert_eq!(
-        rule.ask(store, Op::Charge, "k", 1).await.standing,
+        rule.ask(store, Op::Charge, "k", 1).await.status,
         banned(10, false)
     );
     first.leave(store);

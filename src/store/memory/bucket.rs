@@ -35,9 +35,8 @@ pub(super) enum Kind {
     Words,
     /// The first is a handle: the counter itself is kept beside the table.
     Handle,
-    /// Requests in flight. They are given back one by one, so they do not expire, and make room
-    /// last.
-    Places,
+    /// A handle of leases. Their requests are in flight, so they make room last.
+    Leases,
 }
 
 /// From when to when an entry's end may lie. One that ends later than anything could that was
@@ -96,22 +95,10 @@ impl Bucket {
         self.tags.iter().position(|found| *found == tag)
     }
 
-    /// The entry with this tag, to be read and written.
+    /// The entry at `place`, to be updated.
     #[inline(always)]
-    pub(super) fn place_mut(&mut self, tag: u64) -> Option<&mut Place> {
-        let mut entries = self.tags.iter().zip(&mut self.places);
-        entries
-            .find(|(found, _)| **found == tag)
-            .map(|(_, place)| place)
-    }
-
-    /// The numbers at `place`; none if they have expired.
-    #[inline]
-    pub(super) fn state(&self, place: usize, second: u32) -> State {
-        match self.places.get(place) {
-            Some(place) if place.expires > second => place.state,
-            _ => State::default(),
-        }
+    pub(super) fn place_mut(&mut self, place: usize) -> Option<&mut Place> {
+        self.places.get_mut(place)
     }
 
     /// All that is at `place`.
@@ -172,7 +159,7 @@ impl Bucket {
                 survey.expired.get_or_insert(place);
             } else {
                 survey.count(Weak {
-                    in_flight: entry.kind == Kind::Places,
+                    in_flight: entry.kind == Kind::Leases,
                     fill: entry.fill,
                     expires: entry.expires,
                     place,
@@ -204,25 +191,17 @@ impl Place {
         &self.state
     }
 
-    /// Its handle, if that is what its words are.
-    #[inline(always)]
-    pub(super) fn handle(&self) -> Option<u32> {
-        let [handle, ..] = self.state;
-        (self.kind == Kind::Handle).then_some(handle)
-    }
-
-    /// Whether it is of this slot and kind.
-    #[inline(always)]
-    pub(super) fn is_of(&self, slot: u16, kind: Kind) -> bool {
-        self.slot == slot && self.kind == kind
-    }
-
     /// Writes what was counted.
     #[inline(always)]
     pub(super) fn update(&mut self, state: State, slot: u16, expires: u32, fill: u8) {
         self.state = state;
         self.slot = slot;
         self.refresh(expires, fill);
+    }
+
+    /// Lets it last until the second `expires`, if that is later than it does.
+    pub(super) fn extend(&mut self, expires: u32) {
+        self.expires = self.expires.max(expires);
     }
 
     /// Writes when it expires and how near its limit it is.
@@ -239,13 +218,12 @@ impl Entry {
     /// Its handle, if that is what its words are.
     pub(super) fn handle(&self) -> Option<u32> {
         let [handle, ..] = self.state;
-        (self.kind == Kind::Handle).then_some(handle)
+        (self.kind != Kind::Words).then_some(handle)
     }
 
     /// Whether it means something.
     pub(super) fn is_live(&self, span: Span) -> bool {
-        let within = self.expires > span.second && self.expires <= span.last;
-        self.tag != 0 && (within || self.kind == Kind::Places)
+        self.tag != 0 && self.expires > span.second && self.expires <= span.last
     }
 }
 

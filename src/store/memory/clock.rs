@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::tests::{ask, memory, tracked};
 use super::*;
-use crate::limit::Limiter;
-use crate::rules::plan::{Op, Standing};
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 use crate::store::{Bounds, Store};
 
@@ -33,12 +33,12 @@ proptest! {
             ask(&store, &rule, Op::Admit, "k", LATER);
         }
         let set = LATER - back;
-        prop_assert_eq!(ask(&store, &rule, Op::Admit, "k", set), Standing::Over);
+        prop_assert_eq!(ask(&store, &rule, Op::Admit, "k", set), KeyStatus::Over);
         // Two periods are the longest that an honest clock has it wait; one period, or ten
         // seconds, is what a clock may be behind without having been set.
         let longest = 3 * period + 11;
         let op = if looks { Op::Peek } else { Op::Admit };
-        let free = (0..=longest).any(|wait| ask(&store, &rule, op, "k", set + wait) == Standing::Within);
+        let free = (0..=longest).any(|wait| ask(&store, &rule, op, "k", set + wait) == KeyStatus::Within);
         prop_assert!(free, "{} waits for the clock", name);
     }
 
@@ -57,10 +57,10 @@ proptest! {
             let found = ask(&store, &rule, Op::Pass, "k", now);
             let passed = now - set;
             if passed < length {
-                prop_assert!(matches!(found, Standing::Banned { .. }), "freed by the clock");
+                prop_assert!(matches!(found, KeyStatus::Banned { .. }), "freed by the clock");
             }
             if passed >= length + 10 {
-                prop_assert_eq!(found, Standing::Within, "held by the clock");
+                prop_assert_eq!(found, KeyStatus::Within, "held by the clock");
             }
             now += wait;
         }
@@ -75,15 +75,9 @@ fn a_jump_forward_is_time_that_has_passed() {
         for _ in 0..5 {
             ask(&store, &rule, Op::Admit, "k", 0);
         }
-        let places = limiter.algorithm == Algorithm::Concurrency;
-        let expected = if places {
-            Standing::Over
-        } else {
-            Standing::Within
-        };
         assert_eq!(
             ask(&store, &rule, Op::Admit, "k", LATER),
-            expected,
+            KeyStatus::Within,
             "{name}"
         );
     }
@@ -118,7 +112,7 @@ fn threads_that_read_the_clock_a_moment_apart_agree() {
             // Around the seam of two windows, up to two seconds apart.
             let now = at(59).plus(Duration::from_millis((n * 7_919) % 2_000));
             let plan = plan([("k", rule.step(Op::Admit, 1))]);
-            memory(&store).apply(&plan, now)[0].charged
+            memory(&store).run(&plan, now)[0].charged
         });
         let admitted = admitted.count();
         // In two seconds four more come back, evenly; a fixed window starts anew at the seam.

@@ -3,8 +3,8 @@
 
 use super::tests::{ask, memory, tracked};
 use super::*;
-use crate::limit::Limiter;
-use crate::rules::plan::{Op, Standing, Step};
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::plan::{KeyStatus, Op, Step};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 use crate::store::{Bounds, Store};
 
@@ -26,8 +26,8 @@ fn charge(store: &Store, rule: &Rule, key: &str, times: u64) {
 
 fn left(store: &Store, rule: &Rule, key: &str) -> u64 {
     let plan = plan([(key, rule.step(Op::Peek, 1))]);
-    let finding = memory(store).apply(&plan, at(0))[0];
-    finding.reading.unwrap().remaining
+    let step_result = memory(store).run(&plan, at(0))[0];
+    step_result.reading.unwrap().remaining
 }
 
 #[test]
@@ -120,13 +120,13 @@ fn a_place_that_made_room_is_given_back_to_nobody() {
     let store = Store::memory(Bounds::keys(8));
     let places = in_flight(&store, 10);
     let plan = plan([("gone", places.step(Op::Admit, 1))]);
-    let findings = memory(&store).apply(&plan, at(0));
+    memory(&store).run(&plan, at(0));
     for key in 0..8 {
         charge(&store, &places, &key.to_string(), 1);
         charge(&store, &places, &key.to_string(), 1);
     }
     assert_eq!(left(&store, &places, "gone"), 10);
-    store.release(&plan, &findings);
+    store.give_back(&plan);
     assert_eq!(left(&store, &places, "gone"), 10);
     assert_eq!(tracked(&store, 0), 8);
 }
@@ -137,9 +137,9 @@ fn a_place_given_back_is_a_free_place() {
     let places = in_flight(&store, 2);
     for key in 0..100 {
         let plan = plan([(&*key.to_string(), places.step(Op::Admit, 2))]);
-        let findings = memory(&store).apply(&plan, at(0));
+        memory(&store).run(&plan, at(0));
         assert_eq!(tracked(&store, 0), 1);
-        store.release(&plan, &findings);
+        store.give_back(&plan);
         assert_eq!(tracked(&store, 0), 0);
     }
     assert!(memory(&store).counter_room.is_empty());
@@ -147,23 +147,22 @@ fn a_place_given_back_is_a_free_place() {
 }
 
 #[test]
-fn old_requests_give_nothing_back_to_a_rule_that_was_registered_anew() {
+fn old_requests_release_no_lease_of_a_rule_that_was_registered_anew() {
     let store = Store::memory(Bounds::keys(100));
     let old = in_flight(&store, 5);
     let steps = |rule: &Rule| plan([("k", rule.step(Op::Admit, 1))]);
-    let before = memory(&store).apply(&steps(&old), at(0));
-    store.retire(&[], at(0));
-    let new = in_flight(&store, 5);
-    assert_ne!(old.id, new.id);
-    let after = memory(&store).apply(&steps(&new), at(0));
+    let before = steps(&old);
+    memory(&store).run(&before, at(0));
+    store.remove_rules(&[old.id], at(0));
+    let slot = old.id.slot + 1;
+    let id = RuleId { slot, ..old.id };
+    let new = Rule { id, ..old };
+    let after = steps(&new);
+    memory(&store).run(&after, at(0));
     assert_eq!(left(&store, &new, "k"), 4);
-    store.release(&steps(&old), &before);
+    store.give_back(&before);
     assert_eq!(left(&store, &new, "k"), 4);
-    // One that still comes under the old registration could give nothing back: it takes nothing.
-    let late = memory(&store).apply(&steps(&old), at(0));
-    assert!(!late[0].charged);
-    assert_eq!(left(&store, &new, "k"), 4);
-    store.release(&steps(&new), &after);
+    store.give_back(&after);
     assert_eq!(left(&store, &new, "k"), 5);
 }
 
@@ -265,13 +264,13 @@ fn what_is_only_tried_lifts_no_ban_and_forgets_no_offence() {
             ends_pass: false,
             ..step
         };
-        memory(&store).apply(&plan([(key, step)]), at(secs))[0].standing
+        memory(&store).run(&plan([(key, step)]), at(secs))[0].status
     };
     assert_eq!(ask(&store, &real, Op::Admit, "a", 0), banned(100, true));
-    assert_eq!(tried("b", 1), Standing::Over);
+    assert_eq!(tried("b", 1), KeyStatus::Over);
     assert_eq!(ask(&store, &real, Op::Pass, "a", 2), banned(100, false));
     assert_eq!(ask(&store, &again, Op::Admit, "c", 100), banned(110, true));
-    assert_eq!(tried("b", 120), Standing::Over);
+    assert_eq!(tried("b", 120), KeyStatus::Over);
     assert_eq!(
         ask(&store, &again, Op::Admit, "c", 120),
         banned(1_120, true)
@@ -288,6 +287,6 @@ fn a_ban_that_has_ended_makes_room_for_what_is_only_tried() {
         ..Rule::ban(&store, "tried", 0, 1_000).step(Op::Admit, 1)
     };
     ask(&store, &real, Op::Admit, "a", 0);
-    let found = memory(&store).apply(&plan([("b", step)]), at(100));
-    assert_eq!(found[0].standing, banned(1_100, true));
+    let found = memory(&store).run(&plan([("b", step)]), at(100));
+    assert_eq!(found[0].status, banned(1_100, true));
 }

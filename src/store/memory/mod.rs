@@ -8,41 +8,38 @@
 //!
 //! - Keys, by `max_keys` over all shards. A new key takes the place of an expired entry, else of
 //!   the one furthest below its limit, of the two buckets that the key has (`table`).
-//! - Logs and sub-windows, by `max_log_bytes` each: past it a key is counted in less (`long`).
+//! - Logs and sub-windows, by `max_log_bytes` each: above it a key is counted in less (`shard_data`).
 //! - Bans and past offences, by a quarter of `max_keys`: offences give way first (`bans`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use self::bans::{Bans, Firsts};
 use self::bucket::PLACES;
+use self::capacity::{Budgets, Room};
 use self::hash::{KeyHasher, Tag};
-use self::held::Held;
-use self::known::Ask;
-use self::long::Budgets;
-use self::room::Room;
-use self::slots::{SHARED, Slots};
+use self::shard_data::ShardData;
 use self::sync::{AtomicU64, Mutex};
 use super::{BanEntry, Bounds, Evictions};
 use crate::clock::Timestamp;
-use crate::limit::Algorithm;
-use crate::rules::plan::{Findings, Plan, RuleId};
+use crate::limit::Counter;
+use crate::limit::concurrency::{LEASE_LIFETIME, Leases};
+use crate::rules::plan::{HeldLeases, RuleId};
+use crate::rules::registry::RuleRegistry;
 
 mod bans;
 mod bucket;
-mod counter;
+mod capacity;
+mod execute;
 mod hash;
-mod held;
-mod known;
-mod long;
-mod make_room;
-mod pass;
-mod room;
 mod saved;
-mod slots;
+mod shard_data;
 mod snapshot;
+mod start_ban;
+mod step_run;
 mod sync;
 mod table;
-mod visit;
 
 #[cfg(test)]
 mod clock;
@@ -74,7 +71,6 @@ pub struct Memory {
     counter_room: Room,
     ban_room: Room,
     budgets: Budgets,
-    slots: Mutex<Slots>,
     counters_evicted: AtomicU64,
     bans_evicted: AtomicU64,
 }
@@ -87,7 +83,7 @@ struct Shard {
     first_live: AtomicU64,
     /// See [`Firsts::past`].
     first_past: AtomicU64,
-    held: Mutex<Held>,
+    held: Mutex<ShardData>,
 }
 
 // === impl Memory ===
@@ -108,7 +104,6 @@ impl Memory {
             counter_room: Room::of(max_keys),
             ban_room: Room::of((max_keys / 4).max(1)),
             budgets: Budgets::of(bounds.max_log_bytes),
-            slots: Mutex::default(),
             counters_evicted: AtomicU64::new(0),
             bans_evicted: AtomicU64::new(0),
         }
@@ -119,51 +114,54 @@ impl Memory {
         self.hasher = KeyHasher::derived(secret);
     }
 
-    /// See [`super::Store::apply`].
-    #[inline]
-    pub fn apply(&self, plan: &Plan, now: Timestamp) -> Findings {
-        let mut findings = Findings::new();
-        self.carry_out(plan, now, &mut findings);
-        findings
+    /// See [`super::Store::release`].
+    pub fn release(&self, leases: &HeldLeases) {
+        self.for_each_lease(leases, |held| held.release(leases.id));
     }
 
-    /// See [`super::Store::release`].
-    pub fn release(&self, plan: &Plan, findings: &Findings) {
-        for finding in findings.iter().filter(|finding| finding.charged) {
-            if let Some(step) = plan.steps.get(usize::from(finding.step))
-                && step.limiter.algorithm == Algorithm::Concurrency
-            {
-                let ask = Ask {
-                    index: finding.step,
-                    step,
-                    now: Timestamp::default(),
-                };
-                let tag = self.hash(plan, step).tag;
-                self.visit(tag, plan, ask, step.op).give_back();
+    /// See [`super::Store::renew`].
+    pub fn renew(&self, leases: &HeldLeases, now: Timestamp) {
+        self.for_each_lease(leases, |held| held.renew(now, leases.id));
+        let lasts = Duration::from_secs(1) + LEASE_LIFETIME;
+        let expires = second(now.plus(lasts));
+        for (id, key) in &leases.counters {
+            let tag = self.hasher.hash(id.identity, key).tag;
+            let table = &mut self.shard(tag).held.lock().table;
+            table.extend(tag, expires);
+        }
+    }
+
+    fn for_each_lease(&self, leases: &HeldLeases, change: impl Fn(&mut Leases)) {
+        for (id, key) in &leases.counters {
+            let tag = self.hasher.hash(id.identity, key).tag;
+            let data = &mut *self.shard(tag).held.lock();
+            let Some(spot) = data.table.find(tag) else {
+                continue;
+            };
+            let handle = data.table.entry(spot).handle();
+            let counter = handle.and_then(|handle| data.large.get_mut(handle as usize));
+            if let Some(Counter::Leases(held)) = counter {
+                change(held);
+                if held.is_empty() {
+                    data.clear(spot, self);
+                }
             }
         }
     }
 
-    /// See [`super::Store::register`].
-    pub fn register(&self, identity: u64, name: &str) -> RuleId {
-        self.slots.lock().register(identity, name)
-    }
-
-    /// See [`super::Store::retire`].
-    pub fn retire(&self, keep: &[u64], now: Timestamp) -> Vec<(String, usize)> {
-        let gone = self.slots.lock().retire(keep);
-        if gone.is_empty() {
+    /// See [`super::Store::remove_rules`].
+    pub fn remove_rules(&self, rules: &[RuleId], now: Timestamp) -> Vec<usize> {
+        let mut ended: Vec<_> = rules.iter().map(|rule| (*rule, 0)).collect();
+        if rules.is_empty() {
             return Vec::new();
         }
-        // `gone` is in slot order.
-        let find = |slot| gone.binary_search_by_key(&slot, |rule| rule.id.slot);
-        let mut ended: Vec<_> = gone.iter().map(|rule| (rule.id, 0)).collect();
+        let slots = rules.iter().map(|rule| rule.slot);
+        // Rules that stay may count there too.
+        let slots: BTreeSet<_> = slots.filter(|s| *s != RuleRegistry::SHARED_SLOT).collect();
         for shard in &self.shards {
             let mut held = shard.held.lock();
-            let unwanted = |slot| slot != SHARED && find(slot).is_ok();
-            held.clear_all(|entry| unwanted(entry.slot), self);
-            let unwanted = |id| gone.iter().any(|rule| rule.id == id);
-            let removed = held.bans.remove(|ban| unwanted(ban.id));
+            held.clear_all(|entry| slots.contains(&entry.slot), self);
+            let removed = held.bans.remove(|ban| rules.contains(&ban.id));
             shard.publish(&held.bans);
             drop(held);
             self.ban_room.give(removed.live.len() + removed.past);
@@ -172,23 +170,18 @@ impl Memory {
                 rule.into_iter().for_each(|(_, count)| *count += 1);
             }
         }
-        let counts = ended.into_iter().map(|(_, count)| count);
-        gone.into_iter().map(|rule| rule.name).zip(counts).collect()
+        ended.into_iter().map(|(_, count)| count).collect()
     }
 
     /// See [`super::Store::keys`].
     pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
-        let slots = self.slots.lock().in_use();
-        let mut counts = vec![0; slots.last().map_or(0, |last| usize::from(*last) + 1)];
+        let mut counts = BTreeMap::new();
         for shard in &self.shards {
             for slot in shard.held.lock().table.live_slots(second(now)) {
-                if let Some(count) = counts.get_mut(usize::from(slot)) {
-                    *count += 1;
-                }
+                *counts.entry(slot).or_default() += 1;
             }
         }
-        let count = |slot: u16| counts.get(usize::from(slot)).copied().unwrap_or_default();
-        slots.into_iter().map(|slot| (slot, count(slot))).collect()
+        counts.into_iter().collect()
     }
 
     /// See [`super::Store::evictions`].
@@ -239,7 +232,7 @@ impl Shard {
         Self {
             first_live: AtomicU64::new(u64::MAX),
             first_past: AtomicU64::new(u64::MAX),
-            held: Mutex::new(Held::new(buckets)),
+            held: Mutex::new(ShardData::new(buckets)),
         }
     }
 

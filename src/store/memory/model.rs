@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::counter::{Count, Counter};
 use super::tests::memory;
 use super::*;
-use crate::limit::{Limiter, Reading};
+use crate::limit::concurrency::LeaseId;
+use crate::limit::{Algorithm, Counter, Limiter, Reading};
 use crate::rules::plan::Ban;
-use crate::rules::plan::{Finding, Op, Standing, Step};
+use crate::rules::plan::{KeyStatus, Op, Step, StepResult};
 use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::{Bounds, Store};
 
@@ -35,48 +35,53 @@ enum Act {
 }
 
 impl Model {
-    fn ask(&mut self, key: u8, op: Op, cost: u64, now: Timestamp) -> Finding {
+    fn ask(
+        &mut self,
+        key: u8,
+        (op, cost, lease): (Op, u64, LeaseId),
+        now: Timestamp,
+    ) -> StepResult {
         let last = self.bans.get(&key).copied();
         if let Some((until, _)) = last.filter(|(until, _)| *until > now) {
             let started = false;
-            return found(Standing::Banned { until, started });
+            return found(KeyStatus::Banned { until, started });
         }
         let limiter = self.limiter;
         let new = || Counter::new(limiter.shape(), &limiter);
         let counter = self.counters.entry(key).or_insert_with(new);
         let look = counter.peek(&limiter, now, cost);
         let (reading, charged) = match op {
-            Op::Pass => return found(Standing::Within),
-            Op::Always => return found(Standing::Over),
+            Op::Pass => return found(KeyStatus::Within),
+            Op::Always => return found(KeyStatus::Over),
             Op::Peek => (look, false),
             Op::Admit | Op::Charge if !look.fits && !self.ban.is_never() => {
                 return self.start(key, now);
             }
-            Op::Charge => (counter.charge(&limiter, now, cost), true),
-            Op::Admit if look.fits => (counter.admit(&limiter, now, cost), true),
+            Op::Charge => (counter.charge(&limiter, now, cost, lease), true),
+            Op::Admit if look.fits => (counter.admit(&limiter, now, cost, lease), true),
             Op::Admit => {
                 let waits = limiter
                     .turn(&look)
                     .is_some_and(|wait| wait <= self.patience);
                 if waits {
-                    counter.charge(&limiter, now, cost);
+                    counter.charge(&limiter, now, cost, lease);
                 }
                 (look, waits)
             }
         };
         let matters = self.ban.is_never() || op != Op::Peek;
-        let standing = match !reading.fits && matters {
-            true => Standing::Over,
-            false => Standing::Within,
+        let status = match !reading.fits && matters {
+            true => KeyStatus::Over,
+            false => KeyStatus::Within,
         };
-        Finding {
+        StepResult {
             reading: Some(reading),
             charged,
-            ..found(standing)
+            ..found(status)
         }
     }
 
-    fn start(&mut self, key: u8, now: Timestamp) -> Finding {
+    fn start(&mut self, key: u8, now: Timestamp) -> StepResult {
         if self.limiter.algorithm != Algorithm::Concurrency {
             self.counters.remove(&key);
         }
@@ -89,24 +94,24 @@ impl Model {
         let (until, started) = (now.plus(length), true);
         self.bans.insert(key, (until, before + 1));
         let reading = Reading::refusing(0, length, Some(length));
-        Finding {
+        StepResult {
             reading: Some(reading),
-            ..found(Standing::Banned { until, started })
+            ..found(KeyStatus::Banned { until, started })
         }
     }
 
-    fn leave(&mut self, key: u8, cost: u64) {
-        if let Some(Counter::Words(state)) = self.counters.get_mut(&key) {
-            self.limiter.release(state, cost);
+    fn leave(&mut self, key: u8, lease: LeaseId) {
+        if let Some(Counter::Leases(leases)) = self.counters.get_mut(&key) {
+            leases.release(lease);
         }
     }
 }
 
 /// What is found without a look at a counter.
-fn found(standing: Standing) -> Finding {
-    Finding {
+fn found(status: KeyStatus) -> StepResult {
+    StepResult {
         step: 0,
-        standing,
+        status,
         reading: None,
         charged: false,
     }
@@ -168,18 +173,18 @@ proptest! {
         for (key, act, wait) in requests {
             now = now.plus(Duration::from_millis(wait));
             let Act::Ask(op, cost) = act else {
-                if let Some((key, cost, plan, findings)) = in_flight.pop() {
-                    store.release(&plan, &findings);
-                    model.leave(key, cost);
+                if let Some((key, plan)) = in_flight.pop() {
+                    store.give_back(&plan);
+                    model.leave(key, plan.lease);
                 }
                 continue;
             };
             let step = Step { limiter, ban: ban.clone(), patience, ..rule.step(op, cost) };
             let plan = plan([(&*format!("key {key}"), step)]);
-            let findings = memory(&store).apply(&plan, now);
-            prop_assert_eq!(findings[0], model.ask(key, op, cost, now));
-            if findings[0].charged {
-                in_flight.push((key, cost, plan, findings));
+            let result = memory(&store).run(&plan, now);
+            prop_assert_eq!(result[0], model.ask(key, (op, cost, plan.lease), now));
+            if result[0].charged {
+                in_flight.push((key, plan));
             }
         }
         prop_assert_eq!(store.evictions(), Evictions::default());

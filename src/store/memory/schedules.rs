@@ -13,9 +13,9 @@ use shuttle::thread;
 use super::sync::AtomicUsize;
 use super::tests::{ask, memory, tracked};
 use super::*;
-use crate::limit::Limiter;
-use crate::rules::plan::{Op, Standing};
-use crate::store::fixture::{Rule, at, banned, plan};
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::plan::{KeyStatus, Op};
+use crate::store::fixture::{Rule, at, banned, plan, rules_named};
 use crate::store::{Bounds, Store};
 
 /// Runs `model` in many orders: chosen by chance at each point, and with few changes of thread at
@@ -50,7 +50,7 @@ fn store(bans: usize) -> Arc<Store> {
     memory.shards = [Shard::new(4), Shard::new(4)].into();
     memory.counter_room = Room::of(16);
     memory.ban_room = Room::of(bans);
-    Arc::new(Store::Memory(memory))
+    Arc::new(Store::of(memory))
 }
 
 /// How many bans there are at one moment, which a listing of shard after shard cannot say.
@@ -60,8 +60,8 @@ fn held_bans(store: &Store) -> usize {
     held.iter().map(|held| held.bans.live(at(0)).count()).sum()
 }
 
-fn count(standings: &[Standing], wanted: impl Fn(&Standing) -> bool) -> usize {
-    standings.iter().filter(|standing| wanted(standing)).count()
+fn count(standings: &[KeyStatus], wanted: impl Fn(&KeyStatus) -> bool) -> usize {
+    standings.iter().filter(|status| wanted(status)).count()
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn no_order_admits_more_than_the_limit() {
             [0, 0].map(|_| ask(&shared, &rule, Op::Admit, "k", 0))
         });
         let found = found.concat();
-        assert_eq!(count(&found, |s| *s == Standing::Within), 3);
-        assert_eq!(count(&found, |s| *s == Standing::Over), 3);
+        assert_eq!(count(&found, |s| *s == KeyStatus::Within), 3);
+        assert_eq!(count(&found, |s| *s == KeyStatus::Over), 3);
         assert_eq!(tracked(&store, 0), 1);
     });
 }
@@ -90,9 +90,9 @@ fn no_order_counts_two_keys_as_one_or_loses_one() {
             let key = ["a", "b", "a"][part];
             [0, 0].map(|_| ask(&shared, &rule, Op::Admit, key, 0))
         });
-        assert_eq!(found[1], [Standing::Within; 2]);
+        assert_eq!(found[1], [KeyStatus::Within; 2]);
         let found = [found[0], found[2]].concat();
-        assert_eq!(count(&found, |s| *s == Standing::Within), 2);
+        assert_eq!(count(&found, |s| *s == KeyStatus::Within), 2);
         assert_eq!(tracked(&store, 0), 2);
     });
 }
@@ -108,12 +108,12 @@ fn no_order_starts_two_bans_or_charges_beside_one() {
             [0, 0].map(|_| ask(&shared, &rule, op, "k", 0))
         });
         let found = found.concat();
-        assert_eq!(count(&found, |s| *s == Standing::Within), 2);
+        assert_eq!(count(&found, |s| *s == KeyStatus::Within), 2);
         assert_eq!(count(&found, |s| *s == banned(30, true)), 1);
         assert_eq!(count(&found, |s| *s == banned(30, false)), 3);
         assert_eq!(tracked(&store, 0), 0);
         // It starts afresh.
-        assert_eq!(ask(&store, &rule, Op::Admit, "k", 30), Standing::Within);
+        assert_eq!(ask(&store, &rule, Op::Admit, "k", 30), KeyStatus::Within);
         assert!(memory(&store).ban_room.is_empty());
     });
 }
@@ -128,14 +128,14 @@ fn no_order_deadlocks_where_bans_have_no_room_or_passes_their_bound() {
                 let rule = Rule::ban(&shared, "r", 0, 10 + part as u64 + n);
                 let key = format!("{part}/{n}");
                 let found = ask(&shared, &rule, Op::Admit, &key, 0);
-                assert!(matches!(found, Standing::Banned { started: true, .. }));
+                assert!(matches!(found, KeyStatus::Banned { started: true, .. }));
                 let taken = held_bans(&shared);
                 assert!(taken <= 2, "{taken}");
             }
         });
         assert_eq!(store.bans(at(0)).len(), 2);
         assert_eq!(store.evictions().bans, 4);
-        let memory = memory(&store);
+        let memory = store.local();
         assert!(!memory.ban_room.take(), "a place was given back twice");
         memory.ban_room.give(2);
         assert!(memory.ban_room.is_empty(), "a place was never given back");
@@ -184,7 +184,7 @@ fn no_order_of_newcomers_passes_the_bound_of_counters() {
         memory.hasher = KeyHasher::keyed([7; 16]);
         memory.shards = [Shard::new(1), Shard::new(1)].into();
         memory.counter_room = Room::of(4);
-        let store = Arc::new(Store::Memory(memory));
+        let store = Arc::new(Store::of(memory));
         let rule = Rule::throttle(&store, "r", 9);
         let shared = store.clone();
         together(3, move |part| {
@@ -196,7 +196,7 @@ fn no_order_of_newcomers_passes_the_bound_of_counters() {
         // The first key of a shard is counted, whatever the others have taken.
         assert!((4..=5).contains(&left), "{left}");
         assert_eq!(store.evictions().counters, 9 - left as u64);
-        let Store::Memory(memory) = &*store;
+        let memory = store.local();
         memory.counter_room.give(left);
         assert!(memory.counter_room.is_empty());
     });
@@ -212,19 +212,19 @@ fn no_order_takes_more_places_than_there_are_or_loses_one() {
         let found = together(3, move |_| {
             let plan = plan([("k", rule.step(Op::Admit, 1))]);
             [0, 0].map(|_| {
-                let findings = memory(&shared).apply(&plan, at(0));
-                if findings[0].charged {
+                let result = memory(&shared).run(&plan, at(0));
+                if result[0].charged {
                     assert!(taken.fetch_add(1, Ordering::SeqCst) < 2);
                     taken.fetch_sub(1, Ordering::SeqCst);
-                    shared.release(&plan, &findings);
+                    shared.give_back(&plan);
                 }
-                findings[0].standing
+                result[0].status
             })
         });
-        assert!(count(&found.concat(), |s| *s == Standing::Within) >= 2);
+        assert!(count(&found.concat(), |s| *s == KeyStatus::Within) >= 2);
         assert_eq!(tracked(&store, 0), 0);
         assert!(memory(&store).counter_room.is_empty());
-        for expected in [Standing::Within, Standing::Within, Standing::Over] {
+        for expected in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
             assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), expected);
         }
     });
@@ -234,19 +234,21 @@ fn no_order_takes_more_places_than_there_are_or_loses_one() {
 fn no_order_of_a_snapshot_and_a_ban_saves_half_of_it() {
     check(|| {
         let store = store(8);
-        let rule = Rule::ban(&store, "r", 1, 30);
+        let rule = Rule::ban(&store, "schedule", 1, 30);
         ask(&store, &rule, Op::Charge, "k", 0);
         let shared = store.clone();
         let saved = together(2, move |part| match part {
-            0 => memory(&shared).save(Vec::new(), at(0)).unwrap(),
+            0 => memory(&shared)
+                .save(Vec::new(), &rules_named(&["schedule"]), at(0))
+                .unwrap(),
             _ => {
                 ask(&shared, &rule, Op::Charge, "k", 0);
                 Vec::new()
             }
         });
         let mut again = Memory::new(Bounds::keys(8));
-        again.register(rule.id.identity, "r");
-        let restored = again.restore(&saved[0][..], at(0)).unwrap();
+        let rules = rules_named(&["schedule"]);
+        let restored = again.restore(&saved[0][..], &rules, at(0)).unwrap();
         // The count or the ban, never both, never none.
         assert_eq!(restored.counters + restored.bans, 1);
     });
@@ -260,7 +262,7 @@ fn no_order_of_a_reload_and_a_charge_loses_a_place() {
         let kept = Rule::ban(&store, "kept", 1, 10);
         let shared = store.clone();
         together(3, move |part| match part {
-            0 => drop(shared.retire(&[kept.id.identity], at(0))),
+            0 => drop(shared.remove_rules(&[gone.id], at(0))),
             _ => {
                 for rule in [&gone, &kept] {
                     ask(&shared, rule, Op::Charge, "k", 0);
@@ -269,7 +271,7 @@ fn no_order_of_a_reload_and_a_charge_loses_a_place() {
         });
         // Both charged it once.
         assert!(store.bans(at(0)).iter().any(|ban| ban.id == kept.id));
-        store.retire(&[], at(0));
+        store.remove_rules(&[gone.id, kept.id], at(0));
         let late = Rule {
             id: gone.id,
             ..kept

@@ -9,10 +9,12 @@ use std::io::{self, Read, Write};
 use super::bucket::{Entry, Kind};
 use super::hash::{KeyHash, KeyHasher, Tag};
 use super::saved::{Ban, Count, Counter, Damage, Header, Reader, Record, Rule, Writer};
-use super::{Held, Memory, second};
+use super::shard_data::ShardData;
+use super::{Memory, second};
 use crate::clock::Timestamp;
 use crate::limit::State;
 use crate::rules::plan::RuleId;
+use crate::rules::registry::RegisteredRule;
 use crate::store::Restored;
 
 mod convert;
@@ -34,7 +36,12 @@ struct Rules {
 
 impl Memory {
     /// Writes all that means something at `now`; gives `out` back, which should be buffered.
-    pub fn save<W: Write>(&self, out: W, now: Timestamp) -> io::Result<W> {
+    pub fn save<W: Write>(
+        &self,
+        out: W,
+        rules: &[RegisteredRule],
+        now: Timestamp,
+    ) -> io::Result<W> {
         let longest = self.shards.iter().map(|s| s.held.lock().table.longest());
         let header = Header {
             secret: self.hasher.secret(),
@@ -42,8 +49,8 @@ impl Memory {
             longest: longest.max().unwrap_or_default(),
         };
         let mut writer = Writer::new(out, &header)?;
-        let rules = self.rules();
-        rules.iter().try_for_each(|rule| writer.add(rule))?;
+        let mut rules = rules.iter().map(record);
+        rules.try_for_each(|rule| writer.add(&rule))?;
         for shard in &self.shards {
             let mut copy = shard.held.lock().copy(now);
             copy.sort_unstable_by_key(Record::order);
@@ -62,7 +69,14 @@ impl Memory {
     /// Takes over what a snapshot has of the registered rules, as far as it means something at
     /// `now` and there is room. From then on keys are hashed as they were there. For a store that
     /// has counted nothing yet and a snapshot that is whole: what comes before a fault stays.
-    pub fn restore(&mut self, input: impl Read, now: Timestamp) -> Result<Restored, Damage> {
+    pub fn restore(
+        &mut self,
+        input: impl Read,
+        rules: &[RegisteredRule],
+        now: Timestamp,
+    ) -> Result<Restored, Damage> {
+        let ids = rules.iter().map(|rule| (rule.id.identity, rule.id));
+        let ids: HashMap<_, _> = ids.collect();
         let (mut reader, header) = Reader::new(input, self.budgets.longest_log())?;
         let other_secret = self.hasher.secret() != header.secret;
         self.hasher = KeyHasher::keyed(header.secret);
@@ -72,7 +86,7 @@ impl Memory {
         let mut rules = Rules::default();
         while let Some(record) = reader.next()? {
             match record {
-                Record::Rule(rule) => rules.add(rule, self),
+                Record::Rule(rule) => rules.add(rule, &ids),
                 Record::Ban(ban) => rules.restore_ban(ban, self, now),
                 Record::Counter(counter) => rules.restore_counter(counter, self, now),
             }
@@ -86,16 +100,6 @@ impl Memory {
         })
     }
 
-    fn rules(&self) -> Vec<Record> {
-        let slots = self.slots.lock();
-        let saved = slots.iter().map(|rule| Rule {
-            identity: rule.id.identity,
-            slot: rule.id.slot,
-            name: rule.name.clone(),
-        });
-        saved.map(Record::Rule).collect()
-    }
-
     fn catch_up(&self, now: Timestamp) {
         for shard in &self.shards {
             let mut held = shard.held.lock();
@@ -105,9 +109,9 @@ impl Memory {
     }
 }
 
-// === impl Held ===
+// === impl ShardData ===
 
-impl Held {
+impl ShardData {
     /// All that means something at `now`.
     fn copy(&self, now: Timestamp) -> Vec<Record> {
         let bans = self.bans.saved(now).map(Record::Ban);
@@ -119,8 +123,8 @@ impl Held {
     fn counter(&self, entry: Entry) -> Option<Counter> {
         let count = match entry.kind {
             Kind::Words => Count::Words(entry.state),
-            Kind::Handle => self.slab.get(entry.handle()?)?.saved(),
-            Kind::Places => return None,
+            Kind::Handle => Count::of(self.large.get(entry.handle()? as usize)?)?,
+            Kind::Leases => return None,
         };
         Some(Counter {
             tag: entry.tag,
@@ -132,14 +136,22 @@ impl Held {
     }
 }
 
+fn record(rule: &RegisteredRule) -> Record {
+    Record::Rule(Rule {
+        identity: rule.id.identity,
+        slot: rule.id.slot,
+        name: rule.name.clone(),
+    })
+}
+
 // === impl Rules ===
 
 impl Rules {
-    fn add(&mut self, rule: Rule, memory: &Memory) {
-        match memory.slots.lock().get(rule.identity) {
+    fn add(&mut self, rule: Rule, ids: &HashMap<u64, RuleId>) {
+        match ids.get(&rule.identity) {
             Some(id) => {
                 self.slots.insert(rule.slot, id.slot);
-                self.known.insert(rule.identity, id);
+                self.known.insert(rule.identity, *id);
             }
             None => {
                 self.unknown.insert(rule.identity, (rule.name, 0));

@@ -8,11 +8,8 @@
 //! handle to the caller, who frees it.
 
 use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
+use super::capacity::Room;
 use super::hash::Tag;
-use super::room::Room;
-use super::second;
-use crate::clock::Timestamp;
-use crate::limit::State;
 
 /// By how many seconds the time may differ between requests before it means that the clock was set
 /// back.
@@ -70,28 +67,11 @@ impl Table {
         Some(Spot { bucket, place })
     }
 
-    /// What `change` makes of the key's entry, expired or not, if that is there.
+    /// The key's entry, expired or not, to be updated in place.
     #[inline(always)]
-    pub(super) fn with<T>(
-        &mut self,
-        key: Tag,
-        change: impl FnOnce(&mut Place) -> Option<T>,
-    ) -> Option<T> {
-        let count = self.buckets.len();
-        let first = self.buckets.get_mut(key.bucket(count));
-        if let Some(place) = first.and_then(|bucket| bucket.place_mut(key.get())) {
-            return change(place);
-        }
-        let other = self.buckets.get_mut(key.other_bucket(count));
-        let place = other.and_then(|bucket| bucket.place_mut(key.get()));
-        place.and_then(change)
-    }
-
-    /// The numbers at `spot`; none if they have expired.
-    #[inline]
-    pub(super) fn state(&self, spot: Spot, second: u32) -> State {
-        let bucket = self.buckets.get(spot.bucket);
-        bucket.map_or_else(State::default, |bucket| bucket.state(spot.place, second))
+    pub(super) fn find_mut(&mut self, key: Tag) -> Option<&mut Place> {
+        let spot = self.find(key)?;
+        self.buckets.get_mut(spot.bucket)?.place_mut(spot.place)
     }
 
     /// All that is at `spot`, expired or not.
@@ -105,8 +85,8 @@ impl Table {
     pub(super) fn put(&mut self, spot: Spot, entry: Entry) -> Option<u32> {
         let bucket = self.buckets.get_mut(spot.bucket)?;
         let handle = match bucket.kind(spot.place) {
-            Kind::Handle => bucket.entry(spot.place).handle(),
-            Kind::Words | Kind::Places => None,
+            Kind::Handle | Kind::Leases => bucket.entry(spot.place).handle(),
+            Kind::Words => None,
         };
         bucket.put(spot.place, entry);
         handle
@@ -124,6 +104,13 @@ impl Table {
     pub(super) fn refresh(&mut self, spot: Spot, expires: u32, fill: u8) {
         if let Some(bucket) = self.buckets.get_mut(spot.bucket) {
             bucket.refresh(spot.place, expires, fill);
+        }
+    }
+
+    /// Lets the key's entry last until the second `expires`, if that is later than it does.
+    pub(super) fn extend(&mut self, key: Tag, expires: u32) {
+        if let Some(entry) = self.find_mut(key) {
+            entry.extend(expires);
         }
     }
 
@@ -200,20 +187,6 @@ impl Table {
     /// Lets entries last this many seconds.
     pub(super) fn allow(&mut self, seconds: u32) {
         self.longest = self.longest.max(seconds);
-    }
-
-    /// Lets an entry last from `now` to the second `expires`.
-    #[inline(always)]
-    pub(super) fn allow_until(&mut self, expires: u32, now: Timestamp) {
-        let latest = u64::from(expires.saturating_sub(self.longest)) * 1_000_000_000;
-        if latest > now.as_nanos() {
-            self.allow_more(expires, now);
-        }
-    }
-
-    #[cold]
-    fn allow_more(&mut self, expires: u32, now: Timestamp) {
-        self.allow(expires.saturating_sub(second(now)));
     }
 
     /// How many seconds entries may last.

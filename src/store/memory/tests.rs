@@ -2,22 +2,20 @@
 
 use super::bucket::{Bucket, Entry};
 use super::hash::Tag;
-use super::slots::Slots;
 use super::table::{Displaced, Table};
 use super::*;
-use crate::rules::plan::{Op, Standing};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::fixture::{Rule, at, banned, plan};
 use crate::store::{Bounds, Store};
 
 pub(super) fn memory(store: &Store) -> &Memory {
-    let Store::Memory(memory) = store;
-    memory
+    store.local()
 }
 
 /// One step alone, without awaiting.
-pub(super) fn ask(store: &Store, rule: &Rule, op: Op, key: &str, secs: u64) -> Standing {
+pub(super) fn ask(store: &Store, rule: &Rule, op: Op, key: &str, secs: u64) -> KeyStatus {
     let plan = plan([(key, rule.step(op, 1))]);
-    memory(store).apply(&plan, at(secs))[0].standing
+    memory(store).run(&plan, at(secs))[0].status
 }
 
 pub(super) fn tracked(store: &Store, secs: u64) -> usize {
@@ -49,25 +47,23 @@ fn a_key_takes_at_most_forty_bytes() {
 fn a_store_for_nothing_still_counts_one_key() {
     let store = Store::memory(Bounds::keys(0));
     let rule = Rule::throttle(&store, "r", 1);
-    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), Standing::Within);
-    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), Standing::Over);
-    assert_eq!(ask(&store, &rule, Op::Admit, "b", 0), Standing::Within);
+    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), KeyStatus::Within);
+    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), KeyStatus::Over);
+    assert_eq!(ask(&store, &rule, Op::Admit, "b", 0), KeyStatus::Within);
     assert_eq!(tracked(&store, 0), 1);
 }
 
 #[test]
 fn keys_are_counted_by_slot_while_they_mean_something() {
     let store = Store::memory(Bounds::keys(1_000));
-    let quiet = Rule::throttle(&store, "quiet", 5);
     let busy = Rule::throttle(&store, "busy", 5);
     for key in ["a", "b", "c", "a"] {
         ask(&store, &busy, Op::Admit, key, 10);
     }
     ask(&store, &busy, Op::Peek, "d", 10);
-    let counts = |count| vec![(quiet.id.slot, 0), (busy.id.slot, count)];
-    assert_eq!(store.keys(at(10)), counts(3));
-    assert_eq!(store.keys(at(119)), counts(3));
-    assert_eq!(store.keys(at(120)), counts(0));
+    assert_eq!(store.keys(at(10)), [(busy.id.slot, 3)]);
+    assert_eq!(store.keys(at(119)), [(busy.id.slot, 3)]);
+    assert_eq!(store.keys(at(120)), []);
 }
 
 #[test]
@@ -87,7 +83,7 @@ fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
                 for key in 0..1_000_000 {
                     let key = format!("{part}/{key}");
                     let found = ask(store, flood, Op::Admit, &key, 1);
-                    assert_eq!(found, Standing::Within);
+                    assert_eq!(found, KeyStatus::Within);
                 }
             });
         }
@@ -157,8 +153,8 @@ fn the_key_furthest_below_its_limit_makes_room() {
     };
     let remaining = |key: &str| {
         let plan = plan([(key, rule.step(Op::Peek, 1))]);
-        let finding = memory(&store).apply(&plan, at(0))[0];
-        finding.reading.unwrap().remaining
+        let step_result = memory(&store).run(&plan, at(0))[0];
+        step_result.reading.unwrap().remaining
     };
     for (gone, key) in keys.iter().enumerate() {
         newcomer(&format!("newcomer {gone}"));
@@ -219,10 +215,10 @@ fn at_the_bound_the_ban_that_ends_first_makes_room() {
         // Ends go down and up again.
         let rule = Rule::ban(&store, "ban", 0, 10_000 + (n * 7_919) % 5_000);
         let found = ask(&store, &rule, Op::Admit, &key(n), 0);
-        assert!(matches!(found, Standing::Banned { started: true, .. }));
+        assert!(matches!(found, KeyStatus::Banned { started: true, .. }));
         assert!(matches!(
             ask(&store, &rule, Op::Pass, &key(n), 0),
-            Standing::Banned { started: false, .. }
+            KeyStatus::Banned { started: false, .. }
         ));
     }
     let bans = store.bans(at(0));
@@ -256,7 +252,7 @@ fn bans_that_ended_do_not_hide_which_ends_first() {
         }
         ban("short", 0, 10);
         let rule = Rule::ban(&store, "ban", 0, 10);
-        assert_eq!(ask(&store, &rule, Op::Pass, "short", 10), Standing::Within);
+        assert_eq!(ask(&store, &rule, Op::Pass, "short", 10), KeyStatus::Within);
         ban("into its place", 10, 5_000);
         assert_eq!(store.evictions().bans, 0);
         ban("one too many", 10, 5_000);
@@ -309,12 +305,12 @@ fn long_keys_are_cut_in_listings_but_not_confused() {
     ask(&store, &rule, Op::Admit, &long, 0);
     assert_eq!(&*store.bans(at(0))[0].key, &long.as_bytes()[..SHOWN]);
     let other = "x".repeat(SHOWN + 2);
-    assert_eq!(ask(&store, &rule, Op::Pass, &other, 0), Standing::Within);
+    assert_eq!(ask(&store, &rule, Op::Pass, &other, 0), KeyStatus::Within);
     assert_eq!(ask(&store, &rule, Op::Pass, &long, 0), banned(10, false));
 }
 
 #[test]
-fn retired_rules_lose_their_counters_and_bans() {
+fn removed_rules_lose_their_counters_and_bans() {
     let store = Store::memory(Bounds::keys(1_000));
     let kept = Rule::ban(&store, "kept", 1, 100);
     let gone = Rule::ban(&store, "gone", 1, 100);
@@ -328,9 +324,8 @@ fn retired_rules_lose_their_counters_and_bans() {
     ask(&store, &short, Op::Admit, "ended", 0);
     ask(&store, &short, Op::Admit, "ended", 0);
 
-    let ended = store.retire(&[kept.id.identity], at(10));
-    let expected = [("gone".to_owned(), 2), ("idle".to_owned(), 0)];
-    assert_eq!(ended, expected);
+    let ended = store.remove_rules(&[gone.id, idle.id], at(10));
+    assert_eq!(ended, [2, 0]);
     assert_eq!(store.keys(at(10)), [(kept.id.slot, 1)]);
     assert_eq!(store.bans(at(10)).len(), 2);
     assert_eq!(
@@ -342,31 +337,9 @@ fn retired_rules_lose_their_counters_and_bans() {
         banned(110, true)
     );
 
-    // Back again, it starts afresh, in a slot that nothing old has.
-    let again = Rule::ban(&store, "gone", 1, 100);
-    assert!(![gone.id.slot, idle.id.slot, kept.id.slot].contains(&again.id.slot));
+    // Back again, it starts afresh.
     for key in ["banned", "counted"] {
-        assert_eq!(ask(&store, &again, Op::Admit, key, 10), Standing::Within);
+        assert_eq!(ask(&store, &gone, Op::Admit, key, 10), KeyStatus::Within);
     }
-    assert_eq!(
-        store.retire(&[kept.id.identity, again.id.identity], at(10)),
-        []
-    );
-}
-
-#[test]
-fn slots_go_round_and_the_last_is_shared() {
-    let mut slots = Slots::default();
-    let ids: Vec<_> = (0..u64::from(SHARED) + 2)
-        .map(|identity| slots.register(identity, "r").slot)
-        .collect();
-    assert_eq!(ids[..3], [0, 1, 2]);
-    assert_eq!(ids[usize::from(SHARED)..], [SHARED, SHARED]);
-    assert_eq!(slots.in_use().len(), usize::from(SHARED) + 1);
-    let keep: Vec<_> = (2..9).collect();
-    assert_eq!(slots.retire(&keep).len(), ids.len() - keep.len());
-    assert_eq!(slots.in_use(), [2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(slots.register(1_000_000, "new").slot, 0);
-    assert_eq!(slots.register(1_000_001, "new").slot, 1);
-    assert_eq!(slots.register(1_000_002, "new").slot, 9);
+    assert!(store.remove_rules(&[], at(10)).is_empty());
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::tests::{ask, memory, tracked};
 use super::*;
-use crate::limit::Limiter;
-use crate::rules::plan::{Op, Standing};
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::{Bounds, Store};
 
@@ -24,7 +24,7 @@ fn threads_admit_no_more_than_the_limit() {
                     for n in 0..960 {
                         let key = if n % 2 == 0 { 0 } else { 1 + n / 2 % 16 };
                         let found = ask(&store, &rule, Op::Admit, &key.to_string(), 1);
-                        if found == Standing::Within {
+                        if found == KeyStatus::Within {
                             admitted[key].fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -53,15 +53,15 @@ fn threads_never_have_more_in_flight_than_the_limit() {
                     let cost = 1 + n % 2;
                     let key = (n / 7 + thread) % 3;
                     let plan = plan([(&*key.to_string(), rule.step(Op::Admit, cost as u64))]);
-                    let findings = memory(store).apply(&plan, at(0));
-                    if findings[0].charged {
+                    let result = memory(store).run(&plan, at(0));
+                    if result[0].charged {
                         let before = in_flight[key].fetch_add(cost, Ordering::SeqCst);
                         assert!(before + cost <= LIMIT);
                         entered.fetch_add(1, Ordering::Relaxed);
                         std::thread::yield_now();
                         in_flight[key].fetch_sub(cost, Ordering::SeqCst);
                     }
-                    store.release(&plan, &findings);
+                    store.give_back(&plan);
                 }
             });
         }
@@ -81,8 +81,8 @@ fn threads_start_one_ban_and_charge_nothing_beside_it() {
                 scope.spawn(|| {
                     for _ in 0..25 {
                         let count = match ask(&store, &rule, Op::Charge, "k", 0) {
-                            Standing::Within => &within,
-                            Standing::Banned { started: true, .. } => &started,
+                            KeyStatus::Within => &within,
+                            KeyStatus::Banned { started: true, .. } => &started,
                             _ => &banned,
                         };
                         count.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +107,7 @@ fn threads_at_the_bound_of_bans_keep_it() {
                     let rule = Rule::ban(store, "ban", 0, 60 + key % 50);
                     let key = format!("{part}/{key}");
                     let found = ask(store, &rule, Op::Admit, &key, 0);
-                    assert!(matches!(found, Standing::Banned { started: true, .. }));
+                    assert!(matches!(found, KeyStatus::Banned { started: true, .. }));
                 }
             });
         }

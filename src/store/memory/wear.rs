@@ -1,5 +1,6 @@
 //! A long life at the bounds: whatever happens in whatever order, every place is given back.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use super::tests::memory;
 use super::*;
 use crate::limit::Limiter;
 use crate::rules::plan::Ban;
-use crate::rules::plan::{Op, Step};
+use crate::rules::plan::{Op, Plan, Step};
 use crate::store::fixture::{Rule, limiters, plan};
 use crate::store::{Bounds, Store};
 
@@ -53,10 +54,11 @@ enum Event {
 /// A store, its clock and the requests that are in flight.
 struct World {
     store: Store,
+    rules: RefCell<RuleRegistry>,
     limit: u64,
     period: Duration,
     now: Timestamp,
-    inside: Vec<(Plan, Findings)>,
+    inside: Vec<Plan>,
 }
 
 prop_compose! {
@@ -111,9 +113,11 @@ proptest! {
         let mut new = World::new(bounds, limit, period);
         new.now = old.now;
         // Whether it can be read is not the question.
-        let _ = new.store.restore(&old.forged(&changes)[..], old.now);
+        let forged = old.forged(&changes);
+        let rules = new.rules.borrow().rules();
+        let _ = new.store.restore(&forged[..], &rules, old.now);
         after.into_iter().for_each(|event| new.happen(event));
-        new.store.save(Vec::new(), new.now).unwrap();
+        new.store.save(Vec::new(), &rules, new.now).unwrap();
     }
 }
 
@@ -123,6 +127,7 @@ impl World {
     fn new(bounds: Bounds, limit: u64, period: Duration) -> Self {
         let world = Self {
             store: Store::memory(bounds).keyed(b"secret"),
+            rules: RefCell::default(),
             limit,
             period,
             now: Timestamp::from_nanos(START),
@@ -138,15 +143,15 @@ impl World {
             Event::Leave(_) if self.inside.is_empty() => {}
             Event::Leave(index) => {
                 let index = index.index(self.inside.len());
-                let (plan, findings) = self.inside.swap_remove(index);
-                self.store.release(&plan, &findings);
+                let plan = self.inside.swap_remove(index);
+                self.store.give_back(&plan);
             }
             Event::Wait(nanos) => self.now = self.now.plus(Duration::from_nanos(nanos)),
             Event::Set(nanos) => self.now = Timestamp::from_nanos(nanos),
             Event::Retire(kept) => {
                 let kept = (0..RULES).filter(|rule| kept & (1 << rule) != 0);
                 let kept: Vec<_> = kept.map(|rule| self.rule(rule).id.identity).collect();
-                self.store.retire(&kept, self.now);
+                self.retire(&kept);
             }
         }
     }
@@ -158,28 +163,29 @@ impl World {
             ..self.rule(rule).step(op, cost)
         };
         let plan = plan([(&*key.to_string(), step)]);
-        let findings = memory(&self.store).apply(&plan, self.now);
-        self.inside.push((plan, findings));
+        memory(&self.store).run(&plan, self.now);
+        self.inside.push(plan);
     }
 
     /// All requests end, and all rules go: nothing is left.
     fn end(self) {
-        for (plan, findings) in &self.inside {
-            self.store.release(plan, findings);
+        for plan in &self.inside {
+            self.store.give_back(plan);
         }
         (0..RULES).for_each(|rule| _ = self.rule(rule));
-        self.store.retire(&[], self.now);
+        self.retire(&[]);
         let memory = memory(&self.store);
         assert_eq!(memory.counter_room.taken(), 0, "keys");
         assert_eq!(memory.ban_room.taken(), 0, "bans");
         assert_eq!(memory.budgets.taken(), [0, 0], "bytes");
         let mut shards = memory.shards.iter();
-        assert!(shards.all(|shard| shard.held.lock().slab.iter().next().is_none()));
+        assert!(shards.all(|shard| shard.held.lock().large.is_empty()));
     }
 
     /// The store as it is saved, with some bytes changed and signed again.
     fn forged(&self, changes: &[(Index, u8)]) -> Vec<u8> {
-        let mut bytes = self.store.save(Vec::new(), self.now).unwrap();
+        let rules = self.rules.borrow().rules();
+        let mut bytes = self.store.save(Vec::new(), &rules, self.now).unwrap();
         // The length and the checksum.
         bytes.truncate(bytes.len() - 40);
         for (place, byte) in changes {
@@ -192,7 +198,18 @@ impl World {
     }
 
     fn rule(&self, rule: usize) -> Rule {
-        Rule::throttle(&self.store, &format!("r{rule}"), self.limit)
+        let name = format!("r{rule}");
+        let id = self.rules.borrow_mut().register(rule as u64, &name);
+        Rule {
+            id,
+            ..Rule::throttle(&self.store, &name, self.limit)
+        }
+    }
+
+    fn retire(&self, keep: &[u64]) {
+        let removed = self.rules.borrow_mut().retain(keep);
+        let removed: Vec<_> = removed.iter().map(|rule| rule.id).collect();
+        self.store.remove_rules(&removed, self.now);
     }
 
     fn limiter(&self, rule: usize) -> Limiter {

@@ -4,9 +4,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::rules::plan::{Op, Standing};
+use crate::rules::plan::{KeyStatus, Op};
 use crate::store::Bounds;
-use crate::store::fixture::{Rule, at, banned};
+use crate::store::fixture::{Rule, at, banned, rules_named};
 
 /// A folder that goes with this value.
 struct Folder(PathBuf);
@@ -56,6 +56,10 @@ fn store() -> (Store, Rule) {
     (store, rule)
 }
 
+fn rules() -> Vec<RegisteredRule> {
+    rules_named(&["r", "count"])
+}
+
 /// A store in which `key` is banned.
 async fn banning(key: &str) -> Store {
     let (store, rule) = store();
@@ -66,13 +70,13 @@ async fn banning(key: &str) -> Store {
 /// Who is banned after a restart.
 async fn restarted(file: &SnapshotFile) -> Option<[bool; 2]> {
     let (mut store, rule) = store();
-    let restored = file.load(&mut store, at(1)).unwrap()?;
+    let restored = file.load(&mut store, &rules(), at(1)).unwrap()?;
     assert_eq!(restored.bans, store.bans(at(1)).len());
     let mut found = [false; 2];
     for (found, key) in found.iter_mut().zip(["old", "new"]) {
-        let standing = rule.ask(&store, Op::Pass, key, 1).await.standing;
-        *found = standing == banned(600, false);
-        assert!(*found || standing == Standing::Within);
+        let status = rule.ask(&store, Op::Pass, key, 1).await.status;
+        *found = status == banned(600, false);
+        assert!(*found || status == KeyStatus::Within);
     }
     Some(found)
 }
@@ -86,12 +90,12 @@ async fn a_file_is_replaced_whole_and_is_private() {
     let folder = Folder::new();
     let file = folder.file();
     assert_eq!(restarted(&file).await, None);
-    file.save(&banning("old").await, at(0)).unwrap();
+    file.save(&banning("old").await, &rules(), at(0)).unwrap();
     assert_eq!(restarted(&file).await, Some([true, false]));
     assert_eq!(mode(file.path()), 0o600);
     // However the file was opened up, the next one is private again.
     fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644)).unwrap();
-    file.save(&banning("new").await, at(0)).unwrap();
+    file.save(&banning("new").await, &rules(), at(0)).unwrap();
     assert_eq!(restarted(&file).await, Some([false, true]));
     assert_eq!(mode(file.path()), 0o600);
     assert_eq!(folder.names(), ["counters"]);
@@ -101,14 +105,14 @@ async fn a_file_is_replaced_whole_and_is_private() {
 async fn what_a_killed_gateway_left_is_no_hindrance() {
     let folder = Folder::new();
     let file = folder.file();
-    file.save(&banning("old").await, at(0)).unwrap();
+    file.save(&banning("old").await, &rules(), at(0)).unwrap();
     let whole = fs::read(file.path()).unwrap();
     for left in [0, 1, 30, whole.len() - 1, whole.len()] {
         let unfinished = folder.0.join("counters.new");
         fs::write(&unfinished, &whole[..left]).unwrap();
         fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o666)).unwrap();
         assert_eq!(restarted(&file).await, Some([true, false]));
-        file.save(&banning("old").await, at(0)).unwrap();
+        file.save(&banning("old").await, &rules(), at(0)).unwrap();
         assert_eq!(folder.names(), ["counters"]);
         assert_eq!(mode(file.path()), 0o600);
     }
@@ -121,7 +125,7 @@ async fn a_link_in_the_way_is_not_followed() {
     fs::write(&victim, "mine").unwrap();
     symlink(&victim, folder.0.join("counters.new")).unwrap();
     let file = folder.file();
-    file.save(&banning("new").await, at(0)).unwrap();
+    file.save(&banning("new").await, &rules(), at(0)).unwrap();
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
     assert_eq!(restarted(&file).await, Some([false, true]));
 }
@@ -137,7 +141,7 @@ async fn where_a_link_leads_to_is_written() {
         let file = folder.file();
         let _hold = file.hold().unwrap();
         assert_eq!(file.path(), there.join("counters"));
-        file.save(&banning(key).await, at(0)).unwrap();
+        file.save(&banning(key).await, &rules(), at(0)).unwrap();
         // By whatever name, it is kept by one.
         assert!(SnapshotFile::new(&there.join("counters")).hold().is_err());
     }
@@ -159,7 +163,9 @@ async fn what_is_no_file_is_never_replaced() {
         assert_eq!(file.in_the_way(), Some("socket"));
         let said = file.probe().unwrap_err().to_string();
         assert_eq!(said, "it is a socket, which is left alone");
-        let said = file.save(&banning("new").await, at(0)).unwrap_err();
+        let said = file
+            .save(&banning("new").await, &rules(), at(0))
+            .unwrap_err();
         assert_eq!(said.to_string(), "it is a socket, which is left alone");
         assert!(fs::metadata(&path).unwrap().file_type().is_socket());
     }
@@ -177,15 +183,19 @@ fn links_in_a_circle_lead_nowhere() {
 async fn what_cannot_be_written_leaves_the_file_before() {
     let folder = Folder::new();
     let file = folder.file();
-    file.save(&banning("old").await, at(0)).unwrap();
+    file.save(&banning("old").await, &rules(), at(0)).unwrap();
     file.probe().unwrap();
     fs::create_dir(folder.0.join("counters.new")).unwrap();
     assert!(file.probe().is_err());
-    assert!(file.save(&banning("new").await, at(0)).is_err());
+    assert!(file.save(&banning("new").await, &rules(), at(0)).is_err());
     assert_eq!(restarted(&file).await, Some([true, false]));
     let nowhere = SnapshotFile::new(&folder.0.join("no folder/counters"));
     assert!(nowhere.probe().is_err());
-    assert!(nowhere.save(&banning("new").await, at(0)).is_err());
+    assert!(
+        nowhere
+            .save(&banning("new").await, &rules(), at(0))
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -196,7 +206,7 @@ async fn a_damaged_file_changes_nothing() {
     rule.admit(&store, "old", 0).await;
     let count = Rule::throttle(&store, "count", 5);
     count.admit(&store, "old", 0).await;
-    file.save(&store, at(0)).unwrap();
+    file.save(&store, &rules(), at(0)).unwrap();
     let whole = fs::read(file.path()).unwrap();
     for place in 0..whole.len() {
         let mut damaged = whole.clone();
@@ -204,7 +214,7 @@ async fn a_damaged_file_changes_nothing() {
         for damaged in [&damaged[..], &whole[..place]] {
             fs::write(file.path(), damaged).unwrap();
             let (mut store, _) = self::store();
-            let damage = file.load(&mut store, at(1)).unwrap_err();
+            let damage = file.load(&mut store, &rules(), at(1)).unwrap_err();
             assert!(!damage.to_string().is_empty());
             assert_eq!(store.bans(at(1)), []);
         }
@@ -216,13 +226,19 @@ fn a_folder_and_a_pipe_are_no_snapshots() {
     let folder = Folder::new();
     let file = folder.file();
     fs::create_dir(file.path()).unwrap();
-    let said = file.load(&mut store().0, at(0)).unwrap_err().to_string();
+    let said = file
+        .load(&mut store().0, &rules(), at(0))
+        .unwrap_err()
+        .to_string();
     assert_eq!(said, "it cannot be read: it is no file");
     fs::remove_dir(file.path()).unwrap();
     let made = std::process::Command::new("mkfifo")
         .arg(file.path())
         .status();
     assert!(made.unwrap().success());
-    let again = file.load(&mut store().0, at(0)).unwrap_err().to_string();
+    let again = file
+        .load(&mut store().0, &rules(), at(0))
+        .unwrap_err()
+        .to_string();
     assert_eq!(again, said);
 }

@@ -10,7 +10,7 @@ fn pems(names: &[&str]) -> (String, String) {
 }
 
 fn refusal(certificate: &str, key: &str) -> String {
-    let read = Certificate::from_pem(certificate.as_bytes(), key.as_bytes());
+    let read = from_pem(certificate.as_bytes(), key.as_bytes());
     read.unwrap_err().to_string()
 }
 
@@ -19,7 +19,7 @@ fn a_chain_may_stand_in_one_text_with_its_key() {
     let (own, key) = pems(&["a.example", "*.b.example", "192.0.2.7", "2001:db8::1"]);
     let (issuer, _) = pems(&["issuer.example"]);
     let text = [&*key, &own, &issuer].concat();
-    let read = Certificate::from_pem(text.as_bytes(), text.as_bytes()).unwrap();
+    let read = from_pem(text.as_bytes(), text.as_bytes()).unwrap();
     assert_eq!(
         read.names(),
         [
@@ -59,7 +59,7 @@ fn refusals_say_what_is_wrong() {
 
 #[test]
 fn a_terminator_needs_a_certificate() {
-    let made = Terminator::new(settings(&[]), &Tickets::new());
+    let made = NewTerminator::new(settings(&[]));
     let error = made.unwrap_err().to_string();
     assert_eq!(error, "TLS needs at least one certificate");
 }
@@ -67,13 +67,13 @@ fn a_terminator_needs_a_certificate() {
 #[test]
 fn a_damaged_certificate_has_names_or_none() {
     let der = certificate(&["localhost", "*.example.com", "::1"]).key.cert[0].to_vec();
-    assert_eq!(names::of_certificate(&der).len(), 3);
+    assert_eq!(x509::names_of(&der).len(), 3);
     for at in 0..der.len() {
-        let _ = names::of_certificate(&der[..at]);
+        let _ = x509::names_of(&der[..at]);
         for value in [0, 0x7f, 0x80, 0x84, 0x88, 0xff] {
             let mut changed = der.clone();
             changed[at] = value;
-            let _ = names::of_certificate(&changed);
+            let _ = x509::names_of(&changed);
         }
     }
 }

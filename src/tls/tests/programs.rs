@@ -52,7 +52,7 @@ fn made(scratch: &Scratch, key: &[&str]) -> Certificate {
     let words = ["req", "-x509", "-new", "-subj", "/CN=localhost", "-addext"];
     let files = [names, "-key", &key_path, "-out", &path];
     run("openssl", &[&words[..], &files].concat());
-    Certificate::from_pem(&scratch.read("cert.pem"), &scratch.read("key.pem")).unwrap()
+    from_pem(&scratch.read("cert.pem"), &scratch.read("key.pem")).unwrap()
 }
 
 /// Runs the program, PORT in its words replaced, while serving so many connections.

@@ -35,8 +35,12 @@ async fn sessions_are_resumed() {
 async fn sessions_from_before_a_reload_are_resumed() {
     let own = [certificate(&["localhost"])];
     let tickets = Tickets::new();
-    let before = Terminator::new(settings(&own), &tickets).unwrap();
-    let after = Terminator::new(settings(&own), &tickets).unwrap();
+    let before = NewTerminator::new(settings(&own))
+        .unwrap()
+        .with_tickets(&tickets);
+    let after = NewTerminator::new(settings(&own))
+        .unwrap()
+        .with_tickets(&tickets);
     resumes(&before, &after, client(&TLS13, &own)).await;
     let older = older(&own, Tls12Resumption::SessionIdOnly);
     resumes(&before, &after, older).await;
@@ -63,7 +67,7 @@ async fn a_session_belongs_to_its_listener() {
             listener: listener.into(),
             ..settings(&own)
         };
-        Terminator::new(settings, &tickets).unwrap()
+        NewTerminator::new(settings).unwrap().with_tickets(&tickets)
     };
     for server in [at("127.0.0.1:443"), at("127.0.0.1:8443")] {
         let (seen, _) = meet(&server, &config, "localhost").await;

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::upstream::Balance;
-use crate::upstream::balance::{Chooser, Nobody, Random};
+use crate::upstream::balance::{Chooser, Random};
 use crate::upstream::server::InFlight;
-use crate::upstream::standing::Use;
+use crate::upstream::server_health::Eligibility;
 
 /// Servers at the ports 1, 2, … with these weights.
 fn weighted(weights: &[u32], balance: Balance) -> Upstream {
@@ -184,12 +184,12 @@ fn nobody_is_left_when_every_circuit_is_open() {
             open(&upstream, &server);
         }
         let choice = Choice::of(&upstream);
-        let Nobody(time) = choice.chooser().first().unwrap_err();
+        let time = choice.chooser().first().unwrap_err();
         assert!(time <= Duration::from_secs(5) && time > Duration::from_secs(4));
     }
     let none = weighted(&[], Balance::P2c);
     let none = Choice::of(&none).chooser().first().unwrap_err();
-    assert_eq!(none, Nobody(Duration::from_secs(10)));
+    assert_eq!(none, Duration::from_secs(10));
 }
 
 #[test]
@@ -212,10 +212,15 @@ fn another_is_another() {
         let choice = Choice::of(&upstream);
         let ids: Vec<_> = upstream.servers().iter().map(|s| s.id()).collect();
         for _ in 0..20 {
-            let other = choice.chooser().other(&ids[..2], Use::Yes).unwrap();
+            let other = choice.chooser().other(&ids[..2], Eligibility::Yes).unwrap();
             assert_eq!(other.in_flight.server().id(), ids[2]);
         }
-        assert!(choice.chooser().other(&ids, Use::Reluctant).is_none());
+        assert!(
+            choice
+                .chooser()
+                .other(&ids, Eligibility::Reluctant)
+                .is_none()
+        );
     }
 }
 
@@ -223,13 +228,14 @@ fn another_is_another() {
 fn a_server_stays_the_same_while_it_is_configured() {
     let registry = Registry::default();
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    let one = registry.server("app", address);
-    assert!(Arc::ptr_eq(&one, &registry.server("app", address)));
-    assert!(!Arc::ptr_eq(&one, &registry.server("other", address)));
+    let server = |upstream| registry.server(upstream, &address.to_string(), address.into());
+    let one = server("app");
+    assert!(Arc::ptr_eq(&one, &server("app")));
+    assert!(!Arc::ptr_eq(&one, &server("other")));
     let id = one.id();
     drop(one);
-    assert_ne!(registry.server("app", address).id(), id);
-    assert_eq!(&**registry.server("app", address).label(), "127.0.0.1:1");
+    assert_ne!(server("app").id(), id);
+    assert_eq!(&**server("app").label(), "127.0.0.1:1");
 }
 
 fn breaker(failures: u32) -> crate::upstream::Breaker {
@@ -243,7 +249,7 @@ fn breaker(failures: u32) -> crate::upstream::Breaker {
 fn open(upstream: &Upstream, server: &Server) {
     let now = Clock::System.now();
     let breaker = upstream.breaker.as_ref();
-    server.standing.failed(false, now, breaker, || false);
+    server.health.failed(false, now, breaker, || false);
 }
 
 /// The ports of `servers`, each with a weight from its port.
@@ -317,7 +323,7 @@ fn a_key_moves_while_its_server_is_out_and_comes_back() {
             "{key}: {old} to {new}"
         );
     }
-    out.standing.succeeded(true);
+    out.health.succeeded(true);
     let after: Vec<_> = (0..200).map(|key| choice.by_key(key)).collect();
     assert_eq!(before, after);
 }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::HeaderMap;
-use crate::upstream::chunked::{Chunked, Part};
-use crate::upstream::inbox::Inbox;
+use crate::upstream::http1::connection::ReadBuffer;
+use crate::upstream::http1::response_body::Chunked;
 
 /// A body, its trailers and what was left behind it; `None`: malformed or cut short.
 type Decoded = Option<(Vec<u8>, Vec<(String, Vec<u8>)>, Vec<u8>)>;
@@ -18,19 +18,18 @@ fn list(trailers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
 
 /// Decodes bytes that come in pieces.
 fn decode(pieces: &[&[u8]]) -> Decoded {
-    let (mut chunked, mut inbox) = (Chunked::default(), Inbox::default());
+    let (mut chunked, mut buffer) = (Chunked::default(), ReadBuffer::default());
     let (mut data, mut trailers) = (Vec::new(), Vec::new());
     for piece in pieces {
-        inbox.push(piece);
-        loop {
-            match chunked.next(&mut inbox).ok()? {
-                Part::Data(bytes) => data.extend_from_slice(&bytes),
-                Part::Trailers(fields) => trailers = list(&fields),
-                Part::End | Part::Nothing => break,
+        buffer.push(piece);
+        while let Some(frame) = chunked.next(&mut buffer).ok()? {
+            match frame.into_data() {
+                Ok(bytes) => data.extend_from_slice(&bytes),
+                Err(frame) => trailers = list(frame.trailers_ref()?),
             }
         }
     }
-    let rest = inbox.bytes().to_vec();
+    let rest = buffer.bytes().to_vec();
     chunked.is_over().then_some((data, trailers, rest))
 }
 
@@ -152,10 +151,10 @@ fn what_chunks_may_not_look_like() {
 #[test]
 fn a_huge_chunk_is_not_waited_for() {
     let mut chunked = Chunked::default();
-    let mut inbox = Inbox::from(&b"ffffffffffffffff\r\nabc"[..]);
-    let part = chunked.next(&mut inbox);
-    assert!(matches!(part, Ok(Part::Data(data)) if data == "abc"));
-    assert!(matches!(chunked.next(&mut inbox), Ok(Part::Nothing)));
+    let mut buffer = ReadBuffer::from(&b"ffffffffffffffff\r\nabc"[..]);
+    let frame = chunked.next(&mut buffer).unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "abc");
+    assert!(chunked.next(&mut buffer).unwrap().is_none());
 }
 
 prop_compose! {

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::{Ipv4Addr, outbound};
 use crate::body::Body;
-use crate::upstream::head::{self, is_path};
-use crate::upstream::upload::Framing;
+use crate::upstream::http1::upload::Framing;
+use crate::upstream::request_head::{self, is_path};
 use crate::upstream::{Forwarding, Outbound};
 
 const NAMES: &[&str] = &[
@@ -56,7 +56,7 @@ pub(super) fn written(
     };
     let length = headers.get("content-length");
     let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());
-    parsed(&head::write(&outbound, Framing::Length(length)))
+    parsed(&request_head::write(&outbound, Framing::Length(length)))
 }
 
 /// The fields of a head, read by a parser that is not the gateway's.
@@ -155,7 +155,7 @@ proptest! {
         };
         outbound.upgrade = upgrade;
         outbound.target = &target;
-        let (line, fields) = strictly(&head::write(&outbound, framing));
+        let (line, fields) = strictly(&request_head::write(&outbound, framing));
         prop_assert_eq!(line, format!("POST {target}"));
         let all = |name: &str| -> Vec<&[u8]> {
             fields.iter().filter(|f| f.0 == name).map(|f| &f.1[..]).collect()

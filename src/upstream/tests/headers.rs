@@ -8,8 +8,8 @@ use http::{HeaderValue, StatusCode, Version};
 use super::HeaderMap;
 use super::head::written;
 use crate::upstream::Forwarding;
-use crate::upstream::answer::{self, Asked};
-use crate::upstream::inbox::Inbox;
+use crate::upstream::http1::connection::ReadBuffer;
+use crate::upstream::http1::response_head::{self, Asked};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -390,10 +390,10 @@ fn what_origins_answer() {
     for (status, sent, arrived) in cases {
         let lines: String = sent.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
         let bytes = format!("HTTP/1.1 {status} Fine\r\n{lines}\r\n");
-        let mut inbox = Inbox::from(bytes.as_bytes());
+        let mut buffer = ReadBuffer::from(bytes.as_bytes());
         let upgrade = *status == 101;
         let asked = Asked::new(&http::Method::GET, upgrade);
-        let head = answer::read(&mut inbox, asked).unwrap().unwrap();
+        let head = response_head::read(&mut buffer, asked).unwrap().unwrap();
         assert_eq!(head.status, StatusCode::from_u16(*status).unwrap());
         assert_eq!(
             list(&head.headers),

@@ -73,7 +73,7 @@ async fn only_what_does_no_harm_twice_is_sent_twice() {
         put(Body::Whole(Bytes::from_static(b"body"))),
     ] {
         // Its failures in a row would send everything elsewhere.
-        bed.server(0).standing.succeeded(true);
+        bed.server(0).health.succeeded(true);
         let method = request.method().clone();
         assert_eq!(
             bed.send(request).await.err().unwrap().reason(),
@@ -81,7 +81,7 @@ async fn only_what_does_no_harm_twice_is_sent_twice() {
             "{method}"
         );
     }
-    bed.server(0).standing.succeeded(true);
+    bed.server(0).health.succeeded(true);
     assert!(bed.send(put(Body::Empty)).await.is_ok());
     assert_eq!(first.accepted.get(), 6);
 }

@@ -45,7 +45,7 @@ impl Moody {
     }
 }
 
-/// Round robin over these without retries, on a clock that stands still.
+/// RetryLoop robin over these without retries, on a clock that stands still.
 fn bed(origins: &[&Moody]) -> (Bed, ManualClock) {
     let clock = ManualClock::at(Timestamp::from_secs(1_000));
     let addresses: Vec<_> = origins.iter().map(|moody| moody.origin.address).collect();

@@ -1,8 +1,8 @@
 //! What is said to an origin, byte by byte, and what is accepted from one.
 
 use super::*;
-use crate::upstream::head::is_path;
 use crate::upstream::headers::clean_trailers;
+use crate::upstream::request_head::is_path;
 
 /// The request as the origin got it: its head and, up to `end`, its body.
 async fn said(request: Request<Body>, end: &'static str) -> String {

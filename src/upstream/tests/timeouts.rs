@@ -162,12 +162,12 @@ async fn silent() -> (Origin, Bed) {
     (origin, bed)
 }
 
-/// How often the pool's alarm ticked until `send` ended for silence.
+/// How often the pool's timer ticked until `send` ended for silence.
 async fn ticks(bed: &Bed, request: Request<Body>) -> u64 {
-    let before = bed.pool.local.alarm.ticks();
+    let before = bed.pool.shared.timer.ticks();
     let error = bed.send(request).await.err().unwrap();
     assert_eq!(error.reason(), "response_timeout");
-    bed.pool.local.alarm.ticks() - before
+    bed.pool.shared.timer.ticks() - before
 }
 
 /// A machine under load may tick between two steps that follow at once.
@@ -188,15 +188,15 @@ async fn a_body_that_was_sent_at_once_buys_no_more_time() {
 async fn the_time_begins_when_the_body_has_ended() {
     let (_origin, bed) = silent().await;
     let without = ticks(&bed, post(Body::Empty)).await;
-    let alarm = Rc::clone(&bed.pool.local.alarm);
+    let timer = Rc::clone(&bed.pool.shared.timer);
     let ended = Rc::new(Cell::new(0));
     let (sender, body) = channel();
-    let (own, before) = (Rc::clone(&ended), alarm.ticks());
+    let (own, before) = (Rc::clone(&ended), timer.ticks());
     tokio::task::spawn_local(async move {
-        while alarm.ticks() < before + 3 {
+        while timer.ticks() < before + 3 {
             settle().await;
         }
-        own.set(alarm.ticks() - before);
+        own.set(timer.ticks() - before);
         drop(sender);
     });
     about(ticks(&bed, post(body)).await, ended.get() + without);

@@ -202,7 +202,7 @@ fn a_shadow_answer_shows_the_headers_of_the_rules_behind_it() {
     // Two were forwarded: the third would be told of six units and of what was answered before it.
     assert_eq!(
         headers["ratelimit"],
-        "\"told\";r=94;t=60, \"late\";r=98;t=60"
+        "\"told\";r=94;t=60, \"late\";r=97;t=60"
     );
     assert_eq!(
         headers["ratelimit-policy"],

@@ -5,6 +5,7 @@ mod client;
 mod folder;
 mod gateway;
 mod h2;
+mod log_line;
 mod origin;
 mod process;
 mod socket;

@@ -8,14 +8,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Folder;
+use super::{Folder, log_line};
+
+/// A line of the log as written, and a JSON line also in the text format.
+type LogLine = (String, Option<String>);
 
 /// A running gateway; killed with this value.
 pub struct Process {
     /// Where its configuration is.
     pub folder: Folder,
     child: Child,
-    log: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Vec<LogLine>>>,
 }
 
 impl Process {
@@ -23,6 +26,7 @@ impl Process {
     pub fn command() -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
         command.env_remove("LOCKGATE_CONFIG");
+        command.env_remove("LOCKGATE_LOG");
         command
     }
 
@@ -90,7 +94,8 @@ impl Process {
         let lines = log.clone();
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                lines.lock().unwrap().push(line);
+                let shown = log_line::as_text(&line);
+                lines.lock().unwrap().push((line, shown));
             }
         });
         let process = Self { folder, child, log };
@@ -114,11 +119,20 @@ impl Process {
         address(&self.logged(" admin port ")[0])
     }
 
-    /// The log lines so far that hold `text`.
+    /// The log lines so far that contain `text`, in the text format.
     pub fn logged(&self, text: &str) -> Vec<String> {
         let lines = self.log.lock().unwrap();
-        let with_text = lines.iter().filter(|line| line.contains(text));
-        with_text.cloned().collect()
+        let lines = lines
+            .iter()
+            .map(|(line, shown)| shown.as_ref().unwrap_or(line));
+        lines.filter(|line| line.contains(text)).cloned().collect()
+    }
+
+    /// The log lines so far that contain `text`, as they were written.
+    pub fn logged_raw(&self, text: &str) -> Vec<String> {
+        let lines = self.log.lock().unwrap();
+        let lines = lines.iter().map(|(line, _)| line);
+        lines.filter(|line| line.contains(text)).cloned().collect()
     }
 
     /// Puts another configuration in place, and tells the program.

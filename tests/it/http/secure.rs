@@ -314,13 +314,9 @@ fn what_is_wrong_with_the_keys_is_said_before_anything_runs() {
         (
             "tls = { verify = false }",
             0,
-            "warning: nobody verifies this origin",
+            "warning[unverified-origin]: this origin is not verified",
         ),
-        (
-            "protocol = \"auto\"",
-            0,
-            "warning: without `tls` there is nothing to agree on",
-        ),
+        ("protocol = \"auto\"", 0, ""),
         (
             "tls = { ca = \"ca.pem\", verify = false }",
             1,

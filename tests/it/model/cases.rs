@@ -9,8 +9,8 @@ use lockgate::decision::Action;
 use lockgate::expr::{Env, Lists, predicate, scalar};
 use lockgate::facts::{Connection, Fields, Head, NoGeo, Prefixes, RequestFacts};
 use lockgate::limit::{Algorithm, Limiter};
+use lockgate::rules::plan::RuleId;
 use lockgate::rules::{Ban, Candidate, Cost, Key, KeyPart, Missing, Rule, Scope};
-use lockgate::store::memory::Memory;
 use proptest::prelude::*;
 
 /// The period of every rule, in seconds.
@@ -220,9 +220,12 @@ impl Case {
         self
     }
 
-    pub fn rule(&self, at: usize, store: &Memory) -> Rule {
+    pub fn rule(&self, at: usize) -> Rule {
         let name = format!("rule-{at}");
-        let id = store.register(at as u64, &name);
+        let id = |slot: usize| RuleId {
+            identity: slot as u64,
+            slot: slot as u16,
+        };
         Rule {
             key: self.key(),
             limiter: self.limiter,
@@ -230,12 +233,12 @@ impl Case {
             cost: self.cost.cost(),
             max_delay: Duration::from_secs(MAX_DELAY),
             candidate: self.candidate.map(|limiter| Candidate {
-                id: store.register(1_000 + at as u64, &name),
+                id: id(1_000 + at),
                 limiter,
             }),
             action: self.action,
             dry_run: self.dry_run,
-            ..Rule::new(name.into(), id, self.scope())
+            ..Rule::new(name.into(), id(at), self.scope())
         }
     }
 

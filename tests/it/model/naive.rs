@@ -1,5 +1,5 @@
 //! The naive model: each sentence of the contract on its own, one rule after the other, on maps
-//! without bounds. Nothing here knows of plans and findings.
+//! without bounds. Nothing here knows of plans and result.
 
 mod known;
 mod outcome;
@@ -13,6 +13,7 @@ use lockgate::limit::{Algorithm, Reading};
 
 use self::known::{Known, Stand, seconds};
 pub use self::outcome::Outcome;
+use self::outcome::Pending;
 use super::cases::{Ask, By, Case, Costs, Counts, MAX_DELAY};
 
 /// Rules with all that they remember.
@@ -59,6 +60,10 @@ impl Naive {
                 }
             }
         }
+        // A request that is stopped releases its leases at once, before it is held.
+        if !outcome.is_served() {
+            self.give_back(&mut outcome);
+        }
         if ask.crowded && !outcome.hold.is_zero() {
             outcome.cannot_hold(&self.rules);
         }
@@ -87,8 +92,11 @@ impl Naive {
                 continue;
             };
             if pretence || at < reached {
-                let told = tentative.iter().filter(|q| usize::from(q.rule.0) == at);
-                outcome.quotas.extend(told);
+                let told = tentative.iter().filter(|pending| pending.at == at);
+                let rule = self.rule(Who::rule(at)).unwrap();
+                outcome.quotas.extend(
+                    told.map(|pending| pending.known.quota_after(at, &rule, pending.now, cost)),
+                );
             }
             if forward && at < reached {
                 self.charge(Who::rule(at), &key, cost, now);
@@ -100,9 +108,9 @@ impl Naive {
 
     /// A place is freed when the response ends, or at once if the request is stopped.
     fn give_back(&mut self, outcome: &mut Outcome) {
-        for (who, key, cost) in outcome.places.drain(..) {
+        for (who, key, came, cost) in outcome.places.drain(..) {
             let known = self.keys.get_mut(&(who, key)).unwrap();
-            known.release(cost);
+            known.release(came, cost);
         }
     }
 
@@ -194,13 +202,17 @@ impl Naive {
         };
         let (counts, pretends) = (rule.counts(ask), self.pretends);
         let known = self.known(who, key.clone(), &rule);
-        let before = known.quota(who.at, &rule, now, None);
+        let before = Pending {
+            at: who.at,
+            known: known.clone(),
+            now,
+        };
         let stand = known.look(&rule, ask, now);
         if known.until(now).is_none() && counts {
             let cost = rule.asked_cost(ask);
             let charged = known.count(&rule, &stand, now, cost, pretends);
             if charged && rule.algorithm() == Some(Algorithm::Concurrency) {
-                outcome.places.push((who, key, cost));
+                outcome.places.push((who, key, now, cost));
             }
         }
         let stand = match (stand, known.until(now)) {

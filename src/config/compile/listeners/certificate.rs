@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::Context;
 use crate::clock::{Rfc3339, Timestamp};
-use crate::config::Spanned;
 use crate::config::file;
+use crate::config::{LintCode, Spanned};
 use crate::tls::{Certificate, Chain, Error, PrivateKey};
 
 /// Who renews thirty days before the end, as certbot does, has seen it fail for two weeks by then.
@@ -68,21 +68,27 @@ fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut Context<
     let Some(lifetime) = certificate.lifetime() else {
         return;
     };
-    let (now, span) = (cx.lasting.clock.now(), cert.written.span.clone());
+    let (now, span) = (cx.now, cert.written.span.clone());
     if now > lifetime.until {
         let until = Rfc3339(lifetime.until);
         let message = format!("this certificate has expired: it was valid until {until}");
-        let warning = cx.diagnostics.warning(span, message);
+        let warning = cx
+            .diagnostics
+            .warning(LintCode::CertificateExpiry, span, message);
         warning.help("renew it: clients refuse it");
     } else if let Some(days) = days_left(now, lifetime.until) {
         let (days, until) = (counted(days), Rfc3339(lifetime.until));
         let message = format!("this certificate has {days} left: it is valid until {until}");
-        let warning = cx.diagnostics.warning(span, message);
+        let warning = cx
+            .diagnostics
+            .warning(LintCode::CertificateExpiry, span, message);
         warning.help("renew it; a reload (SIGHUP) takes the new one");
     } else if now < lifetime.from {
         let from = Rfc3339(lifetime.from);
         let message = format!("this certificate is not valid yet: it will be from {from}");
-        let warning = cx.diagnostics.warning(span, message);
+        let warning = cx
+            .diagnostics
+            .warning(LintCode::CertificateExpiry, span, message);
         warning.help("clients refuse it until then; is this machine's clock right?");
     }
 }

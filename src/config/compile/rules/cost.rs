@@ -91,9 +91,6 @@ impl Shared<'_> {
 }
 
 fn takes_a_place(algorithm: Algorithm) -> Option<&'static str> {
-    match algorithm {
-        Algorithm::Concurrency => Some("concurrency"),
-        Algorithm::LeakyBucket => Some("leaky_bucket"),
-        _ => None,
-    }
+    let takes = algorithm.holds_leases() || algorithm.has_queue();
+    takes.then_some(algorithm.row().name)
 }

@@ -1,7 +1,7 @@
 //! Comparisons once more, by definition: one value, one operator, one literal at a time.
 
 use super::super::super::ast::{Literal, LiteralKind, Op, Right};
-use super::super::super::token::Atom;
+use super::super::super::literal::Atom;
 use super::super::lists;
 use super::V;
 

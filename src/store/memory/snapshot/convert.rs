@@ -1,50 +1,54 @@
 //! Between what is kept and what is saved.
 
-use crate::limit::State;
 use crate::limit::slices::Slices;
 use crate::limit::sliding_log::Log;
+use crate::limit::{Counter, State};
 use crate::rules::plan::RuleId;
 use crate::store::BanEntry;
+use crate::store::memory::Memory;
 use crate::store::memory::bans::Sentence;
 use crate::store::memory::bucket::Kind;
-use crate::store::memory::long::Long;
 use crate::store::memory::saved::{Ban, Count};
-use crate::store::memory::{Held, Memory};
+use crate::store::memory::shard_data::ShardData;
 
-impl Long {
-    pub(super) fn saved(&self) -> Count {
-        match self {
-            Long::Slices(slices) => {
+impl Count {
+    /// What is saved of `counter`; `None` for leases, whose requests end with the process.
+    pub(super) fn of(counter: &Counter) -> Option<Self> {
+        match counter {
+            Counter::Words(state) => Some(Count::Words(*state)),
+            Counter::Slices(slices) => {
                 let (index, counts) = slices.saved();
-                Count::Slices { index, counts }
+                Some(Count::Slices { index, counts })
             }
-            Long::Log(log) => {
+            Counter::Log(log) => {
                 let (at, entries) = (log.asked(), log.entries().collect());
-                Count::Log { at, entries }
+                Some(Count::Log { at, entries })
             }
+            Counter::Leases(_) => None,
         }
     }
 
-    fn restored(count: Count) -> Result<Self, State> {
-        match count {
-            Count::Words(state) => Err(state),
-            Count::Slices { index, counts } => Ok(Long::Slices(Slices::restored(index, counts))),
-            Count::Log { at, entries } => Ok(Long::Log(Log::restored(at, &entries))),
+    fn restored(self) -> Counter {
+        match self {
+            Count::Words(state) => Counter::Words(state),
+            Count::Slices { index, counts } => Counter::Slices(Slices::restored(index, counts)),
+            Count::Log { at, entries } => Counter::Log(Log::restored(at, &entries)),
         }
     }
 }
 
-impl Held {
-    /// What an entry with this count says. `None`: there is no room for it.
+impl ShardData {
+    /// What an entry with this count holds. `None`: there is no memory for it.
     pub(super) fn restore_count(&mut self, count: Count, memory: &Memory) -> Option<(Kind, State)> {
-        match Long::restored(count) {
-            Err(state) => Some((Kind::Words, state)),
-            Ok(long) if memory.budgets.paying(&long).take_many(long.bytes()) => {
-                let handle = self.slab.keep(Box::new(long));
-                Some((Kind::Handle, [handle, 0, 0]))
-            }
-            Ok(_) => None,
+        let counter = count.restored();
+        if let Counter::Words(state) = counter {
+            return Some((Kind::Words, state));
         }
+        let paid = memory.budgets.paying(&counter)?.take_many(counter.bytes());
+        paid.then(|| {
+            let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);
+            (Kind::Handle, [handle, 0, 0])
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lockgate::clock::Timestamp;
 use lockgate::decision::{Action, Quota, RuleIndex};
+use lockgate::limit::concurrency::LEASE_LIFETIME;
 use lockgate::limit::slices::Slices;
 use lockgate::limit::sliding_log::Log;
 use lockgate::limit::{Algorithm, Limiter, Reading, Shape, State};
@@ -31,6 +32,8 @@ enum Counter {
     Words(State),
     Slices(Slices),
     Log(Log),
+    /// When each request that is in flight came, and its cost.
+    InFlight(Vec<(Timestamp, u64)>),
 }
 
 /// Where a rule stands with a request.
@@ -130,10 +133,20 @@ impl Known {
         false
     }
 
-    pub fn release(&mut self, cost: u64) {
-        if let Counter::Words([taken, ..]) = &mut self.counter {
-            *taken -= cost as u32;
+    pub fn release(&mut self, came: Timestamp, cost: u64) {
+        if let Counter::InFlight(requests) = &mut self.counter {
+            let own = requests.iter().position(|one| *one == (came, cost));
+            requests.swap_remove(own.unwrap());
         }
+    }
+
+    /// What the client is told of a rule that counts the response, which costs this.
+    pub fn quota_after(&self, at: usize, rule: &Case, now: Timestamp, cost: u64) -> Quota {
+        let mut counted = self.clone();
+        if counted.until(now).is_none() {
+            counted.counter.charge(rule, now, cost);
+        }
+        counted.quota(at, rule, now, None)
     }
 
     /// What the client is told. `wait`: it was acted on, and must wait so long if that helps.
@@ -172,8 +185,9 @@ impl Counter {
     fn new(rule: &Case) -> Self {
         let limiter = rule.limiter.unwrap();
         match limiter.shape() {
+            Shape::Leases => Counter::InFlight(Vec::new()),
             Shape::Slices => Counter::Slices(Slices::new(&limiter)),
-            Shape::Log => Counter::Log(Log::new(&limiter)),
+            Shape::Log => Counter::Log(Log::default()),
             // A delay is told to the nanosecond, which nobody finds by trying.
             Shape::Words if limiter.algorithm != Algorithm::SlidingWindow => {
                 Counter::Words(State::default())
@@ -186,6 +200,21 @@ impl Counter {
     fn read(&self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
         match self {
             Counter::Moments(moments) => read(moments, limiter.limit, now, cost),
+            Counter::InFlight(requests) => {
+                let live = requests
+                    .iter()
+                    .filter(|(came, _)| came.plus(LEASE_LIFETIME) > now);
+                let taken: u64 = live.map(|(_, cost)| cost).sum();
+                let left = limiter.limit.saturating_sub(taken);
+                match taken + cost <= limiter.limit {
+                    true => Reading::fitting(left, Duration::ZERO),
+                    false => {
+                        let helps = cost <= limiter.limit;
+                        let wait = helps.then_some(Duration::from_secs(1));
+                        Reading::refusing(left, Duration::ZERO, wait)
+                    }
+                }
+            }
             Counter::Words(state) => limiter.peek(state, now, cost),
             Counter::Slices(slices) => slices.clone().peek(limiter, now, cost),
             Counter::Log(log) => log.clone().peek(limiter, now, cost),
@@ -199,6 +228,7 @@ impl Counter {
             Counter::Words(state) => _ = limiter.charge(state, now, cost),
             Counter::Slices(slices) => _ = slices.charge(&limiter, now, cost),
             Counter::Log(log) => _ = log.charge(&limiter, now, cost),
+            Counter::InFlight(requests) => requests.push((now, cost)),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use lockgate::clock::Timestamp;
 use lockgate::decision::{Action, Credit, Decision, Event, Mark, Quota, RuleIndex, Verdict};
 
 use super::super::cases::Case;
 use super::Who;
-use super::known::{Stand, seconds};
+use super::known::{Known, Stand, seconds};
 
 /// What becomes of a request, and what is kept until it is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,11 +20,33 @@ pub struct Outcome {
     pub quotas: Vec<Quota>,
     /// Where a candidate differs, and whether it acts there.
     pub differs: Vec<(RuleIndex, bool)>,
-    pub tentative: Vec<Quota>,
+    /// The rules that may count the response: what each knew of the key when the request came.
+    pub tentative: Vec<Pending>,
     pub reached: usize,
-    pub places: Vec<(Who, String, u64)>,
+    pub places: Vec<(Who, String, Timestamp, u64)>,
     /// How long it is refused for, from now on and not from the end of the hold.
     pub refused: Option<u64>,
+}
+
+/// A rule that may count the response.
+#[derive(Clone)]
+pub struct Pending {
+    pub at: usize,
+    pub known: Known,
+    pub now: Timestamp,
+}
+
+/// It is gone once the response is counted, which is when outcomes are compared.
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "pending {}", self.at)
+    }
 }
 
 impl Outcome {

@@ -1,0 +1,135 @@
+//! What keeps the admin port available: a limit on its connections, and reserved file descriptors.
+//!
+//! Where all slots are taken, the connection that has been silent longest is closed; one whose
+//! request has arrived is never closed for another.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::task::{AbortHandle, JoinSet};
+
+/// Connections at once.
+pub(super) const MAX_CONNECTIONS: usize = 64;
+
+/// The slots, the oldest first.
+#[derive(Default)]
+pub(super) struct ConnectionSlots {
+    tasks: JoinSet<()>,
+    taken: VecDeque<ConnectionSlot>,
+}
+
+/// One connection.
+struct ConnectionSlot {
+    task: AbortHandle,
+    seen: RequestSeen,
+}
+
+/// Whether a connection has sent a request's head.
+#[derive(Clone, Default)]
+pub(super) struct RequestSeen(Arc<AtomicBool>);
+
+// === impl ConnectionSlots ===
+
+impl ConnectionSlots {
+    /// Serves a connection, if there is a free slot.
+    pub(super) fn take<F>(&mut self, serve: impl FnOnce(RequestSeen) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.taken.retain(|slot| !slot.task.is_finished());
+        if self.taken.len() >= MAX_CONNECTIONS && !self.end_oldest_silent() {
+            return;
+        }
+        let seen = RequestSeen::default();
+        let task = self.tasks.spawn(serve(seen.clone()));
+        self.taken.push_back(ConnectionSlot { task, seen });
+    }
+
+    fn end_oldest_silent(&mut self) -> bool {
+        let silent = self.taken.iter().position(|slot| !slot.seen.is_set());
+        let ended = silent.and_then(|number| self.taken.remove(number));
+        ended.inspect(|slot| slot.task.abort()).is_some()
+    }
+
+    /// Waits until a connection has ended. Returns `None` if none is open.
+    pub(super) async fn one_ended(&mut self) -> Option<()> {
+        self.tasks.join_next().await.map(drop)
+    }
+}
+
+// === impl RequestSeen ===
+
+impl RequestSeen {
+    /// Says so.
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many are kept.
+const KEPT: usize = 16;
+
+/// Descriptors that are good for nothing but to be closed.
+#[derive(Default)]
+pub(super) struct ReservedFds(Vec<OwnedFd>);
+
+// === impl ReservedFds ===
+
+impl ReservedFds {
+    /// Takes as many as are missing, as far as the process has them.
+    pub(super) fn fill(&mut self, of: impl AsFd) {
+        while self.0.len() < KEPT {
+            match of.as_fd().try_clone_to_owned() {
+                Ok(spare) => self.0.push(spare),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Closes one reserved descriptor, so that its number is free. Returns `false` if none is left.
+    pub(super) fn give(&mut self) -> bool {
+        self.0.pop().is_some()
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use tokio::sync::watch;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_with_a_request_keeps_its_slot_until_it_ends() {
+        let mut slots = ConnectionSlots::default();
+        let (end, ends) = watch::channel(());
+        let serve = |seen: RequestSeen| {
+            let mut ends = ends.clone();
+            async move {
+                seen.set();
+                drop(ends.changed().await);
+            }
+        };
+        for _ in 0..MAX_CONNECTIONS {
+            slots.take(serve);
+        }
+        while slots.taken.iter().any(|slot| !slot.seen.is_set()) {
+            yield_now().await;
+        }
+        slots.take(|_| async { unreachable!("there is no free slot") });
+        assert_eq!(
+            (slots.taken.len(), slots.tasks.len()),
+            (MAX_CONNECTIONS, MAX_CONNECTIONS)
+        );
+        drop(end);
+        while slots.one_ended().await.is_some() {}
+        slots.take(serve);
+        assert_eq!(slots.taken.len(), 1);
+    }
+}

@@ -1,0 +1,201 @@
+//! Which settings of a rule go together. A setting that would have no effect is an error that says so.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::rule::{Names, known_algorithm};
+use super::{Cost, Rule};
+use crate::config::section::Section;
+use crate::config::suggest::either;
+use crate::config::{Diagnostics, limiter};
+use crate::decision::Action;
+use crate::limit::{Algorithm, Capacity, Limiter};
+
+/// Whether an algorithm has a setting.
+type HasSetting = fn(Algorithm) -> bool;
+
+/// Settings that only some algorithms have.
+const OF_ALGORITHMS: &[(&str, HasSetting)] = &[
+    ("burst", Algorithm::has_burst),
+    ("slices", |algorithm| algorithm.row().has_slices),
+    ("queue", Algorithm::has_queue),
+];
+
+/// Checks a rule as a whole.
+pub(super) fn check(s: &mut Section<'_, '_>, names: &Names, rule: &Rule) {
+    let zero = rule.limit.as_ref().is_some_and(|limit| limit.value == 0);
+    match s.key_span(names.limit).filter(|_| !zero) {
+        Some(limit) => quota(s, limit, rule),
+        None if s.is_misspelt("limit") => {}
+        None => plain(s, names),
+    }
+    // An action that was refused may be one that knows the key.
+    if !s.has("action") || rule.action.span != s.span() {
+        by_action(s, rule);
+    }
+}
+
+/// Refuses the keys that mean nothing to `algorithm`.
+pub(super) fn by_algorithm(s: &mut Section<'_, '_>, algorithm: Algorithm) {
+    for (key, has) in OF_ALGORITHMS {
+        if !has(algorithm) {
+            let known = Algorithm::ALL.into_iter().filter(|other| has(*other));
+            let known: Vec<&str> = known.map(|other| other.row().name).collect();
+            no_meaning(s, key, algorithm.row().name, &known);
+        }
+    }
+    let period = s.key_span("period");
+    if let Some(span) = period.filter(|_| algorithm.holds_leases()) {
+        s.out
+            .error(
+                span,
+                "`concurrency` has no period: it counts what is in flight",
+            )
+            .help("remove `period`");
+    }
+}
+
+/// A limit has a period, but for what is in flight.
+fn quota(s: &mut Section<'_, '_>, limit: Range<usize>, rule: &Rule) {
+    // An algorithm that was refused may be one that needs no period.
+    let Some(algorithm) = known_algorithm(s, rule) else {
+        return;
+    };
+    by_algorithm(s, algorithm);
+    if !s.has("period") && !s.is_misspelt("period") && !algorithm.holds_leases() {
+        s.out
+            .lacks(limit, "a limit with no period")
+            .help("add `period = \"1m\"`");
+    }
+    if algorithm.holds_leases() && rule.action.value == Action::Delay {
+        let message = "`delay` waits for its turn, which `concurrency` does not know";
+        s.out
+            .error(rule.action.span.clone(), message)
+            .help("use `block`, or `algorithm = \"leaky_bucket\"` to let requests wait");
+    }
+}
+
+/// Without a limit there is nothing to count, for anybody, for any time.
+fn plain(s: &mut Section<'_, '_>, names: &Names) {
+    let both = s.has(names.count) && s.has(names.mitigate);
+    let counting = [names.count].into_iter().filter(|_| both);
+    let rest = [
+        "period",
+        names.key,
+        names.duration,
+        "escalate",
+        "algorithm",
+        "burst",
+        "slices",
+        "queue",
+        "cost",
+        "jitter",
+        "candidate",
+        "missing",
+        "headers",
+    ];
+    for key in rest.into_iter().chain(counting) {
+        if let Some(span) = s.key_span(key) {
+            s.out
+                .lacks(span, format!("{} with no limit", one(key)))
+                .help(format!("add `limit = 10`, or remove `{key}`"));
+        }
+    }
+}
+
+fn by_action(s: &mut Section<'_, '_>, rule: &Rule) {
+    let action = rule.action.value;
+    let held = matches!(action, Action::Delay | Action::Tarpit);
+    if !held && !waits(s, rule) {
+        let known = ["delay", "tarpit", "leaky_bucket"];
+        no_meaning(s, "max_delay", action.name(), &known);
+    }
+    if action != Action::Divert {
+        no_meaning(s, "upstream", action.name(), &["divert"]);
+    } else if !s.has("upstream") && !s.is_misspelt("upstream") {
+        s.out
+            .lacks(rule.action.span.clone(), "`divert` needs an upstream")
+            .help("add `upstream = \"honeypot\"`");
+    }
+}
+
+/// Whether requests may wait in a queue, or would with an algorithm that was refused.
+fn waits(s: &Section<'_, '_>, rule: &Rule) -> bool {
+    let candidate = rule.candidate.as_ref().and_then(|c| c.algorithm.as_ref());
+    let candidate = candidate.is_some_and(|a| a.value.has_queue());
+    candidate || known_algorithm(s, rule).is_none_or(Algorithm::has_queue)
+}
+
+fn no_meaning(s: &mut Section<'_, '_>, key: &str, here: &str, known: &[&str]) {
+    if let Some(span) = s.key_span(key) {
+        s.out
+            .lacks(span, format!("`{key}` has no meaning for `{here}`"))
+            .help(format!("it is for {}; remove it", either(known)));
+    }
+}
+
+fn one(key: &str) -> String {
+    let article = if key.starts_with(['a', 'e']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} `{key}`")
+}
+
+const SHORTEST_SLICE: Duration = Duration::from_millis(1);
+
+/// Checks the limits of a rule.
+pub(in crate::config) fn check_numbers(rule: &Rule, out: &mut Diagnostics) {
+    if let Some(own) = limiter::of(rule) {
+        sub_windows(rule, &own, false, out);
+        constant_cost(rule, &own, false, out);
+        tried_period(rule, out);
+    }
+    if let Some(tried) = limiter::of_candidate(rule) {
+        sub_windows(rule, &tried, true, out);
+        constant_cost(rule, &tried, true, out);
+    }
+}
+
+fn sub_windows(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnostics) {
+    let of_candidate = rule.candidate.as_ref().and_then(|c| c.slices.as_ref());
+    let written = of_candidate.filter(|_| tried).unwrap_or(&rule.slices);
+    let slices = u32::from(limiter.slices);
+    if slices > 1 && limiter.period < SHORTEST_SLICE * slices {
+        out.error(written.span.clone(), "a sub-window is shorter than 1 ms")
+            .help("use fewer `slices`, or a longer `period`");
+    }
+}
+
+fn constant_cost(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnostics) {
+    let Cost::Fixed(cost) = rule.cost.value else {
+        return;
+    };
+    let most = limiter::most(limiter);
+    if u64::from(cost) <= most {
+        return;
+    }
+    let key = match limiter.algorithm.row().capacity {
+        Capacity::Limit => "limit",
+        Capacity::Burst => "burst",
+        Capacity::Queue => "queue",
+    };
+    let whom = if tried { " by the candidate" } else { "" };
+    out.error(
+        rule.cost.span.clone(),
+        format!("a cost of {cost} can never be admitted{whom}: {most} is the most"),
+    )
+    .help(format!("use a smaller `cost`, or a larger `{key}`"));
+}
+
+/// A rule that counts what is in flight has no period to lend.
+fn tried_period(rule: &Rule, out: &mut Diagnostics) {
+    let Some(candidate) = &rule.candidate else {
+        return;
+    };
+    if limiter::of_candidate(rule).is_none() {
+        out.lacks(candidate.span.clone(), "a candidate with no period")
+            .help("add `period = \"1m\"` to it");
+    }
+}

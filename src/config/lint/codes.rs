@@ -1,0 +1,143 @@
+//! The codes of all warnings: what `--allow` and `# lockgate: allow` name, and what docs/check.md
+//! lists.
+
+use crate::config::suggest::nearest;
+
+/// Declares [`LintCode`] and [`LintCode::TABLE`] from one list of variant, code and meaning.
+macro_rules! lint_codes {
+    ($($variant:ident $name:literal $meaning:literal)*) => {
+        /// A kind of warning. Its code is stable; its messages may change.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum LintCode {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl LintCode {
+            /// Every warning with its code and its meaning.
+            pub const TABLE: &[(LintCode, &str, &str)] =
+                &[$((LintCode::$variant, $name, $meaning)),*];
+        }
+    };
+}
+
+lint_codes! {
+    SharedKey "shared-key"
+        "Many unrelated clients share the key of a ban, or the key is a trusted proxy."
+    MissingKey "missing-key"
+        "All clients without a part of the key share one counter and one ban."
+    ChosenKey "chosen-key"
+        "Clients choose the key freely: each new value starts with a new counter."
+    UniqueKey "unique-key"
+        "The key differs for every request, so its counters never reach the limit."
+    UnreachableRule "unreachable-rule"
+        "An earlier rule ends the evaluation for every request that this rule would stop."
+    DeniesEverything "denies-everything"
+        "A deny rule matches every request, and no `allow` rule comes before it."
+    AdmitsExcess "admits-excess"
+        "The action lets through every request that is over the limit."
+    RevealedShadow "revealed-shadow"
+        "A header or status tells a client that its responses are shadow responses."
+    Contradiction "contradiction"
+        "Two tests joined by `and` never hold for the same request."
+    ImpossibleValue "impossible-value"
+        "An expression compares a field with a value that the field never has."
+    MissingValue "missing-value"
+        "A comparison is false when the value is missing, unlike on Cloudflare."
+    UnfilledField "unfilled-field"
+        "A rule reads a field that no database and no listener provides."
+    UnverifiedValue "unverified-value"
+        "A rule trusts a value that every client can forge."
+    RawPath "raw-path"
+        "A rule compares the path as sent, which has several spellings."
+    ShortBan "short-ban"
+        "The ban is so short that more requests get through than without it."
+    FreeCost "free-cost"
+        "Clients can send requests at a lower cost than the rule intends."
+    LargeLog "large-log"
+        "One `sliding_log` key can use all of `store.max_log_bytes`."
+    HostBits "host-bits"
+        "A network is written as one of its addresses but means the whole network."
+    WideTrust "wide-trust"
+        "`client_ip.trusted_proxies` includes strangers, who can then forge their address."
+    NoTrustedProxy "no-trusted-proxy"
+        "A setting takes effect only for trusted proxies, but there are none."
+    CertificateExpiry "certificate-expiry"
+        "A certificate has expired, expires within 14 days or is not valid yet."
+    DevelopmentCertificate "development-certificate"
+        "A listener uses a self-signed certificate made at start."
+    UnverifiedOrigin "unverified-origin"
+        "`verify = false`: the gateway accepts any certificate of the origin server."
+    UnresolvedServer "unresolved-server"
+        "The name of a server cannot be resolved now."
+    ProxyLoop "proxy-loop"
+        "A server of an upstream is a listener of this gateway."
+    UnreachableRoute "unreachable-route"
+        "An earlier route takes every request of this route."
+    ForeignRoute "foreign-route"
+        "A host or path is written as for another gateway and means something else here."
+    Unused "unused"
+        "No rule or route uses a list, response or upstream."
+    IgnoredKeyPart "ignored-key-part"
+        "A part of a key has a meaning only on Cloudflare and is left out."
+    EmptyInclude "empty-include"
+        "A pattern of `include` matches no file."
+    OpenSecret "open-secret"
+        "Other users of the machine can read or write the file with the secret."
+    UnsavedCounters "unsaved-counters"
+        "The folder of `store.snapshot` does not exist, so a restart loses all counters."
+    RestartNeeded "restart-needed"
+        "A reload cannot change this setting."
+}
+
+// === impl LintCode ===
+
+impl LintCode {
+    /// The code that users write.
+    pub fn name(self) -> &'static str {
+        let row = Self::TABLE.iter().find(|(code, ..)| *code == self);
+        row.map_or("", |(_, name, _)| name)
+    }
+
+    /// The warning with this code. The error suggests a code, or lists all of them.
+    pub fn from_name(written: &str) -> Result<Self, String> {
+        let mut rows = Self::TABLE.iter();
+        if let Some((code, ..)) = rows.find(|(_, name, _)| *name == written) {
+            return Ok(*code);
+        }
+        let names: Vec<_> = Self::TABLE.iter().map(|(_, name, _)| *name).collect();
+        Err(match nearest(written, names.iter().copied()) {
+            Some(near) => format!("unknown warning `{written}`; did you mean `{near}`?"),
+            None => format!(
+                "unknown warning `{written}`: use one of {}",
+                names.join(", ")
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LintCode;
+
+    #[test]
+    fn every_code_is_short_stable_and_found() {
+        let table = LintCode::TABLE;
+        assert!(table.len() < 35, "{} warnings are too many", table.len());
+        for (code, name, meaning) in table {
+            assert_eq!(LintCode::from_name(name), Ok(*code));
+            assert!(meaning.ends_with('.'), "{name}");
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_is_refused_with_a_suggestion() {
+        let near = LintCode::from_name("shard-key").unwrap_err();
+        assert!(near.ends_with("did you mean `shared-key`?"), "{near}");
+        let far = LintCode::from_name("x").unwrap_err();
+        assert!(
+            far.contains("shared-key") && far.contains("restart-needed"),
+            "{far}"
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Bans, costs and logs that let through more than they should.
+
+use super::implies::covers;
+use super::{LintCode, LintedRule, Warnings};
+use crate::config::Text;
+use crate::config::file::File;
+use crate::decision::Action;
+use crate::expr::{self, Outline};
+use crate::facts::fields::{self, Presence};
+use crate::limit::{Limiter, Shape};
+use crate::rules;
+
+/// In nanoseconds.
+const SECOND: u128 = 1_000_000_000;
+
+/// The bytes that a `sliding_log` keeps of each unit.
+const BYTES_PER_UNIT: u64 = 12;
+
+/// Warns of limits, bans and costs that cannot do what they say.
+pub(super) fn warn(
+    rule: &LintedRule<'_>,
+    all: &[LintedRule<'_>],
+    file: &File,
+    warnings: &mut Warnings<'_>,
+) {
+    if let Some(limiter) = &rule.rule.limiter {
+        short_ban(rule, limiter, warnings);
+        free_cost(rule, all, warnings);
+        large_log(rule, limiter, file, warnings);
+    }
+}
+
+/// A ban resets the counter, so a client that waits for its end has the whole limit again. Of an
+/// escalation the last ban counts, because it repeats.
+fn short_ban(rule: &LintedRule<'_>, limiter: &Limiter, warnings: &mut Warnings<'_>) {
+    let last = rule.written.escalate.last();
+    let ban = last.unwrap_or(&rule.written.duration);
+    let per_ban = u128::from(limiter.capacity()) * limiter.period.as_nanos();
+    let per_period = u128::from(limiter.limit) * ban.value.as_nanos();
+    let stops = !matches!(rule.rule.action, Action::Log | Action::Tag);
+    let ends = rule.bans() && !limiter.algorithm.holds_leases();
+    if stops && ends && per_ban > per_period {
+        let message =
+            "a ban clears the counter: with one as short as this more gets through than without";
+        let nanos = per_ban.div_ceil(u128::from(limiter.limit.max(1)));
+        let help = format!("use one of at least {} s, or none", nanos.div_ceil(SECOND));
+        warnings
+            .at(LintCode::ShortBan, ban.span.clone(), message)
+            .help(help);
+    }
+}
+
+fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warnings<'_>) {
+    let Some(text) = &rule.cost else {
+        return;
+    };
+    let mut reads = expr::reads(&text.value).into_iter();
+    let size = reads.find(|(name, _)| fields::find(name) == Some(fields::BODY_SIZE));
+    if let Some((_, span)) = size {
+        let message = "a body that is sent without its length costs 1, whatever its size";
+        warnings
+            .within(LintCode::FreeCost, text, span, message)
+            .help("stop those first, or count `http.response.body.size`");
+    }
+    // A cost that the origin sets is not the client's choice.
+    if matches!(&rule.rule.cost, rules::Cost::Computed(scalar) if scalar.reads_response()) {
+        return;
+    }
+    let calls = expr::calls(&text.value).into_iter();
+    for (_, span) in calls.filter(|(name, _)| &**name == "lookup_json_integer") {
+        let message = "the client chooses this cost";
+        warnings
+            .within(LintCode::FreeCost, text, span, message)
+            .help("let the origin set it: `cost = { response_header = \"x-cost\" }`");
+    }
+    if can_be_zero(text) && !all.iter().any(|other| counts_requests(other, rule)) {
+        let message = "what is empty costs nothing, and is never limited";
+        warnings
+            .at(LintCode::FreeCost, text.span.clone(), message)
+            .help("add a second rule that counts the same requests, without `cost`");
+    }
+}
+
+/// Whether a cost is the length of a value that may be empty. The number of values is never zero:
+/// without any, the field is missing.
+fn can_be_zero(text: &Text) -> bool {
+    let Ok(Outline::Leaf(leaf)) = expr::outline(&format!("{} gt 0", text.value)) else {
+        return false;
+    };
+    let subject = leaf.subject;
+    let of_values = subject.entry.is_some() && subject.index.is_none();
+    let field = subject.field.as_deref().and_then(fields::find);
+    let never_empty = |id| fields::by_id(id).presence == Presence::Always;
+    if of_values || field.is_some_and(never_empty) {
+        return false;
+    }
+    subject.functions.iter().any(|name| &**name == "len")
+}
+
+/// Whether `other` counts each request of `rule` with a fixed cost.
+fn counts_requests(other: &LintedRule<'_>, rule: &LintedRule<'_>) -> bool {
+    let fixed = matches!(other.rule.cost, rules::Cost::Fixed(1..));
+    let both = other.counts().zip(rule.counts());
+    fixed && other.limits() && both.is_some_and(|(wide, narrow)| covers(wide, narrow))
+}
+
+fn large_log(rule: &LintedRule<'_>, own: &Limiter, file: &File, warnings: &mut Warnings<'_>) {
+    let candidate = rule.rule.candidate.as_ref().map(|c| c.limiter);
+    let limiters = [Some(*own), candidate].into_iter().flatten();
+    let max_bytes = file.store.max_log_bytes.value;
+    let mut logs = limiters.filter(|l| l.shape() == Shape::Log);
+    if logs.any(|log| log.limit.saturating_mul(BYTES_PER_UNIT) > max_bytes) {
+        let limit = rule.written.limit.as_ref();
+        let span = limit.map_or(rule.written.span.clone(), |limit| limit.span.clone());
+        let message = "one key can fill all of `store.max_log_bytes` with a limit like this";
+        warnings
+            .at(LintCode::LargeLog, span, message)
+            .help("use `sliding_window` with `slices = 60`, which is nearly as exact");
+    }
+}

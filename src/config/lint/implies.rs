@@ -1,0 +1,274 @@
+//! Which tests of expressions imply others, always hold or exclude each other. Two tests are compared
+//! only if they read the same field in the same way.
+
+use super::{LintCode, ParsedExpr, Warnings};
+use crate::expr::{GivenValue, Leaf, Outline, Relation};
+use crate::facts::fields::{self, Format};
+
+/// How many pairs of parts are compared before the result is "unknown". An `or` in an `and` in an
+/// `or` has exponentially many, and a reload waits for the result.
+const STEPS: u32 = 2_000;
+
+/// Warns of tests joined by `and` that never hold together.
+pub(super) fn warn_of_contradictions(parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
+    conflicts(&parsed.outline, parsed, warnings);
+}
+
+/// Whether `wide` holds whenever `narrow` does. `false` means unknown.
+pub(super) fn covers(wide: &Outline, narrow: &Outline) -> bool {
+    let mut steps = STEPS;
+    covers_within(wide, narrow, &mut steps)
+}
+
+/// [`covers`] with `steps` comparisons left.
+fn covers_within(wide: &Outline, narrow: &Outline, steps: &mut u32) -> bool {
+    use Outline::{And, Leaf, Not, Or};
+    let Some(left) = steps.checked_sub(1) else {
+        return false;
+    };
+    *steps = left;
+    if always(wide) || wide.says_as(narrow) {
+        return true;
+    }
+    let mut covers = |wide, narrow| covers_within(wide, narrow, steps);
+    match (wide, narrow) {
+        (_, Or(parts)) => parts.iter().all(|part| covers(wide, part)),
+        (And(parts), _) => parts.iter().all(|part| covers(part, narrow)),
+        (Or(parts), _) if parts.iter().any(|part| covers(part, narrow)) => true,
+        (_, And(parts)) => parts.iter().any(|part| covers(wide, part)),
+        (Not(wide), Not(narrow)) => covers(narrow, wide),
+        (Not(wide), Leaf(narrow)) => matches!(&**wide, Leaf(wide) if leaves_exclude(wide, narrow)),
+        (Leaf(wide), Leaf(narrow)) => leaf_covers(wide, narrow),
+        _ => false,
+    }
+}
+
+/// Whether it holds for every request. `false` means unknown.
+pub(super) fn always(outline: &Outline) -> bool {
+    match outline {
+        Outline::Const(value) => *value,
+        Outline::And(parts) => parts.iter().all(always),
+        Outline::Or(parts) => {
+            let opposite = |part: &Outline| match part {
+                Outline::Not(inner) => parts.iter().any(|other| other.says_as(inner)),
+                _ => false,
+            };
+            parts.iter().any(|part| always(part) || opposite(part))
+        }
+        Outline::Not(inner) => never(inner),
+        Outline::Leaf(leaf) => leaf_always(leaf),
+        Outline::Xor(_) => false,
+    }
+}
+
+fn never(outline: &Outline) -> bool {
+    match outline {
+        Outline::Const(value) => !*value,
+        Outline::Or(parts) => parts.iter().all(never),
+        Outline::Not(inner) => always(inner),
+        Outline::And(parts) => parts.iter().any(never),
+        Outline::Leaf(_) | Outline::Xor(_) => false,
+    }
+}
+
+/// A path starts with `/`, for every request.
+fn leaf_always(leaf: &Leaf) -> bool {
+    use Relation::{Contains, Matches, StartsWith, StrictWildcard, Wildcard};
+    let field = leaf.subject.plain().and_then(fields::find);
+    let format = field.map(|field| fields::by_id(field).format);
+    let on_path = matches!(format, Some(Format::Path | Format::Uri));
+    let with = leaf.values.first().and_then(text_of);
+    let any: &[&[u8]] = match leaf.relation {
+        StartsWith | Contains => &[b"/", b""],
+        Wildcard | StrictWildcard => &[b"*", b"/*"],
+        Matches => &[b"", b".*", b"/", b"^/", b"^/.*", b"^.*$"],
+        _ => &[],
+    };
+    on_path && with.is_some_and(|with| any.contains(&with))
+}
+
+/// Warns of the parts of each `and` that cannot hold together.
+fn conflicts(outline: &Outline, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
+    match outline {
+        Outline::And(_) => {
+            let parts = outline.conjuncts();
+            for (at, part) in parts.iter().enumerate() {
+                let before = parts.get(..at).unwrap_or_default();
+                if let Some(other) = before.iter().find(|other| exclude(other, part)) {
+                    conflict(other, part, parsed, warnings);
+                }
+                conflicts(part, parsed, warnings);
+            }
+        }
+        Outline::Or(parts) | Outline::Xor(parts) => {
+            for part in parts {
+                conflicts(part, parsed, warnings);
+            }
+        }
+        Outline::Not(inner) => conflicts(inner, parsed, warnings),
+        Outline::Const(_) | Outline::Leaf(_) => {}
+    }
+}
+
+fn conflict(
+    first: &Outline,
+    second: &Outline,
+    parsed: &ParsedExpr<'_>,
+    warnings: &mut Warnings<'_>,
+) {
+    let (Some(a), Some(b)) = (span(first), span(second)) else {
+        return;
+    };
+    let other = parsed.text.value.get(a.clone()).unwrap_or_default();
+    let message = format!("this never holds together with `{other}`");
+    let related = parsed.text.inner(warnings.source, a);
+    warnings
+        .within(LintCode::Contradiction, parsed.text, b, message)
+        .related(related, "both must hold")
+        .help("write `or` between them, or a set: `in {\"a\" \"b\"}`");
+}
+
+fn span(outline: &Outline) -> Option<std::ops::Range<usize>> {
+    let leaves = outline.leaves();
+    Some(leaves.first()?.span.start..leaves.last()?.span.end)
+}
+
+/// Whether both can never hold at once.
+fn exclude(a: &Outline, b: &Outline) -> bool {
+    use Outline::{Leaf, Not};
+    match (a, b) {
+        (Not(a), b) if covers(a, b) => true,
+        (a, Not(b)) if covers(b, a) => true,
+        (Leaf(a), Leaf(b)) => leaves_exclude(a, b),
+        _ => false,
+    }
+}
+
+fn leaf_covers(wide: &Leaf, narrow: &Leaf) -> bool {
+    if wide.subject != narrow.subject || wide.subject.field.is_none() {
+        return false;
+    }
+    let points = matches!(narrow.relation, Relation::Eq | Relation::In);
+    if points && !narrow.values.is_empty() {
+        return narrow.values.iter().all(|given| admits(wide, &given.value));
+    }
+    match (&wide.relation, &narrow.relation) {
+        (Relation::StartsWith, Relation::StartsWith) => {
+            pair(wide, narrow, |wide, narrow| narrow.starts_with(wide))
+        }
+        (Relation::EndsWith, Relation::EndsWith) => {
+            pair(wide, narrow, |wide, narrow| narrow.ends_with(wide))
+        }
+        (Relation::Contains, Relation::Contains | Relation::StartsWith | Relation::EndsWith) => {
+            pair(wide, narrow, |wide, narrow| {
+                wide.is_empty() || narrow.windows(wide.len()).any(|part| part == wide)
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Whether a test surely holds for all of a written value.
+fn admits(leaf: &Leaf, value: &GivenValue) -> bool {
+    let given = || leaf.values.iter().map(|given| &given.value);
+    match (&leaf.relation, value) {
+        (Relation::Eq | Relation::In, GivenValue::Ints(low, high)) => given()
+            .any(|wide| matches!(wide, GivenValue::Ints(from, to) if from <= low && high <= to)),
+        (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given().any(|wide| {
+            matches!(wide, GivenValue::Ips(from, to)
+                if from.is_ipv4() == low.is_ipv4() && from <= low && high <= to)
+        }),
+        (Relation::Eq | Relation::In, value) => given().any(|wide| wide == value),
+        (relation, GivenValue::Text(text)) => {
+            let with = leaf.values.first().and_then(text_of).unwrap_or_default();
+            match relation {
+                Relation::StartsWith => text.starts_with(with),
+                Relation::EndsWith => text.ends_with(with),
+                Relation::Contains => {
+                    with.is_empty() || text.windows(with.len()).any(|part| part == with)
+                }
+                _ => false,
+            }
+        }
+        (relation, GivenValue::Ints(low, high)) => match (relation, given().next()) {
+            (Relation::Lt, Some(GivenValue::Ints(bound, _))) => high < bound,
+            (Relation::Le, Some(GivenValue::Ints(bound, _))) => high <= bound,
+            (Relation::Gt, Some(GivenValue::Ints(bound, _))) => low > bound,
+            (Relation::Ge, Some(GivenValue::Ints(bound, _))) => low >= bound,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether two tests of the same single value can never hold at once.
+fn leaves_exclude(a: &Leaf, b: &Leaf) -> bool {
+    let walks = |leaf: &Leaf| {
+        let mut names = leaf.subject.functions.iter();
+        names.any(|name| matches!(&**name, "any" | "all"))
+    };
+    if a.subject != b.subject || a.subject.field.is_none() || walks(a) {
+        return false;
+    }
+    match (&a.relation, &b.relation) {
+        (Relation::Eq | Relation::In, _) if known(a) && !a.values.is_empty() => {
+            known(b) && a.values.iter().all(|given| refuses(b, &given.value))
+        }
+        (_, Relation::Eq | Relation::In) if known(b) && !b.values.is_empty() => {
+            known(a) && b.values.iter().all(|given| refuses(a, &given.value))
+        }
+        (Relation::StartsWith, Relation::StartsWith) => {
+            pair(a, b, |a, b| !a.starts_with(b) && !b.starts_with(a))
+        }
+        (Relation::EndsWith, Relation::EndsWith) => {
+            pair(a, b, |a, b| !a.ends_with(b) && !b.ends_with(a))
+        }
+        _ => false,
+    }
+}
+
+/// Relations that this file can decide for a written value.
+fn known(leaf: &Leaf) -> bool {
+    use Relation::{Contains, EndsWith, Eq, Ge, Gt, In, Le, Lt, StartsWith};
+    matches!(
+        leaf.relation,
+        Eq | In | StartsWith | EndsWith | Contains | Lt | Le | Gt | Ge
+    )
+}
+
+/// Whether a test surely fails for all of a written value. For single values, not admitting is
+/// refusing; ranges may overlap.
+fn refuses(leaf: &Leaf, value: &GivenValue) -> bool {
+    let mut given = leaf.values.iter().map(|given| &given.value);
+    match (&leaf.relation, value) {
+        (Relation::Eq | Relation::In, GivenValue::Ints(low, high)) => given
+            .all(|other| matches!(other, GivenValue::Ints(from, to) if high < from || to < low)),
+        (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given.all(|other| {
+            matches!(other, GivenValue::Ips(from, to)
+                if from.is_ipv4() != low.is_ipv4() || high < from || to < low)
+        }),
+        (_, GivenValue::Ints(low, high)) if low != high => match (&leaf.relation, given.next()) {
+            (Relation::Lt, Some(GivenValue::Ints(bound, _))) => low >= bound,
+            (Relation::Le, Some(GivenValue::Ints(bound, _))) => low > bound,
+            (Relation::Gt, Some(GivenValue::Ints(bound, _))) => high <= bound,
+            (Relation::Ge, Some(GivenValue::Ints(bound, _))) => high < bound,
+            _ => false,
+        },
+        _ => !admits(leaf, value),
+    }
+}
+
+fn pair(a: &Leaf, b: &Leaf, holds: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+    let text = |leaf: &Leaf| leaf.values.first().and_then(text_of).map(<[u8]>::to_vec);
+    match (text(a), text(b)) {
+        (Some(a), Some(b)) => holds(&a, &b),
+        _ => false,
+    }
+}
+
+fn text_of(given: &crate::expr::Given) -> Option<&[u8]> {
+    match &given.value {
+        GivenValue::Text(text) => Some(text),
+        _ => None,
+    }
+}

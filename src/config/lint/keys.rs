@@ -1,0 +1,230 @@
+//! Keys: whom a ban would hit, and who could dodge a counter.
+
+use std::ops::Range;
+
+use super::implies::covers;
+use super::{LintCode, LintedRule, Warnings};
+use crate::config::Text;
+use crate::config::file::{File, Route};
+use crate::expr::{self, FieldId, Outline, Phase, Relation, Subject};
+use crate::facts::fields::{self, Chosen, Presence, Spread, by_id};
+use crate::rules::{KeyPart, Missing};
+
+/// Warns of a key that is shared, missing, chosen by the client, or new with every request.
+pub(super) fn warn(
+    case: &LintedRule<'_>,
+    all: &[LintedRule<'_>],
+    file: &File,
+    warnings: &mut Warnings<'_>,
+) {
+    if case.rule.limiter.is_none() {
+        return;
+    }
+    let parts = &case.rule.key.parts;
+    if parts.iter().any(|part| reads(part, is_new_each_time)) {
+        return new_each_time(case, warnings);
+    }
+    let has_client = parts.iter().any(|part| reads(part, is_address));
+    behind_a_proxy(case, file, warnings);
+    let bans_many = case.bans() && !has_client;
+    if bans_many && parts.iter().all(|part| !reads(part, |id| !is_shared(id))) {
+        return shared(case, warnings);
+    }
+    if bans_many && case.rule.key.missing == Missing::Group {
+        grouped(case, file, warnings);
+    }
+    let free = |part: &KeyPart| is_free(part, case, file);
+    if parts.iter().any(free) && !all.iter().any(|other| guards(other, case, file)) {
+        dodged(case, warnings);
+    }
+}
+
+/// Whether a client writes what it likes there, and is counted all the same.
+fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &File) -> bool {
+    let wild = |host: &Text| host.value.starts_with('*');
+    let any = |route: &Route| route.hosts.is_empty() || route.hosts.iter().any(wild);
+    let any_host = file.routes.iter().any(any);
+    let tested = |field: FieldId| {
+        let parsed = case.expressions();
+        let leaves = parsed.flat_map(|parsed| parsed.outline.leaves());
+        let mut fields = leaves.filter_map(|leaf| fields::find(leaf.subject.field.as_deref()?));
+        fields.any(|read| read == field)
+    };
+    let free = |field: FieldId| match by_id(field).chosen {
+        Chosen::Fixed => false,
+        Chosen::IfUntested => !tested(field),
+        Chosen::IfUnrouted => any_host && !tested(field),
+        Chosen::Freely => true,
+    };
+    reads(part, free) && !is_known(part, case)
+}
+
+/// Whether only some values are counted at all: a made-up one is not.
+fn is_known(part: &KeyPart, case: &LintedRule<'_>) -> bool {
+    let test = format!("{} eq \"\"", part.scalar.source());
+    let Ok(Outline::Leaf(own)) = expr::outline(&test) else {
+        return false;
+    };
+    let counted = case.counts().map(Outline::conjuncts).unwrap_or_default();
+    counted.into_iter().any(|test| match test {
+        Outline::Leaf(leaf) => limits(&leaf.relation) && is_same(&leaf.subject, &own.subject),
+        _ => false,
+    })
+}
+
+fn limits(relation: &Relation) -> bool {
+    matches!(relation, Relation::Eq | Relation::In | Relation::InList(_))
+}
+
+/// In a key the first value is meant where none is named.
+fn is_same(one: &Subject, other: &Subject) -> bool {
+    let first = |subject: &Subject| Subject {
+        index: Some(subject.index.unwrap_or(0)),
+        ..subject.clone()
+    };
+    first(one) == first(other)
+}
+
+/// Whether `other` counts the same requests by something that costs a client more to change: every
+/// part of its key, as a key is no harder to change than its easiest part.
+fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &File) -> bool {
+    let parts = &other.rule.key.parts;
+    let by_client = parts.iter().any(|part| reads(part, is_address))
+        && !parts.iter().any(|part| is_free(part, other, file));
+    let Some(narrow) = case.counts().filter(|_| by_client && other.limits()) else {
+        return false;
+    };
+    // A rule that counts what the origin refuses catches made-up values too.
+    let counted = other.counts().map(Outline::conjuncts).unwrap_or_default();
+    let mut counted = counted.into_iter().filter(|part| !of_response(part));
+    counted.all(|wide| covers(wide, narrow))
+        && other.stops().is_some_and(|wide| covers(wide, narrow))
+}
+
+/// Whether a part of an expression looks at the answer.
+fn of_response(part: &Outline) -> bool {
+    let fields = part.leaves().into_iter();
+    let mut fields = fields.filter_map(|leaf| fields::find(leaf.subject.field.as_deref()?));
+    fields.any(|field| by_id(field).phase == Phase::Response)
+}
+
+fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    let bans = &case.written.escalate;
+    let (ban, key) = match (bans.first(), bans.last()) {
+        (Some(first), Some(last)) => (first.span.start..last.span.end, "escalate"),
+        _ => (case.written.duration.span.clone(), "duration"),
+    };
+    let help = format!("or remove `{key}` to refuse only what is over the limit");
+    let Some(span) = key_span(case) else {
+        warnings
+            .at(
+                LintCode::SharedKey,
+                ban,
+                "a ban without a key stops all clients at once",
+            )
+            .help(format!("add `key = [\"ip.src\"]`, {help}"));
+        return;
+    };
+    warnings
+        .at(
+            LintCode::SharedKey,
+            span,
+            "a ban on this key stops all clients that share it",
+        )
+        .related(ban, "the ban")
+        .help(format!("add `ip.src` or a cookie to the key, {help}"));
+}
+
+fn grouped(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
+    let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
+    let mut parts = case.rule.key.parts.iter();
+    let Some(part) = parts.find(|part| reads(part, |field| can_be_missing(field, tls))) else {
+        return;
+    };
+    let source = part.scalar.source();
+    let message = format!("clients without `{source}` share one counter and one ban");
+    let mut written = case.written.key.iter();
+    let span = written.find(|text| text.value == source);
+    let span = span.map_or(case.written.span.clone(), |text| text.span.clone());
+    warnings.at(LintCode::MissingKey, span, message).help(
+        "add `missing = \"skip\"` to leave them alone, or `ip.src` to the key to tell them apart",
+    );
+}
+
+fn dodged(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    let span = key_span(case).unwrap_or(case.written.span.clone());
+    let source = case.rule.key.parts.iter().map(|part| part.scalar.source());
+    let message = "a client chooses this key: each new value starts a new counter";
+    let forwarded = source.into_iter().any(|text| text.contains("forwarded"));
+    warnings
+        .at(LintCode::ChosenKey, span, message)
+        .help(match forwarded {
+            true => "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front",
+            false => "add a second rule for the same requests by `ip.src` alone",
+        });
+}
+
+fn new_each_time(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    let span = key_span(case).unwrap_or(case.written.span.clone());
+    warnings
+        .at(
+            LintCode::UniqueKey,
+            span,
+            "this key differs for every request: its counters never reach the limit",
+        )
+        .help("count by what stays the same, such as `ip.src`");
+}
+
+fn behind_a_proxy(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
+    if file.client_ip.trusted_proxies.is_empty() {
+        return;
+    }
+    let is_peer = |field| field == fields::PEER_ADDRESS;
+    let mut parts = case.rule.key.parts.iter();
+    if let Some(part) = parts.find(|part| reads(part, is_peer)) {
+        let mut written = case.written.key.iter();
+        let span = written.find(|text| text.value == part.scalar.source());
+        let span = span.map_or(case.written.span.clone(), |text| text.span.clone());
+        warnings
+            .at(
+                LintCode::SharedKey,
+                span,
+                "behind a trusted proxy, `ip.peer` is the proxy: all its clients share it",
+            )
+            .help("use `ip.src`");
+    }
+}
+
+fn key_span(case: &LintedRule<'_>) -> Option<Range<usize>> {
+    let (first, last) = (case.written.key.first()?, case.written.key.last()?);
+    Some(first.span.start..last.span.end)
+}
+
+fn reads(part: &KeyPart, test: impl Fn(FieldId) -> bool) -> bool {
+    part.scalar.reads().iter().any(|id| test(*id))
+}
+
+fn is_address(field: FieldId) -> bool {
+    by_id(field).spread == Spread::PerClient
+}
+
+fn is_new_each_time(field: FieldId) -> bool {
+    by_id(field).spread == Spread::PerRequest
+}
+
+/// The same for many clients that have nothing to do with each other.
+fn is_shared(field: FieldId) -> bool {
+    by_id(field).spread == Spread::Shared
+}
+
+/// Whether some requests have none.
+pub(super) fn can_be_missing(field: FieldId, only_tls: bool) -> bool {
+    let field = by_id(field);
+    field.phase == Phase::Request
+        && match field.presence {
+            Presence::Always | Presence::MaybeEmpty => false,
+            Presence::Tls => !only_tls,
+            Presence::Sometimes | Presence::SometimesTls => true,
+            Presence::AsnDatabase | Presence::CountryDatabase | Presence::ContinentDatabase => true,
+        }
+}

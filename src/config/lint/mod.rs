@@ -1,0 +1,180 @@
+//! Warnings: what is legal in a file but would cause an outage or let abuse through.
+//!
+//! Warnings never change what a rule does. A warning is given only where the mistake is certain; a
+//! rule that is not enabled gets none. Each has a code in [`LintCode::TABLE`].
+
+mod allow;
+mod codes;
+mod counting;
+mod implies;
+mod keys;
+mod order;
+mod reads;
+mod routes;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use allow::read_comments;
+pub use codes::LintCode;
+
+use std::ops::Range;
+
+use super::file::{self, Cost, File};
+use super::{Diagnostic, Diagnostics, Source, Text};
+use crate::expr::{self, Outline};
+use crate::geo::Geo;
+use crate::rules::{Rule, RuleSet};
+
+/// A file that compiled.
+pub(super) struct Compiled<'a> {
+    /// As written.
+    pub(super) file: &'a File,
+    /// The text.
+    pub(super) source: &'a Source,
+    /// The rules that are enabled.
+    pub(super) rules: &'a RuleSet,
+    /// What addresses are looked up in.
+    pub(super) geo: &'a Geo,
+}
+
+/// A rule as written and as compiled, with its parsed expressions.
+struct LintedRule<'a> {
+    written: &'a file::Rule,
+    rule: &'a Rule,
+    count: Option<ParsedExpr<'a>>,
+    mitigate: Option<ParsedExpr<'a>>,
+    /// The expression that computes the cost of a request.
+    cost: Option<Text>,
+}
+
+/// An expression and its outline.
+struct ParsedExpr<'a> {
+    text: &'a Text,
+    outline: Outline,
+}
+
+/// Where warnings go.
+struct Warnings<'a> {
+    source: &'a Source,
+    out: &'a mut Diagnostics,
+}
+
+/// Adds the warnings of a file that compiled.
+pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
+    let rules = linted_rules(compiled);
+    let file = compiled.file;
+    let mut warnings = Warnings {
+        source: compiled.source,
+        out,
+    };
+    for (at, rule) in rules.iter().enumerate() {
+        let earlier = rules.get(..at).unwrap_or_default();
+        keys::warn(rule, &rules, file, &mut warnings);
+        order::warn(rule, earlier, file, &mut warnings);
+        for parsed in rule.expressions() {
+            implies::warn_of_contradictions(parsed, &mut warnings);
+            values::warn(parsed, &mut warnings);
+        }
+        reads::warn(rule, compiled, &mut warnings);
+        counting::warn(rule, &rules, file, &mut warnings);
+    }
+    routes::warn(file, &mut warnings);
+}
+
+/// Adds the warnings that depend on nothing but `[client_ip]` and `[[listeners]]`, which errors
+/// elsewhere cannot change.
+pub(super) fn warn_of_trust(file: &File, source: &Source, out: &mut Diagnostics) {
+    routes::warn_of_trust(file, &mut Warnings { source, out });
+}
+
+fn linted_rules<'a>(compiled: &Compiled<'a>) -> Vec<LintedRule<'a>> {
+    let enabled = compiled.file.rules.iter().filter(|rule| rule.enabled.value);
+    let compiled = compiled.rules.iter().map(|(_, rule)| rule);
+    let pairs = enabled.zip(compiled);
+    let linted = pairs.map(|(written, rule)| LintedRule {
+        written,
+        rule,
+        count: written.count.as_ref().and_then(ParsedExpr::new),
+        mitigate: written.mitigate.as_ref().and_then(ParsedExpr::new),
+        cost: match &written.cost.value {
+            Cost::Expression(text) => Some(Text::new(text.to_owned(), written.cost.span.clone())),
+            Cost::Fixed(_) | Cost::Header(_) => None,
+        },
+    });
+    linted.collect()
+}
+
+// === impl LintedRule ===
+
+impl<'a> LintedRule<'a> {
+    /// `count` and `mitigate`, as far as they are written.
+    fn expressions(&self) -> impl Iterator<Item = &ParsedExpr<'a>> {
+        self.count.iter().chain(&self.mitigate)
+    }
+
+    /// The requests that the rule counts.
+    fn counts(&self) -> Option<&Outline> {
+        let parsed = self.count.as_ref().or(self.mitigate.as_ref());
+        parsed.map(|parsed| &parsed.outline)
+    }
+
+    /// The requests that the rule stops.
+    fn stops(&self) -> Option<&Outline> {
+        let parsed = self.mitigate.as_ref().or(self.count.as_ref());
+        parsed.map(|parsed| &parsed.outline)
+    }
+
+    /// Whether the rule has a limit that bans.
+    fn bans(&self) -> bool {
+        self.rule.limiter.is_some() && !self.rule.ban.is_never()
+    }
+
+    /// Whether the rule has a limit that it enforces.
+    fn limits(&self) -> bool {
+        self.rule.limiter.is_some() && !self.rule.dry_run
+    }
+
+    /// All expressions, including the parts of the key and the cost.
+    fn texts(&self) -> impl Iterator<Item = &Text> {
+        let written = self.written;
+        let expressions = written.count.iter().chain(&written.mitigate);
+        expressions.chain(&written.key).chain(&self.cost)
+    }
+}
+
+// === impl ParsedExpr ===
+
+impl<'a> ParsedExpr<'a> {
+    fn new(text: &'a Text) -> Option<Self> {
+        let outline = expr::outline(&text.value).ok()?;
+        Some(Self { text, outline })
+    }
+}
+
+// === impl Warnings ===
+
+impl Warnings<'_> {
+    /// Adds a warning at a span of the file.
+    fn at(
+        &mut self,
+        code: LintCode,
+        span: Range<usize>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        self.out.warning(code, span, message)
+    }
+
+    /// Adds a warning at a span of an expression.
+    fn within(
+        &mut self,
+        code: LintCode,
+        text: &Text,
+        span: Range<usize>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let span = text.inner(self.source, span);
+        self.out.warning(code, span, message)
+    }
+}

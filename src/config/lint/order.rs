@@ -1,0 +1,168 @@
+//! Rules that never act, stop too much or too little, or reveal a shadow response.
+
+use http::header::RETRY_AFTER;
+
+use super::implies::{always, covers};
+use super::{LintCode, LintedRule, Warnings};
+use crate::config::file::{CountHeaders, File};
+use crate::decision::Action;
+
+/// Warns of a rule whose action or position cannot be meant.
+pub(super) fn warn(
+    rule: &LintedRule<'_>,
+    earlier: &[LintedRule<'_>],
+    file: &File,
+    warnings: &mut Warnings<'_>,
+) {
+    unreachable(rule, earlier, warnings);
+    denies_everything(rule, earlier, warnings);
+    admits_excess(rule, warnings);
+    revealing_quota(rule, earlier, warnings);
+    revealing_response(rule, file, warnings);
+}
+
+/// A rule after a terminal one that matches every request that it would stop.
+fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut Warnings<'_>) {
+    let Some(stops) = rule.stops() else {
+        return;
+    };
+    let ends = |other: &&LintedRule<'_>| {
+        other.rule.limiter.is_none() && other.rule.action.is_terminal() && !other.rule.dry_run
+    };
+    let mut before = earlier.iter().filter(ends);
+    let hides = |other: &&LintedRule<'_>| other.stops().is_some_and(|wide| covers(wide, stops));
+    let Some(other) = before.find(hides) else {
+        return;
+    };
+    let name = &other.written.name;
+    let what = match other.stops().is_some_and(always) {
+        true => "every request",
+        false => "all that this one would stop",
+    };
+    let message = format!(
+        "this rule never acts: rule `{}` before it matches {what}",
+        name.value
+    );
+    warnings
+        .at(
+            LintCode::UnreachableRule,
+            rule.written.name.span.clone(),
+            message,
+        )
+        .related(name.span.clone(), "this rule ends the pass")
+        .help(format!("put it before `{}`, or remove it", name.value));
+}
+
+/// A rule that denies all, where no rule before it allows anything.
+fn denies_everything(
+    linted: &LintedRule<'_>,
+    earlier: &[LintedRule<'_>],
+    warnings: &mut Warnings<'_>,
+) {
+    let rule = linted.rule;
+    // A rule with a response of its own is meant, such as a maintenance page.
+    let meant = linted.written.response.is_some();
+    let denies = !meant && rule.limiter.is_none() && rule.action.is_terminal() && !rule.dry_run;
+    let allows = |other: &LintedRule<'_>| other.rule.action == Action::Allow;
+    let exempt = allows(linted) || earlier.iter().any(allows);
+    if denies && !exempt && linted.stops().is_some_and(always) {
+        warnings
+            .at(
+                LintCode::DeniesEverything,
+                linted.written.name.span.clone(),
+                "this rule has no limit and acts on every request",
+            )
+            .help("add `limit` and `period`, or an `allow` rule before it");
+    }
+}
+
+/// A limit whose action lets everything through that exceeds it.
+fn admits_excess(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    let action = &rule.written.action;
+    let limiter = rule.rule.limiter;
+    let queue = limiter.is_some_and(|limiter| limiter.algorithm.has_queue());
+    match (rule.rule.action, &rule.written.limit) {
+        (Action::Allow, Some(limit)) => {
+            let message = "`allow` with a limit exempts the requests over it";
+            warnings
+                .at(LintCode::AdmitsExcess, action.span.clone(), message)
+                .related(limit.span.clone(), "the limit")
+                .help("remove the limit, or use another action");
+        }
+        (Action::Delay, _) if queue => {
+            let message = "`delay` forwards the requests for which the queue is full";
+            warnings
+                .at(LintCode::AdmitsExcess, action.span.clone(), message)
+                .help("use `block`, or `delay` with another algorithm");
+        }
+        _ => {}
+    }
+}
+
+/// A quota that stands still shows a client that its requests are not counted any more.
+fn revealing_quota(
+    linted: &LintedRule<'_>,
+    earlier: &[LintedRule<'_>],
+    warnings: &mut Warnings<'_>,
+) {
+    let shows = linted.written.headers.value != CountHeaders::None;
+    if !shows || linted.rule.action != Action::Block || !linted.limits() {
+        return;
+    }
+    let Some(counts) = linted.counts() else {
+        return;
+    };
+    let mut shadows = earlier
+        .iter()
+        .filter(|other| other.rule.action.pretends() && !other.rule.dry_run);
+    let hidden =
+        |other: &&LintedRule<'_>| other.stops().is_some_and(|narrow| covers(counts, narrow));
+    let Some(other) = shadows.find(hidden) else {
+        return;
+    };
+    let name = &other.written.name;
+    let message = format!(
+        "the quota headers of this rule reveal the shadow responses of rule `{}`",
+        name.value
+    );
+    warnings
+        .at(
+            LintCode::RevealedShadow,
+            linted.written.name.span.clone(),
+            message,
+        )
+        .related(
+            name.span.clone(),
+            "requests that this rule stops are not counted after it",
+        )
+        .help(format!(
+            "put it before `{}`, or use `headers = \"none\"`",
+            name.value
+        ));
+}
+
+/// A shadow response that mentions a limit.
+fn revealing_response(rule: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
+    let name = (rule.written.response.as_ref()).filter(|_| rule.rule.action == Action::Shadow);
+    let mut responses = file.responses.iter();
+    let named = name.and_then(|name| responses.find(|one| one.name.value == name.value));
+    let Some(response) = named else {
+        return;
+    };
+    let status = response.status.as_ref().filter(|s| s.value == 429);
+    let status = status.map(|status| ("the status 429".to_owned(), &status.span));
+    let headers = response.headers.iter().map(|header| &header.name);
+    let headers = headers.filter(|name| {
+        let name = name.value.as_str();
+        let quota = ["ratelimit", "x-ratelimit", "x-rate-limit"];
+        name == RETRY_AFTER || quota.iter().any(|start| name.starts_with(start))
+    });
+    let headers = headers.map(|name| (format!("`{}`", name.value), &name.span));
+    for (what, span) in status.into_iter().chain(headers) {
+        let message = format!("{what} reveals a limit in a shadow response");
+        warnings
+            .at(LintCode::RevealedShadow, span.clone(), message)
+            .related(rule.written.action.span.clone(), "the action")
+            .help("remove it, unless your origin sends the same with every response");
+    }
+}

@@ -1,0 +1,155 @@
+//! What a rule reads that is never there, or not what it seems.
+
+use std::ops::Range;
+
+use super::keys::can_be_missing;
+use super::{Compiled, LintCode, LintedRule, Warnings};
+use crate::config::Text;
+use crate::config::file::File;
+use crate::expr::{self, FieldId, Given, GivenValue, Leaf, Relation};
+use crate::facts::fields::{self, Presence, by_id};
+
+/// Warns of fields that nothing fills here and of values that are easily forged or respelt.
+pub(super) fn warn(case: &LintedRule<'_>, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
+    for text in case.texts() {
+        places(text, compiled, warnings);
+        tls(text, compiled.file, warnings);
+        tokens(text, warnings);
+    }
+    for said in case.expressions() {
+        for leaf in said.outline.leaves() {
+            raw_path(leaf, said.text, warnings);
+            forwarded(leaf, said.text, warnings);
+            encoded(leaf, said.text, warnings);
+            unequal(leaf, said.text, compiled.file, warnings);
+        }
+    }
+}
+
+fn places(text: &Text, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
+    let geo = compiled.geo;
+    let fields = [
+        (Presence::AsnDatabase, geo.knows_asn(), "asn_database"),
+        (
+            Presence::CountryDatabase,
+            geo.knows_country(),
+            "country_database",
+        ),
+        (
+            Presence::ContinentDatabase,
+            geo.knows_continent(),
+            "country_database",
+        ),
+    ];
+    for (presence, known, key) in fields {
+        let read = || first_read(text, |id| by_id(id).presence == presence);
+        if let Some((name, span)) = (!known).then(read).flatten() {
+            let message = format!("`{name}` is never known: no database says it");
+            let help = format!("add `{key} = \"…\"` under `[geo]`, or `[geo.overrides]`");
+            warnings
+                .within(LintCode::UnfilledField, text, span, message)
+                .help(help);
+        }
+    }
+}
+
+fn tls(text: &Text, file: &File, warnings: &mut Warnings<'_>) {
+    if file.listeners.iter().any(|listener| listener.tls.is_some()) {
+        return;
+    }
+    if let Some((name, span)) = first_read(text, |id| id == fields::OVER_TLS) {
+        let message = format!("`{name}` is always false: no listener speaks TLS");
+        let help = "add `[listeners.tls]`";
+        warnings
+            .within(LintCode::UnfilledField, text, span, message)
+            .help(help);
+    }
+    let needs_tls = |id| matches!(by_id(id).presence, Presence::Tls | Presence::SometimesTls);
+    if let Some((name, span)) = first_read(text, needs_tls) {
+        let message = format!("`{name}` is never known: no listener speaks TLS");
+        warnings
+            .within(LintCode::UnfilledField, text, span, message)
+            .help("add `[listeners.tls]`");
+    }
+}
+
+fn tokens(text: &Text, warnings: &mut Warnings<'_>) {
+    let calls = expr::calls(&text.value).into_iter();
+    for (_, span) in calls.filter(|(name, _)| &**name == "jwt_claim") {
+        let message = "`jwt_claim` reads a token and does not verify it: any client can forge one";
+        warnings
+            .within(LintCode::UnverifiedValue, text, span, message)
+            .help("fine where the origin refuses forged tokens; add `ip.src` to a key made of it");
+    }
+}
+
+fn raw_path(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+    use Relation::{EndsWith, Eq, In, StartsWith, StrictWildcard, Wildcard};
+    let compared = matches!(
+        leaf.relation,
+        Eq | In | StartsWith | EndsWith | Wildcard | StrictWildcard
+    );
+    if compared && field_of(leaf) == Some(fields::RAW_PATH) {
+        let message = "other spellings of the same path pass this test, such as `/%6cogin`";
+        warnings
+            .within(LintCode::RawPath, text, leaf.span.clone(), message)
+            .help("use `http.request.uri.path`, which has one spelling");
+    }
+}
+
+fn forwarded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+    let entry = leaf.subject.entry.as_deref().unwrap_or_default();
+    let is_header = entry.eq_ignore_ascii_case(b"x-forwarded-for");
+    if is_header || field_of(leaf) == Some(fields::FORWARDED_FOR) {
+        let message = "a client can write anything into `X-Forwarded-For`";
+        warnings
+            .within(LintCode::UnverifiedValue, text, leaf.span.clone(), message)
+            .help("use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front");
+    }
+}
+
+/// Arguments are decoded before they are compared.
+fn encoded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+    let compared = matches!(leaf.relation, Relation::Eq | Relation::Ne | Relation::In);
+    let of_args = field_of(leaf) == Some(fields::ARGUMENTS);
+    if !compared || !of_args || leaf.subject.functions.iter().any(|name| &**name == "len") {
+        return;
+    }
+    for given in &leaf.values {
+        let GivenValue::Text(bytes) = &given.value else {
+            continue;
+        };
+        if bytes.contains(&b'+') || bytes.contains(&b'%') {
+            let message = "arguments are decoded: `+` has become a space and `%41` an `A`";
+            warnings
+                .within(LintCode::ImpossibleValue, text, given.span.clone(), message)
+                .help("write the value as it is meant");
+        }
+    }
+}
+
+/// `ne` does not hold for a missing value, which surprises whoever means "all but".
+fn unequal(leaf: &Leaf, text: &Text, file: &File, warnings: &mut Warnings<'_>) {
+    let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
+    // `ne ""` asks whether there is a value at all.
+    let empty = |given: &Given| given.value == GivenValue::Text(Box::default());
+    let all_but = leaf.relation == Relation::Ne && !leaf.values.iter().any(empty);
+    if all_but && field_of(leaf).is_some_and(|field| can_be_missing(field, tls)) {
+        let message = "`ne` is false where the value is missing, in Cloudflare's engine it is true";
+        let said = text.value.get(leaf.span.clone()).unwrap_or_default();
+        let turned = said.replacen(" ne ", " eq ", 1).replacen(" != ", " eq ", 1);
+        warnings
+            .within(LintCode::MissingValue, text, leaf.span.clone(), message)
+            .help(format!("`not {turned}` holds for those without it too"));
+    }
+}
+
+/// The first field in `text` that passes `test`: its name as written, and where it is.
+fn first_read(text: &Text, test: impl Fn(FieldId) -> bool) -> Option<(Box<str>, Range<usize>)> {
+    let mut names = expr::reads(&text.value).into_iter();
+    names.find(|(name, _)| fields::find(name).is_some_and(&test))
+}
+
+fn field_of(leaf: &Leaf) -> Option<FieldId> {
+    fields::find(leaf.subject.field.as_deref()?)
+}

@@ -1,0 +1,285 @@
+//! Routes, servers and trusted proxies that mean something else than they seem to, and names that
+//! nothing uses.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+
+use super::{LintCode, Warnings};
+use crate::config::Text;
+use crate::config::file::{Address, File, Route, Target};
+use crate::expr::{self, Relation};
+use crate::route::{HostPattern, PathPattern, Segment};
+
+/// Networks wider than this include strangers.
+const WIDEST: u8 = 8;
+
+/// Warns of routes, servers, and unused lists, responses and upstreams.
+pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
+    unused_names(file, warnings);
+    for (at, route) in file.routes.iter().enumerate() {
+        let earlier = file.routes.get(..at).unwrap_or_default();
+        unreachable(route, earlier, warnings);
+        foreign_hosts(route, warnings);
+        if let Some(path) = &route.path {
+            foreign_variables(path, warnings);
+            not_a_prefix(path, route, file, warnings);
+        }
+    }
+    loops(file, warnings);
+}
+
+/// Warns of trusted proxies that include strangers, or of none where only they may connect.
+pub(super) fn warn_of_trust(file: &File, warnings: &mut Warnings<'_>) {
+    let trusted = &file.client_ip.trusted_proxies;
+    let listeners = file.listeners.iter().filter(|_| trusted.is_empty());
+    for listener in listeners.filter(|listener| listener.proxy_protocol.value) {
+        let message = "no client can connect: a PROXY header is taken from trusted proxies alone";
+        let span = listener.proxy_protocol.span.clone();
+        warnings
+            .at(LintCode::NoTrustedProxy, span, message)
+            .help("name your proxies in `client_ip.trusted_proxies`");
+    }
+    for network in trusted.iter().filter(|net| includes_strangers(&net.value)) {
+        let message = format!(
+            "every host in {} may state who the client is",
+            network.value
+        );
+        warnings
+            .at(LintCode::WideTrust, network.span.clone(), message)
+            .help("name the addresses of your proxies only");
+    }
+}
+
+/// `fc00::/7` is wide, but not part of the Internet (RFC 4193).
+fn includes_strangers(network: &IpNet) -> bool {
+    let private = match network {
+        IpNet::V4(_) => false,
+        IpNet::V6(v6) => v6.network().is_unique_local() && v6.broadcast().is_unique_local(),
+    };
+    network.prefix_len() < WIDEST && !private
+}
+
+fn unused_names(file: &File, warnings: &mut Warnings<'_>) {
+    let lists = used_lists(file);
+    let rules = || file.rules.iter();
+    let responses: Vec<_> = rules().filter_map(|rule| rule.response.as_ref()).collect();
+    let of_rules = rules().filter_map(|rule| rule.upstream.as_ref());
+    let of_routes = file.routes.iter().filter_map(|route| match &route.target {
+        Some(Target::Upstream(name)) => Some(name),
+        _ => None,
+    });
+    let upstreams: Vec<_> = of_rules.chain(of_routes).collect();
+    let is_used = |used: &[&Text], name: &Text| used.iter().any(|one| one.value == name.value);
+    for list in &file.lists {
+        unused(
+            "list",
+            &list.name,
+            lists.contains(&list.name.value),
+            warnings,
+        );
+    }
+    for response in &file.responses {
+        let name = &response.name;
+        unused("response", name, is_used(&responses, name), warnings);
+    }
+    for upstream in &file.upstreams {
+        let name = &upstream.name;
+        unused("upstream", name, is_used(&upstreams, name), warnings);
+    }
+}
+
+fn unused(what: &str, name: &Text, used: bool, warnings: &mut Warnings<'_>) {
+    if !used {
+        let message = format!("nothing uses the {what} `{}`", name.value);
+        let warning = warnings.at(LintCode::Unused, name.span.clone(), message);
+        warning.help(match (what, &*name.value) {
+            ("list", "include") => "to include files, put it before the first `[section]`",
+            _ => "remove it",
+        });
+    }
+}
+
+/// The lists that any rule names, enabled or not.
+fn used_lists(file: &File) -> Vec<String> {
+    let expressions = file.rules.iter();
+    let expressions = expressions.flat_map(|rule| rule.count.iter().chain(&rule.mitigate));
+    let mut used = Vec::new();
+    for outline in expressions.filter_map(|text| expr::outline(&text.value).ok()) {
+        for leaf in outline.leaves() {
+            if let Relation::InList(name) = &leaf.relation {
+                used.push(name.to_string());
+            }
+        }
+    }
+    used
+}
+
+fn unreachable(route: &Route, earlier: &[Route], warnings: &mut Warnings<'_>) {
+    let Some(other) = earlier.iter().find(|other| hides(other, route)) else {
+        return;
+    };
+    let file = |route: &Route| warnings.source.part(route.span.start).start;
+    let help = match file(route) == file(other) {
+        true => "the first match wins: put the narrower route first",
+        false => "routes come in the order of the files: put the wider one into the last",
+    };
+    let message = "no request reaches this route";
+    warnings
+        .at(LintCode::UnreachableRoute, route.span.clone(), message)
+        .related(other.span.clone(), "this one takes them all")
+        .help(help);
+}
+
+fn hides(wide: &Route, narrow: &Route) -> bool {
+    let paths = pattern(wide).zip(pattern(narrow));
+    paths.is_some_and(|(wide, narrow)| path_hides(&wide, &narrow)) && hosts_hide(wide, narrow)
+}
+
+fn pattern(route: &Route) -> Option<PathPattern> {
+    match &route.path {
+        Some(path) => PathPattern::parse(&path.value).ok(),
+        None => Some(PathPattern::Any),
+    }
+}
+
+fn path_hides(wide: &PathPattern, narrow: &PathPattern) -> bool {
+    let (path, open) = match narrow {
+        _ if *wide == PathPattern::Any => return true,
+        PathPattern::Any => return false,
+        PathPattern::Exact(path) => (path.to_string(), false),
+        PathPattern::Prefix(path) => (path.to_string(), true),
+        PathPattern::Template { segments, open } => (sample(segments), *open),
+    };
+    // A pattern that takes a path and one below it takes all below it.
+    wide.matches(&path) && (!open || wide.matches(&format!("{path}/{ANY}")))
+}
+
+/// A segment that only a variable can take: no path contains it.
+const ANY: &str = "\0";
+
+fn sample(segments: &[Segment]) -> String {
+    let text = |segment: &Segment| match segment {
+        Segment::Literal(text) => format!("/{text}"),
+        Segment::Variable => format!("/{ANY}"),
+    };
+    segments.iter().map(text).collect()
+}
+
+fn hosts_hide(wide: &Route, narrow: &Route) -> bool {
+    let patterns = |route: &Route| -> Option<Vec<HostPattern>> {
+        let hosts = route.hosts.iter();
+        hosts
+            .map(|host| HostPattern::parse(&host.value).ok())
+            .collect()
+    };
+    let (Some(wide), Some(narrow)) = (patterns(wide), patterns(narrow)) else {
+        return false;
+    };
+    let hidden = |host: &HostPattern| wide.iter().any(|wide| host_hides(wide, host));
+    wide.is_empty()
+        || wide.contains(&HostPattern::Any)
+        || !narrow.is_empty() && narrow.iter().all(hidden)
+}
+
+fn host_hides(wide: &HostPattern, narrow: &HostPattern) -> bool {
+    use HostPattern::{Any, Below, Exact};
+    let port = |wide: &Option<_>, narrow| wide.is_none() || wide == narrow;
+    match (wide, narrow) {
+        (Any, _) => true,
+        (Exact(wide, a), Exact(narrow, b)) => wide == narrow && port(a, b),
+        (Below(wide, a), Below(narrow, b)) => narrow.ends_with(&**wide) && port(a, b),
+        (Below(wide, a), Exact(narrow, b)) => {
+            narrow.len() > wide.len() && narrow.ends_with(&**wide) && port(a, b)
+        }
+        (_, Any) | (Exact(..), Below(..)) => false,
+    }
+}
+
+/// nginx's name for every host.
+fn foreign_hosts(route: &Route, warnings: &mut Warnings<'_>) {
+    for host in route.hosts.iter().filter(|host| host.value == "_") {
+        let message = "`_` is a host like others here";
+        warnings
+            .at(LintCode::ForeignRoute, host.span.clone(), message)
+            .help("remove `hosts`: a route without it takes every host");
+    }
+}
+
+/// `/user/:id`, as many frameworks write it.
+fn foreign_variables(path: &Text, warnings: &mut Warnings<'_>) {
+    let variable = |segment: &str| {
+        let name = segment.strip_prefix(':').unwrap_or_default();
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !name.is_empty() && name.chars().all(letters)
+    };
+    let Some(written) = path.value.split('/').find(|segment| variable(segment)) else {
+        return;
+    };
+    let message = format!("`{written}` stands for itself here, not for any segment");
+    let name = written.trim_start_matches(':');
+    warnings
+        .at(LintCode::ForeignRoute, path.span.clone(), message)
+        .help(format!("write `{{{name}}}`"));
+}
+
+/// `/` and `/api/`, which elsewhere take all paths below them.
+fn not_a_prefix(path: &Text, route: &Route, file: &File, warnings: &mut Warnings<'_>) {
+    // A response of the gateway's own may well be one page.
+    let forwards = matches!(route.target, Some(Target::Upstream(_)));
+    if !forwards || !path.value.ends_with('/') {
+        return;
+    }
+    let below = format!("{}x", path.value);
+    let others = file.routes.iter().filter(|other| other.span != route.span);
+    let mut others = others.filter_map(pattern);
+    let all = |pattern: &PathPattern| pattern.matches("/\0/\0");
+    let root = path.value == "/";
+    if others.any(|other| other.matches(&below) && (root || !all(&other))) {
+        return;
+    }
+    let message = format!(
+        "this route takes `{}` alone, and nothing below it",
+        path.value
+    );
+    let warning = warnings.at(LintCode::ForeignRoute, path.span.clone(), message);
+    warning.help(match root {
+        true => "remove `path`: a route without it takes every path".to_owned(),
+        false => format!("write `{}*` for what is below it too", path.value),
+    });
+}
+
+/// Servers that are listeners of this file.
+fn loops(file: &File, warnings: &mut Warnings<'_>) {
+    let servers = file.upstreams.iter().flat_map(|up| &up.servers);
+    for server in servers.map(|member| &member.address) {
+        let mut listeners = file.listeners.iter().map(|listener| &listener.address);
+        let Some(own) = listeners.find(|own| is_at(&server.value, own.value)) else {
+            continue;
+        };
+        let message = "this server is the gateway itself: requests would go in circles";
+        warnings
+            .at(LintCode::ProxyLoop, server.span.clone(), message)
+            .related(own.span.clone(), "it listens here")
+            .help("name the address that the origin listens on");
+    }
+}
+
+/// Whether a connection to `server` certainly reaches `listener`.
+fn is_at(server: &Address, listener: SocketAddr) -> bool {
+    let (ip, port) = match server {
+        Address::Socket(address) => (Some(address.ip()), address.port()),
+        Address::Name(name, port) if name.eq_ignore_ascii_case("localhost") => (None, *port),
+        _ => return false,
+    };
+    if port == 0 || port != listener.port() {
+        return false;
+    }
+    let own = listener.ip();
+    let is_local = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+    match ip {
+        None => is_local(own),
+        Some(ip) if own.is_unspecified() => is_local(ip) && (own.is_ipv6() || ip.is_ipv4()),
+        Some(ip) => ip == own,
+    }
+}

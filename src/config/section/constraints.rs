@@ -1,0 +1,181 @@
+//! Constraints between the settings of a table: two names of one, one of several, none at all.
+
+use crate::config::Spanned;
+use crate::config::schema::Shape;
+use crate::config::suggest::either;
+
+use super::{Missing, Section};
+
+// === impl Section ===
+
+impl Section<'_, '_> {
+    /// Which of two names of the same key is used; both is an error at the second.
+    pub(in crate::config) fn alias(
+        &mut self,
+        ours: &'static str,
+        theirs: &'static str,
+    ) -> &'static str {
+        self.asked.extend([ours, theirs]);
+        self.aliases.push((ours, theirs));
+        if let Some(noted) = &mut self.noted {
+            noted.aliases.push((ours, theirs));
+        }
+        let (Some(a), Some(b)) = (self.key_span(ours), self.key_span(theirs)) else {
+            return if self.has(theirs) { theirs } else { ours };
+        };
+        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
+        self.out
+            .error(
+                second,
+                format!("`{ours}` and `{theirs}` are two names of one key"),
+            )
+            .related(first, "given here already");
+        ours
+    }
+
+    /// Refuses a table with both of a pair of keys, the first of which is called `named` in it.
+    pub(in crate::config) fn apart(&mut self, owner: &str, pair: [&'static str; 2], named: &str) {
+        let [ours, other] = pair;
+        if let Some(noted) = &mut self.noted {
+            noted.apart.push((ours, other));
+        }
+        let (Some(a), Some(b)) = (self.key_span(named), self.key_span(other)) else {
+            return;
+        };
+        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
+        let message = format!("{owner} has only one of `{named}` and `{other}`");
+        self.out
+            .error(second, message)
+            .related(first, "it has this one");
+    }
+
+    /// Refuses keys that are known but have no effect yet.
+    pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
+        if let Some(noted) = &mut self.noted {
+            noted.later.extend(keys);
+        }
+        self.refuse(keys, "does not work yet", "remove it");
+    }
+
+    /// Refuses keys that are known, but not here.
+    pub(in crate::config) fn refuse(&mut self, keys: &[&'static str], why: &str, help: &str) {
+        for &key in keys {
+            self.unwanted.push(key);
+            if let Some((name, _)) = self.table.get_key_value(key) {
+                let span = self.place(name.span());
+                self.out.error(span, format!("`{key}` {why}")).help(help);
+            }
+        }
+    }
+
+    /// Refuses a table with none or several of `keys`; `owner` is what the table describes.
+    pub(in crate::config) fn exactly_one(
+        &mut self,
+        owner: &str,
+        keys: &'static [&'static str],
+        example: &str,
+    ) {
+        if let Some(noted) = &mut self.noted {
+            noted.exactly_one.push(keys);
+        }
+        let spans = keys.iter().filter_map(|key| self.key_span(key));
+        let mut given: Vec<_> = spans.collect();
+        given.sort_by_key(|span| span.start);
+        let Some((first, rest)) = given.split_first() else {
+            return self.none_of(owner, keys, example);
+        };
+        for span in rest {
+            let message = format!("{owner} has only one of {}", either(keys));
+            self.out
+                .error(span.clone(), message)
+                .related(first.clone(), "it has this one");
+        }
+    }
+
+    /// Refuses a table with none of `keys`, under either of their names.
+    pub(in crate::config) fn at_least_one(
+        &mut self,
+        owner: &str,
+        keys: &'static [&'static str],
+        example: &str,
+    ) {
+        if let Some(noted) = &mut self.noted {
+            noted.at_least_one.push(keys);
+        }
+        let aliases = self.aliases.iter();
+        let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
+        let mut names = keys.iter().chain(theirs.map(|(_, theirs)| theirs));
+        if !names.any(|name| self.has(name)) {
+            self.none_of(owner, keys, example);
+        }
+    }
+
+    /// Reports that a key is not there.
+    pub(in crate::config) fn missing(&mut self, key: &'static str, example: &str) {
+        let help = format!("for example `{key} = {example}`");
+        self.none(&[key], format!("`{key}` is missing"), help);
+    }
+
+    fn none_of(&mut self, owner: &str, keys: &[&'static str], example: &str) {
+        let message = format!("{owner} needs {}", either(keys));
+        self.none(keys, message, format!("for example `{example}`"));
+    }
+
+    /// Reports that none of `keys` is there, unless one of them is misspelt.
+    pub(in crate::config) fn none(
+        &mut self,
+        keys: &[&'static str],
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.missing.push(Missing {
+            keys: keys.to_vec(),
+            span: self.span(),
+            message: message.into(),
+            help: help.into(),
+        });
+    }
+
+    /// Whether a key that was asked for is not there, which its reader refuses.
+    pub(in crate::config) fn lacks(&mut self, key: &'static str) -> bool {
+        self.amend(key, |key| (key.required, key.default) = (true, None));
+        !self.has(key)
+    }
+
+    /// Whether an array that was asked for holds nothing, which its reader refuses.
+    pub(in crate::config) fn is_empty(&mut self, key: &'static str) -> bool {
+        self.amend(key, |key| {
+            if let Shape::List { least, .. } = &mut key.shape {
+                *least = 1;
+            }
+        });
+        let array = self.table.get(key).and_then(|raw| raw.get_ref().as_array());
+        array.is_some_and(|array| array.is_empty())
+    }
+
+    /// The values of an array without those that were there before, which are errors.
+    pub(in crate::config) fn each_once<T: PartialEq>(
+        &mut self,
+        key: &'static str,
+        values: Vec<Spanned<T>>,
+        message: &str,
+    ) -> Vec<Spanned<T>> {
+        self.amend(key, |key| {
+            if let Shape::List { unique, .. } = &mut key.shape {
+                *unique = true;
+            }
+        });
+        let mut seen: Vec<Spanned<T>> = Vec::new();
+        for value in values {
+            match seen.iter().find(|old| old.value == value.value) {
+                None => seen.push(value),
+                Some(first) => {
+                    self.out
+                        .error(value.span, message)
+                        .related(first.span.clone(), "here already");
+                }
+            }
+        }
+        seen
+    }
+}

@@ -1,0 +1,342 @@
+//! Syntax errors: what the TOML parser refuses, a line each, with help for common mistakes.
+//!
+//! Nothing is repaired: a line with an error is left out, and the rest is read without it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue, Error};
+
+use super::Diagnostics;
+use super::diagnostics::Torn;
+use super::section::SEVERAL;
+use super::source::Part;
+
+/// Reports the syntax errors of a file. Returns its text with spaces in place of the lines that the
+/// parser refuses, so that they hide no other error.
+pub(super) fn readable<'t>(part: &Part<'t>, out: &mut Diagnostics) -> Cow<'t, str> {
+    let mut text = Cow::Borrowed(part.text);
+    let mut torn: Vec<Torn> = Vec::new();
+    loop {
+        let (root, errors) = DeTable::parse_recoverable(&text);
+        if errors.is_empty() {
+            break;
+        }
+        if torn.is_empty() && report_other_format(root.get_ref(), part, out) {
+            out.tear(Torn::whole(part));
+            return Cow::Borrowed("");
+        }
+        let known = torn.len();
+        report_all(root.get_ref(), errors, part, &mut torn, out);
+        let new = torn.get(known..).unwrap_or_default();
+        if new.is_empty() {
+            break;
+        }
+        let blanked = new
+            .iter()
+            .fold(text.to_string(), |text, torn| torn.blank(text, part));
+        text = Cow::Owned(blanked);
+    }
+    // Last, because errors about torn lines are not shown.
+    torn.into_iter().for_each(|torn| out.tear(torn));
+    text
+}
+
+/// Reports the first error of each line that is not torn yet.
+fn report_all(
+    root: &DeTable<'_>,
+    mut errors: Vec<Error>,
+    part: &Part<'_>,
+    torn: &mut Vec<Torn>,
+    out: &mut Diagnostics,
+) {
+    let mut values = Vec::new();
+    collect_values(root, &mut values);
+    let syntax = Syntax { values, part };
+    errors.sort_by_key(start);
+    if let Some(open) = syntax.unclosed(&errors) {
+        errors.retain(|error| start(error) < open.start);
+        torn.push(syntax.report_unclosed(open, out));
+    }
+    for error in errors {
+        let line = line_at(part.text, start(&error));
+        if !torn.iter().any(|torn| torn.covers(part.start + line.start)) {
+            syntax.report(&error, out);
+            torn.push(Torn::new(line, part));
+        }
+    }
+}
+
+const TOML: &str = "a configuration is TOML: `[[listeners]]`, and below it `address = \
+                    \"0.0.0.0:8443\"`; docs/configuration.md shows all of it";
+
+/// Reports the format of a file of which the parser could read nothing. `false` if it may be TOML.
+fn report_other_format(root: &DeTable<'_>, part: &Part<'_>, out: &mut Diagnostics) -> bool {
+    let lines = || {
+        let lines = part.text.lines();
+        let lines = lines.map(|line| line.trim_matches('\u{feff}').trim());
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+    };
+    let Some(first) = lines().next().filter(|_| root.is_empty()) else {
+        return false;
+    };
+    let haproxy = |line: &str| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        ["global", "defaults", "frontend", "backend"].contains(&word)
+    };
+    let yaml = |line: &str| line.starts_with("- ") || line.ends_with(':') || line.contains(": ");
+    let (message, help) = if first.starts_with("-----BEGIN ") {
+        let help = "a configuration names it: `certificates = [{ cert = \"site.pem\", key = \
+                    \"site.key\" }]` in `[listeners.tls]`";
+        ("this is a PEM file, not a configuration", help)
+    } else if first.starts_with('<') {
+        ("this is HTML or XML, not a configuration", TOML)
+    } else if first.starts_with('{') {
+        let help = "a configuration is TOML; `lockgate import cloudflare FILE.json` turns a \
+                    rulesets export into rules";
+        ("this is JSON, not TOML", help)
+    } else if lines().any(|line| line.starts_with('[')) {
+        return false;
+    } else if lines().any(|line| line.ends_with([';', '{'])) {
+        let message = "this is not TOML: it looks like a configuration of nginx or Caddy";
+        (message, TOML)
+    } else if lines().any(haproxy) {
+        let message = "this is not TOML: it looks like a configuration of HAProxy";
+        (message, TOML)
+    } else if lines().any(yaml) {
+        ("this is YAML, not TOML", TOML)
+    } else {
+        return false;
+    };
+    let at = part.start + part.text.find(first).unwrap_or_default();
+    out.error(at..at + first.len(), message).help(help);
+    true
+}
+
+/// One file with syntax errors.
+struct Syntax<'a> {
+    /// The values of all `key = value` statements that the parser found.
+    values: Vec<Range<usize>>,
+    part: &'a Part<'a>,
+}
+
+// === impl Syntax ===
+
+impl Syntax<'_> {
+    /// The value of the statement before `at`.
+    fn value_before(&self, at: usize) -> Option<&Range<usize>> {
+        let before = self.values.iter().filter(|value| value.start < at);
+        before.max_by_key(|value| value.start)
+    }
+
+    /// The value that is still open at the end of the file.
+    fn unclosed(&self, errors: &[Error]) -> Option<Range<usize>> {
+        let mentions = |words: &'static [&'static str]| {
+            errors.iter().find(|error| {
+                let message = error.message();
+                !message.contains("array table") && words.iter().any(|word| message.contains(word))
+            })
+        };
+        mentions(&["unclosed array", "unclosed inline", "invalid multi-line"])?;
+        // The first complaint about its inside comes right after its beginning.
+        let inside = mentions(&["array", "inline table", "key-value pairs", "multi-line"])?;
+        self.value_before(start(inside)).cloned()
+    }
+
+    fn report_unclosed(&self, value: Range<usize>, out: &mut Diagnostics) -> Torn {
+        let text = self.part.text;
+        let line = line_at(text, value.start);
+        let written = text.get(value.start..line.end).unwrap_or_default();
+        let (what, end) = match written.chars().next() {
+            Some('[') => ("array", "]"),
+            Some('{') => ("table", "}"),
+            _ => ("string", written.get(..3).unwrap_or("\"\"\"")),
+        };
+        let span = value.start..value.start + written.trim_end().len();
+        out.error(self.place(span), format!("this {what} has no end"))
+            .help(format!("close it with `{end}`"));
+        Torn::new(line.start..text.len(), self.part)
+    }
+
+    fn report(&self, error: &Error, out: &mut Diagnostics) {
+        let text = |range: Range<usize>| self.part.text.get(range).unwrap_or_default();
+        let at = start(error);
+        let line = line_at(self.part.text, at);
+        let (before, rest) = (text(line.start..at), text(at..line.end));
+        let word = word_at(self.part.text, at);
+        match error.message() {
+            "duplicate key" => self.report_duplicate(error, &line, out),
+            message if is_bare_word(message) && !word.is_empty() => {
+                let written = bare_value(text(word.start..line.end), word.len());
+                let span = self.place(word.start..word.start + written.len());
+                report_bare_value(written, span, out);
+            }
+            message if message.contains("string, expected") && rest.trim().is_empty() => {
+                let value = self.value_before(at).map_or(at, |value| value.start);
+                let quote = text(value..at).chars().next();
+                out.error(self.place(value..at), "this string has no end")
+                    .help(format!("close it with `{}`", quote.unwrap_or('"')));
+            }
+            message => {
+                let (message, help) = in_other_words(message, before, rest.trim());
+                let span = self.place(error.span().unwrap_or_default());
+                let error = out.error(span, message);
+                error.help.extend(help.map(str::to_owned));
+            }
+        }
+    }
+
+    /// A setting or a section that is there twice.
+    fn report_duplicate(&self, error: &Error, line: &Range<usize>, out: &mut Diagnostics) {
+        let text = self.part.text;
+        let key = error.span().unwrap_or_default();
+        let header = text.get(line.clone()).unwrap_or_default().trim();
+        let Some(name) = header_name(header) else {
+            let written = text.get(key.clone()).unwrap_or_default();
+            out.error(self.place(key), format!("`{written}` is given twice"));
+            return;
+        };
+        let help = match SEVERAL.contains(&name) {
+            true => format!("write `[[{name}]]`, once for each"),
+            false => format!("write `[{name}]` once, and all its keys below it"),
+        };
+        let span = self.place(line.start..line.start + header.len());
+        let error = out.error(span, format!("`{header}` is given twice"));
+        error.help(help);
+        let earlier = text.get(..line.start).unwrap_or_default();
+        let mut headers = earlier.lines().map(str::trim);
+        if let Some(first) = headers.find(|line| header_name(line) == Some(name)) {
+            let at = earlier.find(first).unwrap_or_default();
+            error.related(self.place(at..at + first.len()), "the first one");
+        }
+    }
+
+    fn place(&self, span: Range<usize>) -> Range<usize> {
+        span.start + self.part.start..span.end + self.part.start
+    }
+}
+
+/// The parser takes `info` for a broken `inf`, `text` for a broken `true` and an address for a
+/// number.
+fn is_bare_word(message: &str) -> bool {
+    let about_value = [
+        "invalid float",
+        "invalid boolean",
+        "invalid integer",
+        "invalid mantissa",
+        "string values must be",
+    ];
+    about_value.iter().any(|start| message.starts_with(start))
+}
+
+/// A value without quotes at the beginning of `line`: its first word, or all of it if more words
+/// follow.
+fn bare_value(line: &str, word: usize) -> &str {
+    let line = line.split(" #").next().unwrap_or_default().trim_end();
+    let rest = line.get(word..).unwrap_or_default().trim_start();
+    match rest.starts_with([',', ']', '}']) {
+        true => line.get(..word).unwrap_or_default(),
+        false => line,
+    }
+}
+
+fn report_bare_value(value: &str, span: Range<usize>, out: &mut Diagnostics) {
+    let quoted = match value.contains('"') {
+        true => format!("'{value}'"),
+        false => format!("\"{value}\""),
+    };
+    let (message, help) = match value.to_lowercase().as_str() {
+        truth @ ("true" | "false") => ("is no value", format!("write `{truth}`")),
+        "yes" | "on" => ("is no value", format!("write `true`, or {quoted} as text")),
+        "no" | "off" => ("is no value", format!("write `false`, or {quoted} as text")),
+        "null" | "nil" => {
+            let help = "remove the key: its default applies";
+            ("is no value", help.to_owned())
+        }
+        curly if curly.starts_with(['“', '”', '„', '‘', '’', '«', '»']) => {
+            ("has curly quotes", "write straight ones: `\"`".to_owned())
+        }
+        _ => ("needs quotes", format!("write {quoted}")),
+    };
+    out.error(span, format!("`{value}` {message}")).help(help);
+}
+
+/// A message of the parser, and help for a common cause of it.
+fn in_other_words<'m>(
+    message: &'m str,
+    before: &str,
+    rest: &str,
+) -> (&'m str, Option<&'static str>) {
+    let line = format!("{before}{rest}");
+    let mut comments = ["//", ";", "/*", "*"].iter();
+    let foreign_comment = comments.any(|sign| line.trim_start().starts_with(sign));
+    match message.split_once(',').map_or(message, |(what, _)| what) {
+        "string values must be quoted" => (
+            "the value is missing",
+            Some("write it after the `=`, or remove the key"),
+        ),
+        "invalid unquoted key" | "key with no value" if foreign_comment => {
+            (message, Some("a comment begins with `#`"))
+        }
+        "invalid unquoted key" | "key with no value" if rest.starts_with(':') => (
+            "`:` instead of `=`",
+            Some("a key and its value have `=` between them"),
+        ),
+        "key with no value" => (message, Some("a key and its value have `=` between them")),
+        "unexpected key or value" if rest.starts_with(',') => (
+            "a comma at the end of a line",
+            Some("remove the comma: each key stands on a line of its own"),
+        ),
+        "unexpected key or value" if before.ends_with('"') => (
+            message,
+            Some("a text with `\"` in it stands between `'`: 'http.host eq \"a\"'"),
+        ),
+        _ => (message, None),
+    }
+}
+
+/// Collects the spans of values that have a key before them. The table of a header starts before
+/// its key.
+fn collect_values(table: &DeTable<'_>, values: &mut Vec<Range<usize>>) {
+    for (key, value) in table.iter() {
+        if key.span().start < value.span().start {
+            values.push(value.span());
+            continue;
+        }
+        match value.get_ref() {
+            DeValue::Table(table) => collect_values(table, values),
+            DeValue::Array(items) => {
+                let tables = items.iter().filter_map(|item| item.get_ref().as_table());
+                tables.for_each(|table| collect_values(table, values));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn start(error: &Error) -> usize {
+    error.span().unwrap_or_default().start
+}
+
+/// The line at `at`, without its end.
+fn line_at(text: &str, at: usize) -> Range<usize> {
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let rest = text.get(at..).unwrap_or_default();
+    start..at + rest.find('\n').unwrap_or(rest.len())
+}
+
+/// The characters around `at` up to what ends a bare value.
+fn word_at(text: &str, at: usize) -> Range<usize> {
+    let ends = |c: char| c.is_whitespace() || ",[]{}=#\"'".contains(c);
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.trim_end_matches(|c| !ends(c)).len();
+    let after = text.get(at..).unwrap_or_default();
+    start..at + after.find(ends).unwrap_or(after.len())
+}
+
+/// The name in a header: `log` in `[log]` and `[[log]]`.
+fn header_name(line: &str) -> Option<&str> {
+    let (name, _) = line.strip_prefix('[')?.split_once(']')?;
+    Some(name.trim_start_matches('[').trim())
+}

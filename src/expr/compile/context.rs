@@ -1,0 +1,172 @@
+//! What compiled expressions run on: the facts of one request, the item of a list, and the strings
+//! that the request's rules have read, as most of them ask for the same few.
+
+use std::array;
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use super::super::{Facts, FieldId};
+
+/// How many strings are kept; a power of two.
+const SLOTS: usize = 8;
+
+/// Fields and their strings. One that takes another's slot only costs a second reading of it.
+pub struct Memo<'a>([Cell<(FieldId, &'a [u8])>; SLOTS]);
+
+/// A field and its slot.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    field: FieldId,
+    slot: u8,
+}
+
+/// What a closure looks at.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub(super) facts: &'a dyn Facts,
+    memo: Option<&'a Memo<'a>>,
+    pub(super) item: &'a [u8],
+    /// What came out of the tests that `any` or `all` keeps, a bit each.
+    pub(super) kept: u64,
+}
+
+// === impl Context ===
+
+impl<'a> Context<'a> {
+    /// The facts, and no item.
+    #[inline]
+    pub fn of(facts: &'a dyn Facts) -> Context<'a> {
+        Context {
+            facts,
+            memo: None,
+            item: &[],
+            kept: 0,
+        }
+    }
+
+    /// The facts for many tests, which remember in `memo` what they read.
+    #[inline]
+    pub fn remembering(facts: &'a dyn Facts, memo: &'a Memo<'a>) -> Context<'a> {
+        Context {
+            memo: Some(memo),
+            ..Context::of(facts)
+        }
+    }
+
+    /// The facts.
+    #[inline]
+    pub fn facts(&self) -> &'a dyn Facts {
+        self.facts
+    }
+
+    /// A field's string, which is remembered if anything is.
+    pub fn text(&self, field: FieldId) -> Option<Cow<'a, [u8]>> {
+        let Some(memo) = self.memo else {
+            return self.facts.bytes(field);
+        };
+        let spot = Spot::of(field);
+        match memo.get(spot) {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.read(spot, memo),
+        }
+    }
+
+    /// Runs `test` on a field's string; a missing one fails it.
+    #[inline(always)]
+    pub(super) fn on_field(&self, spot: Spot, test: impl Fn(&[u8]) -> bool) -> bool {
+        let Some(memo) = self.memo else {
+            return (self.facts.bytes(spot.field())).is_some_and(|text| test(&text));
+        };
+        match memo.get(spot) {
+            Some(text) => test(text),
+            None => self.read(spot, memo).is_some_and(|text| test(&text)),
+        }
+    }
+
+    /// Reads a field's string, and remembers it.
+    #[inline(never)]
+    fn read(&self, spot: Spot, memo: &Memo<'a>) -> Option<Cow<'a, [u8]>> {
+        let text = self.facts.bytes(spot.field())?;
+        if let Cow::Borrowed(text) = &text {
+            memo.keep(spot, text);
+        }
+        Some(text)
+    }
+
+    /// The same facts with this item.
+    #[inline]
+    pub(super) fn at<'i>(&self, item: &'i [u8]) -> Context<'i>
+    where
+        'a: 'i,
+    {
+        Context {
+            facts: self.facts,
+            memo: None,
+            item,
+            kept: self.kept,
+        }
+    }
+}
+
+// === impl Spot ===
+
+impl Spot {
+    /// The fields that rules read most, which are the first and those about the client, have a
+    /// slot each.
+    pub(super) fn of(field: FieldId) -> Spot {
+        let FieldId(number) = field;
+        Spot {
+            field,
+            slot: (number ^ number >> 4) as u8 % SLOTS as u8,
+        }
+    }
+
+    #[inline]
+    pub(super) fn field(self) -> FieldId {
+        self.field
+    }
+}
+
+// === impl Memo ===
+
+impl<'a> Memo<'a> {
+    /// What was kept of the field.
+    #[inline(always)]
+    pub(super) fn get(&self, spot: Spot) -> Option<&'a [u8]> {
+        let (kept, text) = self.0.get(usize::from(spot.slot) % SLOTS)?.get();
+        (kept == spot.field).then_some(text)
+    }
+
+    /// Keeps the string of the field.
+    #[inline]
+    pub(super) fn keep(&self, spot: Spot, text: &'a [u8]) {
+        if let Some(slot) = self.0.get(usize::from(spot.slot) % SLOTS) {
+            slot.set((spot.field, text));
+        }
+    }
+}
+
+impl Default for Memo<'_> {
+    #[inline]
+    fn default() -> Self {
+        Memo(array::from_fn(|_| Cell::new((FieldId(u16::MAX), &[][..]))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_is_kept_until_another_takes_its_slot() {
+        let memo = Memo::default();
+        let [path, other, third] = [4, 5, 12].map(|field| Spot::of(FieldId(field)));
+        assert_eq!(memo.get(path), None);
+        memo.keep(path, b"path");
+        memo.keep(other, b"other");
+        assert_eq!(memo.get(path), Some(&b"path"[..]));
+        memo.keep(third, b"same slot");
+        assert_eq!(memo.get(path), None);
+        assert_eq!(memo.get(third), Some(&b"same slot"[..]));
+    }
+}

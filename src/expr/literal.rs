@@ -1,0 +1,198 @@
+//! Literals as they are written: strings in quotes with their escapes, and integers, addresses,
+//! blocks and ranges without quotes.
+//!
+//! Which escapes exist depends on who reads the string: a regex has its own, and `\*` means
+//! something to `wildcard` alone. IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2) become IPv4 here,
+//! as they do in a field.
+
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use super::Error;
+use super::lex::Span;
+
+/// A literal that needs no quotes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Atom {
+    Int(i64),
+    IntRange(i64, i64),
+    Ip(IpAddr),
+    IpRange(IpAddr, IpAddr),
+    Net(IpNet),
+}
+
+/// Who reads the string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// A comparison or a function.
+    Plain,
+    /// `matches`: all but `\"` goes through.
+    Regex,
+    /// `wildcard`: `\*` goes through too.
+    Wildcard,
+}
+
+// === impl Atom ===
+
+impl Atom {
+    /// The first integer and the last; `None` for addresses.
+    pub(super) fn ints(self) -> Option<(i64, i64)> {
+        match self {
+            Atom::Int(int) => Some((int, int)),
+            Atom::IntRange(low, high) => Some((low, high)),
+            Atom::Ip(_) | Atom::IpRange(..) | Atom::Net(_) => None,
+        }
+    }
+
+    /// The first address and the last; `None` for integers.
+    pub(super) fn ips(self) -> Option<(IpAddr, IpAddr)> {
+        match self {
+            Atom::Ip(ip) => Some((ip, ip)),
+            Atom::IpRange(low, high) => Some((low, high)),
+            Atom::Net(net) => Some((net.network(), net.broadcast())),
+            Atom::Int(_) | Atom::IntRange(..) => None,
+        }
+    }
+}
+
+/// A reason and what would be right.
+type Refusal = (String, Option<&'static str>);
+
+/// Reads one literal.
+pub(super) fn atom(word: &str) -> Result<Atom, Refusal> {
+    match word.split_once("..") {
+        Some((low, high)) => range(word, single(low)?, single(high)?),
+        None => single(word),
+    }
+}
+
+fn range(word: &str, low: Atom, high: Atom) -> Result<Atom, Refusal> {
+    match (low, high) {
+        (Atom::Int(low), Atom::Int(high)) if low <= high => Ok(Atom::IntRange(low, high)),
+        (Atom::Ip(low), Atom::Ip(high)) if low.is_ipv4() != high.is_ipv4() => {
+            Err((format!("the range `{word}` mixes IPv4 and IPv6"), None))
+        }
+        (Atom::Ip(low), Atom::Ip(high)) if low <= high => Ok(Atom::IpRange(low, high)),
+        (Atom::Int(_), Atom::Int(_)) | (Atom::Ip(_), Atom::Ip(_)) => Err((
+            format!("the range `{word}` is empty"),
+            Some("the smaller end comes first"),
+        )),
+        _ => Err((
+            format!("`{word}` is not a range"),
+            Some("write `1..5` or `192.0.2.1..192.0.2.9`"),
+        )),
+    }
+}
+
+fn single(word: &str) -> Result<Atom, Refusal> {
+    if word.starts_with('/') {
+        let message = format!("strings stand in double quotes: write `\"{word}\"`");
+        return Err((message, None));
+    }
+    if word.contains('/') {
+        let help = Some("write `192.0.2.0/24` or `2001:db8::/32`");
+        let block = word.parse::<IpNet>();
+        return block
+            .map(|block| Atom::Net(canonical_network(block)))
+            .map_err(|_| (format!("`{word}` is not an address block"), help));
+    }
+    if word.contains([':', '.']) {
+        let help = Some("write `192.0.2.1` or `2001:db8::1`");
+        let ip = word.parse::<IpAddr>();
+        return ip
+            .map(|ip| Atom::Ip(ip.to_canonical()))
+            .map_err(|_| (format!("`{word}` is not an address"), help));
+    }
+    int(word).map(Atom::Int)
+}
+
+fn int(word: &str) -> Result<i64, Refusal> {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let (radix, digits) = match digits.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, digits),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Err((format!("`{word}` is not an integer"), None));
+    }
+    if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
+        // Cloudflare reads a leading zero as octal; guessing either way would surprise someone.
+        let help = Some("write it without the zero");
+        return Err((format!("`{word}` starts with a zero"), help));
+    }
+    let sign = if word.starts_with('-') { "-" } else { "" };
+    let help = Some("integers have 64 bits");
+    i64::from_str_radix(&format!("{sign}{digits}"), radix)
+        .map_err(|_| (format!("`{word}` is too big"), help))
+}
+
+/// The network without host bits. A network of IPv4-mapped addresses becomes the IPv4 one:
+/// `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
+pub fn canonical_network(network: IpNet) -> IpNet {
+    let network = network.trunc();
+    let IpNet::V6(v6) = network else {
+        return network;
+    };
+    let prefix = v6.prefix_len().checked_sub(96);
+    let v4 = v6.network().to_ipv4_mapped().zip(prefix);
+    let v4 = v4.and_then(|(ip, prefix)| Ipv4Net::new(ip, prefix).ok());
+    v4.map_or(network, IpNet::V4)
+}
+
+/// The bytes that the text at `body` stands for.
+pub(super) fn decode(source: &str, body: Span, reader: Reader) -> Result<Box<[u8]>, Error> {
+    let mut out = Vec::with_capacity(body.len());
+    let mut at = body.start;
+    while let Some(rest) = source.get(at..body.end).filter(|rest| !rest.is_empty()) {
+        let plain = rest.find('\\').unwrap_or(rest.len());
+        out.extend_from_slice(rest.get(..plain).unwrap_or("").as_bytes());
+        at += plain;
+        if let Some(rest) = rest.get(plain..).filter(|rest| !rest.is_empty()) {
+            at += escape(rest, reader, &mut out).map_err(|len| unknown(rest, at, len))?;
+        }
+    }
+    Ok(out.into())
+}
+
+/// Decodes the escape that `rest` starts with and returns its length; the error is the length of
+/// what is wrong.
+fn escape(rest: &str, reader: Reader, out: &mut Vec<u8>) -> Result<usize, usize> {
+    let next = rest.chars().nth(1).ok_or(1usize)?;
+    let len = 1 + next.len_utf8();
+    match (next, reader) {
+        ('"', _) => out.push(b'"'),
+        (_, Reader::Regex) | ('*', Reader::Wildcard) => {
+            out.extend_from_slice(rest.get(..len).unwrap_or("").as_bytes());
+        }
+        ('\\', _) => out.push(b'\\'),
+        ('x', _) => return number(rest, 2, 16, 2, out),
+        ('0'..='7', _) => return number(rest, 1, 8, 3, out),
+        _ => return Err(len),
+    }
+    Ok(len)
+}
+
+fn number(
+    rest: &str,
+    from: usize,
+    radix: u32,
+    digits: usize,
+    out: &mut Vec<u8>,
+) -> Result<usize, usize> {
+    let text = rest.get(from..from + digits).ok_or(from)?;
+    if !text.chars().all(|c| c.is_digit(radix)) {
+        return Err(from);
+    }
+    out.push(u8::from_str_radix(text, radix).map_err(|_| from + digits)?);
+    Ok(from + digits)
+}
+
+fn unknown(rest: &str, at: usize, len: usize) -> Error {
+    let text = rest.get(..len).unwrap_or("\\");
+    Error {
+        span: at..at + len,
+        message: format!("unknown escape `{text}`"),
+        help: Some("escapes are `\\\"`, `\\\\`, `\\xHH` and `\\OOO`; r\"…\" has none".into()),
+    }
+}

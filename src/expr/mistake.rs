@@ -1,0 +1,112 @@
+//! What is wrong, in words, where the grammar alone can tell, and what was probably meant.
+
+use strsim::osa_distance;
+
+use super::Error;
+use super::ast::Op;
+use super::function::function;
+use super::lex::Span;
+
+/// A mistake.
+pub(super) fn error(span: Span, message: impl Into<String>, help: Option<&str>) -> Error {
+    Error {
+        span,
+        message: message.into(),
+        help: help.map(str::to_owned),
+    }
+}
+
+/// A mistake, as the result of a parser.
+pub(super) fn fail<T>(
+    span: Span,
+    message: impl Into<String>,
+    help: Option<&str>,
+) -> Result<T, Error> {
+    Err(error(span, message, help))
+}
+
+/// `not` behind a field.
+pub(super) fn turned_round(span: Span, field: &str, operator: &str) -> Error {
+    let help = format!("write `not {field} {operator} …`");
+    error(span, "`not` stands before the whole test", Some(&help))
+}
+
+/// Anything but a set or a list behind `in`.
+pub(super) fn no_set(span: Span, found: &str) -> Error {
+    let help = match found {
+        "(" | "[" => "a set has braces and no commas: `in {\"a\" \"b\"}`".to_owned(),
+        one if one.starts_with(|c: char| c.is_ascii_digit() || c == '"') => {
+            format!("write `in {{{one}}}`")
+        }
+        name if name != "in" && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+            format!("write `in ${name}` for the list, or `in {{\"{name}\"}}`")
+        }
+        _ => "write `in {1 2 5..9}` or `in $office`".to_owned(),
+    };
+    error(span, "`in` needs a set or a list", Some(&help))
+}
+
+/// What is no value, in a set.
+pub(super) fn no_item(span: Span, found: &str) -> Error {
+    let word = found.starts_with(|c: char| c.is_ascii_alphabetic());
+    let help = word.then(|| format!("strings stand in double quotes: `\"{found}\"`"));
+    error(span, "a set has only values in it", help.as_deref())
+}
+
+/// What other languages call operators, and what to write.
+const FOREIGN: &[(&str, &str)] = &[
+    ("is equals equal eql", "eq"),
+    ("isnt neq", "ne"),
+    ("like ilike glob", "wildcard"),
+    ("has includes include", "contains"),
+    ("regex regexp rlike match", "matches"),
+];
+
+/// A word that stands where an operator should.
+pub(super) fn unknown_operator(span: Span, word: &str) -> Error {
+    if let Some(spec) = function(word) {
+        let message = format!("`{word}` is a function, not an operator");
+        return error(span, message, Some(&format!("write `{}`", spec.signature)));
+    }
+    if word.contains('.') {
+        let message = format!("an operator is missing before `{word}`");
+        let help = "compare with `eq`, `in` and others, or join tests with `and`, `xor` or `or`";
+        return error(span, message, Some(help));
+    }
+    let lower = word.to_ascii_lowercase();
+    let foreign = FOREIGN
+        .iter()
+        .find(|(theirs, _)| theirs.split(' ').any(|one| one == lower));
+    if let Some((_, ours)) = foreign {
+        let message = format!("unknown operator `{word}`; did you mean `{ours}`?");
+        let stars = "`*` in it stands for anything: `wildcard \"/login*\"`";
+        return error(span, message, (*ours == "wildcard").then_some(stars));
+    }
+    let words = Op::SPELLINGS
+        .iter()
+        .map(|(word, _)| *word)
+        .chain(["and", "or", "xor"]);
+    let message = format!("unknown operator `{word}`{}", did_you_mean(&lower, words));
+    error(span, message, None)
+}
+
+/// The candidate nearest to `name`, if one is near enough to be what was meant.
+pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let suffix = format!(".{name}");
+    let limit = name.chars().count() / 3 + 1;
+    let distance = |candidate: &str| match candidate.ends_with(&suffix) {
+        true => 1,
+        false => osa_distance(name, candidate),
+    };
+    let best = known
+        .into_iter()
+        .map(|candidate| (distance(candidate), candidate));
+    let (distance, candidate) = best.min_by_key(|(distance, _)| *distance)?;
+    (distance <= limit && distance < candidate.chars().count()).then_some(candidate)
+}
+
+/// The end of a message about an unknown name: the nearest known one, or nothing.
+pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = nearest(name, known).map(|near| format!("; did you mean `{near}`?"));
+    near.unwrap_or_default()
+}

@@ -1,0 +1,258 @@
+//! What is known of regexes: how much memory and time those of one expression may take together,
+//! where one is wrong, and strings of which one is in everything that one matches.
+
+use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::literal::{ExtractKind, Extractor, Literal};
+use regex_syntax::hir::{Hir, HirKind, Look};
+
+use super::lex::Span;
+
+/// What all regexes of an expression may take, in bytes, compiled.
+const TOTAL: usize = 4 << 20;
+/// What one regex is charged: the first of these that it fits into. The last is the most.
+const SIZES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
+/// What a part of a wildcard pattern is charged.
+const PART: usize = 16 << 10;
+/// What a regex may remember of its way through texts, in bytes and for each thread that uses it. A
+/// client can fill it; the default of 2 MiB would make gigabytes of a few hundred rules.
+pub(super) const MEMORY: usize = 256 << 10;
+/// How many more characters counted repetitions may stand for than are written: about as many as
+/// an expression has room to write out. Where a client makes the text fit them all at once, each
+/// byte of it costs a step for each; ten thousand took seconds for one header of 32 KiB.
+const COPIES: usize = 1024;
+
+/// What is left.
+#[derive(Clone, Debug)]
+pub(super) struct RegexBudget {
+    bytes: usize,
+    copies: usize,
+}
+
+/// Why a regex is refused.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Its bytes are not UTF-8.
+    Encoding,
+    /// It alone is too big.
+    TooBig,
+    /// With the others of the expression it is too big.
+    OverBudget,
+    /// With the others of the expression it repeats too much.
+    Repeats,
+    /// The report of the regex crate.
+    Syntax(String),
+}
+
+// === impl RegexBudget ===
+
+impl RegexBudget {
+    pub(super) fn new() -> RegexBudget {
+        RegexBudget {
+            bytes: TOTAL,
+            copies: COPIES,
+        }
+    }
+
+    /// Compiles a regex and charges it.
+    pub(super) fn regex(&mut self, pattern: &[u8]) -> Result<Regex, Refused> {
+        let pattern = std::str::from_utf8(pattern).map_err(|_| Refused::Encoding)?;
+        for size in SIZES {
+            let mut builder = RegexBuilder::new(pattern);
+            match builder.size_limit(size).dfa_size_limit(MEMORY).build() {
+                Ok(regex) => {
+                    self.charge(size)?;
+                    return self.charge_copies(pattern).map(|()| regex);
+                }
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(error) => return Err(Refused::Syntax(error.to_string())),
+            }
+        }
+        Err(Refused::TooBig)
+    }
+
+    /// Charges the search for `parts` strings.
+    pub(super) fn parts(&mut self, parts: usize) -> Result<(), Refused> {
+        self.charge(parts.saturating_mul(PART))
+    }
+
+    fn charge(&mut self, size: usize) -> Result<(), Refused> {
+        self.bytes = self.bytes.checked_sub(size).ok_or(Refused::OverBudget)?;
+        Ok(())
+    }
+
+    fn charge_copies(&mut self, pattern: &str) -> Result<(), Refused> {
+        let copies = parse(pattern).map_or(0, |hir| copies(&hir));
+        self.copies = self.copies.checked_sub(copies).ok_or(Refused::Repeats)?;
+        Ok(())
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// The reason in words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Refused::Encoding => "a regex must be UTF-8".into(),
+            Refused::TooBig => "this regex is too big: compiled, it passes 1 MiB".into(),
+            Refused::OverBudget => "the patterns of this expression are too big together: \
+                compiled, they pass 4 MiB"
+                .into(),
+            Refused::Repeats => format!(
+                "the counted repetitions of this expression stand for more than {COPIES} characters; \
+                 use `len(…)` for lengths"
+            ),
+            Refused::Syntax(report) => format!("bad regex: {}", reason(report)),
+        }
+    }
+}
+
+/// How many more characters a pattern has once its counted repetitions are written out.
+fn copies(hir: &Hir) -> usize {
+    let (written, meant) = characters(hir);
+    meant.saturating_sub(written)
+}
+
+/// How many characters a pattern has, as it is written and written out.
+fn characters(hir: &Hir) -> (usize, usize) {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => (0, 0),
+        HirKind::Literal(text) => (text.0.len(), text.0.len()),
+        HirKind::Class(_) => (1, 1),
+        HirKind::Capture(group) => characters(&group.sub),
+        HirKind::Repetition(repeated) => {
+            let (written, meant) = characters(&repeated.sub);
+            let times = repeated.max.unwrap_or(repeated.min).max(1);
+            let times = usize::try_from(times).unwrap_or(usize::MAX);
+            (written, meant.saturating_mul(times))
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(characters).fold((0, 0), |sum, part| {
+                (sum.0.saturating_add(part.0), sum.1.saturating_add(part.1))
+            })
+        }
+    }
+}
+
+/// The last line of a report, without `error: `.
+fn reason(report: &str) -> &str {
+    let mut lines = report.lines().rev();
+    lines
+        .find_map(|line| line.strip_prefix("error: "))
+        .unwrap_or("it cannot be read")
+        .trim_end_matches('.')
+}
+
+/// Where in the source a regex is wrong, from the report of the regex crate: the pattern on one
+/// line, carets under the fault. `body` is the text between the quotes. `None` where that cannot be
+/// told.
+pub(super) fn fault(report: &str, pattern: &[u8], body: &Span) -> Option<Span> {
+    let pattern = std::str::from_utf8(pattern).ok()?;
+    if body.len() != pattern.len() || pattern.contains('\n') {
+        return None;
+    }
+    let mut lines = report.lines();
+    let carets = lines.find(|line| line.trim_start().starts_with('^'))?;
+    let from = (carets.len() - carets.trim_start().len()).saturating_sub(4);
+    let count = carets.matches('^').count();
+    let offset = |chars| {
+        let at = pattern.char_indices().nth(chars);
+        at.map_or(pattern.len(), |(at, _)| at)
+    };
+    Some(body.start + offset(from)..body.start + offset(from + count))
+}
+
+/// Each is a list of which one must be there: how a match starts, how it ends. Fewer if nothing
+/// can be said.
+pub(super) fn literals(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
+    let Some(hir) = parse(pattern) else {
+        return Vec::new();
+    };
+    let kinds = [ExtractKind::Prefix, ExtractKind::Suffix];
+    let lists = kinds.into_iter().filter_map(|kind| extract(&hir, kind));
+    lists.collect()
+}
+
+/// A byte that is in everything that a regular expression matches, and not in most other texts.
+pub(super) fn rare_byte(pattern: &str) -> Option<u8> {
+    let rare = |byte: &u8| !byte.is_ascii_alphanumeric() && !matches!(byte, b'/' | b' ' | b'-');
+    literals(pattern).iter().find_map(|any| {
+        let (first, others) = any.split_first()?;
+        let everywhere = |byte: &u8| others.iter().all(|text| text.contains(byte));
+        let mut common = first.iter().filter(|byte| rare(byte) && everywhere(byte));
+        common.next().copied()
+    })
+}
+
+/// How everything begins that a regular expression matches, letter for letter, where there are
+/// several ways and a search for them says much: a match may be anywhere, and they are no mere
+/// letters.
+pub(super) fn prefixes(pattern: &str) -> Option<Vec<Vec<u8>>> {
+    let hir = parse(pattern)?;
+    if hir.properties().look_set_prefix().contains(Look::Start) {
+        return None;
+    }
+    let mut found = Extractor::new().extract(&hir);
+    found.optimize_for_prefix_by_preference();
+    let texts = found.literals()?;
+    let telling = texts.len() > 1 && texts.iter().all(|text| text.len() > 1);
+    telling.then(|| texts.iter().cloned().map(Literal::into_bytes).collect())
+}
+
+/// As `regex::bytes` reads it.
+fn parse(pattern: &str) -> Option<Hir> {
+    let mut parser = ParserBuilder::new().utf8(false).build();
+    parser.parse(pattern).ok()
+}
+
+fn extract(hir: &Hir, kind: ExtractKind) -> Option<Vec<Box<[u8]>>> {
+    let found = Extractor::new().kind(kind).extract(hir);
+    let texts = found.literals()?.iter();
+    let mut texts: Vec<Box<[u8]>> = texts
+        .map(|text| text.as_bytes().to_ascii_lowercase().into())
+        .collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts.iter().all(|text| !text.is_empty()).then_some(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{prefixes, rare_byte};
+
+    #[test]
+    fn a_byte_is_in_every_match() {
+        assert_eq!(rare_byte(r"/\.(git|env)"), Some(b'.'));
+        assert_eq!(rare_byte(r"(?i)\.php$"), Some(b'.'));
+        assert_eq!(rare_byte(r"^/a/[0-9]+\.json"), Some(b'.'));
+        assert_eq!(rare_byte(r"\.a|b"), None);
+        assert_eq!(rare_byte(r"(\.a)?"), None);
+        assert_eq!(rare_byte("bot"), None);
+        assert_eq!(rare_byte("a/b"), None);
+        assert_eq!(rare_byte(r"wp_login|wp_admin"), Some(b'_'));
+    }
+
+    #[test]
+    fn every_match_begins_with_one_of_them() {
+        let shown = |pattern| {
+            let texts = prefixes(pattern)?;
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            Some(texts.into_iter().map(text).collect::<Vec<_>>().join(" "))
+        };
+        let is = |pattern, expected: &str| assert_eq!(shown(pattern).as_deref(), Some(expected));
+        is("curl|wget/1", "curl wget/1");
+        is("(?i)go", "GO Go gO go");
+        is("(curl|wget)[0-9]+$", "curl wget");
+        for none in [
+            "curl",
+            "a|b",
+            "x?",
+            "^(curl|wget)",
+            "[a-z]+bot",
+            "(curl|wget)?",
+        ] {
+            assert_eq!(shown(none), None, "{none}");
+        }
+    }
+}

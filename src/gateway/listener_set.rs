@@ -1,0 +1,374 @@
+//! The listening sockets of a gateway: which are open, which are to be. It opens and closes them
+//! and never accepts; the cores follow what is published here.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::inherited::Inherited;
+use crate::config::blueprint::Blueprint;
+use crate::listen::{self, Gate};
+use crate::snapshot::{Listener, ListenerId};
+
+/// How often, and how many times, a closed door is looked at until the cores have let go of it.
+const LOOK: Duration = Duration::from_millis(1);
+const LOOKS: usize = 2000;
+
+/// All doors of a gateway.
+pub(super) struct ListenerSet {
+    /// The bound on connections.
+    pub gate: Gate,
+    workers: usize,
+    open: watch::Sender<Vec<Arc<BoundListener>>>,
+    admin: watch::Sender<Option<Arc<AdminListener>>>,
+}
+
+/// A listener with its sockets.
+pub struct BoundListener {
+    /// The listener.
+    pub listener: Arc<Listener>,
+    /// Its sockets. A reload that keeps the address keeps them.
+    pub sockets: Arc<ListenerSockets>,
+}
+
+/// The sockets of one listener.
+pub struct ListenerSockets {
+    /// The address as configured.
+    requested: SocketAddr,
+    /// The address with the assigned port, where port 0 was configured.
+    pub address: SocketAddr,
+    sockets: Vec<TcpListener>,
+    /// Whether this process opened them, so that no other program has them.
+    pub own: bool,
+    /// Held by each task that accepts from them.
+    pub in_use: Arc<()>,
+}
+
+/// The admin port's socket.
+pub struct AdminListener {
+    /// The address as configured.
+    asked: SocketAddr,
+    /// It listens here.
+    pub socket: TcpListener,
+}
+
+/// The sockets of a configuration, open and not yet in use.
+pub(super) struct PreparedSockets {
+    /// Those of each listener, in the order of the configuration.
+    listeners: Vec<Arc<ListenerSockets>>,
+    admin: Option<Arc<AdminListener>>,
+}
+
+/// A socket that cannot be had.
+#[derive(Debug)]
+pub(super) struct BindError {
+    /// The listener's place in the configuration; `None`: the admin port.
+    pub listener: Option<usize>,
+    address: SocketAddr,
+    error: io::Error,
+}
+
+/// What a change of doors has done.
+#[derive(Default)]
+pub(super) struct SocketChanges {
+    /// Where it listens now and did not before.
+    pub opened: Vec<SocketAddr>,
+    /// Where it listened before and does not now.
+    pub closed: Vec<SocketAddr>,
+    /// The admin port, if it has another address.
+    pub admin: Option<SocketAddr>,
+}
+
+// === impl ListenerSet ===
+
+impl ListenerSet {
+    /// No doors yet, for so many cores.
+    pub fn new(workers: usize, gate: Gate) -> Self {
+        Self {
+            gate,
+            workers,
+            open: watch::Sender::default(),
+            admin: watch::Sender::default(),
+        }
+    }
+
+    /// What a core follows.
+    pub fn follow(&self) -> watch::Receiver<Vec<Arc<BoundListener>>> {
+        self.open.subscribe()
+    }
+
+    /// What the admin port follows.
+    pub fn follow_admin(&self) -> watch::Receiver<Option<Arc<AdminListener>>> {
+        self.admin.subscribe()
+    }
+
+    /// Where it listens, in the order of the configuration.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets().iter().map(|one| one.address).collect()
+    }
+
+    /// The sockets that `blueprint` asks for: those that are open, those of `inherited`, else new
+    /// ones. Nothing that is open changes.
+    pub fn prepare(
+        &self,
+        blueprint: &Blueprint,
+        inherited: &mut Inherited,
+    ) -> Result<PreparedSockets, Vec<BindError>> {
+        let mut open: Vec<_> = self.sockets();
+        let ports: Vec<_> = open.iter().map(|one| one.address.port()).collect();
+        let mut errors = Vec::new();
+        let admin = blueprint
+            .admin
+            .map(|address| self.bind_admin(address, inherited));
+        let admin = admin.and_then(|socket| socket.map_err(|error| errors.push(error)).ok());
+        let listeners = blueprint.listeners.iter().map(|one| one.address);
+        let mut listeners: Vec<_> = listeners.enumerate().collect();
+        // Port 0 may take any inherited socket of its address, but those with a port theirs.
+        listeners.sort_by_key(|(_, address)| address.port() == 0);
+        let mut prepared = Vec::new();
+        for (number, address) in listeners {
+            let kept = open.iter().position(|one| one.requested == address);
+            let sockets = match kept {
+                Some(at) => Ok(open.remove(at)),
+                None => {
+                    ListenerSockets::open(address, self.workers, &ports, inherited).map(Arc::new)
+                }
+            };
+            match sockets {
+                Ok(sockets) => prepared.push((number, sockets)),
+                Err(error) => errors.push(BindError {
+                    listener: Some(number),
+                    address,
+                    error,
+                }),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        prepared.sort_by_key(|(number, _)| *number);
+        let listeners = prepared.into_iter().map(|(_, sockets)| sockets).collect();
+        Ok(PreparedSockets { listeners, admin })
+    }
+
+    fn sockets(&self) -> Vec<Arc<ListenerSockets>> {
+        let open = self.open.borrow();
+        open.iter().map(|one| one.sockets.clone()).collect()
+    }
+
+    fn bind_admin(
+        &self,
+        asked: SocketAddr,
+        inherited: &mut Inherited,
+    ) -> Result<Arc<AdminListener>, BindError> {
+        let open = self.admin.borrow().clone();
+        if let Some(open) = open.filter(|open| open.asked == asked) {
+            return Ok(open);
+        }
+        let socket = match inherited.admin(asked) {
+            Some(socket) => Ok(socket),
+            None => TcpListener::bind(asked),
+        };
+        let socket = socket.and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        });
+        let socket = socket.map_err(|error| BindError {
+            listener: None,
+            address: asked,
+            error,
+        })?;
+        Ok(Arc::new(AdminListener { asked, socket }))
+    }
+
+    /// Puts `prepared` into use for the `listeners` of the installed snapshot, and waits until the
+    /// sockets that are gone have closed.
+    pub fn publish(&self, prepared: PreparedSockets, listeners: &[Arc<Listener>]) -> SocketChanges {
+        let bound = listeners.iter().zip(prepared.listeners);
+        let bound = bound.map(|(listener, sockets)| {
+            let listener = listener.clone();
+            Arc::new(BoundListener { listener, sockets })
+        });
+        let bound: Vec<_> = bound.collect();
+        let before = self.open.borrow().clone();
+        let changes = SocketChanges {
+            opened: addresses_without(&bound, &before),
+            closed: addresses_without(&before, &bound),
+            admin: self.publish_admin(prepared.admin),
+        };
+        let gone = without(&before, &bound);
+        let gone: Vec<Weak<()>> = gone
+            .map(|one| Arc::downgrade(&one.sockets.in_use))
+            .collect();
+        drop(before);
+        // The list before is dropped inside: once a core sees the change, its own handles are the
+        // last, and no connection arrives between its last accept and the close.
+        self.open.send_modify(|open| *open = bound);
+        wait_for(&gone);
+        changes
+    }
+
+    fn publish_admin(&self, door: Option<Arc<AdminListener>>) -> Option<SocketAddr> {
+        let same = match (&*self.admin.borrow(), &door) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if same {
+            return None;
+        }
+        let address = door.as_ref().and_then(|door| door.address().ok());
+        self.admin.send_replace(door);
+        address
+    }
+
+    /// Does something with each socket of each listener.
+    pub fn each_socket(&self, act: impl FnMut(&TcpListener) -> io::Result<()>) -> io::Result<()> {
+        let open = self.sockets();
+        open.iter().flat_map(|one| &one.sockets).try_for_each(act)
+    }
+
+    /// The admin port.
+    pub fn admin(&self) -> Option<Arc<AdminListener>> {
+        self.admin.borrow().clone()
+    }
+
+    /// Closes all doors but the admin port.
+    pub fn close(&self) {
+        self.open.send_modify(Vec::clear);
+    }
+
+    /// Closes the admin port.
+    pub fn close_admin(&self) {
+        self.admin.send_replace(None);
+    }
+}
+
+// === impl ListenerSockets ===
+
+impl ListenerSockets {
+    fn open(
+        requested: SocketAddr,
+        workers: usize,
+        open_ports: &[u16],
+        inherited: &mut Inherited,
+    ) -> io::Result<Self> {
+        let mut sockets = inherited.listener(requested);
+        let own = sockets.is_empty();
+        if own {
+            sockets = bind(requested, workers, open_ports)?;
+        }
+        let address = match sockets.first() {
+            Some(socket) => socket.local_addr()?,
+            None => requested,
+        };
+        Ok(Self {
+            requested,
+            address,
+            sockets,
+            own,
+            in_use: Arc::default(),
+        })
+    }
+
+    /// The sockets that this core accepts from. Every socket has a core and every core a socket,
+    /// however many there are of each.
+    pub fn of_core(&self, core: usize, cores: usize) -> impl Iterator<Item = &TcpListener> {
+        let count = self.sockets.len().max(1);
+        let sockets = self.sockets.iter().enumerate();
+        sockets
+            .filter(move |(number, _)| number % cores == core || core % count == *number)
+            .map(|(_, socket)| socket)
+    }
+}
+
+// === impl BoundListener ===
+
+impl BoundListener {
+    /// The id of the listener.
+    pub fn id(&self) -> ListenerId {
+        self.listener.id
+    }
+}
+
+// === impl AdminListener ===
+
+impl AdminListener {
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+// === impl BindError ===
+
+impl BindError {
+    /// What would be right.
+    pub fn cure(&self) -> Option<&'static str> {
+        match self.error.kind() {
+            io::ErrorKind::AddrInUse => Some(
+                "another program listens there (`ss -ltnp` names it): stop it, or use another port",
+            ),
+            io::ErrorKind::AddrNotAvailable => {
+                Some("this machine has no such address; `0.0.0.0` and `[::]` are all that it has")
+            }
+            io::ErrorKind::PermissionDenied => Some(
+                "ports below 1024 need the capability CAP_NET_BIND_SERVICE; or use a higher one",
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.listener {
+            Some(_) => "cannot listen on",
+            None => "cannot open the admin port on",
+        };
+        write!(f, "{what} {}: {}", self.address, self.error)
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// A socket for each core, of an address that no other program has. Where a listener of this
+/// process has the port on another address, the kernel lets both listen.
+fn bind(address: SocketAddr, workers: usize, open_ports: &[u16]) -> io::Result<Vec<TcpListener>> {
+    if !open_ports.contains(&address.port()) {
+        listen::must_be_free(address)?;
+    }
+    let first = listen::bind(address)?;
+    let address = first.local_addr()?;
+    let others = (1..workers).map(|_| listen::bind(address));
+    std::iter::once(Ok(first)).chain(others).collect()
+}
+
+/// The doors of `all` that `others` does not have.
+fn without<'a>(
+    all: &'a [Arc<BoundListener>],
+    others: &'a [Arc<BoundListener>],
+) -> impl Iterator<Item = &'a Arc<BoundListener>> {
+    all.iter()
+        .filter(|door| !others.iter().any(|other| other.id() == door.id()))
+}
+
+fn addresses_without(all: &[Arc<BoundListener>], others: &[Arc<BoundListener>]) -> Vec<SocketAddr> {
+    without(all, others)
+        .map(|one| one.sockets.address)
+        .collect()
+}
+
+/// Waits until nobody accepts there any more, so that the addresses can be had again.
+fn wait_for(gone: &[Weak<()>]) {
+    for _ in 0..LOOKS {
+        if gone.iter().all(|door| door.strong_count() == 0) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}

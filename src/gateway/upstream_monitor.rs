@@ -1,0 +1,209 @@
+//! Looks after upstreams on a thread of its own, one for the process: looks names up, checks the
+//! health of servers, and says when a server is left out or comes back. Never serves a request.
+
+mod names;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+use self::names::Names;
+use super::cores::local_runtime;
+use crate::process::Live;
+use crate::upstream::{Checked, Pool, Server, Upstream};
+
+pub(super) use names::look_up_new;
+
+/// How long a reload, or a server in trouble, may go unnoticed.
+const TICK: Duration = Duration::from_millis(500);
+
+/// The thread.
+pub(super) struct UpstreamMonitor {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// What the thread works with.
+struct MonitorLoop {
+    live: Arc<Live>,
+    checks: HealthChecks,
+    names: Names,
+    /// Servers in trouble, by id, with the word for it that was said.
+    troubled: HashMap<u64, &'static str>,
+}
+
+// === impl UpstreamMonitor ===
+
+impl UpstreamMonitor {
+    pub(super) fn start(live: Arc<Live>) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let (ready, looks) = sync_channel(1);
+        let thread = thread::Builder::new().name("upstreams".to_owned());
+        let thread = thread.spawn(move || run(live, stopped, &ready))?;
+        let looks = looks.recv();
+        looks.unwrap_or_else(|_| Err(io::Error::other("it has panicked")))?;
+        Ok(Self { stop, thread })
+    }
+
+    pub(super) fn stop(self) {
+        drop(self.stop);
+        // A panic is on stderr already.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(live: Arc<Live>, stopped: oneshot::Receiver<()>, ready: &SyncSender<io::Result<()>>) {
+    let (looks, runtime) = match local_runtime() {
+        Ok(runtime) => (Ok(()), Some(runtime)),
+        Err(error) => (Err(error), None),
+    };
+    // Whoever starts it waits for this.
+    let _ = ready.send(looks);
+    let Some(runtime) = runtime else { return };
+    runtime.block_on(async move {
+        let monitor = MonitorLoop::new(live).forever();
+        tokio::select! {
+            _ = stopped => {}
+            () = monitor => {}
+        }
+    });
+    // A look-up that hangs keeps nobody waiting.
+    runtime.shutdown_background();
+}
+
+// === impl MonitorLoop ===
+
+impl MonitorLoop {
+    fn new(live: Arc<Live>) -> Self {
+        let pool = Rc::new(Pool::new(live.lasting.clock.clone()));
+        Self {
+            checks: HealthChecks::new(pool),
+            names: Names::new(live.clone()),
+            troubled: HashMap::new(),
+            live,
+        }
+    }
+
+    async fn forever(mut self) {
+        loop {
+            let upstreams = self.live.current.load().upstreams.clone();
+            let now = self.live.lasting.clock.instant();
+            let due = self.checks.start_due(&upstreams, now);
+            let due = due.min(self.names.start_due(&upstreams, now));
+            self.tell_trouble(&upstreams);
+            let wait = due.saturating_duration_since(now);
+            tokio::time::sleep(wait.min(TICK)).await;
+        }
+    }
+
+    /// Says who is left out, and who is back. What the checks say is said by them.
+    fn tell_trouble(&mut self, upstreams: &[Arc<Upstream>]) {
+        let mut troubled = HashMap::new();
+        for upstream in upstreams {
+            for server in upstream.servers() {
+                let trouble = server.trouble().filter(|word| *word != "unhealthy");
+                let before = self.troubled.get(&server.id()).copied();
+                let (upstream, address) = (&upstream.name, &server.endpoint);
+                let (label, reason) = (server.label(), trouble.or(before));
+                match (before, trouble) {
+                    (old, Some(new)) if old != Some(new) => {
+                        warn!(%upstream, server = %label, %address, reason, "server left out");
+                    }
+                    (Some(_), None) => {
+                        info!(%upstream, server = %label, %address, reason, "server back");
+                    }
+                    _ => {}
+                }
+                troubled.extend(trouble.map(|word| (server.id(), word)));
+            }
+        }
+        self.troubled = troubled;
+    }
+}
+
+/// A server is first checked within this time.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// The checks of all servers.
+struct HealthChecks {
+    pool: Rc<Pool>,
+    servers: HashMap<u64, HealthCheck>,
+}
+
+/// The checks of one server.
+struct HealthCheck {
+    due: Instant,
+    running: Rc<Cell<bool>>,
+}
+
+// === impl HealthChecks ===
+
+impl HealthChecks {
+    fn new(pool: Rc<Pool>) -> Self {
+        let servers = HashMap::new();
+        Self { pool, servers }
+    }
+
+    /// Starts the checks whose time has come, and forgets servers that are gone. When to come
+    /// again.
+    fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
+        let mut before = std::mem::take(&mut self.servers);
+        for upstream in upstreams {
+            let Some(health) = &upstream.health else {
+                continue;
+            };
+            for server in upstream.servers() {
+                let first = || HealthCheck {
+                    due: now + health.interval.min(FIRST).mul_f64(chance()),
+                    running: Rc::default(),
+                };
+                let mut check = before.remove(&server.id()).unwrap_or_else(first);
+                if check.due <= now && !check.running.replace(true) {
+                    check.due = jittered(now, health.interval);
+                    self.start(upstream.clone(), server.clone(), check.running.clone());
+                }
+                self.servers.insert(server.id(), check);
+            }
+        }
+        let idle = self.servers.values().filter(|check| !check.running.get());
+        let due = idle.map(|check| check.due).min();
+        due.unwrap_or_else(|| now + TICK)
+    }
+
+    fn start(&self, upstream: Arc<Upstream>, server: Arc<Server>, running: Rc<Cell<bool>>) {
+        let pool = self.pool.clone();
+        tokio::task::spawn_local(async move {
+            let checked = pool.check(&upstream, &server).await;
+            running.set(false);
+            log_change(&upstream, &server, &checked);
+        });
+    }
+}
+
+fn log_change(upstream: &Upstream, server: &Server, checked: &Checked) {
+    let (upstream, address) = (&upstream.name, &server.endpoint);
+    let (server, reason, error) = (server.label(), &checked.why, &checked.error);
+    match checked.changed {
+        Some(false) => warn!(%upstream, %server, %address, %reason, %error, "server unhealthy"),
+        Some(true) => info!(%upstream, %server, %address, "server healthy"),
+        None => {}
+    }
+}
+
+/// `interval` from `now`, a tenth more or less, so that gateways do not act in step.
+fn jittered(now: Instant, interval: Duration) -> Instant {
+    now + interval.mul_f64(0.9 + 0.2 * chance())
+}
+
+/// A number from 0 to 1.
+fn chance() -> f64 {
+    f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX)
+}

@@ -1,0 +1,212 @@
+//! Names of servers: when each is looked up, and what follows.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use super::{TICK, jittered};
+use crate::process::{Live, ProcessState};
+use crate::snapshot::Snapshot;
+use crate::upstream::{Name, Upstream};
+
+/// How long a start or a reload waits for names that were never found before.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The names of all upstreams.
+pub(super) struct Names {
+    live: Arc<Live>,
+    names: HashMap<Name, Rc<RefCell<Following>>>,
+    /// The upstreams of the last time.
+    upstreams: Vec<Arc<Upstream>>,
+}
+
+/// What is done about one name.
+struct Following {
+    due: Instant,
+    running: bool,
+    /// The last look-up failed, and that was said.
+    failed: bool,
+}
+
+// === impl Names ===
+
+impl Names {
+    pub(super) fn new(live: Arc<Live>) -> Self {
+        Self {
+            live,
+            names: HashMap::new(),
+            upstreams: Vec::new(),
+        }
+    }
+
+    /// Starts the look-ups whose time has come, and forgets names that are gone. When to come
+    /// again.
+    pub(super) fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
+        self.catch_up(upstreams);
+        let mut intervals: HashMap<&Name, Duration> = HashMap::new();
+        for upstream in upstreams {
+            for name in upstream.names() {
+                let interval = intervals.entry(name).or_insert(upstream.resolve_interval);
+                *interval = upstream.resolve_interval.min(*interval);
+            }
+        }
+        if self.names.len() != intervals.len() {
+            let live: Vec<&Name> = intervals.keys().copied().collect();
+            self.live.lasting.servers.keep_names(&live);
+        }
+        self.names.retain(|name, _| intervals.contains_key(name));
+        let mut next = now + TICK;
+        for (name, interval) in intervals {
+            let following = self.following(name, now, interval);
+            let mut state = following.borrow_mut();
+            if state.due <= now && !state.running {
+                state.due = jittered(now, interval);
+                state.running = true;
+                self.start(name.clone(), following.clone());
+            }
+            if !state.running {
+                next = next.min(state.due);
+            }
+        }
+        next
+    }
+
+    /// What was found between the making of an upstream and its use went to the one before it.
+    fn catch_up(&mut self, upstreams: &[Arc<Upstream>]) {
+        let known = |one: &Arc<Upstream>| self.upstreams.iter().any(|old| Arc::ptr_eq(old, one));
+        if upstreams.iter().all(known) {
+            return;
+        }
+        for upstream in upstreams {
+            upstream.follow(&self.live.lasting.servers);
+        }
+        self.upstreams = upstreams.to_vec();
+    }
+
+    /// A name that was found at the start is looked up again after its interval, others at once.
+    fn following(
+        &mut self,
+        name: &Name,
+        now: Instant,
+        interval: Duration,
+    ) -> Rc<RefCell<Following>> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let found = !self.live.lasting.servers.addresses(name).is_empty();
+        let following = Rc::new(RefCell::new(Following {
+            due: if found { jittered(now, interval) } else { now },
+            running: false,
+            // That was said when it was looked up first.
+            failed: !found,
+        }));
+        self.names.insert(name.clone(), following.clone());
+        following
+    }
+
+    fn start(&self, name: Name, following: Rc<RefCell<Following>>) {
+        let live = self.live.clone();
+        tokio::task::spawn_local(async move {
+            let asked = name.clone();
+            let looked_up = tokio::task::spawn_blocking(move || asked.look_up()).await;
+            let mut state = following.borrow_mut();
+            state.running = false;
+            let looked_up = looked_up.unwrap_or_else(|error| Err(io::Error::other(error)));
+            state.failed = take_in(&live, &name, looked_up, state.failed);
+        });
+    }
+}
+
+/// Takes in where a name leads; whether it was not found. `failed`: so it was the last time, and
+/// that was said.
+fn take_in(live: &Live, name: &Name, looked_up: io::Result<Vec<SocketAddr>>, failed: bool) -> bool {
+    let lasting = &live.lasting;
+    let addresses = match looked_up {
+        Ok(addresses) => addresses,
+        Err(error) => {
+            if !failed {
+                not_found(name, &error);
+            }
+            return true;
+        }
+    };
+    if lasting.servers.found(name, addresses) {
+        let snapshot = live.current.load();
+        follow(lasting, &snapshot, name);
+    }
+    false
+}
+
+/// Lets the upstreams of a configuration know that a name leads elsewhere.
+fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &Name) {
+    for upstream in &snapshot.upstreams {
+        if !upstream.names().any(|own| own == name) {
+            continue;
+        }
+        let change = upstream.follow(&lasting.servers);
+        for (word, servers) in [
+            ("server joined", change.joined),
+            ("server gone", change.left),
+        ] {
+            for server in servers {
+                let (upstream, address) = (&upstream.name, &server.endpoint);
+                info!(%upstream, server = %server.label(), %address, "{word}");
+            }
+        }
+    }
+}
+
+/// Looks up the names of a configuration that were never found, before it is used. One that is not
+/// found in time leads nowhere until it is.
+pub(in crate::gateway) fn look_up_new(lasting: &ProcessState, snapshot: &Snapshot) {
+    let mut new: Vec<Name> = Vec::new();
+    for name in snapshot
+        .upstreams
+        .iter()
+        .flat_map(|upstream| upstream.names())
+    {
+        if lasting.servers.addresses(name).is_empty() && !new.contains(name) {
+            new.push(name.clone());
+        }
+    }
+    let (sender, found) = mpsc::channel();
+    for name in new.clone() {
+        let sender = sender.clone();
+        // Nobody waits for one that hangs, and what it finds is found again.
+        let look_up = move || drop(sender.send((name.look_up(), name)));
+        if let Err(error) = thread::Builder::new().spawn(look_up) {
+            error!(%error, "cannot look up a name");
+        }
+    }
+    drop(sender);
+    let until = lasting.clock.instant() + PATIENCE;
+    while !new.is_empty() {
+        let left = until.saturating_duration_since(lasting.clock.instant());
+        let Ok((looked_up, name)) = found.recv_timeout(left) else {
+            break;
+        };
+        new.retain(|other| *other != name);
+        match looked_up {
+            Ok(addresses) => {
+                lasting.servers.found(&name, addresses);
+                follow(lasting, snapshot, &name);
+            }
+            Err(error) => not_found(&name, &error),
+        }
+    }
+    for name in new {
+        not_found(&name, &"no answer yet");
+    }
+}
+
+fn not_found(name: &Name, error: &dyn Display) {
+    warn!(%name, %error, "cannot look up a server");
+}

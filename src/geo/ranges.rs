@@ -1,0 +1,247 @@
+//! Values of address ranges, kept as steps: each holds from its first address to the next step. A
+//! lookup is one binary search, however many ranges there are and however they lie in each other.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::{Wanted, continent};
+use crate::expr::canonical_network;
+
+/// The ranges of both address families. An address in no range has the default value.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ranges<V> {
+    v4: Steps<u32, V>,
+    v6: Steps<u128, V>,
+}
+
+/// In columns, so that a search touches only addresses.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Steps<T, V> {
+    firsts: Vec<T>,
+    values: Vec<V>,
+}
+
+/// A table of ranges that do not overlap.
+pub(super) type Table = Ranges<Location>;
+
+/// The value of a range in a table; zeros if unknown. Six bytes without alignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Location {
+    asn: [u8; 4],
+    country: [u8; 2],
+}
+
+/// A row of a table: its first and last address, their location, and the number of its line.
+pub(super) type Row<T> = (T, T, Location, u32);
+
+/// Two rows with the same address, by their lines: the earlier and the later.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Overlap(pub(super) u32, pub(super) u32);
+
+/// The location of a network by configuration; `None`: what the databases say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Override {
+    /// The autonomous system.
+    pub asn: Option<u32>,
+    /// The country's code, in capitals.
+    pub country: Option<[u8; 2]>,
+    /// The continent's code, in capitals. `None` with a country: that of the country.
+    pub continent: Option<[u8; 2]>,
+}
+
+/// All overrides. Networks inside others are cut out of them.
+pub(super) type Overrides = Ranges<Overridden>;
+
+/// What all overrides of an address say together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Overridden {
+    pub(super) asn: Option<u32>,
+    pub(super) country: Option<[u8; 2]>,
+    /// `Some(None)`: the address is on no continent.
+    pub(super) continent: Option<Option<[u8; 2]>>,
+}
+
+/// An address as a number.
+trait Bits: Copy + Ord {
+    /// The address after this one; `None` after the last.
+    fn next(self) -> Option<Self>;
+}
+
+// === impl Ranges ===
+
+impl<V: Copy + Default> Ranges<V> {
+    /// The value of `ip`.
+    pub(super) fn get(&self, ip: IpAddr) -> V {
+        match ip {
+            IpAddr::V4(ip) => self.v4.get(ip.to_bits()),
+            IpAddr::V6(ip) => self.v6.get(ip.to_bits()),
+        }
+    }
+
+    /// Whether some address has a value that `is`.
+    pub(super) fn any(&self, is: impl Fn(&V) -> bool) -> bool {
+        self.v4.values.iter().any(&is) || self.v6.values.iter().any(&is)
+    }
+
+    /// How much memory it takes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let values = self.v4.values.capacity() + self.v6.values.capacity();
+        let firsts = self.v4.firsts.capacity() * 4 + self.v6.firsts.capacity() * 16;
+        values * size_of::<V>() + firsts
+    }
+}
+
+impl Table {
+    /// A table of rows in any order.
+    pub(super) fn of_rows(v4: Vec<Row<u32>>, v6: Vec<Row<u128>>) -> Result<Self, Overlap> {
+        Ok(Self {
+            v4: steps_of_rows(v4)?,
+            v6: steps_of_rows(v6)?,
+        })
+    }
+
+    /// Whether some row has what is wanted.
+    pub(super) fn holds(&self, wanted: Wanted) -> bool {
+        self.any(|location| match wanted {
+            Wanted::Asn => location.asn().is_some(),
+            Wanted::Country => location.country().is_some(),
+        })
+    }
+}
+
+impl Overrides {
+    /// The most specific network wins, for each setting.
+    pub(super) fn of_networks(overrides: Vec<(IpNet, Override)>) -> Self {
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for (net, value) in overrides {
+            match canonical_network(net) {
+                IpNet::V4(n) => v4.push((n.network().to_bits(), n.broadcast().to_bits(), value)),
+                IpNet::V6(n) => v6.push((n.network().to_bits(), n.broadcast().to_bits(), value)),
+            }
+        }
+        Self {
+            v4: steps_of_networks(v4),
+            v6: steps_of_networks(v6),
+        }
+    }
+}
+
+// === impl Steps ===
+
+impl<T: Bits, V: Copy + Default> Steps<T, V> {
+    fn get(&self, ip: T) -> V {
+        let after = self.firsts.partition_point(|first| *first <= ip);
+        let step = after.checked_sub(1).and_then(|at| self.values.get(at));
+        step.copied().unwrap_or_default()
+    }
+}
+
+impl<T: Bits, V: Copy + Default + PartialEq> FromIterator<(T, V)> for Steps<T, V> {
+    /// Steps in ascending order. A later one from the same address replaces the one before.
+    fn from_iter<I: IntoIterator<Item = (T, V)>>(steps: I) -> Self {
+        let (mut firsts, mut values) = (Vec::new(), Vec::<V>::new());
+        for (first, value) in steps {
+            if firsts.last() == Some(&first) {
+                firsts.pop();
+                values.pop();
+            }
+            if values.last().copied().unwrap_or_default() != value {
+                firsts.push(first);
+                values.push(value);
+            }
+        }
+        firsts.shrink_to_fit();
+        values.shrink_to_fit();
+        Self { firsts, values }
+    }
+}
+
+fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, Location>, Overlap> {
+    rows.sort_by_key(|(first, ..)| *first);
+    for ((_, last, _, one), (first, _, _, other)) in rows.iter().zip(rows.iter().skip(1)) {
+        if first <= last {
+            return Err(Overlap(*one.min(other), *one.max(other)));
+        }
+    }
+    let steps = rows.into_iter().flat_map(|(first, last, location, _)| {
+        let gap = last.next().map(|after| (after, Location::default()));
+        [Some((first, location)), gap].into_iter().flatten()
+    });
+    Ok(steps.collect())
+}
+
+/// Networks lie within each other or apart.
+fn steps_of_networks<T: Bits>(mut networks: Vec<(T, T, Override)>) -> Steps<T, Overridden> {
+    networks.sort_by_key(|(first, last, _)| (*first, std::cmp::Reverse(*last)));
+    let mut steps = Vec::new();
+    // The networks around the current one, the innermost last.
+    let mut around: Vec<(T, Overridden)> = Vec::new();
+    let innermost = |around: &[(T, Overridden)]| around.last().map(|it| it.1).unwrap_or_default();
+    for (first, last, value) in networks {
+        while let Some((end, _)) = around.pop_if(|(end, _)| *end < first) {
+            steps.extend(end.next().map(|after| (after, innermost(&around))));
+        }
+        let value = value.within(innermost(&around));
+        steps.push((first, value));
+        around.push((last, value));
+    }
+    while let Some((end, _)) = around.pop() {
+        steps.extend(end.next().map(|after| (after, innermost(&around))));
+    }
+    steps.into_iter().collect()
+}
+
+// === impl Location ===
+
+impl Location {
+    /// Zero and zeros: unknown.
+    pub(super) fn new(asn: u32, country: [u8; 2]) -> Self {
+        let asn = asn.to_be_bytes();
+        Self { asn, country }
+    }
+
+    /// Number 0 is no autonomous system (RFC 7607).
+    pub(super) fn asn(self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.asn)).filter(|asn| *asn != 0)
+    }
+
+    pub(super) fn country(self) -> Option<[u8; 2]> {
+        Some(self.country).filter(|country| *country != [0; 2])
+    }
+}
+
+// === impl Override ===
+
+impl Override {
+    /// This override, completed by what the networks around it say.
+    fn within(&self, around: Overridden) -> Overridden {
+        // A country moves the network to its continent, because the continent of the database
+        // belongs to the country that is overridden.
+        let continent = match (self.continent, self.country) {
+            (Some(continent), _) => Some(Some(continent)),
+            (None, Some(country)) => Some(continent::of(country)),
+            (None, None) => around.continent,
+        };
+        Overridden {
+            asn: self.asn.or(around.asn),
+            country: self.country.or(around.country),
+            continent,
+        }
+    }
+}
+
+// === impl Bits ===
+
+impl Bits for u32 {
+    fn next(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}
+
+impl Bits for u128 {
+    fn next(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}

@@ -1,0 +1,113 @@
+//! The counter of one key in the shape that its limiter keeps, with the three operations.
+
+use super::concurrency::{LeaseId, Leases};
+use super::slices::Slices;
+use super::sliding_log::Log;
+use super::{Limiter, Reading, Shape, State};
+use crate::clock::Timestamp;
+
+/// The counter of one key.
+#[derive(Clone, Debug)]
+pub enum Counter {
+    /// Three words whose meaning belongs to the algorithm.
+    Words(State),
+    /// A counter for each sub-window.
+    Slices(Slices),
+    /// The time of every unit.
+    Log(Log),
+    /// A lease for every request in flight.
+    Leases(Leases),
+}
+
+/// What a counter takes beside its own bytes, for its handle and its allocation.
+const ALLOCATION: usize = 48;
+
+// === impl Counter ===
+
+impl Counter {
+    /// A counter of this shape in which nothing was counted.
+    pub fn new(shape: Shape, limiter: &Limiter) -> Self {
+        match shape {
+            Shape::Words => Counter::Words(State::default()),
+            Shape::Slices => Counter::Slices(Slices::new(limiter)),
+            Shape::Log => Counter::Log(Log::default()),
+            Shape::Leases => Counter::Leases(Leases::default()),
+        }
+    }
+
+    /// Charges `cost` if it fits. `lease` is the identity of the lease, for the algorithm that has them.
+    pub fn admit(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: u64,
+        lease: LeaseId,
+    ) -> Reading {
+        match self {
+            Counter::Words(state) => limiter.admit(state, now, cost),
+            Counter::Slices(slices) => slices.admit(limiter, now, cost),
+            Counter::Log(log) => log.admit(limiter, now, cost),
+            Counter::Leases(leases) => leases.admit(limiter, now, cost, lease),
+        }
+    }
+
+    /// Charges `cost`, above the limit too.
+    pub fn charge(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: u64,
+        lease: LeaseId,
+    ) -> Reading {
+        match self {
+            Counter::Words(state) => limiter.charge(state, now, cost),
+            Counter::Slices(slices) => slices.charge(limiter, now, cost),
+            Counter::Log(log) => log.charge(limiter, now, cost),
+            Counter::Leases(leases) => leases.charge(limiter, now, cost, lease),
+        }
+    }
+
+    /// Returns what [`Counter::admit`] would return, and charges nothing. Where the cost does not fit, the
+    /// counter moves to the time of a clock that was set back (see [`Limiter::rebase`]).
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+        match self {
+            Counter::Words(state) => {
+                let reading = limiter.peek(state, now, cost);
+                if !reading.fits {
+                    limiter.rebase(state, now);
+                }
+                reading
+            }
+            Counter::Slices(slices) => slices.peek(limiter, now, cost),
+            Counter::Log(log) => log.peek(limiter, now, cost),
+            Counter::Leases(leases) => leases.peek(limiter, now, cost),
+        }
+    }
+
+    /// The memory of a log or of sub-windows, in bytes, with the allocator's part. Leases are bounded by the
+    /// requests in flight and cost nothing here.
+    pub fn bytes(&self) -> usize {
+        let heap = match self {
+            Counter::Words(_) | Counter::Leases(_) => return 0,
+            Counter::Slices(slices) => slices.heap_bytes(),
+            Counter::Log(log) => log.heap_bytes(),
+        };
+        size_of::<Self>() + heap + ALLOCATION
+    }
+
+    /// The same count in less memory; `None` if there is no smaller shape.
+    #[cold]
+    pub fn smaller(&self, limiter: &Limiter, now: Timestamp) -> Option<Self> {
+        match self {
+            Counter::Log(log) => Some(Counter::Slices(log.to_slices(limiter, now))),
+            Counter::Slices(slices) => {
+                let mut state = State::default();
+                for (at, units) in slices.entries(limiter) {
+                    limiter.charge(&mut state, at, u64::from(units));
+                }
+                Some(Counter::Words(state))
+            }
+            Counter::Words(_) | Counter::Leases(_) => None,
+        }
+    }
+}

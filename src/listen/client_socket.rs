@@ -1,0 +1,159 @@
+//! A client's socket, and the marks that the socket and the stream upon it leave for the sweeper.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::accept::Permit;
+
+/// What is seen of a connection where its bytes move.
+#[derive(Debug)]
+pub(super) struct SocketMarks {
+    /// Bytes of an incomplete request were read.
+    pub(super) heard: Flag,
+    /// The socket takes no more until the client reads.
+    pub(super) blocked: Flag,
+    /// What follows is no longer HTTP.
+    pub(super) tunnel: Flag,
+    /// An HTTP/1 request is in flight: what follows it waits for its response.
+    pub(super) busy: Flag,
+    /// Something follows the request in flight.
+    pub(super) behind: Flag,
+    /// What the client has not taken is discarded when the socket closes.
+    pub(super) given_up: Flag,
+    /// Held here so that a tunnel keeps it.
+    pub(super) permit: Permit,
+    written: AtomicU64,
+}
+
+/// A flag. Atomic because hyper wants a stream that can become a tunnel to be `Send`; all on one
+/// core, so relaxed and without read-modify-write.
+#[derive(Debug, Default)]
+pub(super) struct Flag(AtomicBool);
+
+/// A client's socket, which marks what the client takes.
+#[derive(Debug)]
+pub struct ClientSocket {
+    tcp: TcpStream,
+    marks: Arc<SocketMarks>,
+}
+
+// === impl SocketMarks ===
+
+impl SocketMarks {
+    pub(super) fn new(permit: Permit) -> Self {
+        Self {
+            heard: Flag::default(),
+            blocked: Flag::default(),
+            tunnel: Flag::default(),
+            busy: Flag::default(),
+            behind: Flag::default(),
+            given_up: Flag::default(),
+            permit,
+            written: AtomicU64::new(0),
+        }
+    }
+
+    /// How many bytes the socket took so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    fn note_write(&self, polled: &Poll<io::Result<usize>>) {
+        self.blocked.set(polled.is_pending());
+        if let Poll::Ready(Ok(bytes)) = polled {
+            let written = self.written().wrapping_add(*bytes as u64);
+            self.written.store(written, Ordering::Relaxed);
+        }
+    }
+}
+
+// === impl Flag ===
+
+impl Flag {
+    pub(super) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, value: bool) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Clears the flag. Returns whether it was set.
+    pub(super) fn take(&self) -> bool {
+        let set = self.get();
+        if set {
+            self.set(false);
+        }
+        set
+    }
+}
+
+// === impl ClientSocket ===
+
+impl ClientSocket {
+    pub(super) fn new(tcp: TcpStream, marks: Arc<SocketMarks>) -> Self {
+        Self { tcp, marks }
+    }
+}
+
+impl Drop for ClientSocket {
+    fn drop(&mut self) {
+        if self.marks.given_up.get() {
+            // A reset: the kernel would keep the rest for the client, and the client from seeing
+            // the end. It fails only on a socket that is gone.
+            let _ = SockRef::from(&self.tcp).set_linger(Some(Duration::ZERO));
+        }
+    }
+}
+
+impl AsyncRead for ClientSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for ClientSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.tcp).poll_write(cx, buf);
+        self.marks.note_write(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs);
+        self.marks.note_write(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,356 @@
+//! The state of one client connection: what it is doing, since when, and what makes it late.
+//!
+//! It is a state machine without I/O and without a clock: the connection and its requests report
+//! events, [`super::timers`] sweeps it, and the connection asks for a [`Directive`] at each poll.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::accept::Permit;
+use super::client_socket::SocketMarks;
+use super::http2::SendWindow;
+use super::min_rate::{Direction, RateRule, RateTracker, TransferHandle};
+use super::timers::{ConnectionTimers, InFlight, TICK};
+use super::{Limits, Protocol, Slow};
+
+/// How long a closed connection is read on, so that a reset does not destroy its last response.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How old a handshake may get once the drain has started: a client that connected ahead of need
+/// and sends nothing must not delay it.
+const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
+
+/// How long an idle connection may still send a request once the drain has started. A request that
+/// is in transit gets a response, which says that it is the last.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// One connection, shared by its timer, its requests and its bodies.
+pub(super) struct ConnectionState {
+    pub(super) timers: Rc<ConnectionTimers>,
+    /// What the socket and the stream upon it leave for the sweeper.
+    pub(super) marks: Arc<SocketMarks>,
+    /// What an HTTP/2 client has allowed the gateway to send.
+    pub(super) window: SendWindow,
+    limits: Limits,
+    phase: Cell<Phase>,
+    /// When the phase began, up to a tick too early.
+    since: Cell<Instant>,
+    /// HTTP/2: the preface or head that is begun and not ended, by its number, and since when.
+    /// The client can send nothing else until it has ended (RFC 9113, 4.3).
+    open_head: Cell<Option<(u32, Instant)>>,
+    in_flight: Cell<u32>,
+    /// How many of the requests in flight are tunnels.
+    tunnels: Cell<u32>,
+    /// The last request has a body.
+    has_body: Cell<bool>,
+    expired: Cell<Option<Slow>>,
+    /// [`Directive::Finish`] was given.
+    closing: Cell<bool>,
+    /// The connection knows that the drain has started.
+    drain_noticed: Cell<bool>,
+    /// More of a response was asked for while the socket was blocked, and held back.
+    pub(super) held_back: Cell<bool>,
+    /// HTTP/2: bytes of the DATA frame that is not whole yet.
+    pub(super) unread: Cell<u64>,
+    write_rate: RateTracker,
+    waker: Cell<Option<Waker>>,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// What comes before HTTP: a PROXY header, a handshake.
+    Handshake,
+    /// Nothing is read yet. The first byte begins a head, or ends the wait for a preface.
+    Fresh(Protocol),
+    /// Since the first byte of an HTTP/1 head.
+    Head,
+    /// No request is in flight. HTTP/2 hides where a head begins: frames that bring no whole request
+    /// do not end this phase.
+    Idle(Protocol),
+    /// Requests are in flight; their bodies and responses have timers of their own.
+    Busy(Protocol),
+    /// Told to end.
+    Closing,
+    /// Ended. What the client still sends is read and dropped.
+    Linger,
+}
+
+/// What a connection has to do before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Directive {
+    /// Nothing.
+    Continue,
+    /// Respond to what is in flight, accept no more requests, close.
+    Finish,
+    /// Close at once.
+    Abort(Slow),
+}
+
+// === impl ConnectionState ===
+
+impl ConnectionState {
+    /// A connection in its handshake.
+    pub(super) fn new(timers: Rc<ConnectionTimers>, limits: &Limits, permit: Permit) -> Self {
+        Self {
+            marks: Arc::new(SocketMarks::new(permit)),
+            window: SendWindow::new(),
+            limits: *limits,
+            phase: Cell::new(Phase::Handshake),
+            since: Cell::new(timers.now.get()),
+            open_head: Cell::new(None),
+            in_flight: Cell::new(0),
+            tunnels: Cell::new(0),
+            has_body: Cell::new(false),
+            expired: Cell::new(None),
+            closing: Cell::new(false),
+            drain_noticed: Cell::new(false),
+            held_back: Cell::new(false),
+            unread: Cell::new(0),
+            write_rate: RateTracker::default(),
+            waker: Cell::new(None),
+            timers,
+        }
+    }
+
+    /// HTTP begins.
+    pub(super) fn start(&self, protocol: Protocol) {
+        self.marks.heard.take();
+        self.enter(Phase::Fresh(protocol));
+    }
+
+    /// A request head is complete. `has_body`: a body follows it.
+    pub(super) fn begin_request(self: &Rc<Self>, protocol: Protocol, has_body: bool) -> InFlight {
+        self.in_flight.set(self.in_flight.get().saturating_add(1));
+        self.phase.set(Phase::Busy(protocol));
+        self.expired.set(None);
+        self.has_body.set(has_body);
+        self.marks.busy.set(true);
+        InFlight(self.clone())
+    }
+
+    /// The response to a request has ended, or was given up.
+    pub(super) fn end_request(&self) {
+        let left = self.in_flight.get().saturating_sub(1);
+        self.in_flight.set(left);
+        if left > 0 {
+            return;
+        }
+        self.marks.busy.set(false);
+        let Phase::Busy(protocol) = self.phase.get() else {
+            return;
+        };
+        // Bytes heard until now were of this request; those of a next one are read from now on.
+        self.marks.heard.take();
+        if self.marks.behind.get() {
+            self.wake();
+        }
+        self.enter(match self.closing.get() {
+            true => Phase::Closing,
+            false => Phase::Idle(protocol),
+        });
+    }
+
+    /// A request in flight may become a tunnel, which outlives its response.
+    pub(super) fn begin_tunnel(&self) {
+        self.in_flight.set(self.in_flight.get().saturating_add(1));
+        self.tunnels.set(self.tunnels.get().saturating_add(1));
+        self.window.close();
+    }
+
+    /// A tunnel has ended; the end of its request follows.
+    pub(super) fn end_tunnel(&self) {
+        self.tunnels.set(self.tunnels.get().saturating_sub(1));
+    }
+
+    /// HTTP has ended; the time to read on begins. Returns whether there is anything to wait for.
+    pub(super) fn linger(&self) -> bool {
+        self.closing.set(true);
+        self.enter(Phase::Linger);
+        self.has_body.get()
+    }
+
+    /// Records which HTTP/2 preface or head is begun and not ended, after each read.
+    pub(super) fn set_open_head(&self, head: Option<u32>) {
+        let since = match (self.open_head.get(), head) {
+            (Some((before, since)), Some(head)) if before == head => since,
+            _ => self.timers.now.get(),
+        };
+        self.open_head.set(head.map(|head| (head, since)));
+    }
+
+    /// Whether a response was held back for a socket that takes more by now.
+    pub(super) fn can_go_on(&self) -> bool {
+        !self.marks.blocked.get() && self.held_back.take()
+    }
+
+    /// A message that begins in `direction`.
+    pub(super) fn transfer(self: &Rc<Self>, direction: Direction) -> TransferHandle {
+        self.timers.transfers.begin(self, direction)
+    }
+
+    /// What to do next. Ask at each poll of the connection: this also keeps the waker of its task.
+    pub(super) fn directive(&self, cx: &Context<'_>) -> Directive {
+        match self.poll_expired(cx) {
+            Some(Slow::Idle) => self.close(),
+            Some(slow) => Directive::Abort(slow),
+            None if self.is_draining() && !self.closing.get() && !self.may_send_request() => {
+                self.close()
+            }
+            None => Directive::Continue,
+        }
+    }
+
+    /// What the connection was too slow for. `None` wakes the task of `cx` once it is too slow.
+    pub(super) fn poll_expired(&self, cx: &Context<'_>) -> Option<Slow> {
+        let waker = self.waker.take();
+        self.waker.set(match waker {
+            Some(waker) if waker.will_wake(cx.waker()) => Some(waker),
+            _ => Some(cx.waker().clone()),
+        });
+        self.expired.get()
+    }
+
+    /// Looks whether the drain has started. The time for a last request begins with it.
+    pub(super) fn notice_drain(&self) {
+        if self.is_draining() && !self.drain_noticed.replace(true) {
+            if matches!(self.phase.get(), Phase::Fresh(_) | Phase::Idle(_)) {
+                self.since.set(self.timers.now.get());
+            }
+            self.wake();
+        }
+    }
+
+    /// Marks the connection and wakes its task if it is late. `elapsed`: since the last sweep.
+    pub(super) fn sweep(&self, now: Instant, elapsed: Duration) {
+        let writes_late = self.is_write_late(now, elapsed);
+        if writes_late {
+            self.marks.given_up.set(true);
+        }
+        let late = match writes_late {
+            true => Some(Slow::Reading),
+            false => self.late(now),
+        };
+        if late.is_some() {
+            self.expired.set(late);
+            self.wake();
+        }
+    }
+
+    /// What the client owes in `direction`.
+    pub(super) fn rate_rule(&self, direction: Direction) -> RateRule {
+        RateRule {
+            silence: match direction {
+                Direction::FromClient => self.limits.request_body_timeout,
+                Direction::ToClient => self.limits.response_write_timeout,
+            },
+            rate: self.limits.min_rate,
+            window: self.limits.rate_window,
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.since.set(self.timers.now.get());
+        self.expired.set(None);
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake_by_ref();
+            self.waker.set(Some(waker));
+        }
+    }
+
+    /// Aborts a connection that got [`Directive::Finish`] before and has not finished.
+    fn close(&self) -> Directive {
+        if self.closing.replace(true) {
+            return Directive::Abort(Slow::Closing);
+        }
+        if self.in_flight.get() == 0 && self.phase.get() != Phase::Head {
+            self.enter(Phase::Closing);
+        }
+        Directive::Finish
+    }
+
+    /// Whether the client was too slow in taking its responses.
+    pub(super) fn is_write_expired(&self) -> bool {
+        self.expired.get() == Some(Slow::Reading)
+    }
+
+    /// Whether the drain has started, of the whole gateway or of the listener.
+    pub(super) fn is_draining(&self) -> bool {
+        self.timers.draining.get() || self.marks.permit.is_leaving()
+    }
+
+    /// Whether the client may have sent a request that hyper would not see if it had to finish.
+    /// HTTP/2 needs no such care: GOAWAY names the last request that is served.
+    fn may_send_request(&self) -> bool {
+        use Phase::{Fresh, Head, Idle};
+        matches!(
+            self.phase.get(),
+            Fresh(Protocol::Http1) | Idle(Protocol::Http1) | Head
+        )
+    }
+
+    /// Whether all that is in flight are tunnels, which may be as slow as they like.
+    fn has_only_tunnels(&self) -> bool {
+        self.tunnels.get() > 0 && self.tunnels.get() == self.in_flight.get()
+    }
+
+    /// Whether the client does not take what it requested.
+    fn is_write_late(&self, now: Instant, elapsed: Duration) -> bool {
+        let blocked = self.marks.blocked.get();
+        // The rest of a response that a slow client still takes is no idleness.
+        if blocked && matches!(self.phase.get(), Phase::Idle(_)) {
+            self.since.set(now);
+        }
+        let rule = self.rate_rule(Direction::ToClient);
+        let waits = blocked && !self.has_only_tunnels();
+        (self.write_rate).is_slow(elapsed, self.marks.written(), waits, &rule)
+    }
+
+    /// What has lasted too long.
+    fn late(&self, now: Instant) -> Option<Slow> {
+        self.notice_first_bytes(now);
+        // The beginning may be noted a tick too early.
+        let is_over = |since, limit| now.duration_since(since) > limit + TICK;
+        let header_timeout = self.limits.header_timeout;
+        let head = self.open_head.get();
+        if head.is_some_and(|(_, since)| is_over(since, header_timeout)) {
+            return Some(Slow::Head);
+        }
+        let (limit, slow) = match self.phase.get() {
+            Phase::Busy(_) => return None,
+            Phase::Fresh(_) if self.is_draining() => (LAST_REQUEST, Slow::Closing),
+            Phase::Idle(_) if self.is_draining() => (LAST_REQUEST, Slow::Idle),
+            Phase::Idle(_) => (self.limits.idle_timeout, Slow::Idle),
+            Phase::Linger => (LINGER.min(header_timeout), Slow::Closing),
+            Phase::Closing => (header_timeout, Slow::Closing),
+            Phase::Handshake if self.is_draining() => {
+                (LAST_HANDSHAKE.min(header_timeout), Slow::Handshake)
+            }
+            Phase::Handshake => (header_timeout, Slow::Handshake),
+            Phase::Fresh(_) | Phase::Head => (header_timeout, Slow::Head),
+        };
+        is_over(self.since.get(), limit).then_some(slow)
+    }
+
+    /// Notes that the client began to send since the last sweep.
+    fn notice_first_bytes(&self, now: Instant) {
+        let next = match self.phase.get() {
+            Phase::Fresh(Protocol::Http1) | Phase::Idle(Protocol::Http1) => Phase::Head,
+            Phase::Fresh(Protocol::Http2) => Phase::Idle(Protocol::Http2),
+            _ => return,
+        };
+        if self.marks.heard.take() {
+            self.phase.set(next);
+            self.since.set(now);
+        }
+    }
+}

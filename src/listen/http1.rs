@@ -1,0 +1,326 @@
+//! HTTP/1: the stream that hyper reads from, and the driver of a connection.
+//!
+//! The stream changes no bytes, except where [`framing`] spoils an ambiguous head or ends one with
+//! an unknown coding: then the rest of the connection is read and dropped. What comes behind a
+//! request is kept until its response has ended: it may be HTTP or the beginning of a tunnel. hyper
+//! does not get it before, so hyper goes on to look whether the client has disconnected.
+
+mod framing;
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use super::client_socket::SocketMarks;
+use super::connection_state::{ConnectionState, Directive};
+use super::response::respond;
+use super::serve::{RequestHandler, drop_rest, in_time};
+use super::{ClientFault, Error, Limits};
+use framing::{Cut, ENDING, Framing};
+
+/// The least that hyper accepts for its buffers.
+const LEAST_BUFFER: usize = 8192;
+
+/// The number of headers that hyper allows by default.
+const DEFAULT_MAX_HEADERS: usize = 100;
+
+/// How many bytes that are dropped are read at once.
+const WASTE: usize = 4096;
+
+/// The client waits with the rest once this many bytes are kept behind a request.
+const MAX_EARLY: usize = 4096;
+
+/// The longest target that hyper takes.
+const LONGEST_TARGET: usize = 65_534;
+
+/// A stream that marks what the client sends.
+#[derive(Debug)]
+struct Http1Stream<S> {
+    stream: S,
+    marks: Arc<SocketMarks>,
+    /// `None` in a tunnel.
+    framing: Option<Framing>,
+    /// What is read next instead of all that the client sends.
+    instead: Option<&'static [u8]>,
+    /// What came behind a request and is not passed on yet.
+    early: BytesMut,
+}
+
+/// Serves an HTTP/1 connection until it ends.
+pub(super) async fn serve<S, H>(
+    stream: S,
+    limits: &Limits,
+    state: Rc<ConnectionState>,
+    handler: H,
+) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: RequestHandler,
+{
+    let stream = Http1Stream::new(stream, state.marks.clone());
+    let handler = Rc::new(handler);
+    let service = service_fn({
+        let state = state.clone();
+        move |request| respond(&state, None, &handler, request)
+    });
+    let mut http = builder(limits)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let ended = poll_fn(|cx| {
+        match state.directive(cx) {
+            Directive::Continue => {}
+            Directive::Finish => Pin::new(&mut http).graceful_shutdown(),
+            Directive::Abort(slow) => return Poll::Ready(Err(slow.into())),
+        }
+        let ended = Pin::new(&mut http).poll(cx).map_err(Error::Http);
+        if state.can_go_on() {
+            cx.waker().wake_by_ref();
+        }
+        ended
+    })
+    .await;
+    let refused = matches!(&ended, Err(Error::Http(error)) if error.is_parse());
+    let Some(parts) = http.into_parts().filter(|_| refused || ended.is_ok()) else {
+        return ended;
+    };
+    let stream = parts.io.into_inner();
+    let ended = ended.map_err(|error| stream.classify(error, &parts.read_buf, limits));
+    let malformed = matches!(&ended, Err(error) if error.status() == Some(400));
+    Box::pin(linger(stream, &state, malformed)).await;
+    ended
+}
+
+fn builder(limits: &Limits) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    // The default costs no allocation.
+    if limits.max_headers != DEFAULT_MAX_HEADERS {
+        http.max_headers(limits.max_headers);
+    }
+    http.keep_alive(true)
+        .half_close(false)
+        // The connection's timer does this; hyper's would cost a timer a request.
+        .header_read_timeout(None)
+        .ignore_invalid_headers(false)
+        .max_header_size(limits.max_header_bytes)
+        .max_buf_size(limits.max_header_bytes.max(LEAST_BUFFER));
+    http
+}
+
+/// Reads on after the last byte was written, for as long as the client sends what it began.
+async fn linger<S>(mut stream: S, state: &ConnectionState, malformed: bool)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if !state.linger() && !malformed {
+        return;
+    }
+    in_time(state, async {
+        // hyper leaves the stream open once an upgrade was refused: a client that waits for the end
+        // must see it. It fails on a socket that is gone, which has no rest either.
+        if stream.shutdown().await.is_ok() {
+            drop_rest(stream).await;
+        }
+    })
+    .await;
+}
+
+/// Whether `head`, which hyper calls too large, is so only because of its target.
+fn has_long_target(head: &[u8], limits: &Limits) -> bool {
+    let mut headers = vec![httparse::EMPTY_HEADER; limits.max_headers];
+    let mut request = httparse::Request::new(&mut headers);
+    let fits = match request.parse(head) {
+        Ok(httparse::Status::Complete(length)) => length <= limits.max_header_bytes,
+        _ => false,
+    };
+    fits && request.path.is_some_and(|path| path.len() > LONGEST_TARGET)
+}
+
+// === impl Http1Stream ===
+
+impl<S> Http1Stream<S> {
+    fn new(stream: S, marks: Arc<SocketMarks>) -> Self {
+        Self {
+            stream,
+            marks,
+            framing: Some(Framing::new()),
+            instead: None,
+            early: BytesMut::new(),
+        }
+    }
+
+    /// Why hyper refused a head. `unread`: what hyper has not taken off its buffer, which begins
+    /// with the head if that is too large.
+    fn classify(&self, error: Error, unread: &[u8], limits: &Limits) -> Error {
+        let Error::Http(refused) = &error else {
+            return error;
+        };
+        let ambiguous = self.framing.as_ref().is_some_and(Framing::is_ambiguous);
+        let (fault, status) = match refused.is_parse_too_large() {
+            true if has_long_target(unread, limits) => (ClientFault::HeadTooLarge, 414),
+            true => (ClientFault::HeadTooLarge, 431),
+            false if ambiguous => (ClientFault::Framing, 400),
+            false => (ClientFault::Malformed, 400),
+        };
+        Error::Head(fault, status)
+    }
+
+    /// Follows `bytes`, which were just read. Returns where hyper must not read on.
+    fn heard(&mut self, bytes: &mut [u8]) -> Option<Cut> {
+        if self.marks.tunnel.get() {
+            self.framing = None;
+        }
+        let framing = self.framing.as_mut();
+        let cut = framing.and_then(|framing| framing.follow(bytes));
+        let whole = self.framing.as_ref().is_some_and(Framing::is_between);
+        self.marks.heard.set(!whole);
+        cut
+    }
+
+    /// Whether what comes now is behind a request in flight.
+    fn is_behind(&self) -> bool {
+        self.marks.busy.get() && self.framing.as_ref().is_some_and(Framing::is_between)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Http1Stream<S> {
+    /// Reads what stands instead of the client's bytes, then nothing until the client ends.
+    fn poll_instead(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+        instead: &'static [u8],
+    ) -> Poll<io::Result<()>> {
+        if instead.is_empty() {
+            let mut waste = [0; WASTE];
+            let mut waste = ReadBuf::new(&mut waste);
+            let read = Pin::new(&mut self.stream).poll_read(cx, &mut waste);
+            if read.is_ready() && !waste.filled().is_empty() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            return read;
+        }
+        let (now, later) = instead.split_at(buf.remaining().min(instead.len()));
+        buf.put_slice(now);
+        self.instead = Some(later);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads what is behind the request in flight, for later. Ready once the client has disconnected.
+    fn poll_early(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        // Beyond it no waker: the end of the request wakes the connection.
+        while self.early.len() < MAX_EARLY {
+            let before = buf.filled().len();
+            let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+            if buf.filled().len() == before {
+                return read;
+            }
+            self.keep_early(buf, before);
+        }
+        Poll::Pending
+    }
+
+    /// Keeps all that is read behind `from`.
+    fn keep_early(&mut self, buf: &mut ReadBuf<'_>, from: usize) {
+        let early = buf.filled().get(from..).unwrap_or_default();
+        self.early.extend_from_slice(early);
+        buf.set_filled(from);
+        self.marks.behind.set(true);
+    }
+
+    /// Passes on what was kept: at most one request, or all of it in a tunnel.
+    fn read_early(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut early = std::mem::take(&mut self.early);
+        let most = early.len().min(buf.remaining());
+        let bytes = early.get_mut(..most).unwrap_or_default();
+        let cut = self.heard(bytes);
+        let end = match cut {
+            Some(Cut::Ending(end) | Cut::Behind(end)) => end,
+            None => bytes.len(),
+        };
+        buf.put_slice(bytes.get(..end).unwrap_or_default());
+        if let Some(Cut::Ending(_)) = cut {
+            return self.poll_instead(cx, buf, ENDING);
+        }
+        early.advance(end);
+        self.marks.behind.set(!early.is_empty());
+        if !early.is_empty() {
+            self.early = early;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Http1Stream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(instead) = self.instead {
+            return self.poll_instead(cx, buf, instead);
+        }
+        if self.is_behind() {
+            return self.poll_early(cx, buf);
+        }
+        if !self.early.is_empty() {
+            return self.read_early(cx, buf);
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let cut = match buf.filled_mut().get_mut(before..) {
+            Some(bytes) if !bytes.is_empty() => self.heard(bytes),
+            _ => None,
+        };
+        match cut {
+            Some(Cut::Ending(cut)) => {
+                buf.set_filled(before + cut);
+                self.poll_instead(cx, buf, ENDING)
+            }
+            Some(Cut::Behind(cut)) => {
+                self.keep_early(buf, before + cut);
+                read
+            }
+            None => read,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Http1Stream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,274 @@
+//! The frames of one direction of an HTTP/2 connection, found by their headers (RFC 9113, 4.1), and
+//! which streams they have ended.
+//!
+//! It follows bytes however they are split, keeps no more than the beginning of one frame and
+//! judges nothing.
+
+/// The octets of a frame header.
+const HEADER: usize = 9;
+
+/// What is kept of a payload: enough for an increment, an error code or a GOAWAY.
+const PEEK: usize = 8;
+
+/// The octets of a GOAWAY frame without more than it must have; the last are its error code.
+pub(super) const GOAWAY: usize = HEADER + PEEK;
+
+/// What is kept of SETTINGS: eight settings; no client was seen to send more.
+pub(super) const PEEK_SETTINGS: usize = 48;
+
+/// The octets of a setting.
+const SETTING: usize = 6;
+
+/// Types of frames (RFC 9113, 6).
+pub(super) mod kind {
+    pub(in super::super) const DATA: u8 = 0;
+    pub(in super::super) const HEADERS: u8 = 1;
+    pub(in super::super) const PRIORITY: u8 = 2;
+    pub(in super::super) const RST_STREAM: u8 = 3;
+    pub(in super::super) const SETTINGS: u8 = 4;
+    pub(in super::super) const PUSH_PROMISE: u8 = 5;
+    pub(in super::super) const PING: u8 = 6;
+    pub(in super::super) const GOAWAY: u8 = 7;
+    pub(in super::super) const WINDOW_UPDATE: u8 = 8;
+    pub(in super::super) const CONTINUATION: u8 = 9;
+}
+
+/// Flags of frames: ACK is END_STREAM's bit.
+pub(super) mod flag {
+    pub(in super::super) const ACK: u8 = 0x1;
+    pub(in super::super) const END_STREAM: u8 = 0x1;
+    pub(in super::super) const END_HEADERS: u8 = 0x4;
+    pub(in super::super) const PADDED: u8 = 0x8;
+}
+
+/// Where the bytes of a direction are.
+#[derive(Debug)]
+pub(super) struct Frames {
+    begun: [u8; HEADER + PEEK_SETTINGS],
+    have: usize,
+    /// Bytes of the last frame's payload that are still to come.
+    left: usize,
+}
+
+/// A frame by its header and the first octets of its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) length: usize,
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    payload: [u8; PEEK],
+}
+
+/// Twice the streams that may be open at once by default.
+const SPAN: u32 = 256;
+
+/// Which streams of a connection their client has ended. They have odd numbers (RFC 9113, 5.1.1).
+///
+/// DATA or HEADERS on one of them is STREAM_CLOSED (RFC 9113, 5.1), where h2 says PROTOCOL_ERROR.
+/// Only the newest [`SPAN`] streams are remembered; older ones are left to h2.
+#[derive(Debug, Default)]
+pub(super) struct ClosedStreams {
+    /// The highest number.
+    pub(super) newest: u32,
+    /// A bit for each of the newest, by its position among the odd numbers.
+    ended: [u64; SPAN as usize / 64],
+}
+
+// === impl Frames ===
+
+impl Frames {
+    pub(super) const fn new() -> Self {
+        Self {
+            begun: [0; HEADER + PEEK_SETTINGS],
+            have: 0,
+            left: 0,
+        }
+    }
+
+    /// The next frame that begins in `bytes`, which shrink to what is behind its beginning. `None`
+    /// once all bytes are read.
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
+        let skipped = self.left.min(bytes.len());
+        self.left -= skipped;
+        *bytes = bytes.get(skipped..)?;
+        while self.have < self.wanted() {
+            if bytes.is_empty() {
+                return None;
+            }
+            self.gather(bytes);
+        }
+        let frame = Frame::read(&self.begun);
+        self.left = frame.length - (self.have - HEADER);
+        self.have = 0;
+        Some(frame)
+    }
+
+    /// The identifiers and values of `frame`, if it is SETTINGS and the last one returned.
+    pub(super) fn settings(&self, frame: &Frame) -> impl Iterator<Item = (u16, u32)> {
+        let end = HEADER + frame.length.min(PEEK_SETTINGS);
+        let payload = self.begun.get(HEADER..end).unwrap_or_default();
+        payload.chunks_exact(SETTING).filter_map(|setting| {
+            let [a, b, value @ ..] = <[u8; SETTING]>::try_from(setting).ok()?;
+            Some((u16::from_be_bytes([a, b]), u32::from_be_bytes(value)))
+        })
+    }
+
+    /// The last frame that was returned, until another begins.
+    pub(super) fn last(&self) -> Frame {
+        Frame::read(&self.begun)
+    }
+
+    /// How many bytes come before a frame can begin.
+    pub(super) fn remaining(&self) -> usize {
+        self.left
+    }
+
+    /// Whether a header has begun and not ended.
+    pub(super) fn is_in_header(&self) -> bool {
+        self.have > 0
+    }
+
+    /// Whether a frame may follow here.
+    pub(super) fn is_between(&self) -> bool {
+        self.have == 0 && self.left == 0
+    }
+
+    fn gather(&mut self, bytes: &mut &[u8]) {
+        let taken = (self.wanted() - self.have).min(bytes.len());
+        let to = self.begun.get_mut(self.have..self.have + taken);
+        let (now, later) = bytes.split_at(taken);
+        if let Some(to) = to {
+            to.copy_from_slice(now);
+        }
+        self.have += taken;
+        *bytes = later;
+    }
+
+    fn wanted(&self) -> usize {
+        match self.have {
+            ..HEADER => HEADER,
+            _ => {
+                let frame = Frame::read(&self.begun);
+                let peek = match frame.kind {
+                    kind::SETTINGS => PEEK_SETTINGS,
+                    _ => PEEK,
+                };
+                HEADER + frame.length.min(peek)
+            }
+        }
+    }
+}
+
+// === impl Frame ===
+
+impl Frame {
+    fn read(begun: &[u8; HEADER + PEEK_SETTINGS]) -> Self {
+        let [a, b, c, kind, flags, s, t, r, e, payload @ ..] = *begun;
+        let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = payload;
+        Self {
+            length: u32::from_be_bytes([0, a, b, c]) as usize,
+            kind,
+            flags,
+            // The first bit is reserved.
+            stream: u32::from_be_bytes([s & 0x7f, t, r, e]),
+            payload: [p0, p1, p2, p3, p4, p5, p6, p7],
+        }
+    }
+
+    /// The frame at the beginning of `bytes`, if it is GOAWAY.
+    pub(super) fn goaway(bytes: &[u8]) -> Option<Self> {
+        if bytes.get(3) != Some(&kind::GOAWAY) {
+            return None;
+        }
+        let mut begun = [0; HEADER + PEEK_SETTINGS];
+        let (to, from) = (begun.get_mut(..GOAWAY)?, bytes.get(..GOAWAY)?);
+        to.copy_from_slice(from);
+        Some(Self::read(&begun))
+    }
+
+    /// Whether `flag` is set.
+    pub(super) const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// What a DATA frame carries besides padding is nothing.
+    pub(super) const fn is_blank(&self) -> bool {
+        let [padding, ..] = self.payload;
+        if self.has(flag::PADDED) {
+            self.length <= 1 + padding as usize
+        } else {
+            self.length == 0
+        }
+    }
+
+    /// The first four octets of the payload: an increment or an error code.
+    pub(super) const fn word(&self) -> u32 {
+        let [a, b, c, d, ..] = self.payload;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// The next four: the error code of GOAWAY.
+    pub(super) const fn second_word(&self) -> u32 {
+        let [_, _, _, _, a, b, c, d] = self.payload;
+        u32::from_be_bytes([a, b, c, d])
+    }
+}
+
+// === impl ClosedStreams ===
+
+impl ClosedStreams {
+    /// Whether the client ended this stream.
+    pub(super) fn is_ended(&self, stream: u32) -> bool {
+        let (word, bit) = position(stream);
+        let known = stream % 2 == 1 && stream <= self.newest && self.newest - stream < 2 * SPAN;
+        known && self.ended.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Records what a frame opens and ends.
+    pub(super) fn follow(&mut self, frame: &Frame) {
+        if frame.stream.is_multiple_of(2) {
+            return;
+        }
+        match frame.kind {
+            kind::HEADERS => self.open(frame.stream),
+            kind::DATA | kind::RST_STREAM => {}
+            _ => return,
+        }
+        if frame.kind == kind::RST_STREAM || frame.has(flag::END_STREAM) {
+            self.end(frame.stream);
+        }
+    }
+
+    /// Streams that were skipped are closed too, but not by an end.
+    fn open(&mut self, stream: u32) {
+        if stream > self.newest {
+            let skipped = ((stream - self.newest).div_ceil(2)).min(SPAN);
+            for back in 0..skipped {
+                let (word, bit) = position(stream.saturating_sub(2 * back));
+                if let Some(word) = self.ended.get_mut(word) {
+                    *word &= !bit;
+                }
+            }
+            self.newest = stream;
+        }
+    }
+
+    fn end(&mut self, stream: u32) {
+        let (word, bit) = position(stream);
+        if stream <= self.newest
+            && self.newest - stream < 2 * SPAN
+            && let Some(word) = self.ended.get_mut(word)
+        {
+            *word |= bit;
+        }
+    }
+}
+
+fn position(stream: u32) -> (usize, u64) {
+    let at = stream / 2 % SPAN;
+    (at as usize / 64, 1 << (at % 64))
+}
+
+#[cfg(test)]
+mod tests;

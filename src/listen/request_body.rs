@@ -1,0 +1,169 @@
+//! A request's body as it comes from its client: hyper's, under a minimum rate. It holds no bytes
+//! and asks for none ahead.
+//!
+//! A body that is not wanted is read and dropped within a bound: HTTP/1 has no other way to reach
+//! the next request on a connection (RFC 9112, 9.3). Where a body is not read to its end, the
+//! connection must close after the response: hyper does so, and never takes the rest for a request.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+
+use super::min_rate::TransferHandle;
+use super::timers::TunnelGuard;
+use crate::body::BodyError;
+
+/// A request's body. It fails with [`TooSlow`] where its client is below the minimum rate.
+pub struct Incoming {
+    body: hyper::body::Incoming,
+    /// `None`: there is no body to wait for.
+    transfer: Option<TransferHandle>,
+    tunnel: Option<TunnelGuard>,
+}
+
+/// The client did not send its body fast enough.
+#[derive(Debug)]
+pub struct TooSlow;
+
+/// What became of an unwanted body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// It was read to its end; the connection can go on.
+    Whole,
+    /// It is longer than allowed; the connection must close after the response.
+    TooLong,
+    /// It did not come in time; the connection must close after the response.
+    TooSlow,
+    /// It broke off, or is malformed; the connection must close after the response.
+    Broken,
+}
+
+/// Reads `body` to its end and forgets it, up to `max_bytes` and for no longer than `within`.
+///
+/// Not for a request with `Expect: 100-continue` whose body was not polled yet: reading makes hyper
+/// request the body. Drop such a body and close.
+///
+/// What is not read must live until the response has ended: HTTP/2 resets the stream when it is
+/// dropped. `read` counts the bytes.
+pub async fn drain_body(
+    body: &mut Incoming,
+    max_bytes: u64,
+    within: Duration,
+    read: &Cell<u64>,
+) -> Drained {
+    if body.is_end_stream() {
+        return Drained::Whole;
+    }
+    tokio::time::timeout(within, read_out(body, max_bytes, read))
+        .await
+        .unwrap_or(Drained::TooSlow)
+}
+
+/// Reads `body` to its end and forgets it, up to `max_bytes` and for as long as its client keeps
+/// the minimum rate. A body that announces more is not waited for. `read` counts the bytes.
+pub async fn read_out(body: &mut Incoming, max_bytes: u64, read: &Cell<u64>) -> Drained {
+    if body.size_hint().lower() > max_bytes {
+        return Drained::TooLong;
+    }
+    while let Some(frame) = body.frame().await {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) if error.is::<TooSlow>() => return Drained::TooSlow,
+            Err(_) => return Drained::Broken,
+        };
+        let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        read.set(read.get() + bytes);
+        if read.get() > max_bytes {
+            return Drained::TooLong;
+        }
+    }
+    Drained::Whole
+}
+
+// === impl Incoming ===
+
+impl Incoming {
+    pub(super) fn new(
+        body: hyper::body::Incoming,
+        transfer: Option<TransferHandle>,
+        tunnel: Option<TunnelGuard>,
+    ) -> Self {
+        Self {
+            body,
+            transfer,
+            tunnel,
+        }
+    }
+
+    /// What a tunnel has to hold. `None` if the stream cannot become a tunnel, or is a whole
+    /// connection.
+    pub fn tunnel_guard(&mut self) -> Option<TunnelGuard> {
+        self.tunnel.take()
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Some(transfer) = &self.transfer else {
+            return polled.map_err(Into::into);
+        };
+        match &polled {
+            // What came after the deadline is indistinguishable from what did not come.
+            _ if transfer.slow.get() => return Poll::Ready(Some(Err(TooSlow.into()))),
+            Poll::Pending => {
+                transfer.wake_when_slow(cx);
+                transfer.waits.set(true);
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                transfer.moved(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(Some(Err(error))) => {
+                if is_malformed(error) {
+                    transfer.report_malformed();
+                }
+                self.transfer = None;
+            }
+            Poll::Ready(None) => self.transfer = None,
+        }
+        polled.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Whether the chunks of an HTTP/1 body cannot be read: hyper has no other sign of it. A body that
+/// breaks off is not malformed.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let why = std::error::Error::source(error).and_then(|why| why.downcast_ref::<io::Error>());
+    why.is_some_and(|why| matches!(why.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
+}
+
+// === impl TooSlow ===
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request's body came too slowly")
+    }
+}
+
+impl std::error::Error for TooSlow {}

@@ -1,0 +1,278 @@
+//! One request's response as hyper wants it: counted until it has ended, and in HTTP/2 sent in
+//! pieces to a client that is seen to take them.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::CONNECTION;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+
+use super::connection_state::ConnectionState;
+use super::min_rate::{Direction, Transfer, TransferHandle};
+use super::serve::RequestHandler;
+use super::timers::{InFlight, ResponseHandle};
+use super::{Incoming, Protocol};
+
+/// Where a long HTTP/1 response begins.
+const LONG: usize = 64 * 1024;
+
+/// The most that a stream is given of a response at once: a frame of the usual size (RFC 9113,
+/// section 4.2).
+const PIECE: usize = 16 * 1024;
+
+/// The most that a slow client's stream is given at once: at the default minimum rate, it has taken
+/// that in a third of the time that it has by default.
+const SMALL_PIECE: usize = 1024;
+
+/// What a body returns when it is polled.
+type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
+/// A response body, with the request in flight that it ends.
+pub(super) struct TrackedBody<B> {
+    /// Dropped first: then it asks its [`ResponseHandle`].
+    body: B,
+    pacing: Pacing,
+    in_flight: InFlight,
+}
+
+/// How a response is passed on.
+enum Pacing {
+    /// A client that does not read blocks the socket.
+    Http1(Http1Pacing),
+    /// A client that does not read keeps its windows shut.
+    Http2(Http2Pacing),
+}
+
+/// An HTTP/1 response: what a client does not take would wait for it in hyper.
+#[derive(Default)]
+struct Http1Pacing {
+    given: usize,
+    last: usize,
+    /// A pause was made since the last frame, so that it is written before the next.
+    paused: bool,
+}
+
+/// An HTTP/2 response, in pieces so small that a client that takes it slowly is seen to.
+struct Http2Pacing {
+    transfer: TransferHandle,
+    /// What came from the body and is not passed on yet.
+    rest: Bytes,
+    /// The size of the last piece, beyond the client's first window.
+    size: usize,
+}
+
+/// Runs the streams of a connection on this core, each until its client is too slow: only the end
+/// of its task resets a stream that waits for its window.
+#[derive(Clone, Default)]
+pub(super) struct StreamTasks(Rc<Cell<Option<Rc<Transfer>>>>);
+
+/// A request's response as hyper wants it, counted until it has ended. `stream`: of the response,
+/// in HTTP/2. Without a response hyper closes the connection, or resets the stream with
+/// INTERNAL_ERROR, which unlike REFUSED_STREAM does not invite a client to retry.
+pub(super) fn respond<H: RequestHandler>(
+    state: &Rc<ConnectionState>,
+    stream: Option<TransferHandle>,
+    handler: &Rc<H>,
+    request: Request<hyper::body::Incoming>,
+) -> impl Future<Output = Result<Response<TrackedBody<H::Body>>, &'static str>> + use<H> {
+    let protocol = match stream {
+        Some(_) => Protocol::Http2,
+        None => Protocol::Http1,
+    };
+    let has_body = !request.body().is_end_stream();
+    let upload = has_body.then(|| state.transfer(Direction::FromClient));
+    let in_flight = state.begin_request(protocol, has_body);
+    let uploading = upload.as_ref().map(|upload| upload.transfer.clone());
+    // hyper drops a response that opens a tunnel, and what the response holds, as soon as it has it.
+    let opens = protocol == Protocol::Http2 && request.method() == Method::CONNECT;
+    let tunnel = opens.then(|| in_flight.tunnel_guard());
+    let request = request.map(|body| Incoming::new(body, upload, tunnel));
+    let handle = ResponseHandle::new(state, stream.as_ref());
+    let handler = handler.clone();
+    async move {
+        let Some(mut response) = handler.handle(request, handle).await else {
+            return Err("the request gets no response");
+        };
+        // Once a response has begun, both sides may be talking in turns.
+        uploading.inspect(|uploading| uploading.excused.set(true));
+        // Its body was not polled yet: the client's windows may be shut.
+        stream.as_deref().inspect(|stream| stream.waits.set(true));
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            in_flight.marks.tunnel.set(true);
+            in_flight.marks.busy.set(false);
+        } else if protocol == Protocol::Http1 && in_flight.is_draining() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        Ok(response.map(|body| TrackedBody {
+            body,
+            pacing: Pacing::new(stream),
+            in_flight,
+        }))
+    }
+}
+
+// === impl TrackedBody ===
+
+impl<B: Body<Data = Bytes> + Unpin> Body for TrackedBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<B::Error> {
+        let Self {
+            body,
+            pacing,
+            in_flight,
+        } = &mut *self;
+        match pacing {
+            Pacing::Http1(pacing) => pacing.poll_next(in_flight, || Pin::new(body).poll_frame(cx)),
+            Pacing::Http2(pacing) => pacing.poll_next(cx, body, in_flight),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream() && self.pacing.rest() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (hint, rest) = (self.body.size_hint(), self.pacing.rest());
+        let mut whole = SizeHint::new();
+        whole.set_lower(hint.lower() + rest);
+        if let Some(upper) = hint.upper() {
+            whole.set_upper(upper + rest);
+        }
+        whole
+    }
+}
+
+// === impl Pacing ===
+
+impl Pacing {
+    fn new(stream: Option<TransferHandle>) -> Self {
+        match stream {
+            None => Pacing::Http1(Http1Pacing::default()),
+            Some(transfer) => Pacing::Http2(Http2Pacing {
+                transfer,
+                rest: Bytes::new(),
+                size: 0,
+            }),
+        }
+    }
+
+    /// How many bytes came from the body and are not passed on yet.
+    fn rest(&self) -> u64 {
+        match self {
+            Pacing::Http1(_) => 0,
+            Pacing::Http2(pacing) => pacing.rest.len() as u64,
+        }
+    }
+}
+
+// === impl Http1Pacing ===
+
+impl Http1Pacing {
+    /// hyper gathers as much as a head may be long, which is more than most responses. Of a longer
+    /// one it gets a frame at a time, and none while the socket is blocked.
+    fn poll_next<E>(
+        &mut self,
+        in_flight: &InFlight,
+        poll_body: impl FnOnce() -> Polled<E>,
+    ) -> Polled<E> {
+        let long = self.given > LONG && self.last < LONG;
+        self.paused = in_flight.marks.blocked.get() || (long && !self.paused);
+        if self.paused {
+            in_flight.held_back.set(true);
+            return Poll::Pending;
+        }
+        let polled = poll_body();
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.last = frame.data_ref().map_or(0, Bytes::len);
+            self.given += self.last;
+        }
+        polled
+    }
+}
+
+// === impl Http2Pacing ===
+
+impl Http2Pacing {
+    /// hyper polls for a piece as soon as h2 has the one before, of which the client's windows may
+    /// have taken a byte.
+    fn poll_next<B: Body<Data = Bytes> + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut B,
+        in_flight: &InFlight,
+    ) -> Polled<B::Error> {
+        let frame = if self.rest.is_empty() {
+            Pin::new(&mut *body).poll_frame(cx)
+        } else {
+            Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest)))))
+        };
+        let frame = frame.map_ok(|frame| {
+            frame.map_data(|mut data| {
+                self.cut(&mut data, body, in_flight);
+                self.transfer.moved(data.len());
+                in_flight.window.sent(data.len());
+                data
+            })
+        });
+        self.transfer.unsent.set(!self.rest.is_empty());
+        self.transfer.waits.set(frame.is_ready());
+        frame
+    }
+
+    /// How much h2 is given at once: it does not report how much of that has gone. So it is what the
+    /// client's first window allows; then little, and more each time while the client is quick.
+    fn piece(&mut self, in_flight: &InFlight) -> usize {
+        let first = in_flight.window.of_stream();
+        let left = first.saturating_sub(self.transfer.bytes.get());
+        if left > 0 {
+            return usize::try_from(left).map_or(PIECE, |left| left.clamp(SMALL_PIECE, PIECE));
+        }
+        self.size = if self.transfer.lags() {
+            SMALL_PIECE
+        } else {
+            (2 * self.size).clamp(SMALL_PIECE, PIECE)
+        };
+        self.size
+    }
+
+    /// Keeps back what is more than a piece. Of the last one that the client may be slow to take it
+    /// keeps the last byte, which h2 takes only when the client has the others: a response that
+    /// ends in h2 is out of sight.
+    fn cut(&mut self, data: &mut Bytes, body: &impl Body, in_flight: &InFlight) {
+        let (length, piece) = (data.len(), self.piece(in_flight));
+        if length > piece {
+            self.rest = data.split_off(piece);
+        } else if length > 1
+            && !in_flight.window.fits(self.transfer.bytes.get(), length)
+            && body.size_hint().upper().is_none_or(|left| left == 0)
+        {
+            self.rest = data.split_off(length - 1);
+        }
+    }
+}
+
+// === impl StreamTasks ===
+
+impl StreamTasks {
+    /// What hyper spawns next is the stream of this response: it calls the service first.
+    pub(super) fn expect(&self, response: &TransferHandle) {
+        self.0.set(Some(response.transfer.clone()));
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for StreamTasks {
+    fn execute(&self, future: F) {
+        let task = tokio::task::spawn_local(future);
+        if let Some(response) = self.0.take() {
+            response.abort_when_slow(task.abort_handle());
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! All connection timers of a core, on one coarse tick, and the handles that keep them up to date.
+//!
+//! A sweeper walks the connections and the messages in transit every [`TICK`]. A deadline is never
+//! early and at most two ticks late, and costs a request a few stores. The sweeper only marks what
+//! is late and wakes its task; the task itself ends the connection.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::accept::Permit;
+use super::client_socket::ClientSocket;
+use super::connection_state::ConnectionState;
+use super::drain::Drain;
+use super::min_rate::{Transfer, TransferHandle, Transfers};
+use super::{ClientFault, Limits, Slow};
+
+/// The time between two sweeps.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+
+/// The most that one sweep counts against a client: while the core itself stood still, no client
+/// was slow.
+const LONGEST_TICK: Duration = Duration::from_secs(1);
+
+/// The connections of a core, with the time as of the last sweep.
+pub struct ConnectionTimers {
+    pub(super) now: Cell<Instant>,
+    /// Bounded by the gate: a connection needs a [`Permit`].
+    connections: RefCell<Slab<Rc<ConnectionState>>>,
+    pub(super) transfers: Rc<Transfers>,
+    added: Notify,
+    /// The drain of the whole gateway has started.
+    pub(super) draining: Cell<bool>,
+    on_fault: Box<dyn Fn(ClientFault)>,
+}
+
+/// The timer of one connection; it stops when this is dropped.
+pub struct ConnectionTimer {
+    state: Rc<ConnectionState>,
+    slot: usize,
+}
+
+/// A request in flight, until its response has ended or was given up.
+pub(super) struct InFlight(pub(super) Rc<ConnectionState>);
+
+/// Keeps an HTTP/2 connection busy for a tunnel, which outlives its response.
+pub struct TunnelGuard(InFlight);
+
+/// How much of a response the client got, and in what time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseEnd {
+    /// Bytes were taken from the body and not handed to HTTP/2.
+    pub unsent: bool,
+    /// The client did not take the response within `response_write_timeout` or at the minimum rate.
+    pub slow: bool,
+}
+
+/// Reports how one response ended. The handler gets it with the request.
+#[derive(Clone)]
+pub struct ResponseHandle {
+    connection: Rc<ConnectionState>,
+    /// The HTTP/2 stream. `None` in HTTP/1.
+    stream: Option<Rc<Transfer>>,
+}
+
+// === impl ConnectionTimers ===
+
+impl ConnectionTimers {
+    /// The timers of this core, swept by a local task until the runtime ends. Another task notes
+    /// that `drain` has started. `on_fault` is called for what a client does wrong in one request of
+    /// a connection that goes on.
+    pub fn spawn(drain: Drain, on_fault: impl Fn(ClientFault) + 'static) -> Rc<Self> {
+        let timers = Rc::new(Self {
+            now: Cell::new(Instant::now()),
+            connections: RefCell::default(),
+            transfers: Rc::default(),
+            added: Notify::new(),
+            draining: Cell::new(false),
+            on_fault: Box::new(on_fault),
+        });
+        tokio::task::spawn_local(timers.clone().sweep_forever());
+        tokio::task::spawn_local(timers.clone().await_drain(drain));
+        timers
+    }
+
+    /// Starts the timer of a new connection, which is in its handshake from now on. The permit is
+    /// held until the connection and, after an upgrade, its tunnel have ended.
+    pub fn start(self: &Rc<Self>, limits: &Limits, permit: Permit) -> ConnectionTimer {
+        self.now.set(Instant::now());
+        let state = Rc::new(ConnectionState::new(self.clone(), limits, permit));
+        let slot = self.connections.borrow_mut().insert(state.clone());
+        self.added.notify_one();
+        ConnectionTimer { state, slot }
+    }
+
+    /// How many connections have a timer.
+    pub fn count(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    /// Has every connection look whether the drain has started, of the gateway or of its listener.
+    pub fn notice_drain(&self) {
+        self.now.set(Instant::now());
+        self.each(ConnectionState::notice_drain);
+    }
+
+    /// Reports what a client did wrong in one request.
+    pub(super) fn report(&self, fault: ClientFault) {
+        (self.on_fault)(fault);
+    }
+
+    async fn sweep_forever(self: Rc<Self>) {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut swept = self.now.get();
+        loop {
+            // An idle core sleeps.
+            while self.count() == 0 {
+                self.added.notified().await;
+            }
+            tick.tick().await;
+            // A core that slept is late: the time at which the tick was due is not the time now.
+            let now = Instant::now();
+            let elapsed = now.duration_since(swept).min(LONGEST_TICK);
+            swept = now;
+            self.now.set(now);
+            self.each(|connection| connection.sweep(now, elapsed));
+            (0..self.transfers.sweep(elapsed)).for_each(|_| self.report(ClientFault::Timeout));
+        }
+    }
+
+    async fn await_drain(self: Rc<Self>, drain: Drain) {
+        drain.started().await;
+        self.draining.set(true);
+        self.notice_drain();
+    }
+
+    fn each(&self, act: impl Fn(&ConnectionState)) {
+        let connections = self.connections.borrow();
+        connections.iter().for_each(|(_, state)| act(state));
+    }
+}
+
+// === impl ConnectionTimer ===
+
+impl ConnectionTimer {
+    /// Runs what comes before HTTP (a handshake, a PROXY header, [`super::sniff()`]) within
+    /// `header_timeout`, counted from the accept.
+    pub async fn guard<F: Future>(&self, before: F) -> Result<F::Output, Slow> {
+        let mut before = pin!(before);
+        poll_fn(|cx| match self.state.poll_expired(cx) {
+            Some(_) => Poll::Ready(Err(Slow::Handshake)),
+            None => before.as_mut().poll(cx).map(Ok),
+        })
+        .await
+    }
+
+    /// The connection's socket, under the timer for clients that do not read.
+    pub fn socket(&self, tcp: TcpStream) -> ClientSocket {
+        ClientSocket::new(tcp, self.state.marks.clone())
+    }
+
+    /// Counts the connection as one of `network`. Returns whether it is within `limit`.
+    pub fn admit(&self, network: IpAddr, limit: usize) -> bool {
+        self.state.marks.permit.admit(network, limit)
+    }
+
+    /// A handle for the next response of an HTTP/1 connection.
+    pub fn response_handle(&self) -> ResponseHandle {
+        ResponseHandle::new(&self.state, None)
+    }
+
+    pub(super) fn state(&self) -> Rc<ConnectionState> {
+        self.state.clone()
+    }
+}
+
+impl Drop for ConnectionTimer {
+    fn drop(&mut self) {
+        let mut connections = self.state.timers.connections.borrow_mut();
+        let state = connections.try_remove(self.slot);
+        // Released first: the last drop of a state runs foreign code.
+        drop(connections);
+        drop(state);
+    }
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    /// A guard for a tunnel that this request may open.
+    pub(super) fn tunnel_guard(&self) -> TunnelGuard {
+        self.begin_tunnel();
+        TunnelGuard(Self(self.0.clone()))
+    }
+}
+
+impl Deref for InFlight {
+    type Target = ConnectionState;
+
+    fn deref(&self) -> &ConnectionState {
+        &self.0
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.end_request();
+    }
+}
+
+// === impl TunnelGuard ===
+
+impl Drop for TunnelGuard {
+    fn drop(&mut self) {
+        self.0.end_tunnel();
+    }
+}
+
+// === impl ResponseHandle ===
+
+impl ResponseHandle {
+    /// A handle for the response on `stream`, or for the next one of HTTP/1 without a stream.
+    pub(super) fn new(connection: &Rc<ConnectionState>, stream: Option<&TransferHandle>) -> Self {
+        Self {
+            connection: connection.clone(),
+            stream: stream.map(|stream| stream.transfer.clone()),
+        }
+    }
+
+    /// How the response ends. Ask while the response body is dropped: later the connection may be
+    /// busy with another response.
+    pub fn end(&self) -> ResponseEnd {
+        let stream = self.stream.as_ref();
+        ResponseEnd {
+            unsent: stream.is_some_and(|stream| stream.unsent.get()),
+            slow: stream.is_some_and(|stream| stream.slow.get())
+                || self.connection.is_write_expired(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What the library lacks: a counter with its full name, a histogram without a lock, and families
+//! whose series can be removed by their owner.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::{MetricType, TypedMetric};
+
+/// Upper bounds in microseconds, each included; one more bucket has no bound.
+const BOUNDS: [u64; 14] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 10_000_000,
+];
+
+/// A number that only grows. Clones share it.
+///
+/// The library's own counter writes OpenMetrics, where `# TYPE` names a counter without `_total`;
+/// Prometheus text wants the full name in both places.
+#[derive(Clone, Debug, Default)]
+pub struct Count(Arc<AtomicU64>);
+
+/// How often which durations were observed. Clones share it. The library's histogram takes a mutex
+/// for each observation.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram(Arc<Buckets>);
+
+#[derive(Debug, Default)]
+struct Buckets {
+    counts: [AtomicU64; BOUNDS.len() + 1],
+    nanos: AtomicU64,
+}
+
+/// Names and values; the first ones name the owner of a series.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// The series of one metric by their labels. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Family<M>(Arc<Mutex<BTreeMap<Labels, M>>>);
+
+// === impl Count ===
+
+impl Count {
+    /// Adds one.
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Takes over a total that is counted elsewhere.
+    pub fn set(&self, total: u64) {
+        self.0.store(total, Ordering::Relaxed);
+    }
+
+    /// The number now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl TypedMetric for Count {
+    const TYPE: MetricType = MetricType::Counter;
+}
+
+impl EncodeMetric for Count {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        // The sample line of a gauge is that of a counter without the added suffix.
+        encoder.encode_gauge(&self.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+// === impl Histogram ===
+
+impl Histogram {
+    /// Records one duration.
+    pub fn observe(&self, duration: Duration) {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let at = BOUNDS.partition_point(|bound| bound * 1000 < nanos);
+        if let Some(count) = self.0.counts.get(at) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.0.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Upper bounds in seconds, each with the count of its own bucket.
+    fn buckets(&self) -> Vec<(f64, u64)> {
+        let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6);
+        let counts = self.0.counts.iter().map(|n| n.load(Ordering::Relaxed));
+        bounds.chain([f64::INFINITY]).zip(counts).collect()
+    }
+}
+
+impl TypedMetric for Histogram {
+    const TYPE: MetricType = MetricType::Histogram;
+}
+
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let sum = self.0.nanos.load(Ordering::Relaxed) as f64 / 1e9;
+        let buckets = self.buckets();
+        // From the buckets themselves, so that count and `+Inf` agree under load.
+        let count = buckets.iter().map(|(_, n)| n).sum();
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+// === impl Family ===
+
+impl<M: Clone + Default> Family<M> {
+    /// The series with these labels, which exists from now on.
+    pub(super) fn series(&self, labels: &[(&'static str, &str)]) -> M {
+        let labels = labels.iter().map(|(name, value)| (*name, (*value).into()));
+        self.0.lock().entry(labels.collect()).or_default().clone()
+    }
+
+    /// Removes the series of all owners but `owners`, each of which is the values of the first
+    /// labels.
+    pub(super) fn keep<const N: usize>(&self, owners: &[[&str; N]]) {
+        let owns = |owner: &[&str; N], labels: &Labels| {
+            let values = labels.iter().map(|(_, value)| value);
+            owner.iter().zip(values).all(|(own, value)| own == value)
+        };
+        let mut all = self.0.lock();
+        all.retain(|labels, _| owners.iter().any(|owner| owns(owner, labels)));
+    }
+}
+
+impl<M: TypedMetric> TypedMetric for Family<M> {
+    const TYPE: MetricType = M::TYPE;
+}
+
+impl<M: EncodeMetric + TypedMetric> EncodeMetric for Family<M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for (labels, metric) in self.0.lock().iter() {
+            metric.encode(encoder.encode_family(labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_belongs_to_its_bucket() {
+        let histogram = Histogram::default();
+        for nanos in [0, 500_000, 500_001, 10_000_000_000, 10_000_000_001] {
+            histogram.observe(Duration::from_nanos(nanos));
+        }
+        histogram.observe(Duration::MAX);
+        let seen: Vec<u64> = histogram.buckets().iter().map(|(_, n)| *n).collect();
+        assert_eq!(seen, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+    }
+}

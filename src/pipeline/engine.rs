@@ -1,0 +1,107 @@
+//! The order of rule evaluation: plan → apply → decide, and settle once the response is known.
+//!
+//! Live traffic, `explain` and the tests call these functions. No other code repeats their order.
+
+use std::rc::Rc;
+
+use crate::clock::Timestamp;
+use crate::decision::Decision;
+use crate::expr::Facts;
+use crate::rules::{Plan, PlanResult, RuleSet};
+use crate::store::{LeaseGuard, OnSettled, StoreHandle};
+
+/// The rules of one configuration and the store that counts for them.
+pub struct Engine<'a> {
+    /// The rules.
+    pub rules: &'a RuleSet,
+    /// The calling core's store handle.
+    pub store: &'a Rc<StoreHandle>,
+}
+
+/// How a decision was reached.
+#[derive(Default)]
+pub struct Evaluation {
+    /// What the store was asked to do.
+    pub plan: Plan,
+    /// What it returned.
+    pub result: PlanResult,
+    /// The leases that the request holds.
+    pub leases: Option<LeaseGuard>,
+}
+
+/// A response to settle.
+pub struct ResponsePhase<'a> {
+    /// The facts of the request and of its response.
+    pub facts: &'a dyn Facts,
+    /// Rules may count the response.
+    pub countable: bool,
+    /// The time of the response.
+    pub now: Timestamp,
+}
+
+// === impl Engine ===
+
+impl Engine<'_> {
+    /// Decides about a request. `evaluation` and `decision` are empty; they are filled in place, because copying
+    /// them would cost more than filling them.
+    #[inline]
+    pub async fn decide(
+        &self,
+        facts: &dyn Facts,
+        now: Timestamp,
+        evaluation: &mut Evaluation,
+        decision: &mut Decision,
+    ) {
+        let Evaluation {
+            plan,
+            result,
+            leases,
+        } = evaluation;
+        self.rules.plan_into(facts, plan);
+        if self.rules.takes_leases() {
+            plan.lease = self.store.next_lease();
+            *leases = plan.leases().map(|held| self.store.hold(held));
+        }
+        let applied = self.store.apply(plan, now, result).await;
+        let closed = match applied {
+            Ok(()) => None,
+            Err(_) => {
+                let closed = self.rules.keep_local(plan);
+                self.store.apply_locally(plan, now, result);
+                closed
+            }
+        };
+        self.rules.decide_into(plan, result, decision);
+        if let Some(rule) = closed {
+            decision.refuse_without_store(rule);
+        }
+        // A request that is stopped releases its leases before anything else happens.
+        if !decision.verdict.is_served() {
+            *leases = None;
+        }
+    }
+
+    /// Adds to `decision` what quota headers say about a response, and counts the response if it is countable.
+    /// The response of a rule that poses as the origin server is not counted, but its quota headers look as if it
+    /// were. Planned at once, applied behind the response: see [`StoreHandle::settle`] for `on_settled` and the
+    /// returned value.
+    pub fn settle(
+        &self,
+        response: &ResponsePhase<'_>,
+        settlement: &mut Evaluation,
+        decision: &mut Decision,
+        on_settled: impl FnOnce() -> OnSettled,
+    ) -> bool {
+        let facts = response.facts;
+        if !response.countable {
+            if decision.verdict.pretends() {
+                self.rules.add_shadow_quotas(decision, facts);
+            }
+            return false;
+        }
+        let Evaluation { plan, result, .. } = settlement;
+        self.rules.settle_into(facts, decision.settle_before, plan);
+        self.rules.settled(decision, plan);
+        !plan.steps.is_empty() && self.store.settle(plan, response.now, result, on_settled)
+    }
+}

@@ -1,0 +1,212 @@
+//! What is known and decided about a request until its response starts.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use http::Response;
+use tracing::info;
+
+use super::access_entry;
+use super::engine::{Engine, Evaluation, ResponsePhase};
+use super::imitate::Route;
+use super::request_state::{LoggedBody, RequestState};
+use super::respond::HandledResponse;
+use crate::action::{RequestInfo, client_left, cut_off, unanswered};
+use crate::clock::Rfc3339;
+use crate::decision::{Decision, Event};
+use crate::facts::RequestFacts;
+use crate::rules::{KeyStatus, Plan, PlanResult};
+use crate::snapshot::Snapshot;
+use crate::store::OnSettled;
+
+/// A request whose response has not started. If it is dropped before, the client has disconnected, the gateway has
+/// stopped or panicked, and the access log says so.
+pub struct RequestContext<'a, 'r> {
+    /// What lives until the response ends.
+    pub state: &'a Rc<RequestState>,
+    /// What responses of the gateway depend on.
+    pub info: &'a RequestInfo<'a>,
+    /// What rules can read.
+    pub facts: &'a RequestFacts<'r>,
+    /// The route; `None`: no route matches.
+    pub route: Option<Route<'a>>,
+    /// What was decided.
+    pub decision: Decision,
+    /// When no rule held the request any more.
+    pub released_at: Instant,
+    has_response: bool,
+}
+
+// === impl RequestContext ===
+
+impl<'a, 'r> RequestContext<'a, 'r> {
+    /// A request that is not decided.
+    #[inline]
+    pub fn new(
+        state: &'a Rc<RequestState>,
+        info: &'a RequestInfo<'a>,
+        facts: &'a RequestFacts<'r>,
+        route: Option<Route<'a>>,
+    ) -> Self {
+        Self {
+            state,
+            info,
+            facts,
+            route,
+            decision: Decision::default(),
+            released_at: state.began,
+            has_response: false,
+        }
+    }
+
+    /// The configuration.
+    pub fn snapshot(&self) -> &'a Snapshot {
+        &self.state.snapshot
+    }
+
+    fn engine(&self) -> Engine<'a> {
+        Engine {
+            rules: &self.state.snapshot.rules,
+            store: &self.state.core.store,
+        }
+    }
+}
+
+impl RequestContext<'_, '_> {
+    /// Decides about the request, keeps its leases and logs the bans that it starts.
+    pub async fn decide(&mut self) {
+        self.decision.blocks_shadows = self.info.is_grpc();
+        let mut evaluation = Evaluation::default();
+        let engine = self.engine();
+        engine
+            .decide(
+                self.facts,
+                self.facts.now,
+                &mut evaluation,
+                &mut self.decision,
+            )
+            .await;
+        self.state.hold_leases(evaluation.leases.take());
+        log_started_bans(self.snapshot(), &evaluation.plan, &evaluation.result);
+    }
+
+    /// Counts the response, and adds to the decision what quota headers say about it.
+    pub fn settle(&mut self, handled: &HandledResponse) {
+        if !handled.countable && !self.decision.verdict.pretends() {
+            return;
+        }
+        let response = handled.facts(self.latency(handled));
+        let facts = self.facts.with_response(&response);
+        let mut settlement = Evaluation::default();
+        let on_settled = || -> OnSettled {
+            let snapshot = self.state.snapshot.clone();
+            Box::new(move |plan, result| log_started_bans(&snapshot, plan, result))
+        };
+        let phase = ResponsePhase {
+            facts: &facts,
+            countable: handled.countable,
+            now: self.state.core.now(),
+        };
+        let engine = self.engine();
+        if engine.settle(&phase, &mut settlement, &mut self.decision, on_settled) {
+            log_started_bans(self.snapshot(), &settlement.plan, &settlement.result);
+        }
+    }
+
+    /// Starts the response. The access log entry is written when it has ended.
+    pub fn start_response(&mut self, handled: HandledResponse) -> Response<LoggedBody> {
+        self.has_response = true;
+        self.count_events();
+        let entry = match &self.state.snapshot.access {
+            Some(access) => {
+                let response = handled.facts(self.latency(&handled));
+                let view = self.facts.with_response(&response);
+                access_entry::of(access, self, view, &handled)
+            }
+            None => Vec::new(),
+        };
+        let method = self.facts.head.method.clone();
+        self.state.log(method, entry, handled)
+    }
+
+    /// Logs that a rule closes the connection without a response.
+    pub fn close(&mut self) {
+        drop(self.start_response(HandledResponse::own(unanswered())));
+    }
+
+    /// How long rules held the request; `None`: they did not.
+    pub fn held(&self) -> Option<Duration> {
+        let held = self.released_at - self.state.began;
+        (!held.is_zero()).then_some(held)
+    }
+
+    /// The time that the upstream took for its response, or the gateway for one of its own.
+    fn latency(&self, handled: &HandledResponse) -> Duration {
+        let own = || self.state.core.instant() - self.released_at;
+        handled.upstream_latency.unwrap_or_else(own)
+    }
+
+    fn count_events(&self) {
+        for mark in self.decision.marks.iter() {
+            let kits = &self.state.snapshot.rule_resources;
+            let Some(kit) = kits.get(usize::from(mark.rule.0)) else {
+                continue;
+            };
+            match mark.event {
+                Event::Counted => kit.metrics.matched_count.inc(),
+                Event::Matched => kit.metrics.matched_mitigate.inc(),
+                Event::Mitigated => kit.metrics.mitigated.inc(),
+                Event::WouldMitigate => kit.metrics.would_mitigate.inc(),
+                Event::CandidateActs => kit.metrics.candidate_acts(),
+                Event::CandidatePasses => kit.metrics.candidate_passes(),
+            }
+        }
+    }
+}
+
+impl Drop for RequestContext<'_, '_> {
+    fn drop(&mut self) {
+        if self.has_response {
+            return;
+        }
+        // A second panic during a panic ends the process, so little is done then.
+        if std::thread::panicking() {
+            return self.state.log_panic(self.facts);
+        }
+        let response = if self.state.core.cut.get() {
+            cut_off()
+        } else {
+            client_left()
+        };
+        drop(self.start_response(HandledResponse::own(response)));
+    }
+}
+
+/// Logs each ban that started in `result`.
+fn log_started_bans(snapshot: &Snapshot, plan: &Plan, result: &PlanResult) {
+    for step_result in &result.steps {
+        let KeyStatus::Banned {
+            until,
+            started: true,
+        } = step_result.status
+        else {
+            continue;
+        };
+        let Some(step) = plan.steps.get(usize::from(step_result.step)) else {
+            continue;
+        };
+        let Some(rule) = snapshot.rules.get(step.rule).filter(|_| !step.candidate) else {
+            continue;
+        };
+        let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes).to_string();
+        let key = rule.key.describe(plan.key(step), &hash);
+        info!(
+            rule = %rule.name,
+            %key,
+            action = %rule.action.name(),
+            dry_run = rule.dry_run,
+            until = %Rfc3339(until),
+            "banned"
+        );
+    }
+}

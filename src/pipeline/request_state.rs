@@ -1,0 +1,381 @@
+//! What lives until a response ends: the leases of its request, the observer of the response and the access log
+//! entry. It decides nothing.
+//!
+//! One [`RequestState`] is shared by the request body, the response body and [`DetachOnDisconnect`].
+
+use std::cell::{Cell, OnceCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Method, Response};
+use http_body::{Frame, SizeHint};
+
+use super::Core;
+use super::access_entry;
+use super::body::BodyMeter;
+use super::imitate::ResponseObserver;
+use super::respond::HandledResponse;
+use crate::action::{Fault, RequestInfo};
+use crate::body::{Body, BodyError};
+use crate::facts::{Connection, RequestFacts};
+use crate::listen::{Incoming, ResponseEnd, ResponseHandle};
+use crate::observe::access::Closing;
+use crate::observe::{Cut, ListenerMetrics};
+use crate::route::Edits;
+use crate::route::edit::Fields;
+use crate::snapshot::Snapshot;
+use crate::store::LeaseGuard;
+use crate::upstream;
+
+/// How many requests a core finishes at once although their clients have disconnected. More are cancelled, as all
+/// are if no rule counts responses.
+const MAX_DETACHED: usize = 1024;
+
+/// What polling a body returns; `None` at its end.
+type NextFrame = Option<Result<Frame<Bytes>, BodyError>>;
+
+/// What lives until a response ends.
+pub struct RequestState {
+    /// The core that serves the request.
+    pub core: Rc<Core>,
+    /// The configuration, from the first fact to the last count.
+    pub snapshot: Arc<Snapshot>,
+    /// When the request head had arrived.
+    pub began: Instant,
+    /// How far the request body was read.
+    pub meter: BodyMeter,
+    /// The request was forwarded as its route says: rules may count the response even after a disconnect.
+    pub is_countable: Cell<bool>,
+    /// The client has disconnected before its response.
+    pub is_disconnected: Cell<bool>,
+    /// Observes the response for `imitate`.
+    pub observer: ResponseObserver,
+    /// What the route changes in headers and trailers, once it is known.
+    pub edits: OnceCell<Arc<Edits>>,
+    leases: Cell<Option<LeaseGuard>>,
+    metrics: Rc<ListenerMetrics>,
+    response: ResponseHandle,
+}
+
+/// A response body that writes the access log entry when it ends, however it ends.
+pub struct LoggedBody {
+    inner: Body,
+    sent: u64,
+    progress: Progress,
+    method: Method,
+    status: u16,
+    /// The access log entry up to what is not known yet. Empty if there is no access log.
+    entry: Vec<u8>,
+    state: Rc<RequestState>,
+    /// HTTP/2 resets the stream when this is dropped, which must not overtake the response.
+    _unread: Option<Incoming>,
+}
+
+/// How far a response body was read.
+#[derive(Clone, Copy)]
+enum Progress {
+    Going,
+    Ended,
+    Cut(Cut),
+}
+
+/// A request that goes on in a task of its own if its client disconnects after it was forwarded and a rule may
+/// count the response. Otherwise a client that never waits would never be counted. Its leases are released at the
+/// disconnect.
+pub struct DetachOnDisconnect<F: Future + 'static> {
+    request: Option<Pin<Box<F>>>,
+    state: Rc<RequestState>,
+}
+
+/// A slot among the detached requests of a core.
+struct DetachedSlot(Rc<Core>);
+
+// === impl RequestState ===
+
+impl RequestState {
+    /// The state of a request that has just arrived.
+    pub fn new(core: Rc<Core>, metrics: Rc<ListenerMetrics>, response: ResponseHandle) -> Rc<Self> {
+        Rc::new(Self {
+            began: core.instant(),
+            snapshot: core.snapshot(),
+            core,
+            meter: BodyMeter::default(),
+            is_countable: Cell::new(false),
+            is_disconnected: Cell::new(false),
+            observer: ResponseObserver::default(),
+            edits: OnceCell::new(),
+            leases: Cell::new(None),
+            metrics,
+            response,
+        })
+    }
+
+    /// Keeps leases until the response ends or the client disconnects.
+    pub fn hold_leases(&self, leases: Option<LeaseGuard>) {
+        if leases.is_some() {
+            self.leases.set(leases);
+        }
+    }
+
+    /// Releases the leases now.
+    pub fn release_leases(&self) {
+        drop(self.leases.take());
+    }
+
+    /// Hands the leases to a tunnel, which outlives the response.
+    pub fn take_leases(&self) -> Option<LeaseGuard> {
+        self.leases.take()
+    }
+
+    /// A frame of the request body as the route lets it pass.
+    pub fn to_origin(&self, next: NextFrame) -> NextFrame {
+        self.edited(next, |edits| &edits.request)
+    }
+
+    /// A frame of the response body as the route lets it pass.
+    fn to_client(&self, next: NextFrame) -> NextFrame {
+        self.edited(next, |edits| &edits.response)
+    }
+
+    fn edited(&self, next: NextFrame, of: impl Fn(&Edits) -> &Fields) -> NextFrame {
+        let Some(Ok(frame)) = next else { return next };
+        if frame.is_data() {
+            return Some(Ok(frame));
+        }
+        match (self.edits.get(), frame.into_trailers()) {
+            (Some(edits), Ok(mut trailers)) => {
+                of(edits).strip(&mut trailers);
+                let any = !trailers.is_empty();
+                any.then(|| Ok(Frame::trailers(trailers)))
+            }
+            (None, Ok(trailers)) => Some(Ok(Frame::trailers(trailers))),
+            (_, Err(frame)) => Some(Ok(frame)),
+        }
+    }
+
+    /// Refuses a request that no rule looks at. Its connection closes.
+    pub fn refuse(
+        self: &Rc<Self>,
+        info: &RequestInfo<'_>,
+        connection: &Connection,
+        fault: Fault,
+    ) -> Response<LoggedBody> {
+        let handled = HandledResponse::own(fault.answer(info)).closing(true, info);
+        let entry = match &self.snapshot.access {
+            Some(access) => {
+                let status = fault.status().as_u16();
+                access_entry::of_refused(access, &self.snapshot, info, connection, status)
+            }
+            None => Vec::new(),
+        };
+        self.log(info.method.clone(), entry, handled)
+    }
+
+    /// A response whose end is logged with `entry`.
+    pub fn log(
+        self: &Rc<Self>,
+        method: Method,
+        entry: Vec<u8>,
+        handled: HandledResponse,
+    ) -> Response<LoggedBody> {
+        let status = handled.response.status().as_u16();
+        let unread = handled.unread;
+        handled.response.map(|inner| LoggedBody {
+            inner,
+            sent: 0,
+            progress: Progress::Going,
+            method,
+            status,
+            entry,
+            state: self.clone(),
+            _unread: unread,
+        })
+    }
+
+    /// Logs a request under which the gateway panicked, with what is at hand.
+    pub fn log_panic(&self, facts: &RequestFacts<'_>) {
+        let status = http::StatusCode::INTERNAL_SERVER_ERROR.as_u16();
+        let duration = self.core.instant() - self.began;
+        self.metrics.request(facts.head.method, status, duration);
+        if let Some(access) = &self.snapshot.access {
+            let mut entry = access.start(&access_entry::of_panic(facts, status));
+            let closing = Closing {
+                duration,
+                ..Closing::default()
+            };
+            access.finish(&mut entry, &closing);
+        }
+    }
+}
+
+// === impl LoggedBody ===
+
+impl LoggedBody {
+    /// What cut the response short, now that its body is dropped.
+    fn cut(&self) -> Option<Cut> {
+        let end = self.state.response.end();
+        match self.progress {
+            Progress::Cut(cut) => Some(cut),
+            Progress::Ended if !end.unsent => None,
+            Progress::Going if !end.unsent && http_body::Body::is_end_stream(&self.inner) => None,
+            _ => self.dropped(end),
+        }
+    }
+
+    /// Why the response body was dropped before its end. `None` if the response has no body (HEAD,
+    /// 204, 304).
+    fn dropped(&self, end: ResponseEnd) -> Option<Cut> {
+        let bodiless = self.method == Method::HEAD || matches!(self.status, 204 | 304);
+        let cut = match end {
+            _ if std::thread::panicking() => Cut::Panic,
+            _ if self.state.core.cut.get() => Cut::Drain,
+            ResponseEnd { slow: true, .. } => Cut::Slow,
+            _ => Cut::Client,
+        };
+        (!bodiless).then_some(cut)
+    }
+
+    /// Why reading the body failed. Logs it if the origin server is to blame.
+    fn failed(&self, error: &BodyError) -> Cut {
+        match error.downcast_ref::<upstream::Error>() {
+            Some(error) if error.is_bad_request() => return Cut::RequestBody,
+            Some(error) => self.state.core.answer_cut(error),
+            None => {}
+        }
+        Cut::Upstream
+    }
+
+    fn write_entry(&mut self, cut: Option<Cut>) {
+        let state = &*self.state;
+        let duration = state.core.instant() - state.began;
+        state.metrics.request(&self.method, self.status, duration);
+        if let Some(cut) = cut {
+            state.core.live.lasting.metrics.cuts.count(cut);
+        }
+        let Some(access) = &state.snapshot.access else {
+            return;
+        };
+        let closing = Closing {
+            bytes_in: state.meter.bytes.get(),
+            bytes_out: self.sent,
+            duration,
+            cut,
+        };
+        access.finish(&mut self.entry, &closing);
+    }
+}
+
+impl Drop for LoggedBody {
+    fn drop(&mut self) {
+        self.state.release_leases();
+        let cut = self.cut();
+        self.write_entry(cut);
+    }
+}
+
+impl http_body::Body for LoggedBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        let polled = polled.map(|next| self.state.to_client(next));
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            Poll::Ready(Some(Err(error))) => self.progress = Progress::Cut(self.failed(error)),
+            Poll::Ready(None) => self.progress = Progress::Ended,
+            Poll::Pending => {}
+        }
+        let state = &*self.state;
+        let clock = &state.core.live.lasting.clock;
+        state.observer.polled(&polled, &self.inner, clock);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+// === impl DetachOnDisconnect ===
+
+impl<F: Future + 'static> DetachOnDisconnect<F> {
+    /// `request`, of which `state` is the state.
+    pub fn new(state: Rc<RequestState>, request: Pin<Box<F>>) -> Self {
+        let request = Some(request);
+        Self { request, state }
+    }
+}
+
+impl<F: Future + 'static> Future for DetachOnDisconnect<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(request) = &mut self.request else {
+            return Poll::Pending;
+        };
+        let polled = request.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.request = None;
+        }
+        polled
+    }
+}
+
+impl<F: Future + 'static> Drop for DetachOnDisconnect<F> {
+    fn drop(&mut self) {
+        let Some(request) = self.request.take() else {
+            return;
+        };
+        self.state.release_leases();
+        self.state.is_disconnected.set(true);
+        let is_countable = self.state.is_countable.get();
+        let slot = is_countable.then(|| DetachedSlot::take(&self.state.core));
+        if let Some(slot) = slot.flatten() {
+            drop(tokio::task::spawn_local(async move {
+                drop(request.await);
+                drop(slot);
+            }));
+        }
+    }
+}
+
+// === impl DetachedSlot ===
+
+impl DetachedSlot {
+    fn take(core: &Rc<Core>) -> Option<Self> {
+        // A request that panicked cannot go on, and a runtime that ends takes no new tasks.
+        let ends = std::thread::panicking() || core.drain.is_started();
+        if ends || !core.snapshot().rules.counts_responses() {
+            return None;
+        }
+        let taken = core.detached.get();
+        if taken >= MAX_DETACHED {
+            core.live.lasting.metrics.uncounted.inc();
+            return None;
+        }
+        core.detached.set(taken + 1);
+        Some(Self(core.clone()))
+    }
+}
+
+impl Drop for DetachedSlot {
+    fn drop(&mut self) {
+        let taken = self.0.detached.get();
+        self.0.detached.set(taken.saturating_sub(1));
+    }
+}

@@ -1,0 +1,213 @@
+//! Responses that the gateway makes itself, and every response on its way to the client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONNECTION, RETRY_AFTER};
+use http::{HeaderValue, Response, Version};
+use http_body::Body as _;
+
+use super::body::{self, Rest};
+use super::imitate::{self, Route};
+use super::request_context::RequestContext;
+use crate::action::{self, Fault, Refused, RequestInfo, ResponseTemplate};
+use crate::body::Body;
+use crate::decision::{Decision, RuleIndex};
+use crate::facts::{Malformed, ResponseFacts};
+use crate::listen::{Drained, Incoming};
+use crate::route::edit::Fields;
+use crate::snapshot::Snapshot;
+
+/// A response, with what rules and the access log need to know about it.
+pub struct HandledResponse {
+    /// The response.
+    pub response: Response<Body>,
+    /// Rules may count it.
+    pub countable: bool,
+    /// The upstream that the request was forwarded to.
+    pub upstream: Option<Arc<str>>,
+    /// From the end of the request, as far as it had arrived, to the head of the upstream's response.
+    pub upstream_latency: Option<Duration>,
+    /// Why the upstream gave no response.
+    pub error: Option<&'static str>,
+    /// What is left of the request body, until the response has ended.
+    pub unread: Option<Incoming>,
+    /// It is the response of the route, or poses as one: the route's edits apply.
+    pub by_route: bool,
+}
+
+// === impl HandledResponse ===
+
+impl HandledResponse {
+    /// A response of the gateway that no rule counts.
+    pub fn own(response: Response<Body>) -> Self {
+        Self {
+            response,
+            countable: false,
+            upstream: None,
+            upstream_latency: None,
+            error: None,
+            unread: None,
+            by_route: false,
+        }
+    }
+
+    /// A response of the route.
+    pub fn by_route(response: Response<Body>) -> Self {
+        Self {
+            by_route: true,
+            ..Self::own(response)
+        }
+    }
+
+    /// Sets `Retry-After` in whole seconds, rounded up, at least one.
+    pub fn set_retry_after(&mut self, time: Duration) {
+        let seconds = time.as_millis().div_ceil(1000).max(1);
+        let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
+        self.response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+
+    /// Ends an HTTP/1 connection after this response if it `must` end.
+    pub fn closing(mut self, must: bool, info: &RequestInfo<'_>) -> Self {
+        if must && info.version != Version::HTTP_2 {
+            let headers = self.response.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self
+    }
+
+    /// HTTP/1.0 knows no chunks: a body without a length ends with its connection.
+    pub fn closing_if_endless(self, info: &RequestInfo<'_>) -> Self {
+        let exact = self.response.body().size_hint().exact();
+        let endless = info.version == Version::HTTP_10 && exact.is_none();
+        self.closing(endless, info)
+    }
+
+    /// Keeps what is left of the request body, and ends an HTTP/1 connection because of it.
+    pub fn leaving(mut self, rest: Rest, info: &RequestInfo<'_>) -> Self {
+        if rest.drained == Drained::Whole {
+            return self;
+        }
+        self.unread = Some(rest.incoming);
+        self.closing(true, info)
+    }
+
+    /// What rules can read of the response, which took `latency`.
+    pub fn facts(&self, latency: Duration) -> ResponseFacts<'_> {
+        ResponseFacts {
+            status: self.response.status().as_u16(),
+            headers: self.response.headers(),
+            duration_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
+            body_size: self.response.body().size_hint().exact(),
+            upstream: self.upstream.as_deref(),
+            upstream_error: self.error,
+        }
+    }
+
+    /// What the route changes in the headers of this response.
+    pub fn edits<'a>(&self, route: Option<Route<'a>>) -> Option<&'a Fields> {
+        let edits = route.and_then(|(_, route)| route.edits.as_deref());
+        edits.map(|edits| &edits.response).filter(|_| self.by_route)
+    }
+
+    /// Adds the quota headers of the rules that counted.
+    pub fn add_quota_headers(&mut self, snapshot: &Snapshot, decision: &Decision) {
+        if !decision.quotas.is_empty() {
+            let headers = self.response.headers_mut();
+            action::tell_quotas(&snapshot.quota_names, &decision.quotas, headers);
+        }
+    }
+}
+
+/// Refuses a request because of `rule`.
+pub async fn block(
+    request: &RequestContext<'_, '_>,
+    incoming: Incoming,
+    rule: RuleIndex,
+    retry_after: Option<u64>,
+) -> HandledResponse {
+    let (info, snapshot) = (request.info, request.snapshot());
+    let rest = body::discard(request, incoming).await;
+    HandledResponse::own(refusal(snapshot, info, rule, retry_after)).leaving(rest, info)
+}
+
+/// Responds with `fault`.
+pub async fn refuse(
+    request: &RequestContext<'_, '_>,
+    incoming: Incoming,
+    fault: Fault,
+) -> HandledResponse {
+    request.state.core.fault(fault);
+    let rest = body::discard(request, incoming).await;
+    HandledResponse::own(fault.answer(request.info)).leaving(rest, request.info)
+}
+
+/// Responds as the origin server would, after the whole request body.
+pub async fn shadow(
+    request: &RequestContext<'_, '_>,
+    incoming: Incoming,
+    rule: RuleIndex,
+) -> HandledResponse {
+    let (state, info) = (request.state, request.info);
+    let (core, snapshot) = (&state.core, &state.snapshot);
+    let whole = incoming.is_end_stream();
+    let rest = body::swallow(state, incoming).await;
+    let asked_at = match whole {
+        true => state.began,
+        false => core.instant(),
+    };
+    let handled = match rest.drained {
+        Drained::TooLong if snapshot.max_body.is_some() => {
+            HandledResponse::own(Fault::BodyTooLarge.answer(info))
+        }
+        Drained::Broken => HandledResponse::own(Fault::Malformed.answer(info)),
+        Drained::TooSlow => {
+            core.fault(Fault::BodyTooSlow);
+            HandledResponse::own(Fault::BodyTooSlow.answer(info))
+        }
+        _ => match imitate::answer(request, asked_at, rule).await {
+            Some(imitation) => HandledResponse::by_route(imitation).closing_if_endless(info),
+            None => HandledResponse::by_route(shadow_response(snapshot, info, rule)),
+        },
+    };
+    handled.leaving(rest, info)
+}
+
+/// The response of a rule that refuses.
+pub fn refusal(
+    snapshot: &Snapshot,
+    info: &RequestInfo<'_>,
+    rule: RuleIndex,
+    retry_after: Option<u64>,
+) -> Response<Body> {
+    let refused = Refused {
+        rule: snapshot.rules.get(rule).map_or("", |rule| &rule.name),
+        response: response_template(snapshot, rule),
+        retry_after,
+    };
+    action::block(info, &refused)
+}
+
+/// The response of a rule that poses as the origin server.
+pub fn shadow_response(
+    snapshot: &Snapshot,
+    info: &RequestInfo<'_>,
+    rule: RuleIndex,
+) -> Response<Body> {
+    action::shadow(info, response_template(snapshot, rule))
+}
+
+/// The response that `rule` is configured with.
+pub fn response_template(snapshot: &Snapshot, rule: RuleIndex) -> Option<&ResponseTemplate> {
+    let kit = snapshot.rule_resources.get(usize::from(rule.0))?;
+    kit.response.as_deref()
+}
+
+/// The fault of a request that has no meaning, or two.
+pub fn fault_of(malformed: Malformed) -> Fault {
+    match malformed.status() {
+        501 => Fault::UnknownCoding,
+        431 => Fault::HeadTooLarge,
+        _ => Fault::Malformed,
+    }
+}

@@ -1,0 +1,399 @@
+//! Simulates a request with the head, facts, engine and responses of live traffic. Only the response of the origin
+//! server is made up. Nothing is forwarded, held or logged, and leases are released at once.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, Response, StatusCode};
+
+use super::engine::{Engine, Evaluation, ResponsePhase};
+use super::forward::{fault, is_too_large};
+use super::imitate::Route;
+use super::read_head;
+use super::respond::{self, HandledResponse};
+use crate::action::{Fault, Redirect, RequestInfo};
+use crate::body::Body;
+use crate::clock::Timestamp;
+use crate::decision::{Action, Decision, Verdict};
+use crate::facts::{Connection, GeoSource, Head, Malformed, RequestFacts, ResponseFacts};
+use crate::geo::continent;
+use crate::rules::trace::{self, Pass, Trace};
+use crate::snapshot::{Snapshot, Target};
+use crate::store::{OnSettled, StoreHandle};
+
+/// The id of a simulated request.
+const ID: &str = "00000000000000000000000000000000";
+
+/// A request to simulate, with the response of its origin server.
+pub struct Simulation {
+    /// The request head.
+    pub parts: Parts,
+    /// Why that head cannot be written; the target in `parts` then means nothing.
+    pub unreadable: Option<Malformed>,
+    /// The connection that the request arrives on.
+    pub connection: Connection,
+    /// The client's address; `None`: found as for a real request.
+    pub client: Option<IpAddr>,
+    /// The client's autonomous system, instead of what the databases return.
+    pub asn: Option<u32>,
+    /// The client's country, instead of what the databases return.
+    pub country: Option<[u8; 2]>,
+    /// The status of the response; `None`: that of the route, 200 from an upstream.
+    pub status: Option<StatusCode>,
+    /// Further headers of the response.
+    pub response_headers: HeaderMap,
+}
+
+/// What happened to a simulated request.
+pub struct Report {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The rule and the action that the access log would name.
+    pub credit: Option<(Arc<str>, &'static str)>,
+    /// How long the request is held first.
+    pub held: Duration,
+    /// The rules that tag the request.
+    pub tags: Vec<Arc<str>>,
+    /// Where the route leads, or the rule that diverts the request: `upstream`, `respond` or `redirect`.
+    pub to: Option<&'static str>,
+    /// The upstream that the request is forwarded to.
+    pub upstream: Option<String>,
+    /// The template of the route.
+    pub route: Option<String>,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The response; `None`: there is none.
+    pub response: Option<Response<Body>>,
+    /// Whether rules could count that response.
+    pub settled: bool,
+    /// What each rule of the file did, in order.
+    pub rules: Vec<Trace>,
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Forwarded as its route says.
+    Forward,
+    /// Forwarded, because a rule allows it.
+    Allow,
+    /// Forwarded after a delay.
+    Delay,
+    /// Forwarded with the names of the rules that tag it.
+    Tag,
+    /// Forwarded to the upstream of a rule.
+    Divert,
+    /// Refused by a rule.
+    Block,
+    /// Refused by a rule after a delay.
+    Tarpit,
+    /// Its connection was closed by a rule.
+    Close,
+    /// A rule responded in place of the origin server.
+    Shadow,
+    /// Refused by the gateway for this reason, not by a rule.
+    Refuse(&'static str),
+}
+
+/// The databases' data about the client, unless the simulation sets it.
+struct SimulatedGeo<'a>(&'a Simulation, &'a dyn GeoSource);
+
+// === impl Simulation ===
+
+impl Simulation {
+    /// Runs the simulation. `detail`: the report explains each part of every expression.
+    pub async fn run(
+        &self,
+        snapshot: &Snapshot,
+        store: &Rc<StoreHandle>,
+        now: Timestamp,
+        detail: bool,
+    ) -> Report {
+        let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
+        let id = snapshot.client_ip.request_id(peer, headers).unwrap_or(ID);
+        let info = RequestInfo::of(&self.parts, id, now);
+        let head = match self.head(snapshot) {
+            Ok(head) => head,
+            Err(malformed) => return self.malformed(snapshot, &info, malformed),
+        };
+        let route = snapshot.routes.find_pattern(head.authority(), &head.path);
+        let geo = SimulatedGeo(self, &snapshot.geo);
+        let client = self.client(snapshot);
+        let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &geo);
+        facts.route = route.map(|(pattern, _)| pattern.template());
+        facts.id = id;
+        let engine = Engine {
+            rules: &snapshot.rules,
+            store,
+        };
+        self.evaluate(snapshot, engine, &info, (&facts, route), detail)
+            .await
+    }
+
+    async fn evaluate(
+        &self,
+        snapshot: &Snapshot,
+        engine: Engine<'_>,
+        info: &RequestInfo<'_>,
+        (facts, route): (&RequestFacts<'_>, Option<Route<'_>>),
+        detail: bool,
+    ) -> Report {
+        let (evaluation, mut decision) = decide(&engine, info, facts).await;
+        let target = snapshot.leads(decision.verdict, route.map(|(_, route)| route));
+        let (handled, refused) = self.respond(snapshot, info, facts, target, decision.verdict);
+
+        let countable = handled.as_ref().is_some_and(|handled| handled.countable);
+        let response = handled.as_ref().map(response_facts);
+        let view = response.as_ref().map(|r| facts.with_response(r));
+        let mut settlement = Evaluation::default();
+        if let Some(facts) = &view {
+            let phase = ResponsePhase {
+                facts,
+                countable,
+                now: info.now,
+            };
+            let on_settled = || -> OnSettled { Box::new(|_, _| {}) };
+            engine.settle(&phase, &mut settlement, &mut decision, on_settled);
+        }
+        let pass = Pass {
+            rules: &snapshot.rules,
+            lists: &snapshot.lists,
+            facts: match &view {
+                Some(view) if countable => view,
+                _ => facts,
+            },
+            now: info.now,
+            planned: (&evaluation.plan, &evaluation.result),
+            decision: &decision,
+            settled: countable.then_some((&settlement.plan, &settlement.result)),
+            secrets: &snapshot.redactor,
+        };
+        let rules = with_disabled(snapshot, pass.trace(detail));
+        let name = |rule| snapshot.rules.get(rule).map(|rule| rule.name.clone());
+        Report {
+            outcome: Outcome::of(&decision, refused),
+            credit: (decision.credit).and_then(|by| Some((name(by.rule)?, by.name()))),
+            held: decision.hold,
+            tags: decision.tags.iter().filter_map(|tag| name(*tag)).collect(),
+            to: target.map(Target::kind),
+            upstream: target.and_then(Target::name).map(str::to_owned),
+            route: facts.route.map(str::to_owned),
+            client: facts.client,
+            response: handled.map(|handled| finish(handled, snapshot, &decision, route)),
+            settled: countable,
+            rules,
+        }
+    }
+
+    /// The response to a request about which `verdict` was decided, and why the gateway refused it if no rule did.
+    fn respond(
+        &self,
+        snapshot: &Snapshot,
+        info: &RequestInfo<'_>,
+        facts: &RequestFacts<'_>,
+        target: Option<&Target>,
+        verdict: Verdict,
+    ) -> (Option<HandledResponse>, Option<&'static str>) {
+        let refuse = |fault: Fault| HandledResponse::own(fault.answer(info));
+        let handled = match verdict {
+            Verdict::Block { rule, retry_after } => {
+                HandledResponse::own(respond::refusal(snapshot, info, rule, retry_after))
+            }
+            // A shadow reads the whole body, as the origin server would.
+            Verdict::Shadow { .. } if is_too_large(snapshot, facts) => refuse(Fault::BodyTooLarge),
+            Verdict::Shadow { rule } => {
+                HandledResponse::by_route(respond::shadow_response(snapshot, info, rule))
+            }
+            Verdict::Unavailable { .. } => refuse(Fault::Unavailable),
+            Verdict::Close { .. } => return (None, None),
+            Verdict::Forward | Verdict::Divert { .. } => match (fault(snapshot, facts), target) {
+                (None, Some(target)) => {
+                    let is_countable = verdict == Verdict::Forward;
+                    self.forward(target, info, facts, is_countable)
+                }
+                (fault, _) => {
+                    let fault = fault.unwrap_or(Fault::NoRoute);
+                    return (Some(refuse(fault)), Some(reason(fault)));
+                }
+            },
+        };
+        (Some(handled), None)
+    }
+
+    fn forward(
+        &self,
+        target: &Target,
+        info: &RequestInfo<'_>,
+        facts: &RequestFacts<'_>,
+        is_countable: bool,
+    ) -> HandledResponse {
+        let (response, upstream) = match target {
+            Target::Redirect(template) => {
+                let location = Redirect(template.expand(facts.head));
+                return HandledResponse::by_route(location.answer(info));
+            }
+            Target::Reply(reply) => (reply.answer(info), None),
+            Target::Upstream { upstream, .. } => (Response::new(Body::Empty), Some(&upstream.name)),
+        };
+        HandledResponse {
+            countable: is_countable,
+            upstream: upstream.cloned(),
+            ..HandledResponse::by_route(self.changed(response))
+        }
+    }
+
+    /// The response with the simulation's status and headers.
+    fn changed(&self, mut response: Response<Body>) -> Response<Body> {
+        if let Some(status) = self.status {
+            *response.status_mut() = status;
+        }
+        let headers = response.headers_mut();
+        for name in self.response_headers.keys() {
+            headers.remove(name);
+        }
+        for (name, value) in &self.response_headers {
+            headers.append(name, value.clone());
+        }
+        response
+    }
+
+    fn head(&self, snapshot: &Snapshot) -> Result<Head<'_>, Malformed> {
+        self.unreadable.map_or(Ok(()), Err)?;
+        let headers = &self.parts.headers;
+        let is_empty = headers
+            .get(CONTENT_LENGTH)
+            .is_none_or(|length| length == "0");
+        let ended = is_empty && !headers.contains_key(TRANSFER_ENCODING);
+        read_head(&self.parts, self.connection.tls.is_some(), ended, snapshot)
+    }
+
+    fn client(&self, snapshot: &Snapshot) -> IpAddr {
+        let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
+        let found = || snapshot.client_ip.resolve(peer, headers);
+        self.client.map_or_else(found, |ip| ip.to_canonical())
+    }
+
+    fn malformed(
+        &self,
+        snapshot: &Snapshot,
+        info: &RequestInfo<'_>,
+        malformed: Malformed,
+    ) -> Report {
+        let why = "not reached: the request is refused before any rule";
+        Report {
+            outcome: Outcome::Refuse(malformed.reason()),
+            credit: None,
+            held: Duration::ZERO,
+            tags: Vec::new(),
+            to: None,
+            upstream: None,
+            route: None,
+            client: self.client(snapshot),
+            response: Some(respond::fault_of(malformed).answer(info)),
+            settled: false,
+            rules: with_disabled(snapshot, trace::unreached(&snapshot.rules, why)),
+        }
+    }
+}
+
+/// Decides about a request and releases its leases.
+async fn decide(
+    engine: &Engine<'_>,
+    info: &RequestInfo<'_>,
+    facts: &RequestFacts<'_>,
+) -> (Evaluation, Decision) {
+    let mut evaluation = Evaluation::default();
+    let mut decision = Decision {
+        blocks_shadows: info.is_grpc(),
+        ..Decision::default()
+    };
+    engine
+        .decide(facts, info.now, &mut evaluation, &mut decision)
+        .await;
+    evaluation.leases = None;
+    (evaluation, decision)
+}
+
+/// What rules can read of a response. The size of one that no origin server sends is not known.
+fn response_facts(handled: &HandledResponse) -> ResponseFacts<'_> {
+    let facts = handled.facts(Duration::ZERO);
+    let body_size = facts.body_size.filter(|_| facts.upstream.is_none());
+    ResponseFacts { body_size, ..facts }
+}
+
+/// The response as the client would get it.
+fn finish(
+    mut handled: HandledResponse,
+    snapshot: &Snapshot,
+    decision: &Decision,
+    route: Option<Route<'_>>,
+) -> Response<Body> {
+    handled.add_quota_headers(snapshot, decision);
+    if let Some(edits) = handled.edits(route) {
+        edits.apply(handled.response.headers_mut());
+    }
+    handled.response
+}
+
+fn reason(fault: Fault) -> &'static str {
+    match fault {
+        Fault::NoRoute => "no route matches",
+        Fault::Misdirected => "the certificate of the connection is not for this host",
+        Fault::BodyTooLarge => "the body is larger than `limits.max_body_bytes`",
+        _ => "the gateway cannot serve it",
+    }
+}
+
+/// The traces of all rules of the file, in its order.
+fn with_disabled(snapshot: &Snapshot, mut traces: Vec<Trace>) -> Vec<Trace> {
+    for (before, name) in snapshot.disabled.iter().rev() {
+        let index = usize::from(before.0).min(traces.len());
+        traces.insert(index, Trace::disabled(name));
+    }
+    traces
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// `refused`: why the gateway refused a request that no rule stopped.
+    fn of(decision: &Decision, refused: Option<&'static str>) -> Self {
+        let did = decision.credit.filter(|credit| !credit.dry_run);
+        let did = did.map(|credit| credit.action);
+        match (decision.verdict, refused) {
+            (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Outcome::Tarpit,
+            (Verdict::Block { .. }, _) => Outcome::Block,
+            (Verdict::Shadow { .. }, _) => Outcome::Shadow,
+            (Verdict::Close { .. }, _) => Outcome::Close,
+            (Verdict::Unavailable { .. }, _) => Outcome::Refuse("the store is unavailable"),
+            (_, Some(reason)) => Outcome::Refuse(reason),
+            (Verdict::Divert { .. }, None) => Outcome::Divert,
+            (Verdict::Forward, None) if did == Some(Action::Allow) => Outcome::Allow,
+            (Verdict::Forward, None) if !decision.hold.is_zero() => Outcome::Delay,
+            (Verdict::Forward, None) if !decision.tags.is_empty() => Outcome::Tag,
+            (Verdict::Forward, None) => Outcome::Forward,
+        }
+    }
+}
+
+// === impl SimulatedGeo ===
+
+impl GeoSource for SimulatedGeo<'_> {
+    fn asn(&self, ip: IpAddr) -> Option<u32> {
+        self.0.asn.or_else(|| self.1.asn(ip))
+    }
+
+    fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
+        self.0.country.or_else(|| self.1.country(ip))
+    }
+
+    /// A country implies its continent, as an override in the configuration does.
+    fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
+        let found = || self.1.continent(ip);
+        self.0.country.map_or_else(found, continent::of)
+    }
+}

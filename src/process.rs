@@ -1,0 +1,272 @@
+//! What outlives a configuration, and the step that puts a configuration into it.
+//!
+//! [`ProcessState::install`] is the only step of a start or a reload that changes anything here:
+//! reading and compiling a file have no effect, so a configuration that is refused has nothing to
+//! undo.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::action::QuotaNames;
+use crate::action::imitate::Imitations;
+use crate::clock::Clock;
+use crate::config::blueprint::{
+    AccessTarget, Blueprint, ListenerBlueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint,
+};
+use crate::observe::{AccessLog, Log, Metrics, Sink};
+use crate::route::Table;
+use crate::rules::registry::RuleRegistry;
+use crate::rules::{Key, RuleSet};
+use crate::snapshot::{Imitating, Listener, ListenerId, Route, RuleResources, Snapshot, Target};
+use crate::store::{Bounds, Store};
+use crate::tls::Tickets;
+use crate::upstream::{Registry, Upstream};
+
+/// What outlives a snapshot.
+pub struct ProcessState {
+    /// The source of the time.
+    pub clock: Clock,
+    /// Counters and bans.
+    pub store: Arc<Store>,
+    /// The ids of the rules.
+    pub rules: Mutex<RuleRegistry>,
+    /// The number of requests that are held.
+    pub held: AtomicUsize,
+    /// What real responses look like.
+    pub imitations: Imitations,
+    /// Metrics.
+    pub metrics: Metrics,
+    /// The shared state of the upstreams' servers.
+    pub servers: Registry,
+    /// The number of listeners that this process has had so far.
+    pub listeners: AtomicU32,
+    /// TLS resumption.
+    pub tickets: Tickets,
+    /// Keys the hashes that stand in for secrets.
+    pub secret: [u8; 32],
+    /// The gateway's own log.
+    pub log: Log,
+}
+
+/// The current snapshot and what outlives it.
+pub struct Live {
+    /// The current snapshot.
+    pub current: Arc<ArcSwap<Snapshot>>,
+    /// What outlives it.
+    pub lasting: ProcessState,
+}
+
+/// An upstream with the key that chooses its server.
+type InstalledUpstream = (Arc<Upstream>, Option<Arc<Key>>);
+
+// === impl ProcessState ===
+
+impl ProcessState {
+    /// The state of a process that has no configuration yet, with a random secret. Fails if the
+    /// machine has no random numbers.
+    pub fn new(clock: Clock, log: Log, bounds: Bounds) -> io::Result<Self> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(|error| {
+            io::Error::other(format!("the machine has no random numbers: {error}"))
+        })?;
+        Ok(Self {
+            tickets: Tickets::on(clock.clone()),
+            clock,
+            store: Arc::new(Store::memory(bounds).keyed(&secret)),
+            rules: Mutex::default(),
+            held: AtomicUsize::new(0),
+            imitations: Imitations::default(),
+            metrics: Metrics::new(),
+            servers: Registry::default(),
+            listeners: AtomicU32::new(0),
+            secret,
+            log,
+        })
+    }
+
+    /// Uses a secret that other gateways share or that outlives this process. Nothing may have been
+    /// counted yet.
+    pub fn with_secret(self, secret: [u8; 32]) -> Self {
+        let mut process = Self { secret, ..self };
+        process.store_mut().set_secret(&secret);
+        process
+    }
+
+    /// The store, before any core uses it.
+    pub fn store_mut(&mut self) -> &mut Store {
+        Arc::get_mut(&mut self.store).expect("no core has a handle of the store yet")
+    }
+
+    /// Opens the access log of `blueprint`, or reuses the one that `previous` has open. `Ok(None)`
+    /// if it is off. A failure has changed nothing.
+    pub fn open_access_log(
+        &self,
+        blueprint: &Blueprint,
+        previous: Option<&Snapshot>,
+    ) -> io::Result<Option<AccessLog>> {
+        let path = match &blueprint.access {
+            AccessTarget::Off => return Ok(None),
+            AccessTarget::Stdout => None,
+            AccessTarget::File(path) => Some(path.as_path()),
+        };
+        let open = previous.and_then(|snapshot| snapshot.access.as_ref());
+        let open = open.map(AccessLog::sink).filter(|sink| sink.path() == path);
+        let sink = match (open, path) {
+            (Some(sink), None) => sink.clone(),
+            (Some(sink), Some(_)) => {
+                sink.reopen();
+                sink.clone()
+            }
+            (None, None) => Sink::stdout()?,
+            (None, Some(path)) => Sink::file(path)?,
+        };
+        Ok(Some(AccessLog::new(sink, blueprint.access_format)))
+    }
+
+    /// Registers the rules of `blueprint`, creates its servers or takes over those that exist, and
+    /// resolves its metrics. `previous` is the snapshot that it will replace.
+    ///
+    /// What only `previous` uses stays until [`ProcessState::retire_unused`].
+    pub fn install(
+        &self,
+        blueprint: Blueprint,
+        access: Option<AccessLog>,
+        previous: Option<&Snapshot>,
+    ) -> Snapshot {
+        let listeners = self.install_listeners(blueprint.listeners, previous);
+        let upstreams = blueprint.upstreams.into_iter();
+        let upstreams: Vec<_> = upstreams.map(|one| self.install_upstream(one)).collect();
+        let routes = blueprint.routes.into_iter();
+        let routes = routes.filter_map(|(pattern, route)| {
+            let target = target(route.target, &upstreams)?;
+            let edits = route.edits;
+            Some((pattern, Route { target, edits }))
+        });
+        let routes = Table::new(routes);
+        let mut rules = blueprint.rules;
+        rules.register(&mut self.rules.lock());
+        let rule_resources = self.install_rules(&rules, blueprint.rule_resources, &upstreams);
+        Snapshot {
+            imitating: Imitating::among(&rules, &rule_resources),
+            quota_names: QuotaNames::of(&rules),
+            listeners,
+            routes,
+            rules,
+            rule_resources,
+            access,
+            redactor: blueprint.redactor.with_secret(&self.secret),
+            upstreams: upstreams
+                .into_iter()
+                .map(|(upstream, _)| upstream)
+                .collect(),
+            max_connections: blueprint.max_connections,
+            limits: blueprint.limits,
+            max_body: blueprint.max_body,
+            drain_timeout: blueprint.drain_timeout,
+            max_held: blueprint.max_held,
+            client_ip: blueprint.client_ip,
+            per_ip: blueprint.per_ip,
+            disabled: blueprint.disabled,
+            lists: blueprint.lists,
+            geo: blueprint.geo,
+            key_fields: blueprint.key_fields,
+            admin: blueprint.admin,
+            admin_token: blueprint.admin_token,
+            development: blueprint.development,
+            startup: blueprint.startup,
+        }
+    }
+
+    /// Removes what `current` does not use: the counters and bans of other rules, what was learned
+    /// about other routes, and the metrics of other rules, listeners and servers. Returns the names
+    /// of the removed rules, each with the number of bans that ended.
+    pub fn retire_unused(&self, current: &Snapshot) -> Vec<(String, usize)> {
+        let metrics = &self.metrics;
+        let rules: Vec<&str> = current.rules.iter().map(|(_, rule)| &*rule.name).collect();
+        metrics.keep_rules(&rules);
+        let listeners: Vec<&str> = current.listeners.iter().map(|l| &*l.label).collect();
+        metrics.keep_listeners(&listeners);
+        let upstreams = current.upstreams.iter();
+        let servers = upstreams.flat_map(|u| u.labels().map(|label| (&*u.name, label)));
+        metrics.keep_upstreams(&servers.collect::<Vec<_>>());
+        self.imitations.retain(|kind| current.wants(kind));
+        let removed = self.rules.lock().retain(&current.rules.identities());
+        let ids: Vec<_> = removed.iter().map(|rule| rule.id).collect();
+        let ended = self.store.remove_rules(&ids, self.clock.now());
+        let names = removed.into_iter().map(|rule| rule.name);
+        names.zip(ended).collect()
+    }
+
+    /// A listener keeps the id of the previous one with its address. Several may have port 0.
+    fn install_listeners(
+        &self,
+        listeners: Vec<ListenerBlueprint>,
+        previous: Option<&Snapshot>,
+    ) -> Vec<Arc<Listener>> {
+        let before = previous.iter().flat_map(|snapshot| &snapshot.listeners);
+        let mut known: Vec<_> = before.map(|l| (l.address, l.id)).collect();
+        let install = |listener: ListenerBlueprint| {
+            let address = listener.address;
+            let id = match known.iter().position(|(before, _)| *before == address) {
+                Some(at) => known.remove(at).1,
+                None => ListenerId(self.listeners.fetch_add(1, Ordering::Relaxed)),
+            };
+            let label: Arc<str> = address.to_string().into();
+            Arc::new(Listener {
+                id,
+                address,
+                h2: listener.h2,
+                h1: listener.h1,
+                proxy_protocol: listener.proxy_protocol,
+                tls: listener.tls.map(|tls| tls.with_tickets(&self.tickets)),
+                metrics: self.metrics.listener(&label),
+                label,
+            })
+        };
+        listeners.into_iter().map(install).collect()
+    }
+
+    /// A server that exists keeps its health and connections.
+    fn install_upstream(&self, blueprint: UpstreamBlueprint) -> InstalledUpstream {
+        let servers = &self.servers;
+        let mut upstream = blueprint.upstream.with_servers(blueprint.servers, servers);
+        upstream.tls = blueprint.tls.map(|tls| servers.tls.adopt(tls));
+        (Arc::new(upstream), blueprint.hash_key)
+    }
+
+    fn install_rules(
+        &self,
+        rules: &RuleSet,
+        resources: Vec<RuleBlueprint>,
+        upstreams: &[InstalledUpstream],
+    ) -> Vec<RuleResources> {
+        let installed = rules.iter().zip(resources).map(|((_, rule), own)| {
+            let tried = rule.candidate.is_some();
+            RuleResources {
+                response: own.response,
+                divert: own
+                    .divert
+                    .and_then(|index| upstream_target(index, upstreams)),
+                metrics: self.metrics.rule(&rule.name, rule.action.name(), tried),
+            }
+        });
+        installed.collect()
+    }
+}
+
+fn target(blueprint: TargetBlueprint, upstreams: &[InstalledUpstream]) -> Option<Target> {
+    match blueprint {
+        TargetBlueprint::Upstream(index) => upstream_target(index, upstreams),
+        TargetBlueprint::Reply(reply) => Some(Target::Reply(reply)),
+        TargetBlueprint::Redirect(redirect) => Some(Target::Redirect(redirect)),
+    }
+}
+
+fn upstream_target(index: usize, upstreams: &[InstalledUpstream]) -> Option<Target> {
+    let (upstream, hash_key) = upstreams.get(index)?.clone();
+    Some(Target::Upstream { upstream, hash_key })
+}

@@ -1,0 +1,123 @@
+//! A remote store for tests: a memory store behind a network that is slow, down or loses replies, with a clock of
+//! its own.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::memory::Memory;
+use super::{Bounds, Remote, Store, StoreError};
+use crate::clock::Timestamp;
+use crate::rules::plan::{HeldLeases, Plan, PlanResult};
+
+/// A store that fails on demand.
+#[derive(Debug)]
+pub(crate) struct FaultyStore {
+    inner: Memory,
+    faults: Faults,
+}
+
+/// What is wrong with the store.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// How long the network takes before the store sees a call, in milliseconds.
+    pub(crate) latency: AtomicU64,
+    /// Calls fail at once, and nothing is applied.
+    pub(crate) is_down: AtomicBool,
+    /// So many next calls are applied, and their replies are lost.
+    pub(crate) lost_replies: AtomicUsize,
+    /// How far the store's clock is ahead of the caller's, in milliseconds.
+    pub(crate) skew: AtomicI64,
+    /// How many calls came.
+    pub(crate) calls: AtomicUsize,
+}
+
+impl Store {
+    /// A store that has its counters behind a faulty network, and counters of this process beside them.
+    pub(crate) fn faulty(bounds: Bounds) -> Self {
+        let inner = Memory::new(bounds);
+        Self {
+            remote: Some(Remote::Faulty(FaultyStore {
+                inner,
+                faults: Faults::default(),
+            })),
+            ..Self::memory(bounds)
+        }
+    }
+
+    /// What is wrong with it.
+    pub(crate) fn faults(&self) -> &Faults {
+        match self.remote.as_ref().unwrap() {
+            Remote::Faulty(faulty) => &faulty.faults,
+        }
+    }
+
+    /// The counters behind the network.
+    pub(crate) fn behind(&self) -> &Memory {
+        match self.remote.as_ref().unwrap() {
+            Remote::Faulty(faulty) => &faulty.inner,
+        }
+    }
+}
+
+// === impl FaultyStore ===
+
+impl FaultyStore {
+    pub(super) async fn apply(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        self.call(|| {
+            let mut applied = PlanResult::default();
+            self.inner.apply(plan, self.faults.clock(now), &mut applied);
+            *result = applied;
+        })
+        .await
+    }
+
+    pub(super) async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
+        self.call(|| self.inner.release(leases)).await
+    }
+
+    pub(super) async fn renew(
+        &self,
+        leases: &HeldLeases,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let now = self.faults.clock(now);
+        self.call(|| self.inner.renew(leases, now)).await
+    }
+
+    async fn call(&self, apply: impl FnOnce()) -> Result<(), StoreError> {
+        self.faults.calls.fetch_add(1, Ordering::SeqCst);
+        if self.faults.is_down.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable);
+        }
+        let latency = self.faults.latency.load(Ordering::SeqCst);
+        if latency > 0 {
+            tokio::time::sleep(Duration::from_millis(latency)).await;
+        }
+        apply();
+        let lost = &self.faults.lost_replies;
+        let fewer = |left: usize| left.checked_sub(1);
+        if lost
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer)
+            .is_ok()
+        {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+// === impl Faults ===
+
+impl Faults {
+    fn clock(&self, now: Timestamp) -> Timestamp {
+        let skew = self.skew.load(Ordering::SeqCst);
+        let millis = now.as_millis().saturating_add_signed(skew);
+        let rest = now.since(Timestamp::from_millis(now.as_millis()));
+        Timestamp::from_millis(millis).plus(rest)
+    }
+}

@@ -1,0 +1,203 @@
+//! One core's access to the store: the calls that a request waits for, and the work that follows its response.
+//!
+//! Work behind a response (settling, releasing leases) never delays it. The memory store does it at once. For a
+//! remote store it waits in a bounded queue; work that does not fit is dropped and counted
+//! ([`Store::settle_dropped`]). A lease whose release is dropped expires.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::sync::Notify;
+
+use super::{Store, StoreError};
+use crate::clock::{Clock, Timestamp};
+use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult};
+
+/// How much work one core keeps for a remote store.
+const QUEUE_LIMIT: usize = 1024;
+
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_millis(50);
+
+/// One core's access to the store.
+pub struct StoreHandle {
+    store: Arc<Store>,
+    clock: Clock,
+    queue: RefCell<VecDeque<Deferred>>,
+    queued: Notify,
+    leases: RefCell<Slab<HeldLeases>>,
+    next_lease: Cell<LeaseId>,
+}
+
+/// Called with the result of a settlement.
+pub type OnSettled = Box<dyn FnOnce(&Plan, &PlanResult)>;
+
+/// Work for a remote store that no request waits for.
+enum Deferred {
+    Settle(Box<Plan>, OnSettled),
+    Release(HeldLeases),
+}
+
+/// The leases of one request. They are renewed while this exists and released when it is dropped.
+pub struct LeaseGuard {
+    handle: Rc<StoreHandle>,
+    key: usize,
+}
+
+// === impl StoreHandle ===
+
+impl StoreHandle {
+    /// A handle for the calling core.
+    pub fn new(store: Arc<Store>, clock: Clock) -> Rc<Self> {
+        Rc::new(Self {
+            store,
+            clock,
+            queue: RefCell::default(),
+            queued: Notify::new(),
+            leases: RefCell::default(),
+            next_lease: Cell::new(getrandom::u64().unwrap_or_default()),
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Applies `plan` and adds its results to `result`, which is empty.
+    #[inline]
+    pub async fn apply(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        if self.store.is_local() {
+            self.store.local().apply(plan, now, result);
+            return Ok(());
+        }
+        in_time(self.store.apply(plan, now, result)).await
+    }
+
+    /// Applies `plan` to the counters of this process, because the store failed.
+    pub fn apply_locally(&self, plan: &Plan, now: Timestamp, result: &mut PlanResult) {
+        result.steps.clear();
+        self.store.local().apply(plan, now, result);
+    }
+
+    /// Counts a response. The memory store does so at once, into `result`, and `true` is returned. For a remote
+    /// store a copy of `plan` is queued, and what `on_settled` makes is called with the result.
+    pub fn settle(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+        on_settled: impl FnOnce() -> OnSettled,
+    ) -> bool {
+        if self.store.is_local() {
+            self.store.local().apply(plan, now, result);
+            return true;
+        }
+        self.defer(|| Deferred::Settle(Box::new(plan.clone()), on_settled()));
+        false
+    }
+
+    /// An identity for the leases of one request.
+    pub fn next_lease(&self) -> LeaseId {
+        let id = self.next_lease.get();
+        self.next_lease.set(id.wrapping_add(1));
+        id
+    }
+
+    /// Guards the leases that a plan takes. Called before the plan is applied: a client that disconnects during
+    /// the call drops the guard, and whatever the store has done is undone.
+    pub fn hold(self: &Rc<Self>, leases: HeldLeases) -> LeaseGuard {
+        let key = self.leases.borrow_mut().insert(leases);
+        let handle = self.clone();
+        LeaseGuard { handle, key }
+    }
+
+    /// Renews leases and sends queued work, until the runtime ends.
+    pub async fn run(self: Rc<Self>) {
+        let mut renewal = tokio::time::interval(LEASE_RENEWAL);
+        loop {
+            tokio::select! {
+                () = self.queued.notified() => self.send_queued().await,
+                _ = renewal.tick() => self.renew_leases().await,
+            }
+        }
+    }
+
+    /// Sends all queued work.
+    pub async fn send_queued(&self) {
+        loop {
+            let next = self.queue.borrow_mut().pop_front();
+            match next {
+                None => return,
+                Some(Deferred::Release(leases)) => {
+                    _ = in_time(self.store.release(&leases)).await;
+                }
+                Some(Deferred::Settle(plan, on_settled)) => {
+                    let mut result = PlanResult::default();
+                    let now = self.clock.now();
+                    if self.apply(&plan, now, &mut result).await.is_ok() {
+                        on_settled(&plan, &result);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Renews every lease that is held.
+    pub async fn renew_leases(&self) {
+        let keys: Vec<usize> = self.leases.borrow().iter().map(|(key, _)| key).collect();
+        for key in keys {
+            let leases = self.leases.borrow().get(key).cloned();
+            if let Some(leases) = leases {
+                let now = self.clock.now();
+                _ = in_time(self.store.renew(&leases, now)).await;
+            }
+        }
+    }
+
+    fn release(&self, key: usize) {
+        let Some(leases) = self.leases.borrow_mut().try_remove(key) else {
+            return;
+        };
+        if self.store.is_local() {
+            self.store.local().release(&leases);
+        } else {
+            self.defer(|| Deferred::Release(leases));
+        }
+    }
+
+    fn defer(&self, work: impl FnOnce() -> Deferred) {
+        let mut queue = self.queue.borrow_mut();
+        if queue.len() >= QUEUE_LIMIT {
+            self.store.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        queue.push_back(work());
+        self.queued.notify_one();
+    }
+}
+
+// === impl LeaseGuard ===
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        self.handle.release(self.key);
+    }
+}
+
+/// Waits for a reply, at most [`TIMEOUT`].
+async fn in_time(call: impl Future<Output = Result<(), StoreError>>) -> Result<(), StoreError> {
+    let reply = tokio::time::timeout(TIMEOUT, call).await;
+    reply.unwrap_or(Err(StoreError::Timeout))
+}

@@ -1,0 +1,177 @@
+//! What a shard's lock guards: the counters and bans of some of the keys.
+//!
+//! Every key has its entry in the table, whatever counts it, so `max_keys`, expiry and eviction are the same for
+//! all algorithms. A counter that does not fit into an entry (sub-windows, a log, leases) is kept beside the table;
+//! its entry holds a handle, and the counter is freed with its entry.
+//!
+//! All logs together take at most `max_log_bytes`, all sub-windows together as much again. A key that finds no
+//! memory for a log is counted in sixty sub-windows, and one that finds none for those in the three words of its
+//! entry, as a plain sliding window. So is one whose log cannot grow. Nothing is uncounted. Such a key gets its
+//! log back after its entry has expired.
+
+use std::sync::atomic::Ordering;
+
+use slab::Slab;
+
+use super::bans::Bans;
+use super::bucket::{Entry, Kind};
+use super::hash::Tag;
+use super::step_run::StepRun;
+use super::table::{Spot, Table};
+use super::{Memory, second};
+use crate::clock::Timestamp;
+use crate::limit::{Counter, State};
+
+#[cfg(test)]
+#[path = "large_tests.rs"]
+mod tests;
+
+/// Counters and bans.
+#[derive(Debug)]
+pub(super) struct ShardData {
+    pub(super) table: Table,
+    pub(super) bans: Bans,
+    /// The counters that do not fit into an entry, by the handle in their entry.
+    pub(super) large: Slab<Counter>,
+    /// The second of the last [`ShardData::sweep`].
+    swept: u32,
+}
+
+// === impl ShardData ===
+
+impl ShardData {
+    /// A table with `buckets` buckets, and no bans.
+    pub(super) fn new(buckets: usize) -> Self {
+        Self {
+            table: Table::new(buckets),
+            bans: Bans::default(),
+            large: Slab::new(),
+            swept: 0,
+        }
+    }
+
+    /// Writes `entry` at `spot`.
+    pub(super) fn put(&mut self, spot: Spot, entry: Entry, memory: &Memory) {
+        if let Some(handle) = self.table.put(spot, entry) {
+            self.free(handle, memory);
+        }
+    }
+
+    /// Writes a new entry for `key`.
+    #[inline(never)]
+    pub(super) fn insert(&mut self, key: Tag, entry: Entry, second: u32, memory: &Memory) {
+        let room = &memory.counter_room;
+        let displaced = self.table.insert(key, entry, second, room);
+        if displaced.live {
+            memory.counters_evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(handle) = displaced.handle {
+            self.free(handle, memory);
+        }
+    }
+
+    /// Empties `spot`, which was in use.
+    pub(super) fn clear(&mut self, spot: Spot, memory: &Memory) {
+        if let Some(handle) = self.table.clear(spot, &memory.counter_room) {
+            self.free(handle, memory);
+        }
+    }
+
+    /// [`ShardData::clear`], if there is something.
+    pub(super) fn clear_some(&mut self, spot: Option<Spot>, memory: &Memory) {
+        if let Some(spot) = spot {
+            self.clear(spot, memory);
+        }
+    }
+
+    /// Clears the entries that `unwanted` returns `true` for.
+    pub(super) fn clear_all(&mut self, unwanted: impl Fn(&Entry) -> bool, memory: &Memory) {
+        for handle in self.table.clear_all(unwanted, &memory.counter_room) {
+            self.free(handle, memory);
+        }
+    }
+
+    /// Lets the table hold entries that last as long as this one.
+    pub(super) fn allow(&mut self, entry: &Entry, now: Timestamp) {
+        self.table.allow(entry.expires.saturating_sub(second(now)));
+    }
+
+    /// Keeps a counter beside the table, if there is memory for it, or what is left of it in less memory.
+    /// `paid` bytes of it are paid for. Returns what its entry holds.
+    pub(super) fn keep(
+        &mut self,
+        tag: Tag,
+        counter: Counter,
+        paid: usize,
+        run: &StepRun<'_>,
+    ) -> (Kind, State) {
+        let Some(counter) = self.fit(tag, counter, paid, run) else {
+            return (Kind::Words, State::default());
+        };
+        let kind = match &counter {
+            Counter::Words(state) => return (Kind::Words, *state),
+            Counter::Slices(_) | Counter::Log(_) => Kind::Handle,
+            Counter::Leases(_) => Kind::Leases,
+        };
+        let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);
+        (kind, [handle, 0, 0])
+    }
+
+    /// Pays for a counter that has grown, or gives back what it no longer takes. `paid` bytes are paid for.
+    #[cold]
+    pub(super) fn resized(&mut self, spot: Spot, handle: u32, paid: usize, run: &StepRun<'_>) {
+        let Some(counter) = self.large.try_remove(handle as usize) else {
+            return;
+        };
+        let mut entry = self.table.entry(spot);
+        let tag = Tag::of(entry.tag);
+        (entry.kind, entry.state) = self.keep(tag, counter, paid, run);
+        self.table.update(spot, entry);
+    }
+
+    /// Pays for what the counter takes beyond `paid` bytes; without memory, makes it smaller.
+    fn fit(
+        &mut self,
+        tag: Tag,
+        counter: Counter,
+        paid: usize,
+        run: &StepRun<'_>,
+    ) -> Option<Counter> {
+        let memory = run.memory;
+        let Some(budget) = memory.budgets.paying(&counter) else {
+            return Some(counter);
+        };
+        let bytes = counter.bytes();
+        budget.give(paid.saturating_sub(bytes));
+        let pay = || budget.take_many(bytes.saturating_sub(paid));
+        if pay() || (self.sweep(tag, second(run.now), memory) && pay()) {
+            return Some(counter);
+        }
+        budget.give(paid);
+        let smaller = counter.smaller(&run.step.limiter, run.now)?;
+        self.fit(tag, smaller, 0, run)
+    }
+
+    /// Frees expired counters beside the table, but for that of `tag`, which is in use. Reads the whole shard, so
+    /// at most once per second; returns whether it did.
+    #[cold]
+    pub(super) fn sweep(&mut self, tag: Tag, second: u32, memory: &Memory) -> bool {
+        if self.swept == second {
+            return false;
+        }
+        self.swept = second;
+        let span = self.table.span(second);
+        let ended = |entry: &Entry| entry.handle().is_some() && !entry.is_live(span);
+        self.clear_all(|entry| entry.tag != tag.get() && ended(entry), memory);
+        true
+    }
+
+    #[cold]
+    fn free(&mut self, handle: u32, memory: &Memory) {
+        if let Some(counter) = self.large.try_remove(handle as usize)
+            && let Some(budget) = memory.budgets.paying(&counter)
+        {
+            budget.give(counter.bytes());
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! One step of a plan: what happens to its key's counter and ban, under the lock of its shard.
+
+use std::ops::DerefMut;
+use std::time::Duration;
+
+use super::bucket::{Entry, Kind};
+use super::hash::{KeyHash, Tag};
+use super::shard_data::ShardData;
+use super::table::Spot;
+use super::{Memory, second};
+use crate::clock::Timestamp;
+use crate::limit::{Counter, Reading, Shape, State};
+use crate::rules::plan::{KeyStatus, Op, Plan, PlanResult, Step, StepResult};
+
+/// One step of a plan, its key and its time.
+#[derive(Clone, Copy)]
+pub(super) struct StepRun<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) plan: &'a Plan,
+    /// The step's index in the plan.
+    pub(super) index: u16,
+    pub(super) step: &'a Step,
+    /// The operation, which is less than the step's own after the pass has ended.
+    pub(super) op: Op,
+    pub(super) now: Timestamp,
+}
+
+/// What follows from a reading.
+enum Outcome {
+    /// The key is banned.
+    Ban,
+    /// The cost was charged; the counter reads so now.
+    Charged(Reading),
+    /// Nothing was charged.
+    Unchanged,
+}
+
+/// A step that must start a ban for which there is no capacity. Nothing was changed.
+pub(super) struct NoBanCapacity;
+
+// === impl StepRun ===
+
+impl StepRun<'_> {
+    /// Runs the step; returns whether its key is within its limit.
+    #[inline(never)]
+    pub(super) fn execute(&self, result: &mut PlanResult) -> bool {
+        let mut reserved = false;
+        let done = self.try_execute(&mut reserved);
+        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_making_room());
+        self.push(result, done)
+    }
+
+    /// Runs the step for a key that is not banned and whose shard is locked. Cold to the compiler, so that
+    /// [`Memory::count_words`] keeps its registers.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn execute_locked(
+        &self,
+        tag: Tag,
+        mut data: impl DerefMut<Target = ShardData>,
+        result: &mut PlanResult,
+    ) -> bool {
+        let done = self.attempt(tag, &mut data, &mut false);
+        drop(data);
+        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_making_room());
+        self.push(result, done)
+    }
+
+    pub(super) fn try_execute(&self, reserved: &mut bool) -> Result<StepResult, NoBanCapacity> {
+        let hash = self.hash();
+        let shard = self.memory.shard(hash.tag);
+        let mut data = shard.held.lock();
+        if !data.bans.is_empty()
+            && let Some(until) = (self.memory).banned(shard, &mut data.bans, hash.whole(), self.now)
+        {
+            return Ok(StepResult::banned(self.index, until));
+        }
+        self.attempt(hash.tag, &mut data, reserved)
+    }
+
+    /// Runs the step for a key that is not banned. `reserved` is capacity for a ban that was taken before.
+    #[inline(never)]
+    fn attempt(
+        &self,
+        tag: Tag,
+        data: &mut ShardData,
+        reserved: &mut bool,
+    ) -> Result<StepResult, NoBanCapacity> {
+        if self.op == Op::Pass {
+            return Ok(self.without_counter(KeyStatus::Within));
+        }
+        let spot = data.table.find(tag);
+        let entry = spot.map_or_else(Entry::default, |spot| data.table.entry(spot));
+        let is_live = entry.expires > second(self.now);
+        if self.step.limiter.shape() == Shape::Words {
+            let state = if is_live {
+                entry.state
+            } else {
+                State::default()
+            };
+            return self.attempt_words(tag, data, (spot, state), reserved);
+        }
+        match spot.zip(entry.handle()).filter(|_| is_live) {
+            Some(large) => self.attempt_large(data, large, reserved),
+            None if is_live => self.attempt_words(tag, data, (spot, entry.state), reserved),
+            None => {
+                if self.op != Op::Peek {
+                    data.clear_some(spot, self.memory);
+                }
+                self.attempt_new(tag, data, reserved)
+            }
+        }
+    }
+
+    /// Counts in the words of an entry, or of one that is yet to be written.
+    fn attempt_words(
+        &self,
+        tag: Tag,
+        data: &mut ShardData,
+        (spot, state): (Option<Spot>, State),
+        reserved: &mut bool,
+    ) -> Result<StepResult, NoBanCapacity> {
+        let mut counter = Counter::Words(state);
+        let reading = self.operate(&mut counter);
+        let (after, charged) = match self.outcome(&mut counter, &reading) {
+            Outcome::Ban => return self.ban(data, spot, reserved),
+            Outcome::Charged(after) => (after, true),
+            Outcome::Unchanged => (reading, false),
+        };
+        // Also where nothing was charged: the operation may have moved the state to the time of a clock that
+        // was set back.
+        if let Counter::Words(state) = counter
+            && (charged || (!reading.fits && spot.is_some()))
+        {
+            self.write(tag, data, spot, (Kind::Words, state), &after);
+        }
+        Ok(self.result(reading, charged))
+    }
+
+    /// Counts in a counter beside the table, where it is.
+    fn attempt_large(
+        &self,
+        data: &mut ShardData,
+        (spot, handle): (Spot, u32),
+        reserved: &mut bool,
+    ) -> Result<StepResult, NoBanCapacity> {
+        let Some(counter) = data.large.get_mut(handle as usize) else {
+            return Ok(self.without_counter(KeyStatus::Within));
+        };
+        let paid = counter.bytes();
+        // A charge that starts a ban must change nothing if there is no capacity for the ban.
+        if self.op == Op::Charge && self.may_ban() && !self.peek(counter).fits {
+            return self.ban(data, Some(spot), reserved);
+        }
+        let reading = self.operate(counter);
+        let (after, charged) = match self.outcome(counter, &reading) {
+            Outcome::Ban => return self.ban(data, Some(spot), reserved),
+            Outcome::Charged(after) => (after, true),
+            Outcome::Unchanged => (reading, false),
+        };
+        let is_resized = counter.bytes() != paid;
+        let expires = end(self.now, &after);
+        data.table.allow(expires.saturating_sub(second(self.now)));
+        let fill = self.step.limiter.level(after.remaining);
+        data.table.refresh(spot, expires, fill);
+        if is_resized {
+            data.resized(spot, handle, paid, self);
+        }
+        Ok(self.result(reading, charged))
+    }
+
+    /// Counts for a key that has no counter yet and whose limiter wants more than words.
+    fn attempt_new(
+        &self,
+        tag: Tag,
+        data: &mut ShardData,
+        reserved: &mut bool,
+    ) -> Result<StepResult, NoBanCapacity> {
+        let shape = self.shape_of_new(tag, data);
+        if shape == Shape::Words {
+            return self.attempt_words(tag, data, (None, State::default()), reserved);
+        }
+        let mut counter = Counter::new(shape, &self.step.limiter);
+        let reading = self.operate(&mut counter);
+        let (after, charged) = match self.outcome(&mut counter, &reading) {
+            Outcome::Ban => return self.ban(data, None, reserved),
+            Outcome::Charged(after) => (after, true),
+            Outcome::Unchanged => (reading, false),
+        };
+        if charged && after.reset_micros() > 0 {
+            let words = data.keep(tag, counter, 0, self);
+            self.write(tag, data, None, words, &after);
+        }
+        Ok(self.result(reading, charged))
+    }
+
+    /// The shape of a new counter. One that is only peeked at needs no memory.
+    fn shape_of_new(&self, tag: Tag, data: &mut ShardData) -> Shape {
+        let (wanted, budgets) = (self.step.limiter.shape(), &self.memory.budgets);
+        if self.op == Op::Peek && wanted != Shape::Leases {
+            return Shape::Words;
+        }
+        if budgets.shape(wanted) != wanted {
+            data.sweep(tag, second(self.now), self.memory);
+        }
+        budgets.shape(wanted)
+    }
+
+    fn operate(&self, counter: &mut Counter) -> Reading {
+        let (limiter, cost, lease) = (&self.step.limiter, self.step.cost, self.plan.lease);
+        match self.op {
+            Op::Admit => counter.admit(limiter, self.now, cost, lease),
+            Op::Charge => counter.charge(limiter, self.now, cost, lease),
+            Op::Peek | Op::Pass | Op::Always => self.peek(counter),
+        }
+    }
+
+    fn peek(&self, counter: &mut Counter) -> Reading {
+        counter.peek(&self.step.limiter, self.now, self.step.cost)
+    }
+
+    /// What follows from `reading`, which [`StepRun::operate`] returned.
+    fn outcome(&self, counter: &mut Counter, reading: &Reading) -> Outcome {
+        if self.may_ban() && !reading.fits {
+            return Outcome::Ban;
+        }
+        if self.op == Op::Charge || (self.op == Op::Admit && reading.fits) {
+            return Outcome::Charged(*reading);
+        }
+        if self.will_wait(reading) {
+            let (limiter, cost, lease) = (&self.step.limiter, self.step.cost, self.plan.lease);
+            return Outcome::Charged(counter.charge(limiter, self.now, cost, lease));
+        }
+        Outcome::Unchanged
+    }
+
+    /// Does not fit, but is charged because the request will wait for its turn.
+    fn will_wait(&self, reading: &Reading) -> bool {
+        let patience = self.step.patience;
+        let soon = |wait: Duration| wait <= patience;
+        let may = self.op == Op::Admit && !patience.is_zero();
+        may && self.step.limiter.turn(reading).is_some_and(soon)
+    }
+
+    /// Whether a cost that does not fit bans the key.
+    fn may_ban(&self) -> bool {
+        self.op.counts() && !self.step.ban.is_never()
+    }
+
+    /// Writes an entry over that at `spot`, or a new one if there is something to keep.
+    fn write(
+        &self,
+        tag: Tag,
+        data: &mut ShardData,
+        spot: Option<Spot>,
+        (kind, state): (Kind, State),
+        after: &Reading,
+    ) {
+        let entry = self.entry(tag.get(), kind, state, after);
+        match spot {
+            Some(spot) => {
+                data.allow(&entry, self.now);
+                data.put(spot, entry, self.memory);
+            }
+            None if after.reset_micros() > 0 => {
+                data.table.allow(self.lifetime());
+                data.allow(&entry, self.now);
+                data.insert(tag, entry, second(self.now), self.memory);
+            }
+            None => {}
+        }
+    }
+
+    fn entry(&self, tag: u64, kind: Kind, state: State, after: &Reading) -> Entry {
+        Entry {
+            tag,
+            expires: end(self.now, after),
+            state,
+            slot: self.step.id.slot,
+            fill: self.step.limiter.level(after.remaining),
+            kind,
+        }
+    }
+
+    /// How many seconds an entry lasts at most while nothing is charged above the limit.
+    fn lifetime(&self) -> u32 {
+        let limiter = &self.step.limiter;
+        let periods = limiter.capacity().div_ceil(limiter.limit.max(1)) + 2;
+        let periods = u32::try_from(periods).unwrap_or(u32::MAX);
+        let longest = limiter.period.saturating_mul(periods).as_secs();
+        u32::try_from(longest).unwrap_or(u32::MAX)
+    }
+
+    #[inline(always)]
+    pub(super) fn result(&self, reading: Reading, charged: bool) -> StepResult {
+        StepResult {
+            reading: Some(reading),
+            charged,
+            ..self.without_counter(self.status(&reading))
+        }
+    }
+
+    /// A ban rule acts on a key only while it is banned. That the key is full matters to what counts it.
+    #[inline(always)]
+    fn status(&self, reading: &Reading) -> KeyStatus {
+        if reading.fits || (self.step.op == Op::Peek && !self.step.ban.is_never()) {
+            KeyStatus::Within
+        } else {
+            KeyStatus::Over
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn without_counter(&self, status: KeyStatus) -> StepResult {
+        StepResult::without_counter(self.index, status)
+    }
+
+    pub(super) fn finish(&self, result: &mut PlanResult, status: KeyStatus) -> bool {
+        self.push(result, self.without_counter(status))
+    }
+
+    /// Adds the step's result; returns whether its key is within its limit.
+    #[inline(always)]
+    pub(super) fn push(&self, result: &mut PlanResult, done: StepResult) -> bool {
+        let within = done.status == KeyStatus::Within;
+        if result.steps.len() < result.steps.capacity() {
+            result.steps.push(done);
+        } else {
+            push_more(result, done);
+        }
+        within
+    }
+
+    /// The hash of the key.
+    pub(super) fn hash(&self) -> KeyHash {
+        self.memory.hash(self.plan, self.step)
+    }
+}
+
+/// Apart from the rest, because everything at hand would have to be kept over a call.
+#[cold]
+#[inline(never)]
+fn push_more(result: &mut PlanResult, done: StepResult) {
+    result.steps.push(done);
+}
+
+/// The first second that does not begin before the counter is empty.
+#[inline(always)]
+pub(super) fn end(now: Timestamp, reading: &Reading) -> u32 {
+    const SECOND: u64 = 1_000_000;
+    const LAST: u64 = u32::MAX as u64 * SECOND;
+    let end = now.as_micros().saturating_add(reading.reset_micros());
+    end.min(LAST).div_ceil(SECOND) as u32
+}

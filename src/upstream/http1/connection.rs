@@ -1,0 +1,227 @@
+//! The HTTP/1.1 connections of a core: one with the bytes that came and were not taken yet, and the
+//! idle ones to a server. Knows nothing of HTTP, never opens a connection and never sends.
+//!
+//! Small reads go to one buffer that all connections of a core share. What is taken from it is
+//! copied, so a connection that waits holds no memory. Large reads are passed on without a copy.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::AsyncReadExt;
+
+use crate::clock::Timestamp;
+use crate::upstream::connection::Stream;
+use crate::upstream::pool::CoreShared;
+
+/// The size of the shared buffer and of a connection's first reads.
+const FIRST: usize = 16 * 1024;
+
+/// The most that is read at once, and so the most that waits for a slow client.
+const MOST: usize = 256 * 1024;
+
+/// The size grows after so many times as much: half a megabyte goes into the kernel's buffers,
+/// however slow a client then is.
+const GROWS_AFTER: usize = 32;
+
+/// Up to here a copy is cheaper than another buffer.
+const COPIED: usize = 8 * 1024;
+
+/// The buffer that connections of one core share.
+pub(in crate::upstream) type Shared = Cell<BytesMut>;
+
+/// The unread bytes of one connection.
+#[derive(Default)]
+pub(in crate::upstream) struct ReadBuffer {
+    bytes: BytesMut,
+    /// A part of the buffer was passed on without a copy: it cannot be shared any more.
+    lent: bool,
+    /// How much is read at once.
+    size: usize,
+    /// How much was read since that grew.
+    since: usize,
+}
+
+/// An open connection; closed when dropped.
+pub(in crate::upstream) struct Connection {
+    pub(in crate::upstream) stream: Stream,
+    pub(in crate::upstream) buffer: ReadBuffer,
+    /// The origin accepts another request.
+    pub(super) reusable: bool,
+}
+
+/// How long a connection may stand idle.
+pub(in crate::upstream) const IDLE: Duration = Duration::from_secs(60);
+
+/// The idle connections to one server, the longest idle first.
+pub(in crate::upstream) struct IdleConnections {
+    pub(in crate::upstream) shared: Rc<CoreShared>,
+    /// Each with the time since when it is idle.
+    idle: RefCell<VecDeque<(Connection, Timestamp)>>,
+    max: Cell<usize>,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(in crate::upstream) fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            buffer: ReadBuffer::default(),
+            reusable: true,
+        }
+    }
+}
+
+// === impl ReadBuffer ===
+
+impl ReadBuffer {
+    pub(in crate::upstream) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(in crate::upstream) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Reads what is there to read; zero at the end of the stream.
+    pub(in crate::upstream) fn poll_fill(
+        &mut self,
+        stream: &mut Stream,
+        shared: &Shared,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.make_room(shared);
+        let room = self.bytes.capacity() - self.bytes.len();
+        let polled = pin!(stream.read_buf(&mut self.bytes)).poll(cx);
+        if self.bytes.is_empty() && self.size == FIRST {
+            self.give_back(shared);
+        }
+        let read = ready!(polled)?;
+        self.since = self.since.saturating_add(read);
+        if read == room && self.since > GROWS_AFTER * self.size {
+            self.size = (self.size * 4).min(MOST);
+            self.since = 0;
+        } else if read < self.size / 8 {
+            self.size = FIRST;
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// The next `n` bytes, or as many as there are.
+    pub(in crate::upstream) fn take(&mut self, n: usize) -> Bytes {
+        let n = n.min(self.bytes.len());
+        if n > COPIED {
+            self.lent = true;
+            return self.bytes.split_to(n).freeze();
+        }
+        let taken = Bytes::copy_from_slice(self.bytes.get(..n).unwrap_or_default());
+        self.bytes.advance(n);
+        taken
+    }
+
+    /// Passes over the next `n` bytes.
+    pub(in crate::upstream) fn skip(&mut self, n: usize) {
+        self.bytes.advance(n.min(self.bytes.len()));
+    }
+
+    /// Appends bytes that were not read from a stream.
+    pub(in crate::upstream) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Returns an empty buffer to the core.
+    pub(in crate::upstream) fn give_back(&mut self, shared: &Shared) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.size = 0;
+        self.since = 0;
+        if !std::mem::take(&mut self.lent) && bytes.capacity() <= FIRST {
+            bytes.clear();
+            shared.set(bytes);
+        }
+    }
+
+    fn make_room(&mut self, shared: &Shared) {
+        self.size = self.size.max(FIRST);
+        if self.bytes.capacity() == 0 && self.size == FIRST {
+            self.bytes = shared.take();
+        }
+        if self.bytes.capacity() - self.bytes.len() < self.size / 2 {
+            self.bytes.reserve(self.size);
+        }
+    }
+}
+
+#[cfg(test)]
+impl From<&[u8]> for ReadBuffer {
+    fn from(bytes: &[u8]) -> Self {
+        let mut buffer = Self::default();
+        buffer.push(bytes);
+        buffer
+    }
+}
+
+// === impl IdleConnections ===
+
+impl IdleConnections {
+    pub(in crate::upstream) fn new(shared: Rc<CoreShared>) -> Self {
+        Self {
+            shared,
+            idle: RefCell::default(),
+            max: Cell::new(0),
+        }
+    }
+
+    /// The connection used last, so that the others can grow old. One that the origin closed, or
+    /// wrote on without a request, is dropped. A request that can be sent `once` only is worth a
+    /// system call.
+    pub(in crate::upstream) fn take(&self, once: bool) -> Option<Connection> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some((mut connection, _)) = idle.pop_back() {
+            let stream = &mut connection.stream;
+            if (once && stream.is_quiet()) || (!once && stream.seems_quiet()) {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    pub(in crate::upstream) fn len(&self) -> usize {
+        self.idle.borrow().len()
+    }
+
+    /// Sets the maximum number of idle connections.
+    pub(in crate::upstream) fn set_limit(&self, max: usize) {
+        self.max.set(max);
+    }
+
+    pub(in crate::upstream) fn put(&self, connection: Connection) {
+        let max = self.max.get();
+        if max == 0 {
+            return;
+        }
+        let mut idle = self.idle.borrow_mut();
+        while idle.len() >= max {
+            idle.pop_front();
+        }
+        idle.push_back((connection, self.shared.now.get()));
+    }
+
+    pub(in crate::upstream) fn prune(&self, now: Timestamp) {
+        let mut idle = self.idle.borrow_mut();
+        idle.retain_mut(|(connection, since)| {
+            now.since(*since) < IDLE && connection.stream.is_quiet()
+        });
+    }
+
+    pub(in crate::upstream) fn close(&self) {
+        self.max.set(0);
+        self.idle.borrow_mut().clear();
+    }
+}

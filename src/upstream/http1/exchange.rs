@@ -1,0 +1,189 @@
+//! One request and its response over one connection. There is no task and no channel: the caller
+//! that waits for the response drives both directions. Never retries.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::connection::{Connection, IdleConnections};
+use super::response_body::{Download, Http1Body, Length};
+use super::response_head::{self, Asked, Head};
+use super::upload::Upload;
+use crate::body::{Body, BodyError};
+use crate::upstream::coarse_timer::Deadline;
+use crate::upstream::error::{Error, Kind};
+use crate::upstream::server::InFlight;
+use crate::upstream::{Answer, Server, Tunnel};
+
+/// How many informational responses are skipped.
+pub(in crate::upstream) const INFORMATIONAL: u8 = 16;
+
+/// A connection in use, and the pool that it returns to.
+pub(in crate::upstream) struct Lease {
+    pub(in crate::upstream) connection: Connection,
+    pub(in crate::upstream) idle: Rc<IdleConnections>,
+    pub(in crate::upstream) in_flight: InFlight,
+}
+
+/// A request on a connection, until its response has ended.
+pub(in crate::upstream) struct Exchange {
+    pub(super) lease: Lease,
+    upload: Box<Upload>,
+    /// A byte of the response came.
+    answered: bool,
+    informational: u8,
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub(in crate::upstream) fn new(lease: Lease, upload: Box<Upload>) -> Self {
+        Self {
+            lease,
+            upload,
+            answered: false,
+            informational: 0,
+        }
+    }
+
+    /// Sends the request, its body as it comes, and waits for the head of the response. The
+    /// timeout `limit` starts again when the body moves, and while the client is the slow side.
+    pub(in crate::upstream) async fn head(
+        &mut self,
+        asked: Asked,
+        limit: Duration,
+    ) -> Result<Head, Error> {
+        let mut deadline = Deadline::after(limit, &self.lease.idle.shared.timer);
+        poll_fn(|cx| {
+            if let Poll::Ready(head) = self.poll_head(asked, cx) {
+                return Poll::Ready(head);
+            }
+            let moved = self.upload.moved();
+            if deadline.has_passed(cx, moved, || self.upload.waits_for_client()) {
+                return Poll::Ready(Err(Kind::ResponseTimeout.into()));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The request for another connection, after this one failed with `error`: only if the origin
+    /// sent nothing, and cannot have acted on the request or may act on it twice.
+    pub(in crate::upstream) fn rewind(mut self, error: &Error) -> Option<Box<Upload>> {
+        let silent = (error.kind == Kind::Closed || error.is_timeout()) && !self.answered;
+        (silent && self.upload.rewind()).then_some(self.upload)
+    }
+
+    /// A copy of the request, if it can be sent twice without harm.
+    pub(in crate::upstream) fn copy_request(&self) -> Option<Box<Upload>> {
+        self.upload.copy().map(Box::new)
+    }
+
+    pub(in crate::upstream) fn server(&self) -> &Arc<Server> {
+        self.lease.in_flight.server()
+    }
+
+    /// The response to a head.
+    pub(in crate::upstream) fn into_answer(mut self, head: Head) -> Answer {
+        let server = Arc::clone(self.server());
+        self.lease.connection.reusable = head.keeps;
+        let buffer = &mut self.lease.connection.buffer;
+        let mut upgraded = None;
+        let body = match head.length {
+            _ if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                upgraded = Some(self.into_tunnel());
+                Body::Empty
+            }
+            Length::Exact(0) => {
+                self.end();
+                Body::Empty
+            }
+            Length::Exact(length) if length <= buffer.bytes().len() as u64 => {
+                let body = buffer.take(usize::try_from(length).unwrap_or(usize::MAX));
+                self.end();
+                Body::Whole(body)
+            }
+            length => {
+                let exchange = self;
+                Body::Stream(Box::pin(Download::Open(Http1Body { exchange, length })))
+            }
+        };
+        Answer {
+            upgraded,
+            ..Answer::new(head.status, head.headers, body, server)
+        }
+    }
+
+    /// The response was read to its end. An origin that responded before it had the whole request
+    /// may never read the rest: then the connection is closed.
+    pub(super) fn end(self) {
+        let Lease {
+            mut connection,
+            idle,
+            ..
+        } = self.lease;
+        if connection.reusable && connection.buffer.is_empty() && self.upload.is_done() {
+            connection.buffer.give_back(&idle.shared.buffer);
+            idle.put(connection);
+        }
+    }
+
+    /// Sends more of the request if there is more.
+    pub(super) fn send(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+        self.upload.send(&mut self.lease.connection.stream, cx)
+    }
+
+    /// Reads more of the response; zero at the end of the stream.
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Connection { stream, buffer, .. } = &mut self.lease.connection;
+        buffer.poll_fill(stream, &self.lease.idle.shared.buffer, cx)
+    }
+
+    fn poll_head(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Result<Head, Error>> {
+        self.send(cx).map_err(Error::of_request_body)?;
+        loop {
+            let closed = |error| Error::from(Kind::Closed).because(error);
+            let read = ready!(self.poll_fill(cx)).map_err(closed)?;
+            if read == 0 {
+                return Poll::Ready(Err(Kind::Closed.into()));
+            }
+            if let Some(head) = self.read_head(asked, read).transpose() {
+                return Poll::Ready(head);
+            }
+        }
+    }
+
+    /// The head of the response, if it is complete now that `read` more bytes came.
+    fn read_head(&mut self, asked: Asked, read: usize) -> Result<Option<Head>, Error> {
+        let bytes = self.lease.connection.buffer.bytes();
+        let new = bytes.get(bytes.len() - read..).unwrap_or_default();
+        // A head ends with a line: one that comes byte by byte is not parsed as often.
+        if std::mem::replace(&mut self.answered, true) && !new.contains(&b'\n') {
+            if bytes.len() < response_head::HEAD_BYTES {
+                return Ok(None);
+            }
+            return Err(Kind::BadResponse.into());
+        }
+        while let Some(head) = response_head::read(&mut self.lease.connection.buffer, asked)? {
+            if head.is_final() {
+                return Ok(Some(head));
+            }
+            self.informational += 1;
+            if self.informational > INFORMATIONAL {
+                return Err(Kind::BadResponse.into());
+            }
+        }
+        Ok(None)
+    }
+
+    fn into_tunnel(self) -> Tunnel {
+        let mut connection = self.lease.connection;
+        let early = connection.buffer.take(usize::MAX);
+        Tunnel::new(connection.stream, early, self.lease.in_flight)
+    }
+}

@@ -1,0 +1,101 @@
+//! HTTP/1.1 to an origin, with a codec of our own: `upload` writes, `response_head` and
+//! `response_body` read, `exchange` drives both directions of one `connection`.
+//!
+//! The items of this file are for fuzzing, not for requests: the codec without a connection.
+
+pub(super) mod connection;
+pub(super) mod exchange;
+pub(super) mod response_body;
+pub(super) mod response_head;
+pub(super) mod upload;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+
+use self::connection::ReadBuffer;
+use self::response_body::Length;
+use self::response_head::Asked;
+pub use self::upload::Framing;
+use self::upload::Upload;
+use super::Outbound;
+use super::error::{Error, Kind};
+
+/// Reads the responses to one request from the bytes of a connection.
+pub struct Reader {
+    buffer: ReadBuffer,
+    asked: Asked,
+    /// How long the body is, once its head was read.
+    length: Option<Length>,
+}
+
+/// The next part of a response.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A head, and the framing of the body; `None`: it ends with its connection. After an
+    /// informational head comes another.
+    Head(StatusCode, HeaderMap, Option<Framing>),
+    /// A piece of the body.
+    Data(Bytes),
+    /// The end of the body, with trailers.
+    Trailers(HeaderMap),
+    /// The end of the body.
+    End,
+}
+
+/// The bytes of a request's head, up to and with the empty line.
+pub fn request_head(outbound: Outbound<'_>) -> Result<Vec<u8>, Error> {
+    Ok(Upload::new(outbound)?.into_head())
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// Reads the response to `method`, or to a WebSocket handshake.
+    pub fn new(method: &Method, upgrade: bool) -> Self {
+        Self {
+            buffer: ReadBuffer::default(),
+            asked: Asked::new(method, upgrade),
+            length: None,
+        }
+    }
+
+    /// Takes in what came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.push(bytes);
+    }
+
+    /// What came and was not read yet.
+    pub fn unread(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    /// The next part; `None` if more bytes are needed.
+    pub fn read(&mut self) -> Result<Option<Event>, Error> {
+        let Some(length) = &mut self.length else {
+            return self.head();
+        };
+        let bad = |error| Error::from(Kind::BadResponse).because(error);
+        Ok(match length.take(&mut self.buffer).map_err(bad)? {
+            None => length.is_over().then_some(Event::End),
+            Some(frame) => match frame.into_data() {
+                Ok(data) => Some(Event::Data(data)),
+                Err(frame) => frame.into_trailers().ok().map(Event::Trailers),
+            },
+        })
+    }
+
+    fn head(&mut self) -> Result<Option<Event>, Error> {
+        let Some(head) = response_head::read(&mut self.buffer, self.asked)? else {
+            return Ok(None);
+        };
+        let framing = match head.length {
+            Length::Exact(length) => Some(Framing::Length(length)),
+            Length::Chunked(_) => Some(Framing::Chunked),
+            Length::Close => None,
+        };
+        let is_final = head.is_final();
+        let event = Event::Head(head.status, head.headers, framing);
+        self.length = is_final.then_some(head.length);
+        Ok(Some(event))
+    }
+}

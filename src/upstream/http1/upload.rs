@@ -1,0 +1,357 @@
+//! A request on its way to an origin: its head, and its body with exactly one framing.
+//!
+//! A body that is not as long as declared is an error that breaks the connection. Nothing is padded,
+//! cut or completed. Nothing is buffered but one frame, and the last frame of a declared length
+//! until the body has ended.
+
+use std::io::{self, IoSlice, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::{Body as _, Frame};
+use tokio::io::AsyncWrite;
+
+use super::response_head::plain_number;
+use crate::body::{Body, BodyError};
+use crate::upstream::connection::Stream;
+use crate::upstream::error::{Error, Kind};
+use crate::upstream::headers::{Named, clean_trailers};
+use crate::upstream::{Outbound, request_head as head};
+
+pub(in crate::upstream) const WRONG_LENGTH: &str = "the body is not as long as declared";
+
+/// How often one poll writes before it looks for a response.
+const WRITES: usize = 8;
+
+/// A request on its way out.
+#[derive(Default)]
+pub(in crate::upstream) struct Upload {
+    /// The head, or what frames the body: `out`, then `data`, then `tail`.
+    out: Vec<u8>,
+    written: usize,
+    data: Bytes,
+    tail: &'static [u8],
+    body: Body,
+    framing: Framing,
+    /// The last bytes of a declared length, until it is sure that no more follow.
+    last: Option<Bytes>,
+    /// The names of trailers that may follow.
+    announced: Named,
+    /// The whole body was taken.
+    taken: bool,
+    /// The origin has, or may have, a part of it.
+    begun: bool,
+    /// It can be sent twice without harm.
+    repeatable: bool,
+    waits_for_client: bool,
+    /// Something was written since the last look.
+    moved: bool,
+    /// What was written may still wait in the stream.
+    unflushed: bool,
+    /// The origin reads no more. It may still respond.
+    stopped: bool,
+}
+
+/// Where a body ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// After this number of bytes.
+    Length(u64),
+    /// With its last chunk.
+    #[default]
+    Chunked,
+}
+
+/// Why nothing more is sent.
+#[derive(Debug)]
+pub(in crate::upstream) enum Stopped {
+    /// The client's body is not what it should be.
+    Body(BodyError),
+    /// The origin reads no more. It may still respond.
+    Origin,
+}
+
+// === impl Upload ===
+
+impl Upload {
+    /// The request with its head as the origin gets it; an error if HTTP/1.1 cannot express it
+    /// unambiguously.
+    pub(in crate::upstream) fn new(mut outbound: Outbound<'_>) -> Result<Self, Error> {
+        if !head::is_target(&outbound) {
+            return Err(Kind::RequestTarget.into());
+        }
+        let framing = framing(outbound.headers, &outbound.body)?;
+        let body = match framing {
+            // Complete with its head; whatever the body holds is not sent.
+            Framing::Length(0) => Body::Empty,
+            _ => std::mem::take(&mut outbound.body),
+        };
+        let taken = body.is_end_stream() && framing == Framing::Length(0);
+        Ok(Self {
+            out: head::write(&outbound, framing),
+            framing,
+            announced: match framing {
+                Framing::Chunked => head::announced(outbound.headers),
+                Framing::Length(_) => Named::new(),
+            },
+            taken,
+            // RFC 9110, section 9.2.2.
+            repeatable: taken && outbound.method.is_idempotent(),
+            body,
+            ..Self::default()
+        })
+    }
+
+    /// The bytes that an origin gets first, up to and with the empty line.
+    pub(in crate::upstream) fn into_head(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// Whether all of it was written.
+    pub(in crate::upstream) fn is_done(&self) -> bool {
+        self.taken && self.is_written() && !self.unflushed
+    }
+
+    /// Whether it can be sent twice without harm.
+    pub(in crate::upstream) fn is_repeatable(&self) -> bool {
+        self.repeatable
+    }
+
+    /// A copy, if the request can be sent twice without harm.
+    pub(in crate::upstream) fn copy(&self) -> Option<Self> {
+        // Then it has no body, and only its head was ever in `out`.
+        self.repeatable.then(|| Self {
+            out: self.out.clone(),
+            framing: self.framing,
+            taken: true,
+            repeatable: true,
+            ..Self::default()
+        })
+    }
+
+    /// Begins again, for another connection; `false`: the first origin may have acted on it.
+    pub(in crate::upstream) fn rewind(&mut self) -> bool {
+        if self.begun && !self.repeatable {
+            return false;
+        }
+        // Of a request without a body nothing but the head was ever in `out`.
+        self.written = 0;
+        self.begun = false;
+        self.unflushed = false;
+        self.stopped = false;
+        true
+    }
+
+    /// Whether more was sent since the last call, which restarts the response timeout.
+    pub(super) fn moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Whether the request is incomplete because its client is slow.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.waits_for_client && !self.taken && !self.stopped
+    }
+
+    /// Sends as much as the client gives and the origin takes. An error is the client's.
+    pub(super) fn send(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+    ) -> Result<(), BodyError> {
+        if self.stopped || self.is_done() {
+            return Ok(());
+        }
+        match self.poll_send(stream, cx) {
+            Poll::Ready(Err(Stopped::Body(error))) => return Err(error),
+            Poll::Ready(Err(Stopped::Origin)) => self.stopped = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn poll_send(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        for _ in 0..WRITES {
+            if !self.taken && self.data.is_empty() && self.tail.is_empty() {
+                self.load(cx).map_err(Stopped::Body)?;
+            }
+            if self.is_written() {
+                ready!(self.poll_flush(stream, cx)).map_err(|_| Stopped::Origin)?;
+                return if self.taken {
+                    Poll::Ready(Ok(()))
+                } else {
+                    Poll::Pending
+                };
+            }
+            ready!(self.poll_write(stream, cx)).map_err(|_| Stopped::Origin)?;
+        }
+        if self.is_done() {
+            return Poll::Ready(Ok(()));
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn is_written(&self) -> bool {
+        self.written == self.out.len() && self.data.is_empty() && self.tail.is_empty()
+    }
+
+    fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let out = self.out.get(self.written..).unwrap_or_default();
+        let encrypts = stream.encrypts();
+        let stream = Pin::new(stream);
+        let polled = if self.data.is_empty() && self.tail.is_empty() {
+            stream.poll_write(cx, out)
+        } else {
+            let parts = [out, &self.data, self.tail].map(IoSlice::new);
+            stream.poll_write_vectored(cx, &parts)
+        };
+        match ready!(polled)? {
+            0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            written => {
+                self.unflushed = encrypts;
+                self.advance(written);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
+    /// Only a stream that encrypts holds anything back.
+    fn poll_flush(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.unflushed {
+            ready!(Pin::new(stream).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.begun = true;
+        self.moved = true;
+        let out = written.min(self.out.len() - self.written);
+        self.written += out;
+        written -= out;
+        let data = written.min(self.data.len());
+        self.data.advance(data);
+        written -= data;
+        self.tail = self.tail.get(written..).unwrap_or_default();
+    }
+
+    /// Takes the next frame of the body, if it is there.
+    fn load(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+        while !self.taken && self.data.is_empty() {
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            self.waits_for_client = polled.is_pending();
+            match polled {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(None) => self.end()?,
+                Poll::Ready(Some(frame)) => self.take(frame?)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: Frame<Bytes>) -> Result<(), BodyError> {
+        match (frame.into_data(), self.framing) {
+            (Ok(data), _) if data.is_empty() => {}
+            (Ok(data), Framing::Length(left)) => self.take_of(data, left)?,
+            (Ok(data), Framing::Chunked) => self.chunk(data),
+            (Err(frame), Framing::Chunked) => {
+                self.last_chunk(frame.into_trailers().unwrap_or_default());
+            }
+            // A body of known length has no trailers in HTTP/1.1.
+            (Err(_), Framing::Length(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn take_of(&mut self, data: Bytes, left: u64) -> Result<(), BodyError> {
+        let left = left.checked_sub(data.len() as u64).ok_or(WRONG_LENGTH)?;
+        self.framing = Framing::Length(left);
+        if left > 0 {
+            self.data = data;
+        } else if self.body.is_end_stream() {
+            self.data = data;
+            self.taken = true;
+        } else {
+            self.last = Some(data);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), BodyError> {
+        match self.framing {
+            Framing::Length(1..) => return Err(WRONG_LENGTH.into()),
+            Framing::Length(0) => {
+                self.data = self.last.take().unwrap_or_default();
+                self.taken = true;
+            }
+            Framing::Chunked => self.last_chunk(HeaderMap::new()),
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, data: Bytes) {
+        self.forget_written();
+        // Writing to memory cannot fail.
+        let _ = write!(self.out, "{:x}\r\n", data.len());
+        self.data = data;
+        self.tail = b"\r\n";
+    }
+
+    fn last_chunk(&mut self, mut trailers: HeaderMap) {
+        self.forget_written();
+        clean_trailers(&mut trailers);
+        self.out.extend_from_slice(b"0\r\n");
+        for (name, value) in &trailers {
+            if self.announced.contains(name) {
+                self.out.extend_from_slice(name.as_str().as_bytes());
+                self.out.extend_from_slice(b": ");
+                self.out.extend_from_slice(value.as_bytes());
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+        self.out.extend_from_slice(b"\r\n");
+        self.taken = true;
+    }
+
+    fn forget_written(&mut self) {
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        }
+    }
+}
+
+/// The one framing of a body: the declared length, the known length, or chunks.
+pub(in crate::upstream) fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
+    let declared = declared(headers)?;
+    let length = if body.is_end_stream() {
+        Some(0)
+    } else {
+        declared.or_else(|| body.size_hint().exact())
+    };
+    if declared.is_some() && declared != length {
+        return Err(Error::of_request_body(WRONG_LENGTH));
+    }
+    Ok(length.map_or(Framing::Chunked, Framing::Length))
+}
+
+fn declared(headers: &HeaderMap) -> Result<Option<u64>, Error> {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    let length = match (lines.next(), lines.next()) {
+        (None, _) => return Ok(None),
+        (Some(line), None) => plain_number(line.as_bytes()),
+        _ => None,
+    };
+    match length {
+        Some(length) => Ok(Some(length)),
+        None => Err(Error::of_request_body(WRONG_LENGTH)),
+    }
+}

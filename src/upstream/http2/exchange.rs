@@ -1,0 +1,259 @@
+//! One request and its response on a stream of their own. The origin may send on as the client
+//! takes; a body dropped half-way resets the stream. Never retries and never buffers.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{self, HeaderMap};
+use http::response::Parts;
+use http::{Method, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+
+use super::connection::StreamSlot;
+use super::upload::Upload;
+use crate::body::Body;
+use crate::upstream::coarse_timer::{CoarseTimer, Deadline};
+use crate::upstream::error::{Error, Kind};
+use crate::upstream::headers::{clean_trailers, is_hop_by_hop, remove_all};
+use crate::upstream::http1::exchange::INFORMATIONAL;
+use crate::upstream::http1::response_body::{BodySource, Download, Next};
+use crate::upstream::http1::response_head::{FIELDS, plain_number};
+use crate::upstream::{Answer, Server};
+
+/// A request on a connection, until its response has ended.
+pub(in crate::upstream) struct Exchange {
+    upload: Box<Upload>,
+    stream: SendStream<Bytes>,
+    /// Free again when the rest is.
+    slot: StreamSlot,
+}
+
+/// A stream that waits for its response.
+struct Waiting {
+    response: ResponseFuture,
+    informational: u8,
+}
+
+/// The head of a response.
+struct H2Head {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// The declared length of the body.
+    length: Option<u64>,
+    /// No body may follow: RFC 9110, section 6.4.1.
+    bodiless: bool,
+}
+
+/// The source of a body over HTTP/2.
+struct Http2Body {
+    exchange: Exchange,
+    body: RecvStream,
+    /// The declared bytes that are still to come.
+    left: Option<u64>,
+    /// All data came. Only trailers may follow.
+    all_data: bool,
+    is_over: bool,
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    /// Sends a request over a connection and waits for the head of the response. The request comes
+    /// back if it can be sent again: with an error, or with a 503.
+    pub(in crate::upstream) async fn send(
+        mut upload: Box<Upload>,
+        slot: StreamSlot,
+        limit: Duration,
+        timer: &Rc<CoarseTimer>,
+    ) -> Result<(Answer, Option<Box<Upload>>), (Error, Option<Box<Upload>>)> {
+        let (head, ended) = upload.head();
+        let server = Arc::clone(slot.server());
+        let (response, stream) = match slot.connection.open_stream(head, ended) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let again = upload.again(&error);
+                return Err((error.at(&server), again));
+            }
+        };
+        let mut exchange = Self {
+            upload,
+            stream,
+            slot,
+        };
+        let mut waiting = Waiting {
+            response,
+            informational: 0,
+        };
+        match exchange.head(&mut waiting, limit, timer).await {
+            Ok((head, body)) => {
+                let busy = head.status == StatusCode::SERVICE_UNAVAILABLE;
+                let copy = busy.then(|| exchange.upload.copy()).flatten();
+                Ok((exchange.into_answer(head, body, server), copy))
+            }
+            Err(error) => {
+                // The request will not be whole.
+                exchange.stream.send_reset(Reason::CANCEL);
+                let silent = waiting.informational == 0;
+                let again = silent.then(|| exchange.upload.again(&error)).flatten();
+                Err((error.at(&server), again))
+            }
+        }
+    }
+
+    /// Sends the request and waits for the head of the response. The timeout `limit` starts again
+    /// when the body moves, and while the client is the slow side.
+    async fn head(
+        &mut self,
+        waiting: &mut Waiting,
+        limit: Duration,
+        timer: &Rc<CoarseTimer>,
+    ) -> Result<(H2Head, RecvStream), Error> {
+        let connection = &self.slot.connection;
+        let received = connection.received();
+        let mut deadline = Deadline::after(limit, timer);
+        poll_fn(|cx| {
+            let sent = self.upload.send(&mut self.stream, cx);
+            sent.map_err(Error::of_request_body)?;
+            if let Poll::Ready(response) = waiting.poll(cx) {
+                connection.note_received();
+                let (parts, body) = response?.into_parts();
+                let head = read_head(parts, self.upload.method())?;
+                return Poll::Ready(Ok((head, body)));
+            }
+            let moved = self.upload.moved();
+            if deadline.has_passed(cx, moved, || self.upload.waits_for_client()) {
+                // A connection on which nothing came while a request waited may be dead.
+                if connection.received() == received {
+                    connection.retire();
+                }
+                return Poll::Ready(Err(Kind::ResponseTimeout.into()));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn into_answer(self, head: H2Head, body: RecvStream, server: Arc<Server>) -> Answer {
+        let body = if head.bodiless || body.is_end_stream() {
+            Body::Empty
+        } else {
+            Body::Stream(Box::pin(Download::Open(Http2Body {
+                exchange: self,
+                body,
+                left: head.length,
+                all_data: false,
+                is_over: false,
+            })))
+        };
+        Answer::new(head.status, head.headers, body, server)
+    }
+}
+
+/// The head of a response as a client may see it; an error if it is ambiguous. The library has
+/// already refused what is malformed: headers about the connection, several lengths that differ, a
+/// body that is not as long as declared.
+fn read_head(parts: Parts, method: &Method) -> Result<H2Head, Error> {
+    let (status, mut headers) = (parts.status, parts.headers);
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let length = match (lengths.next(), lengths.next()) {
+        (None, _) => None,
+        (Some(length), None) => Some(plain_number(length.as_bytes()).ok_or(Kind::BadResponse)?),
+        (Some(_), Some(_)) => return Err(Kind::BadResponse.into()),
+    };
+    if status.is_informational() || headers.len() > FIELDS {
+        return Err(Kind::BadResponse.into());
+    }
+    remove_all(&mut headers, is_hop_by_hop);
+    if status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    let empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    Ok(H2Head {
+        status,
+        headers,
+        length,
+        bodiless: empty || method == Method::HEAD,
+    })
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// The response. Informational ones are skipped, up to a limit.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, Error>> {
+        while let Some(interim) = ready!(self.response.poll_informational(cx)) {
+            let interim = interim.map_err(failed)?;
+            self.informational += 1;
+            let switches = interim.status() == StatusCode::SWITCHING_PROTOCOLS;
+            if switches || self.informational > INFORMATIONAL {
+                return Poll::Ready(Err(Kind::BadResponse.into()));
+            }
+        }
+        Pin::new(&mut self.response).poll(cx).map_err(failed)
+    }
+}
+
+/// Classifies the error of a stream. RFC 9113, section 8.7 defines which requests the origin did
+/// not process.
+fn failed(error: h2::Error) -> Error {
+    let unread = error.reason() == Some(Reason::REFUSED_STREAM) || error.is_go_away();
+    let kind = match error.is_remote() {
+        true if unread => Kind::Refused,
+        true if error.is_reset() => Kind::Reset,
+        true => Kind::Closed,
+        false if error.is_io() => Kind::Closed,
+        false => Kind::BadResponse,
+    };
+    Error::from(kind).because(error)
+}
+
+// === impl Http2Body ===
+
+impl BodySource for Http2Body {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let Exchange { upload, stream, .. } = &mut self.exchange;
+        upload.send(stream, cx).map_err(Error::of_request_body)?;
+        while !self.all_data {
+            let Some(data) = ready!(self.body.poll_data(cx)).transpose()? else {
+                self.all_data = true;
+                break;
+            };
+            self.exchange.slot.connection.note_received();
+            self.body.flow_control().release_capacity(data.len())?;
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(data.len() as u64);
+            }
+            if !data.is_empty() {
+                self.is_over = self.body.is_end_stream();
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+        }
+        let mut trailers = ready!(self.body.poll_trailers(cx))?.unwrap_or_default();
+        clean_trailers(&mut trailers);
+        self.is_over = true;
+        let any = !trailers.is_empty();
+        Poll::Ready(any.then(|| Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+
+    fn server(&self) -> &Arc<Server> {
+        self.exchange.slot.server()
+    }
+
+    fn end(self) {}
+}

@@ -1,0 +1,168 @@
+//! HTTP/2 to an origin: one connection of a core to a server carries many requests at once.
+//!
+//! `connection` holds the connections to one server, `upload` sends a request, `exchange` is one
+//! request with its response. As in HTTP/1, the caller that waits for a response drives both
+//! directions of its stream; only the frames of a connection have a task. Nothing here chooses a
+//! server. A request that the origin refused unread is sent again over another connection.
+
+pub(super) mod connection;
+pub(super) mod exchange;
+pub(super) mod upload;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use self::connection::{H2Pool, StreamSlot};
+use self::exchange::Exchange;
+use self::upload::Upload;
+use super::connection::{Opened, connect};
+use super::error::{Error, Kind};
+use super::http1::exchange::Lease;
+use super::http1::response_head::Asked;
+use super::pool::{Pool, PreparedRequest, exchange, pool_key};
+use super::retry::{Attempt, FailedAttempt};
+use super::server::InFlight;
+use super::{Protocol, Server, Upstream};
+
+/// How often one request may be refused unread by one server.
+const REFUSALS: usize = 3;
+
+/// A connection for a request.
+enum Found {
+    /// A stream of a connection, and whether the connection is new.
+    Http2(StreamSlot, bool),
+    /// An idle HTTP/1.1 connection, if it is still usable.
+    Idle(InFlight),
+    /// A new HTTP/1.1 connection.
+    Http1(Lease),
+}
+
+// === impl Pool ===
+
+impl Pool {
+    /// Sends a request to a server that may speak HTTP/2.
+    pub(super) async fn multiplex<'a>(
+        &self,
+        upstream: &Upstream,
+        in_flight: InFlight,
+        asked: Asked,
+        request: PreparedRequest<'a>,
+    ) -> Attempt<'a> {
+        match self.find(upstream, in_flight).await {
+            Err(error) => Err(FailedAttempt::new(error, Some(request))),
+            Ok(Found::Http2(slot, is_new)) => {
+                let upload = request.into_http2(upstream).map_err(FailedAttempt::lost)?;
+                self.share(upstream, upload, slot, is_new).await
+            }
+            Ok(Found::Http1(lease)) => {
+                let upload = request.into_http1().map_err(FailedAttempt::lost)?;
+                exchange(upstream, lease, asked, upload).await
+            }
+            Ok(Found::Idle(in_flight)) => {
+                let upload = request.into_http1().map_err(FailedAttempt::lost)?;
+                self.attempt_http1(upstream, in_flight, asked, upload).await
+            }
+        }
+    }
+
+    /// Sends a request over a shared connection, or over another one if the origin refuses it
+    /// unread, or (once) closes the connection just when it is used again.
+    async fn share<'a>(
+        &self,
+        upstream: &Upstream,
+        mut upload: Box<Upload>,
+        mut slot: StreamSlot,
+        mut is_new: bool,
+    ) -> Attempt<'a> {
+        let mut may_close = true;
+        for _ in 0..REFUSALS {
+            let server = Arc::clone(slot.server());
+            let mut failed = match self.send_over(upstream, upload, slot).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            failed.stood_idle = !is_new;
+            upload = match failed.take_unread(may_close) {
+                Some(PreparedRequest::Http2(upload)) => upload,
+                _ => return Err(failed),
+            };
+            may_close &= !failed.is(&[Kind::Closed]);
+            (slot, is_new) = match self.find(upstream, InFlight::begin(&server)).await {
+                Ok(Found::Http2(slot, is_new)) => (slot, is_new),
+                Ok(_) => return Err(failed),
+                Err(error) => {
+                    let request = PreparedRequest::Http2(upload);
+                    return Err(FailedAttempt::new(error, Some(request)));
+                }
+            };
+        }
+        self.send_over(upstream, upload, slot).await
+    }
+
+    /// Sends a request over this connection.
+    pub(super) async fn send_over<'a>(
+        &self,
+        upstream: &Upstream,
+        upload: Box<Upload>,
+        slot: StreamSlot,
+    ) -> Attempt<'a> {
+        let (limit, timer) = (upstream.response_timeout, &self.shared.timer);
+        match Exchange::send(upload, slot, limit, timer).await {
+            Ok((answer, copy)) => {
+                FailedAttempt::unless_busy(answer, copy.map(PreparedRequest::Http2))
+            }
+            Err((error, again)) => {
+                Err(FailedAttempt::new(error, again.map(PreparedRequest::Http2)))
+            }
+        }
+    }
+
+    /// Finds or opens a connection to a server. Requests that arrive together wait for as few new
+    /// connections as can carry them, but not again after one that could not be opened.
+    async fn find(&self, upstream: &Upstream, in_flight: InFlight) -> Result<Found, Error> {
+        let server = in_flight.server();
+        let pool = self.h2_pool(upstream, server);
+        let mut waited = pool.http1.get();
+        loop {
+            if let Some(connection) = pool.take() {
+                let slot = StreamSlot {
+                    connection,
+                    in_flight,
+                };
+                return Ok(Found::Http2(slot, false));
+            }
+            let may_idle = upstream.protocol == Protocol::Auto;
+            if may_idle && self.idle_connections(upstream, server).len() > 0 {
+                return Ok(Found::Idle(in_flight));
+            }
+            if waited || !pool.expects_room() {
+                break;
+            }
+            waited = !pool.wait().await;
+        }
+        let opening = pool.begin();
+        let opened = connect(upstream, server, false).await;
+        pool.http1.set(matches!(opened, Ok(Opened::Http1(_))));
+        match opened.map_err(|error| error.at(server))? {
+            Opened::Http1(connection) => Ok(Found::Http1(Lease {
+                connection,
+                idle: self.idle_connections(upstream, server),
+                in_flight,
+            })),
+            Opened::Http2(connection) => {
+                let connection = pool.put(connection);
+                drop(opening);
+                let slot = StreamSlot {
+                    connection,
+                    in_flight,
+                };
+                Ok(Found::Http2(slot, true))
+            }
+        }
+    }
+
+    fn h2_pool(&self, upstream: &Upstream, server: &Server) -> Rc<H2Pool> {
+        let mut pools = self.http2.borrow_mut();
+        Rc::clone(pools.entry(pool_key(upstream, server)).or_default())
+    }
+}

@@ -1,0 +1,362 @@
+//! A request on its way over a stream: its head, its body at the pace at which the origin takes
+//! it, its trailers. A body that is not as long as declared resets the stream.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::SendStream;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Method, Request, Uri, Version};
+use http_body::{Body as _, Frame};
+
+use crate::body::{Body, BodyError};
+use crate::upstream::Outbound;
+use crate::upstream::error::{Error, Kind};
+use crate::upstream::headers::clean_trailers;
+use crate::upstream::http1::upload::{Framing, Stopped, WRONG_LENGTH, framing};
+use crate::upstream::request_head::{self as head, Form};
+
+/// How often one poll sends before it looks for a response.
+const SENDS: usize = 16;
+
+/// How much of a body is kept in case the origin refuses the request unread.
+const KEPT: usize = 64 * 1024;
+
+/// A request on its way out.
+#[derive(Default)]
+pub(in crate::upstream) struct Upload {
+    head: Request<()>,
+    body: Body,
+    /// What the body still has to bring, if that was declared.
+    left: Option<u64>,
+    /// What was taken of it and not sent yet.
+    data: Bytes,
+    trailers: HeaderMap,
+    /// The whole body was taken.
+    taken: bool,
+    done: bool,
+    /// What was taken so far, to be sent again; `None`: too much.
+    kept: Option<VecDeque<Bytes>>,
+    kept_bytes: usize,
+    /// What is sent again before the rest of the body.
+    again: VecDeque<Bytes>,
+    idempotent: bool,
+    waits_for_client: bool,
+    /// Something was sent since the last call of `moved`.
+    moved: bool,
+    /// The origin takes no more. It may still respond.
+    stopped: bool,
+}
+
+/// The fields of a head.
+#[derive(Default)]
+struct Fields {
+    map: HeaderMap,
+    buffer: Vec<u8>,
+    /// The field that is being written, and where its value begins.
+    open: Option<(HeaderName, usize)>,
+}
+
+// === impl Upload ===
+
+impl Upload {
+    pub(in crate::upstream) fn new(
+        mut outbound: Outbound<'_>,
+        secure: bool,
+    ) -> Result<Self, Error> {
+        if !head::is_target(&outbound) {
+            return Err(Kind::RequestTarget.into());
+        }
+        let framing = framing(outbound.headers, &outbound.body)?;
+        let head = write_head(&outbound, framing, secure)?;
+        let (body, left) = match framing {
+            Framing::Length(0) => (Body::Empty, None),
+            Framing::Length(length) => (std::mem::take(&mut outbound.body), Some(length)),
+            Framing::Chunked => (std::mem::take(&mut outbound.body), None),
+        };
+        Ok(Self {
+            taken: body.is_end_stream(),
+            head,
+            body,
+            left,
+            kept: Some(VecDeque::new()),
+            // RFC 9110, section 9.2.2.
+            idempotent: outbound.method.is_idempotent(),
+            ..Self::default()
+        })
+    }
+
+    pub(super) fn method(&self) -> &Method {
+        self.head.method()
+    }
+
+    /// The head, and whether it is all there is.
+    pub(super) fn head(&mut self) -> (Request<()>, bool) {
+        self.done = self.taken && self.again.is_empty() && self.data.is_empty();
+        (self.head.clone(), self.done)
+    }
+
+    /// The request for another connection after it failed with `error`: if the origin has not
+    /// looked at it, or if it does no harm twice.
+    pub(super) fn again(mut self: Box<Self>, error: &Error) -> Option<Box<Self>> {
+        let repeatable = match error.kind {
+            Kind::Refused => true,
+            Kind::Closed | Kind::Reset => self.is_repeatable(),
+            _ => error.is_timeout() && self.is_repeatable(),
+        };
+        (repeatable && self.rewind()).then_some(self)
+    }
+
+    /// The same once more, if it can be sent twice without harm.
+    pub(super) fn copy(&self) -> Option<Box<Self>> {
+        self.is_repeatable().then(|| {
+            Box::new(Self {
+                head: self.head.clone(),
+                taken: true,
+                kept: Some(VecDeque::new()),
+                idempotent: true,
+                ..Self::default()
+            })
+        })
+    }
+
+    /// Whether it can be sent twice without harm, read or unread.
+    fn is_repeatable(&self) -> bool {
+        self.idempotent && matches!(self.body, Body::Empty)
+    }
+
+    /// Begins again; `false`: what was taken of the body is gone.
+    fn rewind(&mut self) -> bool {
+        let Some(kept) = &self.kept else {
+            return false;
+        };
+        self.again.clone_from(kept);
+        self.data = Bytes::new();
+        self.done = false;
+        self.stopped = false;
+        true
+    }
+
+    /// Whether more was sent since the last call, which restarts the response timeout.
+    pub(super) fn moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Whether the request is incomplete because its client is slow.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.waits_for_client && !self.taken && !self.stopped
+    }
+
+    /// Sends as much as the client gives and the origin takes. An error is the client's.
+    pub(super) fn send(
+        &mut self,
+        stream: &mut SendStream<Bytes>,
+        cx: &mut Context<'_>,
+    ) -> Result<(), BodyError> {
+        if self.stopped {
+            return Ok(());
+        }
+        match self.poll_send(stream, cx) {
+            Poll::Ready(Err(Stopped::Body(error))) => return Err(error),
+            Poll::Ready(Err(Stopped::Origin)) => self.stopped = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn poll_send(
+        &mut self,
+        stream: &mut SendStream<Bytes>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        for _ in 0..SENDS {
+            if self.done {
+                return Poll::Ready(Ok(()));
+            }
+            if self.data.is_empty() {
+                ready!(self.poll_load(cx)).map_err(Stopped::Body)?;
+            }
+            ready!(self.poll_give(stream, cx))?;
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Takes the next data of the body, or finds its end.
+    fn poll_load(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
+        while self.data.is_empty() {
+            if let Some(data) = self.again.pop_front() {
+                self.data = data;
+                break;
+            }
+            if self.taken {
+                break;
+            }
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            self.waits_for_client = polled.is_pending();
+            match ready!(polled) {
+                None => self.end()?,
+                Some(frame) => self.take(frame?)?,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn take(&mut self, frame: Frame<Bytes>) -> Result<(), BodyError> {
+        match frame.into_data() {
+            Ok(data) => {
+                if let Some(left) = &mut self.left {
+                    *left = left.checked_sub(data.len() as u64).ok_or(WRONG_LENGTH)?;
+                }
+                self.keep(&data);
+                self.data = data;
+                if self.body.is_end_stream() {
+                    self.end()?;
+                }
+            }
+            Err(frame) => {
+                self.trailers = frame.into_trailers().unwrap_or_default();
+                clean_trailers(&mut self.trailers);
+                self.end()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, data: &Bytes) {
+        self.kept_bytes += data.len();
+        match &mut self.kept {
+            Some(kept) if self.kept_bytes <= KEPT => kept.push_back(data.clone()),
+            kept => *kept = None,
+        }
+    }
+
+    fn end(&mut self) -> Result<(), BodyError> {
+        if self.left.is_some_and(|left| left > 0) {
+            return Err(WRONG_LENGTH.into());
+        }
+        self.taken = true;
+        Ok(())
+    }
+
+    /// Gives the stream as much as it has room for, and its end.
+    fn poll_give(
+        &mut self,
+        stream: &mut SendStream<Bytes>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        let last = self.taken && self.again.is_empty();
+        if !self.data.is_empty() {
+            let room = ready!(poll_room(stream, self.data.len(), cx))?;
+            let data = self.data.split_to(room.min(self.data.len()));
+            let end = last && self.data.is_empty() && self.trailers.is_empty();
+            self.moved = true;
+            self.done = end;
+            return Poll::Ready(stream.send_data(data, end).map_err(|_| Stopped::Origin));
+        }
+        if !last {
+            return Poll::Ready(Ok(()));
+        }
+        self.moved = true;
+        self.done = true;
+        Poll::Ready(
+            match self.trailers.is_empty() {
+                true => stream.send_data(Bytes::new(), true),
+                false => stream.send_trailers(self.trailers.clone()),
+            }
+            .map_err(|_| Stopped::Origin),
+        )
+    }
+}
+
+/// How much the stream takes now, of `wanted` bytes.
+fn poll_room(
+    stream: &mut SendStream<Bytes>,
+    wanted: usize,
+    cx: &mut Context<'_>,
+) -> Poll<Result<usize, Stopped>> {
+    stream.reserve_capacity(wanted);
+    while stream.capacity() == 0 {
+        if !matches!(ready!(stream.poll_capacity(cx)), Some(Ok(_))) {
+            return Poll::Ready(Err(Stopped::Origin));
+        }
+    }
+    Poll::Ready(Ok(stream.capacity()))
+}
+
+/// The head of a request; an error if HTTP/2 cannot express it.
+fn write_head(
+    outbound: &Outbound<'_>,
+    framing: Framing,
+    secure: bool,
+) -> Result<Request<()>, Error> {
+    let mut request = Request::new(());
+    let uri = uri(outbound, secure).ok_or(Kind::RequestTarget)?;
+    *request.version_mut() = match uri.authority() {
+        Some(_) => Version::HTTP_2,
+        // The library lets a request of another version go without an authority.
+        None => Version::HTTP_11,
+    };
+    *request.method_mut() = outbound.method.clone();
+    *request.uri_mut() = uri;
+    let fields = Fields {
+        map: HeaderMap::with_capacity(outbound.headers.len() + 8),
+        ..Fields::default()
+    };
+    *request.headers_mut() = head::fields(fields, outbound, framing).map;
+    Ok(request)
+}
+
+/// An HTTP/1.0 client may have named no host.
+fn uri(outbound: &Outbound<'_>, secure: bool) -> Option<Uri> {
+    let target = Bytes::copy_from_slice(outbound.target.as_bytes());
+    let mut parts = http::uri::Parts::default();
+    parts.path_and_query = Some(PathAndQuery::from_maybe_shared(target).ok()?);
+    let host = head::host(outbound);
+    if !host.is_empty() {
+        parts.authority = Some(Authority::try_from(host).ok()?);
+        parts.scheme = Some(if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    }
+    Uri::from_parts(parts).ok()
+}
+
+// === impl Fields ===
+
+impl Form for Fields {
+    const JOINS_COOKIES: bool = false;
+
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    fn open(&mut self, name: &'static str) {
+        self.open = Some((HeaderName::from_static(name), self.buffer.len()));
+    }
+
+    fn close(&mut self) {
+        let Some((name, from)) = self.open.take() else {
+            return;
+        };
+        let value = self.buffer.get(from..).unwrap_or_default();
+        // Whatever comes here was looked at, or was a value before.
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            self.map.append(name, value);
+        }
+    }
+
+    fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.map.append(name.clone(), value.clone());
+    }
+
+    fn connection(&mut self, _: bool, trailers: bool) {
+        if trailers {
+            let value = HeaderValue::from_static("trailers");
+            self.map.insert(header::TE, value);
+        }
+    }
+
+    fn endless(&mut self) {}
+}

@@ -1,0 +1,351 @@
+//! The head of a request to an origin, written in one pass over the client's headers. Nothing that a
+//! client sends decides where the head ends. Never sends.
+//!
+//! This file decides which headers an origin gets, in both versions of HTTP; a [`Form`] encodes them.
+
+use std::io::Write;
+use std::net::IpAddr;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Version};
+
+use super::Outbound;
+use super::headers::{Forwarding, Named, named, stays_here};
+use super::http1::upload::Framing;
+use crate::route::edit::Fields;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The room that most heads need; an allocator is fastest below it.
+const USUAL: usize = 1024;
+
+/// How a version of HTTP spells fields.
+pub(super) trait Form {
+    /// Whether a cookie is one field: RFC 9113, section 8.2.3.
+    const JOINS_COOKIES: bool;
+    /// Where values are put together.
+    fn buffer(&mut self) -> &mut Vec<u8>;
+    /// Begins a field whose value comes into the buffer.
+    fn open(&mut self, name: &'static str);
+    /// Ends it.
+    fn close(&mut self);
+    /// Writes a field as it came.
+    fn pass(&mut self, name: &HeaderName, value: &HeaderValue);
+    /// Writes what concerns the connection.
+    fn connection(&mut self, upgrade: bool, trailers: bool);
+    /// Says that the body has no length.
+    fn endless(&mut self);
+}
+
+/// The lines of HTTP/1.1.
+struct Lines(Vec<u8>);
+
+/// A head while it is written.
+struct Writer<'a, F> {
+    form: F,
+    /// What `Connection` names.
+    named: Named,
+    /// Which fields of the gateway's own a trusted proxy has set already.
+    kept: Kept,
+    wants_trailers: bool,
+    host: &'a [u8],
+    outbound: &'a Outbound<'a>,
+}
+
+#[derive(Default)]
+struct Kept {
+    host: bool,
+    proto: bool,
+    cookies: bool,
+}
+
+/// The bytes of a head, up to and with the empty line.
+pub(super) fn write(outbound: &Outbound<'_>, framing: Framing) -> Vec<u8> {
+    let mut lines = Lines(Vec::with_capacity(USUAL));
+    lines.line(outbound);
+    let Lines(mut out) = fields(lines, outbound, framing);
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// Adds all fields of a head to `form`, but for those that say where the request goes.
+pub(super) fn fields<F: Form>(form: F, outbound: &Outbound<'_>, framing: Framing) -> F {
+    let lines = outbound.headers.get_all(header::CONNECTION).iter();
+    let mut writer = Writer {
+        form,
+        named: named(lines.map(HeaderValue::as_bytes)),
+        kept: Kept::default(),
+        wants_trailers: false,
+        host: text(outbound.forwarding.host).unwrap_or_default(),
+        outbound,
+    };
+    for (name, value) in outbound.headers {
+        writer.pass(name, value);
+    }
+    let (upgrade, trailers) = (outbound.upgrade, writer.wants_trailers);
+    writer.form.connection(upgrade, trailers);
+    writer.forwarding(&outbound.forwarding);
+    let set = outbound.edits.map_or(&[][..], |edits| &edits.set);
+    for (name, value) in set.iter().filter(|(name, _)| *name != header::HOST) {
+        writer.form.pass(name, value);
+    }
+    writer.framing(framing);
+    writer.form
+}
+
+/// The host that the origin is asked for; empty if it cannot stand in a head.
+pub(super) fn host<'a>(outbound: &Outbound<'a>) -> &'a [u8] {
+    let set = outbound.edits.and_then(Fields::host);
+    text(set.unwrap_or(outbound.forwarding.host)).unwrap_or_default()
+}
+
+/// Whether a target can be sent: a path, or the whole server (RFC 9112, section 3.2.4).
+pub(super) fn is_target(outbound: &Outbound<'_>) -> bool {
+    let is_server = *outbound.method == Method::OPTIONS && outbound.target == "*";
+    is_server || is_path(outbound.target)
+}
+
+/// Whether a target is a path that ends where it seems to: RFC 9112, section 3.2.1.
+pub(super) fn is_path(target: &str) -> bool {
+    let plain = |b: u8| b > b' ' && b != b'#' && b != 0x7f;
+    target.starts_with('/') && all(target, plain)
+}
+
+// === impl Lines ===
+
+impl Lines {
+    fn line(&mut self, outbound: &Outbound<'_>) {
+        self.put(outbound.method.as_str().as_bytes());
+        self.put(b" ");
+        self.put(outbound.target.as_bytes());
+        self.put(b" HTTP/1.1\r\nhost: ");
+        self.put(host(outbound));
+        self.put(b"\r\n");
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+impl Form for Lines {
+    const JOINS_COOKIES: bool = true;
+
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
+    fn open(&mut self, name: &'static str) {
+        self.put(name.as_bytes());
+        self.put(b": ");
+    }
+
+    fn close(&mut self) {
+        self.put(b"\r\n");
+    }
+
+    fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
+        let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
+        self.0.reserve(name.len() + value.len() + 4);
+        self.put(name);
+        self.put(b": ");
+        self.put(value);
+        self.put(b"\r\n");
+    }
+
+    fn connection(&mut self, upgrade: bool, trailers: bool) {
+        if upgrade {
+            self.put(b"connection: upgrade\r\nupgrade: websocket\r\n");
+        } else if trailers {
+            self.put(b"connection: te\r\nte: trailers\r\n");
+        }
+    }
+
+    fn endless(&mut self) {
+        self.put(b"transfer-encoding: chunked\r\n");
+    }
+}
+
+// === impl Writer ===
+
+impl<F: Form> Writer<'_, F> {
+    /// Passes one field of the client's on, if it may pass.
+    fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
+        if self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
+            return;
+        }
+        let trusted = self.outbound.forwarding.trusted_peer;
+        match *name {
+            // Written by the gateway in any case.
+            header::HOST | header::CONTENT_LENGTH => return,
+            header::TE => self.wants_trailers |= names_trailers(value),
+            header::COOKIE if F::JOINS_COOKIES && self.outbound.version == Version::HTTP_2 => {
+                return self.cookies();
+            }
+            _ => {}
+        }
+        if stays_here(name, trusted) || self.named.contains(name) || self.is_replaced(name) {
+            return;
+        }
+        self.form.pass(name, value);
+    }
+
+    /// Whether the gateway writes a field itself. What a trusted proxy says stands, and is noted.
+    fn is_replaced(&mut self, name: &HeaderName) -> bool {
+        let text = name.as_str();
+        if !text.starts_with("x-") {
+            return false;
+        }
+        // Of an untrusted peer the rest did not come so far.
+        if *name == X_FORWARDED_HOST {
+            self.kept.host = true;
+        } else if *name == X_FORWARDED_PROTO {
+            self.kept.proto = true;
+        }
+        *name == X_FORWARDED_FOR || *name == X_REAL_IP || *name == X_REQUEST_ID
+    }
+
+    /// RFC 9113, section 8.2.3: the crumbs of HTTP/2 are one field in HTTP/1.1.
+    fn cookies(&mut self) {
+        if std::mem::replace(&mut self.kept.cookies, true) {
+            return;
+        }
+        if self.named.contains(&header::COOKIE) {
+            return;
+        }
+        self.form.open("cookie");
+        let crumbs = self.outbound.headers.get_all(header::COOKIE);
+        self.joined(crumbs.iter(), b"; ");
+        self.form.close();
+    }
+
+    /// Writes the gateway's own headers, except those that the route replaces.
+    fn forwarding(&mut self, forwarding: &Forwarding<'_>) {
+        let mut peer = None;
+        if self.begin("x-forwarded-for") {
+            if forwarding.trusted_peer {
+                let hops = self.outbound.headers.get_all(X_FORWARDED_FOR);
+                if self.joined(hops.iter(), b", ") {
+                    self.put(b", ");
+                }
+            }
+            let from = self.form.buffer().len();
+            self.address(forwarding.peer);
+            peer = Some(from..self.form.buffer().len());
+            self.form.close();
+        }
+        if self.begin("x-real-ip") {
+            match peer.filter(|_| forwarding.client == forwarding.peer) {
+                Some(peer) => self.form.buffer().extend_from_within(peer),
+                None => self.address(forwarding.client),
+            }
+            self.form.close();
+        }
+        if !self.kept.host {
+            self.field("x-forwarded-host", self.host);
+        }
+        if !self.kept.proto {
+            let proto: &[u8] = if forwarding.https { b"https" } else { b"http" };
+            self.field("x-forwarded-proto", proto);
+        }
+        if let Some(id) = text(forwarding.request_id) {
+            self.field("x-request-id", id);
+        }
+        if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {
+            self.field("x-lockgate-rule", rules);
+        }
+    }
+
+    fn framing(&mut self, framing: Framing) {
+        match framing {
+            // RFC 9110, section 8.6: a method that anticipates content says when there is none.
+            Framing::Length(0) if !self.declares_nothing() => {}
+            Framing::Length(length) => {
+                let mut digits = itoa::Buffer::new();
+                self.field("content-length", digits.format(length).as_bytes());
+            }
+            Framing::Chunked => self.form.endless(),
+        }
+    }
+
+    fn declares_nothing(&self) -> bool {
+        let expected = [Method::POST, Method::PUT, Method::PATCH];
+        expected.contains(self.outbound.method)
+            || self.outbound.headers.contains_key(header::CONTENT_LENGTH)
+    }
+
+    /// Writes values side by side; `false` if there are none.
+    fn joined<'v>(&mut self, values: impl Iterator<Item = &'v HeaderValue>, by: &[u8]) -> bool {
+        let mut any = false;
+        for value in values {
+            if any {
+                self.put(by);
+            }
+            self.put(value.as_bytes());
+            any = true;
+        }
+        any
+    }
+
+    fn field(&mut self, name: &'static str, value: &[u8]) {
+        if self.begin(name) {
+            self.put(value);
+            self.form.close();
+        }
+    }
+
+    /// Begins a header of the gateway's own; `false` if the route replaces it.
+    fn begin(&mut self, name: &'static str) -> bool {
+        let replaced = self.outbound.edits.is_some_and(|edits| edits.replace(name));
+        if !replaced {
+            self.form.open(name);
+        }
+        !replaced
+    }
+
+    fn address(&mut self, ip: IpAddr) {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                let mut digits = itoa::Buffer::new();
+                for (i, octet) in ip.octets().into_iter().enumerate() {
+                    if i > 0 {
+                        self.put(b".");
+                    }
+                    self.put(digits.format(octet).as_bytes());
+                }
+            }
+            // Writing to memory cannot fail.
+            IpAddr::V6(ip) => drop(write!(self.form.buffer(), "{ip}")),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.form.buffer().extend_from_slice(bytes);
+    }
+}
+
+/// A text that can stand in a field.
+fn text(text: &str) -> Option<&[u8]> {
+    let fits = |b: u8| b == b'\t' || (b >= b' ' && b != 0x7f);
+    all(text, fits).then_some(text.as_bytes())
+}
+
+/// Without an early end, which would keep it from being done for many bytes at once.
+fn all(text: &str, fits: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(true, |all, byte| all & fits(byte))
+}
+
+fn names_trailers(value: &HeaderValue) -> bool {
+    let mut codings = value.as_bytes().split(|&b| b == b',');
+    codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// The fields that a request may send behind its body: those that its head announces.
+pub(super) fn announced(headers: &HeaderMap) -> Named {
+    let lines = headers.get_all(header::TRAILER).iter();
+    named(lines.map(HeaderValue::as_bytes))
+}
