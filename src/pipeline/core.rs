@@ -138,7 +138,7 @@ impl Core {
     /// Says that an origin gave no answer, unless that was said a moment ago.
     pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
         let now = self.now();
-        let Some(more) = self.failures.say(upstream, error.reason(), now) else {
+        let Some(more) = self.failures.admit(upstream, error.reason(), now) else {
             return;
         };
         let server = error.server().map_or("-", |server| server.label());
@@ -151,7 +151,7 @@ impl Core {
         let server = error.server();
         let upstream = server.map_or("-", |server| server.upstream());
         let now = self.now();
-        let Some(more) = self.failures.say(upstream, error.reason(), now) else {
+        let Some(more) = self.failures.admit(upstream, error.reason(), now) else {
             return;
         };
         let server = server.map_or("-", |server| server.label());

@@ -1,122 +1,115 @@
-//! How often the log reports that an upstream failed, so that requests that all fail do not fill it. It counts the
-//! lines that are left out, and writes none itself.
+//! Limits how often the log reports that an upstream failed: one line per second for each upstream and reason, with
+//! the number of lines that were left out.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-/// The time between two lines that say the same.
+/// The time between two lines about one upstream and one reason.
 const PAUSE: Duration = Duration::from_secs(1);
-/// So many upstreams and reasons are remembered. A new one beyond them is said all the same, and
-/// takes the place of the one that was said the longest ago.
-const MOST: usize = 64;
-/// So many lines may come of that within a pause: what is forgotten is new again.
-const SURPLUS: u64 = 64;
 
-/// What one core has said lately.
-#[derive(Debug, Default)]
-pub struct LogThrottle(RefCell<Memory>);
+/// How many upstreams and reasons are remembered. A new one replaces the one that was logged the longest ago.
+const MAX_ENTRIES: usize = 256;
 
+/// The failures that one core has logged lately.
 #[derive(Debug, Default)]
-struct Memory {
-    said: Vec<Said>,
-    surplus: Surplus,
-}
-
-/// What was said beyond what can be remembered, in one pause.
-#[derive(Debug, Default)]
-struct Surplus {
-    since: Timestamp,
-    lines: u64,
-    /// How often something was left out that nobody remembers.
-    more: u64,
-}
+pub struct LogThrottle(RefCell<Vec<LoggedFailure>>);
 
 /// One upstream, failing for one reason.
 #[derive(Debug)]
-struct Said {
+struct LoggedFailure {
     upstream: String,
     reason: &'static str,
+    /// When it was last logged.
     at: Timestamp,
-    /// How often it was left out since.
-    more: u64,
+    /// How many lines were left out since.
+    left_out: u64,
 }
 
 // === impl LogThrottle ===
 
 impl LogThrottle {
-    /// Whether it is said now that `upstream` failed for `reason`, with how often it was left out
-    /// since the last time.
-    pub fn say(&self, upstream: &str, reason: &'static str, now: Timestamp) -> Option<u64> {
-        let Memory { said: all, surplus } = &mut *self.0.borrow_mut();
-        if let Some(said) = all.iter_mut().find(|said| said.is(upstream, reason)) {
-            return said.again(now);
+    /// Admits a line about `upstream` failing for `reason`, with the number of such lines that were left out
+    /// before. `None` if this line is left out too.
+    pub fn admit(&self, upstream: &str, reason: &'static str, now: Timestamp) -> Option<u64> {
+        let mut logged = self.0.borrow_mut();
+        let known =
+            |entry: &&mut LoggedFailure| entry.reason == reason && entry.upstream == upstream;
+        if let Some(entry) = logged.iter_mut().find(known) {
+            return entry.admit(now);
         }
-        let mut more = 0;
-        if all.len() >= MOST {
-            more = surplus.say(now)?;
-            // What was left out of it is told with the line that takes its place.
-            more += oldest(all, now).map_or(0, |at| all.swap_remove(at).more);
+        if logged.len() >= MAX_ENTRIES {
+            let oldest = logged.iter().enumerate().min_by_key(|(_, entry)| entry.at);
+            if let Some((index, _)) = oldest {
+                logged.swap_remove(index);
+            }
         }
-        all.push(Said {
+        logged.push(LoggedFailure {
             upstream: upstream.to_owned(),
             reason,
             at: now,
-            more: 0,
+            left_out: 0,
         });
-        Some(more)
+        Some(0)
     }
 }
 
-/// The one that was said the longest ago; one whose time a clock that was set back has made the
-/// future before all others.
-fn oldest(all: &[Said], now: Timestamp) -> Option<usize> {
-    let ages = all.iter().enumerate().map(|(place, said)| {
-        let future = now < said.at;
-        (future, now.since(said.at), place)
-    });
-    ages.max().map(|(.., place)| place)
-}
+// === impl LoggedFailure ===
 
-// === impl Surplus ===
-
-impl Surplus {
-    /// Whether one more line may be written, with how many were not since the last.
-    fn say(&mut self, now: Timestamp) -> Option<u64> {
-        if is_over(self.since, now) {
-            (self.since, self.lines) = (now, 0);
-        }
-        if self.lines >= SURPLUS {
-            self.more += 1;
-            return None;
-        }
-        self.lines += 1;
-        Some(std::mem::take(&mut self.more))
-    }
-}
-
-// === impl Said ===
-
-impl Said {
-    fn is(&self, upstream: &str, reason: &str) -> bool {
-        self.reason == reason && self.upstream == upstream
-    }
-
-    fn again(&mut self, now: Timestamp) -> Option<u64> {
-        if !is_over(self.at, now) {
-            self.more += 1;
+impl LoggedFailure {
+    fn admit(&mut self, now: Timestamp) -> Option<u64> {
+        // A clock that was set back does not silence the log.
+        let is_due = now < self.at || now.since(self.at) >= PAUSE;
+        if !is_due {
+            self.left_out += 1;
             return None;
         }
         self.at = now;
-        Some(std::mem::take(&mut self.more))
+        Some(std::mem::take(&mut self.left_out))
     }
 }
 
-/// Whether a pause that began then is over. A clock that was set back ends it too.
-fn is_over(since: Timestamp, now: Timestamp) -> bool {
-    now < since || now.since(since) >= PAUSE
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_a_second_counts_those_left_out() {
+        let throttle = LogThrottle::default();
+        let admit = |upstream, reason, millis| {
+            throttle.admit(upstream, reason, Timestamp::from_millis(millis))
+        };
+        assert_eq!(admit("a", "closed", 100_000), Some(0));
+        for _ in 0..97_100 {
+            assert_eq!(admit("a", "closed", 100_000), None);
+        }
+        assert_eq!(admit("a", "no_server", 100_000), Some(0));
+        assert_eq!(admit("b", "closed", 100_000), Some(0));
+        assert_eq!(admit("a", "closed", 100_999), None);
+        assert_eq!(admit("a", "closed", 101_000), Some(97_101));
+        assert_eq!(admit("a", "closed", 101_000), None);
+        assert_eq!(admit("b", "closed", 101_000), Some(0));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_silence_the_log() {
+        let throttle = LogThrottle::default();
+        let admit = |secs| throttle.admit("a", "closed", Timestamp::from_secs(secs));
+        assert_eq!([admit(100), admit(50), admit(50)], [Some(0), Some(0), None]);
+    }
+
+    #[test]
+    fn a_new_failure_replaces_the_one_logged_the_longest_ago() {
+        let throttle = LogThrottle::default();
+        let admit =
+            |name: &str, millis| throttle.admit(name, "closed", Timestamp::from_millis(millis));
+        for (n, millis) in (0..MAX_ENTRIES).zip(100_000..) {
+            assert_eq!(admit(&format!("upstream {n}"), millis), Some(0));
+        }
+        assert_eq!(admit("one more", 100_500), Some(0));
+        assert_eq!(throttle.0.borrow().len(), MAX_ENTRIES);
+        assert_eq!(admit("upstream 1", 100_500), None);
+        assert_eq!(admit("upstream 0", 100_500), Some(0), "it was replaced");
+    }
+}
