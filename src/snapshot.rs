@@ -46,13 +46,13 @@ pub struct Snapshot {
     pub routes: Table<Route>,
     /// What is counted and stopped.
     pub rules: RuleSet,
-    /// What each rule answers with and counts into, by rule index.
+    /// The response and the metrics of each rule, by rule index.
     pub rule_resources: Vec<RuleResources>,
     /// Rules that are switched off, each with the rule that it stands before.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
     /// The lists that rules name.
     pub lists: Lists,
-    /// The rules whose shadow answers look like real ones.
+    /// The rules whose shadow responses imitate real ones.
     pub imitating: Vec<Imitating>,
     /// The rate-limit headers' fixed parts.
     pub quota_names: QuotaNames,
@@ -125,7 +125,7 @@ pub enum Target {
         /// What requests share that go to the same server, where the upstream asks for it.
         hash_key: Option<Arc<Key>>,
     },
-    /// A fixed answer.
+    /// A fixed response.
     Reply(Reply),
     /// Another address.
     Redirect(Redirect),
@@ -133,22 +133,22 @@ pub enum Target {
 
 /// What belongs to a rule beside its logic.
 pub struct RuleResources {
-    /// Its configured answer.
+    /// Its configured response.
     pub response: Option<Arc<ResponseTemplate>>,
-    /// `divert`: who answers in the origin's place.
+    /// With `divert`: the upstream that gets the request instead.
     pub divert: Option<Target>,
     /// Its counters.
     pub metrics: RuleMetrics,
 }
 
-/// A rule whose shadow answers look like real ones.
+/// A rule whose shadow responses imitate real ones.
 #[derive(Clone, Debug)]
 pub struct Imitating {
     /// The rule.
     pub rule: RuleIndex,
     /// Its name.
     pub name: Arc<str>,
-    /// The status of its answers.
+    /// The status of its responses.
     pub status: StatusCode,
 }
 
@@ -205,7 +205,7 @@ impl Snapshot {
 // === impl Imitating ===
 
 impl Imitating {
-    /// The rules that imitate: those that answer with a success.
+    /// The rules that imitate: those that respond with a success.
     pub fn among(rules: &RuleSet, kits: &[RuleResources]) -> Vec<Self> {
         let shadows = rules.iter().zip(kits);
         let shadows = shadows.filter(|((_, rule), _)| rule.action == Action::Shadow);
@@ -234,7 +234,7 @@ impl Target {
         }
     }
 
-    /// The upstream; `None`: the gateway answers by itself.
+    /// The upstream. `None` if the gateway responds itself.
     pub fn name(&self) -> Option<&str> {
         match self {
             Target::Upstream { upstream, .. } => Some(&upstream.name),

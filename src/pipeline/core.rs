@@ -1,5 +1,5 @@
-//! One core's own things: its view of the configuration, its origin connections, its timers.
-//! Nothing in it is shared with another core but [`Live`].
+//! The state of one core: its view of the configuration, its upstream connections, its timers. Cores share only
+//! [`Live`].
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -28,7 +28,7 @@ use crate::upstream::{self, Pool};
 pub struct Core {
     /// What all cores share.
     pub live: Arc<Live>,
-    /// Connections to origins.
+    /// Connections to upstream servers.
     pub pool: Pool,
     /// This core's access to the store.
     pub store: Rc<StoreHandle>,
@@ -36,9 +36,9 @@ pub struct Core {
     pub timers: Rc<ConnectionTimers>,
     /// Whether the gateway is stopping.
     pub drain: Drain,
-    /// Whether it stops so soon that it begins no request any more.
+    /// The drain timeout is so near that new requests get 503.
     pub late: Cell<bool>,
-    /// Whether its time is over, and it cuts off what is under way.
+    /// The drain timeout is over: requests in flight are cut off.
     pub cut: Cell<bool>,
     /// How many requests go on although their clients have disconnected.
     pub detached: Cell<usize>,
@@ -47,8 +47,8 @@ pub struct Core {
     ids: Ids,
 }
 
-/// Makes request ids: a number that is stepped up, hashed under a key that nobody knows, so that
-/// who sees one cannot tell the next, or how many there were between two.
+/// Makes request ids: a counter, hashed with a random secret. A client that sees one id cannot compute another, or
+/// how many requests came between two.
 struct Ids {
     hasher: SipHasher13,
     next: Cell<u64>,
@@ -95,7 +95,7 @@ impl Core {
         self.live.lasting.metrics.protocol_errors.count(kind);
     }
 
-    /// Counts a request that has no meaning, or two.
+    /// Counts a malformed or ambiguous request.
     pub fn malformed(&self, malformed: Malformed) {
         self.protocol_error(match malformed {
             Malformed::Host | Malformed::Authority => ProtocolError::Host,
@@ -124,18 +124,18 @@ impl Core {
         }
     }
 
-    /// Counts a connection that came past the proxy in front, and says why at the debug level.
-    pub fn not_behind(&self, peer: SocketAddr, why: &dyn Display) {
+    /// Counts a connection without a valid PROXY header, and logs the reason at the debug level.
+    pub fn reject_proxy_header(&self, peer: SocketAddr, why: &dyn Display) {
         self.protocol_error(ProtocolError::Proxy);
         debug!(%peer, error = %why, "no PROXY header");
     }
 
-    /// Says at the debug level why a client did not get through its handshake.
+    /// Logs at the debug level why a TLS handshake failed.
     pub fn handshake_failed(&self, peer: SocketAddr, error: &HandshakeError) {
         debug!(%peer, kind = %error.kind(), %error, "handshake failed");
     }
 
-    /// Says that an origin gave no answer, unless that was said a moment ago.
+    /// Logs that an upstream gave no response, at most once per second for each reason.
     pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
         let now = self.now();
         let Some(more) = self.failures.admit(upstream, error.reason(), now) else {
@@ -146,8 +146,8 @@ impl Core {
         warn!(%upstream, %server, %reason, %error, more, "upstream failed");
     }
 
-    /// Says that an origin broke off an answer, unless that was said a moment ago.
-    pub fn answer_cut(&self, error: &upstream::Error) {
+    /// Logs that an origin server broke off a response, at most once per second for each reason.
+    pub fn log_truncated_response(&self, error: &upstream::Error) {
         let server = error.server();
         let upstream = server.map_or("-", |server| server.upstream());
         let now = self.now();

@@ -29,7 +29,7 @@ pub async fn enter(
     timer: &ConnectionTimer,
 ) -> Option<(Stream, Connection)> {
     if listener.proxy_protocol {
-        peer = behind(core, snapshot, &mut tcp, peer, timer).await?;
+        peer = read_proxy_header(core, snapshot, &mut tcp, peer, timer).await?;
     }
     if !admits(core, snapshot, peer.ip(), timer) {
         return None;
@@ -53,8 +53,8 @@ pub async fn enter(
     Some((Stream::Tls(Box::new(stream), protocol), connection))
 }
 
-/// Whether `ip` may have one more connection: the client's, or of whoever a proxy speaks for.
-/// Trusted proxies may have as many as they like.
+/// Whether `ip` may have one more connection. `ip` is the client's address, also behind the PROXY protocol.
+/// Trusted proxies have no limit.
 fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer) -> bool {
     let Some(per_ip) = &snapshot.per_ip else {
         return true;
@@ -88,8 +88,8 @@ impl Stream {
     }
 }
 
-/// Who is behind a proxy. Nobody but a trusted one may say, and it must.
-async fn behind(
+/// Reads the client's address from the PROXY header. Only a trusted proxy may send one, and it must.
+async fn read_proxy_header(
     core: &Core,
     snapshot: &Snapshot,
     tcp: &mut TcpStream,
@@ -97,13 +97,13 @@ async fn behind(
     timer: &ConnectionTimer,
 ) -> Option<SocketAddr> {
     if !snapshot.client_ip.trusts(peer.ip().to_canonical()) {
-        core.not_behind(peer, &"the peer is not a trusted proxy");
+        core.reject_proxy_header(peer, &"the peer is not a trusted proxy");
         return None;
     }
     match timer.guard(listen::proxy_header(tcp)).await {
         Ok(Ok(client)) => Some(client.unwrap_or(peer)),
         Ok(Err(error)) => {
-            core.not_behind(peer, &error);
+            core.reject_proxy_header(peer, &error);
             None
         }
         Err(_) => {
@@ -146,9 +146,10 @@ async fn handshake(
         .await
     {
         Ok(Ok((stream, facts))) => {
-            match tls::is_resumed(&stream) {
-                true => handshakes.resumed.inc(),
-                false => handshakes.full.inc(),
+            if tls::is_resumed(&stream) {
+                handshakes.resumed.inc();
+            } else {
+                handshakes.full.inc();
             }
             Some((stream, facts))
         }

@@ -110,7 +110,7 @@ impl RequestContext<'_, '_> {
             return HandledResponse::own(client_left());
         };
         let mut handled = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
-            Ok(answer) => self.answered(answer, client),
+            Ok(answer) => self.to_client(answer, client),
             Err(error) => self.failed(&error, upstream),
         };
         handled.upstream = Some(upstream.name.clone());
@@ -126,7 +126,7 @@ impl RequestContext<'_, '_> {
         self.state.core.instant() - since
     }
 
-    /// Waits for `answer`. `None` if the client has disconnected and no rule would count the response.
+    /// Waits for the response. `None` if the client has disconnected and no rule would count the response.
     async fn while_wanted<A>(&self, answer: impl Future<Output = A>) -> Option<A> {
         let mut answer = pin!(answer);
         poll_fn(
@@ -170,7 +170,7 @@ impl RequestContext<'_, '_> {
         }
     }
 
-    fn answered(&self, answer: Answer, client: Option<tunnel::Client>) -> HandledResponse {
+    fn to_client(&self, answer: Answer, client: Option<tunnel::Client>) -> HandledResponse {
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
             let idle_timeout = self.snapshot().limits.idle_timeout;
             tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
@@ -217,7 +217,7 @@ pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<Fault> {
     is_too_large(snapshot, facts).then_some(Fault::BodyTooLarge)
 }
 
-/// Whether the body says that it is larger than allowed.
+/// Whether the declared body length is larger than allowed.
 pub fn is_too_large(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
     let declared = facts.head.body_size().unwrap_or(0);
     snapshot.max_body.is_some_and(|max| declared > max)

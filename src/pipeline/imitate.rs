@@ -54,11 +54,12 @@ pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
         return;
     }
     let learners = learners(request, handled.response.status());
-    let asked_at = match facts.head.has_body() {
-        true => state.meter.ended.get(),
-        false => Some(state.began),
+    let asked_at = if facts.head.has_body() {
+        state.meter.ended.get()
+    } else {
+        Some(state.began)
     };
-    // The time of a response that came before its request had ended says nothing.
+    // A response that came before its request had ended has no meaningful time.
     let Some(asked_at) = asked_at.filter(|_| !learners.is_empty()) else {
         return;
     };

@@ -244,7 +244,7 @@ impl LoggedBody {
     fn failed(&self, error: &BodyError) -> Cut {
         match error.downcast_ref::<upstream::Error>() {
             Some(error) if error.is_bad_request() => return Cut::RequestBody,
-            Some(error) => self.state.core.answer_cut(error),
+            Some(error) => self.state.core.log_truncated_response(error),
             None => {}
         }
         Cut::Upstream

@@ -152,10 +152,7 @@ pub async fn shadow(
     let (core, snapshot) = (&state.core, &state.snapshot);
     let whole = incoming.is_end_stream();
     let rest = body::swallow(state, incoming).await;
-    let asked_at = match whole {
-        true => state.began,
-        false => core.instant(),
-    };
+    let asked_at = if whole { state.began } else { core.instant() };
     let handled = match rest.drained {
         Drained::TooLong if snapshot.max_body.is_some() => {
             HandledResponse::own(Fault::BodyTooLarge.answer(info))
@@ -203,7 +200,7 @@ pub fn response_template(snapshot: &Snapshot, rule: RuleIndex) -> Option<&Respon
     kit.response.as_deref()
 }
 
-/// The fault of a request that has no meaning, or two.
+/// The fault of a malformed or ambiguous request.
 pub fn fault_of(malformed: Malformed) -> Fault {
     match malformed.status() {
         501 => Fault::UnknownCoding,

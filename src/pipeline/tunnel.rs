@@ -41,8 +41,8 @@ struct Flow {
     idle: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
-/// One side of a tunnel. hyper calls it an end of the bytes when a stream is reset, but then nobody
-/// hears what the other side still has to say.
+/// One side of a tunnel. hyper reports a stream reset as an ordinary end of the data, but after a reset the
+/// peer no longer reads what the other side still sends.
 struct Side<'f, S> {
     stream: S,
     flow: &'f Flow,
@@ -149,7 +149,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
     }
 }
 
-/// An answer that opens a tunnel must be one to our key: nobody else can check it.
+/// A response that opens a tunnel must match the gateway's own key: the client cannot check that.
 pub fn checked(answer: Answer, client: Option<&Client>) -> Result<Answer, Error> {
     let key = client.and_then(|client| client.key.as_ref());
     match key.filter(|_| answer.upgraded.is_some()) {
