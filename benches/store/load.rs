@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockgate::clock::Timestamp;
 use lockgate::decision::RuleIndex;
 use lockgate::limit::{Algorithm, Limiter};
-use lockgate::rules::plan::{Ban, KeyStatus, Op, Plan, PlanResult, RuleId, Step};
+use lockgate::rules::plan::{Ban, KeyStatus, OnStoreFailure, Op, Plan, PlanResult, RuleId, Step};
 use lockgate::rules::registry::RegisteredRule;
 use lockgate::store::Store;
 use lockgate::store::memory::Memory;
@@ -98,6 +98,7 @@ impl Rule {
             acts: true,
             ends_pass: true,
             peek_after_end: false,
+            on_failure: OnStoreFailure::Local,
         });
         Self { plan }
     }

@@ -62,14 +62,9 @@ impl Engine<'_> {
             plan.lease = self.store.next_lease();
             *leases = plan.leases().map(|held| self.store.hold(held));
         }
-        let applied = self.store.apply(plan, now, result).await;
-        let closed = match applied {
+        let closed = match self.store.apply(plan, now, result).await {
             Ok(()) => None,
-            Err(_) => {
-                let closed = self.rules.keep_local(plan);
-                self.store.apply_locally(plan, now, result);
-                closed
-            }
+            Err(_) => self.store.fall_back(plan, now, result),
         };
         self.rules.decide_into(plan, result, decision);
         if let Some(rule) = closed {

@@ -98,5 +98,6 @@ fn like(index: RuleIndex, rule: &Rule) -> Step {
         acts: false,
         ends_pass: rule.ends_pass(),
         peek_after_end: false,
+        on_failure: rule.on_store_failure,
     }
 }

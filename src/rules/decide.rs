@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::course::Course;
 use super::quota::{rest, turn};
-use super::{KeyStatus, OnStoreFailure, Op, Plan, PlanResult, Rule, RuleSet, Step, StepResult};
+use super::{KeyStatus, Op, Plan, PlanResult, Rule, RuleSet, Step, StepResult};
 use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
 
 // === impl RuleSet ===
@@ -41,22 +41,6 @@ impl RuleSet {
                 ended_at = ends.then_some(step_result.step);
             }
         }
-    }
-
-    /// Reduces a plan to what is decided without the store, because it failed: the steps of rules that fall back
-    /// to local counters, and deny rules. Returns the first rule that then responds with 503.
-    pub fn keep_local(&self, plan: &mut Plan) -> Option<RuleIndex> {
-        let mut closed = None;
-        plan.steps.retain(|step| {
-            let rule = self.get(step.rule).filter(|_| closed.is_none());
-            let on_failure = rule.map(|rule| rule.on_store_failure);
-            if on_failure == Some(OnStoreFailure::Closed) && step.op != Op::Always {
-                closed = Some(step.rule);
-            }
-            let is_kept = step.op == Op::Always || on_failure == Some(OnStoreFailure::Local);
-            closed.is_none() && rule.is_some() && is_kept
-        });
-        closed
     }
 
     /// Adds the rules that count the response to `decision`: their events and quota headers.

@@ -29,7 +29,9 @@ use http::HeaderName;
 use self::course::Course;
 use self::index::{Index, Worth, needs};
 pub use self::key::{Key, KeyPart, Missing};
-pub use self::plan::{Ban, HeldLeases, KeyStatus, Op, Plan, PlanResult, RuleId, Step, StepResult};
+pub use self::plan::{
+    Ban, HeldLeases, KeyStatus, OnStoreFailure, Op, Plan, PlanResult, RuleId, Step, StepResult,
+};
 use self::registry::RuleRegistry;
 use crate::decision::{Action, RuleIndex};
 use crate::expr::{Context, Facts, Need, Phase, Predicate, Scalar};
@@ -65,18 +67,6 @@ pub struct Rule {
     pub headers: HeaderStyle,
     /// What happens while the store is unavailable.
     pub on_store_failure: OnStoreFailure,
-}
-
-/// What a rule does while the store is unavailable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnStoreFailure {
-    /// Decides from the counters of this process.
-    #[default]
-    Local,
-    /// Admits every request.
-    Open,
-    /// Responds with 503 to every request that it would count or act on.
-    Closed,
 }
 
 /// What a request costs.

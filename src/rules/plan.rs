@@ -73,6 +73,8 @@ pub struct Step {
     /// A later step that is looked at after the pass has ended: its wait may be longer, or a
     /// client is told of it as if the request had been forwarded.
     pub peek_after_end: bool,
+    /// What the rule does if the store fails.
+    pub on_failure: OnStoreFailure,
 }
 
 /// How long passing a limit bans a key.
@@ -85,6 +87,18 @@ pub enum Ban {
     For(Duration),
     /// The first offence for the first length, the next for the second; the last one repeats.
     Escalating(Arc<[Duration]>),
+}
+
+/// What a rule does while the store is unavailable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStoreFailure {
+    /// Decides from the counters of this process.
+    #[default]
+    Local,
+    /// Admits every request.
+    Open,
+    /// Responds with 503 to every request that it would count or act on.
+    Closed,
 }
 
 /// What to do with a counter.
@@ -227,6 +241,27 @@ impl StepResult {
 // === impl Plan ===
 
 impl Plan {
+    /// Whether a step reads or charges a counter. Deny rules need no store.
+    pub fn needs_store(&self) -> bool {
+        self.steps.iter().any(|step| step.op != Op::Always)
+    }
+
+    /// Reduces the plan to what is decided without the store, because it failed: deny rules, and the steps of rules
+    /// that fall back to local counters. Returns the first rule that then responds with 503.
+    pub fn keep_local(&mut self) -> Option<RuleIndex> {
+        let is_closed =
+            |step: &Step| step.op != Op::Always && step.on_failure == OnStoreFailure::Closed;
+        let first_closed = self.steps.iter().position(is_closed);
+        let closed = first_closed
+            .and_then(|index| self.steps.get(index))
+            .map(|step| step.rule);
+        self.steps
+            .truncate(first_closed.unwrap_or(self.steps.len()));
+        self.steps
+            .retain(|step| step.op == Op::Always || step.on_failure == OnStoreFailure::Local);
+        closed
+    }
+
     /// The leases that this plan takes, if any step does.
     pub fn leases(&self) -> Option<HeldLeases> {
         let takes = |step: &&Step| step.op.counts() && step.limiter.algorithm.holds_leases();

@@ -11,7 +11,9 @@ use super::{Bounds, Store};
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::{Ban, KeyStatus, Op, Plan, PlanResult, RuleId, Step, StepResult};
+use crate::rules::plan::{
+    Ban, KeyStatus, OnStoreFailure, Op, Plan, PlanResult, RuleId, Step, StepResult,
+};
 use crate::rules::registry::{RegisteredRule, RuleRegistry};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -181,6 +183,7 @@ impl Rule {
             acts: self.acts,
             ends_pass: self.ends_pass,
             peek_after_end: self.peek_after_end,
+            on_failure: OnStoreFailure::Local,
         }
     }
 

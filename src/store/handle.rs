@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use super::{Store, StoreError};
 use crate::clock::{Clock, Timestamp};
+use crate::decision::RuleIndex;
 use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
 use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
@@ -78,17 +79,26 @@ impl StoreHandle {
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Result<(), StoreError> {
-        if self.store.is_local() {
+        if self.store.is_local() || !plan.needs_store() {
             self.store.local().apply(plan, now, result);
             return Ok(());
         }
         in_time(self.store.apply(plan, now, result)).await
     }
 
-    /// Applies `plan` to the counters of this process, because the store failed.
-    pub fn apply_locally(&self, plan: &Plan, now: Timestamp, result: &mut PlanResult) {
+    /// Applies what is left of `plan` without the store, because it failed: the steps of rules that fall back to
+    /// the counters of this process. Returns the first rule that responds with 503 instead.
+    #[cold]
+    pub fn fall_back(
+        &self,
+        plan: &mut Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Option<RuleIndex> {
+        let closed = plan.keep_local();
         result.steps.clear();
         self.store.local().apply(plan, now, result);
+        closed
     }
 
     /// Counts a response. The memory store does so at once, into `result`, and `true` is returned. For a remote
@@ -143,12 +153,13 @@ impl StoreHandle {
                 Some(Deferred::Release(leases)) => {
                     _ = in_time(self.store.release(&leases)).await;
                 }
-                Some(Deferred::Settle(plan, on_settled)) => {
+                Some(Deferred::Settle(mut plan, on_settled)) => {
                     let mut result = PlanResult::default();
                     let now = self.clock.now();
-                    if self.apply(&plan, now, &mut result).await.is_ok() {
-                        on_settled(&plan, &result);
+                    if self.apply(&plan, now, &mut result).await.is_err() {
+                        self.fall_back(&mut plan, now, &mut result);
                     }
+                    on_settled(&plan, &result);
                 }
             }
         }
@@ -161,7 +172,10 @@ impl StoreHandle {
             let leases = self.leases.borrow().get(key).cloned();
             if let Some(leases) = leases {
                 let now = self.clock.now();
-                _ = in_time(self.store.renew(&leases, now)).await;
+                self.store.local().renew(&leases, now);
+                if !self.store.is_local() {
+                    _ = in_time(self.store.renew(&leases, now)).await;
+                }
             }
         }
     }
@@ -170,9 +184,9 @@ impl StoreHandle {
         let Some(leases) = self.leases.borrow_mut().try_remove(key) else {
             return;
         };
-        if self.store.is_local() {
-            self.store.local().release(&leases);
-        } else {
+        // With a remote store, leases are local if a rule fell back to the counters of this process.
+        self.store.local().release(&leases);
+        if !self.store.is_local() {
             self.defer(|| Deferred::Release(leases));
         }
     }

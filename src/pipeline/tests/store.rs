@@ -173,6 +173,30 @@ fn each_rule_says_what_happens_while_the_store_is_down() {
 }
 
 #[test]
+fn a_slot_that_was_taken_without_the_store_is_released() {
+    let rule = rule(one_in_flight(), OnStoreFailure::Local);
+    TestGateway::run(rule, Clock::System, async |gateway| {
+        let is_down = &gateway.store().faults().is_down;
+        is_down.store(true, Ordering::SeqCst);
+        assert_eq!(gateway.statuses().await, [200, 200, 200]);
+    });
+}
+
+#[test]
+fn a_deny_rule_needs_no_store() {
+    let deny = Rule {
+        limiter: None,
+        ..rule(one_a_minute(), OnStoreFailure::Closed)
+    };
+    TestGateway::run(deny, Clock::System, async |gateway| {
+        let faults = gateway.store().faults();
+        faults.is_down.store(true, Ordering::SeqCst);
+        assert_eq!(gateway.statuses().await, [429]);
+        assert_eq!(faults.calls.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
 fn a_store_that_recovers_decides_again() {
     let rule = rule(
         Limiter::new(Algorithm::FixedWindow, 100, MINUTE),
