@@ -23,11 +23,13 @@ pub(crate) struct Faults {
     pub(crate) latency: AtomicU64,
     /// Calls fail at once, and nothing is applied.
     pub(crate) is_down: AtomicBool,
+    /// Every other call fails at once, and nothing is applied.
+    pub(crate) fails_every_other: AtomicBool,
     /// So many next calls are applied, and their replies are lost.
     pub(crate) lost_replies: AtomicUsize,
     /// How far the store's clock is ahead of the caller's, in milliseconds.
     pub(crate) skew: AtomicI64,
-    /// How many calls came.
+    /// The number of calls so far.
     pub(crate) calls: AtomicUsize,
 }
 
@@ -90,8 +92,10 @@ impl FaultyStore {
     }
 
     async fn call(&self, apply: impl FnOnce()) -> Result<(), StoreError> {
-        self.faults.calls.fetch_add(1, Ordering::SeqCst);
-        if self.faults.is_down.load(Ordering::SeqCst) {
+        let calls = self.faults.calls.fetch_add(1, Ordering::SeqCst);
+        let fails_now =
+            calls.is_multiple_of(2) && self.faults.fails_every_other.load(Ordering::SeqCst);
+        if fails_now || self.faults.is_down.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable);
         }
         let latency = self.faults.latency.load(Ordering::SeqCst);
@@ -115,9 +119,18 @@ impl FaultyStore {
 
 impl Faults {
     fn clock(&self, now: Timestamp) -> Timestamp {
-        let skew = self.skew.load(Ordering::SeqCst);
-        let millis = now.as_millis().saturating_add_signed(skew);
-        let rest = now.since(Timestamp::from_millis(now.as_millis()));
-        Timestamp::from_millis(millis).plus(rest)
+        shifted(now, self.skew.load(Ordering::SeqCst))
     }
+
+    /// The caller's time when the store's clock shows `at`.
+    pub(crate) fn caller_time(&self, at: Timestamp) -> Timestamp {
+        shifted(at, -self.skew.load(Ordering::SeqCst))
+    }
+}
+
+/// `time` plus `skew` milliseconds.
+fn shifted(time: Timestamp, skew: i64) -> Timestamp {
+    let whole = Timestamp::from_millis(time.as_millis());
+    let millis = time.as_millis().saturating_add_signed(skew);
+    Timestamp::from_millis(millis).plus(time.since(whole))
 }

@@ -89,11 +89,41 @@ impl Store {
         }
     }
 
-    /// Applies `plan` and returns the results of its steps.
-    pub(super) async fn run(&self, plan: &Plan, now: Timestamp) -> SmallVec<[StepResult; 4]> {
+    /// Applies `plan` when the store's clock shows `at`, again if the first call fails, and returns the results of
+    /// its steps.
+    pub(super) async fn run(&self, plan: &Plan, at: Timestamp) -> SmallVec<[StepResult; 4]> {
+        let now = self.caller_time(at);
         let mut result = PlanResult::default();
-        self.apply(plan, now, &mut result).await.unwrap();
+        if self.apply(plan, now, &mut result).await.is_err() {
+            assert_eq!(result, PlanResult::default());
+            self.apply(plan, now, &mut result).await.unwrap();
+        }
+        assert_eq!(result.at, at);
         result.steps
+    }
+
+    /// Renews the leases of `plan` when the store's clock shows `at`, again if the first call fails.
+    pub(super) async fn renew_leases_of(&self, plan: &Plan, at: Timestamp) {
+        let (leases, now) = (plan.leases().unwrap(), self.caller_time(at));
+        if self.renew(&leases, now).await.is_err() {
+            self.renew(&leases, now).await.unwrap();
+        }
+    }
+
+    /// Releases the leases of `plan`, again if the first call fails.
+    pub(super) async fn release_leases_of(&self, plan: &Plan) {
+        let leases = plan.leases().unwrap();
+        if self.release(&leases).await.is_err() {
+            self.release(&leases).await.unwrap();
+        }
+    }
+
+    fn caller_time(&self, at: Timestamp) -> Timestamp {
+        if self.is_local() {
+            at
+        } else {
+            self.faults().caller_time(at)
+        }
     }
 
     /// Releases the leases of `plan`, if it takes any.

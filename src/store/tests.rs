@@ -1,5 +1,7 @@
 //! The suite, on each store.
 
+use std::sync::atomic::Ordering;
+
 use super::fixture::{Rule, limiters};
 use super::*;
 use crate::limit::Algorithm;
@@ -64,9 +66,23 @@ async fn a_remote_store_conforms() {
 #[tokio::test]
 async fn a_slow_store_conforms() {
     let store = Store::faulty(Bounds::keys(100_000));
-    store
-        .faults()
-        .latency
-        .store(1, std::sync::atomic::Ordering::SeqCst);
+    store.faults().latency.store(1, Ordering::SeqCst);
+    conformance::all(&store).await;
+}
+
+#[tokio::test]
+async fn a_store_with_another_clock_conforms() {
+    for skew in [-3_600_000, -1, 40_000, 86_400_000] {
+        let store = Store::faulty(Bounds::keys(100_000));
+        store.faults().skew.store(skew, Ordering::SeqCst);
+        conformance::all(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_applies_nothing_and_conforms_when_asked_again() {
+    let store = Store::faulty(Bounds::keys(100_000));
+    let fails = &store.faults().fails_every_other;
+    fails.store(true, Ordering::SeqCst);
     conformance::all(&store).await;
 }

@@ -325,6 +325,34 @@ async fn with_facts(then: impl AsyncFnOnce(&RequestFacts<'_>)) {
     then(&facts).await;
 }
 
+/// Settles a response with status 401, which only queues it.
+async fn settle_401(
+    store: &Rc<StoreHandle>,
+    rules: &RuleSet,
+    on_settled: impl FnOnce() -> OnSettled,
+) {
+    with_facts(async |facts| {
+        let response = ResponseFacts {
+            status: 401,
+            headers: &HeaderMap::new(),
+            duration_ms: 0,
+            body_size: None,
+            upstream: None,
+            upstream_error: None,
+        };
+        let phase = ResponsePhase {
+            facts: &facts.with_response(&response),
+            countable: true,
+            now: NOW,
+        };
+        let (mut settlement, mut decision) = (Evaluation::default(), Decision::default());
+        let engine = Engine { rules, store };
+        let settled = engine.settle(&phase, &mut settlement, &mut decision, on_settled);
+        assert!(!settled, "it is only queued");
+    })
+    .await;
+}
+
 fn handle() -> Rc<StoreHandle> {
     let store = Arc::new(Store::faulty(Bounds::keys(1000)));
     StoreHandle::new(store, Clock::Manual(ManualClock::at(NOW)))
@@ -378,32 +406,7 @@ async fn counting_a_response_waits_behind_it_and_a_full_queue_drops() {
         })
     };
     for _ in 0..QUEUE + 3 {
-        with_facts(async |facts| {
-            let (headers, engine) = (
-                HeaderMap::new(),
-                Engine {
-                    rules: &rules,
-                    store: &store,
-                },
-            );
-            let response = ResponseFacts {
-                status: 401,
-                headers: &headers,
-                duration_ms: 0,
-                body_size: None,
-                upstream: None,
-                upstream_error: None,
-            };
-            let phase = ResponsePhase {
-                facts: &facts.with_response(&response),
-                countable: true,
-                now: NOW,
-            };
-            let (mut settlement, mut decision) = (Evaluation::default(), Decision::default());
-            let settled = engine.settle(&phase, &mut settlement, &mut decision, on_settled);
-            assert!(!settled, "it is only queued");
-        })
-        .await;
+        settle_401(&store, &rules, on_settled).await;
     }
     assert_eq!(store.store().faults().calls.load(Ordering::SeqCst), 0);
     assert_eq!(store.store().settle_dropped(), 3);
@@ -415,4 +418,26 @@ async fn counting_a_response_waits_behind_it_and_a_full_queue_drops() {
     let (mut evaluation, mut decision) = (Evaluation::default(), Decision::default());
     decide(&store, &rules, &mut evaluation, &mut decision).await;
     assert!(matches!(decision.verdict, Verdict::Block { .. }));
+}
+
+#[tokio::test]
+async fn a_response_that_the_store_cannot_count_is_counted_locally() {
+    let store = handle();
+    store.store().faults().is_down.store(true, Ordering::SeqCst);
+    for (on_failure, expected) in [(OnStoreFailure::Local, false), (OnStoreFailure::Open, true)] {
+        let scope = Scope::Separate {
+            count: compile("http.response.code eq 401"),
+            mitigate: compile("ip.src ne 192.0.2.1"),
+        };
+        let rules = RuleSet::new(vec![Rule {
+            scope,
+            ..rule(one_a_minute(), on_failure)
+        }]);
+        settle_401(&store, &rules, || Box::new(|_, _| {})).await;
+        store.send_queued().await;
+        let (mut evaluation, mut decision) = (Evaluation::default(), Decision::default());
+        decide(&store, &rules, &mut evaluation, &mut decision).await;
+        let is_forwarded = decision.verdict == Verdict::Forward;
+        assert_eq!(is_forwarded, expected, "{on_failure:?}");
+    }
 }

@@ -51,10 +51,7 @@ async fn a_lease_expires_unless_it_is_renewed(store: &Store) {
     for plan in &plans {
         store.run(plan, at(0)).await;
     }
-    store
-        .renew(&plans[0].leases().unwrap(), at(20))
-        .await
-        .unwrap();
+    store.renew_leases_of(&plans[0], at(20)).await;
     assert_eq!(rule.left(store, "k", 29).await, 0);
     assert_eq!(rule.left(store, "k", 30).await, 1);
     assert_eq!(rule.left(store, "k", 49).await, 1);
@@ -69,7 +66,7 @@ async fn a_lease_taken_or_released_twice_counts_once(store: &Store) {
         assert_eq!(rule.left(store, "k", 0).await, 1);
     }
     for _ in 0..2 {
-        store.release(&plan.leases().unwrap()).await.unwrap();
+        store.release_leases_of(&plan).await;
         assert_eq!(rule.left(store, "k", 0).await, 2);
     }
 }
