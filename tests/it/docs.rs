@@ -2,6 +2,7 @@
 //!
 //! `UPDATE_DOCS=1 cargo test` writes the tables of fields and functions anew.
 
+mod glance;
 pub mod pages;
 mod ranges;
 mod shapes;
