@@ -4,6 +4,7 @@
 
 mod glance;
 mod links;
+mod migration;
 pub mod pages;
 mod ranges;
 mod shapes;
