@@ -23,7 +23,6 @@ use crate::clock::Timestamp;
 use crate::limit::{Counter, State};
 
 #[cfg(test)]
-#[path = "large_tests.rs"]
 mod tests;
 
 /// Counters and bans.
