@@ -8,16 +8,16 @@ use std::io::{self, Read, Write};
 
 use super::bucket::{Entry, Kind};
 use super::hash::{KeyHash, KeyHasher, Tag};
-use super::saved::{Ban, Count, Counter, Damage, Header, Reader, Record, Rule, Writer};
+use super::saved::{Ban, Count, Counter, Damage, Header, Reader, Record, Writer};
 use super::shard_data::ShardData;
 use super::{Memory, second};
 use crate::clock::Timestamp;
-use crate::limit::State;
+use crate::limit::slices::Slices;
+use crate::limit::sliding_log::Log;
+use crate::limit::{self, State};
 use crate::rules::plan::RuleId;
 use crate::rules::registry::RegisteredRule;
 use crate::store::Restored;
-
-mod convert;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ impl Memory {
             longest: longest.max().unwrap_or_default(),
         };
         let mut writer = Writer::new(out, &header)?;
-        let mut rules = rules.iter().map(record);
+        let mut rules = rules.iter().cloned().map(Record::Rule);
         rules.try_for_each(|rule| writer.add(&rule))?;
         for shard in &self.shards {
             let mut copy = shard.held.lock().copy(now);
@@ -120,6 +120,19 @@ impl ShardData {
         bans.chain(counters.map(Record::Counter)).collect()
     }
 
+    /// What an entry with this count holds. `None`: there is no memory for it.
+    fn restore_count(&mut self, count: Count, memory: &Memory) -> Option<(Kind, State)> {
+        let counter = count.restored();
+        if let limit::Counter::Words(state) = counter {
+            return Some((Kind::Words, state));
+        }
+        let paid = memory.budgets.paying(&counter)?.take_many(counter.bytes());
+        paid.then(|| {
+            let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);
+            (Kind::Handle, [handle, 0, 0])
+        })
+    }
+
     fn counter(&self, entry: Entry) -> Option<Counter> {
         let count = match entry.kind {
             Kind::Words => Count::Words(entry.state),
@@ -136,37 +149,62 @@ impl ShardData {
     }
 }
 
-fn record(rule: &RegisteredRule) -> Record {
-    Record::Rule(Rule {
-        identity: rule.id.identity,
-        slot: rule.id.slot,
-        name: rule.name.clone(),
-    })
+// === impl Count ===
+
+impl Count {
+    /// What is saved of `counter`; `None` for leases, whose requests end with the process.
+    fn of(counter: &limit::Counter) -> Option<Self> {
+        Some(match counter {
+            limit::Counter::Words(state) => Count::Words(*state),
+            limit::Counter::Slices(slices) => {
+                let (index, counts) = slices.saved();
+                Count::Slices { index, counts }
+            }
+            limit::Counter::Log(log) => Count::Log {
+                at: log.asked(),
+                entries: log.entries().collect(),
+            },
+            limit::Counter::Leases(_) => return None,
+        })
+    }
+
+    fn restored(self) -> limit::Counter {
+        use limit::Counter;
+        match self {
+            Count::Words(state) => Counter::Words(state),
+            Count::Slices { index, counts } => Counter::Slices(Slices::restored(index, counts)),
+            Count::Log { at, entries } => Counter::Log(Log::restored(at, &entries)),
+        }
+    }
 }
 
 // === impl Rules ===
 
 impl Rules {
-    fn add(&mut self, rule: Rule, ids: &HashMap<u64, RuleId>) {
-        match ids.get(&rule.identity) {
+    fn add(&mut self, rule: RegisteredRule, ids: &HashMap<u64, RuleId>) {
+        let RuleId { identity, slot } = rule.id;
+        match ids.get(&identity) {
             Some(id) => {
-                self.slots.insert(rule.slot, id.slot);
-                self.known.insert(rule.identity, *id);
+                self.slots.insert(slot, id.slot);
+                self.known.insert(identity, *id);
             }
             None => {
-                self.unknown.insert(rule.identity, (rule.name, 0));
+                self.unknown.insert(identity, (rule.name, 0));
             }
         }
     }
 
     fn restore_ban(&mut self, ban: Ban, memory: &Memory, now: Timestamp) {
-        if let Some((_, bans)) = self.unknown.get_mut(&ban.identity) {
-            *bans += usize::from(!ban.past && ban.until > now);
+        let (hash, past) = (KeyHash::from_whole(ban.hash), ban.past);
+        let mut sentence = ban.sentence;
+        let identity = sentence.ban.id.identity;
+        if let Some((_, bans)) = self.unknown.get_mut(&identity) {
+            *bans += usize::from(!past && sentence.ban.until > now);
         }
-        let Some(id) = self.known.get(&ban.identity) else {
+        let Some(id) = self.known.get(&identity) else {
             return;
         };
-        let (hash, past) = (KeyHash::from_whole(ban.hash), ban.past);
+        sentence.ban.id = *id;
         let shard = memory.shard(hash.tag);
         let mut held = shard.held.lock();
         if held.bans.has(hash) {
@@ -176,7 +214,7 @@ impl Rules {
         if past && !has_room {
             return;
         }
-        held.bans.restore(hash, ban.sentence(*id), past);
+        held.bans.restore(hash, sentence, past);
         shard.publish(&held.bans);
         drop(held);
         if !has_room {

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use self::ends::Ends;
 use super::hash::KeyHash;
+use super::saved::Ban;
 use crate::clock::Timestamp;
 use crate::store::BanEntry;
 
 mod ends;
-mod saved;
 
 #[cfg(test)]
 mod tests;
@@ -165,6 +165,35 @@ impl Bans {
             live.begin_by(now);
             live.ban
         })
+    }
+
+    /// Those that mean something at `now`, live and past.
+    pub(super) fn saved(&self, now: Timestamp) -> impl Iterator<Item = Ban> {
+        let all = [(&self.live, false), (&self.past, true)].into_iter();
+        let all = all.flat_map(|(ends, past)| ends.entries().map(move |entry| (entry, past)));
+        let meant = all.filter(move |((_, ban), _)| ban.counts || ban.ban.until > now);
+        meant.map(|((hash, sentence), past)| Ban {
+            hash,
+            sentence: sentence.clone(),
+            past,
+        })
+    }
+
+    /// Whether there is one of `key`, live or past.
+    pub(super) fn has(&self, key: KeyHash) -> bool {
+        let key = key.whole();
+        self.live.get(key).is_some() || self.past.get(key).is_some()
+    }
+
+    /// Adds one for a key that has none. Its place was taken before.
+    pub(super) fn restore(&mut self, key: KeyHash, sentence: Sentence, past: bool) {
+        let (ends, happened) = match past {
+            true => (&mut self.past, sentence.ban.until),
+            false => (&mut self.live, sentence.began),
+        };
+        self.newest = self.newest.max(happened);
+        ends.insert(key.whole(), sentence);
+        self.note();
     }
 
     /// The clock was set back behind something here.

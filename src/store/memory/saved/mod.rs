@@ -4,8 +4,10 @@
 //! the number of bytes before and their SHA-256. All numbers are little-endian. Nothing that is
 //! read is believed: a length is checked against a bound, and memory is taken as bytes arrive.
 
+use super::bans::Sentence;
 use crate::clock::Timestamp;
 use crate::limit::State;
+use crate::rules::registry::RegisteredRule;
 
 mod read;
 mod write;
@@ -49,18 +51,10 @@ pub(super) struct Header {
 /// One thing that is saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    Rule(Rule),
+    /// A rule that something was counted for; counters name it by its slot.
+    Rule(RegisteredRule),
     Ban(Ban),
     Counter(Counter),
-}
-
-/// A rule that something was counted for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
-    pub(super) identity: u64,
-    /// What its counters name it by.
-    pub(super) slot: u16,
-    pub(super) name: String,
 }
 
 /// A ban, in force or past.
@@ -68,16 +62,8 @@ pub(super) struct Rule {
 pub(super) struct Ban {
     /// The whole hash of the key.
     pub(super) hash: u128,
-    /// The rule.
-    pub(super) identity: u64,
-    /// The key as it is shown.
-    pub(super) key: Box<[u8]>,
-    pub(super) began: Timestamp,
-    pub(super) until: Timestamp,
-    /// Which offence of the key it is.
-    pub(super) offence: u32,
-    /// It counts as an offence after its end.
-    pub(super) counts: bool,
+    /// The ban, whose rule is known by its identity alone.
+    pub(super) sentence: Sentence,
     /// It has ended, and counts.
     pub(super) past: bool,
 }

@@ -5,9 +5,13 @@ use std::io::Read;
 use sha2::{Digest as _, Sha256};
 
 use super::{BAN, Ban, Count, Counter, Damage, END, Header, LOG, MAGIC, MOST_SLICES, RULE};
-use super::{Record, Rule, SLICES, VERSION, WORDS};
+use super::{Record, SLICES, VERSION, WORDS};
 use crate::clock::Timestamp;
+use crate::rules::plan::RuleId;
+use crate::rules::registry::RegisteredRule;
+use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
+use crate::store::memory::bans::Sentence;
 
 /// Reads records one after the other. What it gave is only good when it has come to the end.
 pub(in super::super) struct Reader<R> {
@@ -80,15 +84,12 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    fn rule(&mut self) -> Result<Rule, Damage> {
+    fn rule(&mut self) -> Result<RegisteredRule, Damage> {
         let (identity, slot, [length]) = (self.u64()?, self.u16()?, self.take()?);
         let name = self.bytes(usize::from(length))?;
         let name = String::from_utf8_lossy(&name).into_owned();
-        Ok(Rule {
-            identity,
-            slot,
-            name,
-        })
+        let id = RuleId { identity, slot };
+        Ok(RegisteredRule { id, name })
     }
 
     fn ban(&mut self) -> Result<Ban, Damage> {
@@ -100,14 +101,16 @@ impl<R: Read> Reader<R> {
         if length > SHOWN {
             return Err(Damage::Nonsense("a key that is too long"));
         }
-        Ok(Ban {
-            hash,
-            identity,
+        let ban = BanEntry {
+            id: RuleId::unregistered(identity),
             key: self.bytes(length)?.into(),
-            began,
             until,
             offence,
-            counts: counts != 0,
+        };
+        let counts = counts != 0;
+        Ok(Ban {
+            hash,
+            sentence: Sentence { ban, began, counts },
             past: past != 0,
         })
     }

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
+use crate::rules::plan::RuleId;
+use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
 
 fn header() -> Header {
@@ -64,7 +66,7 @@ fn counts() -> impl Strategy<Value = Count> {
 
 prop_compose! {
     fn rules()(identity: u64, slot: u16, name in "[A-Za-z0-9_-]{1,64}") -> Record {
-        Record::Rule(Rule { identity, slot, name })
+        Record::Rule(RegisteredRule { id: RuleId { identity, slot }, name })
     }
 }
 
@@ -79,8 +81,9 @@ prop_compose! {
         counts: bool,
         past: bool,
     ) -> Record {
-        let key = key.into();
-        Record::Ban(Ban { hash, identity, key, began, until, offence, counts, past })
+        let (id, key) = (RuleId::unregistered(identity), key.into());
+        let ban = BanEntry { id, key, until, offence };
+        Record::Ban(Ban { hash, sentence: Sentence { ban, began, counts }, past })
     }
 }
 

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{BAN, Ban, Count, Counter, END, Header, LOG, LONGEST_NAME, MAGIC, RULE, Record, Rule};
+use super::{BAN, Ban, Count, Counter, END, Header, LOG, LONGEST_NAME, MAGIC, RULE, Record};
 use super::{SLICES, VERSION, WORDS};
+use crate::rules::registry::RegisteredRule;
 use crate::store::memory::SHOWN;
 
 /// Writes records one after the other.
@@ -57,25 +58,26 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    fn rule(&mut self, rule: &Rule) {
+    fn rule(&mut self, rule: &RegisteredRule) {
         let name = rule.name.as_bytes();
         let name = name.get(..LONGEST_NAME).unwrap_or(name);
         self.put(&[RULE]);
-        self.put(&rule.identity.to_le_bytes());
-        self.put(&rule.slot.to_le_bytes());
+        self.put(&rule.id.identity.to_le_bytes());
+        self.put(&rule.id.slot.to_le_bytes());
         self.put(&[name.len() as u8]);
         self.put(name);
     }
 
     fn ban(&mut self, ban: &Ban) {
-        let key = ban.key.get(..SHOWN).unwrap_or(&ban.key);
+        let (sentence, entry) = (&ban.sentence, &ban.sentence.ban);
+        let key = entry.key.get(..SHOWN).unwrap_or(&entry.key);
         self.put(&[BAN]);
         self.put(&ban.hash.to_le_bytes());
-        self.put(&ban.identity.to_le_bytes());
-        self.put(&ban.began.as_nanos().to_le_bytes());
-        self.put(&ban.until.as_nanos().to_le_bytes());
-        self.put(&ban.offence.to_le_bytes());
-        self.put(&[u8::from(ban.counts), u8::from(ban.past)]);
+        self.put(&entry.id.identity.to_le_bytes());
+        self.put(&sentence.began.as_nanos().to_le_bytes());
+        self.put(&entry.until.as_nanos().to_le_bytes());
+        self.put(&entry.offence.to_le_bytes());
+        self.put(&[u8::from(sentence.counts), u8::from(ban.past)]);
         self.put(&(key.len() as u16).to_le_bytes());
         self.put(key);
     }

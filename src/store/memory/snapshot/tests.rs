@@ -308,7 +308,7 @@ fn the_same_key_twice_is_taken_once() {
     };
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     let rules = rules_named(&["count", "ban"]);
-    let rules: Vec<_> = rules.iter().map(record).collect();
+    let rules: Vec<_> = rules.iter().cloned().map(Record::Rule).collect();
     for record in rules.iter().chain(&records).chain(&records) {
         writer.add(record).unwrap();
     }
@@ -404,7 +404,7 @@ proptest! {
         let header = Header { secret: memory(&store).hasher.secret(), taken: at(0), longest: 60 };
         let mut writer = Writer::new(Vec::new(), &header).unwrap();
         let rules = rules_named(&["r"]);
-        writer.add(&record(&rules[0])).unwrap();
+        writer.add(&Record::Rule(rules[0].clone())).unwrap();
         writer.add(&Record::Counter(counter)).unwrap();
         let said = store.restore(&writer.end().unwrap()[..], &rules, at(0)).unwrap();
         prop_assert_eq!(said.counters, 1);
