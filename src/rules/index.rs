@@ -12,7 +12,6 @@ pub(super) mod needs;
 mod parts;
 mod price;
 mod spans;
-mod starts;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use super::heads::Heads;
 use super::parts::Parts;
 use super::spans::Spans;
-use super::starts::Starts;
 use super::{Marks, Rules};
 use crate::expr::{Context, Facts, Hint, IntSet, IpSet, Place, StringSet};
 
@@ -20,7 +19,6 @@ pub(super) struct Group {
 
 /// How the value is looked at.
 enum Look {
-    Starts(Starts),
     Heads(Heads),
     Parts(Parts),
     Ints(Spans<i64>),
@@ -37,10 +35,7 @@ impl Group {
     pub(super) fn new(place: &Place, hints: &[(&Hint, u16)]) -> Option<Group> {
         let rules = || hints.iter().map(|(_, rule)| *rule);
         let look = match hints.first()?.0 {
-            Hint::Exact(_) | Hint::Prefix(_) => match Starts::new(hints) {
-                Some(starts) => Look::Starts(starts),
-                None => Look::Heads(Heads::new(hints)),
-            },
+            Hint::Exact(_) | Hint::Prefix(_) => Look::Heads(Heads::new(hints)),
             Hint::Contains(_) => Look::Parts(Parts::new(hints)?),
             Hint::Ints(..) => Look::Ints(Spans::new(hints.iter().filter_map(ints))),
             Hint::Ips(..) => Look::Ips(
@@ -69,9 +64,9 @@ impl Group {
     pub(super) fn ask(&self, context: &Context<'_>, marks: &mut Marks<'_>) {
         match (&self.place, &self.look) {
             // A path, nearly always.
-            (Place::Field(field), Look::Starts(starts)) => {
+            (Place::Field(field), Look::Heads(heads)) => {
                 if let Some(text) = context.text(*field) {
-                    starts.ask(&text, marks);
+                    heads.ask(&text, marks);
                 }
             }
             _ => self.ask_other(context.facts(), marks),
@@ -132,7 +127,6 @@ impl Group {
 impl Look {
     fn ask_text(&self, text: &[u8], marks: &mut Marks<'_>) {
         match self {
-            Look::Starts(starts) => starts.ask(text, marks),
             Look::Heads(heads) => heads.ask(text, marks),
             Look::Parts(parts) => parts.ask(text, marks),
             Look::InStrings(set, rules) if set.contains(text) => marks.add(rules),
