@@ -175,10 +175,14 @@ fn a_regex_keeps_little_of_what_a_client_makes_it_remember() {
 }
 
 #[test]
-fn a_thousand_rules_that_do_not_match_allocate_nothing() {
+fn a_thousand_rules_that_do_not_match_allocate_only_cookies_and_arguments() {
     let (rules, facts) = (rules::set(1000), Asked::browsing().facts());
+    let lists = when_warm(|| {
+        let facts = fresh(facts);
+        facts.cookies().len() + facts.arguments().len()
+    });
     // Each run has a request of its own, as it has in life.
-    assert_eq!(when_warm(|| rules.plan(&fresh(facts)).steps.len()), 0);
+    assert_eq!(when_warm(|| rules.plan(&fresh(facts)).steps.len()), lists);
     let response = ResponseFacts {
         status: 403,
         headers: leak(http::HeaderMap::new()),
@@ -192,7 +196,7 @@ fn a_thousand_rules_that_do_not_match_allocate_nothing() {
         let answered = facts.with_response(&response);
         rules.settle(&answered, None).steps.len()
     };
-    assert_eq!(when_warm(settle), 0);
+    assert!(when_warm(settle) <= lists);
 }
 
 #[test]
@@ -234,13 +238,9 @@ fn what_a_rule_reads_is_computed_once() {
         let predicate = cases::predicate(text, &Lists::new());
         let facts = fresh(base);
         let allocated: Vec<u64> = (0..9).map(|_| of_test(&predicate, &facts)).collect();
-        // Few looks take no memory; who looks often has all values kept, once.
-        assert_eq!(allocated.first(), Some(&0), "{text}");
-        assert_eq!(
-            allocated.iter().filter(|count| **count > 0).count(),
-            1,
-            "{text}"
-        );
+        // The first look parses all values, and keeps them.
+        assert!(allocated[0] > 0, "{text}");
+        assert!(allocated[1..].iter().all(|count| *count == 0), "{text}");
     }
 }
 
