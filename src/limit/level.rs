@@ -183,16 +183,3 @@ impl Level {
         Level { ahead, ..self }
     }
 }
-
-/// The level at `now` after `charges` of (time, cost), in `period`-ths of a unit: of all the
-/// moments since which it may have been above zero, the one that gives the most.
-#[cfg(test)]
-pub(super) fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64) -> i128 {
-    let (period, limit) = (i128::from(limiter.micros()), i128::from(limiter.limit));
-    let mut sum = 0;
-    let since = charges.iter().rev().map(|(time, cost)| {
-        sum += i128::from(*cost) * period;
-        sum - i128::from(now - time) * limit
-    });
-    since.max().unwrap_or(0).max(0)
-}

@@ -195,17 +195,8 @@ impl Limiter {
         by_algorithm!(self.algorithm, M => math::rebase::<M>(self, state, now))
     }
 
-    /// From when on `state` means nothing and can be dropped, if nothing more comes.
-    pub fn expires(&self, state: &State, now: Timestamp) -> Timestamp {
-        now.plus(self.peek(state, now, 0).reset_after())
-    }
-
-    /// How near the limit `state` is: 0 is empty, 255 is at the limit or above it.
-    pub fn fill(&self, state: &State, now: Timestamp) -> u8 {
-        self.level(self.peek(state, now, 0).remaining)
-    }
-
-    /// [`Limiter::fill`] of a counter with so many units left.
+    /// How near the limit a counter with `remaining` units left is: 0 is empty, 255 is at the limit
+    /// or above it.
     #[inline]
     pub fn level(&self, remaining: u64) -> u8 {
         let capacity = self.capacity();

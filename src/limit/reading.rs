@@ -46,12 +46,6 @@ impl Reading {
         }
     }
 
-    /// The same for what has to wait for its turn.
-    pub fn waiting(self, wait: Duration) -> Self {
-        let delay = micros_up(wait);
-        Self { delay, ..self }
-    }
-
     /// The same with another rest.
     pub fn leaving(self, remaining: u64, reset_after: Duration) -> Self {
         let reset = micros_up(reset_after);

@@ -1,8 +1,10 @@
 //! Moments, limits and requests for the tests of every algorithm.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
-use super::MAX_LIMIT;
+use super::{Limiter, MAX_LIMIT, Reading, State, micros_up};
 use crate::clock::Timestamp;
 
 pub(super) const SECOND: u64 = 1_000_000;
@@ -53,4 +55,36 @@ pub(super) fn timed(
             *now += wait as u64 + micros;
             Some((*now, capacity / 16 * share + units))
         })
+}
+
+/// The level at `now` after `charges` of (time, cost), in `period`-ths of a unit: of all the
+/// moments since which it may have been above zero, the one that gives the most.
+pub(super) fn naive_level(limiter: &Limiter, charges: &[(u64, u64)], now: u64) -> i128 {
+    let (period, limit) = (i128::from(limiter.micros()), i128::from(limiter.limit));
+    let mut sum = 0;
+    let since = charges.iter().rev().map(|(time, cost)| {
+        sum += i128::from(*cost) * period;
+        sum - i128::from(now - time) * limit
+    });
+    since.max().unwrap_or(0).max(0)
+}
+
+impl Limiter {
+    /// From when on `state` means nothing and can be dropped, if nothing more comes.
+    pub fn expires(&self, state: &State, now: Timestamp) -> Timestamp {
+        now.plus(self.peek(state, now, 0).reset_after())
+    }
+
+    /// How near the limit `state` is: 0 is empty, 255 is at the limit or above it.
+    pub fn fill(&self, state: &State, now: Timestamp) -> u8 {
+        self.level(self.peek(state, now, 0).remaining)
+    }
+}
+
+impl Reading {
+    /// The same for what has to wait for its turn.
+    pub fn waiting(self, wait: Duration) -> Self {
+        let delay = micros_up(wait);
+        Self { delay, ..self }
+    }
 }

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::limit::level;
-use crate::limit::samples::{at, limits, periods, requests, timed};
+use crate::limit::samples::{at, limits, naive_level, periods, requests, timed};
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
 use crate::limit::{Algorithm, Limiter, State, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
     let period = i128::from(limiter.micros());
-    let owed = level::naive(limiter, charges, now);
+    let owed = naive_level(limiter, charges, now);
     owed + i128::from(cost) * period <= i128::from(limiter.burst) * period
 }
 

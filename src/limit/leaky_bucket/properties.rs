@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::limit::level;
-use crate::limit::samples::{START, at, limits, periods, requests};
+use crate::limit::samples::{START, at, limits, naive_level, periods, requests};
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
 use crate::limit::{Algorithm, Limiter, State, clocks};
 
 fn naive(limiter: &Limiter, charges: &[(u64, u64)], now: u64, cost: u64) -> bool {
     let period = i128::from(limiter.micros());
-    let level = level::naive(limiter, charges, now);
+    let level = naive_level(limiter, charges, now);
     let longest = i128::try_from(limiter.max_wait.as_micros()).unwrap();
     let in_time = level <= longest * i128::from(limiter.limit);
     in_time && level + i128::from(cost) * period <= (i128::from(limiter.queue) + 1) * period
