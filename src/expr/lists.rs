@@ -18,7 +18,7 @@ pub struct List(Arc<Values>);
 struct Values {
     texts: Box<[Entry]>,
     /// The file that they stand in, for messages.
-    file: Option<Box<str>>,
+    file: Box<str>,
     strings: OnceLock<Result<StringSet, Misfit>>,
     ints: OnceLock<Result<IntSet, Misfit>>,
     ips: OnceLock<Result<IpSet, Misfit>>,
@@ -38,8 +38,8 @@ pub struct Entry {
 pub struct Misfit {
     /// The value.
     pub text: String,
-    /// Where it stands, as `agents.txt:17`, if that is known.
-    pub place: Option<String>,
+    /// Where it stands, as `agents.txt:17`.
+    pub place: String,
     /// How many others do not fit either.
     pub others: usize,
 }
@@ -51,24 +51,20 @@ pub struct Lists(HashMap<Box<str>, List>);
 // === impl List ===
 
 impl List {
-    /// A list of values that stand in no file.
+    /// A list of values that stand nowhere, as in a test.
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> List {
-        let entry = |text: &str| Entry {
+        let entry = |(text, line): (&str, u32)| Entry {
             text: text.into(),
-            line: 0,
+            line,
         };
-        List::of(texts.into_iter().map(entry).collect(), None)
+        List::from_file("list", texts.into_iter().zip(1..).map(entry).collect())
     }
 
     /// A list of values that stand in `file`.
     pub fn from_file(file: &str, entries: Vec<Entry>) -> List {
-        List::of(entries, Some(file.into()))
-    }
-
-    fn of(texts: Vec<Entry>, file: Option<Box<str>>) -> List {
         List(Arc::new(Values {
-            texts: texts.into(),
-            file,
+            texts: entries.into(),
+            file: file.into(),
             strings: OnceLock::new(),
             ints: OnceLock::new(),
             ips: OnceLock::new(),
@@ -143,10 +139,9 @@ impl List {
     }
 
     fn misfit(&self, entry: &Entry, others: usize) -> Misfit {
-        let file = self.0.file.as_ref();
         Misfit {
             text: entry.text.to_string(),
-            place: file.map(|file| format!("{file}:{}", entry.line)),
+            place: format!("{}:{}", self.0.file, entry.line),
             others,
         }
     }
@@ -156,10 +151,7 @@ impl List {
 
 impl std::fmt::Display for Misfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}`", self.text)?;
-        if let Some(place) = &self.place {
-            write!(f, " ({place})")?;
-        }
+        write!(f, "`{}` ({})", self.text, self.place)?;
         match self.others {
             0 => Ok(()),
             1 => write!(f, " and 1 more that does not fit"),

@@ -27,12 +27,12 @@ fn digits_are_integers_and_strings() {
     assert!(!strings.contains(b"16"));
     assert_eq!(
         list.ips().unwrap_err().to_string(),
-        "`64500` and 3 more that do not fit"
+        "`64500` (list:1) and 3 more that do not fit"
     );
     // An identifier, but no integer.
     let list = List::from_texts(["1", "007"]);
     assert!(list.strings().unwrap().contains(b"007"));
-    assert_eq!(list.ints().unwrap_err().to_string(), "`007`");
+    assert_eq!(list.ints().unwrap_err().to_string(), "`007` (list:2)");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn addresses_blocks_and_ranges() {
         "x",
     ] {
         let misfit = List::from_texts(["192.0.2.1", wrong]).ips().unwrap_err();
-        assert_eq!(misfit.to_string(), format!("`{wrong}`"));
+        assert_eq!(misfit.to_string(), format!("`{wrong}` (list:2)"));
     }
 }
 
