@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use aho_corasick::packed::Searcher;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memchr;
+use memchr::memmem::Finder;
 use regex::bytes::Regex;
 
 use super::super::Value;
 use super::super::regexes;
 use super::super::replace::MAX_RESULT;
-use super::super::set::StringSet;
 use super::super::term::{Bytes, BytesTest, Source, Term};
 use super::super::transform::Transform;
-use super::super::wildcard::Finder;
 use super::context::Spot;
 use super::list::List;
 use super::{Check, GetBytes, value};
@@ -26,15 +26,18 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
         return check;
     }
     match test {
-        BytesTest::Eq(right) => equal(term, right),
+        BytesTest::Eq(right) => on(term, move |left| *left == *right),
         BytesTest::Ne(right) => on(term, move |left| *left != *right),
         BytesTest::Order(order, right) => on(term, move |left| order.holds(left, &*right)),
-        BytesTest::Starts(prefix) => starts_with(term, prefix),
+        BytesTest::Starts(prefix) => on(term, move |left| left.starts_with(&prefix)),
         BytesTest::Ends(suffix) => on(term, move |left| left.ends_with(&suffix)),
-        BytesTest::In(set) => member(term, set),
+        BytesTest::In(set) => on(term, move |left| set.contains(left)),
         BytesTest::Matches(regex) => matches(term, regex),
         BytesTest::Wildcard(pattern) => on(term, move |left| pattern.matches(left)),
-        BytesTest::Contains(needle) => contains(term, &needle, false),
+        BytesTest::Contains(needle) => {
+            let finder = Finder::new(&needle).into_owned();
+            on(term, move |left| finder.find(left).is_some())
+        }
     }
 }
 
@@ -84,38 +87,28 @@ fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
         Transform::Lower => !text.iter().any(u8::is_ascii_uppercase),
         _ => !text.iter().any(u8::is_ascii_lowercase),
     };
-    let inner = || inner.clone();
+    let inner = inner.clone();
     match test.clone() {
         BytesTest::Eq(right) if kept(&right) => {
-            Some(on(inner(), move |left| left.eq_ignore_ascii_case(&right)))
+            Some(on(inner, move |left| left.eq_ignore_ascii_case(&right)))
         }
-        BytesTest::Ne(right) if kept(&right) => {
-            Some(on(inner(), move |left| !left.eq_ignore_ascii_case(&right)))
-        }
-        BytesTest::Starts(prefix) if kept(&prefix) => Some(on(inner(), move |left| {
+        BytesTest::Starts(prefix) if kept(&prefix) => Some(on(inner, move |left| {
             left.get(..prefix.len())
                 .is_some_and(|head| head.eq_ignore_ascii_case(&prefix))
         })),
-        BytesTest::Ends(suffix) if kept(&suffix) => Some(on(inner(), move |left| {
-            let tail = left
-                .len()
-                .checked_sub(suffix.len())
-                .and_then(|at| left.get(at..));
-            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(&suffix))
-        })),
-        BytesTest::Contains(needle) if kept(&needle) => Some(contains(inner(), &needle, true)),
-        BytesTest::Wildcard(pattern) if pattern.ignores_case() => {
-            Some(on(inner(), move |left| pattern.matches(left)))
+        BytesTest::Contains(needle) if kept(&needle) => {
+            // A DFA of a long needle would take megabytes.
+            let mut builder = AhoCorasick::builder();
+            builder.kind(Some(AhoCorasickKind::ContiguousNFA));
+            let finder = builder.ascii_case_insensitive(true).build([needle]);
+            let finder = finder.ok()?;
+            Some(on(inner, move |left| finder.is_match(left)))
         }
         BytesTest::In(set) => {
-            let values: Vec<_> = set
-                .few()?
-                .iter()
-                .filter(|value| kept(value))
-                .cloned()
-                .collect();
+            let values = set.few()?.iter().filter(|value| kept(value));
+            let values: Vec<_> = values.cloned().collect();
             let same = move |left: &[u8]| values.iter().any(|one| left.eq_ignore_ascii_case(one));
-            Some(on(inner(), same))
+            Some(on(inner, same))
         }
         _ => None,
     }
@@ -136,11 +129,6 @@ fn matches(term: Bytes, regex: Regex) -> Check {
         }),
         None => on(term, move |text| regex.is_match(text)),
     }
-}
-
-fn contains(term: Bytes, needle: &[u8], ignore_case: bool) -> Check {
-    let finder = Finder::new(needle, ignore_case);
-    on(term, move |text| finder.is_in(text))
 }
 
 /// Any value as text.
@@ -197,66 +185,4 @@ fn join(source: Source, each: Term, separator: Box<[u8]>) -> GetBytes {
         let whole = whole.unwrap_or_default();
         (there && whole.len() <= MAX_RESULT).then_some(Cow::Owned(whole))
     })
-}
-
-// Comparisons with short literals. A length that the compiler knows turns a call of `memcmp` into
-// one or two loads.
-
-/// Calls `$known::<N>` for a length up to sixteen, `$other` for any other.
-macro_rules! by_length {
-    ($literal:expr, $known:ident($($known_arg:expr),*), $other:expr) => {
-        by_length!(@ $literal, $known($($known_arg),*), $other,
-            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)
-    };
-    (@ $literal:expr, $known:ident $args:tt, $other:expr, $($n:literal)*) => {
-        match $literal { $($n => $known::<$n> $args,)* _ => $other }
-    };
-}
-
-/// The whole string is `literal`.
-fn equal(term: Bytes, literal: Box<[u8]>) -> Check {
-    by_length!(literal.len(), equal_known(term, &literal), {
-        on(term, move |text| *text == *literal)
-    })
-}
-
-/// The string starts with `literal`.
-fn starts_with(term: Bytes, literal: Box<[u8]>) -> Check {
-    by_length!(literal.len(), prefix_known(term, &literal), {
-        on(term, move |text| text.starts_with(&literal))
-    })
-}
-
-/// The string is in `set`. Sets of codes, such as countries, have values of one length.
-fn member(term: Bytes, set: StringSet) -> Check {
-    by_length!(set.one_length(), member_known(term, &set), {
-        on(term, move |text| set.contains(text))
-    })
-}
-
-fn equal_known<const N: usize>(term: Bytes, literal: &[u8]) -> Check {
-    match <[u8; N]>::try_from(literal) {
-        Ok(literal) => on(term, move |text| is(text, &literal)),
-        Err(_) => on(term, |_| false),
-    }
-}
-
-fn prefix_known<const N: usize>(term: Bytes, literal: &[u8]) -> Check {
-    match <[u8; N]>::try_from(literal) {
-        Ok(literal) => on(term, move |text| text.first_chunk() == Some(&literal)),
-        Err(_) => on(term, |_| false),
-    }
-}
-
-fn member_known<const N: usize>(term: Bytes, set: &StringSet) -> Check {
-    let values = set.few().unwrap_or_default().iter();
-    let values: Vec<[u8; N]> = values
-        .filter_map(|value| (&**value).try_into().ok())
-        .collect();
-    on(term, move |text| values.iter().any(|value| is(text, value)))
-}
-
-#[inline]
-fn is<const N: usize>(text: &[u8], literal: &[u8; N]) -> bool {
-    <&[u8; N]>::try_from(text).is_ok_and(|text| text == literal)
 }

@@ -157,10 +157,7 @@ fn int_test(term: Int, test: IntTest) -> Check {
         IntTest::Eq(right) => on_int(term, move |left| left == right),
         IntTest::Ne(right) => on_int(term, move |left| left != right),
         IntTest::Order(order, right) => on_int(term, move |left| order.holds(&left, &right)),
-        IntTest::In(set) => match set.near() {
-            Some(near) => on_int(term, move |left| near.contains(left)),
-            None => on_int(term, move |left| set.contains(left)),
-        },
+        IntTest::In(set) => on_int(term, move |left| set.contains(left)),
         IntTest::Bits(bits) => on_int(term, move |left| left & bits != 0),
     }
 }

@@ -1,36 +1,20 @@
 //! Sets of integers, addresses and strings that answer fast however many values they have. Shared,
 //! so that a list of 100,000 blocks is held once.
 
-mod ranges;
-
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use ranges::Ranges;
 
 use super::literal::canonical_network;
 
-/// Up to this many, a scan is cheaper than anything clever.
+/// Up to this many strings, a scan is cheaper than a hash.
 const SCAN: usize = 8;
 
 /// A set of integers.
 #[derive(Clone, Debug)]
-pub struct IntSet(Ints);
-
-#[derive(Clone, Debug)]
-enum Ints {
-    Near(Near),
-    Far(Ranges<i64>),
-}
-
-/// Integers within 64 of the least: status codes, neighbouring networks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Near {
-    least: i64,
-    bits: u64,
-}
+pub struct IntSet(Ranges<i64>);
 
 /// A set of addresses. IPv4-mapped IPv6 addresses are IPv4.
 #[derive(Clone, Debug)]
@@ -38,6 +22,10 @@ pub struct IpSet {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
 }
+
+/// Inclusive ranges: sorted, disjoint.
+#[derive(Clone, Debug)]
+struct Ranges<T>(Arc<[(T, T)]>);
 
 /// A set of strings.
 #[derive(Clone, Debug)]
@@ -61,68 +49,23 @@ struct Many {
 impl IntSet {
     /// The integers of all inclusive `ranges`.
     pub fn new(ranges: impl IntoIterator<Item = (i64, i64)>) -> IntSet {
-        let ranges = Ranges::new(ranges.into_iter().collect());
-        IntSet(match ranges.bounds() {
-            Some((least, most)) if most.abs_diff(least) < 64 => {
-                let inside = (0..64).filter(|bit| {
-                    least
-                        .checked_add(*bit)
-                        .is_some_and(|value| ranges.contains(value))
-                });
-                Ints::Near(Near {
-                    least,
-                    bits: inside.fold(0, |bits, bit| bits | 1 << bit),
-                })
-            }
-            _ => Ints::Far(ranges),
-        })
+        IntSet(Ranges::new(ranges.into_iter().collect()))
     }
 
     /// Whether `value` is in the set.
     #[inline]
     pub fn contains(&self, value: i64) -> bool {
-        match &self.0 {
-            Ints::Near(near) => near.contains(value),
-            Ints::Far(ranges) => ranges.contains(value),
-        }
-    }
-
-    /// The whole set, where it is small enough for two words.
-    pub(super) fn near(&self) -> Option<Near> {
-        match self.0 {
-            Ints::Near(near) => Some(near),
-            Ints::Far(_) => None,
-        }
+        self.0.contains(value)
     }
 
     /// Its ranges, if they are at most `most`.
     pub(super) fn ranges(&self, most: usize) -> Option<Vec<(i64, i64)>> {
-        match &self.0 {
-            Ints::Near(near) => {
-                let values = (0..64).filter_map(|above| near.least.checked_add(above));
-                let values = values.filter(|value| self.contains(*value));
-                Some(values.map(|value| (value, value)).collect())
-            }
-            Ints::Far(ranges) => Some(ranges.few(most)?.to_vec()),
-        }
+        self.0.few(most).map(<[_]>::to_vec)
     }
 
-    /// A number that two big sets share only if one is a copy of the other.
+    /// A number that two sets share only if one is a copy of the other.
     pub fn id(&self) -> usize {
-        match &self.0 {
-            Ints::Near(_) => 0,
-            Ints::Far(ranges) => ranges.id(),
-        }
-    }
-}
-
-// === impl Near ===
-
-impl Near {
-    #[inline]
-    pub(super) fn contains(self, value: i64) -> bool {
-        let above = value.wrapping_sub(self.least).cast_unsigned();
-        above < 64 && self.bits >> above & 1 == 1
+        self.0.id()
     }
 }
 
@@ -156,7 +99,7 @@ impl IpSet {
 
     /// Whether it holds no address.
     pub fn is_empty(&self) -> bool {
-        self.v4.is_empty() && self.v6.is_empty()
+        self.v4.0.is_empty() && self.v6.0.is_empty()
     }
 
     /// Whether `ip` is in the set.
@@ -184,6 +127,40 @@ impl IpSet {
     /// Two numbers that two sets share only if one is a copy of the other.
     pub fn id(&self) -> [usize; 2] {
         [self.v4.id(), self.v6.id()]
+    }
+}
+
+// === impl Ranges ===
+
+impl<T: Copy + Ord> Ranges<T> {
+    fn new(mut ranges: Vec<(T, T)>) -> Ranges<T> {
+        ranges.retain(|(low, high)| low <= high);
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, last| {
+            let overlaps = next.0 <= last.1;
+            if overlaps {
+                last.1 = last.1.max(next.1);
+            }
+            overlaps
+        });
+        Ranges(ranges.into())
+    }
+
+    /// The ranges, if they are at most `most`.
+    fn few(&self, most: usize) -> Option<&[(T, T)]> {
+        Some(&*self.0).filter(|ranges| ranges.len() <= most)
+    }
+
+    /// A number that only copies share.
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>().addr()
+    }
+
+    #[inline]
+    fn contains(&self, value: T) -> bool {
+        let begun = self.0.partition_point(|&(low, _)| low <= value);
+        let last = begun.checked_sub(1).and_then(|at| self.0.get(at));
+        last.is_some_and(|&(_, high)| value <= high)
     }
 }
 
@@ -226,19 +203,6 @@ impl StringSet {
         match &self.0 {
             Strings::Few(values) => Arc::as_ptr(values).cast::<()>().addr(),
             Strings::Many(many) => Arc::as_ptr(many).addr(),
-        }
-    }
-
-    /// The length of every value, when they are few and of one length; else 0.
-    pub(super) fn one_length(&self) -> usize {
-        let mut lengths = self
-            .few()
-            .unwrap_or_default()
-            .iter()
-            .map(|value| value.len());
-        match lengths.next() {
-            Some(first) if lengths.all(|length| length == first) => first,
-            _ => 0,
         }
     }
 
