@@ -284,7 +284,7 @@ impl Spot {
     }
 
     fn wildcard(&self, pattern: &Wildcard) -> Need {
-        if pattern.is_plain() {
+        if pattern.stars() == 0 {
             return self.exact(pattern.head());
         }
         Need::All(vec![

@@ -12,11 +12,9 @@ use super::lex::Span;
 const TOTAL: usize = 4 << 20;
 /// What one regex is charged: the first of these that it fits into. The last is the most.
 const SIZES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
-/// What a part of a wildcard pattern is charged.
-const PART: usize = 16 << 10;
 /// What a regex may remember of its way through texts, in bytes and for each thread that uses it. A
 /// client can fill it; the default of 2 MiB would make gigabytes of a few hundred rules.
-pub(super) const MEMORY: usize = 256 << 10;
+const MEMORY: usize = 256 << 10;
 /// How many more characters counted repetitions may stand for than are written: about as many as
 /// an expression has room to write out. Where a client makes the text fit them all at once, each
 /// byte of it costs a step for each; ten thousand took seconds for one header of 32 KiB.
@@ -60,10 +58,7 @@ impl RegexBudget {
         for size in SIZES {
             let mut builder = RegexBuilder::new(pattern);
             match builder.size_limit(size).dfa_size_limit(MEMORY).build() {
-                Ok(regex) => {
-                    self.charge(size)?;
-                    return self.charge_copies(pattern).map(|()| regex);
-                }
+                Ok(regex) => return self.charge(size, pattern).map(|()| regex),
                 Err(regex::Error::CompiledTooBig(_)) => {}
                 Err(error) => return Err(Refused::Syntax(error.to_string())),
             }
@@ -71,18 +66,10 @@ impl RegexBudget {
         Err(Refused::TooBig)
     }
 
-    /// Charges the search for `parts` strings.
-    pub(super) fn parts(&mut self, parts: usize) -> Result<(), Refused> {
-        self.charge(parts.saturating_mul(PART))
-    }
-
-    fn charge(&mut self, size: usize) -> Result<(), Refused> {
+    fn charge(&mut self, size: usize, pattern: &str) -> Result<(), Refused> {
         self.bytes = self.bytes.checked_sub(size).ok_or(Refused::OverBudget)?;
-        Ok(())
-    }
-
-    fn charge_copies(&mut self, pattern: &str) -> Result<(), Refused> {
-        let copies = parse(pattern).map_or(0, |hir| copies(&hir));
+        let (written, meant) = parse(pattern).map_or((0, 0), |hir| characters(&hir));
+        let copies = meant.saturating_sub(written);
         self.copies = self.copies.checked_sub(copies).ok_or(Refused::Repeats)?;
         Ok(())
     }
@@ -108,13 +95,8 @@ impl Refused {
     }
 }
 
-/// How many more characters a pattern has once its counted repetitions are written out.
-fn copies(hir: &Hir) -> usize {
-    let (written, meant) = characters(hir);
-    meant.saturating_sub(written)
-}
-
-/// How many characters a pattern has, as it is written and written out.
+/// How many characters a pattern has, as it is written and with its counted repetitions written
+/// out.
 fn characters(hir: &Hir) -> (usize, usize) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => (0, 0),

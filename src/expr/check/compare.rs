@@ -148,19 +148,9 @@ impl Checker<'_> {
         literal: &Literal,
         ignore_case: bool,
     ) -> Option<BytesTest> {
-        self.charge_pattern(pattern, &literal.span)?;
         match Wildcard::new(pattern, ignore_case) {
             Ok(wildcard) => Some(BytesTest::Wildcard(wildcard)),
             Err(reason) => self.fail(&literal.span, reason),
-        }
-    }
-
-    /// Each part between two stars is searched for.
-    pub(super) fn charge_pattern(&mut self, pattern: &[u8], span: &Span) -> Option<()> {
-        let parts = pattern.split(|byte| *byte == b'*').count();
-        match self.budget.parts(parts) {
-            Ok(()) => Some(()),
-            Err(refused) => self.fail(span, refused.words()),
         }
     }
 

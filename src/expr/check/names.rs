@@ -222,14 +222,10 @@ impl Checker<'_> {
             }
             (shape, _) => self.single(shape, &node.span)?,
         };
-        match (&term, wanted(param).1(&term)) {
-            (Term::Bytes(Bytes::Literal(pattern)), true) if param == Param::Pattern => {
-                self.charge_pattern(pattern, &node.span)?;
-            }
-            (_, true) => {}
-            (_, false) => return self.unfit(spec, param, &term, node),
+        match wanted(param).1(&term) {
+            true => Some(term),
+            false => self.unfit(spec, param, &term, node),
         }
-        Some(term)
     }
 
     fn regex_argument(&mut self, spec: &FunctionSpec, node: &Node) -> Option<Term> {
@@ -295,7 +291,7 @@ fn wanted(param: Param) -> (&'static str, fn(&Term) -> bool) {
         Param::Measured => ("a string or a list", |term| {
             matches!(term, Text(_) | Term::Int(Int::Count(_)))
         }),
-        Param::Quoted | Param::Pattern => ("a string in quotes", |term| {
+        Param::Quoted => ("a string in quotes", |term| {
             matches!(term, Text(Bytes::Literal(_)))
         }),
         Param::Regex => ("a string in quotes", |term| matches!(term, Term::Regex(_))),
@@ -318,7 +314,7 @@ fn wanted(param: Param) -> (&'static str, fn(&Term) -> bool) {
 
 fn describe(term: &Term, param: Param) -> &'static str {
     match (term, param) {
-        (Term::Bytes(_), Param::Quoted | Param::Pattern | Param::Step)
+        (Term::Bytes(_), Param::Quoted | Param::Step)
         | (Term::Int(_), Param::Number | Param::Step) => "not written out",
         (term, _) => term.ty().words(),
     }

@@ -31,8 +31,6 @@ pub(super) enum Param {
     Quoted,
     /// A regex that is written in the rule.
     Regex,
-    /// A wildcard pattern that is written in the rule.
-    Pattern,
     /// An integer that is written in the rule.
     Number,
     /// A name or a place in a JSON text, written in the rule.
@@ -151,8 +149,7 @@ const fn repeats(mut spec: FunctionSpec) -> FunctionSpec {
 }
 
 use Param::{
-    Address, Joined, Map, Measured, Number, Part, Pattern, Quoted, Regex, Scalar, Step, Tests,
-    Text, Values,
+    Address, Joined, Map, Measured, Number, Part, Quoted, Regex, Scalar, Step, Tests, Text, Values,
 };
 
 #[rustfmt::skip] // a row a line
@@ -183,7 +180,7 @@ static TABLE: &[FunctionSpec] = &[
         "The string without any of the bytes."),
     row("regex_replace(string, \"regex\", \"with\")", "regex_replace", &[Text, Regex, Quoted], build::regex_replace,
         "The string with the first match replaced; `${1}` is the first group, `$$` a dollar."),
-    optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Pattern, Quoted, Quoted], build::wildcard_replace,
+    optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Quoted, Quoted, Quoted], build::wildcard_replace,
         "The replacement if the whole string fits the pattern, else the string; `${1}` is what the first `*` took; s minds case.")),
     optional(row("url_decode(string[, \"ru\"])", "url_decode", &[Text, Quoted], build::url_decode,
         "The string percent-decoded, `+` as a space; r undoes up to 16 layers, u reads %uXXXX too.")),
