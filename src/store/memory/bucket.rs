@@ -133,21 +133,6 @@ impl Bucket {
         }
     }
 
-    /// Writes when the entry at `place` expires and how near its limit it is.
-    #[inline]
-    pub(super) fn refresh(&mut self, place: usize, expires: u32, fill: u8) {
-        if let Some(place) = self.places.get_mut(place) {
-            place.refresh(expires, fill);
-        }
-    }
-
-    /// The kind of words at `place`.
-    #[inline]
-    pub(super) fn kind(&self, place: usize) -> Kind {
-        let place = self.places.get(place);
-        place.map_or_else(Kind::default, |place| place.kind)
-    }
-
     /// What a newcomer would find.
     pub(super) fn survey(&self, span: Span) -> Survey {
         let mut survey = Survey::default();
@@ -169,10 +154,9 @@ impl Bucket {
         survey
     }
 
-    /// The entries that are there, with their places.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, Entry)> {
-        let entries = (0..PLACES).map(|place| (place, self.entry(place)));
-        entries.filter(|(_, entry)| entry.tag != 0)
+    /// All that is in it, empty places too.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
+        (0..PLACES).map(|place| self.entry(place))
     }
 }
 

@@ -127,7 +127,9 @@ impl Memory {
         for (id, key) in &leases.counters {
             let tag = self.hasher.hash(id.identity, key).tag;
             let table = &mut self.shard(tag).held.lock().table;
-            table.extend(tag, expires);
+            if let Some(entry) = table.find_mut(tag) {
+                entry.extend(expires);
+            }
         }
     }
 
@@ -177,8 +179,8 @@ impl Memory {
     pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
         let mut counts = BTreeMap::new();
         for shard in &self.shards {
-            for slot in shard.held.lock().table.live_slots(second(now)) {
-                *counts.entry(slot).or_default() += 1;
+            for entry in shard.held.lock().table.live(second(now)) {
+                *counts.entry(entry.slot).or_default() += 1;
             }
         }
         counts.into_iter().collect()

@@ -125,7 +125,8 @@ impl ShardData {
         let mut entry = self.table.entry(spot);
         let tag = Tag::of(entry.tag);
         (entry.kind, entry.state) = self.keep(tag, counter, paid, run);
-        self.table.update(spot, entry);
+        // The handle that was there is that of the counter removed above.
+        let _ = self.table.put(spot, entry);
     }
 
     /// Pays for what the counter takes beyond `paid` bytes; without memory, makes it smaller.

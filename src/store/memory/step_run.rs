@@ -162,7 +162,9 @@ impl StepRun<'_> {
         let expires = end(self.now, &after);
         data.table.allow(expires.saturating_sub(second(self.now)));
         let fill = self.step.limiter.level(after.remaining);
-        data.table.refresh(spot, expires, fill);
+        if let Some(entry) = data.table.place_mut(spot) {
+            entry.refresh(expires, fill);
+        }
         if is_resized {
             data.resized(spot, handle, paid, self);
         }

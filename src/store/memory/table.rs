@@ -7,7 +7,7 @@
 //! What an entry's handle stands for is kept elsewhere: whatever overwrites an entry hands its
 //! handle to the caller, who frees it.
 
-use super::bucket::{Bucket, Entry, Kind, PLACES, Place, Span, Survey};
+use super::bucket::{Bucket, Entry, PLACES, Place, Span, Survey};
 use super::capacity::Room;
 use super::hash::Tag;
 
@@ -70,8 +70,7 @@ impl Table {
     /// The key's entry, expired or not, to be updated in place.
     #[inline(always)]
     pub(super) fn find_mut(&mut self, key: Tag) -> Option<&mut Place> {
-        let spot = self.find(key)?;
-        self.buckets.get_mut(spot.bucket)?.place_mut(spot.place)
+        self.find(key).and_then(|spot| self.place_mut(spot))
     }
 
     /// All that is at `spot`, expired or not.
@@ -84,34 +83,15 @@ impl Table {
     #[must_use = "the handle stands for something"]
     pub(super) fn put(&mut self, spot: Spot, entry: Entry) -> Option<u32> {
         let bucket = self.buckets.get_mut(spot.bucket)?;
-        let handle = match bucket.kind(spot.place) {
-            Kind::Handle | Kind::Leases => bucket.entry(spot.place).handle(),
-            Kind::Words => None,
-        };
+        let handle = bucket.entry(spot.place).handle();
         bucket.put(spot.place, entry);
         handle
     }
 
-    /// Writes `entry` over that of the same key at `spot`, which has no handle.
-    #[inline]
-    pub(super) fn update(&mut self, spot: Spot, entry: Entry) {
-        if let Some(bucket) = self.buckets.get_mut(spot.bucket) {
-            bucket.put(spot.place, entry);
-        }
-    }
-
-    /// Writes when the entry at `spot` expires and how near its limit it is.
-    pub(super) fn refresh(&mut self, spot: Spot, expires: u32, fill: u8) {
-        if let Some(bucket) = self.buckets.get_mut(spot.bucket) {
-            bucket.refresh(spot.place, expires, fill);
-        }
-    }
-
-    /// Lets the key's entry last until the second `expires`, if that is later than it does.
-    pub(super) fn extend(&mut self, key: Tag, expires: u32) {
-        if let Some(entry) = self.find_mut(key) {
-            entry.extend(expires);
-        }
+    /// What is at `spot`, expired or not, to be updated in place.
+    #[inline(always)]
+    pub(super) fn place_mut(&mut self, spot: Spot) -> Option<&mut Place> {
+        self.buckets.get_mut(spot.bucket)?.place_mut(spot.place)
     }
 
     /// Empties `spot`, which was in use; returns the handle that was there.
@@ -149,16 +129,11 @@ impl Table {
         }
     }
 
-    /// The slots of all entries that have not expired.
-    pub(super) fn live_slots(&self, second: u32) -> impl Iterator<Item = u16> {
-        self.live(second).map(|entry| entry.slot)
-    }
-
     /// All entries that have not expired.
     pub(super) fn live(&self, second: u32) -> impl Iterator<Item = Entry> {
         let span = self.span(second);
         let entries = self.buckets.iter().flat_map(Bucket::entries);
-        entries.filter_map(move |(_, entry)| entry.is_live(span).then_some(entry))
+        entries.filter(move |entry| entry.is_live(span))
     }
 
     /// Clears all entries that `unwanted` names; returns their handles.
