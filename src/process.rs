@@ -15,8 +15,9 @@ use crate::action::QuotaNames;
 use crate::action::imitate::Imitations;
 use crate::clock::Clock;
 use crate::config::blueprint::{
-    AccessTarget, Blueprint, ListenerBlueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint,
+    Blueprint, ListenerBlueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint,
 };
+use crate::config::file::Access;
 use crate::observe::{AccessLog, Log, Metrics, Sink};
 use crate::route::Table;
 use crate::rules::registry::RuleRegistry;
@@ -109,9 +110,9 @@ impl ProcessState {
         previous: Option<&Snapshot>,
     ) -> io::Result<Option<AccessLog>> {
         let path = match &blueprint.access {
-            AccessTarget::Off => return Ok(None),
-            AccessTarget::Stdout => None,
-            AccessTarget::File(path) => Some(path.as_path()),
+            Access::Off => return Ok(None),
+            Access::Stdout => None,
+            Access::File(path) => Some(path.as_path()),
         };
         let open = previous.and_then(|snapshot| snapshot.access.as_ref());
         let open = open.map(AccessLog::sink).filter(|sink| sink.path() == path);

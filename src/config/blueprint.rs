@@ -5,10 +5,10 @@
 //! writing.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::file::Access;
 use crate::action::{Reply, ResponseTemplate};
 use crate::decision::RuleIndex;
 use crate::expr::Lists;
@@ -37,7 +37,7 @@ pub struct Blueprint {
     /// Which values are secret; it has no secret to hash them with.
     pub redactor: Redactor,
     /// Where the access log goes.
-    pub access: AccessTarget,
+    pub access: Access,
     /// How an entry of the access log is written.
     pub access_format: Format,
     /// The certificate of listeners without one. `None` if no configuration of this process has
@@ -123,15 +123,4 @@ pub struct RuleBlueprint {
     pub response: Option<Arc<ResponseTemplate>>,
     /// `divert`: the index of the upstream that responds instead.
     pub divert: Option<usize>,
-}
-
-/// Where the access log goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessTarget {
-    /// Nowhere.
-    Off,
-    /// To standard output.
-    Stdout,
-    /// To this file.
-    File(PathBuf),
 }

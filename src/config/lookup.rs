@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::file::{Address, File};
+use super::file::File;
 use super::{Diagnostics, LintCode};
 use crate::clock::Clock;
-use crate::upstream::Name;
+use crate::upstream::{At, Name};
 
 /// How long all names together may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -54,12 +54,11 @@ fn names(file: &File) -> Vec<(Name, Range<usize>)> {
     let servers = file.upstreams.iter().flat_map(|upstream| &upstream.servers);
     let mut names: Vec<(Name, Range<usize>)> = Vec::new();
     for server in servers {
-        let Address::Name(host, port) = &server.address.value else {
-            continue;
-        };
-        if names.len() < MOST && !names.iter().any(|(name, _)| name.host == *host) {
-            let (host, port) = (host.clone(), *port);
-            names.push((Name { host, port }, server.address.span.clone()));
+        if let At::Name(name) = &server.address.value
+            && names.len() < MOST
+            && !names.iter().any(|(known, _)| known.host == name.host)
+        {
+            names.push((name.clone(), server.address.span.clone()));
         }
     }
     names

@@ -5,15 +5,20 @@ use std::path::PathBuf;
 
 use super::Context;
 use crate::config::{Spanned, file};
-use crate::geo::{Geo, Override, Wanted};
+use crate::geo::{Geo, Wanted};
 
 /// Opens the databases; `None` after errors.
 pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
     let (asn, country) = (&written.asn_database, &written.country_database);
     let resolve = |path: &Option<Spanned<PathBuf>>| Some(cx.resolve(&path.as_ref()?.value));
     let (asn_path, country_path) = (resolve(asn), resolve(country));
-    let overrides = written.overrides.iter().map(meant).collect();
-    match Geo::open(asn_path.as_deref(), country_path.as_deref(), overrides) {
+    let overrides = written.overrides.iter();
+    let overrides = overrides.map(|(net, location)| (net.value, *location));
+    match Geo::open(
+        asn_path.as_deref(),
+        country_path.as_deref(),
+        overrides.collect(),
+    ) {
         Ok(geo) => Some(match cx.previous {
             Some(snapshot) => geo.sharing(&snapshot.geo),
             None => geo,
@@ -29,20 +34,6 @@ pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
             None
         }
     }
-}
-
-fn meant(line: &file::Override) -> (ipnet::IpNet, Override) {
-    let said = Override {
-        asn: line.asn.as_ref().map(|asn| asn.value),
-        country: line.country.as_ref().and_then(code),
-        continent: line.continent.as_ref().and_then(code),
-    };
-    (line.network.value, said)
-}
-
-/// Reading made sure of two letters.
-fn code(written: &Spanned<String>) -> Option<[u8; 2]> {
-    written.value.as_bytes().try_into().ok()
 }
 
 fn span(key: &Option<Spanned<PathBuf>>) -> Range<usize> {

@@ -5,10 +5,11 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::config::file::{Missing, Rule};
+use crate::config::file::Rule;
 use crate::config::limiter;
 use crate::facts::client_ip::Prefixes;
 use crate::limit::{Algorithm, Limiter};
+use crate::rules::Missing;
 
 /// A digest, field by field.
 #[derive(Default)]

@@ -5,8 +5,8 @@ mod certificate;
 use super::{Context, authority};
 use crate::config::LintCode;
 use crate::config::blueprint::ListenerBlueprint;
-use crate::config::file::{self, Protocol, TlsVersion};
-use crate::tls::{self, Certificate, ClientAuth, MinVersion, NewTerminator, Settings};
+use crate::config::file;
+use crate::tls::{Certificate, ClientAuth, NewTerminator, Protocol, Settings};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -26,7 +26,7 @@ fn listener(written: &file::Listener, cx: &mut Context<'_>) -> Option<ListenerBl
     Some(ListenerBlueprint {
         address: written.address.value,
         h2: speaks(Protocol::H2),
-        h1: speaks(Protocol::Http11),
+        h1: speaks(Protocol::Http1),
         proxy_protocol: written.proxy_protocol.value,
         tls,
     })
@@ -41,21 +41,11 @@ fn terminator(
     let certificates = certificates(written, cx);
     let clients = clients(written, cx);
     let (certificates, clients) = (certificates?, clients?);
-    let protocols = listener
-        .protocols
-        .iter()
-        .map(|protocol| match protocol.value {
-            Protocol::H2 => tls::Protocol::H2,
-            Protocol::Http11 => tls::Protocol::Http1,
-        });
     let settings = Settings {
         listener: listener.address.value.to_string().into(),
         certificates,
-        min_version: match written.min_version.value {
-            TlsVersion::Tls12 => MinVersion::Tls12,
-            TlsVersion::Tls13 => MinVersion::Tls13,
-        },
-        protocols: protocols.collect(),
+        min_version: written.min_version.value,
+        protocols: listener.protocols.iter().map(|one| one.value).collect(),
         clients,
     };
     NewTerminator::new(settings)
@@ -74,8 +64,7 @@ fn clients(written: &file::Tls, cx: &mut Context<'_>) -> Option<Option<ClientAut
     let span = &written.client_ca.span;
     let authorities = cx.read(path, span)?;
     authority::warn_of_lifetimes(&authorities, span, cx);
-    let required = written.client_auth.value == file::ClientAuth::Required;
-    ClientAuth::from_pem(&authorities, required)
+    ClientAuth::from_pem(&authorities, written.client_auth.value)
         .map(Some)
         .map_err(|error| {
             let message = format!("cannot use `{}`: {error}", path.display());

@@ -29,7 +29,6 @@ pub use secret::secret;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::file::File;
 use super::lint::{self, Compiled};
@@ -38,7 +37,6 @@ use super::{Diagnostics, Source};
 use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
-use crate::listen::Limits;
 use crate::observe::Redactor;
 use crate::snapshot::{PerIp, Snapshot, StartupSettings};
 use crate::store::Bounds;
@@ -46,9 +44,6 @@ use crate::tls::Certificate;
 use keys::Keys;
 use responses::Responses;
 use rules::Shared;
-
-/// What `limits.min_rate` is averaged over.
-const RATE_WINDOW: Duration = Duration::from_secs(30);
 
 /// What compiling needs beside the file.
 struct Context<'a> {
@@ -131,8 +126,8 @@ impl Context<'_> {
             development: cx.development.take(),
             startup,
             max_connections: file.server.max_connections.value as usize,
-            limits: limits(file),
-            max_body: Some(file.limits.max_body_bytes.value).filter(|max| *max > 0),
+            limits: file.limits.connection,
+            max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
             drain_timeout: file.server.drain_timeout.value,
             max_held: file.server.max_held.value as usize,
             client_ip: client_ip(file),
@@ -200,25 +195,9 @@ fn client_ip(file: &File) -> ClientIp {
 }
 
 fn per_ip(file: &File) -> Option<PerIp> {
-    let limit = file.limits.max_connections_per_ip.value as usize;
+    let limit = file.limits.max_connections_per_ip as usize;
     let prefixes = prefixes(file);
     (limit > 0).then_some(PerIp { limit, prefixes })
-}
-
-fn limits(file: &File) -> Limits {
-    let limits = &file.limits;
-    Limits {
-        header_timeout: limits.header_timeout.value,
-        idle_timeout: limits.idle_timeout.value,
-        request_body_timeout: limits.request_body_timeout.value,
-        response_write_timeout: limits.response_write_timeout.value,
-        min_rate: limits.min_rate.value,
-        rate_window: RATE_WINDOW,
-        max_header_bytes: usize::try_from(limits.max_header_bytes.value).unwrap_or(usize::MAX),
-        max_headers: limits.max_headers.value as usize,
-        h2_max_concurrent_streams: limits.h2_max_concurrent_streams.value,
-        h2_max_resets: limits.h2_max_resets.value,
-    }
 }
 
 fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {

@@ -7,18 +7,16 @@ use rustix::fs as kernel;
 
 use super::Context;
 use crate::config::Diagnostics;
-use crate::config::blueprint::AccessTarget;
 use crate::config::file::{Access, Log};
 
 /// Where the access log goes. Reports a file that could not be opened. It is not opened here: a
 /// configuration that is refused creates no file.
-pub fn access(log: &Log, cx: &mut Context<'_>) -> AccessTarget {
+pub fn access(log: &Log, cx: &mut Context<'_>) -> Access {
     let target = match &log.access.value {
-        Access::Off => AccessTarget::Off,
-        Access::Stdout => AccessTarget::Stdout,
-        Access::File(path) => AccessTarget::File(cx.resolve(path)),
+        Access::File(path) => Access::File(cx.resolve(path)),
+        other => other.clone(),
     };
-    if let AccessTarget::File(path) = &target
+    if let Access::File(path) = &target
         && !is_open(path, cx)
         && let Err(error) = must_be_writable(path)
     {
@@ -49,7 +47,7 @@ fn folder(path: &Path) -> &Path {
 
 /// Reports that the access log cannot be opened.
 pub fn report_unopened(
-    target: &AccessTarget,
+    target: &Access,
     error: &io::Error,
     log: &Log,
     diagnostics: &mut Diagnostics,
@@ -57,7 +55,7 @@ pub fn report_unopened(
     let span = log.access.span.clone();
     let message = format!("cannot open the access log: {error}");
     let reported = diagnostics.error(span, message);
-    if let AccessTarget::File(path) = target
+    if let Access::File(path) = target
         && let Some(cure) = cure(path, error)
     {
         reported.help(cure);

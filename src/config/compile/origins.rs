@@ -2,16 +2,12 @@
 
 use super::{Context, authority};
 use crate::config::LintCode;
-use crate::config::file::{self, Address, OriginProtocol, OriginTls};
-use crate::upstream::{NewSecure, Protocol, Roots, TlsError, is_name};
+use crate::config::file::{self, OriginTls};
+use crate::upstream::{At, Endpoint, NewSecure, Protocol, Roots, TlsError, is_name};
 
 /// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
 pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<NewSecure>) {
-    let protocol = match written.protocol.value {
-        OriginProtocol::Http11 => Protocol::Http1,
-        OriginProtocol::H2 => Protocol::Http2,
-        OriginProtocol::Auto => Protocol::Auto,
-    };
+    let protocol = written.protocol.value;
     let tls = written.tls.value.as_ref();
     let secure = tls.and_then(|tls| secure(written, tls, protocol, cx));
     match (protocol, tls) {
@@ -57,7 +53,8 @@ fn secure(
 /// A socket in the file system has no name that a certificate could be for.
 fn nameless(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) {
     let sockets = written.servers.iter().map(|server| &server.address);
-    let mut sockets = sockets.filter(|address| matches!(address.value, Address::Unix(_)));
+    let mut sockets =
+        sockets.filter(|address| matches!(address.value, At::Endpoint(Endpoint::Unix(_))));
     let (None, None, Some(socket)) = (&tls.server_name, &tls.unverified, sockets.next()) else {
         return;
     };

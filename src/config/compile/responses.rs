@@ -58,12 +58,13 @@ impl<'a> Responses<'a> {
                     .help("remove `{{rule}}` and `{{retry_after}}` from the response");
             }
         }
-        let status = response.status.as_ref().map(|s| s.value);
-        let refuses = matches!(action, Action::Block | Action::Tarpit);
-        let default = if refuses { 429 } else { 200 };
+        let default = match action {
+            Action::Block | Action::Tarpit => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::OK,
+        };
         let headers = headers.into_iter();
         Some(Arc::new(ResponseTemplate {
-            status: StatusCode::from_u16(status.unwrap_or(default)).ok()?,
+            status: response.status.as_ref().map_or(default, |s| s.value),
             content_type: response.content_type.value.clone(),
             headers: headers
                 .map(|(header, field)| (header.name.value.clone(), field))

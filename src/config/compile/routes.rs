@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
-
 use super::Context;
 use super::upstreams::Upstreams;
-use crate::action::Reply;
 use crate::config::blueprint::{RouteBlueprint, TargetBlueprint};
 use crate::config::file;
-use crate::route::edit::{Fields, ForwardPath};
+use crate::route::edit::ForwardPath;
 use crate::route::{Edits, Pattern, Redirect};
 
 /// Compiles the routes, in file order.
@@ -33,31 +30,20 @@ pub fn routes(
 }
 
 fn edits(route: &file::Route, cx: &mut Context<'_>) -> Option<Edits> {
-    let path = match (&route.strip_prefix, route.forward_path.value) {
+    let path = match (&route.strip_prefix, route.forward_raw.value) {
         (Some(prefix), _) => ForwardPath::without(&prefix.value)
             .map_err(|message| {
                 cx.diagnostics.error(prefix.span.clone(), message);
             })
             .ok()?,
-        (None, file::PathForm::Raw) => ForwardPath::Raw,
-        (None, file::PathForm::Normalized) => ForwardPath::Normal,
+        (None, true) => ForwardPath::Raw,
+        (None, false) => ForwardPath::Normal,
     };
     Some(Edits {
         path,
-        request: fields(&route.request_headers),
-        response: fields(&route.response_headers),
+        request: route.request_headers.clone(),
+        response: route.response_headers.clone(),
     })
-}
-
-fn fields(written: &file::HeaderEdits) -> Fields {
-    let set = written.set.iter();
-    let remove = written.remove.iter();
-    Fields {
-        set: set
-            .map(|header| (header.name.value.clone(), header.value.value.clone()))
-            .collect(),
-        remove: remove.map(|name| name.value.clone()).collect(),
-    }
 }
 
 fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
@@ -87,11 +73,7 @@ fn target(
     match route.target.as_ref()? {
         // An unknown name was reported when the file was read.
         file::Target::Upstream(name) => upstreams.index(&name.value).map(TargetBlueprint::Upstream),
-        file::Target::Respond(respond) => Some(TargetBlueprint::Reply(Reply {
-            status: StatusCode::from_u16(respond.status.value).ok()?,
-            content_type: respond.content_type.value.clone(),
-            body: respond.body.value.clone(),
-        })),
+        file::Target::Respond(reply) => Some(TargetBlueprint::Reply(reply.clone())),
         file::Target::Redirect(text) => Redirect::parse(&text.value)
             .map(TargetBlueprint::Redirect)
             .map_err(|error| {

@@ -9,14 +9,12 @@ use super::responses::Responses;
 use super::upstreams::Upstreams;
 use super::{Context, identity};
 use crate::config::blueprint::RuleBlueprint;
-use crate::config::file::{self, CountHeaders, File};
+use crate::config::file::{self, File};
 use crate::config::{Text, limiter};
 use crate::decision::RuleIndex;
 use crate::expr::{self, Env, Predicate};
 use crate::facts::fields::Fields;
-use crate::rules::{
-    Ban, Candidate, HeaderStyle, Jitter, Key, Missing, Rule, RuleId, RuleSet, Scope,
-};
+use crate::rules::{Ban, Candidate, Jitter, Key, Rule, RuleId, RuleSet, Scope};
 
 /// The rules and what belongs to each.
 pub struct Rules {
@@ -88,7 +86,7 @@ impl Shared<'_> {
             candidate: candidate(written, identity),
             action: written.action.value,
             dry_run: written.dry_run.value,
-            headers: header_style(written),
+            headers: written.headers.value,
             ..Rule::new(name.as_str().into(), RuleId::unregistered(identity), scope)
         };
         let upstream = written.upstream.as_ref();
@@ -155,10 +153,7 @@ impl Shared<'_> {
     fn key(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Key> {
         Some(Key {
             parts: self.keys.parts(&written.key, cx)?,
-            missing: match written.missing.value {
-                file::Missing::Group => Missing::Group,
-                file::Missing::Skip => Missing::Skip,
-            },
+            missing: written.missing.value,
         })
     }
 }
@@ -180,13 +175,4 @@ fn candidate(written: &file::Rule, of_rule: u64) -> Option<Candidate> {
     let limiter = limiter::of_candidate(written)?;
     let id = RuleId::unregistered(identity::of_candidate(of_rule, &limiter));
     Some(Candidate { id, limiter })
-}
-
-fn header_style(written: &file::Rule) -> HeaderStyle {
-    match written.headers.value {
-        CountHeaders::Standard => HeaderStyle::Standard,
-        CountHeaders::Legacy => HeaderStyle::Legacy,
-        CountHeaders::Both => HeaderStyle::Both,
-        CountHeaders::None => HeaderStyle::None,
-    }
 }

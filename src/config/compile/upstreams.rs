@@ -1,16 +1,16 @@
 //! `[[upstreams]]`. No name is looked up here.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::keys::Keys;
 use super::{Context, origins};
-use crate::config::Spanned;
 use crate::config::blueprint::UpstreamBlueprint;
-use crate::config::file::{self, Address};
+use crate::config::file;
 use crate::rules::{Key, Missing};
-use crate::upstream::{At, Balance, Breaker, Endpoint, Health, Name, Place, Upstream};
+use crate::upstream::{At, Balance, Endpoint, Place, Upstream};
 
 /// The longest path that the kernel takes for a socket, without the byte that ends it.
 const LONGEST_SOCKET: usize = 107;
@@ -35,7 +35,7 @@ pub fn upstreams(written: &[file::Upstream], keys: &Keys<'_>, cx: &mut Context<'
     for one in written {
         // It is compiled even where nothing is chosen by it, so that its mistakes are reported.
         let parts = keys.parts(&one.hash_key, cx);
-        let parts = parts.filter(|_| one.balance.value == file::Balance::Hash);
+        let parts = parts.filter(|_| one.balance.value == Balance::Hash);
         let hash_key = parts.map(|parts| {
             let missing = Missing::Group;
             Arc::new(Key { parts, missing })
@@ -55,29 +55,14 @@ fn upstream(
     let mut upstream = Upstream::without_servers(written.name.value.as_str());
     let (protocol, tls) = origins::speech(written, cx);
     upstream.protocol = protocol;
-    upstream.balance = match written.balance.value {
-        file::Balance::P2c => Balance::P2c,
-        file::Balance::RoundRobin => Balance::RoundRobin,
-        file::Balance::LeastRequests => Balance::LeastRequests,
-        file::Balance::Hash => Balance::Hash,
-    };
+    upstream.balance = written.balance.value;
     upstream.resolve_interval = written.resolve_interval.value;
     upstream.connect_timeout = written.connect_timeout.value;
     upstream.response_timeout = written.response_timeout.value;
     upstream.retries = written.retries.value;
     upstream.max_idle_per_server = written.max_idle_per_server.value as usize;
-    upstream.health = written.health.as_ref().map(|health| Health {
-        path: health.path.value.clone(),
-        interval: health.interval.value,
-        timeout: health.timeout.value,
-        healthy: health.healthy.value,
-        unhealthy: health.unhealthy.value,
-    });
-    upstream.breaker = written.circuit_breaker.as_ref().map(|breaker| Breaker {
-        failures: breaker.failures.value,
-        within: breaker.within.value,
-        open_for: breaker.open_for.value,
-    });
+    upstream.health = written.health.clone();
+    upstream.breaker = written.circuit_breaker.clone();
     UpstreamBlueprint {
         upstream,
         servers,
@@ -88,27 +73,23 @@ fn upstream(
 
 fn place(server: &file::Member, cx: &mut Context<'_>) -> Option<Place> {
     let at = match &server.address.value {
-        Address::Socket(address) => At::Endpoint(Endpoint::Tcp(*address)),
-        Address::Name(host, port) => At::Name(Name {
-            host: host.clone(),
-            port: *port,
-        }),
-        Address::Unix(path) => At::Endpoint(socket(path, &server.address, cx)?),
+        At::Endpoint(Endpoint::Unix(path)) => At::Endpoint(socket(path, &server.address.span, cx)?),
+        at => at.clone(),
     };
     Some(Place {
         at,
-        weight: server.weight.value,
-        backup: server.backup.value,
+        weight: server.weight,
+        backup: server.backup,
     })
 }
 
-fn socket(path: &Path, written: &Spanned<Address>, cx: &mut Context<'_>) -> Option<Endpoint> {
+fn socket(path: &Path, span: &Range<usize>, cx: &mut Context<'_>) -> Option<Endpoint> {
     let path = cx.resolve(path);
     let length = path.as_os_str().len();
     if length > LONGEST_SOCKET {
         let message = format!("the path of this socket has {length} bytes");
         cx.diagnostics
-            .error(written.span.clone(), message)
+            .error(span.clone(), message)
             .help(format!("the kernel takes {LONGEST_SOCKET} at most"));
         return None;
     }

@@ -10,6 +10,7 @@ use crate::config::scalar::{
 };
 use crate::config::section::{Raw, Section};
 use crate::config::{LintCode, Spanned, Text, schema};
+use crate::geo::Override;
 
 /// `[client_ip]`.
 #[derive(Clone, Debug)]
@@ -32,20 +33,7 @@ pub struct Geo {
     /// A database of countries, of either format; maybe the same file.
     pub country_database: Option<Spanned<PathBuf>>,
     /// What wins over the databases, each network once.
-    pub overrides: Vec<Override>,
-}
-
-/// One line of `[geo.overrides]`.
-#[derive(Clone, Debug)]
-pub struct Override {
-    /// The network it is about.
-    pub network: Spanned<IpNet>,
-    /// Its autonomous system.
-    pub asn: Option<Spanned<u32>>,
-    /// Its country, two capital letters or `T1`.
-    pub country: Option<Spanned<String>>,
-    /// Its continent, two capital letters.
-    pub continent: Option<Spanned<String>>,
+    pub overrides: Vec<(Spanned<IpNet>, Override)>,
 }
 
 pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
@@ -96,17 +84,17 @@ pub(super) fn geo(s: &mut Section<'_, '_>) -> Geo {
     }
 }
 
-fn overrides(s: &mut Section<'_, '_>) -> Vec<Override> {
-    let mut list: Vec<Override> = Vec::new();
+fn overrides(s: &mut Section<'_, '_>) -> Vec<(Spanned<IpNet>, Override)> {
+    let mut list: Vec<(Spanned<IpNet>, Override)> = Vec::new();
     for (key, raw) in s.entries(schema::NETWORK) {
         let Some(new) = one_override(s, &key, raw) else {
             continue;
         };
-        let same = |old: &&Override| old.network.value == new.network.value;
-        if let Some(old) = list.iter().find(same) {
+        let network = &new.0.value;
+        if let Some((old, _)) = list.iter().find(|(old, _)| old.value == *network) {
             s.out
-                .error(key.span, format!("{} is given twice", new.network.value))
-                .related(old.network.span.clone(), "here already");
+                .error(key.span, format!("{network} is given twice"))
+                .related(old.span.clone(), "here already");
             continue;
         }
         list.push(new);
@@ -114,24 +102,24 @@ fn overrides(s: &mut Section<'_, '_>) -> Vec<Override> {
     list
 }
 
-fn one_override(s: &mut Section<'_, '_>, key: &Text, raw: &Raw<'_>) -> Option<Override> {
+fn one_override(
+    s: &mut Section<'_, '_>,
+    key: &Text,
+    raw: &Raw<'_>,
+) -> Option<(Spanned<IpNet>, Override)> {
     let network = parse_network(&key.value).map_err(|wrong| s.wrong(key.span.clone(), wrong));
-    let (asn, country, continent) = s.entry_table(raw, place)?;
-    Some(Override {
-        network: whole(s, Spanned::new(network.ok()?, key.span.clone())),
-        asn,
-        country,
-        continent,
-    })
+    let location = s.entry_table(raw, location)?;
+    let network = Spanned::new(network.ok()?, key.span.clone());
+    Some((whole(s, network), location))
 }
 
-type Place = (Option<Spanned<u32>>, Option<Text>, Option<Text>);
-
-fn place(s: &mut Section<'_, '_>) -> Place {
-    let asn = s.optional("asn", integer(0..=u32::MAX));
-    let country = s.optional("country", country());
-    let continent = s.optional("continent", continent());
+fn location(s: &mut Section<'_, '_>) -> Override {
+    let location = Override {
+        asn: s.optional("asn", integer(0..=u32::MAX)).map(|s| s.value),
+        country: s.optional("country", country()).map(|s| s.value),
+        continent: s.optional("continent", continent()).map(|s| s.value),
+    };
     let example = "{ asn = 64500, country = \"ZZ\" }";
     s.at_least_one("an override", &["asn", "country", "continent"], example);
-    (asn, country, continent)
+    location
 }

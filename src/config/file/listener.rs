@@ -8,6 +8,7 @@ use super::UNKNOWN;
 use crate::config::Spanned;
 use crate::config::scalar::{boolean, choice, path, path_or_none, socket};
 use crate::config::section::Section;
+use crate::tls::{MinVersion, Protocol};
 
 /// One of `[[listeners]]`.
 #[derive(Clone, Debug)]
@@ -32,20 +33,11 @@ pub struct Tls {
     /// Certificates, the first of which is the default; empty: a self-signed one for development.
     pub certificates: Vec<Certificate>,
     /// The oldest version that is spoken. Default 1.2.
-    pub min_version: Spanned<TlsVersion>,
+    pub min_version: Spanned<MinVersion>,
     /// A PEM file of authorities that sign clients' certificates; `None`: none is asked for.
     pub client_ca: Spanned<Option<PathBuf>>,
-    /// Whether a client must have one. Default required.
-    pub client_auth: Spanned<ClientAuth>,
-}
-
-/// Whether a client must have a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientAuth {
-    /// A client without one is refused.
-    Required,
-    /// A client without one is let in.
-    Optional,
+    /// Whether a client without a certificate is refused. Default true.
+    pub client_auth: Spanned<bool>,
 }
 
 /// A certificate and its key, PEM files. What is absent was reported when it was read.
@@ -57,30 +49,9 @@ pub struct Certificate {
     pub key: Option<Spanned<PathBuf>>,
 }
 
-/// What a listener speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/2.
-    H2,
-    /// HTTP/1.1.
-    Http11,
-}
-
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    Tls12,
-    /// TLS 1.3.
-    Tls13,
-}
-
-const PROTOCOLS: &[(&str, Protocol)] = &[("h2", Protocol::H2), ("http/1.1", Protocol::Http11)];
-const CLIENTS: &[(&str, ClientAuth)] = &[
-    ("required", ClientAuth::Required),
-    ("optional", ClientAuth::Optional),
-];
-const VERSIONS: &[(&str, TlsVersion)] = &[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)];
+const PROTOCOLS: &[(&str, Protocol)] = &[("h2", Protocol::H2), ("http/1.1", Protocol::Http1)];
+const CLIENTS: &[(&str, bool)] = &[("required", true), ("optional", false)];
+const VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::Tls12), ("1.3", MinVersion::Tls13)];
 
 /// All listeners. A file without one is refused.
 pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
@@ -114,7 +85,7 @@ fn listener(s: &mut Section<'_, '_>) -> Listener {
 
 fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
     let words = choice(PROTOCOLS, &[]);
-    let protocols = s.array_or("protocols", words, [Protocol::H2, Protocol::Http11]);
+    let protocols = s.array_or("protocols", words, [Protocol::H2, Protocol::Http1]);
     if s.is_empty("protocols") {
         let span = s.key_span("protocols").unwrap_or(s.span());
         s.out
@@ -128,9 +99,9 @@ fn tls(s: &mut Section<'_, '_>) -> Tls {
     let tls = Tls {
         span: s.span(),
         certificates: certificates(s),
-        min_version: s.or("min_version", choice(VERSIONS, &[]), TlsVersion::Tls12),
+        min_version: s.or("min_version", choice(VERSIONS, &[]), MinVersion::Tls12),
         client_ca: s.or("client_ca", path_or_none(), None),
-        client_auth: s.or("client_auth", choice(CLIENTS, &[]), ClientAuth::Required),
+        client_auth: s.or("client_auth", choice(CLIENTS, &[]), true),
     };
     if let (None, Some(span)) = (&tls.client_ca.value, s.key_span("client_auth")) {
         s.out

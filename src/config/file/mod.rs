@@ -22,18 +22,16 @@ use super::schema::Table;
 use super::section::Section;
 use super::source::Part;
 use super::{Diagnostics, Source, Spanned, Text, check, lint, syntax};
-pub use client_ip::{ClientIp, Geo, Override};
-pub use listener::{Certificate, ClientAuth, Listener, Protocol, Tls, TlsVersion};
+pub use client_ip::{ClientIp, Geo};
+pub use listener::{Certificate, Listener, Tls};
 pub use observe::{Access, Admin, Log};
 pub use response::{Header, Response};
-pub use route::{HeaderEdits, PathForm, Respond, Route, Target};
-pub use rule::{Candidate, Cost, CountHeaders, Missing, Rule};
+pub use route::{Route, Target};
+pub use rule::{Candidate, Cost, Rule};
 pub(super) use rule_checks::check_numbers;
 pub use server::{Limits, Server};
 pub use store::{Item, Items, List, Store, StoreKind};
-pub use upstream::{
-    Address, Balance, CircuitBreaker, Health, Member, OriginProtocol, OriginTls, Upstream,
-};
+pub use upstream::{Member, OriginTls, Upstream};
 
 /// A whole file, with what it includes.
 #[derive(Clone, Debug)]

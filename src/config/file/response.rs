@@ -1,10 +1,10 @@
 //! `[responses]`.
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::checked_name;
-use super::route::{headers, owned};
-use crate::config::scalar::{Wrong, boolean, header_value, status, text};
+use super::route::{content_type, headers, owned};
+use crate::config::scalar::{Wrong, boolean, status, text};
 use crate::config::section::Section;
 use crate::config::{Spanned, Text, schema};
 
@@ -14,7 +14,7 @@ pub struct Response {
     /// What rules call it.
     pub name: Text,
     /// The status; `None`: 200, or 429 where a rule blocks with it.
-    pub status: Option<Spanned<u16>>,
+    pub status: Option<Spanned<StatusCode>>,
     /// The media type. Default `text/plain; charset=utf-8`.
     pub content_type: Spanned<HeaderValue>,
     /// The body, with `{{uuid}}` and the like. Default empty.
@@ -47,11 +47,7 @@ fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
     let response = Response {
         name,
         status: s.optional("status", status()),
-        content_type: s.or(
-            "content_type",
-            header_value(),
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        ),
+        content_type: content_type(s),
         body: s.or("body", text(), ""),
         headers: s
             .table("headers", |s| headers(s, allowed))
@@ -65,7 +61,7 @@ fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
 /// What is learned are successes: another status beside their headers would give it away.
 fn must_succeed(s: &mut Section<'_, '_>, response: &Response) {
     let status = response.status.as_ref().filter(|_| response.imitate.value);
-    if let Some(status) = status.filter(|status| !(200..300).contains(&status.value)) {
+    if let Some(status) = status.filter(|status| !status.value.is_success()) {
         s.out
             .error(
                 status.span.clone(),

@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::Header;
+use crate::action::Reply;
 use crate::config::scalar::{
     Wrong, choice, filled, header_name, header_value, parse_header_name, status, text,
 };
 use crate::config::section::{Raw, Section};
 use crate::config::{Spanned, Text, schema};
-use crate::route::edit::{Message, is_host};
+use crate::route::edit::{Fields, Message, is_host};
 
 /// One of `[[routes]]`.
 #[derive(Clone, Debug)]
@@ -24,31 +25,13 @@ pub struct Route {
     /// Where its requests go; there in a file without errors.
     pub target: Option<Target>,
     /// Changes of what its origin gets.
-    pub request_headers: HeaderEdits,
+    pub request_headers: Fields,
     /// Changes of what its clients get.
-    pub response_headers: HeaderEdits,
+    pub response_headers: Fields,
     /// A beginning of paths that its origin does not get.
     pub strip_prefix: Option<Text>,
-    /// The form of paths that its origin gets. Default normalized.
-    pub forward_path: Spanned<PathForm>,
-}
-
-/// `request_headers` or `response_headers` of a route.
-#[derive(Clone, Debug, Default)]
-pub struct HeaderEdits {
-    /// Headers that replace others of their names.
-    pub set: Vec<Header>,
-    /// Headers that go.
-    pub remove: Vec<Spanned<HeaderName>>,
-}
-
-/// A form of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathForm {
-    /// The one that routes and rules see.
-    Normalized,
-    /// As the client sent it.
-    Raw,
+    /// Whether its origin gets paths as the client sent them, and not in normal form. Default false.
+    pub forward_raw: Spanned<bool>,
 }
 
 /// Where the requests of a route go.
@@ -57,24 +40,13 @@ pub enum Target {
     /// To the upstream of that name.
     Upstream(Text),
     /// Nowhere: the gateway answers.
-    Respond(Respond),
+    Respond(Reply),
     /// To another address; a template.
     Redirect(Text),
 }
 
-/// `respond` of a route.
-#[derive(Clone, Debug)]
-pub struct Respond {
-    /// The status. Default 200.
-    pub status: Spanned<u16>,
-    /// The media type. Default `text/plain; charset=utf-8`.
-    pub content_type: Spanned<HeaderValue>,
-    /// The body. Default empty.
-    pub body: Text,
-}
-
 const TARGETS: &[&str] = &["upstream", "respond", "redirect"];
-const FORMS: &[(&str, PathForm)] = &[("normalized", PathForm::Normalized), ("raw", PathForm::Raw)];
+const FORMS: &[(&str, bool)] = &[("normalized", false), ("raw", true)];
 
 pub(super) fn route(s: &mut Section<'_, '_>) -> Route {
     s.exactly_one("a route", TARGETS, "upstream = \"app\"");
@@ -90,7 +62,7 @@ pub(super) fn route(s: &mut Section<'_, '_>) -> Route {
         request_headers: edits(s, "request_headers", Message::Request),
         response_headers: edits(s, "response_headers", Message::Response),
         strip_prefix: s.optional("strip_prefix", filled()),
-        forward_path: s.or("forward_path", choice(FORMS, &[]), PathForm::Normalized),
+        forward_raw: s.or("forward_path", choice(FORMS, &[]), false),
     };
     one_path(s, &route);
     must_forward(s, &route);
@@ -99,7 +71,7 @@ pub(super) fn route(s: &mut Section<'_, '_>) -> Route {
 
 /// `strip_prefix` removes a prefix of the normalized path, so it does not apply to a path that is forwarded as sent.
 fn one_path(s: &mut Section<'_, '_>, route: &Route) {
-    let raw = Some(&route.forward_path).filter(|form| form.value == PathForm::Raw);
+    let raw = Some(&route.forward_raw).filter(|raw| raw.value);
     if let (Some(prefix), Some(raw)) = (&route.strip_prefix, raw) {
         s.out
             .error(
@@ -132,16 +104,18 @@ fn target(s: &mut Section<'_, '_>) -> Option<Target> {
     upstream.or(respond).or(redirect)
 }
 
-fn respond(s: &mut Section<'_, '_>) -> Respond {
-    Respond {
-        status: s.or("status", status(), 200u16),
-        content_type: s.or(
-            "content_type",
-            header_value(),
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        ),
-        body: s.or("body", text(), ""),
+fn respond(s: &mut Section<'_, '_>) -> Reply {
+    Reply {
+        status: s.or("status", status(), StatusCode::OK).value,
+        content_type: content_type(s).value,
+        body: s.or("body", text(), "").value,
     }
+}
+
+/// The media type of a response.
+pub(super) fn content_type(s: &mut Section<'_, '_>) -> Spanned<HeaderValue> {
+    let default = HeaderValue::from_static("text/plain; charset=utf-8");
+    s.or("content_type", header_value(), default)
 }
 
 /// Whether a header may be named, and why not.
@@ -191,7 +165,7 @@ pub(super) fn owned(name: &HeaderName) -> Wrong {
 }
 
 /// `request_headers` and `response_headers`.
-pub(super) fn edits(s: &mut Section<'_, '_>, message: Message) -> HeaderEdits {
+pub(super) fn edits(s: &mut Section<'_, '_>, message: Message) -> Fields {
     let allowed: Allowed = match message {
         Message::Request => |name| may_change(name, Message::Request),
         Message::Response => |name| may_change(name, Message::Response),
@@ -209,9 +183,11 @@ pub(super) fn edits(s: &mut Section<'_, '_>, message: Message) -> HeaderEdits {
     }
     let remove = remove.into_iter();
     let remove = remove.filter(|name| may_remove(s, name, &set, message));
-    HeaderEdits {
-        remove: remove.collect(),
-        set,
+    let remove = remove.map(|name| name.value).collect();
+    let set = set.into_iter().map(|one| (one.name.value, one.value.value));
+    Fields {
+        remove,
+        set: set.collect(),
     }
 }
 

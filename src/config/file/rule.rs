@@ -16,6 +16,7 @@ use crate::config::section::Section;
 use crate::config::{Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
+use crate::rules::{HeaderStyle, Missing};
 
 /// One of `[[rules]]`. Cloudflare's names of the keys have become ours.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ pub struct Rule {
     /// What a missing part of the key means. Default group.
     pub missing: Spanned<Missing>,
     /// What a client is told. Default standard.
-    pub headers: Spanned<CountHeaders>,
+    pub headers: Spanned<HeaderStyle>,
 }
 
 /// What a request costs.
@@ -103,28 +104,6 @@ pub struct Candidate {
     pub queue: Option<Spanned<u32>>,
 }
 
-/// What a missing part of a key means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// All who lack it share a counter.
-    Group,
-    /// The request is not counted.
-    Skip,
-}
-
-/// Which headers tell a client where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountHeaders {
-    /// `RateLimit-Policy` and `RateLimit`.
-    Standard,
-    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
-    Legacy,
-    /// All of these.
-    Both,
-    /// None of these.
-    None,
-}
-
 const MILLISECOND: Duration = Duration::from_millis(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 const SHORTEST_BAN: Duration = Duration::from_secs(1);
@@ -144,11 +123,11 @@ const ACTIONS: &[(&str, Action)] = &[
     ("allow", Action::Allow),
 ];
 const MISSING: &[(&str, Missing)] = &[("group", Missing::Group), ("skip", Missing::Skip)];
-const HEADERS: &[(&str, CountHeaders)] = &[
-    ("standard", CountHeaders::Standard),
-    ("legacy", CountHeaders::Legacy),
-    ("both", CountHeaders::Both),
-    ("none", CountHeaders::None),
+const HEADERS: &[(&str, HeaderStyle)] = &[
+    ("standard", HeaderStyle::Standard),
+    ("legacy", HeaderStyle::Legacy),
+    ("both", HeaderStyle::Both),
+    ("none", HeaderStyle::None),
 ];
 
 /// Which of its two names each key has in this rule.
@@ -203,7 +182,7 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
         dry_run: s.or("dry_run", boolean(), false),
         enabled: s.or("enabled", boolean(), true),
         missing: s.or("missing", choice(MISSING, &[]), Missing::Group),
-        headers: s.or("headers", choice(HEADERS, &[]), CountHeaders::Standard),
+        headers: s.or("headers", choice(HEADERS, &[]), HeaderStyle::Standard),
     }
 }
 

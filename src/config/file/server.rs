@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::config::Spanned;
 use crate::config::scalar::{between, duration, integer, path_or_none, size, size_between};
 use crate::config::section::Section;
+use crate::listen;
 
 /// `[server]`.
 #[derive(Clone, Debug)]
@@ -25,30 +26,13 @@ pub struct Server {
 /// `[limits]`: per connection and per request.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// For the whole request head, from its first byte, and for the handshake. Default 10 s.
-    pub header_timeout: Spanned<Duration>,
-    /// How long a connection may stay without a request. Default 75 s.
-    pub idle_timeout: Spanned<Duration>,
-    /// Between two reads of a request body. Default 30 s.
-    pub request_body_timeout: Spanned<Duration>,
-    /// Between two writes to a client. Default 30 s.
-    pub response_write_timeout: Spanned<Duration>,
-    /// Bytes a second of a body that is sent or read; 0 is off. Default 100.
-    pub min_rate: Spanned<u64>,
-    /// Bytes of a request head. Default 32 KiB.
-    pub max_header_bytes: Spanned<u64>,
-    /// Header lines of a request. Default 100.
-    pub max_headers: Spanned<u32>,
+    /// Time and size of a connection and its requests.
+    pub connection: listen::Limits,
     /// Bytes of a request body; 0 is unlimited. Default 0.
-    pub max_body_bytes: Spanned<u64>,
+    pub max_body_bytes: u64,
     /// Connections at once of one address, by the prefixes of `[client_ip]`; 0 is unlimited.
     /// Default 0.
-    pub max_connections_per_ip: Spanned<u32>,
-    /// Streams at once on an HTTP/2 connection. Default 128.
-    pub h2_max_concurrent_streams: Spanned<u32>,
-    /// Streams of an HTTP/2 connection that end in 30 s because the client resets them or makes
-    /// an error, before GOAWAY; 0 is unlimited. Default 100.
-    pub h2_max_resets: Spanned<u32>,
+    pub max_connections_per_ip: u32,
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -68,19 +52,33 @@ pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
     }
 }
 
+/// What `limits.min_rate` is averaged over.
+const RATE_WINDOW: Duration = Duration::from_secs(30);
+
 pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
-    let timeout = || between(MILLISECOND, DAY, duration());
+    let timeout = |s: &mut Section<'_, '_>, key, seconds| {
+        let bounded = between(MILLISECOND, DAY, duration());
+        s.or(key, bounded, Duration::from_secs(seconds)).value
+    };
+    let bytes = size_between(256, 16 << 20);
+    let connection = listen::Limits {
+        header_timeout: timeout(s, "header_timeout", 10),
+        idle_timeout: timeout(s, "idle_timeout", 75),
+        request_body_timeout: timeout(s, "request_body_timeout", 30),
+        response_write_timeout: timeout(s, "response_write_timeout", 30),
+        min_rate: s.or("min_rate", size(), 100u64).value,
+        rate_window: RATE_WINDOW,
+        max_header_bytes: s.or("max_header_bytes", bytes, 32u64 << 10).value as usize,
+        max_headers: s.or("max_headers", integer(1..=10_000u32), 100u32).value as usize,
+        h2_max_concurrent_streams: s
+            .or("h2_max_concurrent_streams", integer(1..=100_000), 128u32)
+            .value,
+        h2_max_resets: s.or("h2_max_resets", integer(0..=1_000_000), 100u32).value,
+    };
+    let per_ip = integer(0..=10_000_000);
     Limits {
-        header_timeout: s.or("header_timeout", timeout(), Duration::from_secs(10)),
-        idle_timeout: s.or("idle_timeout", timeout(), Duration::from_secs(75)),
-        request_body_timeout: s.or("request_body_timeout", timeout(), Duration::from_secs(30)),
-        response_write_timeout: s.or("response_write_timeout", timeout(), Duration::from_secs(30)),
-        min_rate: s.or("min_rate", size(), 100u64),
-        max_header_bytes: s.or("max_header_bytes", size_between(256, 16 << 20), 32u64 << 10),
-        max_headers: s.or("max_headers", integer(1..=10_000), 100u32),
-        max_body_bytes: s.or("max_body_bytes", size(), 0u64),
-        max_connections_per_ip: s.or("max_connections_per_ip", integer(0..=10_000_000), 0u32),
-        h2_max_concurrent_streams: s.or("h2_max_concurrent_streams", integer(1..=100_000), 128u32),
-        h2_max_resets: s.or("h2_max_resets", integer(0..=1_000_000), 100u32),
+        connection,
+        max_body_bytes: s.or("max_body_bytes", size(), 0u64).value,
+        max_connections_per_ip: s.or("max_connections_per_ip", per_ip, 0u32).value,
     }
 }

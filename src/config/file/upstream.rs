@@ -1,6 +1,5 @@
 //! `[[upstreams]]`.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use crate::config::schema::Value;
 use crate::config::section::Section;
 use crate::config::{Spanned, Text};
 use crate::facts::fields;
+use crate::upstream::{At, Balance, Breaker, Health, Protocol};
 
 /// One of `[[upstreams]]`.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Upstream {
     /// `hash`: what requests share that go to the same server. Default the client's address.
     pub hash_key: Vec<Text>,
     /// What is spoken to them. Default HTTP/1.1.
-    pub protocol: Spanned<OriginProtocol>,
+    pub protocol: Spanned<Protocol>,
     /// Whether it is spoken over TLS. Default not.
     pub tls: Spanned<Option<OriginTls>>,
     /// For a connection to be made. Default 2 s.
@@ -44,40 +44,18 @@ pub struct Upstream {
     /// How servers are checked. Default not at all.
     pub health: Option<Health>,
     /// When a failing server gets no requests. Default never.
-    pub circuit_breaker: Option<CircuitBreaker>,
+    pub circuit_breaker: Option<Breaker>,
 }
 
 /// One of `upstreams.servers`.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Where it is.
-    pub address: Spanned<Address>,
+    pub address: Spanned<At>,
     /// Its share of the requests. Default 1.
-    pub weight: Spanned<u32>,
+    pub weight: u32,
     /// Only if no other is left. Default no.
-    pub backup: Spanned<bool>,
-}
-
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// An address and a port.
-    Socket(SocketAddr),
-    /// A host name and a port.
-    Name(String, u16),
-    /// A socket in the file system.
-    Unix(PathBuf),
-}
-
-/// What is spoken to an origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OriginProtocol {
-    /// HTTP/1.1.
-    Http11,
-    /// HTTP/2.
-    H2,
-    /// HTTP/2 if it can be agreed on.
-    Auto,
+    pub backup: bool,
 }
 
 /// `upstreams.tls`.
@@ -91,45 +69,6 @@ pub struct OriginTls {
     pub unverified: Option<Range<usize>>,
 }
 
-/// How a server is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
-    /// The less busy of two drawn at random.
-    P2c,
-    /// Each in turn.
-    RoundRobin,
-    /// The least busy.
-    LeastRequests,
-    /// The same for the same key.
-    Hash,
-}
-
-/// `upstreams.health`.
-#[derive(Clone, Debug)]
-pub struct Health {
-    /// What is asked for.
-    pub path: Text,
-    /// Between two checks. Default 5 s.
-    pub interval: Spanned<Duration>,
-    /// For one check. Default 1 s.
-    pub timeout: Spanned<Duration>,
-    /// Checks in a row that must pass. Default 2.
-    pub healthy: Spanned<u32>,
-    /// Checks in a row that must fail. Default 3.
-    pub unhealthy: Spanned<u32>,
-}
-
-/// `upstreams.circuit_breaker`.
-#[derive(Clone, Debug)]
-pub struct CircuitBreaker {
-    /// So many failures open the circuit. Default 5.
-    pub failures: Spanned<u32>,
-    /// The time within which they count. Default 10 s.
-    pub within: Spanned<Duration>,
-    /// How long it stays open. Default 5 s.
-    pub open_for: Spanned<Duration>,
-}
-
 const BALANCES: &[(&str, Balance)] = &[
     ("p2c", Balance::P2c),
     ("round_robin", Balance::RoundRobin),
@@ -141,10 +80,10 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// What is done again and again is not done more often than this.
 const OFTENEST: Duration = Duration::from_millis(100);
 
-const PROTOCOLS: &[(&str, OriginProtocol)] = &[
-    ("http/1.1", OriginProtocol::Http11),
-    ("h2", OriginProtocol::H2),
-    ("auto", OriginProtocol::Auto),
+const PROTOCOLS: &[(&str, Protocol)] = &[
+    ("http/1.1", Protocol::Http1),
+    ("h2", Protocol::Http2),
+    ("auto", Protocol::Auto),
 ];
 
 pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
@@ -158,7 +97,7 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
         resolve_interval: s.or("resolve_interval", interval, Duration::from_secs(10)),
         balance: s.or("balance", choice(BALANCES, &[]), Balance::P2c),
         hash_key: hash_key(s),
-        protocol: s.or("protocol", choice(PROTOCOLS, &[]), OriginProtocol::Http11),
+        protocol: s.or("protocol", choice(PROTOCOLS, &[]), Protocol::Http1),
         tls: tls(s),
         connect_timeout: s.or("connect_timeout", bounded(), Duration::from_secs(2)),
         response_timeout: s.or("response_timeout", bounded(), Duration::from_secs(30)),
@@ -188,10 +127,10 @@ fn unverified(s: &mut Section<'_, '_>) -> Option<Range<usize>> {
 }
 
 fn servers(s: &mut Section<'_, '_>) -> Vec<Member> {
-    let plain = |address: Spanned<Address>| Member {
-        weight: Spanned::new(1u32, address.span.clone()),
-        backup: Spanned::new(false, address.span.clone()),
+    let plain = |address: Spanned<At>| Member {
         address,
+        weight: 1,
+        backup: false,
     };
     let servers = s.array_or_tables("servers", server(), plain, one);
     if s.lacks("servers") {
@@ -212,8 +151,8 @@ fn one(s: &mut Section<'_, '_>) -> Option<Member> {
     let backup = s.or("backup", boolean(), false);
     Some(Member {
         address: address?,
-        weight,
-        backup,
+        weight: weight.value,
+        backup: backup.value,
     })
 }
 
@@ -251,19 +190,19 @@ fn health(s: &mut Section<'_, '_>) -> Option<Health> {
     let healthy = s.or("healthy", times(), 2u32);
     let unhealthy = s.or("unhealthy", times(), 3u32);
     Some(Health {
-        path: path?,
-        interval,
-        timeout,
-        healthy,
-        unhealthy,
+        path: path?.value,
+        interval: interval.value,
+        timeout: timeout.value,
+        healthy: healthy.value,
+        unhealthy: unhealthy.value,
     })
 }
 
-fn circuit_breaker(s: &mut Section<'_, '_>) -> CircuitBreaker {
+fn circuit_breaker(s: &mut Section<'_, '_>) -> Breaker {
     let bounded = || between(SHORTEST, LONGEST, duration());
-    CircuitBreaker {
-        failures: s.or("failures", integer(1..=1000), 5u32),
-        within: s.or("within", bounded(), Duration::from_secs(10)),
-        open_for: s.or("open_for", bounded(), Duration::from_secs(5)),
+    Breaker {
+        failures: s.or("failures", integer(1..=1000), 5u32).value,
+        within: s.or("within", bounded(), Duration::from_secs(10)).value,
+        open_for: s.or("open_for", bounded(), Duration::from_secs(5)).value,
     }
 }

@@ -4,8 +4,9 @@ use http::header::RETRY_AFTER;
 
 use super::implies::{always, covers};
 use super::{LintCode, LintedRule, Warnings};
-use crate::config::file::{CountHeaders, File};
+use crate::config::file::File;
 use crate::decision::Action;
+use crate::rules::HeaderStyle;
 
 /// Warns of a rule whose action or position cannot be meant.
 pub(super) fn warn(
@@ -105,7 +106,7 @@ fn revealing_quota(
     earlier: &[LintedRule<'_>],
     warnings: &mut Warnings<'_>,
 ) {
-    let shows = linted.written.headers.value != CountHeaders::None;
+    let shows = linted.written.headers.value != HeaderStyle::None;
     if !shows || linted.rule.action != Action::Block || !linted.limits() {
         return;
     }

@@ -7,9 +7,10 @@ use ipnet::IpNet;
 
 use super::{LintCode, Warnings};
 use crate::config::Text;
-use crate::config::file::{Address, File, Route, Target};
+use crate::config::file::{File, Route, Target};
 use crate::expr::{self, Relation};
 use crate::route::{HostPattern, PathPattern, Segment};
+use crate::upstream::{At, Endpoint};
 
 /// Networks wider than this include strangers.
 const WIDEST: u8 = 8;
@@ -266,10 +267,10 @@ fn loops(file: &File, warnings: &mut Warnings<'_>) {
 }
 
 /// Whether a connection to `server` certainly reaches `listener`.
-fn is_at(server: &Address, listener: SocketAddr) -> bool {
+fn is_at(server: &At, listener: SocketAddr) -> bool {
     let (ip, port) = match server {
-        Address::Socket(address) => (Some(address.ip()), address.port()),
-        Address::Name(name, port) if name.eq_ignore_ascii_case("localhost") => (None, *port),
+        At::Endpoint(Endpoint::Tcp(address)) => (Some(address.ip()), address.port()),
+        At::Name(name) if name.host.eq_ignore_ascii_case("localhost") => (None, name.port),
         _ => return false,
     };
     if port == 0 || port != listener.port() {

@@ -1,16 +1,17 @@
 //! Addresses of the gateway, of origins and of networks; header names, header values and statuses.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 use toml::de::DeValue;
 
-use super::{Parsed, Scalar, Wrong, short, string, whole};
-use crate::config::file::Address;
+use super::{Parsed, Scalar, Wrong, string, whole};
 use crate::config::schema::{
     HEADER_NAME, HEADER_VALUE, NETWORK, SERVER, SOCKET, Shape, TARGET, Value,
 };
+use crate::upstream::{At, Endpoint, Name};
 
 /// An address and a port.
 pub(in crate::config) fn socket() -> Scalar<SocketAddr> {
@@ -35,7 +36,7 @@ fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
 }
 
 /// Where an origin is: an address or a name with a port, or a socket in the file system.
-pub(in crate::config) fn server() -> Scalar<Address> {
+pub(in crate::config) fn server() -> Scalar<At> {
     let examples = &["127.0.0.1:9000", "app.internal:9001", "unix:/run/app.sock"];
     Scalar::new(Shape::like(SERVER, examples), |value| {
         let written = string(value, "an address and a port");
@@ -50,18 +51,18 @@ pub(in crate::config) fn server() -> Scalar<Address> {
     })
 }
 
-fn parse_server(written: &str) -> Parsed<Address> {
+fn parse_server(written: &str) -> Parsed<At> {
     if let Some(path) = written.strip_prefix("unix:") {
         return match path {
             "" => Err(Wrong::new("`unix:` without a path")),
             path if path.bytes().any(|b| b.is_ascii_control()) => {
                 Err(Wrong::new("a path with a control character"))
             }
-            path => Ok(Address::Unix(path.into())),
+            path => Ok(At::Endpoint(Endpoint::Unix(Path::new(path).into()))),
         };
     }
     if let Ok(address) = written.parse() {
-        return Ok(Address::Socket(address));
+        return Ok(At::Endpoint(Endpoint::Tcp(address)));
     }
     if let Some((scheme @ ("http" | "https"), rest)) = written.split_once("://") {
         let wrong = Wrong::new(format!("a server is written without `{scheme}://`"));
@@ -81,7 +82,8 @@ fn parse_server(written: &str) -> Parsed<Address> {
             None => wrong,
         }
     })?;
-    Ok(Address::Name(host.to_owned(), port))
+    let host = host.to_owned();
+    Ok(At::Name(Name { host, port }))
 }
 
 /// What to write for a URL.
@@ -189,20 +191,22 @@ pub(in crate::config) fn header_value() -> Scalar<HeaderValue> {
 }
 
 /// The status of a final response.
-pub(in crate::config) fn status() -> Scalar<u16> {
+pub(in crate::config) fn status() -> Scalar<StatusCode> {
     let (low, high) = (200, 599);
     let parse = move |value: &DeValue<'_>| {
         let number = whole(value)?;
-        let fits = (low..=high).contains(&number);
-        let status = u16::try_from(number).ok().filter(|_| fits);
-        status.ok_or_else(|| {
-            Wrong::new(format!("{number} is not a status between {low} and {high}"))
-                .help("for example `status = 200`")
-        })
+        let code = u16::try_from(number).ok();
+        let status = code.filter(|code| (low..=high).contains(code));
+        status
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .ok_or_else(|| {
+                Wrong::new(format!("{number} is not a status between {low} and {high}"))
+                    .help("for example `status = 200`")
+            })
     };
     let shape = Shape::Integer {
-        low: short(low),
-        high: short(high),
+        low: low.into(),
+        high: high.into(),
     };
-    Scalar::new(shape, parse).shown(|status| Value::Integer(i64::from(*status)))
+    Scalar::new(shape, parse).shown(|status| Value::Integer(status.as_u16().into()))
 }

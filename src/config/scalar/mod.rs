@@ -261,28 +261,29 @@ pub(super) fn check_name(written: &str) -> Parsed<()> {
 }
 
 /// A country: two capital letters (ISO 3166-1 alpha-2), or `T1`, as Cloudflare calls Tor.
-pub(super) fn country() -> Scalar<String> {
+pub(super) fn country() -> Scalar<[u8; 2]> {
     Scalar::new(Shape::like(schema::COUNTRY, &["DE"]), |value| {
         let written = string(value, "a country")?;
-        let is_code = written.len() == 2 && written.bytes().all(|b| b.is_ascii_uppercase());
-        if is_code || written == "T1" {
-            return Ok(written.to_owned());
-        }
-        let wrong = Wrong::new(format!("`{written}` is not a country"));
-        Err(wrong.help("two capital letters, as \"DE\""))
+        let code = <[u8; 2]>::try_from(written.as_bytes()).ok();
+        let known = |code: &[u8; 2]| code.iter().all(u8::is_ascii_uppercase) || code == b"T1";
+        code.filter(known).ok_or_else(|| {
+            let wrong = Wrong::new(format!("`{written}` is not a country"));
+            wrong.help("two capital letters, as \"DE\"")
+        })
     })
 }
 
 /// A continent, in two capital letters.
-pub(super) fn continent() -> Scalar<String> {
+pub(super) fn continent() -> Scalar<[u8; 2]> {
     const ALL: [&str; 7] = ["AF", "AN", "AS", "EU", "NA", "OC", "SA"];
     Scalar::new(Shape::Words(ALL.to_vec()), |value| {
         let written = string(value, "a continent")?;
-        if ALL.contains(&written) {
-            return Ok(written.to_owned());
-        }
-        let wrong = Wrong::new(format!("`{written}` is not a continent"));
-        Err(wrong.help(format!("one of {}", ALL.join(", "))))
+        let known = Some(written).filter(|written| ALL.contains(written));
+        let code = known.and_then(|code| code.as_bytes().try_into().ok());
+        code.ok_or_else(|| {
+            let wrong = Wrong::new(format!("`{written}` is not a continent"));
+            wrong.help(format!("one of {}", ALL.join(", ")))
+        })
     })
 }
 

@@ -25,7 +25,7 @@ const LISTENER: &str = "[[listeners]]\naddress = '127.0.0.1:0'\n";
 fn a_listener_is_enough_and_the_rest_has_defaults() {
     let file = read_ok(LISTENER);
     assert_eq!(file.server.drain_timeout.value, Duration::from_secs(30));
-    assert_eq!(file.limits.max_header_bytes.value, 32 << 10);
+    assert_eq!(file.limits.connection.max_header_bytes, 32 << 10);
     assert_eq!(file.client_ip.ipv6_prefix.value, 64);
     assert_eq!(file.log.redact.len(), 4);
     assert!(file.admin.is_none() && file.rules.is_empty());
