@@ -88,8 +88,7 @@ fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
     for ruleset in &rulesets {
         writer.ruleset(ruleset);
         for rule in ruleset.rules {
-            let number = names.next_number();
-            writer.rule(drafted(number, rule, &mut names));
+            writer.rule(drafted(rule, &mut names));
         }
     }
     let imported = writer.finish();
@@ -103,8 +102,8 @@ fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
 }
 
 /// A rule, judged.
-fn drafted(number: usize, rule: &serde_json::Value, names: &mut Names) -> Draft {
-    let mut draft = rule::read(number, rule, names);
+fn drafted(rule: &serde_json::Value, names: &mut Names) -> Draft {
+    let mut draft = rule::read(rule, names);
     if draft.is_empty() {
         return draft;
     }

@@ -115,10 +115,7 @@ fn plain(
         None => {}
     }
     for (key, value) in parameters.left() {
-        let shown = shown(value);
-        draft.note(format!(
-            "`action_parameters.{key}` is not carried over: {shown}"
-        ));
+        draft.drop_key(&format!("action_parameters.{key}"), value);
     }
 }
 
@@ -140,10 +137,7 @@ fn response(map: &Map<String, Value>, limited: bool, names: &mut Names, draft: &
         }
     }
     for (key, value) in response.left() {
-        let shown = shown(value);
-        draft.note(format!(
-            "`action_parameters.response.{key}` is not carried over: {shown}"
-        ));
+        draft.drop_key(&format!("action_parameters.response.{key}"), value);
     }
     let name = names.response(&draft.name);
     draft.respond(name, keys);
@@ -178,7 +172,6 @@ fn elsewhere(action: &str, nearest: &str, parameters: &Map<String, Value>, draft
         "`{action}` is not an action of a rule here; nearest: {nearest}"
     ));
     if !parameters.is_empty() {
-        let shown = shown(&Value::Object(parameters.clone()));
-        draft.note(format!("`action_parameters` is not carried over: {shown}"));
+        draft.drop_key("action_parameters", &Value::Object(parameters.clone()));
     }
 }

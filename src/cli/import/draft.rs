@@ -10,7 +10,8 @@ use super::quote;
 
 /// The response of a denial: Cloudflare answers 403 where a rule has no limit.
 pub const FORBIDDEN: &str = "forbidden";
-const FORBIDDEN_TABLE: &str = "[responses.forbidden]\nstatus = 403\nbody = \"forbidden\\n\"\n";
+/// The response of a denial as TOML.
+pub const FORBIDDEN_TABLE: &str = "[responses.forbidden]\nstatus = 403\nbody = \"forbidden\\n\"\n";
 
 /// The keys of a rule in the order in which they are written.
 const ORDER: [&str; 10] = [
@@ -19,6 +20,7 @@ const ORDER: [&str; 10] = [
 ];
 
 /// A rule as far as it is known.
+#[derive(Default)]
 pub struct Draft {
     /// Its name here.
     pub name: String,
@@ -49,15 +51,7 @@ impl Draft {
     pub fn new(name: String) -> Self {
         Self {
             name,
-            description: None,
-            notes: Vec::new(),
-            lists: Vec::new(),
-            forbidden: false,
-            expressions: Vec::new(),
-            refused: false,
-            keys: Vec::new(),
-            right: Vec::new(),
-            response: None,
+            ..Self::default()
         }
     }
 
@@ -81,6 +75,12 @@ impl Draft {
     /// Says what could not be carried over.
     pub fn note(&mut self, note: impl AsRef<str>) {
         self.notes.push(quote::visible(note.as_ref()));
+    }
+
+    /// Says that the value of the key at `path` could not be carried over.
+    pub fn drop_key(&mut self, path: &str, value: &Value) {
+        let shown = quote::shown(value);
+        self.note(format!("`{path}` is not carried over: {shown}"));
     }
 
     /// Says why it can only be a comment.
@@ -107,7 +107,8 @@ impl Draft {
     /// The rule with all that it needs beside listeners and routes, for the gateway to judge.
     pub fn fragment(&self) -> String {
         let shared = if self.forbidden { FORBIDDEN_TABLE } else { "" };
-        lists(&self.lists) + &self.render(&self.right) + shared
+        let used = self.lists.iter().map(|name| (name, true));
+        lists(used) + &self.render(&self.right) + shared
     }
 
     fn render(&self, instead: &[(&'static str, String)]) -> String {
@@ -124,21 +125,18 @@ impl Draft {
     }
 }
 
-/// The shared 403 as TOML.
-pub const fn forbidden() -> &'static str {
-    FORBIDDEN_TABLE
-}
-
-/// Empty lists of these names as TOML.
-pub fn lists<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
-    let lines: String = names
-        .into_iter()
-        .map(|name| format!("{name} = []\n"))
-        .collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("[lists]\n{lines}\n"),
+/// Empty lists of these names as TOML. A list that is not used is a comment.
+pub fn lists<'a>(names: impl IntoIterator<Item = (&'a String, bool)>) -> String {
+    let (mut lines, mut any_used) = (String::new(), false);
+    let sign = |used| if used { "" } else { "# " };
+    for (name, used) in names {
+        any_used |= used;
+        let _ = writeln!(lines, "{}{name} = []", sign(used));
     }
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("{}[lists]\n{lines}\n", sign(any_used))
 }
 
 fn lines<'a>(text: &mut String, keys: impl IntoIterator<Item = &'a (&'static str, String)>) {
@@ -163,21 +161,14 @@ pub struct Names {
 // === impl Names ===
 
 impl Names {
-    /// The number of the next rule, from 1.
-    pub fn next_number(&mut self) -> usize {
+    /// A name for the next rule: its description, else what Cloudflare calls it, else its number.
+    pub fn rule(&mut self, rule: Option<&Map<String, Value>>) -> String {
         self.count += 1;
-        self.count
-    }
-
-    /// A name for a rule: its description, else what Cloudflare calls it, else its number.
-    pub fn rule(&mut self, number: usize, rule: Option<&Map<String, Value>>) -> String {
         let texts = ["description", "ref", "id"].into_iter();
         let texts = texts.filter_map(|key| rule?.get(key)?.as_str());
         let name = texts.map(slug).find(|slug| !slug.is_empty());
-        free(
-            name.unwrap_or_else(|| format!("rule-{number}")),
-            &mut self.rules,
-        )
+        let name = name.unwrap_or_else(|| format!("rule-{}", self.count));
+        free(name, &mut self.rules)
     }
 
     /// A name for the response of a rule.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::draft::Draft;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostic, Diagnostics, Severity, Source};
+use crate::expr::{self, Outline, Relation};
 
 /// What a piece needs to be a whole file.
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
@@ -56,36 +57,21 @@ fn key<'a>(error: &Diagnostic, source: &'a Source) -> Option<&'a str> {
 
 /// Lists that Cloudflare itself keeps begin so.
 const MANAGED: &str = "cf.";
-/// How many lists a rule may read. What it reads beyond them is refused as unknown.
-const MOST: usize = 64;
 
 /// Notes the lists that a rule reads, `$name`. Cloudflare keeps them apart from the rules, so their
 /// values are not in the file.
 pub fn find_lists(draft: &mut Draft) {
-    let found: BTreeSet<String> = draft.expressions.iter().flat_map(|e| dollars(e)).collect();
-    if found.is_empty() {
-        return;
-    }
-    let (managed, own): (Vec<_>, Vec<_>) = found
-        .into_iter()
-        .partition(|name| name.starts_with(MANAGED));
-    draft.lists = own.into_iter().filter(|name| is_name(name)).collect();
-    draft.lists.truncate(MOST);
-    keep_needed(draft);
-    for name in draft.lists.clone() {
+    let read: BTreeSet<String> = draft.expressions.iter().flat_map(|e| lists(e)).collect();
+    let (managed, own): (Vec<_>, Vec<_>) =
+        read.into_iter().partition(|name| name.starts_with(MANAGED));
+    for name in own.into_iter().filter(|name| is_name(name)) {
         draft.note(format!(
             "`${name}` is a list whose values are not in this file; fill `{name}` in `[lists]`, \
              which is empty as it is written"
         ));
+        draft.lists.push(name);
     }
-    tell_managed(managed, draft);
-}
-
-/// No list of the user's own can be called so: the gateway refuses the rule.
-fn tell_managed(names: Vec<String>, draft: &mut Draft) {
-    let errors = errors(&draft.fragment());
-    let refused = |name: &str| errors.iter().any(|e| e.contains(&format!("`${name}`")));
-    for name in names.iter().filter(|name| refused(name)) {
+    for name in managed {
         let own = name.trim_start_matches(MANAGED).replace('.', "_");
         draft.note(format!(
             "`${name}` is a list that only Cloudflare keeps; nearest: a list of your own, \
@@ -94,30 +80,16 @@ fn tell_managed(names: Vec<String>, draft: &mut Draft) {
     }
 }
 
-/// A dollar may also stand in a string or a regular expression. The gateway knows which is a list:
-/// without it there is a mistake more.
-fn keep_needed(draft: &mut Draft) {
-    let all = draft.lists.clone();
-    let mistakes = errors(&draft.fragment()).len();
-    let mut needed = Vec::new();
-    for name in &all {
-        draft.lists = all.iter().filter(|other| *other != name).cloned().collect();
-        if errors(&draft.fragment()).len() > mistakes {
-            needed.push(name.clone());
-        }
-    }
-    draft.lists = needed;
-}
-
-/// What follows each dollar.
-fn dollars(expression: &str) -> impl Iterator<Item = String> {
-    let after = expression.split('$').skip(1);
-    after
-        .map(|rest| {
-            let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-            rest.chars().take_while(|c| legal(*c)).collect::<String>()
+/// The lists that an expression reads. One that cannot be parsed is refused anyway.
+fn lists(expression: &str) -> Vec<String> {
+    let outline = expr::outline(expression).ok();
+    let leaves = outline.iter().flat_map(Outline::leaves);
+    leaves
+        .filter_map(|leaf| match &leaf.relation {
+            Relation::InList(name) => Some(name.to_string()),
+            _ => None,
         })
-        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 fn is_name(name: &str) -> bool {

@@ -23,10 +23,10 @@ const ELSEWHERE: [(&str, &str); 3] = [
     ("position", "rules are tried in file order"),
 ];
 
-/// What is known of the rule with this number.
-pub fn read(number: usize, value: &Value, names: &mut Names) -> Draft {
+/// What is known of the next rule.
+pub fn read(value: &Value, names: &mut Names) -> Draft {
     let Value::Object(map) = value else {
-        let mut draft = Draft::new(names.rule(number, None));
+        let mut draft = Draft::new(names.rule(None));
         draft.refuse(format!(
             "it is {}, not an object: {}",
             kind(value),
@@ -34,7 +34,7 @@ pub fn read(number: usize, value: &Value, names: &mut Names) -> Draft {
         ));
         return draft;
     };
-    let mut draft = Draft::new(names.rule(number, Some(map)));
+    let mut draft = Draft::new(names.rule(Some(map)));
     let mut rule = Object::new(map);
     match rule.get("description") {
         Some(Value::String(text)) => draft.description = Some(text.clone()),
@@ -118,10 +118,7 @@ fn read_limit(mut limit: Object<'_>, draft: &mut Draft) {
     amount(&mut limit, draft);
     origin(&mut limit, draft);
     for (key, value) in limit.left() {
-        draft.note(format!(
-            "`ratelimit.{key}` is not carried over: {}",
-            shown(value)
-        ));
+        draft.drop_key(&format!("ratelimit.{key}"), value);
     }
 }
 
@@ -208,10 +205,7 @@ fn origin(limit: &mut Object<'_>, draft: &mut Draft) {
              every request that is forwarded counts",
         ),
         None | Some(Value::Bool(false)) => {}
-        Some(other) => draft.note(format!(
-            "`ratelimit.requests_to_origin` is not carried over: {}",
-            shown(other)
-        )),
+        Some(other) => draft.drop_key("ratelimit.requests_to_origin", other),
     }
 }
 

@@ -4,7 +4,6 @@
 use serde_json::{Map, Value};
 
 use super::quote::{kind, visible};
-use crate::config::Source;
 
 const EXPECTED: &str = "expected a ruleset `{\"rules\": […]}`, the API's answer \
                         `{\"success\": true, \"result\": …}` or an array of rules";
@@ -123,9 +122,7 @@ fn ruleset(map: &Map<String, Value>) -> Result<Ruleset<'_>, String> {
     let rules = match map.get("rules") {
         Some(Value::Array(rules)) => rules.as_slice(),
         None | Some(Value::Null) => &[],
-        Some(other) => {
-            return Err(format!("`rules` is {}; expected an array", kind(other)));
-        }
+        Some(other) => return Err(format!("`rules` is {}; expected an array", kind(other))),
     };
     Ok(Ruleset {
         name: text("name"),
@@ -166,11 +163,8 @@ fn no_rules(found: &[Ruleset<'_>]) -> String {
 
 /// Up to eight names of keys, in backticks.
 fn keys(map: &Map<String, Value>) -> String {
-    let names: Vec<_> = map
-        .keys()
-        .take(8)
-        .map(|key| format!("`{}`", visible(key)))
-        .collect();
+    let names = map.keys().take(8);
+    let names: Vec<_> = names.map(|key| format!("`{}`", visible(key))).collect();
     match names.is_empty() {
         true => "no keys".to_owned(),
         false => format!("the keys {}", names.join(", ")),
@@ -179,14 +173,10 @@ fn keys(map: &Map<String, Value>) -> String {
 
 /// A column in characters, as editors count. The parser counts bytes.
 fn column(json: &[u8], line: usize, column: usize) -> usize {
-    let text = String::from_utf8_lossy(json);
-    let before: usize = text
-        .split_inclusive('\n')
-        .take(line.saturating_sub(1))
-        .map(str::len)
-        .sum();
-    let offset = before + column.saturating_sub(1);
-    Source::new("", text).position(offset).column
+    let mut lines = json.split(|byte| *byte == b'\n');
+    let line = lines.nth(line.saturating_sub(1)).unwrap_or_default();
+    let before = line.get(..column.saturating_sub(1)).unwrap_or(line);
+    String::from_utf8_lossy(before).chars().count() + 1
 }
 
 // === impl Ruleset ===
@@ -194,17 +184,14 @@ fn column(json: &[u8], line: usize, column: usize) -> usize {
 impl Ruleset<'_> {
     /// How messages call it.
     pub fn title(&self) -> String {
-        let shown = |text: &str| visible(text);
-        let phase = self
-            .phase
-            .map(|p| format!(" ({})", shown(p)))
-            .unwrap_or_default();
+        let phase = self.phase.map(|phase| format!(" ({})", visible(phase)));
+        let phase = phase.unwrap_or_default();
         match (self.name, self.id) {
             (Some(name), Some(id)) if self.rules.is_empty() => {
-                format!("ruleset \"{}\"{phase}, ID {}", shown(name), shown(id))
+                format!("ruleset \"{}\"{phase}, ID {}", visible(name), visible(id))
             }
-            (Some(name), _) => format!("ruleset \"{}\"{phase}", shown(name)),
-            (None, Some(id)) => format!("ruleset {}{phase}", shown(id)),
+            (Some(name), _) => format!("ruleset \"{}\"{phase}", visible(name)),
+            (None, Some(id)) => format!("ruleset {}{phase}", visible(id)),
             (None, None) => format!("a ruleset without a name{phase}"),
         }
     }

@@ -166,8 +166,7 @@ proptest! {
         prop_assert_eq!(judge::errors(&imported.toml), Vec::<String>::new());
         let mut names = Names::default();
         for rule in &rules {
-            let number = names.next_number();
-            let name = names.rule(number, rule.as_object());
+            let name = names.rule(rule.as_object());
             prop_assert!(imported.toml.contains(&name), "{name} in\n{}", imported.toml);
         }
         let (sum, notes) = imported.said.split_last().unwrap();
@@ -214,10 +213,7 @@ proptest! {
 #[test]
 fn names_are_legal_and_each_is_given_once() {
     let mut names = Names::default();
-    let mut name = |rule: Value| {
-        let number = names.next_number();
-        names.rule(number, rule.as_object())
-    };
+    let mut name = |rule: Value| names.rule(rule.as_object());
     assert_eq!(
         name(json!({"description": "Log-in: 5/min!"})),
         "log-in-5-min"

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::draft::{self, Draft};
+use super::draft::{self, Draft, FORBIDDEN_TABLE};
 use super::quote::visible;
 use super::{Imported, Ruleset};
 
 /// Output being written.
+#[derive(Default)]
 pub struct Writer<'a> {
     file: &'a str,
     body: String,
@@ -27,12 +28,7 @@ impl<'a> Writer<'a> {
     pub fn new(file: &'a str) -> Self {
         Self {
             file,
-            body: String::new(),
-            said: Vec::new(),
-            lists: BTreeMap::new(),
-            forbidden: None,
-            written: 0,
-            commented: 0,
+            ..Self::default()
         }
     }
 
@@ -90,20 +86,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The lists to fill; those that only comments read are comments too.
-    fn lists(&self) -> String {
-        let sign = |used: bool| if used { "" } else { "# " };
-        let lines = self.lists.iter();
-        let lines: String = lines
-            .map(|(name, used)| format!("{}{name} = []\n", sign(*used)))
-            .collect();
-        let used = self.lists.values().any(|used| *used);
-        match lines.is_empty() {
-            true => lines,
-            false => format!("{}[lists]\n{lines}\n", sign(used)),
-        }
-    }
-
     /// The output and what is said about it.
     pub fn finish(mut self) -> Imported {
         let sum = format!(
@@ -121,10 +103,11 @@ impl<'a> Writer<'a> {
             "# Imported from {}, a file of Cloudflare: {sum}.\n\n",
             self.file
         );
-        toml.push_str(&self.lists());
+        let lists = self.lists.iter().map(|(name, used)| (name, *used));
+        toml.push_str(&draft::lists(lists));
         match self.forbidden {
-            Some(true) => toml.push_str(&format!("{}\n", draft::forbidden())),
-            Some(false) => toml.push_str(&format!("{}\n", comment(draft::forbidden()))),
+            Some(true) => toml.push_str(&format!("{FORBIDDEN_TABLE}\n")),
+            Some(false) => toml.push_str(&format!("{}\n", comment(FORBIDDEN_TABLE))),
             None => {}
         }
         toml.push_str(self.body.trim_end());
