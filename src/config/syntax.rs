@@ -70,7 +70,8 @@ fn report_all(
 const TOML: &str = "a configuration is TOML: `[[listeners]]`, and below it `address = \
                     \"0.0.0.0:8443\"`; docs/configuration.md shows all of it";
 
-/// Reports the format of a file of which the parser could read nothing. `false` if it may be TOML.
+/// Reports a file of another format, of which the parser could read nothing. `false` if it may be
+/// TOML.
 fn report_other_format(root: &DeTable<'_>, part: &Part<'_>, out: &mut Diagnostics) -> bool {
     let lines = || {
         let lines = part.text.lines();
@@ -80,36 +81,18 @@ fn report_other_format(root: &DeTable<'_>, part: &Part<'_>, out: &mut Diagnostic
     let Some(first) = lines().next().filter(|_| root.is_empty()) else {
         return false;
     };
-    let haproxy = |line: &str| {
-        let word = line.split_whitespace().next().unwrap_or_default();
-        ["global", "defaults", "frontend", "backend"].contains(&word)
-    };
-    let yaml = |line: &str| line.starts_with("- ") || line.ends_with(':') || line.contains(": ");
-    let (message, help) = if first.starts_with("-----BEGIN ") {
-        let help = "a configuration names it: `certificates = [{ cert = \"site.pem\", key = \
-                    \"site.key\" }]` in `[listeners.tls]`";
-        ("this is a PEM file, not a configuration", help)
-    } else if first.starts_with('<') {
-        ("this is HTML or XML, not a configuration", TOML)
-    } else if first.starts_with('{') {
-        let help = "a configuration is TOML; `lockgate import cloudflare FILE.json` turns a \
-                    rulesets export into rules";
-        ("this is JSON, not TOML", help)
-    } else if lines().any(|line| line.starts_with('[')) {
+    let foreign = |line: &str| line.ends_with([';', '{', ':']) || line.contains(": ");
+    let has_header = lines().any(|line| line.starts_with('['));
+    let is_foreign = !has_header && (lines().any(foreign) || !part.text.contains('='));
+    if !is_foreign && !first.starts_with(['{', '<']) {
         return false;
-    } else if lines().any(|line| line.ends_with([';', '{'])) {
-        let message = "this is not TOML: it looks like a configuration of nginx or Caddy";
-        (message, TOML)
-    } else if lines().any(haproxy) {
-        let message = "this is not TOML: it looks like a configuration of HAProxy";
-        (message, TOML)
-    } else if lines().any(yaml) {
-        ("this is YAML, not TOML", TOML)
-    } else {
-        return false;
-    };
+    }
     let at = part.start + part.text.find(first).unwrap_or_default();
-    out.error(at..at + first.len(), message).help(help);
+    let error = out.error(at..at + first.len(), "this is not TOML");
+    error.help(TOML);
+    if first.starts_with('{') {
+        error.help("`lockgate import cloudflare FILE.json` turns a rulesets export into rules");
+    }
     true
 }
 
