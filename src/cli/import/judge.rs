@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use crate::clock::Clock;
+use crate::config::lint::lists_in;
 use crate::config::{self, Diagnostic, Diagnostics, Severity, Source};
-use crate::expr::{self, Outline, Relation};
 
 /// What a piece needs to be a whole file.
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
@@ -61,7 +61,7 @@ const MANAGED: &str = "cf.";
 /// Notes the lists that a rule reads, `$name`. Cloudflare keeps them apart from the rules, so their
 /// values are not in the file.
 pub fn find_lists(draft: &mut Draft) {
-    let read: BTreeSet<String> = draft.expressions.iter().flat_map(|e| lists(e)).collect();
+    let read: BTreeSet<String> = draft.expressions.iter().flat_map(|e| lists_in(e)).collect();
     let (managed, own): (Vec<_>, Vec<_>) =
         read.into_iter().partition(|name| name.starts_with(MANAGED));
     for name in own.into_iter().filter(|name| is_name(name)) {
@@ -78,18 +78,6 @@ pub fn find_lists(draft: &mut Draft) {
              `{own} = {{ file = \"{own}.txt\" }}` in `[lists]`"
         ));
     }
-}
-
-/// The lists that an expression reads. One that cannot be parsed is refused anyway.
-fn lists(expression: &str) -> Vec<String> {
-    let outline = expr::outline(expression).ok();
-    let leaves = outline.iter().flat_map(Outline::leaves);
-    leaves
-        .filter_map(|leaf| match &leaf.relation {
-            Relation::InList(name) => Some(name.to_string()),
-            _ => None,
-        })
-        .collect()
 }
 
 fn is_name(name: &str) -> bool {

@@ -45,7 +45,7 @@ fn short_ban(rule: &LintedRule<'_>, limiter: &Limiter, warnings: &mut Warnings<'
         let nanos = per_ban.div_ceil(u128::from(limiter.limit.max(1)));
         let help = format!("use one of at least {} s, or none", nanos.div_ceil(SECOND));
         warnings
-            .at(LintCode::ShortBan, ban.span.clone(), message)
+            .at(LintCode::ShortBan, &ban.span, message)
             .help(help);
     }
 }
@@ -76,7 +76,7 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
     if can_be_zero(text) && !all.iter().any(|other| counts_requests(other, rule)) {
         let message = "what is empty costs nothing, and is never limited";
         warnings
-            .at(LintCode::FreeCost, text.span.clone(), message)
+            .at(LintCode::FreeCost, &text.span, message)
             .help("add a second rule that counts the same requests, without `cost`");
     }
 }
@@ -114,7 +114,7 @@ fn large_log(rule: &LintedRule<'_>, own: &Limiter, file: &File, warnings: &mut W
         let span = limit.map_or(rule.written.span.clone(), |limit| limit.span.clone());
         let message = "one key can fill all of `store.max_log_bytes` with a limit like this";
         warnings
-            .at(LintCode::LargeLog, span, message)
+            .at(LintCode::LargeLog, &span, message)
             .help("use `sliding_window` with `slices = 60`, which is nearly as exact");
     }
 }

@@ -2,16 +2,32 @@
 //! only if they read the same field in the same way.
 
 use super::{LintCode, ParsedExpr, Warnings};
-use crate::expr::{GivenValue, Leaf, Outline, Relation};
+use crate::expr::{Given, GivenValue, Leaf, Outline, Relation};
 use crate::facts::fields::{self, Format};
 
 /// How many pairs of parts are compared before the result is "unknown". An `or` in an `and` in an
 /// `or` has exponentially many, and a reload waits for the result.
 const STEPS: u32 = 2_000;
 
-/// Warns of tests joined by `and` that never hold together.
-pub(super) fn warn_of_contradictions(parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
-    conflicts(&parsed.outline, parsed, warnings);
+/// Warns of tests joined by `and` that never hold together, in a part of an expression.
+pub(super) fn warn(part: &Outline, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
+    match part {
+        Outline::And(_) => {
+            let parts = part.conjuncts();
+            for (at, part) in parts.iter().enumerate() {
+                let before = parts.get(..at).unwrap_or_default();
+                if let Some(other) = before.iter().find(|other| exclude(other, part)) {
+                    conflict(other, part, parsed, warnings);
+                }
+                warn(part, parsed, warnings);
+            }
+        }
+        Outline::Or(parts) | Outline::Xor(parts) => {
+            parts.iter().for_each(|part| warn(part, parsed, warnings));
+        }
+        Outline::Not(inner) => warn(inner, parsed, warnings),
+        Outline::Const(_) | Outline::Leaf(_) => {}
+    }
 }
 
 /// Whether `wide` holds whenever `narrow` does. `false` means unknown.
@@ -87,29 +103,6 @@ fn leaf_always(leaf: &Leaf) -> bool {
     on_path && with.is_some_and(|with| any.contains(&with))
 }
 
-/// Warns of the parts of each `and` that cannot hold together.
-fn conflicts(outline: &Outline, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
-    match outline {
-        Outline::And(_) => {
-            let parts = outline.conjuncts();
-            for (at, part) in parts.iter().enumerate() {
-                let before = parts.get(..at).unwrap_or_default();
-                if let Some(other) = before.iter().find(|other| exclude(other, part)) {
-                    conflict(other, part, parsed, warnings);
-                }
-                conflicts(part, parsed, warnings);
-            }
-        }
-        Outline::Or(parts) | Outline::Xor(parts) => {
-            for part in parts {
-                conflicts(part, parsed, warnings);
-            }
-        }
-        Outline::Not(inner) => conflicts(inner, parsed, warnings),
-        Outline::Const(_) | Outline::Leaf(_) => {}
-    }
-}
-
 fn conflict(
     first: &Outline,
     second: &Outline,
@@ -160,9 +153,7 @@ fn leaf_covers(wide: &Leaf, narrow: &Leaf) -> bool {
             pair(wide, narrow, |wide, narrow| narrow.ends_with(wide))
         }
         (Relation::Contains, Relation::Contains | Relation::StartsWith | Relation::EndsWith) => {
-            pair(wide, narrow, |wide, narrow| {
-                wide.is_empty() || narrow.windows(wide.len()).any(|part| part == wide)
-            })
+            pair(wide, narrow, |wide, narrow| contains(narrow, wide))
         }
         _ => false,
     }
@@ -170,35 +161,46 @@ fn leaf_covers(wide: &Leaf, narrow: &Leaf) -> bool {
 
 /// Whether a test surely holds for all of a written value.
 fn admits(leaf: &Leaf, value: &GivenValue) -> bool {
-    let given = || leaf.values.iter().map(|given| &given.value);
+    let mut given = leaf.values.iter().map(|given| &given.value);
     match (&leaf.relation, value) {
-        (Relation::Eq | Relation::In, GivenValue::Ints(low, high)) => given()
-            .any(|wide| matches!(wide, GivenValue::Ints(from, to) if from <= low && high <= to)),
-        (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given().any(|wide| {
+        (_, GivenValue::Ints(low, high)) => {
+            let admitted = integers(leaf);
+            admitted.iter().any(|(from, to)| from <= low && high <= to)
+        }
+        (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given.any(|wide| {
             matches!(wide, GivenValue::Ips(from, to)
                 if from.is_ipv4() == low.is_ipv4() && from <= low && high <= to)
         }),
-        (Relation::Eq | Relation::In, value) => given().any(|wide| wide == value),
+        (Relation::Eq | Relation::In, value) => given.any(|wide| wide == value),
         (relation, GivenValue::Text(text)) => {
             let with = leaf.values.first().and_then(text_of).unwrap_or_default();
             match relation {
                 Relation::StartsWith => text.starts_with(with),
                 Relation::EndsWith => text.ends_with(with),
-                Relation::Contains => {
-                    with.is_empty() || text.windows(with.len()).any(|part| part == with)
-                }
+                Relation::Contains => contains(text, with),
                 _ => false,
             }
         }
-        (relation, GivenValue::Ints(low, high)) => match (relation, given().next()) {
-            (Relation::Lt, Some(GivenValue::Ints(bound, _))) => high < bound,
-            (Relation::Le, Some(GivenValue::Ints(bound, _))) => high <= bound,
-            (Relation::Gt, Some(GivenValue::Ints(bound, _))) => low > bound,
-            (Relation::Ge, Some(GivenValue::Ints(bound, _))) => low >= bound,
-            _ => false,
-        },
         _ => false,
     }
+}
+
+/// The ranges of integers for which a test holds. Empty if the relation is not known here.
+fn integers(leaf: &Leaf) -> Vec<(i64, i64)> {
+    let range = |given: &Given| match given.value {
+        GivenValue::Ints(low, high) => Some((low, high)),
+        _ => None,
+    };
+    let ranges = leaf.values.iter().filter_map(range);
+    let ranges = ranges.filter_map(|(low, high)| match leaf.relation {
+        Relation::Eq | Relation::In => Some((low, high)),
+        Relation::Lt => Some((i64::MIN, low.checked_sub(1)?)),
+        Relation::Le => Some((i64::MIN, low)),
+        Relation::Gt => Some((low.checked_add(1)?, i64::MAX)),
+        Relation::Ge => Some((low, i64::MAX)),
+        _ => None,
+    });
+    ranges.collect()
 }
 
 /// Whether two tests of the same single value can never hold at once.
@@ -241,32 +243,29 @@ fn known(leaf: &Leaf) -> bool {
 fn refuses(leaf: &Leaf, value: &GivenValue) -> bool {
     let mut given = leaf.values.iter().map(|given| &given.value);
     match (&leaf.relation, value) {
-        (Relation::Eq | Relation::In, GivenValue::Ints(low, high)) => given
-            .all(|other| matches!(other, GivenValue::Ints(from, to) if high < from || to < low)),
+        (_, GivenValue::Ints(low, high)) => {
+            let admitted = integers(leaf);
+            admitted.iter().all(|(from, to)| high < from || to < low)
+        }
         (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given.all(|other| {
             matches!(other, GivenValue::Ips(from, to)
                 if from.is_ipv4() != low.is_ipv4() || high < from || to < low)
         }),
-        (_, GivenValue::Ints(low, high)) if low != high => match (&leaf.relation, given.next()) {
-            (Relation::Lt, Some(GivenValue::Ints(bound, _))) => low >= bound,
-            (Relation::Le, Some(GivenValue::Ints(bound, _))) => low > bound,
-            (Relation::Gt, Some(GivenValue::Ints(bound, _))) => high <= bound,
-            (Relation::Ge, Some(GivenValue::Ints(bound, _))) => high < bound,
-            _ => false,
-        },
         _ => !admits(leaf, value),
     }
 }
 
 fn pair(a: &Leaf, b: &Leaf, holds: impl Fn(&[u8], &[u8]) -> bool) -> bool {
-    let text = |leaf: &Leaf| leaf.values.first().and_then(text_of).map(<[u8]>::to_vec);
-    match (text(a), text(b)) {
-        (Some(a), Some(b)) => holds(&a, &b),
-        _ => false,
-    }
+    let a = a.values.first().and_then(text_of);
+    let b = b.values.first().and_then(text_of);
+    a.zip(b).is_some_and(|(a, b)| holds(a, b))
 }
 
-fn text_of(given: &crate::expr::Given) -> Option<&[u8]> {
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}
+
+fn text_of(given: &Given) -> Option<&[u8]> {
     match &given.value {
         GivenValue::Text(text) => Some(text),
         _ => None,

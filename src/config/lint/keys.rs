@@ -21,13 +21,14 @@ pub(super) fn warn(
         return;
     }
     let parts = &case.rule.key.parts;
-    if parts.iter().any(|part| reads(part, is_new_each_time)) {
+    if parts.iter().any(|part| has(part, Spread::PerRequest)) {
         return new_each_time(case, warnings);
     }
-    let has_client = parts.iter().any(|part| reads(part, is_address));
+    let has_client = parts.iter().any(|part| has(part, Spread::PerClient));
     behind_a_proxy(case, file, warnings);
     let bans_many = case.bans() && !has_client;
-    if bans_many && parts.iter().all(|part| !reads(part, |id| !is_shared(id))) {
+    let is_own = |id| by_id(id).spread != Spread::Shared;
+    if bans_many && !parts.iter().any(|part| reads(part, is_own)) {
         return shared(case, warnings);
     }
     if bans_many && case.rule.key.missing == Missing::Group {
@@ -89,7 +90,7 @@ fn is_same(one: &Subject, other: &Subject) -> bool {
 /// part of its key, as a key is no harder to change than its easiest part.
 fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &File) -> bool {
     let parts = &other.rule.key.parts;
-    let by_client = parts.iter().any(|part| reads(part, is_address))
+    let by_client = parts.iter().any(|part| has(part, Spread::PerClient))
         && !parts.iter().any(|part| is_free(part, other, file));
     let Some(narrow) = case.counts().filter(|_| by_client && other.limits()) else {
         return false;
@@ -119,7 +120,7 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         warnings
             .at(
                 LintCode::SharedKey,
-                ban,
+                &ban,
                 "a ban without a key stops all clients at once",
             )
             .help(format!("add `key = [\"ip.src\"]`, {help}"));
@@ -128,7 +129,7 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     warnings
         .at(
             LintCode::SharedKey,
-            span,
+            &span,
             "a ban on this key stops all clients that share it",
         )
         .related(ban, "the ban")
@@ -143,9 +144,7 @@ fn grouped(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
     };
     let source = part.scalar.source();
     let message = format!("clients without `{source}` share one counter and one ban");
-    let mut written = case.written.key.iter();
-    let span = written.find(|text| text.value == source);
-    let span = span.map_or(case.written.span.clone(), |text| text.span.clone());
+    let span = part_span(case, part);
     warnings.at(LintCode::MissingKey, span, message).help(
         "add `missing = \"skip\"` to leave them alone, or `ip.src` to the key to tell them apart",
     );
@@ -157,7 +156,7 @@ fn dodged(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     let message = "a client chooses this key: each new value starts a new counter";
     let forwarded = source.into_iter().any(|text| text.contains("forwarded"));
     warnings
-        .at(LintCode::ChosenKey, span, message)
+        .at(LintCode::ChosenKey, &span, message)
         .help(match forwarded {
             true => "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front",
             false => "add a second rule for the same requests by `ip.src` alone",
@@ -169,7 +168,7 @@ fn new_each_time(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     warnings
         .at(
             LintCode::UniqueKey,
-            span,
+            &span,
             "this key differs for every request: its counters never reach the limit",
         )
         .help("count by what stays the same, such as `ip.src`");
@@ -182,9 +181,7 @@ fn behind_a_proxy(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_
     let is_peer = |field| field == fields::PEER_ADDRESS;
     let mut parts = case.rule.key.parts.iter();
     if let Some(part) = parts.find(|part| reads(part, is_peer)) {
-        let mut written = case.written.key.iter();
-        let span = written.find(|text| text.value == part.scalar.source());
-        let span = span.map_or(case.written.span.clone(), |text| text.span.clone());
+        let span = part_span(case, part);
         warnings
             .at(
                 LintCode::SharedKey,
@@ -193,6 +190,13 @@ fn behind_a_proxy(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_
             )
             .help("use `ip.src`");
     }
+}
+
+/// Where a part of the key is written.
+fn part_span<'a>(case: &LintedRule<'a>, part: &KeyPart) -> &'a Range<usize> {
+    let mut written = case.written.key.iter();
+    let span = written.find(|text| text.value == part.scalar.source());
+    span.map_or(&case.written.span, |text| &text.span)
 }
 
 fn key_span(case: &LintedRule<'_>) -> Option<Range<usize>> {
@@ -204,17 +208,8 @@ fn reads(part: &KeyPart, test: impl Fn(FieldId) -> bool) -> bool {
     part.scalar.reads().iter().any(|id| test(*id))
 }
 
-fn is_address(field: FieldId) -> bool {
-    by_id(field).spread == Spread::PerClient
-}
-
-fn is_new_each_time(field: FieldId) -> bool {
-    by_id(field).spread == Spread::PerRequest
-}
-
-/// The same for many clients that have nothing to do with each other.
-fn is_shared(field: FieldId) -> bool {
-    by_id(field).spread == Spread::Shared
+fn has(part: &KeyPart, spread: Spread) -> bool {
+    reads(part, |id| by_id(id).spread == spread)
 }
 
 /// Whether some requests have none.

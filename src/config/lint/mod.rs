@@ -18,6 +18,7 @@ mod tests;
 
 pub(super) use allow::read_comments;
 pub use codes::LintCode;
+pub use routes::lists_in;
 
 use std::ops::Range;
 
@@ -74,7 +75,7 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
         keys::warn(rule, &rules, file, &mut warnings);
         order::warn(rule, earlier, file, &mut warnings);
         for parsed in rule.expressions() {
-            implies::warn_of_contradictions(parsed, &mut warnings);
+            implies::warn(&parsed.outline, parsed, &mut warnings);
             values::warn(parsed, &mut warnings);
         }
         reads::warn(rule, compiled, &mut warnings);
@@ -160,10 +161,10 @@ impl Warnings<'_> {
     fn at(
         &mut self,
         code: LintCode,
-        span: Range<usize>,
+        span: &Range<usize>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        self.out.warning(code, span, message)
+        self.out.warning(code, span.clone(), message)
     }
 
     /// Adds a warning at a span of an expression.

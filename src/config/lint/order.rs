@@ -45,11 +45,7 @@ fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut
         name.value
     );
     warnings
-        .at(
-            LintCode::UnreachableRule,
-            rule.written.name.span.clone(),
-            message,
-        )
+        .at(LintCode::UnreachableRule, &rule.written.name.span, message)
         .related(name.span.clone(), "this rule ends the pass")
         .help(format!("put it before `{}`, or remove it", name.value));
 }
@@ -70,7 +66,7 @@ fn denies_everything(
         warnings
             .at(
                 LintCode::DeniesEverything,
-                linted.written.name.span.clone(),
+                &linted.written.name.span,
                 "this rule has no limit and acts on every request",
             )
             .help("add `limit` and `period`, or an `allow` rule before it");
@@ -86,14 +82,14 @@ fn admits_excess(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         (Action::Allow, Some(limit)) => {
             let message = "`allow` with a limit exempts the requests over it";
             warnings
-                .at(LintCode::AdmitsExcess, action.span.clone(), message)
+                .at(LintCode::AdmitsExcess, &action.span, message)
                 .related(limit.span.clone(), "the limit")
                 .help("remove the limit, or use another action");
         }
         (Action::Delay, _) if queue => {
             let message = "`delay` forwards the requests for which the queue is full";
             warnings
-                .at(LintCode::AdmitsExcess, action.span.clone(), message)
+                .at(LintCode::AdmitsExcess, &action.span, message)
                 .help("use `block`, or `delay` with another algorithm");
         }
         _ => {}
@@ -127,11 +123,7 @@ fn revealing_quota(
         name.value
     );
     warnings
-        .at(
-            LintCode::RevealedShadow,
-            linted.written.name.span.clone(),
-            message,
-        )
+        .at(LintCode::RevealedShadow, &linted.written.name.span, message)
         .related(
             name.span.clone(),
             "requests that this rule stops are not counted after it",
@@ -162,7 +154,7 @@ fn revealing_response(rule: &LintedRule<'_>, file: &File, warnings: &mut Warning
     for (what, span) in status.into_iter().chain(headers) {
         let message = format!("{what} reveals a limit in a shadow response");
         warnings
-            .at(LintCode::RevealedShadow, span.clone(), message)
+            .at(LintCode::RevealedShadow, span, message)
             .related(rule.written.action.span.clone(), "the action")
             .help("remove it, unless your origin sends the same with every response");
     }

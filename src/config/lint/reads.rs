@@ -57,19 +57,17 @@ fn tls(text: &Text, file: &File, warnings: &mut Warnings<'_>) {
     if file.listeners.iter().any(|listener| listener.tls.is_some()) {
         return;
     }
-    if let Some((name, span)) = first_read(text, |id| id == fields::OVER_TLS) {
-        let message = format!("`{name}` is always false: no listener speaks TLS");
-        let help = "add `[listeners.tls]`";
-        warnings
-            .within(LintCode::UnfilledField, text, span, message)
-            .help(help);
-    }
+    let over_tls = first_read(text, |id| id == fields::OVER_TLS);
     let needs_tls = |id| matches!(by_id(id).presence, Presence::Tls | Presence::SometimesTls);
-    if let Some((name, span)) = first_read(text, needs_tls) {
-        let message = format!("`{name}` is never known: no listener speaks TLS");
-        warnings
-            .within(LintCode::UnfilledField, text, span, message)
-            .help("add `[listeners.tls]`");
+    let of_tls = first_read(text, needs_tls);
+    let unfilled = [(over_tls, "always false"), (of_tls, "never known")];
+    for (read, what) in unfilled {
+        if let Some((name, span)) = read {
+            let message = format!("`{name}` is {what}: no listener speaks TLS");
+            warnings
+                .within(LintCode::UnfilledField, text, span, message)
+                .help("add `[listeners.tls]`");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::{LintCode, Warnings};
 use crate::config::Text;
 use crate::config::file::{File, Route, Target};
-use crate::expr::{self, Relation};
+use crate::expr::{self, Outline, Relation};
 use crate::route::{HostPattern, PathPattern, Segment};
 use crate::upstream::{At, Endpoint};
 
@@ -38,7 +38,7 @@ pub(super) fn warn_of_trust(file: &File, warnings: &mut Warnings<'_>) {
         let message = "no client can connect: a PROXY header is taken from trusted proxies alone";
         let span = listener.proxy_protocol.span.clone();
         warnings
-            .at(LintCode::NoTrustedProxy, span, message)
+            .at(LintCode::NoTrustedProxy, &span, message)
             .help("name your proxies in `client_ip.trusted_proxies`");
     }
     for network in trusted.iter().filter(|net| includes_strangers(&net.value)) {
@@ -47,7 +47,7 @@ pub(super) fn warn_of_trust(file: &File, warnings: &mut Warnings<'_>) {
             network.value
         );
         warnings
-            .at(LintCode::WideTrust, network.span.clone(), message)
+            .at(LintCode::WideTrust, &network.span, message)
             .help("name the addresses of your proxies only");
     }
 }
@@ -64,36 +64,26 @@ fn includes_strangers(network: &IpNet) -> bool {
 fn unused_names(file: &File, warnings: &mut Warnings<'_>) {
     let lists = used_lists(file);
     let rules = || file.rules.iter();
-    let responses: Vec<_> = rules().filter_map(|rule| rule.response.as_ref()).collect();
+    let responses = rules().filter_map(|rule| rule.response.as_ref());
+    let responses: Vec<_> = responses.map(|name| name.value.clone()).collect();
     let of_rules = rules().filter_map(|rule| rule.upstream.as_ref());
     let of_routes = file.routes.iter().filter_map(|route| match &route.target {
         Some(Target::Upstream(name)) => Some(name),
         _ => None,
     });
-    let upstreams: Vec<_> = of_rules.chain(of_routes).collect();
-    let is_used = |used: &[&Text], name: &Text| used.iter().any(|one| one.value == name.value);
-    for list in &file.lists {
-        unused(
-            "list",
-            &list.name,
-            lists.contains(&list.name.value),
-            warnings,
-        );
-    }
-    for response in &file.responses {
-        let name = &response.name;
-        unused("response", name, is_used(&responses, name), warnings);
-    }
-    for upstream in &file.upstreams {
-        let name = &upstream.name;
-        unused("upstream", name, is_used(&upstreams, name), warnings);
-    }
-}
-
-fn unused(what: &str, name: &Text, used: bool, warnings: &mut Warnings<'_>) {
-    if !used {
+    let upstreams = of_rules.chain(of_routes);
+    let upstreams: Vec<_> = upstreams.map(|name| name.value.clone()).collect();
+    let lists = file.lists.iter().map(|one| ("list", &one.name, &lists));
+    let own = file.responses.iter();
+    let responses = own.map(|one| ("response", &one.name, &responses));
+    let own = file.upstreams.iter();
+    let upstreams = own.map(|one| ("upstream", &one.name, &upstreams));
+    for (what, name, used) in lists.chain(responses).chain(upstreams) {
+        if used.contains(&name.value) {
+            continue;
+        }
         let message = format!("nothing uses the {what} `{}`", name.value);
-        let warning = warnings.at(LintCode::Unused, name.span.clone(), message);
+        let warning = warnings.at(LintCode::Unused, &name.span, message);
         warning.help(match (what, &*name.value) {
             ("list", "include") => "to include files, put it before the first `[section]`",
             _ => "remove it",
@@ -105,15 +95,18 @@ fn unused(what: &str, name: &Text, used: bool, warnings: &mut Warnings<'_>) {
 fn used_lists(file: &File) -> Vec<String> {
     let expressions = file.rules.iter();
     let expressions = expressions.flat_map(|rule| rule.count.iter().chain(&rule.mitigate));
-    let mut used = Vec::new();
-    for outline in expressions.filter_map(|text| expr::outline(&text.value).ok()) {
-        for leaf in outline.leaves() {
-            if let Relation::InList(name) = &leaf.relation {
-                used.push(name.to_string());
-            }
-        }
-    }
-    used
+    expressions.flat_map(|text| lists_in(&text.value)).collect()
+}
+
+/// The lists that an expression names. None if it cannot be parsed.
+pub fn lists_in(expression: &str) -> Vec<String> {
+    let outline = expr::outline(expression).ok();
+    let leaves = outline.iter().flat_map(Outline::leaves);
+    let names = leaves.filter_map(|leaf| match &leaf.relation {
+        Relation::InList(name) => Some(name.to_string()),
+        _ => None,
+    });
+    names.collect()
 }
 
 fn unreachable(route: &Route, earlier: &[Route], warnings: &mut Warnings<'_>) {
@@ -127,7 +120,7 @@ fn unreachable(route: &Route, earlier: &[Route], warnings: &mut Warnings<'_>) {
     };
     let message = "no request reaches this route";
     warnings
-        .at(LintCode::UnreachableRoute, route.span.clone(), message)
+        .at(LintCode::UnreachableRoute, &route.span, message)
         .related(other.span.clone(), "this one takes them all")
         .help(help);
 }
@@ -202,7 +195,7 @@ fn foreign_hosts(route: &Route, warnings: &mut Warnings<'_>) {
     for host in route.hosts.iter().filter(|host| host.value == "_") {
         let message = "`_` is a host like others here";
         warnings
-            .at(LintCode::ForeignRoute, host.span.clone(), message)
+            .at(LintCode::ForeignRoute, &host.span, message)
             .help("remove `hosts`: a route without it takes every host");
     }
 }
@@ -220,7 +213,7 @@ fn foreign_variables(path: &Text, warnings: &mut Warnings<'_>) {
     let message = format!("`{written}` stands for itself here, not for any segment");
     let name = written.trim_start_matches(':');
     warnings
-        .at(LintCode::ForeignRoute, path.span.clone(), message)
+        .at(LintCode::ForeignRoute, &path.span, message)
         .help(format!("write `{{{name}}}`"));
 }
 
@@ -243,7 +236,7 @@ fn not_a_prefix(path: &Text, route: &Route, file: &File, warnings: &mut Warnings
         "this route takes `{}` alone, and nothing below it",
         path.value
     );
-    let warning = warnings.at(LintCode::ForeignRoute, path.span.clone(), message);
+    let warning = warnings.at(LintCode::ForeignRoute, &path.span, message);
     warning.help(match root {
         true => "remove `path`: a route without it takes every path".to_owned(),
         false => format!("write `{}*` for what is below it too", path.value),
@@ -260,7 +253,7 @@ fn loops(file: &File, warnings: &mut Warnings<'_>) {
         };
         let message = "this server is the gateway itself: requests would go in circles";
         warnings
-            .at(LintCode::ProxyLoop, server.span.clone(), message)
+            .at(LintCode::ProxyLoop, &server.span, message)
             .related(own.span.clone(), "it listens here")
             .help("name the address that the origin listens on");
     }
