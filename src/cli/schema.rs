@@ -18,8 +18,7 @@ pub fn schema() -> ExitCode {
 }
 
 fn document() -> Json {
-    let notes = Notes::read();
-    let mut document = table(&schema::root(), "", &notes);
+    let mut document = table(&schema::root(), "", &Notes::read());
     let about = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$comment": concat!("printed by lockgate ", env!("CARGO_PKG_VERSION"), ": lockgate schema"),
@@ -42,39 +41,37 @@ fn table(table: &Table, path: &str, notes: &Notes) -> Json {
         add(&mut same, json!({ "description": note }));
         properties.insert((*theirs).to_owned(), same);
     }
-    let mut object = json!({ "type": "object", "additionalProperties": false });
-    if !properties.is_empty() {
-        add(&mut object, json!({ "properties": properties }));
-    }
-    if let Some(names) = &table.names {
-        add(&mut object, own_names(names, path, notes));
-    }
-    add(&mut object, demands(table));
-    object
+    let required = table.keys.iter().filter(|key| key.required);
+    let required: Vec<_> = required.map(|key| key.name).collect();
+    let all = constraints(table);
+    present(json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": (!properties.is_empty()).then_some(properties),
+        "patternProperties": table.names.as_ref().map(|names| own_names(names, path, notes)),
+        "required": (!required.is_empty()).then_some(required),
+        "allOf": (!all.is_empty()).then_some(all),
+    }))
 }
 
 fn property(key: &Key, path: &str, notes: &Notes) -> Json {
     let path = join(path, key.name);
     let mut property = shape(&key.shape, &path, notes);
-    if let Some(note) = notes.of(&path) {
-        add(&mut property, json!({ "description": note }));
-    }
-    if let Some(default) = &key.default {
-        add(&mut property, json!({ "default": value(default) }));
-    }
+    let described = json!({
+        "description": notes.of(&path),
+        "default": key.default.as_ref().map(value),
+    });
+    add(&mut property, present(described));
     property
 }
 
 fn own_names(names: &Names, path: &str, notes: &Notes) -> Json {
-    let path = join(path, "NAME");
-    let shape = either(&names.shapes, &path, notes);
-    json!({ "patternProperties": { names.pattern: shape } })
+    let shape = either(&names.shapes, &join(path, "NAME"), notes);
+    json!({ names.pattern: shape })
 }
 
 /// Which keys must be there, and which not together.
-fn demands(table: &Table) -> Json {
-    let required = table.keys.iter().filter(|key| key.required);
-    let required: Vec<_> = required.map(|key| key.name).collect();
+fn constraints(table: &Table) -> Vec<Json> {
     let one = table.exactly_one.iter();
     let one = one.map(|keys| json!({ "oneOf": each_required(table, keys) }));
     let some = table.at_least_one.iter();
@@ -83,15 +80,7 @@ fn demands(table: &Table) -> Json {
     let names = names.map(|(ours, theirs)| json!({ "not": { "required": [ours, theirs] } }));
     let apart = table.apart.iter();
     let apart = apart.flat_map(|(one, other)| never_both(table, one, other));
-    let all: Vec<Json> = one.chain(some).chain(names).chain(apart).collect();
-    let mut demands = json!({});
-    if !required.is_empty() {
-        add(&mut demands, json!({ "required": required }));
-    }
-    if !all.is_empty() {
-        add(&mut demands, json!({ "allOf": all }));
-    }
-    demands
+    one.chain(some).chain(names).chain(apart).collect()
 }
 
 /// Two keys that are not there together, the first under each of its names.
@@ -130,36 +119,33 @@ fn shape(shape: &Shape, path: &str, notes: &Notes) -> Json {
             item,
             least,
             unique,
-        } => list(self::shape(item, path, notes), *least, *unique),
+        } => present(json!({
+            "type": "array",
+            "items": self::shape(item, path, notes),
+            "minItems": (*least > 0).then_some(least),
+            "uniqueItems": unique.then_some(true),
+        })),
         Shape::Table(inner) => table(inner, path, notes),
         Shape::Either(shapes) => either(shapes, path, notes),
     }
 }
 
 fn text(pattern: Option<&str>, least: u32, examples: &[&str]) -> Json {
-    let mut text = json!({ "type": "string" });
-    if let Some(pattern) = pattern {
-        add(&mut text, json!({ "pattern": pattern }));
-    }
-    if least > 0 {
-        add(&mut text, json!({ "minLength": least }));
-    }
-    if !examples.is_empty() {
-        add(&mut text, json!({ "examples": examples }));
-    }
-    text
+    present(json!({
+        "type": "string",
+        "pattern": pattern,
+        "minLength": (least > 0).then_some(least),
+        "examples": (!examples.is_empty()).then_some(examples),
+    }))
 }
 
-/// The bounds of TOML itself are not worth saying.
+/// An integer. The bounds of TOML itself are left out.
 fn integer(low: i64, high: i64) -> Json {
-    let mut integer = json!({ "type": "integer" });
-    if low > i64::MIN {
-        add(&mut integer, json!({ "minimum": low }));
-    }
-    if high < i64::MAX {
-        add(&mut integer, json!({ "maximum": high }));
-    }
-    integer
+    present(json!({
+        "type": "integer",
+        "minimum": (low > i64::MIN).then_some(low),
+        "maximum": (high < i64::MAX).then_some(high),
+    }))
 }
 
 /// The bounds of a string with a unit cannot be said.
@@ -175,17 +161,6 @@ fn duration(low: Duration, high: Duration, seconds: bool) -> Json {
     let low = low.as_secs() + u64::from(low.subsec_nanos() > 0);
     let bound = |seconds| i64::try_from(seconds).unwrap_or(i64::MAX);
     json!({ "anyOf": [string, integer(bound(low), bound(high.as_secs()))] })
-}
-
-fn list(item: Json, least: u32, unique: bool) -> Json {
-    let mut list = json!({ "type": "array", "items": item });
-    if least > 0 {
-        add(&mut list, json!({ "minItems": least }));
-    }
-    if unique {
-        add(&mut list, json!({ "uniqueItems": true }));
-    }
-    list
 }
 
 fn either(shapes: &[Shape], path: &str, notes: &Notes) -> Json {
@@ -213,6 +188,14 @@ fn join(path: &str, name: &str) -> String {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),
     }
+}
+
+/// The object without its members that are null.
+fn present(mut object: Json) -> Json {
+    if let Json::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
 }
 
 /// Puts the members of an object into another.

@@ -63,27 +63,9 @@ pub fn method(text: &str) -> Result<Method, String> {
     let upper = text.to_ascii_uppercase();
     match known.filter(|_| !text.contains([':', '/'])) {
         None => Err("it is not a method: write GET or POST first, then the URL".into()),
-        Some(_) if text != upper && upper.parse().is_ok_and(is_standard) => {
-            Err(format!("methods are written in capitals: {upper}"))
-        }
+        Some(_) if text != upper => Err(format!("methods are written in capitals: {upper}")),
         Some(method) => Ok(method),
     }
-}
-
-fn is_standard(method: Method) -> bool {
-    use http::Method as M;
-    let standard = [
-        M::GET,
-        M::HEAD,
-        M::POST,
-        M::PUT,
-        M::DELETE,
-        M::PATCH,
-        M::OPTIONS,
-        M::TRACE,
-        M::CONNECT,
-    ];
-    standard.contains(&method)
 }
 
 /// A header field.
