@@ -60,24 +60,20 @@ fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
         return;
     }
     let unknown = format!("unknown {what} `{}`", name.value);
-    match nearest(&name.value, names.iter().copied()) {
-        Some(near) => {
-            let message = format!("{unknown}; did you mean `{near}`?");
-            out.unknown(name.span.clone(), message);
-        }
-        None if what == "upstream" && name.value.contains([':', '/']) => {
-            let help = "a route names one of `[[upstreams]]`, which has the address in `servers`";
-            out.unknown(name.span.clone(), unknown).help(help);
-        }
-        None if names.is_empty() => {
-            out.unknown(name.span.clone(), unknown)
-                .help(format!("this file has no {what}"));
-        }
-        None => {
-            out.unknown(name.span.clone(), unknown)
-                .help(format!("{what}s of this file: {}", names.join(", ")));
-        }
+    if let Some(near) = nearest(&name.value, names.iter().copied()) {
+        let message = format!("{unknown}; did you mean `{near}`?");
+        out.unknown(name.span.clone(), message);
+        return;
     }
+    let is_address = what == "upstream" && name.value.contains([':', '/']);
+    let help = match names {
+        _ if is_address => {
+            "a route names one of `[[upstreams]]`, which has the address in `servers`".to_owned()
+        }
+        [] => format!("this file has no {what}"),
+        names => format!("{what}s of this file: {}", names.join(", ")),
+    };
+    out.unknown(name.span.clone(), unknown).help(help);
 }
 
 fn addresses_are_free(file: &File, out: &mut Diagnostics) {

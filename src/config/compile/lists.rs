@@ -1,9 +1,9 @@
 //! `[lists]`: values in place or from a file. What they are is decided where a rule reads them.
 
 use super::Context;
+use crate::config::Spanned;
 use crate::config::file::{self, Item, Items};
-use crate::config::scalar::{Wrong, host_bits};
-use crate::config::{LintCode, Spanned};
+use crate::config::scalar::warn_of_host_bits;
 use crate::expr::{Entry, List, Lists};
 
 /// Some editors begin a file with it.
@@ -14,10 +14,7 @@ pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
     let mut lists = Lists::default();
     for list in written {
         let built = match &list.items {
-            Items::Inline(items) => {
-                warn_of_hosts(items, cx);
-                inline(items, cx)
-            }
+            Items::Inline(items) => inline(items, cx),
             Items::File(path) => from_file(path, cx),
         };
         let name = list.name.value.as_str();
@@ -34,7 +31,14 @@ pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
     lists
 }
 
-fn inline(items: &[Spanned<Item>], cx: &Context<'_>) -> List {
+fn inline(items: &[Spanned<Item>], cx: &mut Context<'_>) -> List {
+    for item in items {
+        if let Item::Text(text) = &item.value
+            && let Ok(network) = text.parse()
+        {
+            warn_of_host_bits(network, &item.span, cx.diagnostics);
+        }
+    }
     let entry = |item: &Spanned<Item>| Entry {
         text: match &item.value {
             Item::Text(text) => text.as_str().into(),
@@ -47,25 +51,6 @@ fn inline(items: &[Spanned<Item>], cx: &Context<'_>) -> List {
     List::from_file(file, items.iter().map(entry).collect())
 }
 
-/// A network that is written as one of its hosts, where it is one.
-fn suspicious(text: &str) -> Option<Wrong> {
-    host_bits(text.parse().ok()?)
-}
-
-fn warn_of_hosts(items: &[Spanned<Item>], cx: &mut Context<'_>) {
-    for item in items {
-        let Item::Text(text) = &item.value else {
-            continue;
-        };
-        if let Some(wrong) = suspicious(text) {
-            let warning =
-                cx.diagnostics
-                    .warning(LintCode::HostBits, item.span.clone(), wrong.message);
-            warning.help.extend(wrong.help);
-        }
-    }
-}
-
 fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
     let name = path.value.display().to_string();
     let bytes = cx.read(&path.value, &path.span).unwrap_or_default();
@@ -75,16 +60,15 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
             .help("save the file as UTF-8");
         Vec::new()
     });
-    let mut hosts = entries
-        .iter()
-        .filter_map(|entry| Some((entry.line, suspicious(&entry.text)?)));
-    // One is enough to see how the others are written.
-    if let Some((line, wrong)) = hosts.next() {
-        let warning = cx
-            .diagnostics
-            .warning(LintCode::HostBits, path.span.clone(), wrong.message);
-        warning.help(format!("it stands in {name}:{line}"));
-        warning.help.extend(wrong.help);
+    for entry in &entries {
+        if let Ok(network) = entry.text.parse()
+            && let Some(warning) = warn_of_host_bits(network, &path.span, cx.diagnostics)
+        {
+            let place = format!("it stands in {name}:{}", entry.line);
+            warning.help.insert(0, place);
+            // One is enough to see how the others are written.
+            break;
+        }
     }
     List::from_file(&name, entries)
 }

@@ -6,7 +6,7 @@ use http::HeaderName;
 use ipnet::IpNet;
 
 use crate::config::scalar::{
-    continent, country, header_name, host_bits, integer, network, parse_network, path,
+    continent, country, header_name, integer, network, parse_network, path, warn_of_host_bits,
 };
 use crate::config::section::{Raw, Section};
 use crate::config::{LintCode, Spanned, Text, schema};
@@ -67,12 +67,7 @@ fn nobody_is_believed(s: &mut Section<'_, '_>, trusted: &[Spanned<IpNet>]) {
 
 /// The network that is meant. One that is written as one of its hosts is pointed at.
 fn whole(s: &mut Section<'_, '_>, written: Spanned<IpNet>) -> Spanned<IpNet> {
-    if let Some(wrong) = host_bits(written.value) {
-        let warning = s
-            .out
-            .warning(LintCode::HostBits, written.span.clone(), wrong.message);
-        warning.help.extend(wrong.help);
-    }
+    warn_of_host_bits(written.value, &written.span, s.out);
     written.map(|net| net.trunc())
 }
 

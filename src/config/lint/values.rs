@@ -1,7 +1,7 @@
 //! Written values that a field never has: `"de"` for a country, `"login"` for a path.
 
 use super::{LintCode, ParsedExpr, Warnings};
-use crate::config::scalar::host_bits;
+use crate::config::scalar::warn_of_host_bits;
 use crate::expr::{Given, GivenValue, Leaf, Relation};
 use crate::facts::fields::{self, Format};
 use crate::facts::path;
@@ -27,10 +27,9 @@ pub(super) fn warn(parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
 fn network(given: &Given, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
     let written = parsed.text.value.get(given.span.clone());
     let network = written.and_then(|text| text.trim().parse().ok());
-    if let Some(wrong) = network.and_then(host_bits) {
-        let span = given.span.clone();
-        let warning = warnings.within(LintCode::HostBits, parsed.text, span, wrong.message);
-        warning.help.extend(wrong.help);
+    if let Some(network) = network {
+        let span = parsed.text.inner(warnings.source, given.span.clone());
+        warn_of_host_bits(network, &span, warnings.out);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Addresses of the gateway, of origins and of networks; header names, header values and statuses.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::path::Path;
 
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -11,6 +12,7 @@ use super::{Parsed, Scalar, Wrong, string, whole};
 use crate::config::schema::{
     HEADER_NAME, HEADER_VALUE, NETWORK, SERVER, SOCKET, Shape, TARGET, Value,
 };
+use crate::config::{Diagnostic, Diagnostics, LintCode};
 use crate::upstream::{At, Endpoint, Name};
 
 /// An address and a port.
@@ -152,15 +154,19 @@ pub(in crate::config) fn parse_network(written: &str) -> Parsed<IpNet> {
         })
 }
 
-/// What is suspicious about a network: that it is written with the address of one of its hosts.
-pub(in crate::config) fn host_bits(network: IpNet) -> Option<Wrong> {
-    let meant = network.trunc();
-    (meant != network).then(|| {
-        let host = network.addr();
-        Wrong::new(format!("`{network}` means all of `{meant}`")).help(format!(
-            "write `{meant}`, or `{host}` for that address alone"
-        ))
-    })
+/// Warns of a network that is written with the address of one of its hosts.
+pub(in crate::config) fn warn_of_host_bits<'d>(
+    network: IpNet,
+    span: &Range<usize>,
+    out: &'d mut Diagnostics,
+) -> Option<&'d mut Diagnostic> {
+    let (meant, host) = (network.trunc(), network.addr());
+    let message = format!("`{network}` means all of `{meant}`");
+    let help = format!("write `{meant}`, or `{host}` for that address alone");
+    let warn = || out.warning(LintCode::HostBits, span.clone(), message);
+    (meant != network)
+        .then(warn)
+        .map(|warning| warning.help(help))
 }
 
 /// The name of a header, in lower case.

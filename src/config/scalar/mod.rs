@@ -14,8 +14,8 @@ use super::vocabulary::foreign_value;
 mod address;
 mod units;
 pub(super) use address::{
-    header_name, header_value, host_bits, network, parse_header_name, parse_network, server,
-    socket, status, target_path,
+    header_name, header_value, network, parse_header_name, parse_network, server, socket, status,
+    target_path, warn_of_host_bits,
 };
 use units::rate;
 pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
@@ -104,11 +104,6 @@ impl Wrong {
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
-    }
-
-    /// A word of the contract that has no effect yet.
-    pub(super) fn later(what: &str) -> Self {
-        Self::new(format!("{what} does not work yet"))
     }
 }
 
@@ -235,7 +230,7 @@ pub(super) fn choice<T: Copy + PartialEq>(
             return Ok(*meaning);
         }
         if later.contains(&written) {
-            return Err(Wrong::later(&format!("`{written}`")).help(help));
+            return Err(Wrong::new(format!("`{written}` does not work yet")).help(help));
         }
         let all = known.iter().chain(later).copied();
         let guess = match foreign_value(written, &known) {

@@ -68,29 +68,28 @@ fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut Context<
     let Some(lifetime) = certificate.lifetime() else {
         return;
     };
-    let (now, span) = (cx.now, cert.written.span.clone());
-    if now > lifetime.until {
-        let until = Rfc3339(lifetime.until);
+    let (now, until, from) = (cx.now, Rfc3339(lifetime.until), Rfc3339(lifetime.from));
+    let (message, help) = if now > lifetime.until {
         let message = format!("this certificate has expired: it was valid until {until}");
-        let warning = cx
-            .diagnostics
-            .warning(LintCode::CertificateExpiry, span, message);
-        warning.help("renew it: clients refuse it");
+        (message, "renew it: clients refuse it")
     } else if let Some(days) = days_left(now, lifetime.until) {
-        let (days, until) = (counted(days), Rfc3339(lifetime.until));
+        let days = counted(days);
         let message = format!("this certificate has {days} left: it is valid until {until}");
-        let warning = cx
-            .diagnostics
-            .warning(LintCode::CertificateExpiry, span, message);
-        warning.help("renew it; a reload (SIGHUP) takes the new one");
+        (message, "renew it; a reload (SIGHUP) takes the new one")
     } else if now < lifetime.from {
-        let from = Rfc3339(lifetime.from);
         let message = format!("this certificate is not valid yet: it will be from {from}");
-        let warning = cx
-            .diagnostics
-            .warning(LintCode::CertificateExpiry, span, message);
-        warning.help("clients refuse it until then; is this machine's clock right?");
-    }
+        let help = "clients refuse it until then; is this machine's clock right?";
+        (message, help)
+    } else {
+        return;
+    };
+    cx.diagnostics
+        .warning(
+            LintCode::CertificateExpiry,
+            cert.written.span.clone(),
+            message,
+        )
+        .help(help);
 }
 
 /// The whole days that are left, if they are few.
