@@ -112,7 +112,7 @@ fn what_holds_no_rules_is_refused_with_what_was_found() {
         ("[1]", "stdin: found an array that begins with a number"),
         (
             r#"[{"threshold": 5, "match": {}}]"#,
-            "stdin: found an array of objects with the keys `match`, `threshold`; expected",
+            "stdin: found an array that begins with an object with the keys `match`, `threshold`; expected",
         ),
         (
             r#"{"zone": 1}"#,
@@ -129,7 +129,7 @@ fn what_holds_no_rules_is_refused_with_what_was_found() {
         ),
         (
             r#"{"success": true, "result": "x", "errors": []}"#,
-            "stdin: `result` is a string; expected",
+            "stdin: found a string; expected",
         ),
         (
             r#"{"name": "default", "phase": "http_ratelimit", "rules": []}"#,
@@ -142,7 +142,7 @@ fn what_holds_no_rules_is_refused_with_what_was_found() {
         ),
         (
             r#"[{"rules": []}, {"action": "block"}]"#,
-            "stdin: found an array of rulesets and other things",
+            "stdin: found rulesets and an object with the keys `action`; expected",
         ),
     ] {
         let ran = piped(json);

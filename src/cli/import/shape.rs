@@ -1,7 +1,7 @@
 //! Where the rules are in a JSON document: a ruleset, the API's answer, a list of either, a list of
 //! rules or a single rule.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::quote::{kind, visible};
 
@@ -15,7 +15,8 @@ const PHASES: [&str; 3] = [
     "http_request_firewall_managed",
 ];
 
-/// Rules that belong together.
+/// Rules that belong together. Rules outside a ruleset have no name, id and phase.
+#[derive(Default)]
 pub struct Ruleset<'a> {
     /// What it is called, if it is.
     pub name: Option<&'a str>,
@@ -46,11 +47,21 @@ pub fn parse(file: &str, json: &[u8]) -> Result<Value, String> {
 
 /// All rulesets that the document holds, in the order in which their rules are tried.
 pub fn rulesets(document: &Value) -> Result<Vec<Ruleset<'_>>, String> {
-    let mut found = match document {
-        Value::Array(items) => array(items)?,
-        Value::Object(map) if is_rule(map) => vec![loose(std::slice::from_ref(document))],
-        Value::Object(map) => object(map)?,
-        other => return Err(format!("found {}; {EXPECTED}", kind(other))),
+    let result = document.get("result").filter(|_| !is_ruleset(document));
+    let content = result.unwrap_or(document);
+    let items = match content {
+        Value::Array(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    let mut found = if items.iter().any(is_ruleset) {
+        items.iter().map(ruleset).collect::<Result<_, _>>()?
+    } else if items.iter().any(is_rule) {
+        vec![Ruleset {
+            rules: items,
+            ..Ruleset::default()
+        }]
+    } else {
+        return Err(refusal(document, content));
     };
     if found.iter().all(|ruleset| ruleset.rules.is_empty()) {
         return Err(no_rules(&found));
@@ -60,66 +71,26 @@ pub fn rulesets(document: &Value) -> Result<Vec<Ruleset<'_>>, String> {
     Ok(found)
 }
 
-fn object(map: &Map<String, Value>) -> Result<Vec<Ruleset<'_>>, String> {
-    if is_ruleset(map) {
-        return Ok(vec![ruleset(map)?]);
-    }
-    match map.get("result") {
-        Some(Value::Object(inner)) if is_ruleset(inner) => Ok(vec![ruleset(inner)?]),
-        Some(Value::Array(items)) => array(items),
-        Some(_) | None if map.contains_key("errors") || map.contains_key("result") => {
-            Err(refusal(map))
-        }
-        _ => Err(format!("found an object with {}; {EXPECTED}", keys(map))),
-    }
+/// Whether a value is a ruleset. The list of rulesets leaves `rules` out.
+fn is_ruleset(value: &Value) -> bool {
+    let has = |key| value.get(key).is_some();
+    has("rules") || (has("phase") || has("kind")) && !is_rule(value)
 }
 
-fn array(items: &[Value]) -> Result<Vec<Ruleset<'_>>, String> {
-    let objects: Vec<_> = items.iter().filter_map(Value::as_object).collect();
-    if objects.iter().any(|map| is_ruleset(map)) {
-        let rulesets = objects.len() == items.len() && objects.iter().all(|map| is_ruleset(map));
-        return match rulesets {
-            true => objects.into_iter().map(ruleset).collect(),
-            false => Err(format!(
-                "found an array of rulesets and other things; {EXPECTED}"
-            )),
-        };
+fn is_rule(value: &Value) -> bool {
+    let mut keys = ["expression", "action", "ratelimit"].iter();
+    keys.any(|key| value.get(key).is_some())
+}
+
+fn ruleset(value: &Value) -> Result<Ruleset<'_>, String> {
+    if !is_ruleset(value) {
+        return Err(format!(
+            "found rulesets and {}; {EXPECTED}",
+            describe(value)
+        ));
     }
-    if objects.iter().any(|map| is_rule(map)) {
-        return Ok(vec![loose(items)]);
-    }
-    let what = match (items.first(), objects.first()) {
-        (None, _) => "an empty array".to_owned(),
-        (_, Some(map)) => format!("an array of objects with {}", keys(map)),
-        (Some(first), None) => format!("an array that begins with {}", kind(first)),
-    };
-    Err(format!("found {what}; {EXPECTED}"))
-}
-
-/// The list of rulesets leaves `rules` out.
-fn is_ruleset(map: &Map<String, Value>) -> bool {
-    let described = map.contains_key("phase") || map.contains_key("kind");
-    map.contains_key("rules") || described && !is_rule(map)
-}
-
-fn is_rule(map: &Map<String, Value>) -> bool {
-    let keys = ["expression", "action", "ratelimit"];
-    keys.iter().any(|key| map.contains_key(*key))
-}
-
-/// Rules outside a ruleset.
-fn loose(rules: &[Value]) -> Ruleset<'_> {
-    Ruleset {
-        name: None,
-        id: None,
-        phase: None,
-        rules,
-    }
-}
-
-fn ruleset(map: &Map<String, Value>) -> Result<Ruleset<'_>, String> {
-    let text = |key: &str| map.get(key).and_then(Value::as_str);
-    let rules = match map.get("rules") {
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let rules = match value.get("rules") {
         Some(Value::Array(rules)) => rules.as_slice(),
         None | Some(Value::Null) => &[],
         Some(other) => return Err(format!("`rules` is {}; expected an array", kind(other))),
@@ -132,24 +103,17 @@ fn ruleset(map: &Map<String, Value>) -> Result<Ruleset<'_>, String> {
     })
 }
 
-/// An answer without a result says why.
-fn refusal(map: &Map<String, Value>) -> String {
-    let errors = map.get("errors").and_then(Value::as_array);
-    let errors = errors.map(Vec::as_slice).unwrap_or_default().iter();
-    let messages = errors.filter_map(|error| error.get("message")?.as_str());
+/// Why a document without rules is refused: what the API says, or what was found instead.
+fn refusal(document: &Value, content: &Value) -> String {
+    let errors = document.get("errors").and_then(Value::as_array);
+    let messages = errors.into_iter().flatten();
+    let messages = messages.filter_map(|error| error.get("message")?.as_str());
     let messages: Vec<_> = messages.map(visible).collect();
-    match (messages.as_slice(), map.get("result")) {
-        ([], Some(result)) => {
-            let inside = result.as_object().map(|map| format!(" with {}", keys(map)));
-            let inside = inside.unwrap_or_default();
-            format!("`result` is {}{inside}; {EXPECTED}", kind(result))
-        }
-        ([], None) => format!("found an object with {}; {EXPECTED}", keys(map)),
-        (messages, _) => format!(
-            "found an answer that says: {}; {EXPECTED}",
-            messages.join("; ")
-        ),
+    if messages.is_empty() {
+        return format!("found {}; {EXPECTED}", describe(content));
     }
+    let messages = messages.join("; ");
+    format!("found an answer that says: {messages}; {EXPECTED}")
 }
 
 fn no_rules(found: &[Ruleset<'_>]) -> String {
@@ -161,13 +125,20 @@ fn no_rules(found: &[Ruleset<'_>]) -> String {
     )
 }
 
-/// Up to eight names of keys, in backticks.
-fn keys(map: &Map<String, Value>) -> String {
-    let names = map.keys().take(8);
-    let names: Vec<_> = names.map(|key| format!("`{}`", visible(key))).collect();
-    match names.is_empty() {
-        true => "no keys".to_owned(),
-        false => format!("the keys {}", names.join(", ")),
+/// What a value is, with up to eight of its keys.
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Array(items) => match items.first() {
+            Some(first) => format!("an array that begins with {}", describe(first)),
+            None => "an empty array".to_owned(),
+        },
+        Value::Object(map) if map.is_empty() => "an object with no keys".to_owned(),
+        Value::Object(map) => {
+            let names = map.keys().take(8);
+            let names: Vec<_> = names.map(|key| format!("`{}`", visible(key))).collect();
+            format!("an object with the keys {}", names.join(", "))
+        }
+        other => kind(other).to_owned(),
     }
 }
 
