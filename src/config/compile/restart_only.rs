@@ -7,55 +7,31 @@ use crate::config::LintCode;
 use crate::config::file::File;
 use crate::snapshot::StartupSettings;
 
-/// What holds while the process lives. A reload that asks for something else is carried out but
-/// for that, and told so: to refuse all of it would keep a rule from stopping an attack because
-/// of a number of threads.
+/// What holds while the process lives. A reload that asks for something else applies all other
+/// settings and warns: refusing it would keep a rule from stopping an attack because of a number of
+/// threads.
 pub(super) fn of(file: &File, asked: StartupSettings, cx: &mut Context<'_>) -> StartupSettings {
     let Some(before) = cx.previous.map(|snapshot| snapshot.startup.clone()) else {
         return asked;
     };
-    for (changed, span, what) in changes(file, &before, &asked) {
+    let (server, store) = (&file.server, &file.store);
+    let (old, new) = (&before.bounds, &asked.bounds);
+    let mut warn = |changed: bool, span: &Range<usize>, what: &str| {
         if changed {
             let message = format!("`{what}` stays as it was until a restart or SIGUSR2");
             cx.diagnostics
-                .warning(LintCode::RestartNeeded, span, message);
+                .warning(LintCode::RestartNeeded, span.clone(), message);
         }
-    }
+    };
+    let workers = before.workers != asked.workers;
+    warn(workers, &server.workers.span, "workers");
+    let secret_file = before.secret_file != asked.secret_file;
+    warn(secret_file, &server.secret_file.span, "secret_file");
+    let max_keys = old.max_keys != new.max_keys;
+    warn(max_keys, &store.max_keys.span, "max_keys");
+    let max_log_bytes = old.max_log_bytes != new.max_log_bytes;
+    warn(max_log_bytes, &store.max_log_bytes.span, "max_log_bytes");
+    let snapshot = before.snapshot != asked.snapshot;
+    warn(snapshot, &store.snapshot.span, "snapshot");
     before
-}
-
-fn changes(
-    file: &File,
-    before: &StartupSettings,
-    asked: &StartupSettings,
-) -> [(bool, Range<usize>, &'static str); 5] {
-    let (server, store) = (&file.server, &file.store);
-    let (old, new) = (&before.bounds, &asked.bounds);
-    [
-        (
-            before.workers != asked.workers,
-            server.workers.span.clone(),
-            "workers",
-        ),
-        (
-            before.secret_file != asked.secret_file,
-            server.secret_file.span.clone(),
-            "secret_file",
-        ),
-        (
-            old.max_keys != new.max_keys,
-            store.max_keys.span.clone(),
-            "max_keys",
-        ),
-        (
-            old.max_log_bytes != new.max_log_bytes,
-            store.max_log_bytes.span.clone(),
-            "max_log_bytes",
-        ),
-        (
-            before.snapshot != asked.snapshot,
-            store.snapshot.span.clone(),
-            "snapshot",
-        ),
-    ]
 }

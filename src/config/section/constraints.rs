@@ -1,5 +1,7 @@
 //! Constraints between the settings of a table: two names of one, one of several, none at all.
 
+use std::ops::Range;
+
 use crate::config::Spanned;
 use crate::config::schema::Shape;
 use crate::config::suggest::either;
@@ -17,43 +19,38 @@ impl Section<'_, '_> {
     ) -> &'static str {
         self.asked.extend([ours, theirs]);
         self.aliases.push((ours, theirs));
-        if let Some(noted) = &mut self.noted {
-            noted.aliases.push((ours, theirs));
-        }
-        let (Some(a), Some(b)) = (self.key_span(ours), self.key_span(theirs)) else {
+        self.note_table(|noted| noted.aliases.push((ours, theirs)));
+        let Some((first, second)) = self.both(ours, theirs) else {
             return if self.has(theirs) { theirs } else { ours };
         };
-        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
+        let message = format!("`{ours}` and `{theirs}` are two names of one key");
         self.out
-            .error(
-                second,
-                format!("`{ours}` and `{theirs}` are two names of one key"),
-            )
+            .error(second, message)
             .related(first, "given here already");
         ours
+    }
+
+    /// Where two keys are that are both there, in the order of the file.
+    fn both(&self, one: &str, other: &str) -> Option<(Range<usize>, Range<usize>)> {
+        let (a, b) = (self.key_span(one)?, self.key_span(other)?);
+        Some(if a.start < b.start { (a, b) } else { (b, a) })
     }
 
     /// Refuses a table with both of a pair of keys, the first of which is called `named` in it.
     pub(in crate::config) fn apart(&mut self, owner: &str, pair: [&'static str; 2], named: &str) {
         let [ours, other] = pair;
-        if let Some(noted) = &mut self.noted {
-            noted.apart.push((ours, other));
+        self.note_table(|noted| noted.apart.push((ours, other)));
+        if let Some((first, second)) = self.both(named, other) {
+            let message = format!("{owner} has only one of `{named}` and `{other}`");
+            self.out
+                .error(second, message)
+                .related(first, "it has this one");
         }
-        let (Some(a), Some(b)) = (self.key_span(named), self.key_span(other)) else {
-            return;
-        };
-        let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
-        let message = format!("{owner} has only one of `{named}` and `{other}`");
-        self.out
-            .error(second, message)
-            .related(first, "it has this one");
     }
 
     /// Refuses keys that are known but have no effect yet.
     pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
-        if let Some(noted) = &mut self.noted {
-            noted.later.extend(keys);
-        }
+        self.note_table(|noted| noted.later.extend(keys));
         self.refuse(keys, "does not work yet", "remove it");
     }
 
@@ -61,8 +58,7 @@ impl Section<'_, '_> {
     pub(in crate::config) fn refuse(&mut self, keys: &[&'static str], why: &str, help: &str) {
         for &key in keys {
             self.unwanted.push(key);
-            if let Some((name, _)) = self.table.get_key_value(key) {
-                let span = self.place(name.span());
+            if let Some(span) = self.key_span(key) {
                 self.out.error(span, format!("`{key}` {why}")).help(help);
             }
         }
@@ -75,9 +71,7 @@ impl Section<'_, '_> {
         keys: &'static [&'static str],
         example: &str,
     ) {
-        if let Some(noted) = &mut self.noted {
-            noted.exactly_one.push(keys);
-        }
+        self.note_table(|noted| noted.exactly_one.push(keys));
         let spans = keys.iter().filter_map(|key| self.key_span(key));
         let mut given: Vec<_> = spans.collect();
         given.sort_by_key(|span| span.start);
@@ -99,9 +93,7 @@ impl Section<'_, '_> {
         keys: &'static [&'static str],
         example: &str,
     ) {
-        if let Some(noted) = &mut self.noted {
-            noted.at_least_one.push(keys);
-        }
+        self.note_table(|noted| noted.at_least_one.push(keys));
         let aliases = self.aliases.iter();
         let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
         let mut names = keys.iter().chain(theirs.map(|(_, theirs)| theirs));

@@ -57,12 +57,8 @@ impl<'a> Section<'a, '_> {
 
     /// Whether the key is there with anything but an empty array.
     pub(in crate::config) fn holds(&self, key: &str) -> bool {
-        let array = |raw: &Raw<'_>| {
-            raw.get_ref()
-                .as_array()
-                .is_some_and(|array| array.is_empty())
-        };
-        self.table.get(key).is_some_and(|raw| !array(raw))
+        let raw = self.table.get(key);
+        raw.is_some_and(|raw| raw.get_ref().as_array().is_none_or(|a| !a.is_empty()))
     }
 
     /// The values of an array; absent is `None`. Wrong elements are reported and left out.
@@ -127,10 +123,8 @@ impl<'a> Section<'a, '_> {
     /// the caller checks them.
     pub(in crate::config) fn entries(&mut self, pattern: &'static str) -> Vec<(Text, &'a Raw<'a>)> {
         self.free = true;
-        if let Some(noted) = &mut self.noted {
-            let shapes = Vec::new();
-            noted.names = Some(Names { pattern, shapes });
-        }
+        let shapes = Vec::new();
+        self.note_table(|noted| noted.names = Some(Names { pattern, shapes }));
         let entry = |(key, value): (&toml::Spanned<Cow<'_, str>>, &'a Raw<'a>)| {
             let span = self.place(key.span());
             (Spanned::new(key.get_ref().to_string(), span), value)

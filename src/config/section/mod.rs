@@ -261,10 +261,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Reports a wrong value.
     pub(super) fn wrong(&mut self, span: Range<usize>, wrong: Wrong) {
-        let error = self.out.error(span, wrong.message);
-        if let Some(help) = wrong.help {
-            error.help(help);
-        }
+        self.out.error(span, wrong.message).help.extend(wrong.help);
     }
 
     /// Reads a value that is a table, that of `key`.
@@ -321,14 +318,19 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Notes a key, while describing.
     fn note(&mut self, name: &'static str, shape: impl FnOnce() -> Shape) {
-        if let Some(noted) = &mut self.noted {
+        self.note_table(|noted| {
             noted.keys.push(Key {
                 name,
                 shape: shape(),
                 required: false,
                 default: None,
             });
-        }
+        });
+    }
+
+    /// Notes something about the table, while describing.
+    fn note_table(&mut self, note: impl FnOnce(&mut Table)) {
+        self.noted.as_mut().map(note);
     }
 
     /// Notes more about a key, while describing.
