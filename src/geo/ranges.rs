@@ -35,10 +35,6 @@ pub(super) struct Location {
 /// A row of a table: its first and last address, their location, and the number of its line.
 pub(super) type Row<T> = (T, T, Location, u32);
 
-/// Two rows with the same address, by their lines: the earlier and the later.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Overlap(pub(super) u32, pub(super) u32);
-
 /// The location of a network by configuration; `None`: what the databases say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Override {
@@ -94,8 +90,9 @@ impl<V: Copy + Default> Ranges<V> {
 }
 
 impl Table {
-    /// A table of rows in any order.
-    pub(super) fn of_rows(v4: Vec<Row<u32>>, v6: Vec<Row<u128>>) -> Result<Self, Overlap> {
+    /// A table of rows in any order. The error is the lines of two rows that overlap, the earlier
+    /// first.
+    pub(super) fn of_rows(v4: Vec<Row<u32>>, v6: Vec<Row<u128>>) -> Result<Self, (u32, u32)> {
         Ok(Self {
             v4: steps_of_rows(v4)?,
             v6: steps_of_rows(v6)?,
@@ -158,11 +155,11 @@ impl<T: Bits, V: Copy + Default + PartialEq> FromIterator<(T, V)> for Steps<T, V
     }
 }
 
-fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, Location>, Overlap> {
+fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, Location>, (u32, u32)> {
     rows.sort_by_key(|(first, ..)| *first);
     for ((_, last, _, one), (first, _, _, other)) in rows.iter().zip(rows.iter().skip(1)) {
         if first <= last {
-            return Err(Overlap(*one.min(other), *one.max(other)));
+            return Err((*one.min(other), *one.max(other)));
         }
     }
     let steps = rows.into_iter().flat_map(|(first, last, location, _)| {

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::database::{Fault, Wanted};
-use super::ranges::{Location, Overlap, Row, Table};
+use super::ranges::{Location, Row, Table};
 
 const SYSTEMS: usize = 5;
 const COUNTRIES: usize = 3;
@@ -39,7 +39,7 @@ pub(super) fn parse(bytes: &[u8], wanted: &[Wanted]) -> Result<Table, Fault> {
         rows.add(number, line, columns, wanted)
             .map_err(|why| fault(number, why))?;
     }
-    Table::of_rows(rows.v4, rows.v6).map_err(|Overlap(earlier, later)| {
+    Table::of_rows(rows.v4, rows.v6).map_err(|(earlier, later)| {
         let why = format!(
             "this range overlaps that of line {earlier}; an address may be in one range only"
         );
@@ -68,19 +68,14 @@ impl Rows {
                 ));
             }
         };
-        let country = country(code)?;
-        let location = Location::new(
-            if wanted.contains(&Wanted::Asn) {
-                asn
-            } else {
-                0
-            },
-            if wanted.contains(&Wanted::Country) {
-                country
-            } else {
-                [0; 2]
-            },
-        );
+        let (mut asn, mut country) = (asn, country(code)?);
+        if !wanted.contains(&Wanted::Asn) {
+            asn = 0;
+        }
+        if !wanted.contains(&Wanted::Country) {
+            country = [0; 2];
+        }
+        let location = Location::new(asn, country);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         self.add_range(first, last, location, number)
     }
@@ -115,10 +110,9 @@ impl Rows {
         if is_ordered {
             return Ok(());
         }
+        let (first, last) = (quoted(first), quoted(last));
         Err(format!(
-            "the range ends before it starts; write {} first, then {}",
-            quoted(last),
-            quoted(first)
+            "the range ends before it starts; write {last} first, then {first}"
         ))
     }
 }
@@ -157,12 +151,8 @@ fn address(cell: &[u8]) -> Result<IpAddr, String> {
         }
         text.parse().ok()
     };
-    read(cell).ok_or_else(|| {
-        format!(
-            "{} is not an address; write `192.0.2.1`, `2001:db8::1` or an IPv4 address as a number",
-            quoted(cell)
-        )
-    })
+    let help = "write `192.0.2.1`, `2001:db8::1` or an IPv4 address as a number";
+    read(cell).ok_or_else(|| format!("{} is not an address; {help}", quoted(cell)))
 }
 
 fn system(cell: &[u8]) -> Result<u32, String> {
@@ -170,12 +160,9 @@ fn system(cell: &[u8]) -> Result<u32, String> {
         return Ok(0);
     }
     let text = std::str::from_utf8(cell).ok();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| {
-        format!(
-            "{} is not an AS number; write digits, and 0 if there is none",
-            quoted(cell)
-        )
-    })
+    let help = "write digits, and 0 if there is none";
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| format!("{} is not an AS number; {help}", quoted(cell)))
 }
 
 fn country(cell: &[u8]) -> Result<[u8; 2], String> {

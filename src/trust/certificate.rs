@@ -47,7 +47,9 @@ fn simple(error: &Error) -> Option<&'static str> {
         Error::Expired => "has expired",
         Error::NotValidYet => "is not valid yet",
         Error::Revoked => "was revoked",
-        Error::UnhandledCriticalExtension => "has a critical extension that nobody here knows",
+        Error::UnhandledCriticalExtension => {
+            "has a critical extension that the gateway does not know"
+        }
         Error::BadSignature => "does not fit the signature that came with it",
         Error::NotValidForName => "is for other names",
         Error::UnsupportedSignatureAlgorithmContext { .. }
@@ -68,14 +70,6 @@ fn of_library(name: &str, peer: Peer) -> Option<&'static str> {
         ("EndEntityUsedAsCa", _) => "is signed by a certificate that is not an authority's",
         ("UnsupportedCertVersion", _) => "is of an old version: it has to be X.509 version 3",
         ("NameConstraintViolation", _) => "has a name for which its authority may not sign",
-        ("PathLenConstraintViolated" | "MaximumPathDepthExceeded", _) => {
-            "stands at the end of a chain that is too long"
-        }
-        ("EmptyEkuExtension" | "MalformedExtensions" | "ExtensionValueInvalid", _) => {
-            "has an extension that cannot be read"
-        }
-        ("SignatureAlgorithmMismatch", _) => "says two different things about its signature",
-        ("InvalidSerialNumber" | "InvalidCertValidity", _) => "is not made by the rules (RFC 5280)",
         _ => return None,
     })
 }
