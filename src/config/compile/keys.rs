@@ -76,8 +76,6 @@ pub fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
             true => cx.diagnostics.unknown(span, error.message),
             false => cx.diagnostics.error(span, error.message),
         };
-        if let Some(help) = error.help {
-            diagnostic.help(help);
-        }
+        diagnostic.help.extend(error.help);
     }
 }

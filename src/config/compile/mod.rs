@@ -100,7 +100,9 @@ impl Context<'_> {
         let admin_token = admin_token(file, cx);
         let startup = restart_only::of(file, startup_settings(file, cx.source), cx);
         let access = observe::access(&file.log, cx);
-        look_around(file, cx);
+        secret::check(&file.server.secret_file, cx);
+        saved::check(&file.store.snapshot, cx);
+        lint::warn_of_trust(file, cx.source, cx.diagnostics);
         if cx.diagnostics.has_errors() {
             return None;
         }
@@ -138,18 +140,7 @@ impl Context<'_> {
             admin_token,
         })
     }
-}
 
-/// Reports mistakes in what is not part of the blueprint.
-fn look_around(file: &File, cx: &mut Context<'_>) {
-    secret::check(&file.server.secret_file, cx);
-    saved::check(&file.store.snapshot, cx);
-    lint::warn_of_trust(file, cx.source, cx.diagnostics);
-}
-
-// === impl Context ===
-
-impl Context<'_> {
     /// `path` as the configuration file means it.
     fn resolve(&self, path: &Path) -> PathBuf {
         resolve(path, &self.source.path)

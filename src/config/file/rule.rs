@@ -86,7 +86,7 @@ pub enum Cost {
 }
 
 /// A limit that is tried beside a rule's own. What is absent is as in the rule.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Candidate {
     /// The whole table.
     pub span: Range<usize>,
@@ -130,41 +130,43 @@ const HEADERS: &[(&str, HeaderStyle)] = &[
     ("none", HeaderStyle::None),
 ];
 
-/// Which of its two names each key has in this rule.
-pub(super) struct Names {
-    pub(super) count: &'static str,
-    pub(super) mitigate: &'static str,
-    pub(super) key: &'static str,
-    pub(super) limit: &'static str,
-    pub(super) duration: &'static str,
-}
+/// Our names of keys, and Cloudflare's.
+const ALIASES: [(&str, &str); 5] = [
+    ("count", "counting_expression"),
+    ("mitigate", "expression"),
+    ("key", "characteristics"),
+    ("limit", "requests_per_period"),
+    ("duration", "mitigation_timeout"),
+];
 
 pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
     s.later(&["on_store_failure"]);
-    let names = Names::of(s);
-    let mut rule = values(s, &names);
+    for (ours, theirs) in ALIASES {
+        s.alias(ours, theirs);
+    }
+    let mut rule = values(s);
     let algorithm = known_algorithm(s, &rule);
     rule.candidate = s.table("candidate", |s| candidate(s, algorithm));
     let example = "mitigate = 'http.request.uri.path eq \"/login\"'";
     s.at_least_one("a rule", &["count", "mitigate"], example);
-    s.apart("a rule", ["duration", "escalate"], names.duration);
-    rule_checks::check(s, &names, &rule);
+    s.apart("a rule", ["duration", "escalate"]);
+    rule_checks::check(s, &rule);
     Rule {
         limit: rule.limit.filter(|limit| limit.value > 0),
         ..rule
     }
 }
 
-fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
+fn values(s: &mut Section<'_, '_>) -> Rule {
     let ban = between(Duration::ZERO, LONGEST, duration_or_seconds());
     let delay = between(MILLISECOND, LONGEST_DELAY, duration());
     Rule {
         span: s.span(),
         name: name(s, "\"login-stuffing\""),
-        count: s.optional(names.count, filled()),
-        mitigate: s.optional(names.mitigate, filled()),
-        key: s.array_or(names.key, filled(), []),
-        limit: s.optional(names.limit, integer(0..=u32::MAX)),
+        count: s.optional("count", filled()),
+        mitigate: s.optional("mitigate", filled()),
+        key: s.array_or("key", filled(), []),
+        limit: s.optional("limit", integer(0..=u32::MAX)),
         period: s.optional("period", period()),
         algorithm: s.or("algorithm", algorithm(), Algorithm::SlidingWindow),
         burst: s.optional("burst", burst()),
@@ -177,7 +179,7 @@ fn values(s: &mut Section<'_, '_>, names: &Names) -> Rule {
         response: s.optional("response", response()),
         upstream: s.optional("upstream", filled()),
         max_delay: s.or("max_delay", delay, Duration::from_secs(5)),
-        duration: s.or(names.duration, ban, Duration::ZERO),
+        duration: s.or("duration", ban, Duration::ZERO),
         escalate: escalate(s),
         dry_run: s.or("dry_run", boolean(), false),
         enabled: s.or("enabled", boolean(), true),
@@ -220,20 +222,6 @@ fn escalate(s: &mut Section<'_, '_>) -> Vec<Spanned<Duration>> {
         s.wrong(span, wrong.help("the last one repeats"));
     }
     bans
-}
-
-// === impl Names ===
-
-impl Names {
-    fn of(s: &mut Section<'_, '_>) -> Self {
-        Self {
-            count: s.alias("count", "counting_expression"),
-            mitigate: s.alias("mitigate", "expression"),
-            key: s.alias("key", "characteristics"),
-            limit: s.alias("limit", "requests_per_period"),
-            duration: s.alias("duration", "mitigation_timeout"),
-        }
-    }
 }
 
 const MOST_SLICES: u16 = 3_600;

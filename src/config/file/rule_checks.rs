@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::rule::{Names, known_algorithm};
+use super::rule::known_algorithm;
 use super::{Cost, Rule};
 use crate::config::section::Section;
 use crate::config::suggest::either;
@@ -22,12 +22,12 @@ const OF_ALGORITHMS: &[(&str, HasSetting)] = &[
 ];
 
 /// Checks a rule as a whole.
-pub(super) fn check(s: &mut Section<'_, '_>, names: &Names, rule: &Rule) {
+pub(super) fn check(s: &mut Section<'_, '_>, rule: &Rule) {
     let zero = rule.limit.as_ref().is_some_and(|limit| limit.value == 0);
-    match s.key_span(names.limit).filter(|_| !zero) {
+    match s.key_span("limit").filter(|_| !zero) {
         Some(limit) => quota(s, limit, rule),
         None if s.is_misspelt("limit") => {}
-        None => plain(s, names),
+        None => plain(s),
     }
     // An action that was refused may be one that knows the key.
     if !s.has("action") || rule.action.span != s.span() {
@@ -76,13 +76,13 @@ fn quota(s: &mut Section<'_, '_>, limit: Range<usize>, rule: &Rule) {
 }
 
 /// Without a limit there is nothing to count, for anybody, for any time.
-fn plain(s: &mut Section<'_, '_>, names: &Names) {
-    let both = s.has(names.count) && s.has(names.mitigate);
-    let counting = [names.count].into_iter().filter(|_| both);
+fn plain(s: &mut Section<'_, '_>) {
+    let both = s.has("count") && s.has("mitigate");
+    let counting = ["count"].into_iter().filter(|_| both);
     let rest = [
         "period",
-        names.key,
-        names.duration,
+        "key",
+        "duration",
         "escalate",
         "algorithm",
         "burst",
@@ -96,6 +96,7 @@ fn plain(s: &mut Section<'_, '_>, names: &Names) {
     ];
     for key in rest.into_iter().chain(counting) {
         if let Some(span) = s.key_span(key) {
+            let key = s.written(key);
             s.out
                 .lacks(span, format!("{} with no limit", one(key)))
                 .help(format!("add `limit = 10`, or remove `{key}`"));
@@ -172,7 +173,7 @@ fn constant_cost(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnost
     let Cost::Fixed(cost) = rule.cost.value else {
         return;
     };
-    let most = limiter::most(limiter);
+    let most = limiter.capacity();
     if u64::from(cost) <= most {
         return;
     }

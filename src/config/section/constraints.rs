@@ -11,23 +11,26 @@ use super::{Missing, Section};
 // === impl Section ===
 
 impl Section<'_, '_> {
-    /// Which of two names of the same key is used; both is an error at the second.
-    pub(in crate::config) fn alias(
-        &mut self,
-        ours: &'static str,
-        theirs: &'static str,
-    ) -> &'static str {
+    /// Accepts `theirs` as another name of the key `ours`; both is an error at the second.
+    pub(in crate::config) fn alias(&mut self, ours: &'static str, theirs: &'static str) {
         self.asked.extend([ours, theirs]);
-        self.aliases.push((ours, theirs));
         self.note_table(|noted| noted.aliases.push((ours, theirs)));
-        let Some((first, second)) = self.both(ours, theirs) else {
-            return if self.has(theirs) { theirs } else { ours };
-        };
-        let message = format!("`{ours}` and `{theirs}` are two names of one key");
-        self.out
-            .error(second, message)
-            .related(first, "given here already");
-        ours
+        match self.both(ours, theirs) {
+            Some((first, second)) => {
+                let message = format!("`{ours}` and `{theirs}` are two names of one key");
+                self.out
+                    .error(second, message)
+                    .related(first, "given here already");
+            }
+            None if self.has(theirs) => self.aliases.push((ours, theirs)),
+            None => {}
+        }
+    }
+
+    /// The name under which a key is written here.
+    pub(in crate::config) fn written<'k>(&self, key: &'k str) -> &'k str {
+        let alias = self.aliases.iter().find(|(ours, _)| *ours == key);
+        alias.map_or(key, |(_, theirs)| theirs)
     }
 
     /// Where two keys are that are both there, in the order of the file.
@@ -36,11 +39,11 @@ impl Section<'_, '_> {
         Some(if a.start < b.start { (a, b) } else { (b, a) })
     }
 
-    /// Refuses a table with both of a pair of keys, the first of which is called `named` in it.
-    pub(in crate::config) fn apart(&mut self, owner: &str, pair: [&'static str; 2], named: &str) {
-        let [ours, other] = pair;
+    /// Refuses a table with both of a pair of keys.
+    pub(in crate::config) fn apart(&mut self, owner: &str, [ours, other]: [&'static str; 2]) {
         self.note_table(|noted| noted.apart.push((ours, other)));
-        if let Some((first, second)) = self.both(named, other) {
+        if let Some((first, second)) = self.both(ours, other) {
+            let named = self.written(ours);
             let message = format!("{owner} has only one of `{named}` and `{other}`");
             self.out
                 .error(second, message)
@@ -94,10 +97,7 @@ impl Section<'_, '_> {
         example: &str,
     ) {
         self.note_table(|noted| noted.at_least_one.push(keys));
-        let aliases = self.aliases.iter();
-        let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
-        let mut names = keys.iter().chain(theirs.map(|(_, theirs)| theirs));
-        if !names.any(|name| self.has(name)) {
+        if !keys.iter().any(|key| self.has(key)) {
             self.none_of(owner, keys, example);
         }
     }

@@ -36,6 +36,7 @@ pub(super) struct Section<'a, 'd> {
     asked: Vec<&'static str>,
     /// Keys that are known, but may not be here.
     unwanted: Vec<&'static str>,
+    /// Keys that are written under another name: ours and the one in the file.
     aliases: Vec<(&'static str, &'static str)>,
     /// Settings of which one must be there and none is. Reported at the end unless one of them is
     /// misspelt, which is an error of its own.
@@ -104,7 +105,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Whether the key is there, right or wrong.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.table.contains_key(key)
+        self.table.contains_key(self.written(key))
     }
 
     /// Whether `value` is the default in place of one that was wrong.
@@ -114,7 +115,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     /// Where the key is written.
     pub(super) fn key_span(&self, key: &str) -> Option<Range<usize>> {
-        let (key, _) = self.table.get_key_value(key)?;
+        let (key, _) = self.table.get_key_value(self.written(key))?;
         Some(self.place(key.span()))
     }
 
@@ -343,7 +344,7 @@ impl<'a, 'd> Section<'a, 'd> {
 
     fn ask(&mut self, key: &'static str) -> Option<&'a Raw<'a>> {
         self.asked.push(key);
-        self.table.get(key)
+        self.table.get(self.written(key))
     }
 
     /// Whether a setting that the section does not have is probably meant to be `key`. Known only
