@@ -79,25 +79,27 @@ fn constraints(table: &Table) -> Vec<Json> {
     let names = table.aliases.iter();
     let names = names.map(|(ours, theirs)| json!({ "not": { "required": [ours, theirs] } }));
     let apart = table.apart.iter();
-    let apart = apart.flat_map(|(one, other)| never_both(table, one, other));
+    let apart = apart.flat_map(|(one, other)| {
+        let names = names_of(table, std::slice::from_ref(one)).into_iter();
+        names.map(move |name| json!({ "not": { "required": [name, other] } }))
+    });
     one.chain(some).chain(names).chain(apart).collect()
 }
 
-/// Two keys that are not there together, the first under each of its names.
-fn never_both(table: &Table, one: &'static str, other: &'static str) -> Vec<Json> {
-    let aliases = table.aliases.iter().filter(|(ours, _)| *ours == one);
-    let names = aliases.map(|(_, theirs)| *theirs).chain([one]);
-    names
-        .map(|name| json!({ "not": { "required": [name, other] } }))
-        .collect()
+/// Each of `keys`, under each of its names.
+fn each_required(table: &Table, keys: &[&'static str]) -> Vec<Json> {
+    let names = names_of(table, keys).into_iter();
+    names.map(|name| json!({ "required": [name] })).collect()
 }
 
-/// Each of `keys`, under each of its names.
-fn each_required(table: &Table, keys: &[&str]) -> Vec<Json> {
+/// The names of `keys`: ours first, then the aliases.
+fn names_of(table: &Table, keys: &[&'static str]) -> Vec<&'static str> {
     let aliases = table.aliases.iter();
     let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
-    let names = keys.iter().chain(theirs.map(|(_, theirs)| theirs));
-    names.map(|name| json!({ "required": [name] })).collect()
+    keys.iter()
+        .copied()
+        .chain(theirs.map(|(_, theirs)| *theirs))
+        .collect()
 }
 
 fn shape(shape: &Shape, path: &str, notes: &Notes) -> Json {

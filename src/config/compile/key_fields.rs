@@ -64,29 +64,26 @@ fn add(
             continue;
         }
         let secret = is_secret(&[field], &[], redactor);
-        push(found, by_id(field).name.to_owned(), field, None, secret);
+        push(found, field, None, secret);
     }
     for (field, entry) in entries.iter().filter(|(field, _)| is_wanted(*field)) {
-        let label = format!("{}[\"{entry}\"]", by_id(*field).name);
-        let one = [(*field, entry.clone())];
-        let secret = is_secret(&[*field], &one, redactor);
-        push(found, label, *field, Some(entry.as_bytes().into()), secret);
+        let secret = is_secret(&[*field], &[(*field, entry.clone())], redactor);
+        push(found, *field, Some(entry), secret);
     }
 }
 
-fn push(
-    found: &mut Vec<KeyField>,
-    label: String,
-    field: FieldId,
-    entry: Option<Box<[u8]>>,
-    secret: bool,
-) {
+fn push(found: &mut Vec<KeyField>, id: FieldId, entry: Option<&str>, secret: bool) {
+    let field = by_id(id);
+    let label = match entry {
+        Some(entry) => format!("{}[\"{entry}\"]", field.name),
+        None => field.name.to_owned(),
+    };
     if !found.iter().any(|known| known.label == label) {
         found.push(KeyField {
             label,
-            field,
-            ty: by_id(field).ty(),
-            entry,
+            field: id,
+            ty: field.ty(),
+            entry: entry.map(|entry| entry.as_bytes().into()),
             secret,
         });
     }

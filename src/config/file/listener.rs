@@ -56,15 +56,12 @@ const VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::Tls12), ("1.3", Mi
 /// All listeners. A file without one is refused.
 pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
     let listeners = root.tables("listeners", listener);
-    let (absent, empty) = (root.lacks("listeners"), root.is_empty("listeners"));
     let message = "there is no listener";
     let help = "add `[[listeners]]` with `address = \"0.0.0.0:8443\"`";
-    if absent {
+    if root.lacks("listeners") {
         root.none(&["listeners"], message, help);
-    } else if empty {
-        let span = root.key_span("listeners").unwrap_or(root.span());
-        root.out.lacks(span, message).help(help);
     }
+    root.not_empty("listeners", message, help);
     listeners
 }
 
@@ -86,12 +83,8 @@ fn listener(s: &mut Section<'_, '_>) -> Listener {
 fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
     let words = choice(PROTOCOLS, &[]);
     let protocols = s.array_or("protocols", words, [Protocol::H2, Protocol::Http1]);
-    if s.is_empty("protocols") {
-        let span = s.key_span("protocols").unwrap_or(s.span());
-        s.out
-            .error(span, "a listener needs a protocol")
-            .help("for example `protocols = [\"h2\", \"http/1.1\"]`");
-    }
+    let example = "for example `protocols = [\"h2\", \"http/1.1\"]`";
+    s.not_empty("protocols", "a listener needs a protocol", example);
     s.each_once("protocols", protocols, "a protocol is listed twice")
 }
 

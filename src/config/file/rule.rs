@@ -210,14 +210,10 @@ pub(super) fn known_algorithm(s: &Section<'_, '_>, rule: &Rule) -> Option<Algori
 fn escalate(s: &mut Section<'_, '_>) -> Vec<Spanned<Duration>> {
     let ban = between(SHORTEST_BAN, LONGEST, duration());
     let bans = s.array("escalate", ban).unwrap_or_default();
-    let empty = s.is_empty("escalate");
-    let Some(span) = s.key_span("escalate") else {
-        return bans;
-    };
     let example = "for example `escalate = [\"10m\", \"1h\", \"1d\"]`";
-    if empty {
-        s.wrong(span, Wrong::new("`escalate` is empty").help(example));
-    } else if bans.len() > MOST_OFFENCES {
+    s.not_empty("escalate", "`escalate` is empty", example);
+    let span = s.key_span("escalate");
+    if let Some(span) = span.filter(|_| bans.len() > MOST_OFFENCES) {
         let wrong = Wrong::new(format!("`escalate` has more than {MOST_OFFENCES} bans"));
         s.wrong(span, wrong.help("the last one repeats"));
     }

@@ -136,13 +136,17 @@ fn servers(s: &mut Section<'_, '_>) -> Vec<Member> {
     if s.lacks("servers") {
         s.missing("servers", "[\"127.0.0.1:9000\"]");
     }
-    if s.is_empty("servers") {
-        let span = s.key_span("servers").unwrap_or(s.span());
-        s.out
-            .error(span, "an upstream needs a server")
-            .help("for example `servers = [\"127.0.0.1:9000\"]`");
-    }
-    distinct(servers.unwrap_or_default())
+    let example = "for example `servers = [\"127.0.0.1:9000\"]`";
+    s.not_empty("servers", "an upstream needs a server", example);
+    // Of two servers with the same address, the first counts.
+    let mut seen = Vec::new();
+    let mut servers = servers.unwrap_or_default();
+    servers.retain(|server| {
+        let is_new = !seen.contains(&server.address.value);
+        seen.push(server.address.value.clone());
+        is_new
+    });
+    servers
 }
 
 fn one(s: &mut Section<'_, '_>) -> Option<Member> {
@@ -156,27 +160,11 @@ fn one(s: &mut Section<'_, '_>) -> Option<Member> {
     })
 }
 
-/// The servers without repetitions.
-fn distinct(servers: Vec<Member>) -> Vec<Member> {
-    let mut seen: Vec<Member> = Vec::new();
-    for server in servers {
-        let address = &server.address;
-        if !seen.iter().any(|old| old.address.value == address.value) {
-            seen.push(server);
-        }
-    }
-    seen
-}
-
 fn hash_key(s: &mut Section<'_, '_>) -> Vec<Text> {
     let default = fields::by_id(fields::CLIENT_ADDRESS).name;
     let key = s.array_or("hash_key", filled(), [default.to_owned()]);
-    let span = s.key_span("hash_key").unwrap_or(s.span());
-    if s.is_empty("hash_key") {
-        s.out
-            .error(span, "a key without parts is the same for everybody")
-            .help("for example `hash_key = [\"ip.src\"]`");
-    }
+    let message = "a key without parts is the same for everybody";
+    s.not_empty("hash_key", message, "for example `hash_key = [\"ip.src\"]`");
     key
 }
 

@@ -134,15 +134,20 @@ impl Section<'_, '_> {
         !self.has(key)
     }
 
-    /// Whether an array that was asked for holds nothing, which its reader refuses.
-    pub(in crate::config) fn is_empty(&mut self, key: &'static str) -> bool {
+    /// Refuses an array that was asked for and holds nothing.
+    pub(in crate::config) fn not_empty(&mut self, key: &'static str, message: &str, help: &str) {
         self.amend(key, |key| {
             if let Shape::List { least, .. } = &mut key.shape {
                 *least = 1;
             }
         });
         let array = self.table.get(key).and_then(|raw| raw.get_ref().as_array());
-        array.is_some_and(|array| array.is_empty())
+        let span = self
+            .key_span(key)
+            .filter(|_| array.is_some_and(|a| a.is_empty()));
+        if let Some(span) = span {
+            self.out.error(span, message).help(help);
+        }
     }
 
     /// The values of an array without those that were there before, which are errors.
