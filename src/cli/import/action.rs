@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::draft::{Draft, FORBIDDEN, Names};
 use super::quote;
-use super::quote::{Object, kind, shown};
+use super::quote::{Object, mismatch, shown};
 
 /// What one of Cloudflare's actions is here.
 #[derive(Clone, Copy)]
@@ -63,11 +63,7 @@ pub fn read(rule: &mut Object<'_>, limited: bool, names: &mut Names, draft: &mut
     let parameters = match rule.get("action_parameters") {
         Some(Value::Object(map)) => map,
         Some(other) => {
-            let shown = shown(other);
-            draft.note(format!(
-                "`action_parameters` is {}, not an object: {shown}",
-                kind(other)
-            ));
+            draft.note(mismatch("`action_parameters`", other, "an object"));
             &empty
         }
         None => &empty,

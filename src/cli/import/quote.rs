@@ -48,6 +48,12 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
+/// That a value is not what it has to be.
+pub fn mismatch(what: &str, value: &Value, expected: &str) -> String {
+    let (kind, shown) = (kind(value), shown(value));
+    format!("{what} is {kind}, not {expected}: {shown}")
+}
+
 /// What a value is, for messages.
 pub fn kind(value: &Value) -> &'static str {
     match value {

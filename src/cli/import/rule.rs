@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::draft::{Draft, Names};
-use super::quote::{Object, kind, shown};
+use super::quote::{Object, mismatch, shown};
 use super::{action, quote};
 use crate::facts::fields;
 
@@ -27,18 +27,14 @@ const ELSEWHERE: [(&str, &str); 3] = [
 pub fn read(value: &Value, names: &mut Names) -> Draft {
     let Value::Object(map) = value else {
         let mut draft = Draft::new(names.rule(None));
-        draft.refuse(format!(
-            "it is {}, not an object: {}",
-            kind(value),
-            shown(value)
-        ));
+        draft.refuse(mismatch("it", value, "an object"));
         return draft;
     };
     let mut draft = Draft::new(names.rule(Some(map)));
     let mut rule = Object::new(map);
     match rule.get("description") {
         Some(Value::String(text)) => draft.description = Some(text.clone()),
-        Some(other) => draft.note(not_text("description", other)),
+        Some(other) => draft.note(mismatch("`description`", other, "a string")),
         None => {}
     }
     expression(&mut rule, &mut draft);
@@ -49,10 +45,6 @@ pub fn read(value: &Value, names: &mut Names) -> Draft {
     }
     rest(rule, &mut draft);
     draft
-}
-
-fn not_text(key: &str, value: &Value) -> String {
-    format!("`{key}` is {}, not a string: {}", kind(value), shown(value))
 }
 
 fn expression(rule: &mut Object<'_>, draft: &mut Draft) {
@@ -71,14 +63,7 @@ fn expression(rule: &mut Object<'_>, draft: &mut Draft) {
 fn limit(rule: &mut Object<'_>, draft: &mut Draft) -> bool {
     match rule.get("ratelimit") {
         Some(Value::Object(map)) => read_limit(Object::new(map), draft),
-        Some(other) => {
-            let text = format!(
-                "`ratelimit` is {}, not an object: {}",
-                kind(other),
-                shown(other)
-            );
-            draft.refuse(text);
-        }
+        Some(other) => draft.refuse(mismatch("`ratelimit`", other, "an object")),
         None => return false,
     }
     true
