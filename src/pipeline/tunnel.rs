@@ -70,8 +70,8 @@ impl Flow {
     /// Bytes both ways until both sides have ended, or one has and the other is quiet.
     async fn join(&self, client: Upgraded, origin: Tunnel) {
         let mut client = Side::new(TokioIo::new(client), self);
-        let mut origin = Side::new(origin, self);
-        let mut copied = pin!(copy_bidirectional(&mut client, &mut origin));
+        let mut server = Side::new(origin.io, self);
+        let mut copied = pin!(copy_bidirectional(&mut client, &mut server));
         poll_fn(|cx| {
             let ended = copied.as_mut().poll(cx).is_ready();
             if ended || self.is_idle(cx) {

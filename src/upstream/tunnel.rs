@@ -2,15 +2,13 @@
 //! version of HTTP has no such part, and the bytes of an upgraded connection. Never looks at what
 //! flows through the connection.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::io::Cursor;
 
 use aws_lc_rs::digest::{self, SHA1_FOR_LEGACY_USE_ONLY};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join, split};
 
 use super::connection::Stream;
 use super::server::InFlight;
@@ -23,12 +21,16 @@ const SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub struct Key(String);
 
 /// An upgraded connection to an origin: in flight until it is dropped.
-#[derive(Debug)]
 pub struct Tunnel {
-    early: Bytes,
-    stream: Stream,
+    /// The bytes to and from the origin.
+    pub io: Box<dyn Duplex>,
     _in_flight: InFlight,
 }
+
+/// A stream of bytes in both directions.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
 // === impl Key ===
 
@@ -62,45 +64,11 @@ impl Key {
 impl Tunnel {
     /// `early` is what the origin sent right behind its 101.
     pub(super) fn new(stream: Stream, early: Bytes, in_flight: InFlight) -> Self {
+        let (from, to) = split(stream);
         Self {
-            early,
-            stream,
+            io: Box::new(join(Cursor::new(early).chain(from), to)),
             _in_flight: in_flight,
         }
-    }
-}
-
-impl AsyncRead for Tunnel {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.early.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(cx, buf);
-        }
-        let n = self.early.len().min(buf.remaining());
-        buf.put_slice(self.early.get(..n).unwrap_or_default());
-        self.early.advance(n);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Tunnel {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

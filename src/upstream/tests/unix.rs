@@ -80,8 +80,8 @@ async fn a_body_and_an_upgrade_go_through() {
     let upgrade = upgrade.header("upgrade", "websocket");
     let answer = bed.send(upgrade.body(Body::Empty).unwrap()).await.unwrap();
     let mut tunnel = answer.upgraded.unwrap();
-    tunnel.write_all(b"hello!").await.unwrap();
-    assert_eq!(until(&mut tunnel, "!").await, "hello!");
+    tunnel.io.write_all(b"hello!").await.unwrap();
+    assert_eq!(until(&mut tunnel.io, "!").await, "hello!");
 }
 
 #[tokio::test(flavor = "local")]

@@ -38,10 +38,10 @@ async fn bytes_flow_both_ways_after_a_101() {
 
     let mut tunnel = answer.upgraded.unwrap();
     assert_eq!(bed.server(0).in_flight(), 1);
-    tunnel.write_all(b"and echo").await.unwrap();
-    tunnel.shutdown().await.unwrap();
+    tunnel.io.write_all(b"and echo").await.unwrap();
+    tunnel.io.shutdown().await.unwrap();
     let mut all = String::new();
-    tunnel.read_to_string(&mut all).await.unwrap();
+    tunnel.io.read_to_string(&mut all).await.unwrap();
     assert_eq!(all, "early and echo");
     drop(tunnel);
     assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
