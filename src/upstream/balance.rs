@@ -68,7 +68,7 @@ impl Random {
 impl Chooser<'_> {
     /// The server of a request's first attempt; an error is the time after which there may be one.
     pub(super) fn first(&self) -> Result<Chosen, Duration> {
-        let members = self.upstream.roster.current();
+        let members = self.upstream.members.load();
         let view = View {
             members: &members,
             some: None,
@@ -84,7 +84,7 @@ impl Chooser<'_> {
 
     /// A server beside those with the ids `but`, used no more reluctantly than `limit`.
     pub(super) fn other(&self, but: &[u64], limit: Eligibility) -> Option<Chosen> {
-        let members = self.upstream.roster.current();
+        let members = self.upstream.members.load();
         self.among(&members, but, limit).ok()
     }
 

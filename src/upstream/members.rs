@@ -5,11 +5,8 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-
-use arc_swap::{ArcSwap, Guard};
 
 use super::server::{AttemptCounts, Registry, Server};
 
@@ -69,22 +66,8 @@ pub(super) struct Members {
     all: Vec<Member>,
     /// So many of them come before the backups.
     primaries: usize,
-    /// Whose turn it is among the primaries; empty: each in order, for all have one weight.
-    schedule: Vec<u16>,
-}
-
-/// The servers that an upstream has now.
-#[derive(Debug)]
-pub(super) enum Roster {
-    /// No name leads anywhere else.
-    Fixed(Members),
-    Changing(ArcSwap<Members>),
-}
-
-/// A view of the servers of this moment.
-pub(super) enum Current<'a> {
-    Fixed(&'a Members),
-    Changing(Guard<Arc<Members>>),
+    /// The order in which the primaries take turns, by their weights.
+    schedule: Vec<usize>,
 }
 
 /// A place with the counts that belong to it.
@@ -201,65 +184,31 @@ impl Members {
 
     /// Whose turn it is among the primaries.
     pub(super) fn scheduled(&self, turn: usize) -> usize {
-        match self.schedule.as_slice() {
-            [] => turn % self.primaries.max(1),
-            schedule => {
-                let slot = schedule.get(turn % schedule.len());
-                slot.map_or(0, |index| usize::from(*index))
-            }
-        }
-    }
-}
-
-// === impl Roster ===
-
-impl Roster {
-    pub(super) fn current(&self) -> Current<'_> {
-        match self {
-            Self::Fixed(members) => Current::Fixed(members),
-            Self::Changing(members) => Current::Changing(members.load()),
-        }
-    }
-}
-
-// === impl Current ===
-
-impl Deref for Current<'_> {
-    type Target = Members;
-
-    fn deref(&self) -> &Members {
-        match self {
-            Self::Fixed(members) => members,
-            Self::Changing(members) => members,
-        }
+        let slot = self.schedule.get(turn % self.schedule.len().max(1));
+        slot.copied().unwrap_or_default()
     }
 }
 
 /// The smooth order of nginx: each turn all gain their weight, the richest goes and pays for all.
-fn schedule(members: &[Member]) -> Vec<u16> {
+fn schedule(members: &[Member]) -> Vec<usize> {
     let divisor = members.iter().map(|m| m.weight).fold(0, gcd);
     let weights: Vec<i64> = members
         .iter()
         .map(|member| i64::from(member.weight / divisor.max(1)))
         .collect();
-    if weights.iter().all(|weight| *weight == 1) || u16::try_from(weights.len()).is_err() {
-        return Vec::new();
-    }
     let total: i64 = weights.iter().sum();
     let mut wealth = vec![0; weights.len()];
     let turn = |_| {
-        let mut richest = 0;
-        let mut most = i64::MIN;
-        for (index, (own, weight)) in wealth.iter_mut().zip(&weights).enumerate() {
+        for (own, weight) in wealth.iter_mut().zip(&weights) {
             *own += weight;
-            if *own > most {
-                (richest, most) = (index, *own);
-            }
         }
-        if let Some(own) = wealth.get_mut(richest) {
+        // Backwards, because `max_by_key` finds the last of several.
+        let richest = wealth.iter_mut().enumerate().rev();
+        let richest = richest.max_by_key(|(_, own)| **own);
+        richest.map_or(0, |(index, own)| {
             *own -= total;
-        }
-        u16::try_from(richest).unwrap_or_default()
+            index
+        })
     };
     (0..total).map(turn).collect()
 }

@@ -33,7 +33,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Response, StatusCode, Version};
 
-use self::members::{Counted, Members, Roster};
+use self::members::{Counted, Members};
 use self::server_health::mark;
 use crate::body::Body;
 use crate::route::edit::Fields;
@@ -74,7 +74,7 @@ pub struct Upstream {
     pub breaker: Option<Breaker>,
     /// How often names are looked up.
     pub resolve_interval: Duration,
-    roster: Roster,
+    members: ArcSwap<Members>,
     places: Vec<Counted>,
     turn: AtomicUsize,
     /// The same for requests whose server cannot be used.
@@ -178,11 +178,6 @@ pub struct Answer {
 // === impl Upstream ===
 
 impl Upstream {
-    /// An upstream at `places` with the default settings, which the caller may change.
-    pub fn new(name: impl Into<Arc<str>>, places: Vec<Place>, registry: &Registry) -> Self {
-        Self::without_servers(name).with_servers(places, registry)
-    }
-
     /// Adds the servers at `places`, which `registry` shares with other upstreams of this name.
     /// Names lead to where the registry last knew them.
     pub fn with_servers(self, places: Vec<Place>, registry: &Registry) -> Self {
@@ -196,13 +191,8 @@ impl Upstream {
             }
         };
         let places: Vec<_> = places.into_iter().map(counted).collect();
-        let members = Members::of(&self.name, &places, registry);
-        let is_named = |counted: &Counted| matches!(counted.place.at, At::Name(_));
         Self {
-            roster: match places.iter().any(is_named) {
-                true => Roster::Changing(ArcSwap::from_pointee(members)),
-                false => Roster::Fixed(members),
-            },
+            members: ArcSwap::from_pointee(Members::of(&self.name, &places, registry)),
             places,
             ..self
         }
@@ -211,7 +201,7 @@ impl Upstream {
     /// An upstream with the default settings, which the caller may change, and no servers yet.
     pub fn without_servers(name: impl Into<Arc<str>>) -> Self {
         Self {
-            roster: Roster::Fixed(Members::default()),
+            members: ArcSwap::default(),
             name: name.into(),
             balance: Balance::default(),
             protocol: Protocol::default(),
@@ -231,7 +221,7 @@ impl Upstream {
 
     /// The servers that requests can go to now, backups last.
     pub fn servers(&self) -> Vec<Arc<Server>> {
-        let members = self.roster.current();
+        let members = self.members.load();
         let servers = members.all().iter().map(|m| Arc::clone(&m.server));
         servers.collect()
     }
@@ -253,11 +243,9 @@ impl Upstream {
 
     /// Takes in where names lead by now.
     pub fn follow(&self, registry: &Registry) -> Change {
-        let Roster::Changing(members) = &self.roster else {
-            return Change::default();
-        };
         let before = self.servers();
-        members.store(Arc::new(Members::of(&self.name, &self.places, registry)));
+        let members = Members::of(&self.name, &self.places, registry);
+        self.members.store(Arc::new(members));
         let after = self.servers();
         let only = |these: &[Arc<Server>], those: &[Arc<Server>]| -> Vec<Arc<Server>> {
             let mut only = these.to_vec();

@@ -19,9 +19,10 @@ use super::http1::exchange::{Exchange, Lease};
 use super::http1::response_head::Asked;
 use super::http1::upload::Upload;
 use super::http2::connection::{H2Pool, StreamSlot};
+use super::http2::upload::Upload as H2Upload;
 use super::retry::{Attempt, Budget, FailedAttempt, RetryLoop};
 use super::server::InFlight;
-use super::{Answer, Outbound, Protocol, Server, Upstream, http2};
+use super::{Answer, Outbound, Protocol, Server, Upstream};
 use crate::clock::{Clock, Timestamp};
 
 /// One core's connections.
@@ -30,7 +31,7 @@ pub struct Pool {
     pub(super) shared: Rc<CoreShared>,
     random: Random,
     pub(super) budget: Budget,
-    http1: RefCell<BTreeMap<PoolKey, Rc<IdleConnections>>>,
+    pub(super) http1: RefCell<BTreeMap<PoolKey, Rc<IdleConnections>>>,
     pub(super) http2: RefCell<BTreeMap<PoolKey, Rc<H2Pool>>>,
 }
 
@@ -49,7 +50,7 @@ type PoolKey = (u64, u64);
 /// A request in the form that its connection needs.
 pub(super) enum PreparedRequest<'a> {
     Http1(Box<Upload>),
-    Http2(Box<http2::upload::Upload>),
+    Http2(Box<H2Upload>),
     /// The origin chooses the version.
     Either(Box<Outbound<'a>>),
 }
@@ -130,13 +131,6 @@ impl Pool {
             is_live
         });
         self.http2.borrow_mut().retain(|&(id, _), _| is_live(id));
-    }
-
-    /// The number of idle connections.
-    pub fn idle(&self) -> usize {
-        let http1: usize = self.http1.borrow().values().map(|idle| idle.len()).sum();
-        let http2: usize = self.http2.borrow().values().map(|pool| pool.idle()).sum();
-        http1 + http2
     }
 
     /// Sends a request to one server.
@@ -252,7 +246,7 @@ pub(super) async fn exchange<'a>(
     let mut exchange = Exchange::new(lease, upload);
     match exchange.head(asked, upstream.response_timeout).await {
         Ok(head) if head.status == StatusCode::SERVICE_UNAVAILABLE => {
-            let copy = exchange.copy_request().map(PreparedRequest::Http1);
+            let copy = exchange.upload.copy().map(PreparedRequest::Http1);
             FailedAttempt::unless_busy(exchange.into_answer(head), copy)
         }
         Ok(head) => Ok(exchange.into_answer(head)),
@@ -272,12 +266,9 @@ impl<'a> PreparedRequest<'a> {
         match upstream.protocol {
             // RFC 9113, section 8.6: HTTP/2 has no `Upgrade`.
             Protocol::Http2 if outbound.upgrade => Err(Kind::NoUpgrade.into()),
-            Protocol::Http2 => {
-                let upload = http2::upload::Upload::new(outbound, upstream.tls.is_some())?;
-                Ok(Self::Http2(Box::new(upload)))
-            }
+            Protocol::Http2 => H2Upload::new(outbound, upstream.tls.is_some()).map(Self::Http2),
             Protocol::Auto if !outbound.upgrade => Ok(Self::Either(Box::new(outbound))),
-            _ => Ok(Self::Http1(Box::new(Upload::new(outbound)?))),
+            _ => Upload::new(outbound).map(Self::Http1),
         }
     }
 
@@ -285,22 +276,16 @@ impl<'a> PreparedRequest<'a> {
     pub(super) fn into_http1(self) -> Result<Box<Upload>, Error> {
         match self {
             Self::Http1(upload) => Ok(upload),
-            Self::Either(outbound) => Ok(Box::new(Upload::new(*outbound)?)),
+            Self::Either(outbound) => Upload::new(*outbound),
             Self::Http2(_) => Err(Kind::Handshake.into()),
         }
     }
 
     /// For a connection over which HTTP/2 is spoken.
-    pub(super) fn into_http2(
-        self,
-        upstream: &Upstream,
-    ) -> Result<Box<http2::upload::Upload>, Error> {
+    pub(super) fn into_http2(self, upstream: &Upstream) -> Result<Box<H2Upload>, Error> {
         match self {
             Self::Http2(upload) => Ok(upload),
-            Self::Either(outbound) => {
-                let upload = http2::upload::Upload::new(*outbound, upstream.tls.is_some())?;
-                Ok(Box::new(upload))
-            }
+            Self::Either(outbound) => H2Upload::new(*outbound, upstream.tls.is_some()),
             Self::Http1(_) => Err(Kind::Handshake.into()),
         }
     }

@@ -3,11 +3,11 @@
 //!
 //! This file decides which headers an origin gets, in both versions of HTTP; a [`Form`] encodes them.
 
-use std::io::Write;
 use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Version};
+use smallvec::SmallVec;
 
 use super::Outbound;
 use super::headers::{Forwarding, Named, named, stays_here};
@@ -27,12 +27,8 @@ const USUAL: usize = 1024;
 pub(super) trait Form {
     /// Whether a cookie is one field: RFC 9113, section 8.2.3.
     const JOINS_COOKIES: bool;
-    /// Where values are put together.
-    fn buffer(&mut self) -> &mut Vec<u8>;
-    /// Begins a field whose value comes into the buffer.
-    fn open(&mut self, name: &'static str);
-    /// Ends it.
-    fn close(&mut self);
+    /// Writes a field of the gateway's own.
+    fn field(&mut self, name: &'static str, value: &[u8]);
     /// Writes a field as it came.
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue);
     /// Writes what concerns the connection.
@@ -41,8 +37,8 @@ pub(super) trait Form {
     fn endless(&mut self);
 }
 
-/// The lines of HTTP/1.1.
-struct Lines(Vec<u8>);
+/// A value that is put together, seldom longer than an address.
+type Value = SmallVec<[u8; 64]>;
 
 /// A head while it is written.
 struct Writer<'a, F> {
@@ -65,9 +61,13 @@ struct Kept {
 
 /// The bytes of a head, up to and with the empty line.
 pub(super) fn write(outbound: &Outbound<'_>, framing: Framing) -> Vec<u8> {
-    let mut lines = Lines(Vec::with_capacity(USUAL));
-    lines.line(outbound);
-    let Lines(mut out) = fields(lines, outbound, framing);
+    let mut out = Vec::with_capacity(USUAL);
+    out.extend_from_slice(outbound.method.as_str().as_bytes());
+    out.extend_from_slice(b" ");
+    out.extend_from_slice(outbound.target.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    out.field("host", host(outbound));
+    let mut out = fields(out, outbound, framing);
     out.extend_from_slice(b"\r\n");
     out
 }
@@ -115,59 +115,38 @@ pub(super) fn is_path(target: &str) -> bool {
     target.starts_with('/') && all(target, plain)
 }
 
-// === impl Lines ===
-
-impl Lines {
-    fn line(&mut self, outbound: &Outbound<'_>) {
-        self.put(outbound.method.as_str().as_bytes());
-        self.put(b" ");
-        self.put(outbound.target.as_bytes());
-        self.put(b" HTTP/1.1\r\nhost: ");
-        self.put(host(outbound));
-        self.put(b"\r\n");
-    }
-
-    fn put(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-}
-
-impl Form for Lines {
+/// The lines of HTTP/1.1.
+impl Form for Vec<u8> {
     const JOINS_COOKIES: bool = true;
 
-    fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.0
-    }
-
-    fn open(&mut self, name: &'static str) {
-        self.put(name.as_bytes());
-        self.put(b": ");
-    }
-
-    fn close(&mut self) {
-        self.put(b"\r\n");
+    fn field(&mut self, name: &'static str, value: &[u8]) {
+        write_line(self, name, value);
     }
 
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
-        let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
-        self.0.reserve(name.len() + value.len() + 4);
-        self.put(name);
-        self.put(b": ");
-        self.put(value);
-        self.put(b"\r\n");
+        write_line(self, name.as_str(), value.as_bytes());
     }
 
     fn connection(&mut self, upgrade: bool, trailers: bool) {
         if upgrade {
-            self.put(b"connection: upgrade\r\nupgrade: websocket\r\n");
+            self.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");
         } else if trailers {
-            self.put(b"connection: te\r\nte: trailers\r\n");
+            self.extend_from_slice(b"connection: te\r\nte: trailers\r\n");
         }
     }
 
     fn endless(&mut self) {
-        self.put(b"transfer-encoding: chunked\r\n");
+        self.extend_from_slice(b"transfer-encoding: chunked\r\n");
     }
+}
+
+/// Appends a header of HTTP/1.1.
+pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
 // === impl Writer ===
@@ -211,39 +190,31 @@ impl<F: Form> Writer<'_, F> {
 
     /// RFC 9113, section 8.2.3: the crumbs of HTTP/2 are one field in HTTP/1.1.
     fn cookies(&mut self) {
-        if std::mem::replace(&mut self.kept.cookies, true) {
-            return;
+        let written = std::mem::replace(&mut self.kept.cookies, true);
+        if !written && !self.named.contains(&header::COOKIE) {
+            let crumbs = self.outbound.headers.get_all(header::COOKIE);
+            self.form.field("cookie", &joined(crumbs.iter(), b"; "));
         }
-        if self.named.contains(&header::COOKIE) {
-            return;
-        }
-        self.form.open("cookie");
-        let crumbs = self.outbound.headers.get_all(header::COOKIE);
-        self.joined(crumbs.iter(), b"; ");
-        self.form.close();
     }
 
     /// Writes the gateway's own headers, except those that the route replaces.
     fn forwarding(&mut self, forwarding: &Forwarding<'_>) {
-        let mut peer = None;
-        if self.begin("x-forwarded-for") {
-            if forwarding.trusted_peer {
-                let hops = self.outbound.headers.get_all(X_FORWARDED_FOR);
-                if self.joined(hops.iter(), b", ") {
-                    self.put(b", ");
-                }
+        let peer = address(forwarding.peer);
+        if forwarding.trusted_peer {
+            let hops = self.outbound.headers.get_all(X_FORWARDED_FOR).iter();
+            let mut hops = joined(hops, b", ");
+            if !hops.is_empty() {
+                hops.extend_from_slice(b", ");
             }
-            let from = self.form.buffer().len();
-            self.address(forwarding.peer);
-            peer = Some(from..self.form.buffer().len());
-            self.form.close();
+            hops.extend_from_slice(&peer);
+            self.field("x-forwarded-for", &hops);
+        } else {
+            self.field("x-forwarded-for", &peer);
         }
-        if self.begin("x-real-ip") {
-            match peer.filter(|_| forwarding.client == forwarding.peer) {
-                Some(peer) => self.form.buffer().extend_from_within(peer),
-                None => self.address(forwarding.client),
-            }
-            self.form.close();
+        if forwarding.client == forwarding.peer {
+            self.field("x-real-ip", &peer);
+        } else {
+            self.field("x-real-ip", &address(forwarding.client));
         }
         if !self.kept.host {
             self.field("x-forwarded-host", self.host);
@@ -278,53 +249,39 @@ impl<F: Form> Writer<'_, F> {
             || self.outbound.headers.contains_key(header::CONTENT_LENGTH)
     }
 
-    /// Writes values side by side; `false` if there are none.
-    fn joined<'v>(&mut self, values: impl Iterator<Item = &'v HeaderValue>, by: &[u8]) -> bool {
-        let mut any = false;
-        for value in values {
-            if any {
-                self.put(by);
-            }
-            self.put(value.as_bytes());
-            any = true;
-        }
-        any
-    }
-
+    /// Writes a header of the gateway's own, unless the route replaces it.
     fn field(&mut self, name: &'static str, value: &[u8]) {
-        if self.begin(name) {
-            self.put(value);
-            self.form.close();
+        if !self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
+            self.form.field(name, value);
         }
     }
+}
 
-    /// Begins a header of the gateway's own; `false` if the route replaces it.
-    fn begin(&mut self, name: &'static str) -> bool {
-        let replaced = self.outbound.edits.is_some_and(|edits| edits.replace(name));
-        if !replaced {
-            self.form.open(name);
+/// The values side by side.
+fn joined<'v>(values: impl Iterator<Item = &'v HeaderValue>, by: &[u8]) -> Value {
+    let mut all = Value::new();
+    for (number, value) in values.enumerate() {
+        if number > 0 {
+            all.extend_from_slice(by);
         }
-        !replaced
+        all.extend_from_slice(value.as_bytes());
     }
+    all
+}
 
-    fn address(&mut self, ip: IpAddr) {
-        match ip.to_canonical() {
-            IpAddr::V4(ip) => {
-                let mut digits = itoa::Buffer::new();
-                for (i, octet) in ip.octets().into_iter().enumerate() {
-                    if i > 0 {
-                        self.put(b".");
-                    }
-                    self.put(digits.format(octet).as_bytes());
-                }
+fn address(ip: IpAddr) -> Value {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [first, rest @ ..] = ip.octets();
+            let mut digits = itoa::Buffer::new();
+            let mut text = Value::from_slice(digits.format(first).as_bytes());
+            for octet in rest {
+                text.push(b'.');
+                text.extend_from_slice(digits.format(octet).as_bytes());
             }
-            // Writing to memory cannot fail.
-            IpAddr::V6(ip) => drop(write!(self.form.buffer(), "{ip}")),
+            text
         }
-    }
-
-    fn put(&mut self, bytes: &[u8]) {
-        self.form.buffer().extend_from_slice(bytes);
+        IpAddr::V6(ip) => Value::from_vec(ip.to_string().into_bytes()),
     }
 }
 

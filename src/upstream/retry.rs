@@ -228,12 +228,12 @@ impl<'a> RetryLoop<'a> {
 
     fn strike(&self, server: &Server, tried: bool) {
         let Upstream {
-            roster, breaker, ..
+            members, breaker, ..
         } = self.chooser.upstream;
         let now = self.pool.clock.now();
         // At most half, so that failures with another cause do not leave all load to a few.
         let half = || {
-            let members = roster.current();
+            let members = members.load();
             let others = members.all().iter().map(|member| &member.server);
             let others = others.filter(|other| other.id() != server.id());
             let out = others.filter(|other| other.health.is_ejected()).count() + 1;

@@ -46,13 +46,13 @@ pub(super) struct ServerHealth {
 /// Kinds of things that are known against a server.
 pub(super) mod mark {
     /// Its health checks fail.
-    pub(in crate::upstream) const UNHEALTHY: u8 = 1;
+    pub(crate) const UNHEALTHY: u8 = 1;
     /// Its circuit is open.
-    pub(in crate::upstream) const OPEN: u8 = 2;
+    pub(crate) const OPEN: u8 = 2;
     /// It failed several times in a row.
-    pub(in crate::upstream) const EJECTED: u8 = 4;
+    pub(crate) const EJECTED: u8 = 4;
     /// It asked for time.
-    pub(in crate::upstream) const BUSY: u8 = 8;
+    pub(crate) const BUSY: u8 = 8;
     /// Its last request failed; nothing against it yet.
     pub(super) const STRUCK: u8 = 16;
 }

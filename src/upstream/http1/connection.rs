@@ -34,11 +34,11 @@ const GROWS_AFTER: usize = 32;
 const COPIED: usize = 8 * 1024;
 
 /// The buffer that connections of one core share.
-pub(in crate::upstream) type Shared = Cell<BytesMut>;
+pub(crate) type Shared = Cell<BytesMut>;
 
 /// The unread bytes of one connection.
 #[derive(Default)]
-pub(in crate::upstream) struct ReadBuffer {
+pub(crate) struct ReadBuffer {
     bytes: BytesMut,
     /// A part of the buffer was passed on without a copy: it cannot be shared any more.
     lent: bool,
@@ -49,19 +49,19 @@ pub(in crate::upstream) struct ReadBuffer {
 }
 
 /// An open connection; closed when dropped.
-pub(in crate::upstream) struct Connection {
-    pub(in crate::upstream) stream: Stream,
-    pub(in crate::upstream) buffer: ReadBuffer,
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    pub(crate) buffer: ReadBuffer,
     /// The origin accepts another request.
     pub(super) reusable: bool,
 }
 
 /// How long a connection may stand idle.
-pub(in crate::upstream) const IDLE: Duration = Duration::from_secs(60);
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
 /// The idle connections to one server, the longest idle first.
-pub(in crate::upstream) struct IdleConnections {
-    pub(in crate::upstream) shared: Rc<CoreShared>,
+pub(crate) struct IdleConnections {
+    pub(crate) shared: Rc<CoreShared>,
     /// Each with the time since when it is idle.
     idle: RefCell<VecDeque<(Connection, Timestamp)>>,
     max: Cell<usize>,
@@ -70,7 +70,7 @@ pub(in crate::upstream) struct IdleConnections {
 // === impl Connection ===
 
 impl Connection {
-    pub(in crate::upstream) fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream) -> Self {
         Self {
             stream,
             buffer: ReadBuffer::default(),
@@ -82,16 +82,16 @@ impl Connection {
 // === impl ReadBuffer ===
 
 impl ReadBuffer {
-    pub(in crate::upstream) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    pub(in crate::upstream) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Reads what is there to read; zero at the end of the stream.
-    pub(in crate::upstream) fn poll_fill(
+    pub(crate) fn poll_fill(
         &mut self,
         stream: &mut Stream,
         shared: &Shared,
@@ -115,7 +115,7 @@ impl ReadBuffer {
     }
 
     /// The next `n` bytes, or as many as there are.
-    pub(in crate::upstream) fn take(&mut self, n: usize) -> Bytes {
+    pub(crate) fn take(&mut self, n: usize) -> Bytes {
         let n = n.min(self.bytes.len());
         if n > COPIED {
             self.lent = true;
@@ -127,17 +127,17 @@ impl ReadBuffer {
     }
 
     /// Passes over the next `n` bytes.
-    pub(in crate::upstream) fn skip(&mut self, n: usize) {
+    pub(crate) fn skip(&mut self, n: usize) {
         self.bytes.advance(n.min(self.bytes.len()));
     }
 
     /// Appends bytes that were not read from a stream.
-    pub(in crate::upstream) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Returns an empty buffer to the core.
-    pub(in crate::upstream) fn give_back(&mut self, shared: &Shared) {
+    pub(crate) fn give_back(&mut self, shared: &Shared) {
         let mut bytes = std::mem::take(&mut self.bytes);
         self.size = 0;
         self.since = 0;
@@ -170,7 +170,7 @@ impl From<&[u8]> for ReadBuffer {
 // === impl IdleConnections ===
 
 impl IdleConnections {
-    pub(in crate::upstream) fn new(shared: Rc<CoreShared>) -> Self {
+    pub(crate) fn new(shared: Rc<CoreShared>) -> Self {
         Self {
             shared,
             idle: RefCell::default(),
@@ -181,7 +181,7 @@ impl IdleConnections {
     /// The connection used last, so that the others can grow old. One that the origin closed, or
     /// wrote on without a request, is dropped. A request that can be sent `once` only is worth a
     /// system call.
-    pub(in crate::upstream) fn take(&self, once: bool) -> Option<Connection> {
+    pub(crate) fn take(&self, once: bool) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
         while let Some((mut connection, _)) = idle.pop_back() {
             let stream = &mut connection.stream;
@@ -192,16 +192,16 @@ impl IdleConnections {
         None
     }
 
-    pub(in crate::upstream) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.idle.borrow().len()
     }
 
     /// Sets the maximum number of idle connections.
-    pub(in crate::upstream) fn set_limit(&self, max: usize) {
+    pub(crate) fn set_limit(&self, max: usize) {
         self.max.set(max);
     }
 
-    pub(in crate::upstream) fn put(&self, connection: Connection) {
+    pub(crate) fn put(&self, connection: Connection) {
         let max = self.max.get();
         if max == 0 {
             return;
@@ -213,14 +213,14 @@ impl IdleConnections {
         idle.push_back((connection, self.shared.now.get()));
     }
 
-    pub(in crate::upstream) fn prune(&self, now: Timestamp) {
+    pub(crate) fn prune(&self, now: Timestamp) {
         let mut idle = self.idle.borrow_mut();
         idle.retain_mut(|(connection, since)| {
             now.since(*since) < IDLE && connection.stream.is_quiet()
         });
     }
 
-    pub(in crate::upstream) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.max.set(0);
         self.idle.borrow_mut().clear();
     }

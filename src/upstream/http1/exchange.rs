@@ -21,19 +21,19 @@ use crate::upstream::server::InFlight;
 use crate::upstream::{Answer, Server, Tunnel};
 
 /// How many informational responses are skipped.
-pub(in crate::upstream) const INFORMATIONAL: u8 = 16;
+pub(crate) const INFORMATIONAL: u8 = 16;
 
 /// A connection in use, and the pool that it returns to.
-pub(in crate::upstream) struct Lease {
-    pub(in crate::upstream) connection: Connection,
-    pub(in crate::upstream) idle: Rc<IdleConnections>,
-    pub(in crate::upstream) in_flight: InFlight,
+pub(crate) struct Lease {
+    pub(crate) connection: Connection,
+    pub(crate) idle: Rc<IdleConnections>,
+    pub(crate) in_flight: InFlight,
 }
 
 /// A request on a connection, until its response has ended.
-pub(in crate::upstream) struct Exchange {
+pub(crate) struct Exchange {
     pub(super) lease: Lease,
-    upload: Box<Upload>,
+    pub(crate) upload: Box<Upload>,
     /// A byte of the response came.
     answered: bool,
     informational: u8,
@@ -42,7 +42,7 @@ pub(in crate::upstream) struct Exchange {
 // === impl Exchange ===
 
 impl Exchange {
-    pub(in crate::upstream) fn new(lease: Lease, upload: Box<Upload>) -> Self {
+    pub(crate) fn new(lease: Lease, upload: Box<Upload>) -> Self {
         Self {
             lease,
             upload,
@@ -53,11 +53,7 @@ impl Exchange {
 
     /// Sends the request, its body as it comes, and waits for the head of the response. The
     /// timeout `limit` starts again when the body moves, and while the client is the slow side.
-    pub(in crate::upstream) async fn head(
-        &mut self,
-        asked: Asked,
-        limit: Duration,
-    ) -> Result<Head, Error> {
+    pub(crate) async fn head(&mut self, asked: Asked, limit: Duration) -> Result<Head, Error> {
         let mut deadline = Deadline::after(limit, &self.lease.idle.shared.timer);
         poll_fn(|cx| {
             if let Poll::Ready(head) = self.poll_head(asked, cx) {
@@ -74,22 +70,17 @@ impl Exchange {
 
     /// The request for another connection, after this one failed with `error`: only if the origin
     /// sent nothing, and cannot have acted on the request or may act on it twice.
-    pub(in crate::upstream) fn rewind(mut self, error: &Error) -> Option<Box<Upload>> {
+    pub(crate) fn rewind(mut self, error: &Error) -> Option<Box<Upload>> {
         let silent = (error.kind == Kind::Closed || error.is_timeout()) && !self.answered;
         (silent && self.upload.rewind()).then_some(self.upload)
     }
 
-    /// A copy of the request, if it can be sent twice without harm.
-    pub(in crate::upstream) fn copy_request(&self) -> Option<Box<Upload>> {
-        self.upload.copy().map(Box::new)
-    }
-
-    pub(in crate::upstream) fn server(&self) -> &Arc<Server> {
+    pub(crate) fn server(&self) -> &Arc<Server> {
         self.lease.in_flight.server()
     }
 
     /// The response to a head.
-    pub(in crate::upstream) fn into_answer(mut self, head: Head) -> Answer {
+    pub(crate) fn into_answer(mut self, head: Head) -> Answer {
         let server = Arc::clone(self.server());
         self.lease.connection.reusable = head.keeps;
         let buffer = &mut self.lease.connection.buffer;

@@ -36,10 +36,10 @@ const CLOSED: &str = "the connection was closed before its end";
 const BAD_CHUNK: &str = "the body's chunks are malformed";
 
 /// The next frame of a body; `None` at the end.
-pub(in crate::upstream) type Next = Option<Result<Frame<Bytes>, BodyError>>;
+pub(crate) type Next = Option<Result<Frame<Bytes>, BodyError>>;
 
 /// Where the frames of a response body come from.
-pub(in crate::upstream) trait BodySource: Unpin {
+pub(crate) trait BodySource: Unpin {
     /// The next frame. Meanwhile the rest of the request is sent.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next>;
     /// Whether no frame follows.
@@ -51,7 +51,7 @@ pub(in crate::upstream) trait BodySource: Unpin {
 }
 
 /// A response body on its way in, over either version of HTTP.
-pub(in crate::upstream) enum Download<S> {
+pub(crate) enum Download<S> {
     Open(S),
     /// Why the body broke off, until the reader gets the error.
     Broken(BodyError),
@@ -66,7 +66,7 @@ pub(super) struct Http1Body {
 
 /// Where a body ends.
 #[derive(Debug)]
-pub(in crate::upstream) enum Length {
+pub(crate) enum Length {
     /// After this number of bytes.
     Exact(u64),
     Chunked(Chunked),
@@ -76,7 +76,7 @@ pub(in crate::upstream) enum Length {
 
 /// Decodes the chunked coding.
 #[derive(Debug, Default)]
-pub(in crate::upstream) struct Chunked {
+pub(crate) struct Chunked {
     state: State,
     /// The size of a chunk while it is read, then what is left of it.
     left: u64,
@@ -232,13 +232,13 @@ fn take_up_to(buffer: &mut ReadBuffer, left: &mut u64) -> Bytes {
 // === impl Chunked ===
 
 impl Chunked {
-    pub(in crate::upstream) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.state == State::End
     }
 
     /// Takes the next data, or the trailers that a client may see. `None` if more bytes are needed
     /// or the body is over.
-    pub(in crate::upstream) fn next(
+    pub(crate) fn next(
         &mut self,
         buffer: &mut ReadBuffer,
     ) -> Result<Option<Frame<Bytes>>, &'static str> {

@@ -14,27 +14,27 @@ use crate::upstream::error::{Error, Kind};
 use crate::upstream::headers::{is_close, is_hop_by_hop, named};
 
 /// The largest head that an origin may send.
-pub(in crate::upstream) const HEAD_BYTES: usize = 64 * 1024;
-pub(in crate::upstream) const FIELDS: usize = 100;
+pub(crate) const HEAD_BYTES: usize = 64 * 1024;
+pub(crate) const FIELDS: usize = 100;
 
 /// What matters of the request for the meaning of its response.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::upstream) struct Asked {
+pub(crate) struct Asked {
     /// The response to a HEAD has no body, whatever its headers say.
-    pub(in crate::upstream) head: bool,
+    pub(crate) head: bool,
     /// A 101 may come back.
-    pub(in crate::upstream) upgrade: bool,
+    pub(crate) upgrade: bool,
 }
 
 /// A head that was read.
 #[derive(Debug)]
-pub(in crate::upstream) struct Head {
-    pub(in crate::upstream) status: StatusCode,
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
     /// As a client may see them.
-    pub(in crate::upstream) headers: HeaderMap,
-    pub(in crate::upstream) length: Length,
+    pub(crate) headers: HeaderMap,
+    pub(crate) length: Length,
     /// Whether the origin takes another request on this connection.
-    pub(in crate::upstream) keeps: bool,
+    pub(crate) keeps: bool,
 }
 
 /// What the fields say beside what they are passed on for.
@@ -51,7 +51,7 @@ struct Said {
 // === impl Asked ===
 
 impl Asked {
-    pub(in crate::upstream) fn new(method: &Method, upgrade: bool) -> Self {
+    pub(crate) fn new(method: &Method, upgrade: bool) -> Self {
         Self {
             head: *method == Method::HEAD,
             upgrade,
@@ -69,10 +69,7 @@ impl Head {
 }
 
 /// Takes a whole head; `None` if more bytes are needed.
-pub(in crate::upstream) fn read(
-    buffer: &mut ReadBuffer,
-    asked: Asked,
-) -> Result<Option<Head>, Error> {
+pub(crate) fn read(buffer: &mut ReadBuffer, asked: Asked) -> Result<Option<Head>, Error> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut response = httparse::Response::new(&mut []);
     let bytes = buffer.bytes();
@@ -234,7 +231,7 @@ impl Said {
 }
 
 /// A length as RFC 9110, section 8.6 writes it: digits alone.
-pub(in crate::upstream) fn plain_number(digits: &[u8]) -> Option<u64> {
+pub(crate) fn plain_number(digits: &[u8]) -> Option<u64> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -21,14 +21,14 @@ use crate::upstream::error::{Error, Kind};
 use crate::upstream::headers::{Named, clean_trailers};
 use crate::upstream::{Outbound, request_head as head};
 
-pub(in crate::upstream) const WRONG_LENGTH: &str = "the body is not as long as declared";
+pub(crate) const WRONG_LENGTH: &str = "the body is not as long as declared";
 
 /// How often one poll writes before it looks for a response.
 const WRITES: usize = 8;
 
 /// A request on its way out.
 #[derive(Default)]
-pub(in crate::upstream) struct Upload {
+pub(crate) struct Upload {
     /// The head, or what frames the body: `out`, then `data`, then `tail`.
     out: Vec<u8>,
     written: usize,
@@ -65,21 +65,12 @@ pub enum Framing {
     Chunked,
 }
 
-/// Why nothing more is sent.
-#[derive(Debug)]
-pub(in crate::upstream) enum Stopped {
-    /// The client's body is not what it should be.
-    Body(BodyError),
-    /// The origin reads no more. It may still respond.
-    Origin,
-}
-
 // === impl Upload ===
 
 impl Upload {
     /// The request with its head as the origin gets it; an error if HTTP/1.1 cannot express it
     /// unambiguously.
-    pub(in crate::upstream) fn new(mut outbound: Outbound<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(mut outbound: Outbound<'_>) -> Result<Box<Self>, Error> {
         if !head::is_target(&outbound) {
             return Err(Kind::RequestTarget.into());
         }
@@ -90,7 +81,7 @@ impl Upload {
             _ => std::mem::take(&mut outbound.body),
         };
         let taken = body.is_end_stream() && framing == Framing::Length(0);
-        Ok(Self {
+        Ok(Box::new(Self {
             out: head::write(&outbound, framing),
             framing,
             announced: match framing {
@@ -102,38 +93,39 @@ impl Upload {
             repeatable: taken && outbound.method.is_idempotent(),
             body,
             ..Self::default()
-        })
+        }))
     }
 
     /// The bytes that an origin gets first, up to and with the empty line.
-    pub(in crate::upstream) fn into_head(self) -> Vec<u8> {
+    pub(crate) fn into_head(self) -> Vec<u8> {
         self.out
     }
 
     /// Whether all of it was written.
-    pub(in crate::upstream) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.taken && self.is_written() && !self.unflushed
     }
 
     /// Whether it can be sent twice without harm.
-    pub(in crate::upstream) fn is_repeatable(&self) -> bool {
+    pub(crate) fn is_repeatable(&self) -> bool {
         self.repeatable
     }
 
     /// A copy, if the request can be sent twice without harm.
-    pub(in crate::upstream) fn copy(&self) -> Option<Self> {
+    pub(crate) fn copy(&self) -> Option<Box<Self>> {
         // Then it has no body, and only its head was ever in `out`.
-        self.repeatable.then(|| Self {
+        let copy = || Self {
             out: self.out.clone(),
             framing: self.framing,
             taken: true,
             repeatable: true,
             ..Self::default()
-        })
+        };
+        self.repeatable.then(|| Box::new(copy()))
     }
 
     /// Begins again, for another connection; `false`: the first origin may have acted on it.
-    pub(in crate::upstream) fn rewind(&mut self) -> bool {
+    pub(crate) fn rewind(&mut self) -> bool {
         if self.begun && !self.repeatable {
             return false;
         }
@@ -161,41 +153,27 @@ impl Upload {
         stream: &mut Stream,
         cx: &mut Context<'_>,
     ) -> Result<(), BodyError> {
-        if self.stopped || self.is_done() {
-            return Ok(());
+        for _ in 0..WRITES {
+            if self.stopped || self.is_done() {
+                return Ok(());
+            }
+            if !self.taken && self.data.is_empty() && self.tail.is_empty() {
+                self.load(cx)?;
+            }
+            let (written, polled) = match self.is_written() {
+                true => (true, self.poll_flush(stream, cx)),
+                false => (false, self.poll_write(stream, cx)),
+            };
+            match polled {
+                Poll::Ready(Ok(())) if !written => {}
+                Poll::Ready(Err(_)) => self.stopped = true,
+                _ => return Ok(()),
+            }
         }
-        match self.poll_send(stream, cx) {
-            Poll::Ready(Err(Stopped::Body(error))) => return Err(error),
-            Poll::Ready(Err(Stopped::Origin)) => self.stopped = true,
-            _ => {}
+        if !self.stopped && !self.is_done() {
+            cx.waker().wake_by_ref();
         }
         Ok(())
-    }
-
-    fn poll_send(
-        &mut self,
-        stream: &mut Stream,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Stopped>> {
-        for _ in 0..WRITES {
-            if !self.taken && self.data.is_empty() && self.tail.is_empty() {
-                self.load(cx).map_err(Stopped::Body)?;
-            }
-            if self.is_written() {
-                ready!(self.poll_flush(stream, cx)).map_err(|_| Stopped::Origin)?;
-                return if self.taken {
-                    Poll::Ready(Ok(()))
-                } else {
-                    Poll::Pending
-                };
-            }
-            ready!(self.poll_write(stream, cx)).map_err(|_| Stopped::Origin)?;
-        }
-        if self.is_done() {
-            return Poll::Ready(Ok(()));
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 
     fn is_written(&self) -> bool {
@@ -311,10 +289,7 @@ impl Upload {
         self.out.extend_from_slice(b"0\r\n");
         for (name, value) in &trailers {
             if self.announced.contains(name) {
-                self.out.extend_from_slice(name.as_str().as_bytes());
-                self.out.extend_from_slice(b": ");
-                self.out.extend_from_slice(value.as_bytes());
-                self.out.extend_from_slice(b"\r\n");
+                head::write_line(&mut self.out, name.as_str(), value.as_bytes());
             }
         }
         self.out.extend_from_slice(b"\r\n");
@@ -330,7 +305,7 @@ impl Upload {
 }
 
 /// The one framing of a body: the declared length, the known length, or chunks.
-pub(in crate::upstream) fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
+pub(crate) fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
     let declared = declared(headers)?;
     let length = if body.is_end_stream() {
         Some(0)

@@ -36,7 +36,7 @@ const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 const SEND_BUFFER: usize = 256 * 1024;
 
 /// An open connection. It closes when this is dropped and its streams have ended.
-pub(in crate::upstream) struct H2Connection {
+pub(crate) struct H2Connection {
     sender: RefCell<SendRequest<Bytes>>,
     /// It takes no more requests.
     closed: Rc<Cell<bool>>,
@@ -45,9 +45,9 @@ pub(in crate::upstream) struct H2Connection {
 
 /// The connections to one server.
 #[derive(Default)]
-pub(in crate::upstream) struct H2Pool {
+pub(crate) struct H2Pool {
     /// Each is also held by its streams, so its `Rc` counts them.
-    open: RefCell<Vec<Rc<H2Connection>>>,
+    pub(crate) open: RefCell<Vec<Rc<H2Connection>>>,
     /// When all of them were found idle.
     idle_since: Cell<Option<Timestamp>>,
     /// How many connections are being opened.
@@ -64,9 +64,9 @@ pub(in crate::upstream) struct H2Pool {
 }
 
 /// One stream of a connection; free when dropped.
-pub(in crate::upstream) struct StreamSlot {
-    pub(in crate::upstream) connection: Rc<H2Connection>,
-    pub(in crate::upstream) in_flight: InFlight,
+pub(crate) struct StreamSlot {
+    pub(crate) connection: Rc<H2Connection>,
+    pub(crate) in_flight: InFlight,
 }
 
 /// A connection that is being opened. Requests may wait for it until this is dropped.
@@ -77,7 +77,7 @@ pub(super) struct Opening<'a>(&'a H2Pool);
 impl H2Connection {
     /// Ready when the origin has sent its settings: it speaks HTTP/2, and how many requests it
     /// takes at once is known before the first.
-    pub(in crate::upstream) async fn open(stream: Stream) -> Result<Self, Error> {
+    pub(crate) async fn open(stream: Stream) -> Result<Self, Error> {
         let (sender, mut connection) = builder().handshake(stream).await.map_err(no_http2)?;
         poll_fn(|cx| poll_settings(&mut connection, cx)).await?;
         let closed = Rc::<Cell<bool>>::default();
@@ -217,14 +217,8 @@ impl H2Pool {
         self.opened.get() > before
     }
 
-    /// The number of connections without a stream.
-    pub(in crate::upstream) fn idle(&self) -> usize {
-        let open = self.open.borrow();
-        open.iter().filter(|it| streams(it) == 0).count()
-    }
-
     /// Closes all connections if none was used for `limit`. Returns whether any are left.
-    pub(in crate::upstream) fn prune(&self, now: Timestamp, limit: Duration) -> bool {
+    pub(crate) fn prune(&self, now: Timestamp, limit: Duration) -> bool {
         self.drop_closed();
         let mut open = self.open.borrow_mut();
         if open.iter().any(|it| streams(it) > 0) {

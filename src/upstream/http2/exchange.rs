@@ -28,7 +28,7 @@ use crate::upstream::http1::response_head::{FIELDS, plain_number};
 use crate::upstream::{Answer, Server};
 
 /// A request on a connection, until its response has ended.
-pub(in crate::upstream) struct Exchange {
+pub(crate) struct Exchange {
     upload: Box<Upload>,
     stream: SendStream<Bytes>,
     /// Free again when the rest is.
@@ -67,7 +67,7 @@ struct Http2Body {
 impl Exchange {
     /// Sends a request over a connection and waits for the head of the response. The request comes
     /// back if it can be sent again: with an error, or with a 503.
-    pub(in crate::upstream) async fn send(
+    pub(crate) async fn send(
         mut upload: Box<Upload>,
         slot: StreamSlot,
         limit: Duration,

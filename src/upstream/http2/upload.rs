@@ -16,7 +16,7 @@ use crate::body::{Body, BodyError};
 use crate::upstream::Outbound;
 use crate::upstream::error::{Error, Kind};
 use crate::upstream::headers::clean_trailers;
-use crate::upstream::http1::upload::{Framing, Stopped, WRONG_LENGTH, framing};
+use crate::upstream::http1::upload::{Framing, WRONG_LENGTH, framing};
 use crate::upstream::request_head::{self as head, Form};
 
 /// How often one poll sends before it looks for a response.
@@ -27,7 +27,7 @@ const KEPT: usize = 64 * 1024;
 
 /// A request on its way out.
 #[derive(Default)]
-pub(in crate::upstream) struct Upload {
+pub(crate) struct Upload {
     head: Request<()>,
     body: Body,
     /// What the body still has to bring, if that was declared.
@@ -51,22 +51,10 @@ pub(in crate::upstream) struct Upload {
     stopped: bool,
 }
 
-/// The fields of a head.
-#[derive(Default)]
-struct Fields {
-    map: HeaderMap,
-    buffer: Vec<u8>,
-    /// The field that is being written, and where its value begins.
-    open: Option<(HeaderName, usize)>,
-}
-
 // === impl Upload ===
 
 impl Upload {
-    pub(in crate::upstream) fn new(
-        mut outbound: Outbound<'_>,
-        secure: bool,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(mut outbound: Outbound<'_>, secure: bool) -> Result<Box<Self>, Error> {
         if !head::is_target(&outbound) {
             return Err(Kind::RequestTarget.into());
         }
@@ -77,7 +65,7 @@ impl Upload {
             Framing::Length(length) => (std::mem::take(&mut outbound.body), Some(length)),
             Framing::Chunked => (std::mem::take(&mut outbound.body), None),
         };
-        Ok(Self {
+        Ok(Box::new(Self {
             taken: body.is_end_stream(),
             head,
             body,
@@ -86,7 +74,7 @@ impl Upload {
             // RFC 9110, section 9.2.2.
             idempotent: outbound.method.is_idempotent(),
             ..Self::default()
-        })
+        }))
     }
 
     pub(super) fn method(&self) -> &Method {
@@ -156,33 +144,20 @@ impl Upload {
         stream: &mut SendStream<Bytes>,
         cx: &mut Context<'_>,
     ) -> Result<(), BodyError> {
-        if self.stopped {
-            return Ok(());
-        }
-        match self.poll_send(stream, cx) {
-            Poll::Ready(Err(Stopped::Body(error))) => return Err(error),
-            Poll::Ready(Err(Stopped::Origin)) => self.stopped = true,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn poll_send(
-        &mut self,
-        stream: &mut SendStream<Bytes>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Stopped>> {
         for _ in 0..SENDS {
-            if self.done {
-                return Poll::Ready(Ok(()));
+            if self.done || self.stopped {
+                return Ok(());
             }
-            if self.data.is_empty() {
-                ready!(self.poll_load(cx)).map_err(Stopped::Body)?;
+            if self.data.is_empty() && self.poll_load(cx)?.is_pending() {
+                return Ok(());
             }
-            ready!(self.poll_give(stream, cx))?;
+            match self.poll_give(stream, cx) {
+                Poll::Ready(given) => self.stopped = given.is_none(),
+                Poll::Pending => return Ok(()),
+            }
         }
         cx.waker().wake_by_ref();
-        Poll::Pending
+        Ok(())
     }
 
     /// Takes the next data of the body, or finds its end.
@@ -242,49 +217,50 @@ impl Upload {
         Ok(())
     }
 
-    /// Gives the stream as much as it has room for, and its end.
+    /// Gives the stream as much as it has room for, and its end. `None` if the origin takes no more.
     fn poll_give(
         &mut self,
         stream: &mut SendStream<Bytes>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Stopped>> {
+    ) -> Poll<Option<()>> {
         let last = self.taken && self.again.is_empty();
         if !self.data.is_empty() {
-            let room = ready!(poll_room(stream, self.data.len(), cx))?;
+            let Some(room) = ready!(poll_room(stream, self.data.len(), cx)) else {
+                return Poll::Ready(None);
+            };
             let data = self.data.split_to(room.min(self.data.len()));
             let end = last && self.data.is_empty() && self.trailers.is_empty();
             self.moved = true;
             self.done = end;
-            return Poll::Ready(stream.send_data(data, end).map_err(|_| Stopped::Origin));
+            return Poll::Ready(stream.send_data(data, end).ok());
         }
         if !last {
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(Some(()));
         }
         self.moved = true;
         self.done = true;
-        Poll::Ready(
-            match self.trailers.is_empty() {
-                true => stream.send_data(Bytes::new(), true),
-                false => stream.send_trailers(self.trailers.clone()),
-            }
-            .map_err(|_| Stopped::Origin),
-        )
+        let sent = if self.trailers.is_empty() {
+            stream.send_data(Bytes::new(), true)
+        } else {
+            stream.send_trailers(self.trailers.clone())
+        };
+        Poll::Ready(sent.ok())
     }
 }
 
-/// How much the stream takes now, of `wanted` bytes.
+/// How much the stream takes now, of `wanted` bytes. `None` if the origin takes no more.
 fn poll_room(
     stream: &mut SendStream<Bytes>,
     wanted: usize,
     cx: &mut Context<'_>,
-) -> Poll<Result<usize, Stopped>> {
+) -> Poll<Option<usize>> {
     stream.reserve_capacity(wanted);
     while stream.capacity() == 0 {
         if !matches!(ready!(stream.poll_capacity(cx)), Some(Ok(_))) {
-            return Poll::Ready(Err(Stopped::Origin));
+            return Poll::Ready(None);
         }
     }
-    Poll::Ready(Ok(stream.capacity()))
+    Poll::Ready(Some(stream.capacity()))
 }
 
 /// The head of a request; an error if HTTP/2 cannot express it.
@@ -302,11 +278,8 @@ fn write_head(
     };
     *request.method_mut() = outbound.method.clone();
     *request.uri_mut() = uri;
-    let fields = Fields {
-        map: HeaderMap::with_capacity(outbound.headers.len() + 8),
-        ..Fields::default()
-    };
-    *request.headers_mut() = head::fields(fields, outbound, framing).map;
+    let fields = HeaderMap::with_capacity(outbound.headers.len() + 8);
+    *request.headers_mut() = head::fields(fields, outbound, framing);
     Ok(request)
 }
 
@@ -323,38 +296,23 @@ fn uri(outbound: &Outbound<'_>, secure: bool) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-// === impl Fields ===
-
-impl Form for Fields {
+impl Form for HeaderMap {
     const JOINS_COOKIES: bool = false;
 
-    fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.buffer
-    }
-
-    fn open(&mut self, name: &'static str) {
-        self.open = Some((HeaderName::from_static(name), self.buffer.len()));
-    }
-
-    fn close(&mut self) {
-        let Some((name, from)) = self.open.take() else {
-            return;
-        };
-        let value = self.buffer.get(from..).unwrap_or_default();
-        // Whatever comes here was looked at, or was a value before.
+    fn field(&mut self, name: &'static str, value: &[u8]) {
+        // Every value was checked, or was a valid value before.
         if let Ok(value) = HeaderValue::from_bytes(value) {
-            self.map.append(name, value);
+            self.append(HeaderName::from_static(name), value);
         }
     }
 
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
-        self.map.append(name.clone(), value.clone());
+        self.append(name.clone(), value.clone());
     }
 
     fn connection(&mut self, _: bool, trailers: bool) {
         if trailers {
-            let value = HeaderValue::from_static("trailers");
-            self.map.insert(header::TE, value);
+            self.insert(header::TE, HeaderValue::from_static("trailers"));
         }
     }
 

@@ -48,6 +48,26 @@ struct Origin {
     accepted: Rc<Cell<usize>>,
 }
 
+impl Upstream {
+    fn new(name: &str, places: Vec<Place>, registry: &Registry) -> Self {
+        Self::without_servers(name).with_servers(places, registry)
+    }
+}
+
+impl Pool {
+    /// The number of idle connections.
+    fn idle(&self) -> usize {
+        let http1: usize = self.http1.borrow().values().map(|idle| idle.len()).sum();
+        let is_idle = |connection: &&Rc<_>| Rc::strong_count(connection) == 1;
+        let pools = self.http2.borrow();
+        let pools = pools.values().map(|pool| pool.open.borrow());
+        http1
+            + pools
+                .map(|open| open.iter().filter(is_idle).count())
+                .sum::<usize>()
+    }
+}
+
 impl Bed {
     fn to(addresses: &[SocketAddr]) -> Self {
         Self::with_clock(addresses, Clock::System)
