@@ -4,9 +4,8 @@
 //! It only signals and counts; the accept loop and each connection close by themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// Starts the drain of all cores.
 #[derive(Clone, Debug, Default)]
@@ -30,23 +29,17 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub struct Drain {
     stage: watch::Receiver<Stage>,
-    listener: Arc<ListenerDrain>,
+    /// Whether this listener drains.
+    listener: Arc<watch::Sender<bool>>,
     /// How many connections of the core are open.
     open: Arc<watch::Sender<usize>>,
-}
-
-/// The drain of one listener alone.
-#[derive(Debug, Default)]
-struct ListenerDrain {
-    started: AtomicBool,
-    notify: Notify,
 }
 
 /// One open connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct OpenConnection {
     open: Arc<watch::Sender<usize>>,
-    listener: Arc<ListenerDrain>,
+    listener: Arc<watch::Sender<bool>>,
 }
 
 // === impl DrainTrigger ===
@@ -111,33 +104,25 @@ impl Drain {
     /// Starts the drain of this listener. Its connections look when they are woken: see
     /// [`super::ConnectionTimers::notice_drain`].
     pub fn leave(&self) {
-        self.listener.started.store(true, Ordering::Release);
-        self.listener.notify.notify_waiters();
+        self.listener.send_replace(true);
     }
 
     /// Whether the drain has started.
     pub fn is_started(&self) -> bool {
-        self.listener.is_started() || *self.stage.borrow() != Stage::Open
+        *self.listener.borrow() || *self.stage.borrow() != Stage::Open
     }
 
     /// Waits for the drain to start. A trigger that is gone will never start it.
     pub async fn started(&self) {
         tokio::select! {
-            () = self.reached(|stage| *stage != Stage::Open) => {}
-            () = self.listener.started() => {}
+            () = reached(self.stage.clone(), |stage| *stage != Stage::Open) => {}
+            () = reached(self.listener.subscribe(), |started| *started) => {}
         }
     }
 
     /// Waits for [`DrainTrigger::cut`].
     pub async fn over(&self) {
-        self.reached(|stage| *stage == Stage::Over).await;
-    }
-
-    async fn reached(&self, is_reached: impl FnMut(&Stage) -> bool) {
-        let mut stage = self.stage.clone();
-        if stage.wait_for(is_reached).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        reached(self.stage.clone(), |stage| *stage == Stage::Over).await;
     }
 
     /// Whether the whole gateway ends, and no other process takes its sockets over.
@@ -172,20 +157,10 @@ impl Drain {
     }
 }
 
-// === impl ListenerDrain ===
-
-impl ListenerDrain {
-    fn is_started(&self) -> bool {
-        self.started.load(Ordering::Acquire)
-    }
-
-    async fn started(&self) {
-        let mut notified = std::pin::pin!(self.notify.notified());
-        // Registered before the flag is read, so that the start is not missed.
-        notified.as_mut().enable();
-        if !self.is_started() {
-            notified.await;
-        }
+/// Waits until the value is as `is_reached` wants it: for ever, if its sender is gone before.
+async fn reached<T>(mut value: watch::Receiver<T>, is_reached: impl FnMut(&T) -> bool) {
+    if value.wait_for(is_reached).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -194,7 +169,7 @@ impl ListenerDrain {
 impl OpenConnection {
     /// Whether the listener that accepted it drains.
     pub(super) fn is_leaving(&self) -> bool {
-        self.listener.is_started()
+        *self.listener.borrow()
     }
 }
 
