@@ -57,7 +57,7 @@ pub(super) struct ConnectionState {
     pub(super) held_back: Cell<bool>,
     /// HTTP/2: bytes of the DATA frame that is not whole yet.
     pub(super) unread: Cell<u64>,
-    write_rate: RateTracker,
+    write_rate: Cell<RateTracker>,
     waker: Cell<Option<Waker>>,
 }
 
@@ -112,7 +112,7 @@ impl ConnectionState {
             drain_noticed: Cell::new(false),
             held_back: Cell::new(false),
             unread: Cell::new(0),
-            write_rate: RateTracker::default(),
+            write_rate: Cell::default(),
             waker: Cell::new(None),
             timers,
         }
@@ -191,7 +191,7 @@ impl ConnectionState {
 
     /// A message that begins in `direction`.
     pub(super) fn transfer(self: &Rc<Self>, direction: Direction) -> TransferHandle {
-        self.timers.transfers.begin(self, direction)
+        TransferHandle::begin(self, direction)
     }
 
     /// What to do next. Ask at each poll of the connection: this also keeps the waker of its task.
@@ -312,7 +312,10 @@ impl ConnectionState {
         }
         let rule = self.rate_rule(Direction::ToClient);
         let waits = blocked && !self.has_only_tunnels();
-        (self.write_rate).is_slow(elapsed, self.marks.written(), waits, &rule)
+        let mut rate = self.write_rate.get();
+        let slow = rate.is_slow(elapsed, self.marks.written(), waits, &rule);
+        self.write_rate.set(rate);
+        slow
     }
 
     /// What has lasted too long.

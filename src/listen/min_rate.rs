@@ -17,9 +17,6 @@ use super::connection_state::ConnectionState;
 /// More than a round trip to a client takes.
 const LAG: Duration = Duration::from_millis(500);
 
-/// Values that are kept for the next message.
-const SPARE: usize = 256;
-
 /// What a client owes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateRule {
@@ -32,11 +29,8 @@ pub(super) struct RateRule {
 }
 
 /// What the sweeper remembers of one flow of bytes.
-#[derive(Debug, Default)]
-pub(super) struct RateTracker(Cell<Progress>);
-
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+pub(super) struct RateTracker {
     /// The bytes so far, at the last sweep.
     seen: u64,
     /// The client was waited for at the last sweep.
@@ -50,33 +44,27 @@ struct Progress {
 
 /// The messages of a core that are in transit.
 #[derive(Default)]
-pub(super) struct Transfers {
-    in_transit: RefCell<Slab<Rc<Transfer>>>,
-    spare: RefCell<Vec<Rc<Transfer>>>,
-}
+pub(super) struct Transfers(RefCell<Slab<Rc<Transfer>>>);
 
 /// Owns a message in transit, until it is dropped.
 pub(super) struct TransferHandle {
     pub(super) transfer: Rc<Transfer>,
     slot: usize,
-    core: Rc<Transfers>,
 }
 
 /// Which way a message goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// A request body.
-    #[default]
     FromClient,
     /// The response of an HTTP/2 stream.
     ToClient,
 }
 
 /// One message in transit. It holds no bytes.
-#[derive(Default)]
 pub(super) struct Transfer {
-    direction: Cell<Direction>,
-    connection: RefCell<Option<Rc<ConnectionState>>>,
+    direction: Direction,
+    connection: Rc<ConnectionState>,
     /// How many bytes moved so far.
     pub(super) bytes: Cell<u64>,
     /// The client is waited for.
@@ -87,7 +75,7 @@ pub(super) struct Transfer {
     pub(super) unsent: Cell<bool>,
     /// The client was too slow.
     pub(super) slow: Cell<bool>,
-    rate: RateTracker,
+    rate: Cell<RateTracker>,
     waker: Cell<Option<Waker>>,
     task: Cell<Option<AbortHandle>>,
 }
@@ -98,38 +86,25 @@ impl RateTracker {
     /// Records that `elapsed` has passed since the last sweep, that `bytes` have moved so far, and
     /// whether the client is waited for. Returns whether the client is slower than `rule` allows.
     pub(super) fn is_slow(
-        &self,
+        &mut self,
         elapsed: Duration,
         bytes: u64,
         waits: bool,
         rule: &RateRule,
     ) -> bool {
-        let mut progress = self.0.get();
         // A wait that began since the last sweep may be much shorter than the time since then.
-        let waited = progress.waited && waits;
+        let waited = self.waited && waits;
         let time = if waited { elapsed } else { Duration::ZERO };
-        progress.waited = waits;
-        progress.window += time;
-        progress.silent += time;
-        if progress.seen != bytes {
-            progress.silent = Duration::ZERO;
+        self.waited = waits;
+        self.window += time;
+        self.silent += time;
+        if self.seen != bytes {
+            self.silent = Duration::ZERO;
         }
-        progress.seen = bytes;
-        let slow = progress.silent > rule.silence || progress.is_below(rule);
-        self.0.set(progress);
-        slow
+        self.seen = bytes;
+        self.silent > rule.silence || self.is_below(rule)
     }
 
-    /// Whether the client has been waited for since the last byte, longer than a distant client
-    /// needs to react.
-    fn lags(&self) -> bool {
-        self.0.get().silent >= LAG
-    }
-}
-
-// === impl Progress ===
-
-impl Progress {
     /// Whether a window has passed in which less came than is owed; the next one begins.
     fn is_below(&mut self, rule: &RateRule) -> bool {
         if self.window < rule.window {
@@ -145,42 +120,36 @@ impl Progress {
 // === impl Transfers ===
 
 impl Transfers {
-    /// A message that begins. Its client is not waited for yet.
-    pub(super) fn begin(
-        self: &Rc<Self>,
-        connection: &Rc<ConnectionState>,
-        direction: Direction,
-    ) -> TransferHandle {
-        let transfer = self.spare.borrow_mut().pop().unwrap_or_default();
-        transfer.direction.set(direction);
-        transfer.connection.replace(Some(connection.clone()));
-        TransferHandle {
-            slot: self.in_transit.borrow_mut().insert(transfer.clone()),
-            transfer,
-            core: self.clone(),
-        }
-    }
-
     /// Ends the messages whose client is too slow. Returns how many tasks that aborted.
     pub(super) fn sweep(&self, elapsed: Duration) -> usize {
-        let in_transit = self.in_transit.borrow();
+        let in_transit = self.0.borrow();
         let aborted = in_transit.iter().filter(|(_, one)| one.sweep(elapsed));
         aborted.count()
-    }
-
-    fn end(&self, slot: usize) {
-        let ended = self.in_transit.borrow_mut().try_remove(slot);
-        let Some(transfer) = ended else { return };
-        transfer.reset();
-        let mut spare = self.spare.borrow_mut();
-        // One that is shared beyond its handle is not free for the next message.
-        if spare.len() < SPARE && Rc::strong_count(&transfer) == 2 {
-            spare.push(transfer);
-        }
     }
 }
 
 // === impl TransferHandle ===
+
+impl TransferHandle {
+    /// A message that begins. Its client is not waited for yet.
+    pub(super) fn begin(connection: &Rc<ConnectionState>, direction: Direction) -> Self {
+        let transfer = Rc::new(Transfer {
+            direction,
+            connection: connection.clone(),
+            bytes: Cell::new(0),
+            waits: Cell::new(false),
+            excused: Cell::new(false),
+            unsent: Cell::new(false),
+            slow: Cell::new(false),
+            rate: Cell::default(),
+            waker: Cell::new(None),
+            task: Cell::new(None),
+        });
+        let mut in_transit = connection.timers.transfers.0.borrow_mut();
+        let slot = in_transit.insert(transfer.clone());
+        Self { transfer, slot }
+    }
+}
 
 impl std::ops::Deref for TransferHandle {
     type Target = Transfer;
@@ -192,7 +161,8 @@ impl std::ops::Deref for TransferHandle {
 
 impl Drop for TransferHandle {
     fn drop(&mut self) {
-        self.core.end(self.slot);
+        let mut in_transit = self.connection.timers.transfers.0.borrow_mut();
+        in_transit.try_remove(self.slot);
     }
 }
 
@@ -205,16 +175,15 @@ impl Transfer {
         self.waits.set(false);
     }
 
-    /// Whether the client was waited for before it took the last bytes, as far as was seen.
+    /// Whether the client was waited for since the last byte, longer than a distant client needs
+    /// to react.
     pub(super) fn lags(&self) -> bool {
-        self.rate.lags()
+        self.rate.get().silent >= LAG
     }
 
     /// Reports that the message cannot be read any further.
     pub(super) fn report_malformed(&self) {
-        if let Some(connection) = self.connection.borrow().as_ref() {
-            connection.timers.report(ClientFault::Framing);
-        }
+        self.connection.timers.report(ClientFault::Framing);
     }
 
     /// Wakes the task of `cx` when the client is too slow.
@@ -233,17 +202,16 @@ impl Transfer {
 
     /// Returns whether this aborted the task.
     fn sweep(&self, elapsed: Duration) -> bool {
-        let waits = self.waits.get() && !self.excused.get();
-        let slow = self.connection.borrow().as_ref().is_some_and(|connection| {
-            let direction = self.direction.get();
-            // While the socket is blocked, its own rate is what counts.
-            let (waits, unread) = match direction {
-                Direction::FromClient => (waits, connection.unread.get()),
-                Direction::ToClient => (waits && !connection.marks.blocked.get(), 0),
-            };
-            let rule = connection.rate_rule(direction);
-            (self.rate).is_slow(elapsed, self.bytes.get() + unread, waits, &rule)
-        });
+        let (connection, waits) = (&self.connection, self.waits.get() && !self.excused.get());
+        // While the socket is blocked, its own rate is what counts.
+        let (waits, unread) = match self.direction {
+            Direction::FromClient => (waits, connection.unread.get()),
+            Direction::ToClient => (waits && !connection.marks.blocked.get(), 0),
+        };
+        let rule = connection.rate_rule(self.direction);
+        let mut rate = self.rate.get();
+        let slow = rate.is_slow(elapsed, self.bytes.get() + unread, waits, &rule);
+        self.rate.set(rate);
         if !slow {
             return false;
         }
@@ -253,18 +221,6 @@ impl Transfer {
         }
         let task = self.task.take();
         task.as_ref().inspect(|task| task.abort()).is_some()
-    }
-
-    fn reset(&self) {
-        self.connection.take();
-        self.bytes.set(0);
-        self.waits.set(false);
-        self.excused.set(false);
-        self.unsent.set(false);
-        self.slow.set(false);
-        self.rate.0.take();
-        self.waker.set(None);
-        self.task.set(None);
     }
 }
 
@@ -289,7 +245,7 @@ mod unit {
         bytes: impl Fn(u64) -> u64,
         waits: impl Fn(u64) -> bool,
     ) -> Option<u64> {
-        let rate = RateTracker::default();
+        let mut rate = RateTracker::default();
         (0..400)
             .map(|tick| tick / 4)
             .find(|second| rate.is_slow(TICK, bytes(*second), waits(*second), &rule))

@@ -37,7 +37,7 @@ pub struct ConnectionTimers {
     pub(super) now: Cell<Instant>,
     /// Bounded by the gate: a connection needs a [`Permit`].
     connections: RefCell<Slab<Rc<ConnectionState>>>,
-    pub(super) transfers: Rc<Transfers>,
+    pub(super) transfers: Transfers,
     added: Notify,
     /// The drain of the whole gateway has started.
     pub(super) draining: Cell<bool>,
@@ -83,7 +83,7 @@ impl ConnectionTimers {
         let timers = Rc::new(Self {
             now: Cell::new(Instant::now()),
             connections: RefCell::default(),
-            transfers: Rc::default(),
+            transfers: Transfers::default(),
             added: Notify::new(),
             draining: Cell::new(false),
             on_fault: Box::new(on_fault),
