@@ -111,7 +111,7 @@ async fn request(
         }
     };
     let client = (snapshot.client_ip).resolve(connection.peer.ip(), &parts.headers);
-    let route = snapshot.routes.find_pattern(head.authority(), &head.path);
+    let route = snapshot.routes.find(head.authority(), &head.path);
     let geo = &snapshot.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());

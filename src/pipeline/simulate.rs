@@ -120,7 +120,7 @@ impl Simulation {
             Ok(head) => head,
             Err(malformed) => return self.malformed(snapshot, &info, malformed),
         };
-        let route = snapshot.routes.find_pattern(head.authority(), &head.path);
+        let route = snapshot.routes.find(head.authority(), &head.path);
         let geo = SimulatedGeo(self, &snapshot.geo);
         let client = self.client(snapshot);
         let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &geo);

@@ -191,14 +191,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The first route that takes the request, with its path template.
-    pub fn find(&self, host: &str, path: &str) -> Option<(&str, &T)> {
-        let (pattern, route) = self.find_pattern(host, path)?;
-        Some((pattern.template(), route))
-    }
-
     /// The first route that takes the request, with its pattern.
-    pub fn find_pattern(&self, host: &str, path: &str) -> Option<(&Pattern, &T)> {
+    pub fn find(&self, host: &str, path: &str) -> Option<(&Pattern, &T)> {
         let mut routes = self.iter();
         routes.find(|(pattern, _)| pattern.matches(host, path))
     }

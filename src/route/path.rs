@@ -49,7 +49,6 @@ impl PathPattern {
         }
         let segments = path.split('/').skip(1).map(segment);
         let segments = segments.collect::<Result<Box<[_]>, _>>()?;
-        check_names(path)?;
         Ok(Self::Template { segments, open })
     }
 
@@ -60,7 +59,7 @@ impl PathPattern {
             Self::Exact(exact) => path == &**exact,
             Self::Prefix(prefix) => {
                 let rest = path.strip_prefix(&**prefix);
-                rest.is_some_and(|rest| rest.starts_with('/') || (rest.is_empty()))
+                rest.is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
             }
             Self::Template { segments, open } => fits(segments, *open, path),
         }
@@ -98,27 +97,9 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(may)
 }
 
-fn check_names(path: &str) -> Result<(), String> {
-    let mut seen = Vec::new();
-    for name in path.split('/').filter(|segment| segment.starts_with('{')) {
-        if seen.contains(&name) {
-            return Err(format!("`{name}` stands twice in the path"));
-        }
-        seen.push(name);
-    }
-    Ok(())
-}
-
 /// `.*` and `[0-9]`, which are no path; `(a)` and `$` may be one.
 fn is_regex(path: &str) -> bool {
     path.contains(".*") || path.contains('[') && path.contains(']')
-}
-
-/// The name in `<id>` and `<int:id>`, as some frameworks write placeholders.
-fn angled(segment: &str) -> Option<&str> {
-    let inner = segment.strip_prefix('<')?.strip_suffix('>')?;
-    let name = inner.rsplit(':').next()?;
-    is_name(name).then_some(name)
 }
 
 /// Only a template in normal form can ever match.
@@ -133,11 +114,6 @@ fn check(text: &str, path: &str) -> Result<(), String> {
         return Err(format!(
             "`{text}` is not a path; a route has no endings, but a rule has: \
              `ends_with(http.request.uri.path, \"{ending}\")`"
-        ));
-    }
-    if let Some(name) = path.split('/').find_map(angled) {
-        return Err(format!(
-            "`{path}` can never match; a placeholder is `{{{name}}}`"
         ));
     }
     if !text.starts_with('/') {

@@ -106,12 +106,16 @@ fn the_first_match_wins() {
         (pattern(&["a.com", "b.com"], None), 2),
         (pattern(&[], Some("/orders/*")), 3),
     ]);
-    assert_eq!(table.find("a.com", "/orders/7"), Some(("/orders/{id}", &1)));
-    assert_eq!(table.find("a.com", "/x"), Some(("/*", &2)));
-    assert_eq!(table.find("b.com", "/orders/7"), Some(("/*", &2)));
-    assert_eq!(table.find("c.com", "/orders"), Some(("/orders/*", &3)));
-    assert_eq!(table.find("c.com", "/x"), None);
-    assert_eq!(Table::<u8>::default().find("a", "/"), None);
+    let found = |host, path| {
+        let (pattern, route) = table.find(host, path)?;
+        Some((pattern.template(), route))
+    };
+    assert_eq!(found("a.com", "/orders/7"), Some(("/orders/{id}", &1)));
+    assert_eq!(found("a.com", "/x"), Some(("/*", &2)));
+    assert_eq!(found("b.com", "/orders/7"), Some(("/*", &2)));
+    assert_eq!(found("c.com", "/orders"), Some(("/orders/*", &3)));
+    assert_eq!(found("c.com", "/x"), None);
+    assert!(Table::<u8>::default().find("a", "/").is_none());
     assert_eq!(table.iter().count(), 3);
 }
 
@@ -147,7 +151,6 @@ fn mistakes_name_their_place() {
         ("/{}", "is not a placeholder"),
         ("/{a b}", "can never match"),
         ("/{a-b}", "is not a placeholder"),
-        ("/{a}/{a}", "twice"),
         ("/{a}//b", "normal form"),
         ("/a?b", "can never match"),
         ("^/api", "regular expression"),
@@ -155,7 +158,6 @@ fn mistakes_name_their_place() {
         ("/x/(.*)$", "regular expression"),
         ("/v[0-9]+/x", "regular expression"),
         ("*.php", "ends_with(http.request.uri.path, \".php\")"),
-        ("/user/<int:id>", "a placeholder is `{id}`"),
     ] {
         let (which, message) = mistake(&[], Some(path));
         assert_eq!(which, Which::Path, "{path}");
