@@ -40,7 +40,7 @@ fn settings(certificates: &[Certificate]) -> Settings {
 fn terminator(certificates: &[Certificate]) -> Terminator {
     NewTerminator::new(settings(certificates))
         .unwrap()
-        .with_tickets(&Tickets::new())
+        .with_tickets(&Tickets::default())
 }
 
 fn certificate(names: &[&str]) -> Certificate {
@@ -177,7 +177,7 @@ async fn the_lowest_version_holds() {
     };
     let server = NewTerminator::new(strict)
         .unwrap()
-        .with_tickets(&Tickets::new());
+        .with_tickets(&Tickets::default());
     let (seen, facts) = meet(&server, &Arc::new(client(&TLS13, &own)), "localhost").await;
     seen.unwrap();
     assert_eq!(facts.unwrap().version, "TLSv1.3");

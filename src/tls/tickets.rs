@@ -91,14 +91,10 @@ struct Ticketer {
 
 impl Tickets {
     /// No keys yet: sessions of earlier processes cannot be resumed.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The same on another clock than the machine's.
     pub fn on(clock: Clock) -> Self {
+        let keys = Mutex::default();
         Self {
-            ring: Arc::new(Ring::on(clock)),
+            ring: Arc::new(Ring { clock, keys }),
             ..Self::default()
         }
     }
@@ -164,11 +160,6 @@ impl fmt::Debug for SavedKeys {
 // === impl Ring ===
 
 impl Ring {
-    fn on(clock: Clock) -> Self {
-        let keys = Mutex::default();
-        Self { clock, keys }
-    }
-
     fn save(&self) -> SavedKeys {
         let mut saved = [0; SAVED];
         let keys = self.keys.lock();

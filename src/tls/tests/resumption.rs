@@ -34,7 +34,7 @@ async fn sessions_are_resumed() {
 #[tokio::test]
 async fn sessions_from_before_a_reload_are_resumed() {
     let own = [certificate(&["localhost"])];
-    let tickets = Tickets::new();
+    let tickets = Tickets::default();
     let before = NewTerminator::new(settings(&own))
         .unwrap()
         .with_tickets(&tickets);
@@ -60,7 +60,7 @@ async fn other_tickets_mean_a_full_handshake() {
 #[tokio::test]
 async fn a_session_belongs_to_its_listener() {
     let own = [certificate(&["localhost"])];
-    let tickets = Tickets::new();
+    let tickets = Tickets::default();
     let config = Arc::new(client(&TLS13, &own));
     let at = |listener: &str| {
         let settings = Settings {
