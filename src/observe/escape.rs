@@ -100,7 +100,7 @@ fn byte(out: &mut Vec<u8>, b: u8, style: Style) {
 }
 
 /// The lowest four bits as a hexadecimal digit.
-pub(super) const fn hex(nibble: u32) -> u8 {
+const fn hex(nibble: u32) -> u8 {
     match (nibble & 15) as u8 {
         digit @ 0..10 => b'0' + digit,
         letter => b'a' + letter - 10,

@@ -27,7 +27,6 @@ pub fn of(
 ) -> Vec<u8> {
     let snapshot = request.snapshot();
     let facts = view.request;
-    let tls = facts.connection.tls.as_ref();
     let (user_agent, referer) = (
         header(facts.headers, &USER_AGENT, snapshot),
         header(facts.headers, &REFERER, snapshot),
@@ -42,23 +41,10 @@ pub fn of(
         .iter()
         .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))
         .collect();
+    let status = handled.response.status().as_u16();
     access.start(&Record {
-        ts: facts.now,
-        id: facts.id,
-        client_ip: facts.client,
-        peer_ip: facts.connection.peer.ip().to_canonical(),
         asn: facts.asn(),
         country: country.as_deref(),
-        ja3: tls.map(|tls| &*tls.hello.ja3),
-        ja4: tls.map(|tls| &*tls.hello.ja4),
-        tls: tls.map(|tls| tls.version),
-        proto: version_name(facts.head.version),
-        method: facts.head.method.as_str(),
-        host: Some(facts.head.host.as_bytes()),
-        path: facts.head.path.as_bytes(),
-        query: facts.head.query.map(str::as_bytes),
-        route: facts.route,
-        status: handled.response.status().as_u16(),
         upstream: handled.upstream.as_deref(),
         upstream_duration: handled.upstream_latency,
         rule: rule.map(|(name, _)| name),
@@ -67,6 +53,7 @@ pub fn of(
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
         key_fields: &key_fields,
+        ..plain(facts, status)
     })
 }
 
@@ -94,8 +81,8 @@ pub fn of_refused(
     })
 }
 
-/// What is at hand of a request under which the gateway panicked. Nothing is looked up for it.
-pub fn of_panic<'a>(facts: &RequestFacts<'a>, status: u16) -> Record<'a> {
+/// What is at hand of a request without any look-up, which is all if the gateway panicked.
+pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> Record<'a> {
     Record {
         client_ip: facts.client,
         proto: version_name(facts.head.version),
@@ -165,7 +152,7 @@ fn header<'a>(
 ) -> Option<Cow<'a, [u8]>> {
     let value = headers.get(name)?.as_bytes();
     Some(match snapshot.redactor.is_redacted(name.as_str()) {
-        true => Cow::Owned(snapshot.redactor.hash(value).as_bytes().to_vec()),
+        true => Cow::Owned(snapshot.redactor.hash(value).into_bytes()),
         false => Cow::Borrowed(value),
     })
 }
@@ -174,7 +161,7 @@ fn header<'a>(
 fn seen<'a>(field: &KeyField, facts: &'a View<'_, '_>, snapshot: &Snapshot) -> Seen<'a> {
     let hidden = |value: Value<'a>| match value {
         Value::Bytes(bytes) if field.secret => {
-            Value::Bytes(snapshot.redactor.hash(&bytes).as_bytes().to_vec().into())
+            Value::Bytes(snapshot.redactor.hash(&bytes).into_bytes().into())
         }
         other => other,
     };

@@ -198,7 +198,7 @@ fn log_started_bans(snapshot: &Snapshot, plan: &Plan, result: &PlanResult) {
         let Some(rule) = snapshot.rules.get(step.rule).filter(|_| !step.candidate) else {
             continue;
         };
-        let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes).to_string();
+        let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes);
         let key = rule.key.describe(plan.key(step), &hash);
         info!(
             rule = %rule.name,

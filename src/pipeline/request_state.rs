@@ -203,7 +203,7 @@ impl RequestState {
         let duration = self.core.instant() - self.began;
         self.metrics.request(facts.head.method, status, duration);
         if let Some(access) = &self.snapshot.access {
-            let mut entry = access.start(&access_entry::of_panic(facts, status));
+            let mut entry = access.start(&access_entry::plain(facts, status));
             let closing = Closing {
                 duration,
                 ..Closing::default()

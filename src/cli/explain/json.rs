@@ -77,7 +77,7 @@ fn headers(headers: &HeaderMap, redactor: &Redactor) -> Value {
         headers.keys().map(|name| {
             let values = headers.get_all(name).iter().map(|value| {
                 match redactor.is_redacted(name.as_str()) {
-                    true => redactor.hash(value.as_bytes()).to_string(),
+                    true => redactor.hash(value.as_bytes()),
                     false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
                 }
             });

@@ -101,6 +101,6 @@ impl Secrets for Redactor {
     }
 
     fn hash(&self, value: &[u8]) -> String {
-        Redactor::hash(self, value).to_string()
+        Redactor::hash(self, value)
     }
 }
