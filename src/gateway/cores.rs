@@ -94,7 +94,7 @@ impl CoreThread {
         let pool = Pool::new(self.live.lasting.clock.clone());
         let live = self.live.clone();
         let timers = ConnectionTimers::spawn(self.drain.clone(), move |fault| {
-            live.lasting.metrics.protocol_errors.count(fault.into());
+            live.lasting.metrics.count_protocol_error(fault.into());
         });
         let core = Core::new(self.live.clone(), self.drain.clone(), pool, timers);
         let core = Rc::new(core);

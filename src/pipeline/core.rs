@@ -21,7 +21,6 @@ use crate::observe::ProtocolError;
 use crate::process::Live;
 use crate::snapshot::Snapshot;
 use crate::store::StoreHandle;
-use crate::tls::HandshakeError;
 use crate::upstream::{self, Pool};
 
 /// One core.
@@ -92,7 +91,7 @@ impl Core {
 
     /// Counts a client that broke the protocol.
     pub fn protocol_error(&self, kind: ProtocolError) {
-        self.live.lasting.metrics.protocol_errors.count(kind);
+        self.live.lasting.metrics.count_protocol_error(kind);
     }
 
     /// Counts a malformed or ambiguous request.
@@ -130,32 +129,23 @@ impl Core {
         debug!(%peer, error = %why, "no PROXY header");
     }
 
-    /// Logs at the debug level why a TLS handshake failed.
-    pub fn handshake_failed(&self, peer: SocketAddr, error: &HandshakeError) {
-        debug!(%peer, kind = %error.kind(), %error, "handshake failed");
-    }
-
     /// Logs that an upstream gave no response, at most once per second for each reason.
     pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
-        let now = self.now();
-        let Some(more) = self.failures.admit(upstream, error.reason(), now) else {
-            return;
-        };
-        let server = error.server().map_or("-", |server| server.label());
         let reason = error.reason();
-        warn!(%upstream, %server, %reason, %error, more, "upstream failed");
+        if let Some(more) = self.failures.admit(upstream, reason, self.now()) {
+            let server = error.server().map_or("-", |server| server.label());
+            warn!(%upstream, %server, %reason, %error, more, "upstream failed");
+        }
     }
 
     /// Logs that an origin server broke off a response, at most once per second for each reason.
     pub fn log_truncated_response(&self, error: &upstream::Error) {
         let server = error.server();
         let upstream = server.map_or("-", |server| server.upstream());
-        let now = self.now();
-        let Some(more) = self.failures.admit(upstream, error.reason(), now) else {
-            return;
-        };
-        let server = server.map_or("-", |server| server.label());
-        warn!(%upstream, %server, %error, more, "answer cut short");
+        if let Some(more) = self.failures.admit(upstream, error.reason(), self.now()) {
+            let server = server.map_or("-", |server| server.label());
+            warn!(%upstream, %server, %error, more, "answer cut short");
+        }
     }
 
     /// An id that no other request has: 32 hexadecimal digits.

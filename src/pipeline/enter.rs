@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::TcpStream;
+use tracing::debug;
 
 use super::Core;
 use crate::facts::{Connection, TlsFacts};
@@ -100,17 +101,16 @@ async fn read_proxy_header(
         core.reject_proxy_header(peer, &"the peer is not a trusted proxy");
         return None;
     }
-    match timer.guard(listen::proxy_header(tcp)).await {
-        Ok(Ok(client)) => Some(client.unwrap_or(peer)),
-        Ok(Err(error)) => {
-            core.reject_proxy_header(peer, &error);
-            None
-        }
-        Err(_) => {
-            core.protocol_error(ProtocolError::Timeout);
-            None
-        }
-    }
+    let read = in_time(core, timer, listen::proxy_header(tcp)).await?;
+    let read = read.inspect_err(|error| core.reject_proxy_header(peer, error));
+    Some(read.ok()?.unwrap_or(peer))
+}
+
+/// Runs what comes before HTTP. `None` if it took too long, which is counted.
+async fn in_time<F: Future>(core: &Core, timer: &ConnectionTimer, before: F) -> Option<F::Output> {
+    let run = timer.guard(before).await;
+    let run = run.inspect_err(|_| core.protocol_error(ProtocolError::Timeout));
+    run.ok()
 }
 
 async fn sniff(
@@ -124,14 +124,7 @@ async fn sniff(
         (false, true) => return Some(Protocol::Http2),
         _ => {}
     }
-    match timer.guard(listen::sniff(tcp)).await {
-        Ok(Ok(protocol)) => Some(protocol),
-        Ok(Err(_)) => None,
-        Err(_) => {
-            core.protocol_error(ProtocolError::Timeout);
-            None
-        }
-    }
+    in_time(core, timer, listen::sniff(tcp)).await?.ok()
 }
 
 async fn handshake(
@@ -141,27 +134,17 @@ async fn handshake(
     timer: &ConnectionTimer,
 ) -> Option<(TlsStream<ClientSocket>, TlsFacts)> {
     let handshakes = &core.live.lasting.metrics.handshakes;
-    match timer
-        .guard(tls::accept(timer.socket(tcp), terminator))
-        .await
-    {
-        Ok(Ok((stream, facts))) => {
-            if tls::is_resumed(&stream) {
-                handshakes.resumed.inc();
-            } else {
-                handshakes.full.inc();
-            }
-            Some((stream, facts))
+    let accepting = tls::accept(timer.socket(tcp), terminator);
+    let accepted = in_time(core, timer, accepting).await;
+    let (ended, accepted) = match accepted {
+        Some(Ok(accepted)) if tls::is_resumed(&accepted.0) => (&handshakes.resumed, Some(accepted)),
+        Some(Ok(accepted)) => (&handshakes.full, Some(accepted)),
+        Some(Err(error)) => {
+            debug!(%peer, kind = %error.kind(), %error, "handshake failed");
+            (&handshakes.failed, None)
         }
-        Ok(Err(error)) => {
-            handshakes.failed.inc();
-            core.handshake_failed(peer, &error);
-            None
-        }
-        Err(_) => {
-            handshakes.failed.inc();
-            core.protocol_error(ProtocolError::Timeout);
-            None
-        }
-    }
+        None => (&handshakes.failed, None),
+    };
+    ended.inc();
+    accepted
 }

@@ -255,7 +255,7 @@ impl LoggedBody {
         let duration = state.core.instant() - state.began;
         state.metrics.request(&self.method, self.status, duration);
         if let Some(cut) = cut {
-            state.core.live.lasting.metrics.cuts.count(cut);
+            state.core.live.lasting.metrics.count_cut(cut);
         }
         let Some(access) = &state.snapshot.access else {
             return;

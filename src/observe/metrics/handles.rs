@@ -7,7 +7,6 @@ use http::Method;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::series::{Count, Histogram};
-use crate::observe::Cut;
 
 /// The methods with a series of their own, in the order of [`ListenerMetrics`]' table.
 pub(super) const METHODS: [&str; 10] = [
@@ -129,14 +128,6 @@ named! {
     }
 }
 
-/// Counters for each [`Cut`].
-#[derive(Clone, Debug)]
-pub struct Cuts(pub(super) [Count; Cut::ALL.len()]);
-
-/// Counters for each [`ProtocolError`].
-#[derive(Clone, Debug)]
-pub struct ProtocolErrors(pub(super) [Count; ProtocolError::ALL.len()]);
-
 // === impl RuleMetrics ===
 
 impl RuleMetrics {
@@ -188,27 +179,14 @@ impl Drop for OpenConnection {
 }
 
 fn method_index(method: &Method) -> usize {
-    match *method {
-        Method::GET => 0,
-        Method::HEAD => 1,
-        Method::POST => 2,
-        Method::PUT => 3,
-        Method::DELETE => 4,
-        Method::OPTIONS => 5,
-        Method::PATCH => 6,
-        Method::TRACE => 7,
-        Method::CONNECT => 8,
-        _ => 9,
-    }
+    let known = METHODS.iter().position(|known| *known == method.as_str());
+    known.unwrap_or(METHODS.len() - 1)
 }
 
 /// A status outside 100 to 599 is treated as a 5xx (RFC 9110, section 15).
 fn class_index(status: u16) -> usize {
-    match status {
-        100..200 => 0,
-        200..300 => 1,
-        300..400 => 2,
-        400..500 => 3,
+    match status / 100 {
+        class @ 1..5 => usize::from(class) - 1,
         _ => 4,
     }
 }
@@ -226,27 +204,5 @@ impl Reloads {
     pub fn failed(&self) {
         self.failure.inc();
         self.last.set(0);
-    }
-}
-
-// === impl Cuts ===
-
-impl Cuts {
-    /// Counts an answer that broke off.
-    pub fn count(&self, cut: Cut) {
-        if let Some(count) = self.0.get(cut as usize) {
-            count.inc();
-        }
-    }
-}
-
-// === impl ProtocolErrors ===
-
-impl ProtocolErrors {
-    /// Counts one of `kind`.
-    pub fn count(&self, kind: ProtocolError) {
-        if let Some(count) = self.0.get(kind as usize) {
-            count.inc();
-        }
     }
 }

@@ -14,8 +14,7 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    Cuts, Divergence, Handshakes, ListenerMetrics, ProtocolError, ProtocolErrors, Reloads,
-    RuleMetrics, UpstreamMetrics,
+    Divergence, Handshakes, ListenerMetrics, ProtocolError, Reloads, RuleMetrics, UpstreamMetrics,
 };
 pub use series::{Count, Histogram};
 
@@ -32,10 +31,8 @@ pub struct Metrics {
     pub handshakes: Handshakes,
     /// Configuration reloads.
     pub reloads: Reloads,
-    /// Requests and connections that broke the protocol.
-    pub protocol_errors: ProtocolErrors,
-    /// Responses that broke off.
-    pub cuts: Cuts,
+    protocol_errors: [Count; ProtocolError::ALL.len()],
+    cuts: [Count; Cut::ALL.len()],
     /// Requests that were cancelled when their clients disconnected, though a rule might have
     /// counted the response.
     pub uncounted: Count,
@@ -119,8 +116,8 @@ impl Metrics {
         let metrics = Self {
             handshakes: families.handshakes(),
             reloads: families.reloads(),
-            protocol_errors: ProtocolErrors(ProtocolError::ALL.map(error)),
-            cuts: Cuts(Cut::ALL.map(cut)),
+            protocol_errors: ProtocolError::ALL.map(error),
+            cuts: Cut::ALL.map(cut),
             uncounted: families.uncounted.clone(),
             panics: families.panics.clone(),
             registry,
@@ -128,6 +125,18 @@ impl Metrics {
         };
         metrics.set_evictions(0, 0);
         metrics
+    }
+
+    /// Counts a request or a connection that broke the protocol.
+    pub fn count_protocol_error(&self, kind: ProtocolError) {
+        let count = self.protocol_errors.get(kind as usize);
+        count.into_iter().for_each(Count::inc);
+    }
+
+    /// Counts a response that broke off.
+    pub fn count_cut(&self, cut: Cut) {
+        let count = self.cuts.get(cut as usize);
+        count.into_iter().for_each(Count::inc);
     }
 
     /// The handles of a rule. Its series exist from now on; a rule of this name keeps its values.

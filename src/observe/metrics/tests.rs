@@ -256,7 +256,7 @@ fn every_protocol_error_has_a_series_of_its_own() {
     let metrics = Metrics::new();
     for (at, kind) in ProtocolError::ALL.into_iter().enumerate() {
         assert_eq!(kind as usize, at);
-        metrics.protocol_errors.count(kind);
+        metrics.count_protocol_error(kind);
         let series = format!("protocol_errors_total{{kind=\"{}\"}}", kind.name());
         assert_eq!(value(&metrics, &series), Some(1.0));
     }
