@@ -24,20 +24,8 @@ const EVERY: Duration = Duration::from_secs(60);
 pub(super) struct SnapshotSaver {
     live: Arc<Live>,
     path: Option<PathBuf>,
-    running: Mutex<Option<SaverThread>>,
-}
-
-/// A thread that saves the store now and then.
-struct SaverThread {
-    stop: Sender<Ending>,
-    thread: JoinHandle<()>,
-}
-
-/// How the thread ends.
-#[derive(Debug, PartialEq, Eq)]
-enum Ending {
-    /// Another process keeps the file: it is left alone.
-    Leave,
+    /// The thread that saves them. A message ends it; without the sender it saves a last time.
+    running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
 /// What the thread works with.
@@ -55,85 +43,68 @@ struct SaveLoop {
 impl SnapshotSaver {
     /// Saves the store at `path` from now on.
     pub(super) fn start(live: Arc<Live>, path: Option<PathBuf>) -> io::Result<Self> {
-        let running = match &path {
-            Some(path) => Some(SaverThread::start(live.clone(), path)?),
-            None => None,
-        };
-        Ok(Self {
+        let running = Mutex::default();
+        let saver = Self {
             live,
             path,
-            running: Mutex::new(running),
-        })
+            running,
+        };
+        saver.spawn()?;
+        Ok(saver)
     }
 
     /// Leaves the file as it is from now on.
     pub(super) fn suspend(&self) {
-        if let Some(thread) = self.running.lock().take() {
-            thread.leave();
+        if let Some((stop, thread)) = self.running.lock().take() {
+            // Both fail if the thread has panicked, which then saves nothing either.
+            let _ = stop.send(());
+            let _ = thread.join();
         }
     }
 
-    /// Saves the store again, if it was.
+    /// Saves the store again after [`SnapshotSaver::suspend`].
     pub(super) fn resume(&self) {
-        let mut running = self.running.lock();
-        let Some(path) = self.path.as_deref().filter(|_| running.is_none()) else {
-            return;
-        };
-        match SaverThread::start(self.live.clone(), path) {
-            Ok(started) => *running = Some(started),
-            Err(error) => {
-                error!(%error, "cannot save the counters");
-            }
+        if let Err(error) = self.spawn() {
+            error!(%error, "cannot save the counters");
         }
     }
 
     /// Saves the store a last time.
     pub(super) fn stop(&self) {
-        if let Some(thread) = self.running.lock().take() {
-            thread.stop();
+        if let Some((stop, thread)) = self.running.lock().take() {
+            drop(stop);
+            // A panic is on stderr already, and there is nothing left to save.
+            let _ = thread.join();
         }
     }
-}
 
-// === impl SaverThread ===
-
-impl SaverThread {
-    fn start(live: Arc<Live>, path: &Path) -> io::Result<Self> {
-        let (stop, stopped) = mpsc::channel();
-        let file = SnapshotFile::new(path);
+    fn spawn(&self) -> io::Result<()> {
+        let mut running = self.running.lock();
+        let Some(path) = self.path.as_deref().filter(|_| running.is_none()) else {
+            return Ok(());
+        };
         let saving = SaveLoop {
-            live,
-            file,
+            live: self.live.clone(),
+            file: SnapshotFile::new(path),
             hold: None,
             failed: false,
         };
+        let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new().name("snapshot".to_owned());
-        let thread = thread.spawn(move || saving.run(&stopped))?;
-        Ok(Self { stop, thread })
-    }
-
-    fn leave(self) {
-        // It fails when the thread is gone, which is as good.
-        let _ = self.stop.send(Ending::Leave);
-        let _ = self.thread.join();
-    }
-
-    fn stop(self) {
-        drop(self.stop);
-        // A panic is on stderr already, and there is nothing left to save.
-        let _ = self.thread.join();
+        *running = Some((stop, thread.spawn(move || saving.run(&stopped))?));
+        Ok(())
     }
 }
 
 // === impl SaveLoop ===
 
 impl SaveLoop {
-    fn run(mut self, stopped: &Receiver<Ending>) {
+    fn run(mut self, stopped: &Receiver<()>) {
         let found = self.hold().and_then(|()| self.file.probe());
         self.tell(found);
         loop {
             let stopped = stopped.recv_timeout(EVERY);
-            if stopped == Ok(Ending::Leave) {
+            if stopped.is_ok() {
                 return;
             }
             self.save();
