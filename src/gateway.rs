@@ -42,7 +42,7 @@ pub use self::reload::{Refused, Reloader};
 pub struct Gateway {
     live: Arc<Live>,
     listeners: Arc<ListenerSet>,
-    reloader: Reloader,
+    reloader: Arc<Reloader>,
     drain: DrainTrigger,
     cores: Vec<JoinHandle<()>>,
     saver: Arc<SnapshotSaver>,
@@ -93,7 +93,7 @@ impl Gateway {
         let saver = SnapshotSaver::start(live.clone(), path);
         let monitor = UpstreamMonitor::start(live.clone());
         Ok(Self {
-            reloader: Reloader::new(live.clone(), listeners.clone(), config),
+            reloader: Arc::new(Reloader::new(live.clone(), listeners.clone(), config)),
             live,
             listeners,
             drain,
@@ -113,9 +113,9 @@ impl Gateway {
     }
 
     /// What hands it over to another process; see [`Gateway::stop_handed_over`].
-    pub fn handover(&self) -> HandoverSender {
+    pub fn handover(&self) -> Arc<HandoverSender> {
         let (live, listeners) = (self.live.clone(), self.listeners.clone());
-        HandoverSender::new(live, listeners, self.saver.clone())
+        Arc::new(HandoverSender::new(live, listeners, self.saver.clone()))
     }
 
     /// Where it listens, in the order of the configuration.
@@ -134,7 +134,7 @@ impl Gateway {
     }
 
     /// What reads its configuration again.
-    pub fn reloader(&self) -> &Reloader {
+    pub fn reloader(&self) -> &Arc<Reloader> {
         &self.reloader
     }
 

@@ -21,11 +21,8 @@ use crate::observe::AccessLog;
 use crate::process::{Live, ProcessState};
 use crate::snapshot::{Snapshot, StartupSettings};
 
-/// Reads the configuration of a gateway again. Clones do so in turn.
-#[derive(Clone)]
-pub struct Reloader(Arc<Inner>);
-
-struct Inner {
+/// Reads the configuration of a gateway again.
+pub struct Reloader {
     live: Arc<Live>,
     listeners: Arc<ListenerSet>,
     config: PathBuf,
@@ -56,30 +53,26 @@ pub(super) struct OpenedResources {
 
 impl Reloader {
     pub(super) fn new(live: Arc<Live>, listeners: Arc<ListenerSet>, config: &Path) -> Self {
-        Self(Arc::new(Inner {
+        Self {
             live,
             listeners,
             config: config.to_owned(),
             turn: Mutex::default(),
-        }))
+        }
     }
 
     /// Reads the configuration again and, if it is good, serves every later request under it. A
     /// bad one changes nothing. Reads files, however long that takes: not for a thread that serves.
     pub fn reload(&self) -> Result<(), Refused> {
-        let _turn = self.0.turn.lock();
-        let reloaded = self.0.reload();
-        if let Err(refused) = &reloaded {
-            self.0.live.refuse(&self.0.config, refused);
+        let _turn = self.turn.lock();
+        let installed = self.install();
+        if let Err(refused) = &installed {
+            self.live.refuse(&self.config, refused);
         }
-        reloaded
+        installed
     }
-}
 
-// === impl Inner ===
-
-impl Inner {
-    fn reload(&self) -> Result<(), Refused> {
+    fn install(&self) -> Result<(), Refused> {
         let process = &self.live.lasting;
         let current = self.live.current.load_full();
         let previous = Some(&*current);

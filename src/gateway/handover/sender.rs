@@ -34,11 +34,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 300;
 const CANCELLED: &str = "this process was told to stop before the new one served";
 
-/// Hands a gateway over. Clones are of the same one.
-#[derive(Clone)]
-pub struct HandoverSender(Arc<Inner>);
-
-struct Inner {
+/// Hands a gateway over.
+pub struct HandoverSender {
     live: Arc<Live>,
     listeners: Arc<ListenerSet>,
     saver: Arc<SnapshotSaver>,
@@ -74,12 +71,12 @@ impl HandoverSender {
         listeners: Arc<ListenerSet>,
         saver: Arc<SnapshotSaver>,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self {
             live,
             listeners,
             saver,
             progress: Mutex::default(),
-        }))
+        }
     }
 
     /// Starts `program` and gives it everything; its process id once it listens. `announce` is told
@@ -90,20 +87,20 @@ impl HandoverSender {
             bail!("this is the first process of its container, which ends with it");
         }
         let (ours, theirs) = UnixStream::pair()?;
-        let pid = self.0.start(program, ours.try_clone()?, theirs)?;
-        let handed = Wire::new(ours).and_then(|wire| self.0.hand(&wire, || announce(pid)));
+        let pid = self.start(program, ours.try_clone()?, theirs)?;
+        let handed = Wire::new(ours).and_then(|wire| self.hand(&wire, || announce(pid)));
         let Err(error) = handed else {
             return Ok(pid);
         };
-        let error = self.0.give_up(&error);
-        self.0.saver.resume();
+        let error = self.give_up(&error);
+        self.saver.resume();
         Err(error)
     }
 
     /// Ends a handover that is under way: [`HandoverSender::run`] gives an error. It is too late once the
     /// new process has been told to serve, which does so at once: it may have requests by then.
     pub fn cancel(&self) {
-        let mut progress = self.0.progress.lock();
+        let mut progress = self.progress.lock();
         if !progress.told {
             progress.end();
         }
@@ -111,29 +108,9 @@ impl HandoverSender {
 
     /// The same even if the new process has been told to serve: it has not said that it does.
     pub fn abandon(&self) {
-        self.0.progress.lock().end();
+        self.progress.lock().end();
     }
-}
 
-// === impl Progress ===
-
-impl Progress {
-    fn end(&mut self) {
-        self.cancelled = true;
-        // They fail where the process is gone. Whoever waits for its word reaps it, and does not
-        // wait for those that the process may have started itself.
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-        }
-        if let Some(wire) = &self.wire {
-            let _ = wire.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-// === impl Inner ===
-
-impl Inner {
     fn start(
         &self,
         program: &Program,
@@ -213,6 +190,22 @@ impl Inner {
         let out = BufWriter::with_capacity(PIECE, file);
         let (rules, now) = (lasting.rules.lock().rules(), lasting.clock.now());
         Ok(lasting.store.save(out, &rules, now)?.into_inner()?)
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn end(&mut self) {
+        self.cancelled = true;
+        // They fail where the process is gone. Whoever waits for its word reaps it, and does not
+        // wait for those that the process may have started itself.
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+        }
+        if let Some(wire) = &self.wire {
+            let _ = wire.shutdown(Shutdown::Both);
+        }
     }
 }
 
