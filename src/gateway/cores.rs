@@ -8,7 +8,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::runtime::{Builder, LocalRuntime};
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{error, warn};
@@ -38,6 +38,9 @@ struct CoreThread {
     loops: JoinSet<()>,
 }
 
+/// Through which a thread says whether it has started.
+pub(super) type Ready = SyncSender<io::Result<()>>;
+
 /// A bound that a core accepts from.
 struct Accepting {
     listener: ListenerId,
@@ -63,11 +66,8 @@ pub(super) fn start(
             drain: drain.core(),
             loops: JoinSet::new(),
         };
-        let (ready, accepts) = sync_channel(1);
-        let thread = thread::Builder::new().name(format!("core-{number}"));
-        threads.push(thread.spawn(move || core.run(&ready))?);
-        let accepts = accepts.recv();
-        accepts.unwrap_or_else(|_| Err(io::Error::other("a core has panicked")))
+        threads.push(spawn(format!("core-{number}"), |ready| core.serve(ready))?);
+        Ok(())
     });
     if let Err(error) = started {
         listeners.close();
@@ -83,14 +83,7 @@ pub(super) fn start(
 // === impl CoreThread ===
 
 impl CoreThread {
-    fn run(self, ready: &SyncSender<io::Result<()>>) {
-        match local_runtime() {
-            Ok(runtime) => runtime.block_on(self.serve(ready)),
-            Err(error) => tell(ready, Err(error)),
-        }
-    }
-
-    async fn serve(mut self, ready: &SyncSender<io::Result<()>>) {
+    async fn serve(mut self, ready: Ready) {
         let pool = Pool::new(self.live.lasting.clock.clone());
         let live = self.live.clone();
         let timers = ConnectionTimers::spawn(self.drain.clone(), move |fault| {
@@ -101,7 +94,13 @@ impl CoreThread {
         tokio::task::spawn_local(prune_forever(core.clone()));
         tokio::task::spawn_local(core.store.clone().run());
         let mut accepting = Vec::new();
-        tell(ready, self.follow(&mut accepting, &core));
+        let accepts = self.follow(&mut accepting, &core);
+        let has_failed = accepts.is_err();
+        // The receiver waits for this.
+        let _ = ready.send(accepts);
+        if has_failed {
+            return;
+        }
         self.follow_listeners(&mut accepting, &core).await;
         self.end(&core).await;
         let queued = core.store.send_queued();
@@ -227,12 +226,6 @@ impl CoreThread {
     }
 }
 
-/// Says whether a core accepts.
-fn tell(ready: &SyncSender<io::Result<()>>, accepts: io::Result<()>) {
-    // Whoever starts it waits for this.
-    let _ = ready.send(accepts);
-}
-
 async fn prune_forever(core: Rc<Core>) {
     let mut tick = tokio::time::interval(PRUNE);
     loop {
@@ -248,9 +241,30 @@ async fn prune_forever(core: Rc<Core>) {
     }
 }
 
-/// A runtime for one thread.
-pub(super) fn local_runtime() -> io::Result<LocalRuntime> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build_local(Default::default())
+/// Runs `task` on a thread of its own with a runtime of its own. Returns once the task has sent
+/// that it is ready; a task that sends an error ends then.
+pub(super) fn spawn<F: Future<Output = ()>>(
+    name: String,
+    task: impl FnOnce(Ready) -> F + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let (ready, is_ready) = sync_channel(1);
+    let run = move || {
+        let mut builder = Builder::new_current_thread();
+        match builder.enable_all().build_local(Default::default()) {
+            Ok(runtime) => {
+                runtime.block_on(task(ready));
+                // A name lookup that hangs does not delay the end.
+                runtime.shutdown_background();
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        }
+    };
+    let thread = thread::Builder::new().name(name).spawn(run)?;
+    let is_ready = is_ready.recv();
+    if let Err(error) = is_ready.unwrap_or_else(|_| Err(io::Error::other("it has panicked"))) {
+        // A panic is on stderr already.
+        let _ = thread.join();
+        return Err(error);
+    }
+    Ok(thread)
 }

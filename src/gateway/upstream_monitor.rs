@@ -8,15 +8,14 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use self::names::Names;
-use super::cores::local_runtime;
+use super::cores::spawn;
 use crate::process::Live;
 use crate::upstream::{Checked, Pool, Server, Upstream};
 
@@ -45,11 +44,14 @@ struct MonitorLoop {
 impl UpstreamMonitor {
     pub(super) fn start(live: Arc<Live>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
-        let (ready, looks) = sync_channel(1);
-        let thread = thread::Builder::new().name("upstreams".to_owned());
-        let thread = thread.spawn(move || run(live, stopped, &ready))?;
-        let looks = looks.recv();
-        looks.unwrap_or_else(|_| Err(io::Error::other("it has panicked")))?;
+        let thread = spawn("upstreams".to_owned(), |ready| async move {
+            // The receiver waits for this.
+            let _ = ready.send(Ok(()));
+            tokio::select! {
+                _ = stopped => {}
+                () = MonitorLoop::new(live).forever() => {}
+            }
+        })?;
         Ok(Self { stop, thread })
     }
 
@@ -58,25 +60,6 @@ impl UpstreamMonitor {
         // A panic is on stderr already.
         let _ = self.thread.join();
     }
-}
-
-fn run(live: Arc<Live>, stopped: oneshot::Receiver<()>, ready: &SyncSender<io::Result<()>>) {
-    let (looks, runtime) = match local_runtime() {
-        Ok(runtime) => (Ok(()), Some(runtime)),
-        Err(error) => (Err(error), None),
-    };
-    // Whoever starts it waits for this.
-    let _ = ready.send(looks);
-    let Some(runtime) = runtime else { return };
-    runtime.block_on(async move {
-        let monitor = MonitorLoop::new(live).forever();
-        tokio::select! {
-            _ = stopped => {}
-            () = monitor => {}
-        }
-    });
-    // A look-up that hangs keeps nobody waiting.
-    runtime.shutdown_background();
 }
 
 // === impl MonitorLoop ===
