@@ -40,26 +40,6 @@ pub struct Table<T> {
     routes: Vec<(Pattern, T)>,
 }
 
-/// A mistake in a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// Where it is.
-    pub which: Which,
-    /// What is wrong, in one sentence without a full stop.
-    pub message: String,
-}
-
-/// The part of a route that is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The host at this place of the list.
-    Host(usize),
-    /// The path template.
-    Path,
-    /// The redirect template.
-    Redirect,
-}
-
 // === impl Pattern ===
 
 impl Pattern {
@@ -68,25 +48,14 @@ impl Pattern {
     /// A host is a name, with a port or for all ports; `*.example.com` is every name below
     /// `example.com`, at any depth, and not `example.com` itself; `*` is any. In a path, `{name}`
     /// is one segment that is not empty, and `/*` at the end matches the path before it and all
-    /// below.
-    pub fn parse(hosts: &[String], path: Option<&str>) -> Result<Self, Error> {
-        let read = |(at, host): (usize, &String)| {
-            HostPattern::parse(host).map_err(|message| Which::Host(at).wrong(message))
-        };
+    /// below. The error is one sentence about the first mistake.
+    pub fn parse(hosts: &[String], path: Option<&str>) -> Result<Self, String> {
         let template = path.unwrap_or("/*");
         let label = format!("{} {template}", hosts.join(",")).into();
-        let hosts = hosts
-            .iter()
-            .enumerate()
-            .map(read)
-            .collect::<Result<_, _>>()?;
-        let path_pattern = match path {
-            Some(path) => PathPattern::parse(path).map_err(|m| Which::Path.wrong(m))?,
-            None => PathPattern::Any,
-        };
+        let hosts = hosts.iter().map(|host| HostPattern::parse(host));
         Ok(Self {
-            hosts,
-            path: path_pattern,
+            hosts: hosts.collect::<Result<_, _>>()?,
+            path: path.map_or(Ok(PathPattern::Any), PathPattern::parse)?,
             template: template.into(),
             label,
         })
@@ -206,17 +175,6 @@ impl<T> Table<T> {
 impl<T> Default for Table<T> {
     fn default() -> Self {
         Self::new([])
-    }
-}
-
-// === impl Which ===
-
-impl Which {
-    fn wrong(self, message: String) -> Error {
-        Error {
-            which: self,
-            message,
-        }
     }
 }
 

@@ -4,7 +4,6 @@
 
 use http::HeaderValue;
 
-use super::{Error, Which};
 use crate::facts::Head;
 
 /// A redirect's location.
@@ -26,12 +25,8 @@ enum Part {
 
 impl Redirect {
     /// Reads `https://{host}{uri}`: `{host}` is the host without its port, `{uri}` the path with
-    /// the query, `{path}` and `{query}` one of them.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        Self::read(text).map_err(|message| Which::Redirect.wrong(message))
-    }
-
-    fn read(text: &str) -> Result<Self, String> {
+    /// the query, `{path}` and `{query}` one of them. The error is one sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
         check(text)?;
         let mut parts = Vec::new();
         let mut rest = text;

@@ -7,7 +7,7 @@ use super::upstreams::Upstreams;
 use crate::config::blueprint::{RouteBlueprint, TargetBlueprint};
 use crate::config::file;
 use crate::route::edit::ForwardPath;
-use crate::route::{Edits, Pattern, Redirect};
+use crate::route::{Edits, HostPattern, PathPattern, Pattern, Redirect};
 
 /// Compiles the routes, in file order.
 pub fn routes(
@@ -54,13 +54,13 @@ fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
     }
     // Each by itself, so that every mistake is reported.
     for host in &route.hosts {
-        if let Err(error) = Pattern::parse(std::slice::from_ref(&host.value), None) {
-            cx.diagnostics.error(host.span.clone(), error.message);
+        if let Err(error) = HostPattern::parse(&host.value) {
+            cx.diagnostics.error(host.span.clone(), error);
         }
     }
     let path = route.path.as_ref()?;
-    if let Err(error) = Pattern::parse(&[], Some(&path.value)) {
-        cx.diagnostics.error(path.span.clone(), error.message);
+    if let Err(error) = PathPattern::parse(&path.value) {
+        cx.diagnostics.error(path.span.clone(), error);
     }
     None
 }
@@ -77,7 +77,7 @@ fn target(
         file::Target::Redirect(text) => Redirect::parse(&text.value)
             .map(TargetBlueprint::Redirect)
             .map_err(|error| {
-                cx.diagnostics.error(text.span.clone(), error.message);
+                cx.diagnostics.error(text.span.clone(), error);
             })
             .ok(),
     }
