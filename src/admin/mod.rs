@@ -132,30 +132,30 @@ fn answer<B>(request: &Request<B>, state: &AdminState) -> Answer {
         "/healthz" => health,
         "/readyz" => ready,
         "/metrics" => metrics,
-        _ => return error(StatusCode::NOT_FOUND, "no such page"),
+        _ => return object(StatusCode::NOT_FOUND, "error", "no such page"),
     };
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let refusal = error(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+        let refusal = object(StatusCode::METHOD_NOT_ALLOWED, "error", "only GET and HEAD");
         return with(refusal, ALLOW, "GET, HEAD");
     }
     handler(state, request.headers().get(AUTHORIZATION))
 }
 
 fn health(_: &AdminState, _: Option<&HeaderValue>) -> Answer {
-    status(StatusCode::OK, "ok")
+    object(StatusCode::OK, "status", "ok")
 }
 
 fn ready(state: &AdminState, _: Option<&HeaderValue>) -> Answer {
     if state.ready.load(Ordering::Acquire) {
-        status(StatusCode::OK, "ready")
+        object(StatusCode::OK, "status", "ready")
     } else {
-        status(StatusCode::SERVICE_UNAVAILABLE, "not ready")
+        object(StatusCode::SERVICE_UNAVAILABLE, "status", "not ready")
     }
 }
 
 fn metrics(state: &AdminState, credentials: Option<&HeaderValue>) -> Answer {
     if !state.admits(credentials) {
-        let refusal = error(StatusCode::UNAUTHORIZED, "a token is needed");
+        let refusal = object(StatusCode::UNAUTHORIZED, "error", "a token is needed");
         return with(refusal, WWW_AUTHENTICATE, "Bearer");
     }
     let text = (state.metrics)();
@@ -207,20 +207,10 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     std::hint::black_box(differences) == 0
 }
 
-fn status(code: StatusCode, text: &str) -> Answer {
-    made(
-        code,
-        "application/json",
-        json!({ "status": text }).to_string(),
-    )
-}
-
-fn error(code: StatusCode, text: &str) -> Answer {
-    made(
-        code,
-        "application/json",
-        json!({ "error": text }).to_string(),
-    )
+/// A JSON object with one member.
+fn object(code: StatusCode, name: &str, text: &str) -> Answer {
+    let body = json!({ name: text }).to_string();
+    made(code, "application/json", body)
 }
 
 fn made(code: StatusCode, kind: &'static str, body: String) -> Answer {
