@@ -81,7 +81,12 @@ impl H2Connection {
         let (sender, mut connection) = builder().handshake(stream).await.map_err(no_http2)?;
         poll_fn(|cx| poll_settings(&mut connection, cx)).await?;
         let closed = Rc::<Cell<bool>>::default();
-        tokio::task::spawn_local(drive(connection, Rc::clone(&closed)));
+        let ended = Rc::clone(&closed);
+        // Moves the frames until the connection ends. Each of its streams gets the error.
+        tokio::task::spawn_local(async move {
+            let _ = connection.await;
+            ended.set(true);
+        });
         Ok(Self {
             sender: RefCell::new(sender),
             closed,
@@ -156,13 +161,6 @@ fn poll_settings(
         Ok(()) => Poll::Ready(Err(Kind::NoHttp2.into())),
         Err(error) => Poll::Ready(Err(no_http2(error))),
     }
-}
-
-/// Moves the frames of a connection until it ends.
-async fn drive(mut connection: Connection<Stream>, closed: Rc<Cell<bool>>) {
-    // Each of its streams gets the error.
-    let _ = Pin::new(&mut connection).await;
-    closed.set(true);
 }
 
 fn no_http2(error: h2::Error) -> Error {
