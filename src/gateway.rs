@@ -38,6 +38,9 @@ pub use self::inherited::Inherited;
 pub use self::listener_set::AdminListener;
 pub use self::reload::{Refused, Reloader};
 
+/// How long the end waits until each log is written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A running gateway.
 pub struct Gateway {
     live: Arc<Live>,
@@ -174,18 +177,10 @@ impl Gateway {
         }
         self.monitor.stop();
         self.saver.stop();
-        self.live.flush();
-    }
-}
-
-// === impl Live ===
-
-impl Live {
-    fn flush(&self) {
-        if let Some(access) = &self.current.load().access {
-            access.sink().flush(Duration::from_secs(1));
+        if let Some(access) = &self.live.current.load().access {
+            access.sink().flush(FLUSH_TIMEOUT);
         }
-        self.lasting.log.flush(Duration::from_secs(1));
+        self.live.lasting.log.flush(FLUSH_TIMEOUT);
     }
 }
 

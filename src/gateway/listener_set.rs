@@ -170,14 +170,9 @@ impl ListenerSet {
         if let Some(open) = open.filter(|open| open.asked == asked) {
             return Ok(open);
         }
-        let socket = match inherited.admin(asked) {
-            Some(socket) => Ok(socket),
-            None => TcpListener::bind(asked),
-        };
-        let socket = socket.and_then(|socket| {
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        });
+        let given = inherited.admin(asked);
+        let socket = given.map_or_else(|| TcpListener::bind(asked), Ok);
+        let socket = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
         let socket = socket.map_err(|error| BindError {
             listener: None,
             address: asked,

@@ -68,7 +68,10 @@ impl MonitorLoop {
     fn new(live: Arc<Live>) -> Self {
         let pool = Rc::new(Pool::new(live.lasting.clock.clone()));
         Self {
-            checks: HealthChecks::new(pool),
+            checks: HealthChecks {
+                pool,
+                servers: HashMap::new(),
+            },
             names: Names::new(live.clone()),
             troubled: HashMap::new(),
             live,
@@ -130,11 +133,6 @@ struct HealthCheck {
 // === impl HealthChecks ===
 
 impl HealthChecks {
-    fn new(pool: Rc<Pool>) -> Self {
-        let servers = HashMap::new();
-        Self { pool, servers }
-    }
-
     /// Starts the checks whose time has come, and forgets servers that are gone. When to come
     /// again.
     fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
