@@ -233,15 +233,28 @@ fn report_bare_value(value: &str, span: Range<usize>, out: &mut Diagnostics) {
         "yes" | "on" => ("is no value", format!("write `true`, or {quoted} as text")),
         "no" | "off" => ("is no value", format!("write `false`, or {quoted} as text")),
         "null" | "nil" => {
-            let help = "remove the key: its default applies";
+            let help = "remove the setting: its default applies";
             ("is no value", help.to_owned())
         }
         curly if curly.starts_with(['“', '”', '„', '‘', '’', '«', '»']) => {
             ("has curly quotes", "write straight ones: `\"`".to_owned())
         }
+        rate if is_rate(rate) => {
+            let help = "write a rate as `limit = 5` and `period = \"1m\"`";
+            ("is no value", help.to_owned())
+        }
         _ => ("needs quotes", format!("write {quoted}")),
     };
     out.error(span, format!("`{value}` {message}")).help(help);
+}
+
+/// Whether `value` is a rate as other gateways write it: `5/min`, `10r/s`.
+fn is_rate(value: &str) -> bool {
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let number = |text: &str| text.trim_end_matches(char::is_alphabetic).parse::<u64>();
+    value
+        .split_once('/')
+        .is_some_and(|(count, unit)| is_word(unit) && number(count).is_ok())
 }
 
 /// A message of the parser, and help for a common cause of it.
