@@ -3,6 +3,7 @@
 mod check;
 pub(crate) mod explain;
 mod fields;
+mod help;
 mod import;
 mod run;
 mod schema;
@@ -17,7 +18,12 @@ use crate::config::LintCode;
 
 /// An edge gateway that counts one thing and stops another.
 #[derive(Debug, Parser)]
-#[command(name = "lockgate", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "lockgate",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -53,6 +59,11 @@ enum Command {
     Import {
         #[command(subcommand)]
         from: Product,
+    },
+    /// Show the usage of a command or a page of the documentation; without either, list them.
+    Help {
+        /// A command, or a page such as `rules` or `cookbook`.
+        topic: Vec<String>,
     },
     /// Print a script that completes this command line in a shell.
     Completions {
@@ -103,6 +114,7 @@ pub fn main() -> ExitCode {
         Some(Command::Import {
             from: Product::Cloudflare { file },
         }) => import::cloudflare(&file),
+        Some(Command::Help { topic }) => help::help(&topic),
         Some(Command::Completions { shell }) => completions(shell),
     }
 }

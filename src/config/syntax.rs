@@ -68,7 +68,7 @@ fn report_all(
 }
 
 const TOML: &str = "a configuration is TOML: `[[listeners]]`, and below it `address = \
-                    \"0.0.0.0:8443\"`; docs/configuration.md shows all of it";
+                    \"0.0.0.0:8443\"`; `lockgate help configuration` shows all of it";
 
 /// Reports a file of another format, of which the parser could read nothing. `false` if it may be
 /// TOML.
