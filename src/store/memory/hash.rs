@@ -6,15 +6,13 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
-
-use self::sip::Sip;
-
-mod sip;
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
-    /// As it stands before every key, with the secret in it.
-    start: Sip,
+    secret: [u8; 16],
+    /// The hasher before any key, with the secret in it.
+    start: SipHasher13,
 }
 
 /// A key's hash.
@@ -22,21 +20,13 @@ pub(super) struct KeyHasher {
 pub(super) struct KeyHash {
     /// The half that a counter keeps.
     pub(super) tag: Tag,
-    /// The other half, for what is kept with more care.
-    rest: Rest,
+    /// The other half, by which bans are told apart too.
+    rest: u64,
 }
 
 /// What a counter is known by, and where it is looked for: all that it keeps of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag(u64);
-
-/// The half of a hash that is seldom asked for.
-#[derive(Clone, Copy)]
-enum Rest {
-    Known(u64),
-    /// It follows from this.
-    Later(Sip),
-}
 
 /// For maps whose keys are hashes already.
 pub(super) type Prehashed = BuildHasherDefault<LowBits>;
@@ -57,9 +47,8 @@ impl KeyHasher {
 
     /// A hasher with this secret: it hashes as every other one with the same.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
-        let whole = u128::from_le_bytes(secret);
-        let start = Sip::keyed([whole as u64, (whole >> 64) as u64]);
-        Self { start }
+        let start = SipHasher13::new_with_key(&secret);
+        Self { secret, start }
     }
 
     /// A hasher whose secret follows from `secret`, which cannot be found from it.
@@ -75,17 +64,19 @@ impl KeyHasher {
 
     /// What it hashes under.
     pub(super) fn secret(&self) -> [u8; 16] {
-        let [low, high] = self.start.key().map(u128::from);
-        (high << 64 | low).to_le_bytes()
+        self.secret
     }
 
     /// The hash of `key`, counted for the rule `identity`.
     #[inline]
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
-        let (first, later) = self.start.hash(identity, key);
+        let mut hasher = self.start;
+        hasher.write_u64(identity);
+        hasher.write(key);
+        let hash = hasher.finish128();
         KeyHash {
-            tag: Tag::of(first),
-            rest: Rest::Later(later),
+            tag: Tag::of(hash.h1),
+            rest: hash.h2,
         }
     }
 }
@@ -101,18 +92,14 @@ impl std::fmt::Debug for KeyHasher {
 impl KeyHash {
     /// All of it, for a map.
     pub(super) fn whole(self) -> u128 {
-        let rest = match self.rest {
-            Rest::Known(rest) => rest,
-            Rest::Later(later) => later.second(),
-        };
-        u128::from(rest) << 64 | u128::from(self.tag.get())
+        u128::from(self.rest) << 64 | u128::from(self.tag.get())
     }
 
     /// The hash of which [`KeyHash::whole`] is all.
     pub(super) fn from_whole(whole: u128) -> Self {
         Self {
             tag: Tag::of(whole as u64),
-            rest: Rest::Known((whole >> 64) as u64),
+            rest: (whole >> 64) as u64,
         }
     }
 }
@@ -189,8 +176,6 @@ impl Hasher for LowBits {
 
 #[cfg(test)]
 mod tests {
-    use siphasher::sip128::SipHasher13;
-
     use super::*;
 
     #[test]
