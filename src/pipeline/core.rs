@@ -182,7 +182,13 @@ impl Ids {
     fn next(&self) -> String {
         let step = self.next.get().wrapping_add(1);
         self.next.set(step);
-        let hash = self.hasher.hash(&step.to_le_bytes()).as_u128();
-        format!("{hash:032x}")
+        let mut id = [0u8; 32];
+        let mut rest = self.hasher.hash(&step.to_le_bytes()).as_u128();
+        for place in id.iter_mut().rev() {
+            let digit = (rest & 0xf) as u8;
+            *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
+            rest >>= 4;
+        }
+        std::str::from_utf8(&id).unwrap_or_default().to_owned()
     }
 }

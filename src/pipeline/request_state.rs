@@ -144,6 +144,9 @@ impl RequestState {
 
     fn edited(&self, next: NextFrame, of: impl Fn(&Edits) -> &Fields) -> NextFrame {
         let Some(Ok(frame)) = next else { return next };
+        if frame.is_data() {
+            return Some(Ok(frame));
+        }
         match (self.edits.get(), frame.into_trailers()) {
             (Some(edits), Ok(mut trailers)) => {
                 of(edits).strip(&mut trailers);
