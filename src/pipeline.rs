@@ -56,7 +56,7 @@ pub async fn connection(
     let mut listeners = snapshot.listeners.iter();
     let current = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
     let _open = current.metrics.open();
-    let limits = snapshot.limits;
+    let limits = snapshot.settings.limits;
     let timer = core.timers.start(&limits, permit);
     let metrics = Rc::new(current.metrics.clone());
     let entered = enter::enter(&core, &snapshot, current, (tcp, peer), &timer).await;
@@ -110,9 +110,9 @@ async fn request(
             return Some(state.refuse(&info, &connection, fault));
         }
     };
-    let client = (snapshot.client_ip).resolve(connection.peer.ip(), &parts.headers);
+    let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
     let route = snapshot.routes.find(head.authority(), &head.path);
-    let geo = &snapshot.geo;
+    let geo = &snapshot.settings.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());
     facts.id = &id;
@@ -163,7 +163,7 @@ fn request_id<'h>(
     connection: &Connection,
     headers: &'h HeaderMap,
 ) -> Cow<'h, str> {
-    let client_ip = &state.snapshot.client_ip;
+    let client_ip = &state.snapshot.settings.client_ip;
     let given = client_ip.request_id(connection.peer.ip(), headers);
     given.map_or_else(|| Cow::Owned(state.core.request_id()), Cow::Borrowed)
 }
@@ -175,7 +175,7 @@ fn read_head<'p>(
     ended: bool,
     snapshot: &Snapshot,
 ) -> Result<Head<'p>, Malformed> {
-    if parts.headers.len() > snapshot.limits.max_headers {
+    if parts.headers.len() > snapshot.settings.limits.max_headers {
         return Err(Malformed::TooManyFields);
     }
     let head = Head::read(parts, secure)?;

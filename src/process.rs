@@ -164,21 +164,7 @@ impl ProcessState {
                 .into_iter()
                 .map(|(upstream, _)| upstream)
                 .collect(),
-            max_connections: blueprint.max_connections,
-            limits: blueprint.limits,
-            max_body: blueprint.max_body,
-            drain_timeout: blueprint.drain_timeout,
-            max_held: blueprint.max_held,
-            client_ip: blueprint.client_ip,
-            per_ip: blueprint.per_ip,
-            disabled: blueprint.disabled,
-            lists: blueprint.lists,
-            geo: blueprint.geo,
-            key_fields: blueprint.key_fields,
-            admin: blueprint.admin,
-            admin_token: blueprint.admin_token,
-            development: blueprint.development,
-            startup: blueprint.startup,
+            settings: blueprint.settings,
         }
     }
 

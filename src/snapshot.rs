@@ -28,11 +28,31 @@ use crate::upstream::Upstream;
 pub struct Snapshot {
     /// Where clients connect.
     pub listeners: Vec<Arc<Listener>>,
-    /// Connections at once.
-    pub max_connections: usize,
-    /// Bounds of a connection and a request.
+    /// Where requests go.
+    pub routes: Table<Route>,
+    /// What is counted and stopped.
+    pub rules: RuleSet,
+    /// The response and the metrics of each rule, by rule index.
+    pub rule_resources: Vec<RuleResources>,
+    /// The rules whose shadow responses imitate real ones.
+    pub imitating: Vec<Imitating>,
+    /// The rate-limit headers' fixed parts.
+    pub quota_names: QuotaNames,
+    /// The access log; `None`: it is off.
+    pub access: Option<AccessLog>,
+    /// Which values are secret, and what stands in for them.
+    pub redactor: Redactor,
+    /// What this snapshot forwards to.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// The settings that need no installation.
+    pub settings: GatewaySettings,
+}
+
+/// The settings that a snapshot takes from its blueprint unchanged.
+pub struct GatewaySettings {
+    /// Limits of a connection and a request.
     pub limits: Limits,
-    /// The largest request body; `None`: any.
+    /// The largest request body. `None` for no limit.
     pub max_body: Option<u64>,
     /// How long a stopping gateway waits for its clients.
     pub drain_timeout: Duration,
@@ -40,37 +60,20 @@ pub struct Snapshot {
     pub max_held: usize,
     /// How a client's address is found.
     pub client_ip: ClientIp,
-    /// How many connections one client may have; `None`: any number.
+    /// How many connections a client may have. `None` for no limit.
     pub per_ip: Option<PerIp>,
-    /// Where requests go.
-    pub routes: Table<Route>,
-    /// What is counted and stopped.
-    pub rules: RuleSet,
-    /// The response and the metrics of each rule, by rule index.
-    pub rule_resources: Vec<RuleResources>,
-    /// Rules that are switched off, each with the rule that it stands before.
+    /// Disabled rules, each with the index of the rule that follows.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
     /// The lists that rules name.
     pub lists: Lists,
-    /// The rules whose shadow responses imitate real ones.
-    pub imitating: Vec<Imitating>,
-    /// The rate-limit headers' fixed parts.
-    pub quota_names: QuotaNames,
     /// Autonomous systems and countries.
     pub geo: Geo,
     /// What rules read and the access log would not show otherwise.
     pub key_fields: Vec<KeyField>,
-    /// The access log; `None`: it is off.
-    pub access: Option<AccessLog>,
-    /// Which values are secret, and what stands in for them.
-    pub redactor: Redactor,
-    /// The admin port; `None`: there is none.
-    pub admin: Option<SocketAddr>,
-    /// What the admin port asks for; `None`: nothing.
+    /// The token that the admin port requires. `None` if it requires none.
     pub admin_token: Option<String>,
-    /// What this snapshot forwards to.
-    pub upstreams: Vec<Arc<Upstream>>,
-    /// The certificate of listeners without one. Kept so that a reload does not change it.
+    /// The certificate of listeners without one, which a reload keeps. `None` if no configuration of
+    /// this process has needed one so far.
     pub development: Option<Certificate>,
     /// The settings that only a restart can change.
     pub startup: StartupSettings,

@@ -57,7 +57,7 @@ pub fn start(gateway: &Gateway) -> Admin {
     let live = gateway.live().clone();
     let scraped = live.clone();
     let state = Arc::new(AdminState {
-        token: Box::new(move || live.current.load().admin_token.clone()),
+        token: Box::new(move || live.current.load().settings.admin_token.clone()),
         ready: AtomicBool::new(true),
         metrics: Box::new(move || scraped.scrape()),
     });

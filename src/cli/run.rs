@@ -233,7 +233,7 @@ impl Service {
         running: &mut JoinHandle<T>,
     ) -> Option<Result<T, JoinError>> {
         handover.cancel();
-        let drain = self.gateway.live().current.load().drain_timeout;
+        let drain = self.gateway.live().current.load().settings.drain_timeout;
         let mut late = std::pin::pin!(sleep(LAST_WAIT.min(drain / 2)));
         let mut waits = true;
         loop {

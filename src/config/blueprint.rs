@@ -6,20 +6,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::file::Access;
 use crate::action::{Reply, ResponseTemplate};
-use crate::decision::RuleIndex;
-use crate::expr::Lists;
-use crate::facts::client_ip::ClientIp;
-use crate::geo::Geo;
-use crate::listen::Limits;
 use crate::observe::{Format, Redactor};
 use crate::route::{Edits, Pattern, Redirect};
 use crate::rules::{Key, RuleSet};
-use crate::snapshot::{KeyField, PerIp, StartupSettings};
-use crate::tls::{Certificate, NewTerminator};
+use crate::snapshot::GatewaySettings;
+use crate::tls::NewTerminator;
 use crate::upstream::{NewSecure, Place, Upstream};
 
 /// One configuration, not in use yet.
@@ -40,37 +34,12 @@ pub struct Blueprint {
     pub access: Access,
     /// How an entry of the access log is written.
     pub access_format: Format,
-    /// The certificate of listeners without one. `None` if no configuration of this process has
-    /// needed one so far.
-    pub development: Option<Certificate>,
-    /// The settings that only a restart can change.
-    pub startup: StartupSettings,
     /// Connections at once.
     pub max_connections: usize,
-    /// Limits of a connection and a request.
-    pub limits: Limits,
-    /// The largest request body. `None` for no limit.
-    pub max_body: Option<u64>,
-    /// How long a stopping gateway waits for its clients.
-    pub drain_timeout: Duration,
-    /// Requests that may be held at once.
-    pub max_held: usize,
-    /// How a client's address is found.
-    pub client_ip: ClientIp,
-    /// How many connections a client may have. `None` for no limit.
-    pub per_ip: Option<PerIp>,
-    /// Disabled rules, each with the index of the rule that follows.
-    pub disabled: Vec<(RuleIndex, Arc<str>)>,
-    /// The lists that rules name.
-    pub lists: Lists,
-    /// Autonomous systems and countries.
-    pub geo: Geo,
-    /// What rules read and the access log would not show otherwise.
-    pub key_fields: Vec<KeyField>,
     /// The admin port.
     pub admin: Option<SocketAddr>,
-    /// The token that the admin port requires.
-    pub admin_token: Option<String>,
+    /// The settings that need no installation.
+    pub settings: GatewaySettings,
 }
 
 /// A listener without an id and metrics.

@@ -207,7 +207,7 @@ impl CoreThread {
     async fn end(&mut self, core: &Core) {
         // Before they have run, a core without connections looks as if it were done.
         while self.loops.join_next().await.is_some() {}
-        let half = core.snapshot().drain_timeout / 2;
+        let half = core.snapshot().settings.drain_timeout / 2;
         let ended = async || tokio::time::timeout(half, self.drain.ended()).await.is_ok();
         let waits = async {
             if ended().await {

@@ -37,6 +37,7 @@ pub fn of(
     });
     let country = facts.country().map(|code| String::from_utf8_lossy(code));
     let key_fields: SmallVec<[_; 4]> = snapshot
+        .settings
         .key_fields
         .iter()
         .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))

@@ -59,7 +59,7 @@ pub fn streamed(incoming: Incoming, state: &Rc<RequestState>) -> Body {
     Body::stream(Metered {
         incoming,
         state: state.clone(),
-        max: state.snapshot.max_body.unwrap_or(u64::MAX),
+        max: state.snapshot.settings.max_body.unwrap_or(u64::MAX),
     })
 }
 
@@ -76,7 +76,7 @@ pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: Incoming) -
 
 /// Reads the body of a shadowed request as an origin server would.
 pub async fn swallow(state: &RequestState, mut incoming: Incoming) -> Rest {
-    let max = state.snapshot.max_body.unwrap_or(SHADOWED);
+    let max = state.snapshot.settings.max_body.unwrap_or(SHADOWED);
     let drained = read_out(&mut incoming, max, &state.meter.bytes).await;
     Rest { drained, incoming }
 }

@@ -57,11 +57,11 @@ pub async fn enter(
 /// Whether `ip` may have one more connection. `ip` is the client's address, also behind the PROXY protocol.
 /// Trusted proxies have no limit.
 fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer) -> bool {
-    let Some(per_ip) = &snapshot.per_ip else {
+    let Some(per_ip) = &snapshot.settings.per_ip else {
         return true;
     };
     let network = per_ip.prefixes.network(ip);
-    let admitted = snapshot.client_ip.trusts(ip) || timer.admit(network, per_ip.limit);
+    let admitted = snapshot.settings.client_ip.trusts(ip) || timer.admit(network, per_ip.limit);
     if !admitted {
         core.protocol_error(ProtocolError::TooManyConnections);
     }
@@ -97,7 +97,7 @@ async fn read_proxy_header(
     peer: SocketAddr,
     timer: &ConnectionTimer,
 ) -> Option<SocketAddr> {
-    if !snapshot.client_ip.trusts(peer.ip().to_canonical()) {
+    if !snapshot.settings.client_ip.trusts(peer.ip().to_canonical()) {
         core.reject_proxy_header(peer, &"the peer is not a trusted proxy");
         return None;
     }

@@ -162,7 +162,7 @@ impl RequestContext<'_, '_> {
         Forwarding {
             peer: peer.to_canonical(),
             client: self.facts.client,
-            trusted_peer: self.snapshot().client_ip.trusts(peer),
+            trusted_peer: self.snapshot().settings.client_ip.trusts(peer),
             host: authority,
             https: self.facts.connection.tls.is_some(),
             request_id: self.info.id,
@@ -172,7 +172,7 @@ impl RequestContext<'_, '_> {
 
     fn to_client(&self, answer: Answer, client: Option<tunnel::Client>) -> HandledResponse {
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
-            let idle_timeout = self.snapshot().limits.idle_timeout;
+            let idle_timeout = self.snapshot().settings.limits.idle_timeout;
             tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
         }
         let mut handled = HandledResponse::by_route(answer.response).closing_if_endless(self.info);
@@ -220,7 +220,7 @@ pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<Fault> {
 /// Whether the declared body length is larger than allowed.
 pub fn is_too_large(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
     let declared = facts.head.body_size().unwrap_or(0);
-    snapshot.max_body.is_some_and(|max| declared > max)
+    snapshot.settings.max_body.is_some_and(|max| declared > max)
 }
 
 fn is_misdirected(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {

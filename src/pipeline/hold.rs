@@ -57,12 +57,12 @@ pub async fn hold(request: &mut RequestContext<'_, '_>) {
 impl HeldSlot {
     /// Takes a slot. `None` if too many requests are held already.
     pub fn take(core: &Rc<Core>, snapshot: &Snapshot) -> Option<Self> {
-        let more = |taken| (taken < snapshot.max_held).then_some(taken + 1);
+        let more = |taken| (taken < snapshot.settings.max_held).then_some(taken + 1);
         let held = &core.live.lasting.held;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.is_ok().then(|| Self {
             core: core.clone(),
-            drain_wait: snapshot.drain_timeout / 2,
+            drain_wait: snapshot.settings.drain_timeout / 2,
         })
     }
 

@@ -154,7 +154,7 @@ pub async fn shadow(
     let rest = body::swallow(state, incoming).await;
     let asked_at = if whole { state.began } else { core.instant() };
     let handled = match rest.drained {
-        Drained::TooLong if snapshot.max_body.is_some() => {
+        Drained::TooLong if snapshot.settings.max_body.is_some() => {
             HandledResponse::own(Fault::BodyTooLarge.answer(info))
         }
         Drained::Broken => HandledResponse::own(Fault::Malformed.answer(info)),

@@ -114,14 +114,18 @@ impl Simulation {
         detail: bool,
     ) -> Report {
         let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
-        let id = snapshot.client_ip.request_id(peer, headers).unwrap_or(ID);
+        let id = snapshot
+            .settings
+            .client_ip
+            .request_id(peer, headers)
+            .unwrap_or(ID);
         let info = RequestInfo::of(&self.parts, id, now);
         let head = match self.head(snapshot) {
             Ok(head) => head,
             Err(malformed) => return self.malformed(snapshot, &info, malformed),
         };
         let route = snapshot.routes.find(head.authority(), &head.path);
-        let geo = SimulatedGeo(self, &snapshot.geo);
+        let geo = SimulatedGeo(self, &snapshot.settings.geo);
         let client = self.client(snapshot);
         let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &geo);
         facts.route = route.map(|(pattern, _)| pattern.template());
@@ -161,7 +165,7 @@ impl Simulation {
         }
         let pass = Pass {
             rules: &snapshot.rules,
-            lists: &snapshot.lists,
+            lists: &snapshot.settings.lists,
             facts: match &view {
                 Some(view) if countable => view,
                 _ => facts,
@@ -273,7 +277,7 @@ impl Simulation {
 
     fn client(&self, snapshot: &Snapshot) -> IpAddr {
         let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
-        let found = || snapshot.client_ip.resolve(peer, headers);
+        let found = || snapshot.settings.client_ip.resolve(peer, headers);
         self.client.map_or_else(found, |ip| ip.to_canonical())
     }
 
@@ -350,7 +354,7 @@ fn reason(fault: Fault) -> &'static str {
 
 /// The traces of all rules of the file, in its order.
 fn with_disabled(snapshot: &Snapshot, mut traces: Vec<Trace>) -> Vec<Trace> {
-    for (before, name) in snapshot.disabled.iter().rev() {
+    for (before, name) in snapshot.settings.disabled.iter().rev() {
         let index = usize::from(before.0).min(traces.len());
         traces.insert(index, Trace::disabled(name));
     }

@@ -52,7 +52,7 @@ fn load(path: &Path, clock: Clock) -> (ProcessState, Snapshot) {
     let (source, file) = config::load(path, &mut diagnostics);
     let file = file.unwrap();
     let blueprint = config::compile(&file, &source, clock.now(), None, &mut diagnostics).unwrap();
-    let lasting = ProcessState::new(clock, Log::off(), blueprint.startup.bounds).unwrap();
+    let lasting = ProcessState::new(clock, Log::off(), blueprint.settings.startup.bounds).unwrap();
     let access = lasting.open_access_log(&blueprint, None).unwrap();
     let snapshot = lasting.install(blueprint, access, None);
     (lasting, snapshot)
@@ -74,7 +74,7 @@ fn fail_once(live: &Arc<Live>, path: &str) -> std::thread::Result<()> {
     let snapshot = core.snapshot();
     let listener = snapshot.listeners.first().unwrap();
     let permit = gate.try_enter(&drain).unwrap();
-    let timer = core.timers.start(&snapshot.limits, permit);
+    let timer = core.timers.start(&snapshot.settings.limits, permit);
     let (metrics, response) = (listener.metrics.clone(), timer.response_handle());
     let connection = Connection {
         peer: SocketAddr::from(([192, 0, 2, 7], 7)),
@@ -84,9 +84,9 @@ fn fail_once(live: &Arc<Live>, path: &str) -> std::thread::Result<()> {
     let request = Request::get(path).header("host", "a").body(()).unwrap();
     let parts = request.into_parts().0;
     let head = read_head(&parts, false, true, &snapshot).unwrap();
-    let client = (snapshot.client_ip).resolve(connection.peer.ip(), &parts.headers);
+    let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
     let state = RequestState::new(core.clone(), Rc::new(metrics), response);
-    let (now, geo) = (core.now(), &snapshot.geo);
+    let (now, geo) = (core.now(), &snapshot.settings.geo);
     let info = RequestInfo::of(&parts, "", now);
     let facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     catch_unwind(AssertUnwindSafe(|| {

@@ -337,7 +337,7 @@ fn lists_and_databases_that_stay_the_same_are_in_memory_once() {
     let now = || gateway.gateway().live().current.load_full();
     let first = now();
     let same = |name: &str, to: &Snapshot| {
-        let (before, after) = (first.lists.get(name), to.lists.get(name));
+        let (before, after) = (first.settings.lists.get(name), to.settings.lists.get(name));
         before.unwrap().is(after.unwrap())
     };
     for limit in 1..3 {
@@ -346,7 +346,7 @@ fn lists_and_databases_that_stay_the_same_are_in_memory_once() {
             .unwrap();
         let now = now();
         assert!(same("agents", &now) && same("office", &now));
-        assert!(now.geo.shares(&first.geo));
+        assert!(now.settings.geo.shares(&first.settings.geo));
     }
     // As long as before, and maybe within the same tick of the file system's clock.
     folder.write("agents.txt", "one\nten\n");
@@ -354,8 +354,8 @@ fn lists_and_databases_that_stay_the_same_are_in_memory_once() {
     gateway.reload(&text).unwrap();
     let last = now();
     assert!(!same("agents", &last) && same("office", &last));
-    assert!(!last.geo.shares(&first.geo));
+    assert!(!last.settings.geo.shares(&first.settings.geo));
     let address = "192.0.2.1".parse().unwrap();
-    let asns = [&first, &last].map(|snapshot| snapshot.geo.asn(address));
+    let asns = [&first, &last].map(|snapshot| snapshot.settings.geo.asn(address));
     assert_eq!(asns, [Some(64500), Some(64501)]);
 }

@@ -20,7 +20,7 @@ pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
         overrides.collect(),
     ) {
         Ok(geo) => Some(match cx.previous {
-            Some(snapshot) => geo.sharing(&snapshot.geo),
+            Some(snapshot) => geo.sharing(&snapshot.settings.geo),
             None => geo,
         }),
         Err(errors) => {

@@ -19,7 +19,9 @@ pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
         };
         let name = list.name.value.as_str();
         // An answer may hold on to the configuration before for hours: what is the same is shared.
-        let before = cx.previous.and_then(|snapshot| snapshot.lists.get(name));
+        let before = cx
+            .previous
+            .and_then(|snapshot| snapshot.settings.lists.get(name));
         lists.insert(
             name,
             match before {

@@ -38,7 +38,7 @@ use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
 use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
 use crate::observe::Redactor;
-use crate::snapshot::{PerIp, Snapshot, StartupSettings};
+use crate::snapshot::{GatewaySettings, PerIp, Snapshot, StartupSettings};
 use crate::store::Bounds;
 use crate::tls::Certificate;
 use keys::Keys;
@@ -72,7 +72,7 @@ pub fn compile(
         source,
         now,
         previous,
-        development: previous.and_then(|snapshot| snapshot.development.clone()),
+        development: previous.and_then(|snapshot| snapshot.settings.development.clone()),
         diagnostics,
     };
     cx.blueprint(file)
@@ -114,30 +114,33 @@ impl Context<'_> {
             geo: &geo,
         };
         lint::warn(&compiled, cx.diagnostics);
-        Some(Blueprint {
-            listeners,
-            upstreams: upstreams.0,
-            routes,
-            key_fields: key_fields::of(&rules.set, &redactor),
-            rules: rules.set,
-            rule_resources: rules.resources,
-            disabled: rules.disabled,
-            redactor,
-            access,
-            access_format: file.log.format.value,
-            development: cx.development.take(),
-            startup,
-            max_connections: file.server.max_connections.value as usize,
+        let settings = GatewaySettings {
             limits: file.limits.connection,
             max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
             drain_timeout: file.server.drain_timeout.value,
             max_held: file.server.max_held.value as usize,
             client_ip: client_ip(file),
             per_ip: per_ip(file),
+            disabled: rules.disabled,
+            key_fields: key_fields::of(&rules.set, &redactor),
             lists,
             geo,
-            admin: file.admin.as_ref().map(|admin| admin.address.value),
             admin_token,
+            development: cx.development.take(),
+            startup,
+        };
+        Some(Blueprint {
+            listeners,
+            upstreams: upstreams.0,
+            routes,
+            rules: rules.set,
+            rule_resources: rules.resources,
+            redactor,
+            access,
+            access_format: file.log.format.value,
+            max_connections: file.server.max_connections.value as usize,
+            admin: file.admin.as_ref().map(|admin| admin.address.value),
+            settings,
         })
     }
 

@@ -11,7 +11,10 @@ use crate::snapshot::StartupSettings;
 /// settings and warns: refusing it would keep a rule from stopping an attack because of a number of
 /// threads.
 pub(super) fn of(file: &File, asked: StartupSettings, cx: &mut Context<'_>) -> StartupSettings {
-    let Some(before) = cx.previous.map(|snapshot| snapshot.startup.clone()) else {
+    let Some(before) = cx
+        .previous
+        .map(|snapshot| snapshot.settings.startup.clone())
+    else {
         return asked;
     };
     let (server, store) = (&file.server, &file.store);

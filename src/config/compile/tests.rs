@@ -313,7 +313,9 @@ fn a_place_is_taken_when_the_request_comes() {
 #[test]
 fn the_access_log_shows_what_a_rule_reads_of_both_sides() {
     let labels = |lines: &str| -> Vec<String> {
-        let fields = compiled(&format!("period = \"1m\"\n{lines}")).key_fields;
+        let fields = compiled(&format!("period = \"1m\"\n{lines}"))
+            .settings
+            .key_fields;
         fields.into_iter().map(|field| field.label).collect()
     };
     assert_eq!(
