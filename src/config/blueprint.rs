@@ -13,7 +13,7 @@ use crate::observe::{Format, Redactor};
 use crate::route::{Edits, Pattern, Redirect};
 use crate::rules::{Key, RuleSet};
 use crate::snapshot::GatewaySettings;
-use crate::tls::NewTerminator;
+use crate::tls::Terminator;
 use crate::upstream::{NewSecure, Place, Upstream};
 
 /// One configuration, not in use yet.
@@ -53,7 +53,7 @@ pub struct ListenerBlueprint {
     /// A PROXY header comes first, from trusted proxies alone.
     pub proxy_protocol: bool,
     /// `None` for plain TCP.
-    pub tls: Option<NewTerminator>,
+    pub tls: Option<Terminator>,
 }
 
 /// An upstream that shares nothing with earlier configurations yet.

@@ -34,17 +34,10 @@ pub struct Terminator {
     config: Arc<ServerConfig>,
     resolver: Arc<resolve::ByName>,
     ends: Box<[(Box<str>, Timestamp)]>,
-    /// Held so that the next one finds them.
-    _keys: Arc<ScopeKeys>,
-}
-
-/// A [`Terminator`] that has no tickets yet.
-#[derive(Debug)]
-pub struct NewTerminator {
-    config: ServerConfig,
-    resolver: Arc<resolve::ByName>,
-    ends: Box<[(Box<str>, Timestamp)]>,
     scope: Scope,
+    /// Held so that the terminator of the next configuration finds them in [`Tickets`]. `None`
+    /// before [`Terminator::with_tickets`].
+    keys: Option<Arc<ScopeKeys>>,
 }
 
 /// What a [`Terminator`] is made of.
@@ -92,10 +85,10 @@ pub fn warm_up() -> Result<(), Error> {
         .map_err(|_| Error::NoRandomness)
 }
 
-// === impl NewTerminator ===
+// === impl Terminator ===
 
-impl NewTerminator {
-    /// Checks the settings and prepares all that needs no tickets.
+impl Terminator {
+    /// Checks the settings. Sessions are resumed only after [`Terminator::with_tickets`].
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let resolver = Arc::new(resolve::ByName::new(&settings.certificates)?);
         let ends = settings.certificates.iter().filter_map(Certificate::end);
@@ -117,31 +110,24 @@ impl NewTerminator {
             clients: settings.clients.as_ref().map(|clients| clients.identity),
         };
         Ok(Self {
-            config,
+            config: Arc::new(config),
             resolver,
             ends,
             scope,
+            keys: None,
         })
     }
 
     /// Resumes sessions with the keys that `tickets` has for this listener.
-    pub fn with_tickets(self, tickets: &Tickets) -> Terminator {
-        let mut config = self.config;
-        let keys = tickets.of(self.scope);
+    pub fn with_tickets(mut self, tickets: &Tickets) -> Self {
+        let keys = tickets.of(&self.scope);
+        let config = Arc::make_mut(&mut self.config);
         config.ticketer = keys.ticketer.clone();
         config.session_storage = keys.sessions.clone();
-        Terminator {
-            config: Arc::new(config),
-            resolver: self.resolver,
-            ends: self.ends,
-            _keys: keys,
-        }
+        self.keys = Some(keys);
+        self
     }
-}
 
-// === impl Terminator ===
-
-impl Terminator {
     /// The first name of each certificate, and when it ends.
     pub fn ends(&self) -> &[(Box<str>, Timestamp)] {
         &self.ends

@@ -38,7 +38,7 @@ fn settings(certificates: &[Certificate]) -> Settings {
 }
 
 fn terminator(certificates: &[Certificate]) -> Terminator {
-    NewTerminator::new(settings(certificates))
+    Terminator::new(settings(certificates))
         .unwrap()
         .with_tickets(&Tickets::default())
 }
@@ -175,7 +175,7 @@ async fn the_lowest_version_holds() {
         min_version: MinVersion::Tls13,
         ..settings(&own)
     };
-    let server = NewTerminator::new(strict)
+    let server = Terminator::new(strict)
         .unwrap()
         .with_tickets(&Tickets::default());
     let (seen, facts) = meet(&server, &Arc::new(client(&TLS13, &own)), "localhost").await;

@@ -110,17 +110,17 @@ impl Tickets {
     }
 
     /// What a scope has, made when first asked for.
-    pub(super) fn of(&self, scope: Scope) -> Arc<ScopeKeys> {
+    pub(super) fn of(&self, scope: &Scope) -> Arc<ScopeKeys> {
         let mut known = self.known.lock();
-        if let Some(keys) = known.get(&scope).and_then(Weak::upgrade) {
+        if let Some(keys) = known.get(scope).and_then(Weak::upgrade) {
             return keys;
         }
         known.retain(|_, keys| keys.strong_count() > 0);
         let keys = Arc::new(ScopeKeys {
-            ticketer: Arc::new(Ticketer::new(self.ring.clone(), &scope)),
+            ticketer: Arc::new(Ticketer::new(self.ring.clone(), scope)),
             sessions: ServerSessionMemoryCache::new(MAX_SESSIONS),
         });
-        known.insert(scope, Arc::downgrade(&keys));
+        known.insert(scope.clone(), Arc::downgrade(&keys));
         keys
     }
 }

@@ -6,7 +6,7 @@ use super::{Context, authority};
 use crate::config::LintCode;
 use crate::config::blueprint::ListenerBlueprint;
 use crate::config::file;
-use crate::tls::{Certificate, ClientAuth, NewTerminator, Protocol, Settings};
+use crate::tls::{Certificate, ClientAuth, Protocol, Settings, Terminator};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -36,7 +36,7 @@ fn terminator(
     listener: &file::Listener,
     written: &file::Tls,
     cx: &mut Context<'_>,
-) -> Option<NewTerminator> {
+) -> Option<Terminator> {
     // Each by itself, so that every mistake is reported.
     let certificates = certificates(written, cx);
     let clients = clients(written, cx);
@@ -48,7 +48,7 @@ fn terminator(
         protocols: listener.protocols.iter().map(|one| one.value).collect(),
         clients,
     };
-    NewTerminator::new(settings)
+    Terminator::new(settings)
         .map_err(|error| {
             cx.diagnostics
                 .error(written.span.clone(), error.to_string());

@@ -59,7 +59,7 @@ fn refusals_say_what_is_wrong() {
 
 #[test]
 fn a_terminator_needs_a_certificate() {
-    let made = NewTerminator::new(settings(&[]));
+    let made = Terminator::new(settings(&[]));
     let error = made.unwrap_err().to_string();
     assert_eq!(error, "TLS needs at least one certificate");
 }

@@ -35,10 +35,10 @@ async fn sessions_are_resumed() {
 async fn sessions_from_before_a_reload_are_resumed() {
     let own = [certificate(&["localhost"])];
     let tickets = Tickets::default();
-    let before = NewTerminator::new(settings(&own))
+    let before = Terminator::new(settings(&own))
         .unwrap()
         .with_tickets(&tickets);
-    let after = NewTerminator::new(settings(&own))
+    let after = Terminator::new(settings(&own))
         .unwrap()
         .with_tickets(&tickets);
     resumes(&before, &after, client(&TLS13, &own)).await;
@@ -67,7 +67,7 @@ async fn a_session_belongs_to_its_listener() {
             listener: listener.into(),
             ..settings(&own)
         };
-        NewTerminator::new(settings).unwrap().with_tickets(&tickets)
+        Terminator::new(settings).unwrap().with_tickets(&tickets)
     };
     for server in [at("127.0.0.1:443"), at("127.0.0.1:8443")] {
         let (seen, _) = meet(&server, &config, "localhost").await;
