@@ -14,7 +14,7 @@ use crate::route::{Edits, Pattern, Redirect};
 use crate::rules::{Key, RuleSet};
 use crate::snapshot::GatewaySettings;
 use crate::tls::Terminator;
-use crate::upstream::{NewSecure, Place, Upstream};
+use crate::upstream::{Place, Secure, Upstream};
 
 /// One configuration, not in use yet.
 pub struct Blueprint {
@@ -63,7 +63,7 @@ pub struct UpstreamBlueprint {
     /// Its servers.
     pub servers: Vec<Place>,
     /// TLS to its servers.
-    pub tls: Option<NewSecure>,
+    pub tls: Option<Secure>,
     /// The key that chooses the server, with `balance = "hash"`.
     pub hash_key: Option<Arc<Key>>,
 }

@@ -44,7 +44,7 @@ pub use members::{At, Endpoint, Name, Place};
 pub use pool::Pool;
 pub use server::{Figures, Registry, Server};
 pub use server_health::Checked;
-pub use tls::{Known, NewSecure, Roots, Secure, TlsError, is_name};
+pub use tls::{Known, Roots, Secure, TlsError, is_name};
 pub use tunnel::{Key, Tunnel};
 
 /// A named group of servers that do the same work, shared by all cores. Nothing of it changes but

@@ -233,7 +233,7 @@ impl Pool {
 
 pub(super) fn pool_key(upstream: &Upstream, server: &Server) -> PoolKey {
     let secure = upstream.tls.as_ref();
-    (server.id(), secure.map_or(0, |secure| secure.id()))
+    (server.id(), secure.map_or(0, |secure| secure.id))
 }
 
 /// Sends a request over a connection and waits for the head of the response.

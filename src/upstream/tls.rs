@@ -31,17 +31,13 @@ use crate::trust::Peer;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
     certificates: Vec<CertificateDer<'static>>,
-    /// Somebody chose these, and not a distribution: one may be the origin's own.
+    /// The configuration names these certificates: one may be the origin's own.
     given: bool,
 }
 
 /// What is in use, so that a reload that changes nothing keeps sessions and connections.
 #[derive(Debug, Default)]
-pub struct Known(Mutex<Vec<(Settings, Weak<Secure>)>>);
-
-/// What a [`Secure`] is made of: whom to believe (`None`: everybody), who the origin must be
-/// (`None`: as it is configured), what is spoken.
-type Settings = (Option<Roots>, Option<String>, Protocol);
+pub struct Known(Mutex<Vec<Weak<Secure>>>);
 
 /// The client side of TLS for the servers of one upstream.
 #[derive(Debug)]
@@ -50,10 +46,14 @@ pub struct Secure {
     usual: Arc<ClientConfig>,
     /// Offers HTTP/1.1 alone, for what HTTP/2 cannot carry.
     http1: Arc<ClientConfig>,
+    /// The trusted roots. `None` to accept any certificate.
+    roots: Option<Roots>,
+    /// The name that a certificate must be for. `None` for the name of each server in the
+    /// configuration.
     name: Option<ServerName<'static>>,
-    /// Who may vouch for an origin was chosen by somebody.
-    given: bool,
-    id: u64,
+    protocol: Protocol,
+    /// Different for each that this process ever had.
+    pub(super) id: u64,
 }
 
 /// Which origins to trust.
@@ -69,13 +69,6 @@ struct Verifier {
 struct Trusted {
     given: Vec<CertificateDer<'static>>,
     roots: Arc<WebPkiServerVerifier>,
-}
-
-/// A [`Secure`] that is not in use yet.
-#[derive(Debug)]
-pub struct NewSecure {
-    settings: Settings,
-    secure: Secure,
 }
 
 /// Why TLS to an origin cannot be set up.
@@ -129,9 +122,10 @@ impl Roots {
         let roots = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
             .build()
             .map_err(|error| TlsError::Roots(error.to_string()))?;
-        let given = match self.given {
-            true => self.certificates.clone(),
-            false => Vec::new(),
+        let given = if self.given {
+            self.certificates.clone()
+        } else {
+            Vec::new()
         };
         Ok(Trusted { given, roots })
     }
@@ -141,22 +135,22 @@ impl Roots {
 
 impl Known {
     /// Returns the one in use with the settings of `new`, or else puts `new` into use.
-    pub fn adopt(&self, new: NewSecure) -> Arc<Secure> {
+    pub fn adopt(&self, new: Secure) -> Arc<Secure> {
         let mut known = self.0.lock();
-        known.retain(|(_, secure)| secure.strong_count() > 0);
-        let same = known.iter().find(|(known, _)| *known == new.settings);
-        if let Some(secure) = same.and_then(|(_, secure)| secure.upgrade()) {
+        known.retain(|secure| secure.strong_count() > 0);
+        let mut in_use = known.iter().filter_map(Weak::upgrade);
+        if let Some(secure) = in_use.find(|secure| secure.has_settings_of(&new)) {
             return secure;
         }
-        let secure = Arc::new(new.secure);
-        known.push((new.settings, Arc::downgrade(&secure)));
+        let secure = Arc::new(new);
+        known.push(Arc::downgrade(&secure));
         secure
     }
 }
 
-// === impl NewSecure ===
+// === impl Secure ===
 
-impl NewSecure {
+impl Secure {
     /// TLS to origins for which one of `roots` vouches (`None`: any certificate will do) and which
     /// are `name` (`None`: what each server is called in the configuration).
     pub fn new(
@@ -164,18 +158,8 @@ impl NewSecure {
         name: Option<&str>,
         protocol: Protocol,
     ) -> Result<Self, TlsError> {
-        let settings = (roots, name.map(str::to_owned), protocol);
-        let secure = Secure::new(&settings)?;
-        Ok(Self { settings, secure })
-    }
-}
-
-// === impl Secure ===
-
-impl Secure {
-    fn new((roots, name, protocol): &Settings) -> Result<Self, TlsError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let name = name.as_deref().map(server_name).transpose()?;
+        let name = name.map(server_name).transpose()?;
         let mut config = config(roots.as_ref())?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let http1 = config.clone();
@@ -187,20 +171,21 @@ impl Secure {
         Ok(Self {
             usual: Arc::new(config),
             http1: Arc::new(http1),
+            roots,
             name,
-            given: roots.as_ref().is_some_and(|roots| roots.given),
+            protocol,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
         })
     }
 
-    /// Different for each that this process ever had.
-    pub(super) fn id(&self) -> u64 {
-        self.id
+    fn has_settings_of(&self, other: &Self) -> bool {
+        self.protocol == other.protocol && self.name == other.name && self.roots == other.roots
     }
 
     /// Whom sentences about its errors are about.
     pub(super) fn peer(&self) -> Peer {
-        Peer::Origin { ca: self.given }
+        let ca = self.roots.as_ref().is_some_and(|roots| roots.given);
+        Peer::Origin { ca }
     }
 
     /// Makes a stream a secure one. `label` is what the server is called in the configuration.

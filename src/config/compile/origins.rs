@@ -3,10 +3,10 @@
 use super::{Context, authority};
 use crate::config::LintCode;
 use crate::config::file::{self, OriginTls};
-use crate::upstream::{At, Endpoint, NewSecure, Protocol, Roots, TlsError, is_name};
+use crate::upstream::{At, Endpoint, Protocol, Roots, Secure, TlsError, is_name};
 
 /// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
-pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<NewSecure>) {
+pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<Secure>) {
     let protocol = written.protocol.value;
     let tls = written.tls.value.as_ref();
     let secure = tls.and_then(|tls| secure(written, tls, protocol, cx));
@@ -22,7 +22,7 @@ fn secure(
     tls: &OriginTls,
     protocol: Protocol,
     cx: &mut Context<'_>,
-) -> Option<NewSecure> {
+) -> Option<Secure> {
     let roots = match &tls.unverified {
         Some(span) => {
             contradiction(tls, cx);
@@ -46,7 +46,7 @@ fn secure(
         }
     });
     let name = name.map(|name| name.value.as_str());
-    let made = NewSecure::new(roots?, name, protocol);
+    let made = Secure::new(roots?, name, protocol);
     made.map_err(|error| report(&error, written, tls, cx)).ok()
 }
 
