@@ -64,13 +64,9 @@ struct Startup {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Starts a gateway on the configuration at `config`: listening when this returns.
-    pub fn start(config: &Path, clock: Clock, log: Log) -> anyhow::Result<Self> {
-        Self::start_with(config, clock, log, Inherited::default())
-    }
-
-    /// The same with what this process was given. See [`Gateway::take_over`].
-    pub fn start_with(
+    /// Starts a gateway on the configuration at `config`, with what this process was given:
+    /// listening when this returns. See [`Gateway::take_over`].
+    pub fn start(
         config: &Path,
         clock: Clock,
         log: Log,
@@ -85,7 +81,7 @@ impl Gateway {
         let listeners = Arc::new(ListenerSet::new(workers, gate));
         let path = startup.settings.snapshot.clone();
         let live = startup.install(&listeners, &mut inherited)?;
-        let drain = DrainTrigger::new();
+        let drain = DrainTrigger::default();
         let cores = cores::start(workers, &live, &listeners, &drain);
         let cores = cores.with_context(|| {
             format!(
@@ -139,11 +135,6 @@ impl Gateway {
     /// What reads its configuration again.
     pub fn reloader(&self) -> &Arc<Reloader> {
         &self.reloader
-    }
-
-    /// Reads the configuration again: see [`Reloader::reload`].
-    pub fn reload(&self) -> Result<(), Refused> {
-        self.reloader.reload()
     }
 
     /// What ends a stop before its time, with [`DrainTrigger::cut`].

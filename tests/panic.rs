@@ -126,7 +126,7 @@ fn a_panic_costs_one_connection_or_stream_and_is_told() {
     assert!(metrics.encode().contains("lockgate_panics_total 0\n"));
     tell_panics(&metrics.panics);
     let work = async {
-        let (gate, trigger) = (Gate::new(100), DrainTrigger::new());
+        let (gate, trigger) = (Gate::new(100), DrainTrigger::default());
         let address = open(&gate, &trigger.core());
         over_http1(address, &gate).await;
         over_http2(address).await;

@@ -116,7 +116,7 @@ impl Service {
         let signals = Signals::listen()?;
         let program = Program::own().context("cannot find this program's path")?;
         let inherited = inherit(activated, log)?;
-        let mut gateway = Gateway::start_with(config, Clock::System, log.clone(), inherited)?;
+        let mut gateway = Gateway::start(config, Clock::System, log.clone(), inherited)?;
         tell_panics(&gateway.live().lasting.metrics.panics);
         let admin = admin::start(&gateway);
         tell_addresses(&gateway);
@@ -326,7 +326,7 @@ fn tell_addresses(gateway: &Gateway) {
     let admin = admin
         .borrow()
         .as_ref()
-        .and_then(|admin| admin.address().ok());
+        .and_then(|admin| admin.socket.local_addr().ok());
     if let Some(address) = admin {
         info!(%address, "admin port");
     }

@@ -137,7 +137,9 @@ impl CoreThread {
     fn leave(&self, accepting: &mut Vec<Accepting>, listeners: &[Arc<BoundListener>], core: &Core) {
         let before = accepting.len();
         accepting.retain(|own| {
-            let stays = listeners.iter().any(|bound| bound.id() == own.listener);
+            let stays = listeners
+                .iter()
+                .any(|bound| bound.listener.id == own.listener);
             if !stays {
                 own.drain.leave();
             }
@@ -157,7 +159,10 @@ impl CoreThread {
     ) -> io::Result<()> {
         let mut entered = Ok(());
         for bound in listeners {
-            if accepting.iter().any(|own| own.listener == bound.id()) {
+            if accepting
+                .iter()
+                .any(|own| own.listener == bound.listener.id)
+            {
                 continue;
             }
             let drain = self.drain.apart();
@@ -165,7 +170,7 @@ impl CoreThread {
                 entered = entered.and(self.accept(socket, bound, &drain, core));
             }
             accepting.push(Accepting {
-                listener: bound.id(),
+                listener: bound.listener.id,
                 drain,
             });
         }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::inherited::Inherited;
 use crate::config::blueprint::Blueprint;
 use crate::listen::{self, Gate};
-use crate::snapshot::{Listener, ListenerId};
+use crate::snapshot::Listener;
 
 /// How often, and how many times, a closed door is looked at until the cores have let go of it.
 const LOOK: Duration = Duration::from_millis(1);
@@ -216,7 +216,7 @@ impl ListenerSet {
         if same {
             return None;
         }
-        let address = door.as_ref().and_then(|door| door.address().ok());
+        let address = door.as_ref().and_then(|door| door.socket.local_addr().ok());
         self.admin.send_replace(door);
         address
     }
@@ -281,24 +281,6 @@ impl ListenerSockets {
     }
 }
 
-// === impl BoundListener ===
-
-impl BoundListener {
-    /// The id of the listener.
-    pub fn id(&self) -> ListenerId {
-        self.listener.id
-    }
-}
-
-// === impl AdminListener ===
-
-impl AdminListener {
-    /// Where it listens.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-}
-
 // === impl BindError ===
 
 impl BindError {
@@ -348,8 +330,11 @@ fn without<'a>(
     all: &'a [Arc<BoundListener>],
     others: &'a [Arc<BoundListener>],
 ) -> impl Iterator<Item = &'a Arc<BoundListener>> {
-    all.iter()
-        .filter(|door| !others.iter().any(|other| other.id() == door.id()))
+    all.iter().filter(|door| {
+        !others
+            .iter()
+            .any(|other| other.listener.id == door.listener.id)
+    })
 }
 
 fn addresses_without(all: &[Arc<BoundListener>], others: &[Arc<BoundListener>]) -> Vec<SocketAddr> {
@@ -358,7 +343,7 @@ fn addresses_without(all: &[Arc<BoundListener>], others: &[Arc<BoundListener>]) 
         .collect()
 }
 
-/// Waits until nobody accepts there any more, so that the addresses can be had again.
+/// Waits until no core accepts from these sockets, so that their addresses are free again.
 fn wait_for(gone: &[Weak<()>]) {
     for _ in 0..LOOKS {
         if gone.iter().all(|door| door.strong_count() == 0) {

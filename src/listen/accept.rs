@@ -287,7 +287,7 @@ mod unit {
     #[test]
     fn a_gate_counts_what_is_open() {
         let gate = Gate::new(1);
-        let drain = super::super::DrainTrigger::new().core();
+        let drain = super::super::DrainTrigger::default().core();
         let permit = gate.try_enter(&drain).unwrap();
         assert!(gate.try_enter(&drain).is_none());
         assert_eq!((gate.open(), drain.open()), (1, 1));

@@ -45,11 +45,6 @@ pub(super) struct OpenConnection {
 // === impl DrainTrigger ===
 
 impl DrainTrigger {
-    /// A trigger that has not been pulled.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Starts the drain; the second time changes nothing.
     pub fn start(&self) {
         self.begin(Stage::Draining);
@@ -73,11 +68,6 @@ impl DrainTrigger {
             }
             open
         });
-    }
-
-    /// Whether the drain has started.
-    pub fn is_started(&self) -> bool {
-        *self.0.borrow() != Stage::Open
     }
 
     /// A core's side, with a count of its own.

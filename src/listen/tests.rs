@@ -81,7 +81,7 @@ impl Site {
 
     async fn with_gate(limits: Limits, gate: Gate) -> Self {
         let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let trigger = DrainTrigger::new();
+        let trigger = DrainTrigger::default();
         let drain = trigger.core();
         let slow_streams = Rc::<Cell<usize>>::default();
         let site = Self {

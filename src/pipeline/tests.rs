@@ -67,7 +67,7 @@ fn live(lasting: ProcessState, snapshot: Snapshot) -> Live {
 
 /// `/begun`: when the answer is under way, else before there is one.
 fn fail_once(live: &Arc<Live>, path: &str) -> std::thread::Result<()> {
-    let (drain, gate) = (DrainTrigger::new().core(), Gate::new(1));
+    let (drain, gate) = (DrainTrigger::default().core(), Gate::new(1));
     let pool = Pool::new(Clock::System);
     let timers = ConnectionTimers::spawn(drain.clone(), |_| {});
     let core = Rc::new(Core::new(live.clone(), drain.clone(), pool, timers));

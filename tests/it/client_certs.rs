@@ -125,7 +125,7 @@ impl Site {
 
     fn authorities(&self, pem: &str) {
         self.folder.write("ca.pem", pem);
-        self.gateway.gateway().reload().unwrap();
+        self.gateway.gateway().reloader().reload().unwrap();
     }
 }
 
@@ -185,7 +185,13 @@ fn a_reload_changes_who_is_let_in() {
         ),
     ] {
         site.folder.write("ca.pem", pem);
-        let refused = site.gateway.gateway().reload().unwrap_err().to_string();
+        let refused = site
+            .gateway
+            .gateway()
+            .reloader()
+            .reload()
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(message), "{refused}");
     }
     assert_eq!(site.curl(Some("wrong"), "1.3"), "hello");
@@ -203,7 +209,7 @@ fn a_session_does_not_outlive_the_authority_of_its_certificate() {
             "{said}"
         );
         // A reload that changes nothing keeps it, and it needs no certificate again.
-        site.gateway.gateway().reload().unwrap();
+        site.gateway.gateway().reloader().reload().unwrap();
         let said = site.openssl(None, &[version, "-sess_in", session]);
         assert!(
             said.contains("Reused, TLSv1") && said.contains("hello"),

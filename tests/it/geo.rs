@@ -72,7 +72,7 @@ fn a_database_is_swapped_while_it_is_in_use() {
             answers();
             gateway.client().get("/").times(1).all_are(200);
             folder.write("asn.tsv", packed(&folder, "new.tsv", &table(64501)));
-            gateway.gateway().reload().unwrap();
+            gateway.gateway().reloader().reload().unwrap();
             gateway.client().get("/").times(3).all_are(429);
             answers();
 
@@ -86,14 +86,19 @@ fn a_database_is_swapped_while_it_is_in_use() {
                 ),
             ] {
                 folder.write("asn.tsv", bad);
-                let refused = gateway.gateway().reload().unwrap_err().to_string();
+                let refused = gateway
+                    .gateway()
+                    .reloader()
+                    .reload()
+                    .unwrap_err()
+                    .to_string();
                 assert!(refused.contains("gateway.toml:6:16: error: "), "{refused}");
                 assert!(refused.contains(said), "{refused}");
                 gateway.client().get("/").times(3).all_are(429);
                 answers();
             }
             folder.write("asn.tsv", table(64503));
-            gateway.gateway().reload().unwrap();
+            gateway.gateway().reloader().reload().unwrap();
             gateway.client().get("/").times(3).all_are(200);
         });
         let ended = steps.join();

@@ -407,7 +407,7 @@ fn a_renamed_access_log_is_reopened() {
     fs::rename(&log, &old).unwrap();
     wire.get("/two");
     assert_eq!(parse(&old, 2)[1]["path"], "/two");
-    gateway.gateway().reload().unwrap();
+    gateway.gateway().reloader().reload().unwrap();
     wire.get("/three");
     assert_eq!(parse(&log, 1)[0]["path"], "/three");
     parse(&old, 2);

@@ -217,7 +217,7 @@ fn a_web_socket_carries_bytes_both_ways() {
         for message in [&b"one"[..], head, &noise(1 << 20)] {
             wire.send(message);
             assert!(wire.exactly(message.len()) == message);
-            gateway.gateway().reload().unwrap();
+            gateway.gateway().reloader().reload().unwrap();
         }
     }
 }

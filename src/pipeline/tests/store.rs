@@ -67,7 +67,7 @@ impl TestGateway {
     }
 
     async fn start(live: Arc<Live>) -> Self {
-        let (drain, gate) = (DrainTrigger::new().core(), Gate::new(100));
+        let (drain, gate) = (DrainTrigger::default().core(), Gate::new(100));
         let pool = Pool::new(Clock::System);
         let timers = ConnectionTimers::spawn(drain.clone(), |_| {});
         let core = Rc::new(Core::new(live, drain.clone(), pool, timers));

@@ -240,7 +240,7 @@ fn a_tunnel_holds_its_place_until_it_closes() {
         wire.send(b"ping");
         assert_eq!(wire.exactly(4), b"ping");
         is_taken(&gateway);
-        gateway.gateway().reload().unwrap();
+        gateway.gateway().reloader().reload().unwrap();
         is_taken(&gateway);
         drop(wire);
         wait_until_free(&gateway);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use lockgate::clock::{Clock, ManualClock, Timestamp};
-use lockgate::gateway::{Gateway, Refused};
+use lockgate::gateway::{Gateway, Inherited, Refused};
 use lockgate::observe::Log;
 
 use super::{Client, Folder, Origin};
@@ -62,7 +62,12 @@ impl Running {
         let folder = Folder::new();
         let path = folder.write("gateway.toml", fill(config, &origin));
         let clock = ManualClock::at(Timestamp::from_secs(1_700_000_040));
-        let started = Gateway::start(&path, Clock::Manual(clock.clone()), Log::off());
+        let started = Gateway::start(
+            &path,
+            Clock::Manual(clock.clone()),
+            Log::off(),
+            Inherited::default(),
+        );
         let gateway = started.unwrap_or_else(|error| panic!("{error:#}"));
         Self {
             origin,
@@ -101,7 +106,7 @@ impl Running {
     pub fn reload_whole(&self, config: &str) -> Result<(), Refused> {
         let config = fill(config, &self.origin);
         self.folder.write("gateway.toml", config);
-        self.gateway().reload()
+        self.gateway().reloader().reload()
     }
 
     /// Moves the clock forward.

@@ -42,7 +42,7 @@ fn bytes_go_both_ways() {
             for message in [&b"one"[..], b"GET / HTTP/1.1\r\n\r\n", &noise] {
                 socket.say(message);
                 assert!(socket.hear(message.len()).await == message);
-                gateway.gateway().reload().unwrap();
+                gateway.gateway().reloader().reload().unwrap();
             }
             // The connection has room for others meanwhile.
             let mut second = talk.socket("/chat").await;
@@ -232,7 +232,7 @@ fn a_tunnel_holds_its_place_until_it_closes() {
             let mut socket = talk.socket("/chat").await;
             assert_eq!(socket.hear(5).await, b"first");
             assert_eq!(status(), 429);
-            gateway.gateway().reload().unwrap();
+            gateway.gateway().reloader().reload().unwrap();
             assert_eq!(status(), 429);
             socket.end();
             assert_eq!(socket.hear(1).await, b"");
