@@ -83,7 +83,7 @@ async fn follow(mut newest: watch::Receiver<Option<Arc<AdminListener>>>, state: 
     }
 }
 
-/// Accepts for ever; nobody comes where there is no listener.
+/// Accepts forever. Without a listener it waits forever.
 async fn accept(
     listener: Option<TcpListener>,
     state: &Arc<AdminState>,
@@ -114,7 +114,7 @@ async fn accept(
 /// One request, then the connection ends: an idle client holds no place.
 async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen) {
     let service = service_fn(move |request| {
-        seen.set();
+        seen.store(true, Ordering::Relaxed);
         let answer = answer(&request, &state);
         async move { Ok::<_, Infallible>(answer) }
     });

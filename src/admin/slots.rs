@@ -27,8 +27,7 @@ struct ConnectionSlot {
 }
 
 /// Whether a connection has sent a request's head.
-#[derive(Clone, Default)]
-pub(super) struct RequestSeen(Arc<AtomicBool>);
+pub(super) type RequestSeen = Arc<AtomicBool>;
 
 // === impl ConnectionSlots ===
 
@@ -48,7 +47,8 @@ impl ConnectionSlots {
     }
 
     fn end_oldest_silent(&mut self) -> bool {
-        let silent = self.taken.iter().position(|slot| !slot.seen.is_set());
+        let is_silent = |slot: &ConnectionSlot| !slot.seen.load(Ordering::Relaxed);
+        let silent = self.taken.iter().position(is_silent);
         let ended = silent.and_then(|number| self.taken.remove(number));
         ended.inspect(|slot| slot.task.abort()).is_some()
     }
@@ -56,19 +56,6 @@ impl ConnectionSlots {
     /// Waits until a connection has ended. Returns `None` if none is open.
     pub(super) async fn one_ended(&mut self) -> Option<()> {
         self.tasks.join_next().await.map(drop)
-    }
-}
-
-// === impl RequestSeen ===
-
-impl RequestSeen {
-    /// Says so.
-    pub(super) fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -112,14 +99,15 @@ mod unit {
         let serve = |seen: RequestSeen| {
             let mut ends = ends.clone();
             async move {
-                seen.set();
+                seen.store(true, Ordering::Relaxed);
                 drop(ends.changed().await);
             }
         };
         for _ in 0..MAX_CONNECTIONS {
             slots.take(serve);
         }
-        while slots.taken.iter().any(|slot| !slot.seen.is_set()) {
+        let is_silent = |slot: &ConnectionSlot| !slot.seen.load(Ordering::Relaxed);
+        while slots.taken.iter().any(is_silent) {
             yield_now().await;
         }
         slots.take(|_| async { unreachable!("there is no free slot") });
