@@ -14,15 +14,15 @@ use parking_lot::Mutex;
 use crate::action::QuotaNames;
 use crate::action::imitate::Imitations;
 use crate::clock::Clock;
-use crate::config::blueprint::{
-    Blueprint, ListenerBlueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint,
-};
+use crate::config::blueprint::{Blueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint};
 use crate::config::file::Access;
 use crate::observe::{AccessLog, Log, Metrics, Sink};
 use crate::route::Table;
 use crate::rules::registry::RuleRegistry;
 use crate::rules::{Key, RuleSet};
-use crate::snapshot::{Imitating, Listener, ListenerId, Route, RuleResources, Snapshot, Target};
+use crate::snapshot::{
+    Imitating, Listener, ListenerId, ListenerSettings, Route, RuleResources, Snapshot, Target,
+};
 use crate::store::{Bounds, Store};
 use crate::tls::Tickets;
 use crate::upstream::{Registry, Upstream};
@@ -191,27 +191,25 @@ impl ProcessState {
     /// A listener keeps the id of the previous one with its address. Several may have port 0.
     fn install_listeners(
         &self,
-        listeners: Vec<ListenerBlueprint>,
+        listeners: Vec<ListenerSettings>,
         previous: Option<&Snapshot>,
     ) -> Vec<Arc<Listener>> {
         let before = previous.iter().flat_map(|snapshot| &snapshot.listeners);
-        let mut known: Vec<_> = before.map(|l| (l.address, l.id)).collect();
-        let install = |listener: ListenerBlueprint| {
-            let address = listener.address;
+        let mut known: Vec<_> = before.map(|l| (l.settings.address, l.id)).collect();
+        let install = |mut settings: ListenerSettings| {
+            let address = settings.address;
             let id = match known.iter().position(|(before, _)| *before == address) {
                 Some(at) => known.remove(at).1,
                 None => ListenerId(self.listeners.fetch_add(1, Ordering::Relaxed)),
             };
+            let tls = settings.tls.take();
+            settings.tls = tls.map(|tls| tls.with_tickets(&self.tickets));
             let label: Arc<str> = address.to_string().into();
             Arc::new(Listener {
                 id,
-                address,
-                h2: listener.h2,
-                h1: listener.h1,
-                proxy_protocol: listener.proxy_protocol,
-                tls: listener.tls.map(|tls| tls.with_tickets(&self.tickets)),
                 metrics: self.metrics.listener(&label),
                 label,
+                settings,
             })
         };
         listeners.into_iter().map(install).collect()

@@ -95,27 +95,33 @@ pub struct PerIp {
 pub struct Listener {
     /// Which one it is.
     pub id: ListenerId,
-    /// The address to bind.
-    pub address: SocketAddr,
     /// The address as configured.
     pub label: Arc<str>,
+    /// Its counters.
+    pub metrics: ListenerMetrics,
+    /// Its settings.
+    pub settings: ListenerSettings,
+}
+
+/// The settings of a listener.
+pub struct ListenerSettings {
+    /// The address to bind.
+    pub address: SocketAddr,
     /// HTTP/2 is spoken.
     pub h2: bool,
     /// HTTP/1.1 is spoken.
     pub h1: bool,
     /// A PROXY header comes first, from trusted proxies alone.
     pub proxy_protocol: bool,
-    /// `None`: plain.
+    /// `None` for plain TCP.
     pub tls: Option<Terminator>,
-    /// Its counters.
-    pub metrics: ListenerMetrics,
 }
 
 /// What becomes of the requests that take a route.
-pub struct Route {
+pub struct Route<T = Target> {
     /// Where they go.
-    pub target: Target,
-    /// What is changed on the way; `None`: nothing.
+    pub target: T,
+    /// What is changed in requests and responses. `None` for nothing.
     pub edits: Option<Arc<Edits>>,
 }
 

@@ -10,20 +10,19 @@ use std::sync::Arc;
 use super::file::Access;
 use crate::action::{Reply, ResponseTemplate};
 use crate::observe::{Format, Redactor};
-use crate::route::{Edits, Pattern, Redirect};
+use crate::route::{Pattern, Redirect};
 use crate::rules::{Key, RuleSet};
-use crate::snapshot::GatewaySettings;
-use crate::tls::Terminator;
+use crate::snapshot::{GatewaySettings, ListenerSettings, Route};
 use crate::upstream::{Place, Secure, Upstream};
 
 /// One configuration, not in use yet.
 pub struct Blueprint {
     /// Where clients connect.
-    pub listeners: Vec<ListenerBlueprint>,
+    pub listeners: Vec<ListenerSettings>,
     /// The upstreams, sorted by name.
     pub upstreams: Vec<UpstreamBlueprint>,
     /// The routes, in file order.
-    pub routes: Vec<(Pattern, RouteBlueprint)>,
+    pub routes: Vec<(Pattern, Route<TargetBlueprint>)>,
     /// The rules. Their ids have no slots.
     pub rules: RuleSet,
     /// What belongs to each rule beside its logic, by rule index.
@@ -42,20 +41,6 @@ pub struct Blueprint {
     pub settings: GatewaySettings,
 }
 
-/// A listener without an id and metrics.
-pub struct ListenerBlueprint {
-    /// The address to bind.
-    pub address: SocketAddr,
-    /// HTTP/2 is spoken.
-    pub h2: bool,
-    /// HTTP/1.1 is spoken.
-    pub h1: bool,
-    /// A PROXY header comes first, from trusted proxies alone.
-    pub proxy_protocol: bool,
-    /// `None` for plain TCP.
-    pub tls: Option<Terminator>,
-}
-
 /// An upstream that shares nothing with earlier configurations yet.
 pub struct UpstreamBlueprint {
     /// Its name and settings, without servers and TLS.
@@ -66,14 +51,6 @@ pub struct UpstreamBlueprint {
     pub tls: Option<Secure>,
     /// The key that chooses the server, with `balance = "hash"`.
     pub hash_key: Option<Arc<Key>>,
-}
-
-/// A route.
-pub struct RouteBlueprint {
-    /// Where its requests go.
-    pub target: TargetBlueprint,
-    /// What is changed in requests and responses. `None` for nothing.
-    pub edits: Option<Arc<Edits>>,
 }
 
 /// The target of a route.

@@ -39,7 +39,7 @@ impl Live {
 fn ends(snapshot: &Snapshot) -> Vec<(&str, &str, u64)> {
     let listeners = snapshot.listeners.iter();
     let ends = listeners.flat_map(|listener| {
-        let ends = listener.tls.iter().flat_map(|tls| tls.ends());
+        let ends = listener.settings.tls.iter().flat_map(|tls| tls.ends());
         ends.map(|(name, end)| (&*listener.label, &**name, end.as_secs()))
     });
     ends.collect()

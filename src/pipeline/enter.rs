@@ -29,7 +29,7 @@ pub async fn enter(
     (mut tcp, mut peer): (TcpStream, SocketAddr),
     timer: &ConnectionTimer,
 ) -> Option<(Stream, Connection)> {
-    if listener.proxy_protocol {
+    if listener.settings.proxy_protocol {
         peer = read_proxy_header(core, snapshot, &mut tcp, peer, timer).await?;
     }
     if !admits(core, snapshot, peer.ip(), timer) {
@@ -40,7 +40,7 @@ pub async fn enter(
         listener: listener.label.clone(),
         tls: None,
     };
-    let Some(terminator) = &listener.tls else {
+    let Some(terminator) = &listener.settings.tls else {
         let protocol = sniff(core, listener, &tcp, timer).await?;
         return Some((Stream::Plain(timer.socket(tcp), protocol), connection));
     };
@@ -119,7 +119,7 @@ async fn sniff(
     tcp: &TcpStream,
     timer: &ConnectionTimer,
 ) -> Option<Protocol> {
-    match (listener.h1, listener.h2) {
+    match (listener.settings.h1, listener.settings.h2) {
         (true, false) => return Some(Protocol::Http1),
         (false, true) => return Some(Protocol::Http2),
         _ => {}

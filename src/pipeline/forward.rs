@@ -229,6 +229,8 @@ fn is_misdirected(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
     };
     let listeners = snapshot.listeners.iter();
     let mut own = listeners.filter(|l| l.label == facts.connection.listener);
-    let terminator = own.next().and_then(|listener| listener.tls.as_ref());
+    let terminator = own
+        .next()
+        .and_then(|listener| listener.settings.tls.as_ref());
     terminator.is_some_and(|t| t.misdirects(tls.sni.as_deref(), &facts.head.host))
 }

@@ -21,7 +21,7 @@ use crate::snapshot::{Listener, Snapshot};
 /// exclude each other.
 pub fn simulation(args: &Explain, snapshot: &Snapshot) -> (Simulation, Vec<String>) {
     let (listener, mut notes) = listener(args, snapshot);
-    let secure = listener.is_some_and(|listener| listener.tls.is_some());
+    let secure = listener.is_some_and(|listener| listener.settings.tls.is_some());
     if !secure && (args.ja3.is_some() || args.ja4.is_some()) {
         let message = "--ja3 and --ja4 need TLS: write an https:// URL, and check that a listener \
                        of the configuration has [listeners.tls]";
@@ -33,7 +33,9 @@ pub fn simulation(args: &Explain, snapshot: &Snapshot) -> (Simulation, Vec<Strin
         notes.extend(unknown_fingerprints(args, snapshot));
     }
     let version = args.http.unwrap_or(match listener {
-        Some(listener) if listener.h2 && (secure || !listener.h1) => Version::HTTP_2,
+        Some(listener) if listener.settings.h2 && (secure || !listener.settings.h1) => {
+            Version::HTTP_2
+        }
         _ => Version::HTTP_11,
     });
     let mut request = Request::new(());
@@ -87,8 +89,8 @@ fn listener<'s>(args: &Explain, snapshot: &'s Snapshot) -> (Option<&'s Listener>
         return (all().next(), Vec::new());
     };
     let port = args.url.authority.port_u16();
-    let fits = |listener: &&Listener| listener.tls.is_some() == secure;
-    let exact = all().find(|l| fits(l) && Some(l.address.port()) == port);
+    let fits = |listener: &&Listener| listener.settings.tls.is_some() == secure;
+    let exact = all().find(|l| fits(l) && Some(l.settings.address.port()) == port);
     match exact.or_else(|| all().find(fits)) {
         Some(listener) => (Some(listener), Vec::new()),
         None => {

@@ -4,26 +4,26 @@ mod certificate;
 
 use super::{Context, authority};
 use crate::config::LintCode;
-use crate::config::blueprint::ListenerBlueprint;
 use crate::config::file;
+use crate::snapshot::ListenerSettings;
 use crate::tls::{Certificate, ClientAuth, Protocol, Settings, Terminator};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Compiles the listeners; those with a mistake are left out and reported.
-pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<ListenerBlueprint> {
+pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<ListenerSettings> {
     let compiled = written.iter().filter_map(|one| listener(one, cx));
     compiled.collect()
 }
 
-fn listener(written: &file::Listener, cx: &mut Context<'_>) -> Option<ListenerBlueprint> {
+fn listener(written: &file::Listener, cx: &mut Context<'_>) -> Option<ListenerSettings> {
     let speaks = |protocol| written.protocols.iter().any(|p| p.value == protocol);
     let tls = match &written.tls {
         Some(tls) => Some(terminator(written, tls, cx)?),
         None => None,
     };
-    Some(ListenerBlueprint {
+    Some(ListenerSettings {
         address: written.address.value,
         h2: speaks(Protocol::H2),
         h1: speaks(Protocol::Http1),

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use super::Context;
 use super::upstreams::Upstreams;
-use crate::config::blueprint::{RouteBlueprint, TargetBlueprint};
+use crate::config::blueprint::TargetBlueprint;
 use crate::config::file;
 use crate::route::edit::ForwardPath;
 use crate::route::{Edits, HostPattern, PathPattern, Pattern, Redirect};
+use crate::snapshot::Route;
 
 /// Compiles the routes, in file order.
 pub fn routes(
     written: &[file::Route],
     upstreams: &Upstreams,
     cx: &mut Context<'_>,
-) -> Vec<(Pattern, RouteBlueprint)> {
+) -> Vec<(Pattern, Route<TargetBlueprint>)> {
     let mut built = Vec::new();
     for route in written {
         let pattern = pattern(route, cx);
@@ -23,7 +24,7 @@ pub fn routes(
         if let (Some(pattern), Some(target), Some(edits)) = (pattern, target, edits) {
             let edits = Some(edits).filter(|edits| !edits.is_empty());
             let edits = edits.map(Arc::new);
-            built.push((pattern, RouteBlueprint { target, edits }));
+            built.push((pattern, Route { target, edits }));
         }
     }
     built
