@@ -114,11 +114,8 @@ impl Simulation {
         detail: bool,
     ) -> Report {
         let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
-        let id = snapshot
-            .settings
-            .client_ip
-            .request_id(peer, headers)
-            .unwrap_or(ID);
+        let id = snapshot.settings.client_ip.request_id(peer, headers);
+        let id = id.unwrap_or(ID);
         let info = RequestInfo::of(&self.parts, id, now);
         let head = match self.head(snapshot) {
             Ok(head) => head,

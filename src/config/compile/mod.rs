@@ -103,10 +103,7 @@ impl Context<'_> {
         secret::check(&file.server.secret_file, cx);
         saved::check(&file.store.snapshot, cx);
         lint::warn_of_trust(file, cx.source, cx.diagnostics);
-        if cx.diagnostics.has_errors() {
-            return None;
-        }
-        let geo = geo?;
+        let geo = geo.filter(|_| !cx.diagnostics.has_errors())?;
         let compiled = Compiled {
             file,
             source: cx.source,
