@@ -7,7 +7,7 @@
 
 use super::math::ratio_up;
 use super::reading::until;
-use super::sliding_window::faded_to;
+use super::sliding_window::{Estimate, faded_to};
 use super::{Algorithm, Limiter, Reading, was_set};
 use crate::clock::Timestamp;
 
@@ -86,6 +86,17 @@ impl Slices {
     pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
         let moment = self.turn_to(limiter, now);
         self.reading(limiter, moment, self.fits(limiter, moment, cost), cost)
+    }
+
+    /// The weighted count at `now`.
+    pub fn estimate(&mut self, limiter: &Limiter, now: Timestamp) -> Estimate {
+        let moment = self.turn_to(limiter, now);
+        let oldest = u128::from(self.count(self.slices()));
+        let faded = oldest * u128::from(moment.into_newest());
+        Estimate {
+            numerator: u128::from(self.total) * u128::from(moment.period) - faded,
+            denominator: moment.period,
+        }
     }
 
     /// The memory that it takes beside itself, in bytes.

@@ -16,6 +16,15 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+/// A weighted count, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// The units, times [`Estimate::denominator`].
+    pub numerator: u128,
+    /// The period in microseconds, never zero.
+    pub denominator: u64,
+}
+
 /// The two counters as they stand at one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
@@ -35,6 +44,26 @@ pub(crate) struct Window {
     /// The previous window's part of the estimate, rounded up.
     faded: u64,
     rebased: bool,
+}
+
+/// The weighted count at `now`.
+pub fn estimate(limiter: &Limiter, state: &State, now: Timestamp) -> Estimate {
+    let window = Window::at(limiter, state, now);
+    let left = window.period - window.elapsed;
+    Estimate {
+        numerator: u128::from(window.previous) * u128::from(left)
+            + u128::from(window.current) * u128::from(window.period),
+        denominator: window.period,
+    }
+}
+
+// === impl Estimate ===
+
+impl Estimate {
+    /// The units, for display.
+    pub fn as_f64(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
 }
 
 // === impl Window ===

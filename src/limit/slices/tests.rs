@@ -33,14 +33,13 @@ fn only_the_oldest_slice_is_weighted() {
 }
 
 #[test]
-fn a_fraction_of_a_unit_counts_as_one() {
+fn the_estimate_is_a_fraction() {
     let limiter = per_minute(100, 6);
     let mut slices = Slices::new(&limiter);
     slices.charge(&limiter, at(START), 3);
     slices.charge(&limiter, at(START + 10 * SECOND), 4);
-    // 4 + 3 × 0.5 units are counted.
-    let reading = slices.peek(&limiter, at(START + 65 * SECOND), 1);
-    assert_eq!(reading.remaining, 94);
+    let estimate = slices.estimate(&limiter, at(START + 65 * SECOND));
+    assert_eq!(estimate.as_f64(), 5.5);
 }
 
 #[test]

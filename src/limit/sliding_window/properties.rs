@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::tests::{limiter, weighted_count};
+use super::tests::limiter;
 use super::*;
 use crate::limit::Algorithm;
 use crate::limit::clocks;
@@ -54,7 +54,7 @@ proptest! {
         for (now, cost) in timed(&requests, limit, period) {
             let reading = limiter.admit(&mut state, at(now), cost);
             let reset = reading.reset_after().as_micros() as u64;
-            let numerator = |wait: u64| weighted_count(&limiter, &state, at(now + wait));
+            let numerator = |wait: u64| estimate(&limiter, &state, at(now + wait)).numerator;
             prop_assert_eq!(numerator(reset), 0);
             prop_assert!(reset == 0 || numerator(reset - 1) > 0);
             prop_assert_eq!(limiter.expires(&state, at(now)), at(now + reset));
@@ -96,9 +96,9 @@ proptest! {
         let mut state = State::default();
         for jump in jumps {
             let now = START + (u128::from(jump) * u128::from(period) / 64) as u64;
-            let before = weighted_count(&limiter, &state, at(now));
+            let before = estimate(&limiter, &state, at(now));
             let reading = limiter.admit(&mut state, at(now), 1);
-            let full = before + u128::from(period) > u128::from(limit * period);
+            let full = before.numerator + u128::from(period) > u128::from(limit * period);
             prop_assert_eq!(reading.fits, !full);
             prop_assert!(u64::from(state[2]) <= limit);
             if !reading.fits {

@@ -6,14 +6,6 @@ use super::*;
 use crate::limit::samples::{SECOND, START, at};
 use crate::limit::{Algorithm, MAX_LIMIT};
 
-/// The weighted count at `now`, times the period in microseconds.
-pub(super) fn weighted_count(limiter: &Limiter, state: &State, now: Timestamp) -> u128 {
-    let window = Window::at(limiter, state, now);
-    let left = window.period - window.elapsed;
-    let previous = u128::from(window.previous) * u128::from(left);
-    previous + u128::from(window.current) * u128::from(window.period)
-}
-
 pub(super) fn limiter(limit: u64, period: Duration) -> Limiter {
     Limiter::new(Algorithm::SlidingWindow, limit, period)
 }
@@ -33,8 +25,12 @@ fn forty_two_before_and_eighteen_now_are_forty_nine_and_a_half_a_quarter_in() {
     for _ in 0..18 {
         limiter.charge(&mut state, now, 1);
     }
-    let half_units = weighted_count(&limiter, &state, now) / 30_000_000;
-    assert_eq!(half_units, 99);
+    let estimate = estimate(&limiter, &state, now);
+    assert_eq!(
+        estimate.numerator * 2,
+        u128::from(estimate.denominator) * 99
+    );
+    assert_eq!(estimate.as_f64(), 49.5);
     assert_eq!(limiter.peek(&state, now, 0).remaining, 0);
     assert!(!limiter.peek(&state, now, 1).fits);
 }
@@ -175,8 +171,8 @@ fn a_clock_that_goes_back_waits_at_the_start_of_the_window() {
     limiter.charge(&mut state, at(START), 4);
     limiter.charge(&mut state, at(START + 90 * SECOND), 3);
     let back = at(START + 20 * SECOND);
-    let units = weighted_count(&limiter, &state, back) / u128::from(limiter.micros());
-    assert_eq!(units, 7);
+    let estimate = estimate(&limiter, &state, back);
+    assert_eq!(estimate.as_f64(), 7.0);
     let reading = limiter.admit(&mut state, back, 3);
     assert!(reading.fits);
     assert_eq!(reading.reset_after(), Duration::from_secs(40 + 120));
