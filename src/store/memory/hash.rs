@@ -6,13 +6,15 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
-use siphasher::sip128::{Hasher128 as _, SipHasher13};
+
+use self::sip::Sip;
+
+mod sip;
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
-    secret: [u8; 16],
-    /// The hasher before any key, with the secret in it.
-    start: SipHasher13,
+    /// As it stands before every key, with the secret in it.
+    start: Sip,
 }
 
 /// A key's hash.
@@ -20,13 +22,21 @@ pub(super) struct KeyHasher {
 pub(super) struct KeyHash {
     /// The half that a counter keeps.
     pub(super) tag: Tag,
-    /// The other half, by which bans are told apart too.
-    rest: u64,
+    /// The other half, for what is kept with more care.
+    rest: Rest,
 }
 
 /// What a counter is known by, and where it is looked for: all that it keeps of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag(u64);
+
+/// The half of a hash that is seldom asked for.
+#[derive(Clone, Copy)]
+enum Rest {
+    Known(u64),
+    /// It follows from this.
+    Later(Sip),
+}
 
 /// For maps whose keys are hashes already.
 pub(super) type Prehashed = BuildHasherDefault<LowBits>;
@@ -47,8 +57,9 @@ impl KeyHasher {
 
     /// A hasher with this secret: it hashes as every other one with the same.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
-        let start = SipHasher13::new_with_key(&secret);
-        Self { secret, start }
+        let whole = u128::from_le_bytes(secret);
+        let start = Sip::keyed([whole as u64, (whole >> 64) as u64]);
+        Self { start }
     }
 
     /// A hasher whose secret follows from `secret`, which cannot be found from it.
@@ -64,19 +75,17 @@ impl KeyHasher {
 
     /// What it hashes under.
     pub(super) fn secret(&self) -> [u8; 16] {
-        self.secret
+        let [low, high] = self.start.key().map(u128::from);
+        (high << 64 | low).to_le_bytes()
     }
 
     /// The hash of `key`, counted for the rule `identity`.
     #[inline]
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
-        let mut hasher = self.start;
-        hasher.write_u64(identity);
-        hasher.write(key);
-        let hash = hasher.finish128();
+        let (first, later) = self.start.hash(identity, key);
         KeyHash {
-            tag: Tag::of(hash.h1),
-            rest: hash.h2,
+            tag: Tag::of(first),
+            rest: Rest::Later(later),
         }
     }
 }
@@ -92,14 +101,18 @@ impl std::fmt::Debug for KeyHasher {
 impl KeyHash {
     /// All of it, for a map.
     pub(super) fn whole(self) -> u128 {
-        u128::from(self.rest) << 64 | u128::from(self.tag.get())
+        let rest = match self.rest {
+            Rest::Known(rest) => rest,
+            Rest::Later(later) => later.second(),
+        };
+        u128::from(rest) << 64 | u128::from(self.tag.get())
     }
 
     /// The hash of which [`KeyHash::whole`] is all.
     pub(super) fn from_whole(whole: u128) -> Self {
         Self {
             tag: Tag::of(whole as u64),
-            rest: (whole >> 64) as u64,
+            rest: Rest::Known((whole >> 64) as u64),
         }
     }
 }
@@ -176,6 +189,8 @@ impl Hasher for LowBits {
 
 #[cfg(test)]
 mod tests {
+    use siphasher::sip128::SipHasher13;
+
     use super::*;
 
     #[test]
