@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use memchr::memchr;
 
 use super::View;
@@ -45,35 +45,9 @@ impl Source {
     /// The `index`th value of `name`, or of all names; negative counts from the end.
     #[inline(never)]
     pub fn value<'a>(self, view: View<'a, '_>, name: Option<&[u8]>, index: i32) -> Bytes<'a> {
-        if let (Some(name), Ok(nth)) = (name, usize::try_from(index)) {
-            return self.nth_named(view, name, nth).map(Cow::Borrowed);
-        }
         pick(index, |visit| {
             self.each_pair(view, name, &mut |_, v| visit(v))
         })
-    }
-
-    /// The `nth` value of `name`: what most rules read.
-    fn nth_named<'a>(self, view: View<'a, '_>, name: &[u8], nth: usize) -> Option<&'a [u8]> {
-        match self {
-            Source::Cookies => {
-                let mut named = view.request.cookies().iter().filter(|(n, _)| *n == name);
-                named.nth(nth).map(|(_, value)| &**value)
-            }
-            Source::Arguments => {
-                let mut named = view
-                    .request
-                    .arguments()
-                    .iter()
-                    .filter(|(n, _)| **n == *name);
-                named.nth(nth).map(|(_, value)| &**value)
-            }
-            Source::Headers | Source::ResponseHeaders => {
-                let is_named = |n: &HeaderName| n.as_str().as_bytes().eq_ignore_ascii_case(name);
-                let mut named = self.headers(view)?.iter().filter(|(n, _)| is_named(n));
-                named.nth(nth).map(|(_, value)| value.as_bytes())
-            }
-        }
     }
 
     /// The `index`th name; negative counts from the end.
