@@ -18,8 +18,8 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
 use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
 
 use super::maps::split;
 use crate::expr::percent_decode;
@@ -31,6 +31,52 @@ pub type Cookie<'r> = (&'r [u8], Cow<'r, [u8]>);
 pub fn parse(headers: &HeaderMap) -> Vec<Cookie<'_>> {
     let pairs = pieces(headers).filter_map(pair);
     pairs.map(|(name, value)| (name, plain(value))).collect()
+}
+
+/// The `nth` value of the cookie `name`, without a look at the values of others.
+pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'h, [u8]>> {
+    find_in(headers.get_all(COOKIE), name, nth)
+}
+
+/// [`find`], in these lines.
+pub fn find_in<'h>(
+    lines: impl IntoIterator<Item = &'h HeaderValue>,
+    name: &[u8],
+    nth: usize,
+) -> Option<Cow<'h, [u8]>> {
+    let mut before = nth;
+    for line in lines {
+        for piece in split(line.as_bytes(), b';') {
+            let Some(value) = value_of(piece, name) else {
+                continue;
+            };
+            if before == 0 {
+                return Some(plain(value));
+            }
+            before -= 1;
+        }
+    }
+    None
+}
+
+/// The value in `piece`, if that is the cookie `name`.
+#[inline]
+fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
+    // Most others are told from it by how they begin.
+    let rest = piece.trim_ascii_start().strip_prefix(name)?;
+    let plain = |byte: &u8| *byte > b' ' && *byte != b'=';
+    match rest.strip_prefix(b"=") {
+        Some(value) if name.iter().all(plain) => Some(value.trim_ascii()),
+        _ => {
+            let (found, value) = pair(piece)?;
+            (found == name).then_some(value)
+        }
+    }
+}
+
+/// The names of all cookies, in order.
+pub fn names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    pieces(headers).filter_map(pair).map(|(name, _)| name)
 }
 
 /// Each cookie as it is written, or nothing.

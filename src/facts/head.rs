@@ -43,6 +43,8 @@ pub struct Head<'r> {
     pub upgrade: Option<Upgrade>,
     /// The first `User-Agent` field.
     pub agent: Option<&'r HeaderValue>,
+    /// The `Cookie` fields.
+    pub cookies: CookieLines<'r>,
     with_port: Option<Cow<'r, str>>,
     target: &'r str,
 }
@@ -56,6 +58,18 @@ pub enum BodyLength {
     Declared(u64),
     /// Chunked, or an HTTP/2 stream without `content-length`.
     Unknown,
+}
+
+/// The `Cookie` fields of a head.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum CookieLines<'r> {
+    /// There is none.
+    #[default]
+    None,
+    /// There is one, as nearly always in HTTP/1.
+    One(&'r HeaderValue),
+    /// There are several.
+    Several,
 }
 
 /// A protocol that a connection may change to. As an extension of an HTTP/2 request it says that
@@ -114,6 +128,7 @@ impl<'r> Head<'r> {
             body,
             upgrade: opens.or_else(|| upgrade(parts, &fields, body)),
             agent: fields.agent,
+            cookies: fields.cookies,
             target,
         })
     }
@@ -155,6 +170,18 @@ impl<'r> Head<'r> {
             (Cow::Owned(path), None) => Cow::Borrowed(path),
             (Cow::Owned(path), Some(query)) => Cow::Owned(format!("{path}?{query}")),
         }
+    }
+}
+
+// === impl CookieLines ===
+
+impl<'r> CookieLines<'r> {
+    #[inline]
+    fn take(&mut self, line: &'r HeaderValue) {
+        *self = match self {
+            CookieLines::None => CookieLines::One(line),
+            _ => CookieLines::Several,
+        };
     }
 }
 

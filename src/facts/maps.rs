@@ -1,17 +1,25 @@
 //! Fields that hold names and values: headers, cookies and query arguments.
 //!
-//! Cookies and arguments are split when a rule first reads one. What a name or a value means is not
-//! known here.
+//! Cookies and arguments are split when they are asked for, and kept if that is often. What a name
+//! or a value means is not known here.
 
 use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use memchr::memchr;
 
 use super::View;
 use super::get::Bytes;
 use crate::expr::position;
+
+/// Among so few fields, one is found faster by a look at each than by its hash.
+const FEW_FIELDS: usize = 16;
+
+/// So many single values are looked for in the text itself. Most requests are asked for no more,
+/// and take no memory for the rest.
+const LOOKS: u8 = 8;
 
 /// A collection of names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +32,13 @@ pub enum Source {
     Cookies,
     /// The query arguments.
     Arguments,
+}
+
+/// All pairs of a request, once they are worth their memory.
+#[derive(Debug)]
+pub(super) struct Pairs<T> {
+    all: OnceCell<Vec<T>>,
+    looks: Cell<u8>,
 }
 
 /// The parts of `text`, of which there is at least one.
@@ -45,9 +60,25 @@ impl Source {
     /// The `index`th value of `name`, or of all names; negative counts from the end.
     #[inline(never)]
     pub fn value<'a>(self, view: View<'a, '_>, name: Option<&[u8]>, index: i32) -> Bytes<'a> {
-        pick(index, |visit| {
-            self.each_pair(view, name, &mut |_, v| visit(v))
-        })
+        match (self, name, usize::try_from(index)) {
+            (Source::Headers | Source::ResponseHeaders, Some(name), Ok(nth))
+                if self.headers(view)?.len() <= FEW_FIELDS =>
+            {
+                let named = |(found, _): &(&HeaderName, _)| is_called(found, name);
+                let (_, value) = self.headers(view)?.iter().filter(named).nth(nth)?;
+                Some(Cow::Borrowed(value.as_bytes()))
+            }
+            (Source::Headers | Source::ResponseHeaders, Some(name), Ok(nth)) => {
+                let values = self.headers(view)?.get_all(std::str::from_utf8(name).ok()?);
+                let value = values.iter().nth(nth)?;
+                Some(Cow::Borrowed(value.as_bytes()))
+            }
+            (Source::Cookies, Some(name), Ok(nth)) => view.request.cookie(name, nth),
+            (Source::Arguments, Some(name), Ok(nth)) => view.request.argument(name, nth),
+            _ => pick(index, |visit| {
+                self.each_pair(view, name, &mut |_, v| visit(v))
+            }),
+        }
     }
 
     /// The `index`th name; negative counts from the end.
@@ -70,7 +101,11 @@ impl Source {
 
     /// Visits all names, once for each value.
     pub fn each_name(self, view: View<'_, '_>, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) {
-        let _ = self.each_pair(view, None, &mut |name, _| visit(name));
+        let _ = match self {
+            Source::Cookies => view.request.each_cookie_name(visit),
+            Source::Arguments => view.request.each_argument_name(visit),
+            _ => self.each_pair(view, None, &mut |name, _| visit(name)),
+        };
     }
 
     fn each_pair<'a>(
@@ -103,15 +138,24 @@ impl Source {
     }
 }
 
-/// Visits the fields called `name`, or all. Few enough come that a look at each is faster than a hash.
+fn is_called(header: &HeaderName, name: &[u8]) -> bool {
+    header.as_str().as_bytes().eq_ignore_ascii_case(name)
+}
+
 fn each_header<'a>(
     headers: &'a HeaderMap,
     name: Option<&[u8]>,
     visit: &mut dyn FnMut(&'a [u8], &'a [u8]) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let fields = headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v));
-    let mut named = fields.filter(|(n, _)| name.is_none_or(|name| n.eq_ignore_ascii_case(name)));
-    named.try_for_each(|(n, value)| visit(n, value.as_bytes()))
+    let pairs = headers.iter();
+    let Some(name) = name else {
+        let pairs = pairs.map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
+        return wanted(pairs, None, visit);
+    };
+    // Not a header's name: the empty string, which is no header's name either.
+    let name = std::str::from_utf8(name).unwrap_or_default();
+    let values = headers.get_all(name).iter();
+    wanted(values.map(|v| (&[][..], v.as_bytes())), None, visit)
 }
 
 fn wanted<'a>(
@@ -153,6 +197,34 @@ fn count<'a>(each: &impl for<'v> Fn(Visit<'v, 'a>) -> ControlFlow<()>) -> usize 
     count
 }
 
+// === impl Pairs ===
+
+impl<T> Pairs<T> {
+    /// All of them.
+    pub(super) fn all(&self, parse: impl FnOnce() -> Vec<T>) -> &[T] {
+        self.all.get_or_init(parse)
+    }
+
+    /// All of them for one look, if that is cheaper than to look for one in the text.
+    pub(super) fn for_look(&self, parse: impl FnOnce() -> Vec<T>) -> Option<&[T]> {
+        let looks = self.looks.get();
+        if looks < LOOKS {
+            self.looks.set(looks + 1);
+            return self.all.get().map(Vec::as_slice);
+        }
+        Some(self.all(parse))
+    }
+}
+
+impl<T> Default for Pairs<T> {
+    fn default() -> Self {
+        Self {
+            all: OnceCell::new(),
+            looks: Cell::new(0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -165,5 +237,16 @@ mod tests {
             let expected: Vec<_> = text.as_bytes().split(|byte| *byte == b';').collect();
             prop_assert_eq!(split(text.as_bytes(), b';').collect::<Vec<_>>(), expected);
         }
+    }
+
+    #[test]
+    fn all_are_kept_once_that_is_worth_it() {
+        let pairs = Pairs::default();
+        assert!((0..LOOKS).all(|_| pairs.for_look(|| vec![1]).is_none()));
+        assert_eq!(pairs.for_look(|| vec![1]), Some(&[1][..]));
+        assert_eq!(pairs.for_look(|| vec![2]), Some(&[1][..]));
+        let pairs = Pairs::default();
+        pairs.all(|| vec![1]);
+        assert_eq!(pairs.for_look(|| vec![2]), Some(&[1][..]));
     }
 }

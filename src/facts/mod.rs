@@ -23,7 +23,7 @@ pub mod request;
 pub use client_ip::{ClientIp, HeaderKind, Prefixes};
 pub use fields::{Field, Fields};
 pub use get::version_name;
-pub use head::{BodyLength, Head, Malformed, Upgrade};
+pub use head::{BodyLength, CookieLines, Head, Malformed, Upgrade};
 pub use request::{GeoSource, NoGeo, RequestFacts, ResponseFacts, View};
 
 /// What is known about a connection before its first request.

@@ -23,6 +23,41 @@ pub fn parse(query: &str) -> Vec<Argument<'_>> {
     pairs.collect()
 }
 
+/// The `nth` value of the argument `name`, without a look at the values of others.
+pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>> {
+    let mut before = nth;
+    for piece in split(query.as_bytes(), b'&') {
+        let Some(value) = value_of(piece, name) else {
+            continue;
+        };
+        if before == 0 {
+            return Some(decode(value));
+        }
+        before -= 1;
+    }
+    None
+}
+
+/// The names of all arguments, in order.
+pub fn names(query: &str) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    pairs(query).map(|(name, _)| decode(name))
+}
+
+/// The value in `piece`, if that is the argument `name`.
+#[inline]
+fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
+    let odd = |byte: &u8| matches!(byte, b'=' | b'%' | b'+');
+    let end = piece.iter().position(odd).unwrap_or(piece.len());
+    match piece.split_at_checked(end)? {
+        (written, [b'=', value @ ..]) => (written == name).then_some(value),
+        (written, []) => (!piece.is_empty() && written == name).then_some(&[]),
+        _ => {
+            let (written, value) = pair(piece);
+            (*decode(written) == *name).then_some(value)
+        }
+    }
+}
+
 /// Names and values as they are written.
 fn pairs(query: &str) -> impl Iterator<Item = (&[u8], &[u8])> {
     let pieces = split(query.as_bytes(), b'&').filter(|piece| !piece.is_empty());
@@ -98,6 +133,17 @@ mod tests {
             prop_assert_eq!(found.len(), 1);
             prop_assert_eq!(&*found[0].0, name.as_bytes());
             prop_assert_eq!(&*found[0].1, value.as_bytes());
+        }
+
+        #[test]
+        fn what_is_found_is_what_is_parsed(query in "([ab=&+%]|%61|%26|ß){0,16}", nth in 0..3usize) {
+            let all = parse(&query);
+            for name in all.iter().map(|(name, _)| &**name).chain([&b"a"[..]]) {
+                let mut named = all.iter().filter(|(found, _)| **found == *name);
+                let expected = named.nth(nth).map(|(_, value)| &**value);
+                let found = find(&query, name, nth);
+                prop_assert_eq!(found.as_deref(), expected);
+            }
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! The facts of one request: what a compiled expression asks, by field number.
 //!
-//! Everything is borrowed; cookies, arguments and places are worked out when a rule first reads
-//! them. Nothing here changes a request.
+//! Everything is borrowed; cookies, arguments and places are worked out when asked for, and kept
+//! where they are asked for often. Nothing here changes a request.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -12,8 +12,9 @@ use http::HeaderMap;
 
 use super::cookies::{self, Cookie};
 use super::fields::{self, Getter};
+use super::maps::Pairs;
 use super::query::{self, Argument};
-use super::{Connection, Head};
+use super::{Connection, CookieLines, Head};
 use crate::clock::Timestamp;
 use crate::expr::{Facts, FieldId};
 
@@ -49,8 +50,8 @@ pub struct RequestFacts<'r> {
     pub now: Timestamp,
     /// Where addresses are looked up.
     pub geo: &'r dyn GeoSource,
-    cookies: OnceCell<Vec<Cookie<'r>>>,
-    arguments: OnceCell<Vec<Argument<'r>>>,
+    cookies: Pairs<Cookie<'r>>,
+    arguments: Pairs<Argument<'r>>,
     asn: OnceCell<Option<u32>>,
     country: OnceCell<Option<[u8; 2]>>,
     continent: OnceCell<Option<[u8; 2]>>,
@@ -103,8 +104,8 @@ impl<'r> RequestFacts<'r> {
             id: "",
             now,
             geo,
-            cookies: OnceCell::new(),
-            arguments: OnceCell::new(),
+            cookies: Pairs::default(),
+            arguments: Pairs::default(),
             asn: OnceCell::new(),
             country: OnceCell::new(),
             continent: OnceCell::new(),
@@ -121,13 +122,56 @@ impl<'r> RequestFacts<'r> {
 
     /// The cookies, in order.
     pub fn cookies(&self) -> &[Cookie<'r>] {
-        self.cookies.get_or_init(|| cookies::parse(self.headers))
+        self.cookies.all(|| cookies::parse(self.headers))
+    }
+
+    /// The `nth` value of the cookie `name`.
+    pub fn cookie(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
+        let Some(all) = self.cookies.for_look(|| cookies::parse(self.headers)) else {
+            return match self.head.cookies {
+                CookieLines::None => None,
+                CookieLines::One(line) => cookies::find_in([line], name, nth),
+                CookieLines::Several => cookies::find(self.headers, name, nth),
+            };
+        };
+        let mut named = all.iter().filter(|(found, _)| *found == name);
+        named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
     }
 
     /// The query arguments, in order.
     pub fn arguments(&self) -> &[Argument<'r>] {
-        let parse = || query::parse(self.head.query.unwrap_or_default());
-        self.arguments.get_or_init(parse)
+        self.arguments.all(|| query::parse(self.query()))
+    }
+
+    /// The `nth` value of the query argument `name`.
+    pub fn argument(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
+        let Some(all) = self.arguments.for_look(|| query::parse(self.query())) else {
+            return query::find(self.query(), name, nth);
+        };
+        let mut named = all.iter().filter(|(found, _)| **found == *name);
+        named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
+    }
+
+    /// Visits the name of each cookie.
+    pub(super) fn each_cookie_name(
+        &self,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.cookies.for_look(|| cookies::parse(self.headers)) {
+            Some(all) => all.iter().try_for_each(|(name, _)| visit(name)),
+            None => cookies::names(self.headers).try_for_each(visit),
+        }
+    }
+
+    /// Visits the name of each query argument.
+    pub(super) fn each_argument_name(
+        &self,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.arguments.for_look(|| query::parse(self.query())) {
+            Some(all) => all.iter().try_for_each(|(name, _)| visit(name)),
+            None => query::names(self.query()).try_for_each(|name| visit(&name)),
+        }
     }
 
     /// The client's autonomous system.
@@ -145,6 +189,10 @@ impl<'r> RequestFacts<'r> {
     pub fn continent(&self) -> Option<&[u8; 2]> {
         let look_up = || self.geo.continent(self.client);
         self.continent.get_or_init(look_up).as_ref()
+    }
+
+    fn query(&self) -> &'r str {
+        self.head.query.unwrap_or_default()
     }
 
     fn view(&self) -> View<'_, 'r> {

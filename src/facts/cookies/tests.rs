@@ -85,6 +85,25 @@ fn lines_are_one_list() {
 
 proptest! {
     #[test]
+    fn what_is_found_is_what_is_parsed(
+        lines in prop::collection::vec("([ab=; \"%]|%61|%3b){0,12}", 0..3),
+        nth in 0..3usize,
+    ) {
+        let line = |line: &String| (COOKIE, HeaderValue::from_str(line).unwrap());
+        let mut headers = HeaderMap::new();
+        for (name, line) in lines.iter().map(line) {
+            headers.append(name, line);
+        }
+        let all = parse(&headers);
+        for name in all.iter().map(|(name, _)| *name).chain([&b"a"[..]]) {
+            let mut named = all.iter().filter(|(found, _)| *found == name);
+            let expected = named.nth(nth).map(|(_, value)| &**value);
+            let found = find(&headers, name, nth);
+            prop_assert_eq!(found.as_deref(), expected);
+        }
+    }
+
+    #[test]
     fn any_line_is_read(line in "[ -~\t]{0,60}") {
         for (name, _) in cookies(&[line.as_bytes()]) {
             prop_assert!(!name.contains([';', '=']));

@@ -136,10 +136,21 @@ fn a_mistyped_name_is_not_a_refusal() {
     }
 }
 
+/// What `refusal` names as nearest must exist.
 #[test]
-fn every_name_is_a_field() {
+fn the_nearest_fields_exist() {
     for name in Fields.names() {
         assert!(Fields.field(name).is_some());
+    }
+    for nearest in super::foreign::nearest() {
+        for quoted in nearest.split('`').skip(1).step_by(2) {
+            let field = quoted.split([' ', '[', '(']).next().unwrap();
+            let known = Fields.field(field).is_some();
+            assert!(
+                known || ["matches", "lockgate", "jwt_claim"].contains(&field),
+                "{quoted}"
+            );
+        }
     }
 }
 

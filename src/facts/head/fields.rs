@@ -3,7 +3,7 @@
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::{BodyLength, Malformed, Upgrade};
+use super::{BodyLength, CookieLines, Malformed, Upgrade};
 
 /// Fields about who the client is or where a message ends.
 const GUARDED: &[&str] = &[
@@ -41,6 +41,8 @@ pub struct Fields<'r> {
     pub connection_upgrade: bool,
     /// The first `User-Agent`.
     pub agent: Option<&'r HeaderValue>,
+    /// The `Cookie` lines.
+    pub cookies: CookieLines<'r>,
     length: Option<u64>,
     chunked: bool,
 }
@@ -96,6 +98,7 @@ impl<'r> Fields<'r> {
             header::TRANSFER_ENCODING => self.take_coding(value, version)?,
             header::CONNECTION => self.connection_upgrade |= has_token(value, b"upgrade"),
             header::USER_AGENT => _ = self.agent.get_or_insert(value),
+            header::COOKIE => self.cookies.take(value),
             _ if is_underscore_alias(name.as_str()) => return Err(Malformed::Twin),
             _ => {}
         }
