@@ -53,20 +53,20 @@ pub struct Decision {
     pub tags: Vec<RuleIndex>,
     /// The rule that the log names: the one that stopped the request or let it pass, else the
     /// first that only recorded it or would have acted.
-    pub credit: Option<Credit>,
+    pub credit: Option<DecidedBy>,
     /// The first rule that the response phase leaves out; `None`: it sees all rules.
     pub settle_before: Option<RuleIndex>,
     /// The rules that counted this request, in rule order, as a client may be told.
-    pub quotas: SmallVec<[Quota; 4]>,
+    pub quotas: SmallVec<[QuotaStatus; 4]>,
     /// The rules that may yet count the response, as they were when the request came.
     pub pending_quotas: SmallVec<[PendingQuota; 2]>,
     /// What each matching rule did, for the metrics and the log.
-    pub marks: SmallVec<[Mark; 8]>,
+    pub marks: SmallVec<[RuleEvent; 8]>,
 }
 
 /// The rule that the log names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Credit {
+pub struct DecidedBy {
     /// The rule.
     pub rule: RuleIndex,
     /// What it does.
@@ -113,7 +113,7 @@ pub enum Verdict {
 
 /// A rule's quota as one client sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
+pub struct QuotaStatus {
     /// The rule.
     pub rule: RuleIndex,
     /// What is left, in whole units.
@@ -138,16 +138,16 @@ pub struct PendingQuota {
 
 /// What one rule did with one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct RuleEvent {
     /// The rule.
     pub rule: RuleIndex,
     /// What happened.
-    pub event: Event,
+    pub event: RuleEventKind,
 }
 
 /// What can happen between a rule and a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Event {
+pub enum RuleEventKind {
     /// The counting expression matched.
     #[default]
     Counted,
@@ -163,9 +163,9 @@ pub enum Event {
     CandidatePasses,
 }
 
-// === impl Credit ===
+// === impl DecidedBy ===
 
-impl Credit {
+impl DecidedBy {
     /// What the log says that the rule did.
     pub const fn name(&self) -> &'static str {
         match (self.dry_run, self.action) {
@@ -188,7 +188,7 @@ impl Credit {
 impl Verdict {
     /// Whether the answer is to look like that of the route's origin, which does not get the
     /// request.
-    pub const fn pretends(&self) -> bool {
+    pub const fn poses_as_origin(&self) -> bool {
         matches!(self, Verdict::Shadow { .. } | Verdict::Divert { .. })
     }
 
@@ -215,7 +215,7 @@ impl Action {
     }
 
     /// Whether the client is to take the answer for that of the route's origin.
-    pub const fn pretends(self) -> bool {
+    pub const fn poses_as_origin(self) -> bool {
         matches!(self, Action::Shadow | Action::Divert)
     }
 

@@ -12,15 +12,15 @@ use tokio::sync::watch;
 use tracing::{error, warn};
 
 use self::listener_set::ListenerSet;
-use self::reload::ConfigFile;
+use self::reload::LoadedConfig;
 use self::snapshot_saver::SnapshotSaver;
 use self::upstream_monitor::UpstreamMonitor;
 use crate::clock::Clock;
 use crate::config;
 use crate::config::blueprint::Blueprint;
-use crate::listen::{self, DrainTrigger, Gate};
-use crate::observe::Log;
-use crate::process::{Live, ProcessState};
+use crate::listen::{self, ConnectionLimit, DrainTrigger};
+use crate::observe::LogHandle;
+use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::StartupSettings;
 use crate::tls;
 
@@ -33,17 +33,17 @@ mod scrape;
 mod snapshot_saver;
 mod upstream_monitor;
 
-pub use self::handover::{HandoverReceiver, HandoverSender, Program};
-pub use self::inherited::Inherited;
+pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
+pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
-pub use self::reload::{Refused, Reloader};
+pub use self::reload::{RejectedConfig, Reloader};
 
 /// How long the end waits until each log is written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running gateway.
 pub struct Gateway {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     listeners: Arc<ListenerSet>,
     reloader: Arc<Reloader>,
     drain: DrainTrigger,
@@ -58,7 +58,7 @@ struct Startup {
     process: ProcessState,
     settings: StartupSettings,
     blueprint: Blueprint,
-    config: ConfigFile,
+    config: LoadedConfig,
 }
 
 // === impl Gateway ===
@@ -69,8 +69,8 @@ impl Gateway {
     pub fn start(
         config: &Path,
         clock: Clock,
-        log: Log,
-        mut inherited: Inherited,
+        log: LogHandle,
+        mut inherited: InheritedSockets,
     ) -> anyhow::Result<Self> {
         let startup = Startup::load(config, clock, log, inherited.secret)?;
         if let Some(keys) = &inherited.tickets {
@@ -128,7 +128,7 @@ impl Gateway {
     }
 
     /// What all its cores share.
-    pub fn live(&self) -> &Arc<Live> {
+    pub fn live(&self) -> &Arc<RunningGateway> {
         &self.live
     }
 
@@ -183,10 +183,10 @@ impl Startup {
     fn load(
         config: &Path,
         clock: Clock,
-        log: Log,
+        log: LogHandle,
         secret: Option<[u8; 32]>,
     ) -> anyhow::Result<Self> {
-        let mut config = ConfigFile::read(config)?;
+        let mut config = LoadedConfig::read(config)?;
         // Where there are mistakes, what the file does not say may be one of them.
         if !(config.diagnostics.has_errors() && log.is_json()) {
             let written = &config.file.log;
@@ -219,8 +219,8 @@ impl Startup {
     fn install(
         mut self,
         listeners: &ListenerSet,
-        inherited: &mut Inherited,
-    ) -> anyhow::Result<Arc<Live>> {
+        inherited: &mut InheritedSockets,
+    ) -> anyhow::Result<Arc<RunningGateway>> {
         let process = &self.process;
         let opened = self
             .config
@@ -229,18 +229,18 @@ impl Startup {
             warn!(%address, "no listener for a socket");
         }
         let snapshot = process.install(self.blueprint, opened.access, None);
-        upstream_monitor::look_up_new(process, &snapshot);
+        upstream_monitor::resolve_new(process, &snapshot);
         // Late, so that little is counted between this and the first request.
         take_counters(
             &mut self.process,
             &self.settings,
             inherited.receiver.as_ref(),
         )?;
-        let live = Arc::new(Live {
+        let live = Arc::new(RunningGateway {
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             lasting: self.process,
         });
-        live.tell_warnings(&self.config.warnings());
+        live.log_warnings(&self.config.warnings());
         listeners.publish(opened.sockets, &live.current.load().listeners);
         Ok(live)
     }
@@ -269,7 +269,7 @@ fn take_counters(
 
 /// A gate for `max_connections`, or as many as the process has file descriptors for beside those
 /// of so many workers.
-fn connection_limit(blueprint: &Blueprint, workers: usize) -> Gate {
+fn connection_limit(blueprint: &Blueprint, workers: usize) -> ConnectionLimit {
     let max_connections = blueprint.max_connections;
     let descriptors = listen::raise_descriptors();
     let most = listen::connections_for(descriptors, workers, blueprint.listeners.len());
@@ -281,5 +281,5 @@ fn connection_limit(blueprint: &Blueprint, workers: usize) -> Gate {
             "too few file descriptors for server.max_connections"
         );
     }
-    Gate::new(max_connections).capped(most)
+    ConnectionLimit::new(max_connections).capped(most)
 }

@@ -32,24 +32,24 @@ use http::{HeaderMap, Request, Response, Version};
 use http_body::Body as _;
 use tokio::net::TcpStream;
 
-pub use self::core::Core;
+pub use self::core::CoreState;
 use self::request_context::RequestContext;
 use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
-use crate::action::{Fault, RequestInfo};
+use crate::action::{GatewayError, RequestInfo};
 use crate::decision::Verdict;
-use crate::facts::{Connection, Head, Malformed, RequestFacts};
-use crate::listen::{Incoming, Permit};
-use crate::route::edit::Fields;
-use crate::snapshot::{Listener, Snapshot};
+use crate::facts::{ClientConnection, MalformedRequest, RequestFacts, RequestHead};
+use crate::listen::{ConnectionPermit, RequestBody};
+use crate::route::edit::HeaderChanges;
+use crate::snapshot::{ListenerConfig, Snapshot};
 
 /// accept → PROXY header → ClientHello → handshake → requests, until the connection ends.
 /// `listener`: as it was when it opened.
 pub async fn connection(
-    core: Rc<Core>,
-    listener: Arc<Listener>,
+    core: Rc<CoreState>,
+    listener: Arc<ListenerConfig>,
     tcp: TcpStream,
     peer: SocketAddr,
-    permit: Permit,
+    permit: ConnectionPermit,
 ) {
     let snapshot = core.snapshot();
     // A listener that a reload has removed serves its last connections as it was.
@@ -88,17 +88,17 @@ pub async fn connection(
 /// head → facts → decide → hold → respond or forward → settle → observe; `None`: there is no response.
 async fn request(
     state: Rc<RequestState>,
-    connection: Rc<Connection>,
-    request: Request<Incoming>,
+    connection: Rc<ClientConnection>,
+    request: Request<RequestBody>,
 ) -> Option<Response<LoggedBody>> {
     let (core, snapshot) = (&state.core, &*state.snapshot);
     let now = core.now();
     let (mut parts, mut incoming) = request.into_parts();
-    let tunnel = tunnel::Client::of(&mut parts, &mut incoming);
+    let tunnel = tunnel::TunnelClient::of(&mut parts, &mut incoming);
     let id = request_id(&state, &connection, &parts.headers);
     let info = RequestInfo::of(&parts, &id, now);
     if core.late.get() {
-        return Some(state.refuse(&info, &connection, Fault::Unavailable));
+        return Some(state.refuse(&info, &connection, GatewayError::Unavailable));
     }
     let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
     let read = |tunnel| Ok((read_head(&parts, secure, ended, snapshot)?, tunnel));
@@ -126,7 +126,7 @@ async fn request(
         }
         Verdict::Shadow { rule } => respond::shadow(&request, incoming, rule).await,
         Verdict::Unavailable { .. } => {
-            respond::refuse(&request, incoming, Fault::Unavailable).await
+            respond::refuse(&request, incoming, GatewayError::Unavailable).await
         }
         Verdict::Close { .. } => {
             request.close();
@@ -144,8 +144,8 @@ async fn request(
 /// The response as the client gets it. Rules, the access log and imitations see it before.
 fn edited(
     mut response: Response<LoggedBody>,
-    edits: Option<&Fields>,
-    head: &Head<'_>,
+    edits: Option<&HeaderChanges>,
+    head: &RequestHead<'_>,
 ) -> Response<LoggedBody> {
     if let Some(edits) = edits {
         edits.apply(response.headers_mut());
@@ -160,7 +160,7 @@ fn edited(
 /// The request id of a trusted proxy, or a new one.
 fn request_id<'h>(
     state: &RequestState,
-    connection: &Connection,
+    connection: &ClientConnection,
     headers: &'h HeaderMap,
 ) -> Cow<'h, str> {
     let client_ip = &state.snapshot.settings.client_ip;
@@ -174,10 +174,10 @@ fn read_head<'p>(
     secure: bool,
     ended: bool,
     snapshot: &Snapshot,
-) -> Result<Head<'p>, Malformed> {
+) -> Result<RequestHead<'p>, MalformedRequest> {
     if parts.headers.len() > snapshot.settings.limits.max_headers {
-        return Err(Malformed::TooManyFields);
+        return Err(MalformedRequest::TooManyFields);
     }
-    let head = Head::read(parts, secure)?;
+    let head = RequestHead::read(parts, secure)?;
     Ok(if ended { head.without_body() } else { head })
 }

@@ -12,20 +12,21 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::action::QuotaNames;
-use crate::action::imitate::Imitations;
+use crate::action::imitate::ImitationStore;
 use crate::clock::Clock;
 use crate::config::blueprint::{Blueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint};
-use crate::config::file::Access;
-use crate::observe::{AccessLog, Log, Metrics, Sink};
-use crate::route::Table;
+use crate::config::file::AccessLogSettings;
+use crate::observe::{AccessLog, LineSink, LogHandle, Metrics};
+use crate::route::RouteTable;
 use crate::rules::registry::RuleRegistry;
 use crate::rules::{Key, RuleSet};
 use crate::snapshot::{
-    Imitating, Listener, ListenerId, ListenerSettings, Route, RuleResources, Snapshot, Target,
+    ImitatingRule, ListenerConfig, ListenerId, ListenerSettings, RouteConfig, RouteTarget,
+    RuleResources, Snapshot,
 };
-use crate::store::{Bounds, Store};
-use crate::tls::Tickets;
-use crate::upstream::{Registry, Upstream};
+use crate::store::{Store, StoreBounds};
+use crate::tls::TicketKeys;
+use crate::upstream::{ServerRegistry, Upstream};
 
 /// What outlives a snapshot.
 pub struct ProcessState {
@@ -38,23 +39,23 @@ pub struct ProcessState {
     /// The number of requests that are held.
     pub held: AtomicUsize,
     /// What real responses look like.
-    pub imitations: Imitations,
+    pub imitations: ImitationStore,
     /// Metrics.
     pub metrics: Metrics,
     /// The shared state of the upstreams' servers.
-    pub servers: Registry,
+    pub servers: ServerRegistry,
     /// The number of listeners that this process has had so far.
     pub listeners: AtomicU32,
     /// TLS resumption.
-    pub tickets: Tickets,
+    pub tickets: TicketKeys,
     /// Keys the hashes that stand in for secrets.
     pub secret: [u8; 32],
     /// The gateway's own log.
-    pub log: Log,
+    pub log: LogHandle,
 }
 
 /// The current snapshot and what outlives it.
-pub struct Live {
+pub struct RunningGateway {
     /// The current snapshot.
     pub current: Arc<ArcSwap<Snapshot>>,
     /// What outlives it.
@@ -69,20 +70,20 @@ type InstalledUpstream = (Arc<Upstream>, Option<Arc<Key>>);
 impl ProcessState {
     /// The state of a process that has no configuration yet, with a random secret. Fails if the
     /// machine has no random numbers.
-    pub fn new(clock: Clock, log: Log, bounds: Bounds) -> io::Result<Self> {
+    pub fn new(clock: Clock, log: LogHandle, bounds: StoreBounds) -> io::Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|error| {
             io::Error::other(format!("the machine has no random numbers: {error}"))
         })?;
         Ok(Self {
-            tickets: Tickets::on(clock.clone()),
+            tickets: TicketKeys::on(clock.clone()),
             clock,
             store: Arc::new(Store::memory(bounds).keyed(&secret)),
             rules: Mutex::default(),
             held: AtomicUsize::new(0),
-            imitations: Imitations::default(),
+            imitations: ImitationStore::default(),
             metrics: Metrics::new(),
-            servers: Registry::default(),
+            servers: ServerRegistry::default(),
             listeners: AtomicU32::new(0),
             secret,
             log,
@@ -110,9 +111,9 @@ impl ProcessState {
         previous: Option<&Snapshot>,
     ) -> io::Result<Option<AccessLog>> {
         let path = match &blueprint.access {
-            Access::Off => return Ok(None),
-            Access::Stdout => None,
-            Access::File(path) => Some(path.as_path()),
+            AccessLogSettings::Off => return Ok(None),
+            AccessLogSettings::Stdout => None,
+            AccessLogSettings::File(path) => Some(path.as_path()),
         };
         let open = previous.and_then(|snapshot| snapshot.access.as_ref());
         let open = open.map(AccessLog::sink).filter(|sink| sink.path() == path);
@@ -122,8 +123,8 @@ impl ProcessState {
                 sink.reopen();
                 sink.clone()
             }
-            (None, None) => Sink::stdout()?,
-            (None, Some(path)) => Sink::file(path)?,
+            (None, None) => LineSink::stdout()?,
+            (None, Some(path)) => LineSink::file(path)?,
         };
         Ok(Some(AccessLog::new(sink, blueprint.access_format)))
     }
@@ -145,14 +146,14 @@ impl ProcessState {
         let routes = routes.filter_map(|(pattern, route)| {
             let target = target(route.target, &upstreams)?;
             let edits = route.edits;
-            Some((pattern, Route { target, edits }))
+            Some((pattern, RouteConfig { target, edits }))
         });
-        let routes = Table::new(routes);
+        let routes = RouteTable::new(routes);
         let mut rules = blueprint.rules;
         rules.register(&mut self.rules.lock());
         let rule_resources = self.install_rules(&rules, blueprint.rule_resources, &upstreams);
         Snapshot {
-            imitating: Imitating::among(&rules, &rule_resources),
+            imitating: ImitatingRule::among(&rules, &rule_resources),
             quota_names: QuotaNames::of(&rules),
             listeners,
             routes,
@@ -193,7 +194,7 @@ impl ProcessState {
         &self,
         listeners: Vec<ListenerSettings>,
         previous: Option<&Snapshot>,
-    ) -> Vec<Arc<Listener>> {
+    ) -> Vec<Arc<ListenerConfig>> {
         let before = previous.iter().flat_map(|snapshot| &snapshot.listeners);
         let mut known: Vec<_> = before.map(|l| (l.settings.address, l.id)).collect();
         let install = |mut settings: ListenerSettings| {
@@ -205,7 +206,7 @@ impl ProcessState {
             let tls = settings.tls.take();
             settings.tls = tls.map(|tls| tls.with_tickets(&self.tickets));
             let label: Arc<str> = address.to_string().into();
-            Arc::new(Listener {
+            Arc::new(ListenerConfig {
                 id,
                 metrics: self.metrics.listener(&label),
                 label,
@@ -243,15 +244,15 @@ impl ProcessState {
     }
 }
 
-fn target(blueprint: TargetBlueprint, upstreams: &[InstalledUpstream]) -> Option<Target> {
+fn target(blueprint: TargetBlueprint, upstreams: &[InstalledUpstream]) -> Option<RouteTarget> {
     match blueprint {
         TargetBlueprint::Upstream(index) => upstream_target(index, upstreams),
-        TargetBlueprint::Reply(reply) => Some(Target::Reply(reply)),
-        TargetBlueprint::Redirect(redirect) => Some(Target::Redirect(redirect)),
+        TargetBlueprint::Reply(reply) => Some(RouteTarget::Reply(reply)),
+        TargetBlueprint::Redirect(redirect) => Some(RouteTarget::Redirect(redirect)),
     }
 }
 
-fn upstream_target(index: usize, upstreams: &[InstalledUpstream]) -> Option<Target> {
+fn upstream_target(index: usize, upstreams: &[InstalledUpstream]) -> Option<RouteTarget> {
     let (upstream, hash_key) = upstreams.get(index)?.clone();
-    Some(Target::Upstream { upstream, hash_key })
+    Some(RouteTarget::Upstream { upstream, hash_key })
 }

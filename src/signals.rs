@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum SignalRequest {
     /// Read the configuration again.
     Reload,
     /// Give the sockets to a new process.
@@ -18,16 +18,16 @@ pub enum Request {
 }
 
 /// The signals a gateway listens to.
-pub struct Signals {
+pub struct SignalStream {
     hup: Signal,
     usr2: Signal,
     term: Signal,
     int: Signal,
 }
 
-// === impl Signals ===
+// === impl SignalStream ===
 
-impl Signals {
+impl SignalStream {
     /// Starts to listen. From here on none of these signals ends the process by itself.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
@@ -39,12 +39,12 @@ impl Signals {
     }
 
     /// The next request. Signals that arrive while one is handled are not lost.
-    pub async fn next(&mut self) -> Request {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.hup.recv() => Request::Reload,
-            _ = self.usr2.recv() => Request::HandOver,
-            _ = self.term.recv() => Request::Stop,
-            _ = self.int.recv() => Request::Stop,
+            _ = self.hup.recv() => SignalRequest::Reload,
+            _ = self.usr2.recv() => SignalRequest::HandOver,
+            _ = self.term.recv() => SignalRequest::Stop,
+            _ = self.int.recv() => SignalRequest::Stop,
         }
     }
 
@@ -57,15 +57,15 @@ impl Signals {
     }
 }
 
-// === impl Request ===
+// === impl SignalRequest ===
 
-impl Request {
+impl SignalRequest {
     /// The signal, as people call it.
     pub fn signal(self) -> &'static str {
         match self {
-            Request::Reload => "SIGHUP",
-            Request::HandOver => "SIGUSR2",
-            Request::Stop => "SIGTERM",
+            SignalRequest::Reload => "SIGHUP",
+            SignalRequest::HandOver => "SIGUSR2",
+            SignalRequest::Stop => "SIGTERM",
         }
     }
 }

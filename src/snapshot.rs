@@ -10,32 +10,32 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::action::imitate::Kind;
-use crate::action::{QuotaNames, Reply, ResponseTemplate};
+use crate::action::imitate::ResponseClass;
+use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
-use crate::expr::{FieldId, Lists, Type};
-use crate::facts::client_ip::{ClientIp, Prefixes};
-use crate::geo::Geo;
-use crate::listen::Limits;
+use crate::expr::{FieldId, NamedLists, ValueType};
+use crate::facts::client_ip::{ClientIpResolver, IpPrefixes};
+use crate::geo::GeoLookup;
+use crate::listen::ConnectionLimits;
 use crate::observe::{AccessLog, ListenerMetrics, Redactor, RuleMetrics};
-use crate::route::{Edits, Redirect, Table};
+use crate::route::{RedirectTemplate, RouteEdits, RouteTable};
 use crate::rules::{Key, RuleSet};
-use crate::store::Bounds;
-use crate::tls::{Certificate, Terminator};
+use crate::store::StoreBounds;
+use crate::tls::{Certificate, TlsTerminator};
 use crate::upstream::Upstream;
 
 /// One configuration, ready to serve.
 pub struct Snapshot {
     /// Where clients connect.
-    pub listeners: Vec<Arc<Listener>>,
+    pub listeners: Vec<Arc<ListenerConfig>>,
     /// Where requests go.
-    pub routes: Table<Route>,
+    pub routes: RouteTable<RouteConfig>,
     /// What is counted and stopped.
     pub rules: RuleSet,
     /// The response and the metrics of each rule, by rule index.
     pub rule_resources: Vec<RuleResources>,
     /// The rules whose shadow responses imitate real ones.
-    pub imitating: Vec<Imitating>,
+    pub imitating: Vec<ImitatingRule>,
     /// The rate-limit headers' fixed parts.
     pub quota_names: QuotaNames,
     /// The access log; `None`: it is off.
@@ -51,7 +51,7 @@ pub struct Snapshot {
 /// The settings that a snapshot takes from its blueprint unchanged.
 pub struct GatewaySettings {
     /// Limits of a connection and a request.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// The largest request body. `None` for no limit.
     pub max_body: Option<u64>,
     /// How long a stopping gateway waits for its clients.
@@ -59,15 +59,15 @@ pub struct GatewaySettings {
     /// Requests that may be held at once.
     pub max_held: usize,
     /// How a client's address is found.
-    pub client_ip: ClientIp,
+    pub client_ip: ClientIpResolver,
     /// How many connections a client may have. `None` for no limit.
     pub per_ip: Option<PerIp>,
     /// Disabled rules, each with the index of the rule that follows.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
     /// The lists that rules name.
-    pub lists: Lists,
+    pub lists: NamedLists,
     /// Autonomous systems and countries.
-    pub geo: Geo,
+    pub geo: GeoLookup,
     /// What rules read and the access log would not show otherwise.
     pub key_fields: Vec<KeyField>,
     /// The token that the admin port requires. `None` if it requires none.
@@ -88,11 +88,11 @@ pub struct PerIp {
     /// So many at once.
     pub limit: usize,
     /// What of its address makes it one client.
-    pub prefixes: Prefixes,
+    pub prefixes: IpPrefixes,
 }
 
 /// Where clients connect.
-pub struct Listener {
+pub struct ListenerConfig {
     /// Which one it is.
     pub id: ListenerId,
     /// The address as configured.
@@ -114,19 +114,19 @@ pub struct ListenerSettings {
     /// A PROXY header comes first, from trusted proxies alone.
     pub proxy_protocol: bool,
     /// `None` for plain TCP.
-    pub tls: Option<Terminator>,
+    pub tls: Option<TlsTerminator>,
 }
 
 /// What becomes of the requests that take a route.
-pub struct Route<T = Target> {
+pub struct RouteConfig<T = RouteTarget> {
     /// Where they go.
     pub target: T,
     /// What is changed in requests and responses. `None` for nothing.
-    pub edits: Option<Arc<Edits>>,
+    pub edits: Option<Arc<RouteEdits>>,
 }
 
 /// Where a route leads.
-pub enum Target {
+pub enum RouteTarget {
     /// To an origin.
     Upstream {
         /// The origin.
@@ -135,9 +135,9 @@ pub enum Target {
         hash_key: Option<Arc<Key>>,
     },
     /// A fixed response.
-    Reply(Reply),
+    Reply(FixedResponse),
     /// Another address.
-    Redirect(Redirect),
+    Redirect(RedirectTemplate),
 }
 
 /// What belongs to a rule beside its logic.
@@ -145,14 +145,14 @@ pub struct RuleResources {
     /// Its configured response.
     pub response: Option<Arc<ResponseTemplate>>,
     /// With `divert`: the upstream that gets the request instead.
-    pub divert: Option<Target>,
+    pub divert: Option<RouteTarget>,
     /// Its counters.
     pub metrics: RuleMetrics,
 }
 
 /// A rule whose shadow responses imitate real ones.
 #[derive(Clone, Debug)]
-pub struct Imitating {
+pub struct ImitatingRule {
     /// The rule.
     pub rule: RuleIndex,
     /// Its name.
@@ -169,7 +169,7 @@ pub struct KeyField {
     /// The field.
     pub field: FieldId,
     /// Its type.
-    pub ty: Type,
+    pub ty: ValueType,
     /// The entry of a map.
     pub entry: Option<Box<[u8]>>,
     /// The value is a secret: the log shows a hash.
@@ -182,7 +182,7 @@ pub struct StartupSettings {
     /// Threads that serve; 0: one a core.
     pub workers: usize,
     /// How much the store may keep.
-    pub bounds: Bounds,
+    pub bounds: StoreBounds,
     /// Where counters and bans are kept over a restart; `None`: nowhere.
     pub snapshot: Option<PathBuf>,
     /// Where the secret of this gateway is; `None`: it is made at the start.
@@ -193,7 +193,7 @@ pub struct StartupSettings {
 
 impl Snapshot {
     /// What is known of a route that is gone is of no use, and of none to another route.
-    pub fn wants(&self, kind: &Kind) -> bool {
+    pub fn wants(&self, kind: &ResponseClass) -> bool {
         let mut routes = self.routes.iter();
         let known = routes.any(|(pattern, route)| {
             *pattern.label() == kind.route && route.target.name() == Some(&*kind.upstream)
@@ -202,7 +202,11 @@ impl Snapshot {
     }
 
     /// Where a request goes that is not stopped: where its route leads, or the rule that diverts it.
-    pub fn leads<'a>(&'a self, verdict: Verdict, route: Option<&'a Route>) -> Option<&'a Target> {
+    pub fn leads<'a>(
+        &'a self,
+        verdict: Verdict,
+        route: Option<&'a RouteConfig>,
+    ) -> Option<&'a RouteTarget> {
         let Verdict::Divert { rule } = verdict else {
             return route.map(|route| &route.target);
         };
@@ -211,9 +215,9 @@ impl Snapshot {
     }
 }
 
-// === impl Imitating ===
+// === impl ImitatingRule ===
 
-impl Imitating {
+impl ImitatingRule {
     /// The rules that imitate: those that respond with a success.
     pub fn among(rules: &RuleSet, kits: &[RuleResources]) -> Vec<Self> {
         let shadows = rules.iter().zip(kits);
@@ -231,23 +235,23 @@ impl Imitating {
     }
 }
 
-// === impl Target ===
+// === impl RouteTarget ===
 
-impl Target {
+impl RouteTarget {
     /// What it is, as `explain` calls it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Target::Upstream { .. } => "upstream",
-            Target::Reply(_) => "respond",
-            Target::Redirect(_) => "redirect",
+            RouteTarget::Upstream { .. } => "upstream",
+            RouteTarget::Reply(_) => "respond",
+            RouteTarget::Redirect(_) => "redirect",
         }
     }
 
     /// The upstream. `None` if the gateway responds itself.
     pub fn name(&self) -> Option<&str> {
         match self {
-            Target::Upstream { upstream, .. } => Some(&upstream.name),
-            Target::Reply(_) | Target::Redirect(_) => None,
+            RouteTarget::Upstream { upstream, .. } => Some(&upstream.name),
+            RouteTarget::Reply(_) | RouteTarget::Redirect(_) => None,
         }
     }
 }

@@ -24,22 +24,22 @@ const MAX_SOCKETS: usize = 1024;
 
 /// Who is told how the service is; nobody without `NOTIFY_SOCKET`.
 #[derive(Clone)]
-pub struct Notifier {
+pub struct SystemdNotifier {
     address: Option<SocketAddr>,
 }
 
 /// Sockets that systemd has opened for this process.
 #[derive(Debug, Default)]
-pub struct Activated {
+pub struct ActivatedSockets {
     /// Those that listen for TCP.
     pub sockets: Vec<TcpListener>,
     /// What is wrong with the others.
     pub wrong: Vec<String>,
 }
 
-// === impl Notifier ===
+// === impl SystemdNotifier ===
 
-impl Notifier {
+impl SystemdNotifier {
     /// Whoever the environment names.
     pub fn from_env() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
@@ -55,26 +55,26 @@ impl Notifier {
 
     /// The service takes requests.
     pub fn ready(&self, status: &str) {
-        self.tell(&format_args!("READY=1\nSTATUS={status}"));
+        self.notify(&format_args!("READY=1\nSTATUS={status}"));
     }
 
-    /// The service reads its configuration again; [`Notifier::ready`] ends it.
+    /// The service reads its configuration again; [`SystemdNotifier::ready`] ends it.
     pub fn reloading(&self) {
         let now = monotonic_micros();
-        self.tell(&format_args!("RELOADING=1\nMONOTONIC_USEC={now}"));
+        self.notify(&format_args!("RELOADING=1\nMONOTONIC_USEC={now}"));
     }
 
     /// The service ends.
     pub fn stopping(&self) {
-        self.tell(&"STOPPING=1\nSTATUS=draining");
+        self.notify(&"STOPPING=1\nSTATUS=draining");
     }
 
     /// The service is another process now.
     pub fn main_pid(&self, pid: u32) {
-        self.tell(&format_args!("MAINPID={pid}"));
+        self.notify(&format_args!("MAINPID={pid}"));
     }
 
-    fn tell(&self, state: &dyn Display) {
+    fn notify(&self, state: &dyn Display) {
         let Some(address) = &self.address else {
             return;
         };
@@ -89,9 +89,9 @@ impl Notifier {
     }
 }
 
-// === impl Activated ===
+// === impl ActivatedSockets ===
 
-impl Activated {
+impl ActivatedSockets {
     /// Takes the sockets that the environment tells of. To be called before anything else of the
     /// process opens a file or starts a thread.
     pub fn from_env() -> Self {

@@ -25,7 +25,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 
 use allocation_counter::measure;
-use lockgate::expr::{Facts, Lists, Predicate};
+use lockgate::expr::{FieldFacts, NamedLists, Predicate};
 use lockgate::facts::{GeoSource, RequestFacts, ResponseFacts};
 use lockgate::fingerprint;
 
@@ -76,7 +76,7 @@ fn when_warm<T>(mut run: impl FnMut() -> T) -> u64 {
 }
 
 /// Allocations of a single test.
-fn of_test(predicate: &Predicate, facts: &dyn Facts) -> u64 {
+fn of_test(predicate: &Predicate, facts: &dyn FieldFacts) -> u64 {
     let run = || {
         black_box(predicate.test(facts));
     };
@@ -110,7 +110,7 @@ fn the_counter_sees_an_allocation() {
     let facts = Asked::browsing().facts();
     let copies = cases::predicate(
         r#"concat(http.host, "x") eq "www.shop.examplex""#,
-        &Lists::new(),
+        &NamedLists::new(),
     );
     assert!(copies.test(facts));
     assert!(when_warm(|| copies.test(facts)) > 0);
@@ -144,7 +144,7 @@ fn reference_rules_allocate_nothing() {
 fn typical_rules_match_and_allocate_nothing() {
     let facts = Asked::browsing().facts();
     for text in TYPICAL {
-        let predicate = cases::predicate(text, &Lists::new());
+        let predicate = cases::predicate(text, &NamedLists::new());
         assert!(predicate.test(facts), "{text}");
         assert_eq!(when_warm(|| predicate.test(facts)), 0, "{text}");
     }
@@ -168,7 +168,7 @@ fn a_regex_keeps_little_of_what_a_client_makes_it_remember() {
         r#"http.user_agent matches "[ab]*a[ab]{20}c""#,
         r#"lower(http.user_agent) contains "abababababababababababababababababababab""#,
     ] {
-        let predicate = cases::predicate(text, &Lists::new());
+        let predicate = cases::predicate(text, &NamedLists::new());
         let kept = measure(|| assert!(!predicate.test(facts))).bytes_current;
         assert!(kept < 1 << 20, "{text}: {kept} bytes");
     }
@@ -201,7 +201,7 @@ fn a_fresh_request_computes_nothing_that_no_rule_reads() {
     let text = r#"http.request.method eq "POST" or starts_with(http.request.uri.path, "/login")
         or http.user_agent contains "curl" or http.request.headers["x-api-key"][0] eq "k"
         or ip.src in {10.0.0.0/8} or tls.sni eq "a.example""#;
-    let predicate = cases::predicate(text, &Lists::new());
+    let predicate = cases::predicate(text, &NamedLists::new());
     predicate.test(base);
     let facts = fresh_with(base, geo);
     // Cookies, arguments and the whole URI are each a list or a string of their own.
@@ -222,7 +222,7 @@ fn what_a_rule_reads_is_computed_once() {
         (r#"ip.src.asnum eq 1 and ip.src.country eq "DE""#, 1),
     ] {
         geo.0.set(0);
-        let predicate = cases::predicate(text, &Lists::new());
+        let predicate = cases::predicate(text, &NamedLists::new());
         let facts = fresh_with(base, geo);
         assert!(!predicate.test(&facts) && !predicate.test(&facts), "{text}");
         assert_eq!(geo.0.get(), asked, "{text}");
@@ -231,7 +231,7 @@ fn what_a_rule_reads_is_computed_once() {
         r#"http.request.cookies["theme"][0] eq "x""#,
         r#"http.request.uri.args["size"][0] eq "x""#,
     ] {
-        let predicate = cases::predicate(text, &Lists::new());
+        let predicate = cases::predicate(text, &NamedLists::new());
         let facts = fresh(base);
         let allocated: Vec<u64> = (0..9).map(|_| of_test(&predicate, &facts)).collect();
         // Few looks take no memory; who looks often has all values kept, once.
@@ -254,7 +254,7 @@ fn fingerprints_are_computed_when_they_are_read() {
     let mut facts = fresh(base);
     facts.connection = leak(connection);
     let hello = &facts.connection.tls.as_ref().unwrap().hello;
-    let test = |text| cases::predicate(text, &Lists::new()).test(&facts as &dyn Facts);
+    let test = |text| cases::predicate(text, &NamedLists::new()).test(&facts as &dyn FieldFacts);
 
     assert!(test(
         r#"ssl and tls.sni eq "www.shop.example" and tls.version eq "TLSv1.3""#

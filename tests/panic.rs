@@ -13,16 +13,16 @@ use http::{Request, Response};
 use http_body_util::Full;
 use lockgate::clock::Clock;
 use lockgate::listen::{
-    self, ConnectionTimers, Drain, DrainTrigger, Gate, Incoming, Limits, Protocol, ResponseHandle,
-    accept_loop, bind,
+    self, ConnectionLimit, ConnectionLimits, ConnectionTimers, CoreDrain, DrainTrigger,
+    HttpVersion, RequestBody, ResponseHandle, accept_loop, bind,
 };
-use lockgate::observe::{Format, Log, Metrics, Sink, tell_panics};
+use lockgate::observe::{LineSink, LogHandle, LogOutput, Metrics, install_panic_hook};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::Level;
 
 /// ConnectionTimers that nobody waits for.
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     header_timeout: Duration::from_secs(60),
     idle_timeout: Duration::from_secs(60),
     request_body_timeout: Duration::from_secs(60),
@@ -35,7 +35,10 @@ const LIMITS: Limits = Limits {
     h2_max_resets: 100,
 };
 
-async fn handler(request: Request<Incoming>, _: ResponseHandle) -> Option<Response<Full<Bytes>>> {
+async fn handler(
+    request: Request<RequestBody>,
+    _: ResponseHandle,
+) -> Option<Response<Full<Bytes>>> {
     assert!(
         request.uri().path() != "/panic",
         "a fault with `s3cret` in it"
@@ -44,7 +47,7 @@ async fn handler(request: Request<Incoming>, _: ResponseHandle) -> Option<Respon
 }
 
 /// A way in, as a core opens it.
-fn open(gate: &Gate, drain: &Drain) -> SocketAddr {
+fn open(gate: &ConnectionLimit, drain: &CoreDrain) -> SocketAddr {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let listener = TcpListener::from_std(listener).unwrap();
@@ -57,7 +60,7 @@ fn open(gate: &Gate, drain: &Drain) -> SocketAddr {
         move |tcp, _, permit| {
             let timer = timers.start(&LIMITS, permit);
             listen::spawn(async move {
-                let protocol = listen::sniff(&tcp).await.unwrap_or(Protocol::Http1);
+                let protocol = listen::sniff(&tcp).await.unwrap_or(HttpVersion::Http1);
                 let _ = listen::serve(timer.socket(tcp), protocol, &LIMITS, timer, handler).await;
             });
         },
@@ -77,7 +80,7 @@ async fn ask(address: SocketAddr, path: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-async fn over_http1(address: SocketAddr, gate: &Gate) {
+async fn over_http1(address: SocketAddr, gate: &ConnectionLimit) {
     let mut other = TcpStream::connect(address).await.unwrap();
     other
         .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n")
@@ -119,14 +122,14 @@ async fn over_http2(address: SocketAddr) {
 #[test]
 fn a_panic_costs_one_connection_or_stream_and_is_told() {
     let (mut reader, writer) = std::io::pipe().unwrap();
-    let sink = Sink::stream(File::from(OwnedFd::from(writer))).unwrap();
-    let (log, dispatch) = Log::to(sink, Clock::System, "");
-    log.configure(Level::INFO, Format::Text);
+    let sink = LineSink::stream(File::from(OwnedFd::from(writer))).unwrap();
+    let (log, dispatch) = LogHandle::to(sink, Clock::System, "");
+    log.configure(Level::INFO, LogOutput::Text);
     let metrics = Metrics::new();
     assert!(metrics.encode().contains("lockgate_panics_total 0\n"));
-    tell_panics(&metrics.panics);
+    install_panic_hook(&metrics.panics);
     let work = async {
-        let (gate, trigger) = (Gate::new(100), DrainTrigger::default());
+        let (gate, trigger) = (ConnectionLimit::new(100), DrainTrigger::default());
         let address = open(&gate, &trigger.core());
         over_http1(address, &gate).await;
         over_http2(address).await;

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::limit::{Algorithm, Counter, Limiter, Reading, sliding_window};
+use lockgate::limit::{Algorithm, Counter, CounterReading, Limiter, sliding_window};
 
 use crate::trace::{LIMIT, PERIOD};
 
@@ -138,7 +138,7 @@ impl AddAssign for Score {
 }
 
 /// Counts one request.
-fn run(counter: &mut Counter, limiter: &Limiter, mode: Mode, now: Timestamp) -> Reading {
+fn run(counter: &mut Counter, limiter: &Limiter, mode: Mode, now: Timestamp) -> CounterReading {
     match mode {
         Mode::Throttle => counter.admit(limiter, now, 1, 0),
         Mode::Count => counter.charge(limiter, now, 1, 0),

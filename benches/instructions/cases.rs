@@ -7,9 +7,10 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, Request, Version};
 use lockgate::clock::Timestamp;
-use lockgate::expr::{self, Env, List, Lists, Predicate};
+use lockgate::expr::{self, ExprEnv, NamedList, NamedLists, Predicate};
 use lockgate::facts::{
-    Connection, Fields, GeoSource, Head, HelloFacts, RequestFacts, ResponseFacts, TlsFacts,
+    ClientConnection, FieldTable, GeoSource, HelloFacts, RequestFacts, RequestHead, ResponseFacts,
+    TlsFacts,
 };
 
 /// A browser's, as long as they are.
@@ -92,7 +93,7 @@ impl Asked<'_> {
     /// What rules see of it.
     pub fn facts(self) -> &'static RequestFacts<'static> {
         let parts = leak(self.parts());
-        let head = leak(Head::read(parts, true).unwrap());
+        let head = leak(RequestHead::read(parts, true).unwrap());
         let (client, now) = (self.client, Timestamp::from_secs(1_700_000_000));
         let geo = leak(self.place);
         let connection = leak(connection(client));
@@ -129,7 +130,10 @@ pub fn leak<T>(value: T) -> &'static T {
 }
 
 /// The facts with an answer of this status.
-pub fn answered(facts: &'static RequestFacts<'static>, status: u16) -> &'static dyn expr::Facts {
+pub fn answered(
+    facts: &'static RequestFacts<'static>,
+    status: u16,
+) -> &'static dyn expr::FieldFacts {
     let response = leak(ResponseFacts {
         status,
         headers: leak(HeaderMap::new()),
@@ -142,9 +146,9 @@ pub fn answered(facts: &'static RequestFacts<'static>, status: u16) -> &'static 
 }
 
 /// Compiles a test that may read the response.
-pub fn predicate(text: &str, lists: &Lists) -> Predicate {
-    let env = Env {
-        scheme: &Fields,
+pub fn predicate(text: &str, lists: &NamedLists) -> Predicate {
+    let env = ExprEnv {
+        scheme: &FieldTable,
         lists,
         allow_response: true,
     };
@@ -152,9 +156,9 @@ pub fn predicate(text: &str, lists: &Lists) -> Predicate {
 }
 
 /// One list of that name.
-pub fn lists(name: &str, texts: &[String]) -> Lists {
-    let mut lists = Lists::new();
-    let list = List::from_texts(texts.iter().map(String::as_str));
+pub fn lists(name: &str, texts: &[String]) -> NamedLists {
+    let mut lists = NamedLists::new();
+    let list = NamedList::from_texts(texts.iter().map(String::as_str));
     lists.insert(name, list);
     lists
 }
@@ -227,8 +231,8 @@ impl Random {
     }
 }
 
-fn connection(client: IpAddr) -> Connection {
-    Connection {
+fn connection(client: IpAddr) -> ClientConnection {
+    ClientConnection {
         peer: (client, 4711).into(),
         listener: Arc::from("0.0.0.0:8443"),
         tls: Some(TlsFacts {

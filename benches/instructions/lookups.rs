@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
-use lockgate::expr::{Facts, Lists, Predicate};
+use lockgate::expr::{FieldFacts, NamedLists, Predicate};
 
 use cases::{Asked, Random};
 
@@ -56,26 +56,29 @@ fn main() {
             ..Asked::browsing()
         }
         .facts();
-        facts as &dyn Facts
+        facts as &dyn FieldFacts
     });
-    let asked: Vec<&dyn Facts> = asked.collect();
+    let asked: Vec<&dyn FieldFacts> = asked.collect();
     report("strings_100k", "http.user_agent in $list", &half, &asked);
 }
 
-fn addresses(random: &mut Random, one: impl Fn(&mut Random) -> IpAddr) -> Vec<&'static dyn Facts> {
+fn addresses(
+    random: &mut Random,
+    one: impl Fn(&mut Random) -> IpAddr,
+) -> Vec<&'static dyn FieldFacts> {
     let facts = |_| {
         let client = one(random);
         Asked {
             client,
             ..Asked::browsing()
         }
-        .facts() as &dyn Facts
+        .facts() as &dyn FieldFacts
     };
     (0..PROBES).map(facts).collect()
 }
 
 /// Prints the best of the rounds: the least disturbed by other programs.
-fn report(name: &str, text: &str, lists: &Lists, asked: &[&dyn Facts]) {
+fn report(name: &str, text: &str, lists: &NamedLists, asked: &[&dyn FieldFacts]) {
     let predicate = cases::predicate(text, lists);
     let rounds = (0..ROUNDS).map(|_| nanoseconds(&predicate, asked));
     let best = rounds.fold(f64::INFINITY, f64::min);
@@ -85,7 +88,7 @@ fn report(name: &str, text: &str, lists: &Lists, asked: &[&dyn Facts]) {
     }
 }
 
-fn nanoseconds(predicate: &Predicate, asked: &[&dyn Facts]) -> f64 {
+fn nanoseconds(predicate: &Predicate, asked: &[&dyn FieldFacts]) -> f64 {
     let start = Instant::now();
     for facts in asked {
         black_box(predicate.test(black_box(*facts)));

@@ -22,11 +22,11 @@ use std::hash::Hasher as _;
 use std::time::Duration;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
-use lockgate::expr::{Facts, Lists, Predicate};
+use lockgate::expr::{FieldFacts, NamedLists, Predicate};
 use lockgate::fingerprint::{ClientHello, client_hello, ja3, ja4};
 use lockgate::rules::plan::PlanResult;
 use lockgate::rules::{Plan, RuleSet};
-use lockgate::store::{Bounds, Store};
+use lockgate::store::{Store, StoreBounds};
 use siphasher::sip128::{Hash128, SipHasher13};
 
 use cases::{Asked, Place, leak};
@@ -35,14 +35,14 @@ use cases::{Asked, Place, leak};
 #[derive(Clone, Copy)]
 struct Case {
     predicate: &'static Predicate,
-    facts: &'static dyn Facts,
+    facts: &'static dyn FieldFacts,
 }
 
 /// Rules and what they look at.
 #[derive(Clone, Copy)]
 struct Crowd {
     rules: &'static RuleSet,
-    facts: &'static dyn Facts,
+    facts: &'static dyn FieldFacts,
 }
 
 /// A store, the plan of a request that one rule counts, and room for what is found.
@@ -159,7 +159,12 @@ main!(library_benchmark_groups = [evaluation, store, fingerprints]);
 
 impl Case {
     /// Runs it once, and makes sure that it says what is expected.
-    fn warm(text: &str, lists: &Lists, facts: &'static dyn Facts, expected: bool) -> Case {
+    fn warm(
+        text: &str,
+        lists: &NamedLists,
+        facts: &'static dyn FieldFacts,
+        expected: bool,
+    ) -> Case {
         let predicate = leak(cases::predicate(text, lists));
         assert_eq!(predicate.test(facts), expected, "{text}");
         Case { predicate, facts }
@@ -184,7 +189,12 @@ fn method_and_prefix() -> Case {
         uri: "/api/orders?page=1",
         ..Asked::browsing()
     };
-    Case::warm(cases::METHOD_AND_PREFIX, &Lists::new(), asked.facts(), true)
+    Case::warm(
+        cases::METHOD_AND_PREFIX,
+        &NamedLists::new(),
+        asked.facts(),
+        true,
+    )
 }
 
 /// The regular expression matches, so that the address is looked up too.
@@ -208,7 +218,7 @@ fn agent_of_a_browser() -> Case {
     Case::warm(cases::AGENT_AND_ADDRESS, &thousand(), facts, false)
 }
 
-fn thousand() -> Lists {
+fn thousand() -> NamedLists {
     let mut blocks = cases::blocks_v4(999);
     blocks.push("203.0.113.0/24".to_owned());
     cases::lists("blocks", &blocks)
@@ -220,7 +230,7 @@ fn status_and_place(country: [u8; 2], asn: u32) -> Case {
         ..Asked::browsing()
     };
     let facts = cases::answered(asked.facts(), 403);
-    Case::warm(cases::STATUS_AND_PLACE, &Lists::new(), facts, true)
+    Case::warm(cases::STATUS_AND_PLACE, &NamedLists::new(), facts, true)
 }
 
 fn address(client: &str, blocks: &[String]) -> Case {
@@ -268,7 +278,7 @@ fn counted(algorithm: &str) -> Counted {
 /// The secret is always the same, because where a key lies in its bucket, or in which of its two, is
 /// seen in the count.
 fn store() -> &'static Store {
-    leak(Store::memory(Bounds::keys(2_000)).keyed(&[7; 32]))
+    leak(Store::memory(StoreBounds::keys(2_000)).keyed(&[7; 32]))
 }
 
 fn banned() -> Counted {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use lockgate::expr::{self, Env, Lists};
-use lockgate::facts::{Fields, Prefixes};
+use lockgate::expr::{self, ExprEnv, NamedLists};
+use lockgate::facts::{FieldTable, IpPrefixes};
 use lockgate::limit::{Algorithm, Limiter};
-use lockgate::rules::{HeaderStyle, Key, KeyPart, Missing, Rule, RuleId, RuleSet, Scope};
+use lockgate::rules::{HeaderStyle, Key, KeyPart, MissingPart, Rule, RuleId, RuleScope, RuleSet};
 
 use crate::cases::{Random, predicate};
 
@@ -234,7 +234,7 @@ fn odd(r: &mut Random) -> String {
 }
 
 fn rule(at: usize, draft: &Draft) -> Rule {
-    let compile = |text: &str| predicate(text, &Lists::new());
+    let compile = |text: &str| predicate(text, &NamedLists::new());
     let mitigate = compile(&draft.mitigate);
     let at = u16::try_from(at).unwrap();
     let id = RuleId {
@@ -242,11 +242,11 @@ fn rule(at: usize, draft: &Draft) -> Rule {
         slot: at,
     };
     let scope = match &draft.count {
-        Some(count) => Scope::Separate {
+        Some(count) => RuleScope::Separate {
             count: compile(count),
             mitigate,
         },
-        None => Scope::Same(mitigate),
+        None => RuleScope::Same(mitigate),
     };
     let minute = Duration::from_secs(60);
     Rule {
@@ -259,19 +259,19 @@ fn rule(at: usize, draft: &Draft) -> Rule {
 }
 
 fn key(text: &str) -> Key {
-    let lists = Lists::new();
-    let env = Env {
-        scheme: &Fields,
+    let lists = NamedLists::new();
+    let env = ExprEnv {
+        scheme: &FieldTable,
         lists: &lists,
         allow_response: false,
     };
     let part = KeyPart {
         scalar: expr::scalar(text, &env).unwrap(),
-        prefixes: (text == "ip.src").then_some(Prefixes { v4: 32, v6: 64 }),
+        prefixes: (text == "ip.src").then_some(IpPrefixes { v4: 32, v6: 64 }),
         secret: false,
     };
     Key {
         parts: vec![part],
-        missing: Missing::Group,
+        missing: MissingPart::Group,
     }
 }

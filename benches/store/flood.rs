@@ -3,7 +3,7 @@
 use std::thread;
 
 use lockgate::rules::plan::KeyStatus;
-use lockgate::store::{Bounds, Store};
+use lockgate::store::{Store, StoreBounds};
 
 use crate::load::{Rule, memory, now, tracked};
 use crate::process::{peak, resident};
@@ -14,7 +14,7 @@ const BANNED: u64 = MAX_KEYS as u64 / 4;
 const THREADS: u64 = 2;
 
 pub fn run(keys: u64) {
-    let store = Store::memory(Bounds::keys(MAX_KEYS));
+    let store = Store::memory(StoreBounds::keys(MAX_KEYS));
     for key in 0..BANNED {
         Rule::ban().ask(memory(&store), key, now());
     }

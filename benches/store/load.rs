@@ -5,10 +5,12 @@ use std::time::Duration;
 use lockgate::clock::Timestamp;
 use lockgate::decision::RuleIndex;
 use lockgate::limit::{Algorithm, Limiter};
-use lockgate::rules::plan::{Ban, KeyStatus, OnStoreFailure, Op, Plan, PlanResult, RuleId, Step};
+use lockgate::rules::plan::{
+    BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
+};
 use lockgate::rules::registry::RegisteredRule;
 use lockgate::store::Store;
-use lockgate::store::memory::Memory;
+use lockgate::store::memory::MemoryStore;
 
 /// All ways to count, each with the sub-windows that it has.
 pub const ALGORITHMS: &[(&str, Algorithm, u16)] = &[
@@ -43,14 +45,14 @@ impl Rule {
                 slot: 1,
             },
             limiter,
-            Ban::Never,
+            BanLength::Never,
         )
     }
 
     /// A rule that bans whatever it sees for a day.
     pub fn ban() -> Self {
         let limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::from_secs(60));
-        let ban = Ban::For(Duration::from_secs(86_400));
+        let ban = BanLength::For(Duration::from_secs(86_400));
         Self::new(
             RuleId {
                 identity: 2,
@@ -77,13 +79,13 @@ impl Rule {
     }
 
     /// Counts one request of the key with this number.
-    pub fn ask(&mut self, memory: &Memory, key: u64, now: Timestamp) -> KeyStatus {
+    pub fn ask(&mut self, memory: &MemoryStore, key: u64, now: Timestamp) -> KeyStatus {
         let mut result = PlanResult::default();
         memory.apply(self.plan(key), now, &mut result);
         result.steps[0].status
     }
 
-    fn new(id: RuleId, limiter: Limiter, ban: Ban) -> Self {
+    fn new(id: RuleId, limiter: Limiter, ban: BanLength) -> Self {
         let mut plan = Plan::default();
         plan.steps.push(Step {
             rule: RuleIndex(0),
@@ -91,7 +93,7 @@ impl Rule {
             key: 0..8,
             limiter,
             cost: 1,
-            op: Op::Admit,
+            op: StepOp::Admit,
             ban,
             patience: Duration::ZERO,
             candidate: false,
@@ -104,7 +106,7 @@ impl Rule {
     }
 }
 
-pub fn memory(store: &Store) -> &Memory {
+pub fn memory(store: &Store) -> &MemoryStore {
     store.local()
 }
 

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use lockgate::store::persist::SnapshotFile;
-use lockgate::store::{Bounds, Store};
+use lockgate::store::{Store, StoreBounds};
 
 use crate::load::{Rule, memory, now, tracked};
 
 pub fn run(keys: u64) {
     let path = std::env::temp_dir().join(format!("lockgate-snapshot-{}", std::process::id()));
-    let (file, bounds) = (SnapshotFile::new(&path), Bounds::keys(keys as usize));
+    let (file, bounds) = (SnapshotFile::new(&path), StoreBounds::keys(keys as usize));
     let store = Store::memory(bounds);
     let mut rule = Rule::throttle("sliding_window", 10);
     for key in 0..keys {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lockgate::store::{Bounds, Store};
+use lockgate::store::{Store, StoreBounds};
 
 use crate::load::{Rule, memory, now};
 use crate::process::thread_time;
@@ -20,7 +20,7 @@ struct Done {
 }
 
 pub fn run(rounds: usize, seconds: f64) {
-    let store = Store::memory(Bounds::keys(KEYS as usize * 5 / 4));
+    let store = Store::memory(StoreBounds::keys(KEYS as usize * 5 / 4));
     let mut rule = Rule::throttle("sliding_window", 1_000_000_000);
     for key in 0..KEYS {
         rule.ask(memory(&store), key, now());

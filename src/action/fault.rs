@@ -3,12 +3,12 @@
 use http::{Response, StatusCode};
 
 use super::RequestInfo;
-use super::format::Form;
+use super::format::ResponseFormat;
 use crate::body::Body;
 
 /// Why a request cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum GatewayError {
     /// The request is malformed or ambiguous.
     Malformed,
     /// No route matches.
@@ -53,38 +53,38 @@ fn unsent(status: u16) -> Response<Body> {
     response
 }
 
-// === impl Fault ===
+// === impl GatewayError ===
 
-impl Fault {
+impl GatewayError {
     /// The status code.
     pub const fn status(self) -> StatusCode {
         match self {
-            Fault::Malformed => StatusCode::BAD_REQUEST,
-            Fault::NoRoute => StatusCode::NOT_FOUND,
-            Fault::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
-            Fault::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Fault::BadGateway => StatusCode::BAD_GATEWAY,
-            Fault::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Fault::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
+            GatewayError::Malformed => StatusCode::BAD_REQUEST,
+            GatewayError::NoRoute => StatusCode::NOT_FOUND,
+            GatewayError::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            GatewayError::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            GatewayError::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            GatewayError::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
+            GatewayError::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            GatewayError::BadGateway => StatusCode::BAD_GATEWAY,
+            GatewayError::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            GatewayError::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 
     /// The response.
-    pub fn answer(self, asked: &RequestInfo<'_>) -> Response<Body> {
+    pub fn to_response(self, asked: &RequestInfo<'_>) -> Response<Body> {
         let status = self.status();
         let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));
-        let form = Form::negotiate(&asked.accept());
+        let form = ResponseFormat::negotiate(&asked.accept());
         let body = match form {
-            Form::Problem => format!("{{\"title\":\"{title}\",\"status\":{code}}}\n"),
-            Form::Html => format!(
+            ResponseFormat::Problem => format!("{{\"title\":\"{title}\",\"status\":{code}}}\n"),
+            ResponseFormat::Html => format!(
                 "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
                  <title>{code} {title}</title></head><body><h1>{title}</h1></body></html>\n"
             ),
-            Form::Text => format!("{code} {title}\n"),
+            ResponseFormat::Text => format!("{code} {title}\n"),
         };
-        asked.answer(status, &form.content_type(), body)
+        asked.to_response(status, &form.content_type(), body)
     }
 }

@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 /// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ResponseFormat {
     /// `application/problem+json` (RFC 9457).
     Problem,
     /// A small page.
@@ -16,23 +16,23 @@ pub enum Form {
 }
 
 /// The media types that choose a form, in order of preference if the client has none.
-const OFFERS: [(Form, &str); 4] = [
-    (Form::Problem, "application/problem+json"),
-    (Form::Problem, "application/json"),
-    (Form::Html, "text/html"),
-    (Form::Text, "text/plain"),
+const OFFERS: [(ResponseFormat, &str); 4] = [
+    (ResponseFormat::Problem, "application/problem+json"),
+    (ResponseFormat::Problem, "application/json"),
+    (ResponseFormat::Html, "text/html"),
+    (ResponseFormat::Text, "text/plain"),
 ];
 
 /// How much a client prefers a media type: the quality in thousandths, then how exactly a range
 /// names the type, then its position. Zero if no range names it.
 type Preference = (u16, u8, Reverse<usize>);
 
-// === impl Form ===
+// === impl ResponseFormat ===
 
-impl Form {
+impl ResponseFormat {
     /// The form that the lines of `accept` prefer; problem details if they name none.
     pub fn negotiate(accept: &[&[u8]]) -> Self {
-        let mut best = (Form::Problem, Preference::default());
+        let mut best = (ResponseFormat::Problem, Preference::default());
         for (form, media) in OFFERS {
             let preference = preference(accept, media);
             if preference.0 > 0 && preference > best.1 {
@@ -45,9 +45,9 @@ impl Form {
     /// Its `content-type`.
     pub fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
-            Form::Problem => "application/problem+json",
-            Form::Html => "text/html; charset=utf-8",
-            Form::Text => "text/plain; charset=utf-8",
+            ResponseFormat::Problem => "application/problem+json",
+            ResponseFormat::Html => "text/html; charset=utf-8",
+            ResponseFormat::Text => "text/plain; charset=utf-8",
         })
     }
 }

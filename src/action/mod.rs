@@ -14,10 +14,10 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
-pub use self::fault::{Fault, client_left, cut_off, unanswered};
-pub use self::quota::{QuotaNames, tell_quotas};
-pub use self::refusal::{Refused, block, shadow};
-pub use self::template::{Field, ResponseTemplate, Template};
+pub use self::fault::{GatewayError, client_left, cut_off, unanswered};
+pub use self::quota::{QuotaNames, add_quota_headers};
+pub use self::refusal::{RefusingRule, block, shadow};
+pub use self::template::{HeaderTemplate, ResponseTemplate, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
@@ -50,7 +50,7 @@ pub struct RequestInfo<'a> {
 
 /// The fixed response of a route with `respond`.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct FixedResponse {
     /// The status code.
     pub status: StatusCode,
     /// The `content-type`.
@@ -60,7 +60,7 @@ pub struct Reply {
 }
 
 /// The response of a route with `redirect`, to a known target.
-pub struct Redirect(pub HeaderValue);
+pub struct RedirectResponse(pub HeaderValue);
 
 // === impl RequestInfo ===
 
@@ -104,7 +104,7 @@ impl<'a> RequestInfo<'a> {
     }
 
     /// A response with this body. For HEAD, only the length of the body is sent.
-    fn answer(
+    fn to_response(
         &self,
         status: StatusCode,
         content_type: &HeaderValue,
@@ -129,22 +129,23 @@ impl<'a> RequestInfo<'a> {
     }
 }
 
-// === impl Reply ===
+// === impl FixedResponse ===
 
-impl Reply {
+impl FixedResponse {
     /// The response.
-    pub fn answer(&self, asked: &RequestInfo<'_>) -> Response<Body> {
-        asked.answer(self.status, &self.content_type, self.body.clone())
+    pub fn to_response(&self, asked: &RequestInfo<'_>) -> Response<Body> {
+        asked.to_response(self.status, &self.content_type, self.body.clone())
     }
 }
 
-// === impl Redirect ===
+// === impl RedirectResponse ===
 
-impl Redirect {
+impl RedirectResponse {
     /// 308: the client repeats the same method and body there (RFC 9110, 15.4.9).
-    pub fn answer(self, asked: &RequestInfo<'_>) -> Response<Body> {
+    pub fn to_response(self, asked: &RequestInfo<'_>) -> Response<Body> {
         let nothing = HeaderValue::from_static("");
-        let mut response = asked.answer(StatusCode::PERMANENT_REDIRECT, &nothing, String::new());
+        let mut response =
+            asked.to_response(StatusCode::PERMANENT_REDIRECT, &nothing, String::new());
         response.headers_mut().insert(LOCATION, self.0);
         response
     }

@@ -8,9 +8,9 @@ use std::mem::take;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::decision::{Quota, RuleIndex};
+use crate::decision::{QuotaStatus, RuleIndex};
 use crate::limit::Limiter;
-use crate::rules::written::Written;
+use crate::rules::key_buffer::KeyBuffer;
 use crate::rules::{HeaderStyle, RuleSet};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -20,9 +20,9 @@ const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remain
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// The parts of the headers that do not change, made once a configuration.
-pub struct QuotaNames(Vec<Option<Names>>);
+pub struct QuotaNames(Vec<Option<QuotaHeaderName>>);
 
-struct Names {
+struct QuotaHeaderName {
     /// `"name"`
     quoted: String,
     /// `"name";q=5;w=60`; `concurrency`: without `w`
@@ -33,12 +33,12 @@ struct Names {
 
 /// The values of the standard headers, while rules are added.
 #[derive(Default)]
-struct Lists<'n> {
+struct QuotaHeaderValues<'n> {
     first: Option<&'n HeaderValue>,
     /// `"name";q=5;w=60, …`; empty: there is but the first.
     policies: Vec<u8>,
     /// `"name";r=4;t=60, …`
-    states: Written,
+    states: KeyBuffer,
 }
 
 // === impl QuotaNames ===
@@ -47,20 +47,20 @@ impl QuotaNames {
     /// The names of `rules`.
     pub fn of(rules: &RuleSet) -> Self {
         let names = rules.iter().map(|(_, rule)| {
-            let limiter = rule.limiter.filter(|_| rule.tells())?;
-            Names::new(&rule.name, &limiter, rule.headers)
+            let limiter = rule.limiter.filter(|_| rule.sends_quota_headers())?;
+            QuotaHeaderName::new(&rule.name, &limiter, rule.headers)
         });
         Self(names.collect())
     }
 
-    fn get(&self, rule: RuleIndex) -> Option<&Names> {
+    fn get(&self, rule: RuleIndex) -> Option<&QuotaHeaderName> {
         self.0.get(usize::from(rule.0))?.as_ref()
     }
 }
 
-// === impl Names ===
+// === impl QuotaHeaderName ===
 
-impl Names {
+impl QuotaHeaderName {
     /// `None`: the name cannot stand in a header. A rule's is `[A-Za-z0-9_-]`, so it always can.
     fn new(name: &str, limiter: &Limiter, style: HeaderStyle) -> Option<Self> {
         // Who counts what is in flight has no window.
@@ -88,9 +88,9 @@ impl Names {
 }
 
 /// Writes the headers for `quotas`, in place of any the origin sent.
-pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap) {
-    let mut standard = Lists::default();
-    let mut nearest: Option<(&Names, &Quota)> = None;
+pub fn add_quota_headers(names: &QuotaNames, quotas: &[QuotaStatus], headers: &mut HeaderMap) {
+    let mut standard = QuotaHeaderValues::default();
+    let mut nearest: Option<(&QuotaHeaderName, &QuotaStatus)> = None;
     for quota in quotas {
         let Some(names) = names.get(quota.rule) else {
             continue;
@@ -98,12 +98,12 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
         if names.is_standard() {
             standard.add(names, quota);
         }
-        let is_nearer = |(_, other): (_, &Quota)| quota.remaining < other.remaining;
+        let is_nearer = |(_, other): (_, &QuotaStatus)| quota.remaining < other.remaining;
         if names.is_legacy() && nearest.is_none_or(is_nearer) {
             nearest = Some((names, quota));
         }
     }
-    standard.tell(headers);
+    standard.add_quota(headers);
     if let Some((names, quota)) = nearest {
         headers.insert(LEGACY_LIMIT, HeaderValue::from(names.limit));
         headers.insert(LEGACY_REMAINING, passing(quota.remaining.into()));
@@ -111,10 +111,10 @@ pub fn tell_quotas(names: &QuotaNames, quotas: &[Quota], headers: &mut HeaderMap
     }
 }
 
-// === impl Lists ===
+// === impl QuotaHeaderValues ===
 
-impl<'n> Lists<'n> {
-    fn add(&mut self, names: &'n Names, quota: &Quota) {
+impl<'n> QuotaHeaderValues<'n> {
+    fn add(&mut self, names: &'n QuotaHeaderName, quota: &QuotaStatus) {
         match self.first {
             None => self.first = Some(&names.policy),
             Some(first) => self.add_policy(first, &names.policy),
@@ -142,7 +142,7 @@ impl<'n> Lists<'n> {
     }
 
     /// A rule's name is `[A-Za-z0-9_-]`, so both values are always valid.
-    fn tell(&mut self, headers: &mut HeaderMap) {
+    fn add_quota(&mut self, headers: &mut HeaderMap) {
         let Some(first) = self.first else {
             return;
         };

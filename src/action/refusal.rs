@@ -3,7 +3,7 @@
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::format::Form;
+use super::format::ResponseFormat;
 use super::{RequestInfo, ResponseTemplate};
 use crate::body::Body;
 
@@ -11,7 +11,7 @@ use crate::body::Body;
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// The rule that refused, as its response shows it.
-pub struct Refused<'a> {
+pub struct RefusingRule<'a> {
     /// The rule's name.
     pub rule: &'a str,
     /// Its configured response.
@@ -20,11 +20,11 @@ pub struct Refused<'a> {
     pub retry_after: Option<u64>,
 }
 
-// === impl Refused ===
+// === impl RefusingRule ===
 
-impl Refused<'_> {
+impl RefusingRule<'_> {
     /// For a response that shows no rule.
-    pub(in crate::action) const NOBODY: Refused<'static> = Refused {
+    pub(in crate::action) const NOBODY: RefusingRule<'static> = RefusingRule {
         rule: "",
         response: None,
         retry_after: None,
@@ -32,12 +32,12 @@ impl Refused<'_> {
 }
 
 /// The response of `action = "block"`.
-pub fn block(asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
+pub fn block(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
     if let Some(content_type) = asked.grpc() {
         return grpc(content_type, refused.retry_after);
     }
     let mut response = match refused.response {
-        Some(canned) => canned.answer(asked, refused),
+        Some(canned) => canned.to_response(asked, refused),
         None => too_many(asked, refused),
     };
     if let Some(seconds) = refused.retry_after {
@@ -52,45 +52,45 @@ pub fn block(asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
 /// blocked.
 pub fn shadow(asked: &RequestInfo<'_>, response: Option<&ResponseTemplate>) -> Response<Body> {
     match response {
-        Some(canned) => canned.answer(asked, &Refused::NOBODY),
+        Some(canned) => canned.to_response(asked, &RefusingRule::NOBODY),
         None => plain_success(asked),
     }
 }
 
-fn too_many(asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
-    let form = Form::negotiate(&asked.accept());
+fn too_many(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
+    let form = ResponseFormat::negotiate(&asked.accept());
     let wait = match refused.retry_after {
         Some(1) => "Try again in 1 second.".to_owned(),
         Some(seconds) => format!("Try again in {seconds} seconds."),
         None => "This request is not allowed.".to_owned(),
     };
     let body = match form {
-        Form::Problem => format!(
+        ResponseFormat::Problem => format!(
             "{{\"type\":\"{QUOTA_EXCEEDED}\",\"title\":\"Too Many Requests\",\"status\":429,\
              \"detail\":\"{wait}\",\"violated-policies\":[\"{}\"]}}\n",
             refused.rule
         ),
-        Form::Html => format!(
+        ResponseFormat::Html => format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
              <title>Too many requests</title></head>\
              <body><h1>Too many requests</h1><p>{wait}</p></body></html>\n"
         ),
-        Form::Text => format!("Too many requests. {wait}\n"),
+        ResponseFormat::Text => format!("Too many requests. {wait}\n"),
     };
-    asked.answer(StatusCode::TOO_MANY_REQUESTS, &form.content_type(), body)
+    asked.to_response(StatusCode::TOO_MANY_REQUESTS, &form.content_type(), body)
 }
 
 fn plain_success(asked: &RequestInfo<'_>) -> Response<Body> {
-    let (content_type, body) = match Form::negotiate(&asked.accept()) {
-        Form::Html => (
+    let (content_type, body) = match ResponseFormat::negotiate(&asked.accept()) {
+        ResponseFormat::Html => (
             "text/html; charset=utf-8",
             "<!doctype html><html><head><title></title></head><body></body></html>\n",
         ),
-        Form::Text => ("text/plain; charset=utf-8", "ok\n"),
-        Form::Problem => ("application/json", "{\"ok\":true}\n"),
+        ResponseFormat::Text => ("text/plain; charset=utf-8", "ok\n"),
+        ResponseFormat::Problem => ("application/json", "{\"ok\":true}\n"),
     };
     let content_type = HeaderValue::from_static(content_type);
-    asked.answer(StatusCode::OK, &content_type, body.to_owned())
+    asked.to_response(StatusCode::OK, &content_type, body.to_owned())
 }
 
 /// gRPC reads its status from trailers; a response without a body has them in its head. A negative

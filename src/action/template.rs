@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
-use super::{Refused, RequestInfo};
+use super::{RefusingRule, RequestInfo};
 use crate::body::Body;
 use crate::clock::Rfc3339;
 
@@ -17,7 +17,7 @@ pub struct ResponseTemplate {
     /// The `content-type`.
     pub content_type: HeaderValue,
     /// Further headers.
-    pub headers: Vec<(HeaderName, Field)>,
+    pub headers: Vec<(HeaderName, HeaderTemplate)>,
     /// The body.
     pub body: Template,
     /// `shadow`: headers and timing are those of the route's real responses, once they are known.
@@ -26,7 +26,7 @@ pub struct ResponseTemplate {
 
 /// The value of a header of a configured response.
 #[derive(Clone, Debug)]
-pub enum Field {
+pub enum HeaderTemplate {
     /// As it is.
     Fixed(HeaderValue),
     /// With values to fill in.
@@ -35,17 +35,17 @@ pub enum Field {
 
 /// A text with values to fill in.
 #[derive(Clone, Debug, Default)]
-pub struct Template(Vec<Piece>);
+pub struct Template(Vec<TemplatePiece>);
 
 #[derive(Clone, Debug)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
-    Value(Value),
+    Value(TemplateValue),
 }
 
 /// What `{{…}}` can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+enum TemplateValue {
     Uuid,
     Now,
     RequestId,
@@ -68,9 +68,13 @@ pub struct TemplateError {
 
 impl ResponseTemplate {
     /// The response.
-    pub fn answer(&self, asked: &RequestInfo<'_>, refused: &Refused<'_>) -> Response<Body> {
+    pub fn to_response(
+        &self,
+        asked: &RequestInfo<'_>,
+        refused: &RefusingRule<'_>,
+    ) -> Response<Body> {
         let body = self.filled(asked, refused);
-        let mut response = asked.answer(self.status, &self.content_type, body);
+        let mut response = asked.to_response(self.status, &self.content_type, body);
         for (name, field) in &self.headers {
             if let Some(value) = field.value(asked, refused) {
                 response.headers_mut().append(name, value);
@@ -80,29 +84,29 @@ impl ResponseTemplate {
     }
 
     /// The body.
-    pub(super) fn filled(&self, asked: &RequestInfo<'_>, refused: &Refused<'_>) -> String {
+    pub(super) fn filled(&self, asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
         let escape = escape_for(&self.content_type);
         self.body.fill(asked, refused, escape)
     }
 }
 
-// === impl Field ===
+// === impl HeaderTemplate ===
 
-impl Field {
+impl HeaderTemplate {
     /// Reads a value; `{{` starts one to fill in.
     pub fn parse(value: &HeaderValue) -> Result<Self, TemplateError> {
         let text = std::str::from_utf8(value.as_bytes()).unwrap_or_default();
         Ok(match text.contains("{{") {
-            true => Field::Filled(Template::parse(text)?),
-            false => Field::Fixed(value.clone()),
+            true => HeaderTemplate::Filled(Template::parse(text)?),
+            false => HeaderTemplate::Fixed(value.clone()),
         })
     }
 
     /// Whether it would name the rule or a wait.
-    pub fn tells(&self) -> bool {
+    pub fn names_rule_or_wait(&self) -> bool {
         match self {
-            Field::Fixed(_) => false,
-            Field::Filled(template) => template.tells(),
+            HeaderTemplate::Fixed(_) => false,
+            HeaderTemplate::Filled(template) => template.names_rule_or_wait(),
         }
     }
 
@@ -110,11 +114,11 @@ impl Field {
     pub(super) fn value(
         &self,
         asked: &RequestInfo<'_>,
-        refused: &Refused<'_>,
+        refused: &RefusingRule<'_>,
     ) -> Option<HeaderValue> {
         match self {
-            Field::Fixed(value) => Some(value.clone()),
-            Field::Filled(template) => {
+            HeaderTemplate::Fixed(value) => Some(value.clone()),
+            HeaderTemplate::Filled(template) => {
                 HeaderValue::try_from(template.fill(asked, refused, str::to_owned)).ok()
             }
         }
@@ -134,57 +138,60 @@ impl Template {
                 return Err(error(start..start + 2, "`{{` without `}}`".to_owned()));
             };
             let end = start + name.len() + 4;
-            let value = Value::parse(name).map_err(|message| error(start..end, message))?;
-            pieces.push(Piece::Text(text.to_owned()));
-            pieces.push(Piece::Value(value));
+            let value = TemplateValue::parse(name).map_err(|message| error(start..end, message))?;
+            pieces.push(TemplatePiece::Text(text.to_owned()));
+            pieces.push(TemplatePiece::Value(value));
             rest = tail;
             offset = end;
         }
-        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.push(TemplatePiece::Text(rest.to_owned()));
         Ok(Self(pieces))
     }
 
     /// Whether it would name the rule or a wait, which a shadow response must not.
-    pub fn tells(&self) -> bool {
-        self.0
-            .iter()
-            .any(|piece| matches!(piece, Piece::Value(Value::Rule | Value::RetryAfter)))
+    pub fn names_rule_or_wait(&self) -> bool {
+        self.0.iter().any(|piece| {
+            matches!(
+                piece,
+                TemplatePiece::Value(TemplateValue::Rule | TemplateValue::RetryAfter)
+            )
+        })
     }
 
     fn fill(
         &self,
         asked: &RequestInfo<'_>,
-        refused: &Refused<'_>,
+        refused: &RefusingRule<'_>,
         escape: fn(&str) -> String,
     ) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Value(value) => out.push_str(&escape(&value.make(asked, refused))),
+                TemplatePiece::Text(text) => out.push_str(text),
+                TemplatePiece::Value(value) => out.push_str(&escape(&value.make(asked, refused))),
             }
         }
         out
     }
 }
 
-// === impl Value ===
+// === impl TemplateValue ===
 
-impl Value {
+impl TemplateValue {
     /// Reads what is between `{{` and `}}`. The error is one sentence.
     fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
         let arguments: Vec<&str> = words.collect();
         let value = match (name, arguments.as_slice()) {
-            ("uuid", []) => Some(Value::Uuid),
-            ("now", []) => Some(Value::Now),
-            ("request.id", []) => Some(Value::RequestId),
-            ("rule", []) => Some(Value::Rule),
-            ("retry_after", []) => Some(Value::RetryAfter),
-            ("hex", [digits]) => digits.parse().ok().map(Value::Hex),
+            ("uuid", []) => Some(TemplateValue::Uuid),
+            ("now", []) => Some(TemplateValue::Now),
+            ("request.id", []) => Some(TemplateValue::RequestId),
+            ("rule", []) => Some(TemplateValue::Rule),
+            ("retry_after", []) => Some(TemplateValue::RetryAfter),
+            ("hex", [digits]) => digits.parse().ok().map(TemplateValue::Hex),
             ("int", [low, high]) => match (low.parse(), high.parse()) {
-                (Ok(low), Ok(high)) if low <= high => Some(Value::Int(low, high)),
+                (Ok(low), Ok(high)) if low <= high => Some(TemplateValue::Int(low, high)),
                 _ => None,
             },
             _ => None,
@@ -200,15 +207,15 @@ impl Value {
         })
     }
 
-    fn make(self, asked: &RequestInfo<'_>, refused: &Refused<'_>) -> String {
+    fn make(self, asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
         match self {
-            Value::Uuid => uuid(random()),
-            Value::Now => Rfc3339(asked.now).to_string(),
-            Value::RequestId => asked.id.to_owned(),
-            Value::Rule => refused.rule.to_owned(),
-            Value::RetryAfter => refused.retry_after.unwrap_or(0).to_string(),
-            Value::Hex(digits) => hex(usize::from(digits)),
-            Value::Int(low, high) => between(low, high).to_string(),
+            TemplateValue::Uuid => uuid(random()),
+            TemplateValue::Now => Rfc3339(asked.now).to_string(),
+            TemplateValue::RequestId => asked.id.to_owned(),
+            TemplateValue::Rule => refused.rule.to_owned(),
+            TemplateValue::RetryAfter => refused.retry_after.unwrap_or(0).to_string(),
+            TemplateValue::Hex(digits) => hex(usize::from(digits)),
+            TemplateValue::Int(low, high) => between(low, high).to_string(),
         }
     }
 }

@@ -7,7 +7,7 @@ mod templates;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, Version};
 
-use super::{Refused, RequestInfo};
+use super::{RefusingRule, RequestInfo};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
@@ -48,8 +48,8 @@ impl Request {
     }
 }
 
-fn refused(retry_after: Option<u64>) -> Refused<'static> {
-    Refused {
+fn refused(retry_after: Option<u64>) -> RefusingRule<'static> {
+    RefusingRule {
         rule: "login-stuffing",
         response: None,
         retry_after,

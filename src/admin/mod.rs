@@ -47,13 +47,13 @@ pub struct AdminState {
 type Answer = Response<Full<Bytes>>;
 
 /// A running admin port, or one that a reload may open; it ends when this is dropped.
-pub struct Admin {
+pub struct AdminServer {
     state: Arc<AdminState>,
     task: JoinHandle<()>,
 }
 
 /// Serves the admin port of a gateway wherever its configuration has one.
-pub fn start(gateway: &Gateway) -> Admin {
+pub fn start(gateway: &Gateway) -> AdminServer {
     let live = gateway.live().clone();
     let scraped = live.clone();
     let state = Arc::new(AdminState {
@@ -61,7 +61,7 @@ pub fn start(gateway: &Gateway) -> Admin {
         ready: AtomicBool::new(true),
         metrics: Box::new(move || scraped.scrape()),
     });
-    Admin {
+    AdminServer {
         state: state.clone(),
         task: tokio::spawn(follow(gateway.admin(), state)),
     }
@@ -115,7 +115,7 @@ async fn accept(
 async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen) {
     let service = service_fn(move |request| {
         seen.store(true, Ordering::Relaxed);
-        let answer = answer(&request, &state);
+        let answer = respond(&request, &state);
         async move { Ok::<_, Infallible>(answer) }
     });
     let serving = http1::Builder::new()
@@ -127,7 +127,7 @@ async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen
     let _ = timeout(CONNECTION_TIMEOUT, serving).await;
 }
 
-fn answer<B>(request: &Request<B>, state: &AdminState) -> Answer {
+fn respond<B>(request: &Request<B>, state: &AdminState) -> Answer {
     let handler = match request.uri().path() {
         "/healthz" => health,
         "/readyz" => ready,
@@ -163,16 +163,16 @@ fn metrics(state: &AdminState, credentials: Option<&HeaderValue>) -> Answer {
     made(StatusCode::OK, kind, text)
 }
 
-// === impl Admin ===
+// === impl AdminServer ===
 
-impl Admin {
+impl AdminServer {
     /// Says that the gateway takes no more requests.
     pub fn not_ready(&self) {
         self.state.ready.store(false, Ordering::Release);
     }
 }
 
-impl Drop for Admin {
+impl Drop for AdminServer {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -6,13 +6,18 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Format, print};
+use super::{OutputFormat, print};
 use crate::clock::Clock;
-use crate::config::{self, Diagnostics, LintCode, Source};
+use crate::config::{self, ConfigSource, Diagnostics, LintCode};
 
 /// 0 if the file can be used, 1 if not. `allow` silences warnings; with `deny_warnings` the others
 /// are failures too.
-pub fn check(path: &Path, format: Format, allow: &[LintCode], deny_warnings: bool) -> ExitCode {
+pub fn check(
+    path: &Path,
+    format: OutputFormat,
+    allow: &[LintCode],
+    deny_warnings: bool,
+) -> ExitCode {
     let mut diagnostics = Diagnostics::new();
     for code in allow {
         diagnostics.allow(*code, 0..usize::MAX);
@@ -21,9 +26,9 @@ pub fn check(path: &Path, format: Format, allow: &[LintCode], deny_warnings: boo
     if let Some(file) = file {
         let clock = Clock::System;
         config::compile(&file, &source, clock.now(), None, &mut diagnostics);
-        config::look_up(&file, &clock, &mut diagnostics);
+        config::warn_unresolved_names(&file, &clock, &mut diagnostics);
     }
-    let printed = tell(&diagnostics, &source, format);
+    let printed = print_findings(&diagnostics, &source, format);
     let denied = deny_warnings && diagnostics.has_warnings();
     if denied || diagnostics.has_errors() {
         return ExitCode::FAILURE;
@@ -32,14 +37,18 @@ pub fn check(path: &Path, format: Format, allow: &[LintCode], deny_warnings: boo
 }
 
 /// Prints what was found; 1 if that could not be done.
-pub fn tell(diagnostics: &Diagnostics, source: &Source, format: Format) -> ExitCode {
+pub fn print_findings(
+    diagnostics: &Diagnostics,
+    source: &ConfigSource,
+    format: OutputFormat,
+) -> ExitCode {
     match format {
-        Format::Human => human(diagnostics, source),
-        Format::Json => print(&format!("{:#}\n", report(diagnostics, source))),
+        OutputFormat::Human => human(diagnostics, source),
+        OutputFormat::Json => print(&format!("{:#}\n", report(diagnostics, source))),
     }
 }
 
-fn human(diagnostics: &Diagnostics, source: &Source) -> ExitCode {
+fn human(diagnostics: &Diagnostics, source: &ConfigSource) -> ExitCode {
     let color = std::io::stdout().is_terminal();
     let mut text = diagnostics.render(source, color);
     if !diagnostics.has_errors() {
@@ -51,7 +60,7 @@ fn human(diagnostics: &Diagnostics, source: &Source) -> ExitCode {
     print(&text)
 }
 
-fn report(diagnostics: &Diagnostics, source: &Source) -> Value {
+fn report(diagnostics: &Diagnostics, source: &ConfigSource) -> Value {
     let list = diagnostics.sorted().into_iter().map(|diagnostic| {
         let at = source.position(diagnostic.span.start);
         json!({

@@ -17,30 +17,30 @@ use std::time::Duration;
 use clap::Args;
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
-use self::parse::Url;
-use super::{ConfigFile, Format, check, print, say};
+use self::parse::ParsedUrl;
+use super::{ConfigArg, OutputFormat, check, print, print_error};
 use crate::clock::{Clock, ManualClock, Timestamp};
 use crate::config::{self, Diagnostics};
-use crate::observe::Log;
-use crate::pipeline::simulate::{Outcome, Report};
+use crate::observe::LogHandle;
+use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
 use crate::process::ProcessState;
 use crate::snapshot::Snapshot;
-use crate::store::{Bounds, StoreHandle};
+use crate::store::{StoreBounds, StoreHandle};
 
 /// Counters that are enough for one key a rule.
 const KEYS: usize = 100_000;
 
 /// The arguments.
 #[derive(Args, Debug)]
-pub struct Explain {
+pub struct ExplainArgs {
     #[command(flatten)]
-    config: ConfigFile,
+    config: ConfigArg,
     /// The method, `GET`.
     #[arg(value_parser = parse::method)]
     method: Method,
     /// The URL; a path alone, or `*`, is one of `localhost` at the first listener.
     #[arg(value_parser = parse::url)]
-    url: Url,
+    url: ParsedUrl,
     /// A header field of the request.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -80,7 +80,7 @@ pub struct Explain {
     every: Duration,
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What became of all requests.
@@ -90,16 +90,16 @@ struct Story {
     /// What the user should know beside.
     notes: Vec<String>,
     /// Each request, in order.
-    lines: Vec<Line>,
+    lines: Vec<ExplainedRequest>,
     /// All about the last one.
-    last: Report,
+    last: SimulationReport,
 }
 
 /// What is kept of one request of many.
-struct Line {
+struct ExplainedRequest {
     /// When it came, from the first one on.
     at: Duration,
-    outcome: Outcome,
+    outcome: SimulatedOutcome,
     credit: Option<(Arc<str>, &'static str)>,
     /// `None`: nobody answers.
     status: Option<StatusCode>,
@@ -108,17 +108,17 @@ struct Line {
 }
 
 /// 0 if the request could be explained, 1 if the configuration cannot be used.
-pub fn explain(args: &Explain) -> ExitCode {
+pub fn explain(args: &ExplainArgs) -> ExitCode {
     match run(args) {
         Ok(code) => code,
         Err(error) => {
-            say(&format!("lockgate: {error:#}"));
+            print_error(&format!("lockgate: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(args: &Explain) -> anyhow::Result<ExitCode> {
+fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let clock = ManualClock::at(midnight(Clock::System.now()));
     let mut diagnostics = Diagnostics::new();
     let (source, file) = config::load(&args.config.config, &mut diagnostics);
@@ -126,21 +126,25 @@ fn run(args: &Explain) -> anyhow::Result<ExitCode> {
     let blueprint =
         file.and_then(|file| config::compile(&file, &source, now, None, &mut diagnostics));
     let Some(blueprint) = blueprint else {
-        check::tell(&diagnostics, &source, args.format);
+        check::print_findings(&diagnostics, &source, args.format);
         return Ok(ExitCode::FAILURE);
     };
-    let process = ProcessState::new(Clock::Manual(clock.clone()), Log::off(), Bounds::keys(KEYS))?;
+    let process = ProcessState::new(
+        Clock::Manual(clock.clone()),
+        LogHandle::off(),
+        StoreBounds::keys(KEYS),
+    )?;
     let snapshot = process.install(blueprint, None, None);
     let store = StoreHandle::new(process.store.clone(), process.clock.clone());
-    let story = tell(args, &snapshot, &store, &clock)?;
+    let story = print_report(args, &snapshot, &store, &clock)?;
     Ok(match args.format {
-        Format::Human => print(&human::human(&story)),
-        Format::Json => print(&format!("{:#}\n", json::json(&story, &snapshot.redactor))),
+        OutputFormat::Human => print(&human::human(&story)),
+        OutputFormat::Json => print(&format!("{:#}\n", json::json(&story, &snapshot.redactor))),
     })
 }
 
-fn tell(
-    args: &Explain,
+fn print_report(
+    args: &ExplainArgs,
     snapshot: &Snapshot,
     store: &Rc<StoreHandle>,
     clock: &ManualClock,
@@ -156,11 +160,11 @@ fn tell(
     for _ in 1..args.repeat {
         let report = pass(false);
         answered |= report.settled;
-        lines.push(Line::of(&report, clock.now().since(start)));
+        lines.push(ExplainedRequest::of(&report, clock.now().since(start)));
         clock.advance(args.every);
     }
     let last = pass(true);
-    lines.push(Line::of(&last, clock.now().since(start)));
+    lines.push(ExplainedRequest::of(&last, clock.now().since(start)));
     let imagines_answer = args.status.is_some() || !args.response_header.is_empty();
     if imagines_answer && !answered && !last.settled {
         notes.push("--status and --response-header change nothing: no origin is asked".into());
@@ -173,10 +177,10 @@ fn tell(
     })
 }
 
-// === impl Line ===
+// === impl ExplainedRequest ===
 
-impl Line {
-    fn of(report: &Report, at: Duration) -> Self {
+impl ExplainedRequest {
+    fn of(report: &SimulationReport, at: Duration) -> Self {
         Self {
             at,
             outcome: report.outcome,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
 
-use super::{Cli, print, say};
+use super::{Cli, print, print_error};
 use crate::config::nearest;
 
 /// A page of the documentation.
@@ -75,10 +75,10 @@ fn list() -> String {
 fn unknown(words: &str) -> ExitCode {
     let hint = nearest(words, TOPICS.iter().map(|topic| topic.name));
     let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    say(&format!(
+    print_error(&format!(
         "lockgate: no command or page is called `{words}`{hint}"
     ));
-    say("`lockgate help` lists all of them");
+    print_error("`lockgate help` lists all of them");
     ExitCode::from(2)
 }
 

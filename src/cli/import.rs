@@ -20,11 +20,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use draft::{Draft, Names};
-use shape::Ruleset;
-use write::Writer;
+use draft::{RuleDraft, UsedNames};
+use shape::CloudflareRuleset;
+use write::TomlWriter;
 
-use super::{print, say};
+use super::{print, print_error};
 
 /// No more is read: a pipe may have no end.
 const MOST: usize = 16 << 20;
@@ -42,11 +42,11 @@ pub fn cloudflare(path: &Path) -> ExitCode {
     match import(path) {
         Ok(imported) => {
             let printed = print(&imported.toml);
-            imported.said.iter().for_each(|line| say(line));
+            imported.said.iter().for_each(|line| print_error(line));
             printed
         }
         Err(error) => {
-            say(&error);
+            print_error(&error);
             ExitCode::FAILURE
         }
     }
@@ -83,8 +83,8 @@ fn bounded(from: impl io::Read) -> io::Result<Vec<u8>> {
 fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
     let document = shape::parse(file, json)?;
     let rulesets = shape::rulesets(&document).map_err(|error| format!("{file}: {error}"))?;
-    let mut names = Names::default();
-    let mut writer = Writer::new(file);
+    let mut names = UsedNames::default();
+    let mut writer = TomlWriter::new(file);
     for ruleset in &rulesets {
         writer.ruleset(ruleset);
         for rule in ruleset.rules {
@@ -102,7 +102,7 @@ fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
 }
 
 /// A rule, judged.
-fn drafted(rule: &serde_json::Value, names: &mut Names) -> Draft {
+fn drafted(rule: &serde_json::Value, names: &mut UsedNames) -> RuleDraft {
     let mut draft = rule::read(rule, names);
     if draft.is_empty() {
         return draft;

@@ -28,20 +28,20 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    config: ConfigFile,
+    config: ConfigArg,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the gateway in the foreground (the default).
-    Run(ConfigFile),
+    Run(ConfigArg),
     /// Load everything a run would load and say what is wrong.
     Check {
         #[command(flatten)]
-        config: ConfigFile,
+        config: ConfigArg,
         /// How to print what was found.
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
         /// Silence the warnings with this code, for example `shared-key`. Repeatable.
         #[arg(long, value_name = "CODE", value_parser = LintCode::from_name)]
         allow: Vec<LintCode>,
@@ -50,7 +50,7 @@ enum Command {
         deny_warnings: bool,
     },
     /// Say what the rules would do with a request, and why not.
-    Explain(Box<explain::Explain>),
+    Explain(Box<explain::ExplainArgs>),
     /// List the fields and functions of the rule language.
     Fields,
     /// Print the JSON Schema of gateway.toml.
@@ -83,14 +83,14 @@ enum Product {
 }
 
 #[derive(Args, Debug)]
-struct ConfigFile {
+struct ConfigArg {
     /// The configuration file.
     #[arg(long, env = "LOCKGATE_CONFIG", default_value = "gateway.toml")]
     config: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
+enum OutputFormat {
     #[default]
     Human,
     Json,
@@ -134,7 +134,7 @@ fn print(text: &str) -> ExitCode {
     match written {
         // Half a schema or half a file of rules is not a success.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            say(&format!("lockgate: cannot write: {error}"));
+            print_error(&format!("lockgate: cannot write: {error}"));
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,
@@ -142,6 +142,6 @@ fn print(text: &str) -> ExitCode {
 }
 
 /// A line on standard error. There is nobody to tell if that fails, and `eprintln` would panic.
-fn say(line: &str) {
+fn print_error(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

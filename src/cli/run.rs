@@ -10,13 +10,15 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
-use super::say;
-use crate::admin::{self, Admin};
+use super::print_error;
+use crate::admin::{self, AdminServer};
 use crate::clock::Clock;
-use crate::gateway::{Gateway, HandoverReceiver, HandoverSender, Inherited, Program, Refused};
-use crate::observe::{Format, Log, log, tell_panics};
-use crate::signals::{self, Request, Signals};
-use crate::systemd::{Activated, Notifier};
+use crate::gateway::{
+    Gateway, HandoverReceiver, HandoverSender, InheritedSockets, RejectedConfig, StartCommand,
+};
+use crate::observe::{LogHandle, LogOutput, install_panic_hook, log};
+use crate::signals::{self, SignalRequest, SignalStream};
+use crate::systemd::{ActivatedSockets, SystemdNotifier};
 
 /// How long the last log lines may take.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -28,17 +30,17 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// A gateway with those around it.
 struct Service {
     gateway: Gateway,
-    admin: Admin,
-    signals: Signals,
-    notifier: Notifier,
-    program: Program,
+    admin: AdminServer,
+    signals: SignalStream,
+    notifier: SystemdNotifier,
+    program: StartCommand,
     /// A reload was asked for while another process was to take over.
     reload_waits: bool,
 }
 
 /// Why a gateway ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum GatewayExit {
     /// It was told to.
     Stopped,
     /// Another process has taken over.
@@ -51,9 +53,9 @@ enum End {
 /// start, or was told twice to stop.
 pub fn run(config: &Path) -> ExitCode {
     // First of all: their numbers must be nobody else's.
-    let activated = Activated::from_env();
+    let activated = ActivatedSockets::from_env();
     let filter = env::var_os(log::VARIABLE).unwrap_or_default();
-    let log = match Log::install(Clock::System, &filter.to_string_lossy()) {
+    let log = match LogHandle::install(Clock::System, &filter.to_string_lossy()) {
         Ok(log) => log,
         Err(error) => {
             show(&error.into());
@@ -63,8 +65,8 @@ pub fn run(config: &Path) -> ExitCode {
     let ran = run_to_end(config, activated, &log);
     ran.unwrap_or_else(|error| {
         log.report_bad_filter();
-        if log.format() == Format::Json {
-            tell(&error);
+        if log.format() == LogOutput::Json {
+            log_failure(&error);
             log.flush(FLUSH);
         } else {
             log.flush(FLUSH);
@@ -76,24 +78,28 @@ pub fn run(config: &Path) -> ExitCode {
 
 /// Why it could not start, for people.
 fn show(error: &anyhow::Error) {
-    match error.downcast_ref::<Refused>() {
-        Some(refused) => say(refused.to_string().trim_end()),
-        None => say(&format!("lockgate: {error:#}")),
+    match error.downcast_ref::<RejectedConfig>() {
+        Some(refused) => print_error(refused.to_string().trim_end()),
+        None => print_error(&format!("lockgate: {error:#}")),
     }
 }
 
 /// The same for those who read JSON lines.
-fn tell(error: &anyhow::Error) {
-    match error.downcast_ref::<Refused>() {
+fn log_failure(error: &anyhow::Error) {
+    match error.downcast_ref::<RejectedConfig>() {
         Some(refused) => {
             error!("not started");
-            refused.tell();
+            refused.log_errors();
         }
         None => error!(error = format!("{error:#}"), "not started"),
     }
 }
 
-fn run_to_end(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<ExitCode> {
+fn run_to_end(
+    config: &Path,
+    activated: ActivatedSockets,
+    log: &LogHandle,
+) -> anyhow::Result<ExitCode> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build()?;
     let code = runtime.block_on(async {
@@ -111,17 +117,17 @@ fn run_to_end(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<
 
 impl Service {
     /// Everything that answers does so when this returns.
-    fn start(config: &Path, activated: Activated, log: &Log) -> anyhow::Result<Self> {
+    fn start(config: &Path, activated: ActivatedSockets, log: &LogHandle) -> anyhow::Result<Self> {
         // Before the first thread starts: a signal during the start must not kill it.
-        let signals = Signals::listen()?;
-        let program = Program::own().context("cannot find this program's path")?;
+        let signals = SignalStream::listen()?;
+        let program = StartCommand::own().context("cannot find this program's path")?;
         let inherited = inherit(activated, log)?;
         let mut gateway = Gateway::start(config, Clock::System, log.clone(), inherited)?;
-        tell_panics(&gateway.live().lasting.metrics.panics);
+        install_panic_hook(&gateway.live().lasting.metrics.panics);
         let admin = admin::start(&gateway);
-        tell_addresses(&gateway);
+        log_addresses(&gateway);
         gateway.take_over();
-        let notifier = Notifier::from_env();
+        let notifier = SystemdNotifier::from_env();
         notifier.ready("serving");
         Ok(Self {
             gateway,
@@ -134,16 +140,16 @@ impl Service {
     }
 
     /// Follows the signals until there is one to stop, or another process has taken over.
-    async fn serve(&mut self) -> End {
+    async fn serve(&mut self) -> GatewayExit {
         loop {
             let request = match std::mem::take(&mut self.reload_waits) {
-                true => Request::Reload,
+                true => SignalRequest::Reload,
                 false => self.signals.next().await,
             };
             let end = match request {
-                Request::Reload => self.reload().await,
-                Request::HandOver => self.hand_over().await,
-                Request::Stop => Some(End::Stopped),
+                SignalRequest::Reload => self.reload().await,
+                SignalRequest::HandOver => self.hand_over().await,
+                SignalRequest::Stop => Some(GatewayExit::Stopped),
             };
             if let Some(end) = end {
                 return end;
@@ -153,7 +159,7 @@ impl Service {
 
     /// Files can take long, and a pipe or a network may never give them: the admin port answers
     /// meanwhile, and a stop does not wait.
-    async fn reload(&mut self) -> Option<End> {
+    async fn reload(&mut self) -> Option<GatewayExit> {
         self.notifier.reloading();
         let reloader = self.gateway.reloader().clone();
         // A refusal is in the log, and nothing has changed.
@@ -164,12 +170,12 @@ impl Service {
                 self.notifier.ready(if reloaded.unwrap_or(false) { "serving" } else { refused });
                 None
             }
-            () = self.signals.stop() => Some(End::Stopped),
+            () = self.signals.stop() => Some(GatewayExit::Stopped),
         }
     }
 
     /// Whatever goes wrong, this process goes on. One that is told to stop does not wait for it.
-    async fn hand_over(&mut self) -> Option<End> {
+    async fn hand_over(&mut self) -> Option<GatewayExit> {
         info!(program = %self.program.path().display(), "handing over");
         let handover = self.gateway.handover();
         let (program, notifier, cancel) = (
@@ -184,8 +190,8 @@ impl Service {
             () = self.meanwhile() => {
                 info!("told to stop while handing over");
                 match self.last_word(&cancel, &mut running).await {
-                    Some(handed) => (handed, Some(End::Stopped)),
-                    None => return Some(End::AtOnce),
+                    Some(handed) => (handed, Some(GatewayExit::Stopped)),
+                    None => return Some(GatewayExit::AtOnce),
                 }
             }
         };
@@ -199,7 +205,7 @@ impl Service {
                     // The new one may have read the file before it was changed.
                     signals::reload(pid);
                 }
-                Some(End::HandedOver)
+                Some(GatewayExit::HandedOver)
             }
             Err(error) => {
                 let error = format!("{error:#}");
@@ -214,8 +220,8 @@ impl Service {
     async fn meanwhile(&mut self) {
         loop {
             match self.signals.next().await {
-                Request::Stop => return,
-                Request::Reload => {
+                SignalRequest::Stop => return,
+                SignalRequest::Reload => {
                     let waited = std::mem::replace(&mut self.reload_waits, true);
                     if !waited {
                         info!("the reload waits for the handover");
@@ -252,7 +258,7 @@ impl Service {
     }
 
     /// Finishes what is under way; a second signal ends it at once.
-    async fn stop(self, end: End) -> ExitCode {
+    async fn stop(self, end: GatewayExit) -> ExitCode {
         let Self {
             gateway,
             admin,
@@ -260,21 +266,21 @@ impl Service {
             notifier,
             ..
         } = self;
-        if end != End::AtOnce {
+        if end != GatewayExit::AtOnce {
             info!("stopping");
         }
         admin.not_ready();
         let drain = gateway.drain();
         let mut stopping = match end {
-            End::HandedOver => spawn_blocking(move || gateway.stop_handed_over()),
+            GatewayExit::HandedOver => spawn_blocking(move || gateway.stop_handed_over()),
             _ => {
                 notifier.stopping();
                 spawn_blocking(move || gateway.stop())
             }
         };
         let told_again = async {
-            if end != End::AtOnce {
-                told_to_stop(&mut signals).await;
+            if end != GatewayExit::AtOnce {
+                wait_for_second_stop(&mut signals).await;
             }
         };
         tokio::select! {
@@ -293,21 +299,21 @@ impl Service {
 }
 
 /// Waits for the word to stop once more, and ignores all others.
-async fn told_to_stop(signals: &mut Signals) {
+async fn wait_for_second_stop(signals: &mut SignalStream) {
     loop {
         match signals.next().await {
-            Request::Stop => return,
+            SignalRequest::Stop => return,
             request => ignored(request, "stopping"),
         }
     }
 }
 
-fn ignored(request: Request, why: &str) {
+fn ignored(request: SignalRequest, why: &str) {
     warn!(signal = request.signal(), why, "signal ignored");
 }
 
 /// What the process before or systemd has for this one.
-fn inherit(activated: Activated, log: &Log) -> anyhow::Result<Inherited> {
+fn inherit(activated: ActivatedSockets, log: &LogHandle) -> anyhow::Result<InheritedSockets> {
     for wrong in &activated.wrong {
         warn!(error = wrong, "unusable socket from systemd");
     }
@@ -318,7 +324,7 @@ fn inherit(activated: Activated, log: &Log) -> anyhow::Result<Inherited> {
     Ok(inherited)
 }
 
-fn tell_addresses(gateway: &Gateway) {
+fn log_addresses(gateway: &Gateway) {
     for address in gateway.addresses() {
         info!(%address, "listening");
     }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use super::print;
-use crate::config::schema::{self, Key, Names, Shape, Table, Value};
+use crate::config::schema::{
+    self, ExampleValue, SettingSchema, TableSchema, UserNames, ValueSchema,
+};
 
 mod notes;
-use notes::Notes;
+use notes::SettingDocs;
 
 /// Prints it. Keys of an object are sorted, so that it changes only with what it says.
 pub fn schema() -> ExitCode {
@@ -18,7 +20,7 @@ pub fn schema() -> ExitCode {
 }
 
 fn document() -> Json {
-    let mut document = table(&schema::root(), "", &Notes::read());
+    let mut document = table(&schema::root(), "", &SettingDocs::read());
     let about = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$comment": concat!("printed by lockgate ", env!("CARGO_PKG_VERSION"), ": lockgate schema"),
@@ -30,7 +32,7 @@ fn document() -> Json {
 }
 
 /// A table at `path`, the dotted names of the sections down to it.
-fn table(table: &Table, path: &str, notes: &Notes) -> Json {
+fn table(table: &TableSchema, path: &str, notes: &SettingDocs) -> Json {
     let mut properties = Map::new();
     for key in &table.keys {
         properties.insert(key.name.to_owned(), property(key, path, notes));
@@ -54,7 +56,7 @@ fn table(table: &Table, path: &str, notes: &Notes) -> Json {
     }))
 }
 
-fn property(key: &Key, path: &str, notes: &Notes) -> Json {
+fn property(key: &SettingSchema, path: &str, notes: &SettingDocs) -> Json {
     let path = join(path, key.name);
     let mut property = shape(&key.shape, &path, notes);
     let described = json!({
@@ -65,13 +67,13 @@ fn property(key: &Key, path: &str, notes: &Notes) -> Json {
     property
 }
 
-fn own_names(names: &Names, path: &str, notes: &Notes) -> Json {
+fn own_names(names: &UserNames, path: &str, notes: &SettingDocs) -> Json {
     let shape = either(&names.shapes, &join(path, "NAME"), notes);
     json!({ names.pattern: shape })
 }
 
 /// Which keys must be there, and which not together.
-fn constraints(table: &Table) -> Vec<Json> {
+fn constraints(table: &TableSchema) -> Vec<Json> {
     let one = table.exactly_one.iter();
     let one = one.map(|keys| json!({ "oneOf": each_required(table, keys) }));
     let some = table.at_least_one.iter();
@@ -87,13 +89,13 @@ fn constraints(table: &Table) -> Vec<Json> {
 }
 
 /// Each of `keys`, under each of its names.
-fn each_required(table: &Table, keys: &[&'static str]) -> Vec<Json> {
+fn each_required(table: &TableSchema, keys: &[&'static str]) -> Vec<Json> {
     let names = names_of(table, keys).into_iter();
     names.map(|name| json!({ "required": [name] })).collect()
 }
 
 /// The names of `keys`: ours first, then the aliases.
-fn names_of(table: &Table, keys: &[&'static str]) -> Vec<&'static str> {
+fn names_of(table: &TableSchema, keys: &[&'static str]) -> Vec<&'static str> {
     let aliases = table.aliases.iter();
     let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
     keys.iter()
@@ -102,22 +104,22 @@ fn names_of(table: &Table, keys: &[&'static str]) -> Vec<&'static str> {
         .collect()
 }
 
-fn shape(shape: &Shape, path: &str, notes: &Notes) -> Json {
+fn shape(shape: &ValueSchema, path: &str, notes: &SettingDocs) -> Json {
     match shape {
-        Shape::Text {
+        ValueSchema::Text {
             pattern,
             least,
             examples,
         } => text(*pattern, *least, examples),
-        Shape::Integer { low, high } => integer(*low, *high),
-        Shape::Number { low, high } => {
+        ValueSchema::Integer { low, high } => integer(*low, *high),
+        ValueSchema::Number { low, high } => {
             json!({ "type": "number", "minimum": low, "maximum": high })
         }
-        Shape::Boolean => json!({ "type": "boolean" }),
-        Shape::Words(words) => json!({ "type": "string", "enum": words }),
-        Shape::Duration { low, high, seconds } => duration(*low, *high, *seconds),
-        Shape::Size { .. } => text(Some(schema::SIZE), 0, &["64KiB", "1MiB", "0"]),
-        Shape::List {
+        ValueSchema::Boolean => json!({ "type": "boolean" }),
+        ValueSchema::Words(words) => json!({ "type": "string", "enum": words }),
+        ValueSchema::Duration { low, high, seconds } => duration(*low, *high, *seconds),
+        ValueSchema::Size { .. } => text(Some(schema::SIZE), 0, &["64KiB", "1MiB", "0"]),
+        ValueSchema::List {
             item,
             least,
             unique,
@@ -127,8 +129,8 @@ fn shape(shape: &Shape, path: &str, notes: &Notes) -> Json {
             "minItems": (*least > 0).then_some(least),
             "uniqueItems": unique.then_some(true),
         })),
-        Shape::Table(inner) => table(inner, path, notes),
-        Shape::Either(shapes) => either(shapes, path, notes),
+        ValueSchema::Table(inner) => table(inner, path, notes),
+        ValueSchema::Either(shapes) => either(shapes, path, notes),
     }
 }
 
@@ -165,7 +167,7 @@ fn duration(low: Duration, high: Duration, seconds: bool) -> Json {
     json!({ "anyOf": [string, integer(bound(low), bound(high.as_secs()))] })
 }
 
-fn either(shapes: &[Shape], path: &str, notes: &Notes) -> Json {
+fn either(shapes: &[ValueSchema], path: &str, notes: &SettingDocs) -> Json {
     match shapes {
         [only] => shape(only, path, notes),
         several => {
@@ -175,13 +177,13 @@ fn either(shapes: &[Shape], path: &str, notes: &Notes) -> Json {
     }
 }
 
-fn value(value: &Value) -> Json {
+fn value(value: &ExampleValue) -> Json {
     match value {
-        Value::Text(text) => json!(text),
-        Value::Integer(number) => json!(number),
-        Value::Number(number) => json!(number),
-        Value::Boolean(truth) => json!(truth),
-        Value::List(items) => items.iter().map(self::value).collect(),
+        ExampleValue::Text(text) => json!(text),
+        ExampleValue::Integer(number) => json!(number),
+        ExampleValue::Number(number) => json!(number),
+        ExampleValue::Boolean(truth) => json!(truth),
+        ExampleValue::List(items) => items.iter().map(self::value).collect(),
     }
 }
 

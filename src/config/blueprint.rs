@@ -7,13 +7,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::file::Access;
-use crate::action::{Reply, ResponseTemplate};
-use crate::observe::{Format, Redactor};
-use crate::route::{Pattern, Redirect};
+use super::file::AccessLogSettings;
+use crate::action::{FixedResponse, ResponseTemplate};
+use crate::observe::{LogOutput, Redactor};
+use crate::route::{RedirectTemplate, RoutePattern};
 use crate::rules::{Key, RuleSet};
-use crate::snapshot::{GatewaySettings, ListenerSettings, Route};
-use crate::upstream::{Place, Secure, Upstream};
+use crate::snapshot::{GatewaySettings, ListenerSettings, RouteConfig};
+use crate::upstream::{ServerSpec, Upstream, UpstreamTls};
 
 /// One configuration, not in use yet.
 pub struct Blueprint {
@@ -22,7 +22,7 @@ pub struct Blueprint {
     /// The upstreams, sorted by name.
     pub upstreams: Vec<UpstreamBlueprint>,
     /// The routes, in file order.
-    pub routes: Vec<(Pattern, Route<TargetBlueprint>)>,
+    pub routes: Vec<(RoutePattern, RouteConfig<TargetBlueprint>)>,
     /// The rules. Their ids have no slots.
     pub rules: RuleSet,
     /// What belongs to each rule beside its logic, by rule index.
@@ -30,9 +30,9 @@ pub struct Blueprint {
     /// Which values are secret; it has no secret to hash them with.
     pub redactor: Redactor,
     /// Where the access log goes.
-    pub access: Access,
+    pub access: AccessLogSettings,
     /// How an entry of the access log is written.
-    pub access_format: Format,
+    pub access_format: LogOutput,
     /// Connections at once.
     pub max_connections: usize,
     /// The admin port.
@@ -46,9 +46,9 @@ pub struct UpstreamBlueprint {
     /// Its name and settings, without servers and TLS.
     pub upstream: Upstream,
     /// Its servers.
-    pub servers: Vec<Place>,
+    pub servers: Vec<ServerSpec>,
     /// TLS to its servers.
-    pub tls: Option<Secure>,
+    pub tls: Option<UpstreamTls>,
     /// The key that chooses the server, with `balance = "hash"`.
     pub hash_key: Option<Arc<Key>>,
 }
@@ -58,9 +58,9 @@ pub enum TargetBlueprint {
     /// The upstream at this index of [`Blueprint::upstreams`].
     Upstream(usize),
     /// A fixed response.
-    Reply(Reply),
+    Reply(FixedResponse),
     /// Another address.
-    Redirect(Redirect),
+    Redirect(RedirectTemplate),
 }
 
 /// What belongs to a rule beside its logic.

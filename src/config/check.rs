@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::file::{File, Route, Target, check_numbers};
+use super::file::{ConfigFile, RouteSettings, RouteTargetSettings, check_numbers};
 use super::suggest::nearest;
 use super::{Diagnostics, Spanned, Text};
 
 /// Checks a whole file.
-pub(super) fn file(file: &File, out: &mut Diagnostics) {
+pub(super) fn file(file: &ConfigFile, out: &mut Diagnostics) {
     unique("rule", file.rules.iter().map(|rule| &rule.name), out);
     unique("upstream", file.upstreams.iter().map(|up| &up.name), out);
     unique("list", file.lists.iter().map(|list| &list.name), out);
@@ -34,10 +34,10 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a Text>, out: &mut Diagn
     }
 }
 
-fn upstreams_exist<'a>(file: &'a File, out: &mut Diagnostics) {
+fn upstreams_exist<'a>(file: &'a ConfigFile, out: &mut Diagnostics) {
     let names: Vec<_> = file.upstreams.iter().map(|up| &*up.name.value).collect();
-    let of_route = |route: &'a Route| match &route.target {
-        Some(Target::Upstream(name)) => Some(name),
+    let of_route = |route: &'a RouteSettings| match &route.target {
+        Some(RouteTargetSettings::Upstream(name)) => Some(name),
         _ => None,
     };
     let of_routes = file.routes.iter().filter_map(of_route);
@@ -47,7 +47,7 @@ fn upstreams_exist<'a>(file: &'a File, out: &mut Diagnostics) {
     }
 }
 
-fn responses_exist(file: &File, out: &mut Diagnostics) {
+fn responses_exist(file: &ConfigFile, out: &mut Diagnostics) {
     let names: Vec<_> = file.responses.iter().map(|r| &*r.name.value).collect();
     for name in file.rules.iter().filter_map(|rule| rule.response.as_ref()) {
         exists("response", name, &names, out);
@@ -76,7 +76,7 @@ fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
     out.unknown(name.span.clone(), unknown).help(help);
 }
 
-fn addresses_are_free(file: &File, out: &mut Diagnostics) {
+fn addresses_are_free(file: &ConfigFile, out: &mut Diagnostics) {
     let listeners = file.listeners.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().map(|admin| &admin.address);
     let mut taken: Vec<&Spanned<SocketAddr>> = Vec::new();

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::source::Part;
-use super::{LintCode, Source, render};
+use super::source::SourceFile;
+use super::{ConfigSource, LintCode, render};
 
 /// The most mistakes that are shown at once.
 const MOST_SHOWN: usize = 100;
@@ -16,7 +16,7 @@ const MOST_SHOWN: usize = 100;
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     echoes: Vec<Diagnostic>,
-    torn: Vec<Torn>,
+    torn: Vec<UnreadableLines>,
     /// Names of upstreams, responses and lists may be missing because of another error.
     names_hidden: bool,
     /// Warnings that are not wanted, and the bytes for which they are not.
@@ -25,7 +25,7 @@ pub struct Diagnostics {
 
 /// Lines that the parser could not read.
 #[derive(Clone, Debug)]
-pub(super) struct Torn {
+pub(super) struct UnreadableLines {
     lines: Range<usize>,
     /// The section that the lines belong to: it may lack what they say.
     section: Range<usize>,
@@ -49,12 +49,12 @@ pub struct Diagnostic {
     /// What would be right, a line each.
     pub help: Vec<String>,
     /// Other places that matter.
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedSpan>,
 }
 
 /// Another place that a mistake has to do with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Related {
+pub struct RelatedSpan {
     /// Where, in bytes of the file.
     pub span: Range<usize>,
     /// Why it matters.
@@ -121,7 +121,7 @@ impl Diagnostics {
     }
 
     /// Marks lines that the parser could not read, after the error about them was added.
-    pub(super) fn tear(&mut self, torn: Torn) {
+    pub(super) fn tear(&mut self, torn: UnreadableLines) {
         self.torn.push(torn);
     }
 
@@ -173,7 +173,7 @@ impl Diagnostics {
 
     /// The text for people: each begins with `FILE:LINE:COLUMN: error: MESSAGE`, then comes the
     /// line with the place marked, then help. Of very many, the first hundred.
-    pub fn render(&self, source: &Source, color: bool) -> String {
+    pub fn render(&self, source: &ConfigSource, color: bool) -> String {
         let shown = self.sorted().into_iter().take(MOST_SHOWN);
         let mut parts: Vec<_> = shown.map(|d| render::one(d, source, color)).collect();
         if let Some(more) = self
@@ -209,12 +209,12 @@ impl Diagnostics {
     }
 }
 
-// === impl Torn ===
+// === impl UnreadableLines ===
 
-impl Torn {
+impl UnreadableLines {
     /// Unreadable lines of a file, as a range of its text. The lines below a broken header belong to
     /// it: whose settings they are is not known.
-    pub(super) fn new(lines: Range<usize>, part: &Part<'_>) -> Self {
+    pub(super) fn new(lines: Range<usize>, part: &SourceFile<'_>) -> Self {
         let text = |range: Range<usize>| part.text.get(range).unwrap_or_default();
         let written = text(lines.clone()).trim_start();
         let broken_header = written.starts_with('[');
@@ -235,7 +235,7 @@ impl Torn {
     }
 
     /// A whole file that the parser could not read.
-    pub(super) fn whole(part: &Part<'_>) -> Self {
+    pub(super) fn whole(part: &SourceFile<'_>) -> Self {
         let file = part.start..part.start + part.text.len();
         Self {
             lines: file.clone(),
@@ -251,7 +251,7 @@ impl Torn {
     }
 
     /// The text of the file with spaces in place of these lines. Every other byte keeps its place.
-    pub(super) fn blank(&self, text: String, part: &Part<'_>) -> String {
+    pub(super) fn blank(&self, text: String, part: &SourceFile<'_>) -> String {
         let lines = self.lines.start - part.start..self.lines.end - part.start;
         let mut bytes = text.into_bytes();
         let torn = bytes.get_mut(lines).unwrap_or_default().iter_mut();
@@ -272,7 +272,7 @@ impl Diagnostic {
 
     /// Adds another place that matters.
     pub fn related(&mut self, span: Range<usize>, label: impl Into<String>) -> &mut Self {
-        self.related.push(Related {
+        self.related.push(RelatedSpan {
             span,
             label: label.into(),
         });

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::source::{LARGEST, read_named};
-use super::{Diagnostics, LintCode, Source, Text};
+use super::{ConfigSource, Diagnostics, LintCode, Text};
 
 /// No configuration is made of more files.
 const MOST_FILES: usize = 1000;
 
 /// Takes the files that a source includes into it. What cannot be read is reported.
-pub(super) fn include(source: &mut Source, diagnostics: &mut Diagnostics) {
+pub(super) fn include(source: &mut ConfigSource, diagnostics: &mut Diagnostics) {
     let mut files = Files {
         seen: vec![identity(Path::new(&source.path))],
         source,
@@ -31,7 +31,7 @@ pub(super) fn include(source: &mut Source, diagnostics: &mut Diagnostics) {
 /// What is included so far.
 struct Files<'a> {
     seen: Vec<PathBuf>,
-    source: &'a mut Source,
+    source: &'a mut ConfigSource,
     diagnostics: &'a mut Diagnostics,
 }
 

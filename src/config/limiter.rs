@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use super::file::{Candidate, Rule};
+use super::file::{CandidateSettings, RuleSettings};
 use crate::limit::Limiter;
 
 /// The rule's own limiter. `None` if it has no limit, or not all of it.
-pub(super) fn of(rule: &Rule) -> Option<Limiter> {
-    build(rule, &Candidate::default())
+pub(super) fn of(rule: &RuleSettings) -> Option<Limiter> {
+    build(rule, &CandidateSettings::default())
 }
 
 /// The limiter of the candidate, with the rule's values for those that it leaves out.
-pub(super) fn of_candidate(rule: &Rule) -> Option<Limiter> {
+pub(super) fn of_candidate(rule: &RuleSettings) -> Option<Limiter> {
     build(rule, rule.candidate.as_ref()?)
 }
 
 /// A value applies only to the algorithms that know it.
-fn build(rule: &Rule, own: &Candidate) -> Option<Limiter> {
+fn build(rule: &RuleSettings, own: &CandidateSettings) -> Option<Limiter> {
     let algorithm = own.algorithm.as_ref().unwrap_or(&rule.algorithm).value;
     let limit = own.limit.as_ref().or(rule.limit.as_ref())?;
     let limit = u64::from(limit.value);

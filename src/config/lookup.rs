@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::file::File;
+use super::file::ConfigFile;
 use super::{Diagnostics, LintCode};
 use crate::clock::Clock;
-use crate::upstream::{At, Name};
+use crate::upstream::{HostPort, ServerLocation};
 
 /// How long all names together may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -18,14 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const MOST: usize = 256;
 
 /// Warns of names that lead nowhere now.
-pub fn look_up(file: &File, clock: &Clock, diagnostics: &mut Diagnostics) {
+pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut Diagnostics) {
     let mut asked = names(file);
     let (sender, found) = mpsc::channel();
     for (name, _) in &asked {
         let (name, sender) = (name.clone(), sender.clone());
         // Nobody waits for one that hangs.
-        let look_up = move || drop(sender.send((name.look_up(), name)));
-        if thread::Builder::new().spawn(look_up).is_err() {
+        let resolve = move || drop(sender.send((name.resolve(), name)));
+        if thread::Builder::new().spawn(resolve).is_err() {
             return;
         }
     }
@@ -50,11 +50,11 @@ pub fn look_up(file: &File, clock: &Clock, diagnostics: &mut Diagnostics) {
 }
 
 /// Each name once, where it stands first.
-fn names(file: &File) -> Vec<(Name, Range<usize>)> {
+fn names(file: &ConfigFile) -> Vec<(HostPort, Range<usize>)> {
     let servers = file.upstreams.iter().flat_map(|upstream| &upstream.servers);
-    let mut names: Vec<(Name, Range<usize>)> = Vec::new();
+    let mut names: Vec<(HostPort, Range<usize>)> = Vec::new();
     for server in servers {
-        if let At::Name(name) = &server.address.value
+        if let ServerLocation::Name(name) = &server.address.value
             && names.len() < MOST
             && !names.iter().any(|(known, _)| known.host == name.host)
         {
@@ -64,7 +64,7 @@ fn names(file: &File) -> Vec<(Name, Range<usize>)> {
     names
 }
 
-fn not_found(name: &Name, span: Range<usize>, error: &str, diagnostics: &mut Diagnostics) {
+fn not_found(name: &HostPort, span: Range<usize>, error: &str, diagnostics: &mut Diagnostics) {
     let message = format!("cannot look up `{}`: {error}", name.host);
     diagnostics
         .warning(LintCode::UnresolvedServer, span, message)

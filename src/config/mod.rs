@@ -1,6 +1,6 @@
 //! gateway.toml: read as written, with every mistake found in one go.
 //!
-//! [`file::read`] turns text into [`file::File`], where each value keeps its place in the file. What the
+//! [`file::read`] turns text into [`file::ConfigFile`], where each value keeps its place in the file. What the
 //! values mean to the gateway is not known here, and nothing is opened but the file itself and what
 //! it includes.
 
@@ -32,11 +32,11 @@ mod tests;
 mod vocabulary;
 
 pub use compile::{compile, is_secret, report_unopened, secret, startup_settings};
-pub use diagnostics::{Diagnostic, Diagnostics, Related, Severity};
+pub use diagnostics::{Diagnostic, Diagnostics, RelatedSpan, Severity};
 pub use file::read;
 pub use lint::LintCode;
-pub use lookup::look_up;
-pub use source::{Part, Position, Source};
+pub use lookup::warn_unresolved_names;
+pub use source::{ConfigSource, SourceFile, TextPosition};
 pub use spanned::{Spanned, Text};
 pub use suggest::nearest;
 
@@ -51,8 +51,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads the file at `path` and those that it includes. The source is there in any case, so that what went wrong can be shown.
-pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> (Source, Option<file::File>) {
-    match Source::load(path, diagnostics) {
+pub fn load(
+    path: &Path,
+    diagnostics: &mut Diagnostics,
+) -> (ConfigSource, Option<file::ConfigFile>) {
+    match ConfigSource::load(path, diagnostics) {
         Ok(mut source) => {
             include::include(&mut source, diagnostics);
             let file = read(&source, diagnostics);

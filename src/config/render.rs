@@ -5,11 +5,11 @@ use std::ops::Range;
 use annotate_snippets::renderer::{DEFAULT_ERROR_STYLE, DEFAULT_WARNING_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::source::Part;
-use super::{Diagnostic, Related, Severity, Source};
+use super::source::SourceFile;
+use super::{ConfigSource, Diagnostic, RelatedSpan, Severity};
 
 /// One mistake, ending in a newline.
-pub(super) fn one(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
+pub(super) fn one(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let mut text = headline(diagnostic, source, color);
     text.push('\n');
     let body = body(diagnostic, source, color);
@@ -22,7 +22,7 @@ pub(super) fn one(diagnostic: &Diagnostic, source: &Source, color: bool) -> Stri
 
 /// `FILE:LINE:COLUMN: error: MESSAGE` or `FILE:LINE:COLUMN: warning[CODE]: MESSAGE`. Editors and
 /// scripts read this line.
-fn headline(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
+fn headline(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let at = source.position(diagnostic.span.start);
     let severity = match diagnostic.code {
         Some(code) => format!("{}[{}]", diagnostic.severity.name(), code.name()),
@@ -47,7 +47,7 @@ fn headline(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
 }
 
 /// The marked line and the help below it.
-fn body(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
+fn body(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -79,8 +79,8 @@ fn body(diagnostic: &Diagnostic, source: &Source, color: bool) -> String {
 
 fn snippet<'a>(
     diagnostic: &'a Diagnostic,
-    source: &'a Source,
-    own: &Part<'a>,
+    source: &'a ConfigSource,
+    own: &SourceFile<'a>,
 ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let primary = AnnotationKind::Primary.span(within(source, &diagnostic.span));
     let here = diagnostic.related.iter();
@@ -98,16 +98,16 @@ fn snippet<'a>(
 /// Places in other files.
 fn elsewhere<'a>(
     diagnostic: &'a Diagnostic,
-    source: &'a Source,
-    own: &Part<'a>,
-) -> impl Iterator<Item = &'a Related> {
+    source: &'a ConfigSource,
+    own: &SourceFile<'a>,
+) -> impl Iterator<Item = &'a RelatedSpan> {
     let own = own.start;
     let related = diagnostic.related.iter();
     related.filter(move |related| source.part(related.span.start).start != own)
 }
 
 /// A place as a place in its own file.
-fn within(source: &Source, span: &Range<usize>) -> Range<usize> {
+fn within(source: &ConfigSource, span: &Range<usize>) -> Range<usize> {
     let span = source.clamp(span.clone());
     let start = source.part(span.start).start;
     span.start.saturating_sub(start)..span.end.saturating_sub(start)

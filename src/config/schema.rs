@@ -7,11 +7,11 @@ use super::file;
 
 /// What a table may hold.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct TableSchema {
     /// Its keys, in the order in which they are read.
-    pub keys: Vec<Key>,
+    pub keys: Vec<SettingSchema>,
     /// Keys of the user's own, in a table that has them instead.
-    pub names: Option<Names>,
+    pub names: Option<UserNames>,
     /// Two names of one key each, ours first; a table has at most one of the two.
     pub aliases: Vec<(&'static str, &'static str)>,
     /// Of each of these sets there is exactly one key.
@@ -26,29 +26,29 @@ pub struct Table {
 
 /// One key of a table.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct SettingSchema {
     /// Its name.
     pub name: &'static str,
     /// What its value may be.
-    pub shape: Shape,
+    pub shape: ValueSchema,
     /// Whether it must be there.
     pub required: bool,
     /// What it is if it is not there.
-    pub default: Option<Value>,
+    pub default: Option<ExampleValue>,
 }
 
 /// Keys that the user chooses.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct UserNames {
     /// A regular expression for them.
     pub pattern: &'static str,
     /// What each value may be: one of these.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<ValueSchema>,
 }
 
 /// What a value may be.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum ValueSchema {
     /// A string.
     Text {
         /// A regular expression for all of it; some strings that match are still refused.
@@ -95,21 +95,21 @@ pub enum Shape {
     /// An array.
     List {
         /// What each element may be.
-        item: Box<Shape>,
+        item: Box<ValueSchema>,
         /// Elements that it has at least.
         least: u32,
         /// Whether an element may stand there only once.
         unique: bool,
     },
     /// A table.
-    Table(Table),
+    Table(TableSchema),
     /// Any of these.
-    Either(Vec<Shape>),
+    Either(Vec<ValueSchema>),
 }
 
 /// A value as a user would write it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ExampleValue {
     /// A string.
     Text(String),
     /// A whole number.
@@ -119,7 +119,7 @@ pub enum Value {
     /// True or false.
     Boolean(bool),
     /// An array.
-    List(Vec<Value>),
+    List(Vec<ExampleValue>),
 }
 
 /// A name of the user's own: a rule, a list, an upstream, a response.
@@ -145,16 +145,16 @@ pub const HEADER_VALUE: &str = r"^[^\x00-\x08\x0A-\x1F\x7F]*$";
 pub const COUNTRY: &str = "^([A-Z]{2}|T1)$";
 
 /// What a whole file may hold. Keys that do not work yet are left out: a file with one is refused.
-pub fn root() -> Table {
+pub fn root() -> TableSchema {
     file::describe()
 }
 
-// === impl Shape ===
+// === impl ValueSchema ===
 
-impl Shape {
+impl ValueSchema {
     /// Any string.
     pub(super) const fn text() -> Self {
-        Shape::Text {
+        ValueSchema::Text {
             pattern: None,
             least: 0,
             examples: &[],
@@ -163,7 +163,7 @@ impl Shape {
 
     /// A string that is not empty.
     pub(super) const fn filled() -> Self {
-        Shape::Text {
+        ValueSchema::Text {
             pattern: None,
             least: 1,
             examples: &[],
@@ -171,8 +171,11 @@ impl Shape {
     }
 
     /// A string of a form.
-    pub(super) const fn like(pattern: &'static str, examples: &'static [&'static str]) -> Self {
-        Shape::Text {
+    pub(super) const fn string_of_form(
+        pattern: &'static str,
+        examples: &'static [&'static str],
+    ) -> Self {
+        ValueSchema::Text {
             pattern: Some(pattern),
             least: 0,
             examples,
@@ -180,8 +183,8 @@ impl Shape {
     }
 
     /// An array of any length.
-    pub(super) fn list(item: Shape) -> Self {
-        Shape::List {
+    pub(super) fn list(item: ValueSchema) -> Self {
+        ValueSchema::List {
             item: Box::new(item),
             least: 0,
             unique: false,

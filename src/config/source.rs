@@ -10,7 +10,7 @@ use super::Diagnostics;
 
 /// A configuration file as it was read, with the files that it includes.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct ConfigSource {
     /// The path as the user named it.
     pub path: String,
     /// The whole text; that of each included file follows after a line break, so that a place in
@@ -24,7 +24,7 @@ pub struct Source {
 
 /// One file of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct SourceFile<'a> {
     /// Its path.
     pub path: &'a str,
     /// Where in the source it begins.
@@ -35,16 +35,16 @@ pub struct Part<'a> {
 
 /// A place in a text, as editors count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct TextPosition {
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
 }
 
-// === impl Source ===
+// === impl ConfigSource ===
 
-impl Source {
+impl ConfigSource {
     /// A source from text that is already there.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -69,19 +69,19 @@ impl Source {
     }
 
     /// The files in order, the configuration file first.
-    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub fn parts(&self) -> impl Iterator<Item = SourceFile<'_>> {
         let starts = self.included.iter().map(|(_, start)| *start);
         [0].into_iter().chain(starts).map(|start| self.part(start))
     }
 
     /// The file that holds the byte at `offset`.
-    pub fn part(&self, offset: usize) -> Part<'_> {
+    pub fn part(&self, offset: usize) -> SourceFile<'_> {
         let before = self.included.partition_point(|(_, start)| *start <= offset);
         let own = before.checked_sub(1).and_then(|at| self.included.get(at));
         let (path, start) = own.map_or((&self.path, 0), |(path, start)| (path, *start));
         let next = self.included.get(before);
         let end = next.map_or(self.text.len(), |(_, next)| next.saturating_sub(1));
-        Part {
+        SourceFile {
             path,
             start,
             text: self.text.get(start..end).unwrap_or_default(),
@@ -104,7 +104,7 @@ impl Source {
     }
 
     /// Where in its file the byte at `offset` is. An offset past the end is the end.
-    pub fn position(&self, offset: usize) -> Position {
+    pub fn position(&self, offset: usize) -> TextPosition {
         let end = self.clamp(offset..offset).start;
         let file = self.part(end).start;
         let earlier = self.lines.partition_point(|start| *start <= file);
@@ -112,7 +112,7 @@ impl Source {
         let start = breaks.checked_sub(1).and_then(|at| self.lines.get(at));
         let line = self.text.get(start.copied().unwrap_or(0)..end);
         let line = line.unwrap_or_default();
-        Position {
+        TextPosition {
             line: breaks - earlier + 1,
             column: line.trim_start_matches(BYTE_ORDER_MARK).chars().count() + 1,
         }
@@ -189,7 +189,7 @@ mod tests {
     use std::io::ErrorKind;
     use std::path::Path;
 
-    use super::{Source, read_whole};
+    use super::{ConfigSource, read_whole};
 
     #[test]
     fn a_file_without_an_end_is_refused() {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_byte_is_in_one_file() {
-        let mut source = Source::new("a", "x\ny");
+        let mut source = ConfigSource::new("a", "x\ny");
         source.include("b", "");
         source.include("c", "ä\nz\n");
         let parts: Vec<_> = source.parts().map(|part| (part.path, part.text)).collect();

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Source;
+use super::ConfigSource;
 
 /// A value and its place in the file, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl<T> Spanned<T> {
 impl Spanned<String> {
     /// Where in the file the bytes `range` of the decoded value were written (TOML 1.1, "String").
     /// An escape belongs to a range as a whole; an empty range stays empty.
-    pub fn inner(&self, source: &Source, range: Range<usize>) -> Range<usize> {
+    pub fn inner(&self, source: &ConfigSource, range: Range<usize>) -> Range<usize> {
         let Some(literal) = source.text.get(self.span.clone()) else {
             return self.span.clone();
         };

@@ -8,22 +8,22 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::Diagnostics;
-use super::diagnostics::Torn;
+use super::diagnostics::UnreadableLines;
 use super::section::SEVERAL;
-use super::source::Part;
+use super::source::SourceFile;
 
 /// Reports the syntax errors of a file. Returns its text with spaces in place of the lines that the
 /// parser refuses, so that they hide no other error.
-pub(super) fn readable<'t>(part: &Part<'t>, out: &mut Diagnostics) -> Cow<'t, str> {
+pub(super) fn readable<'t>(part: &SourceFile<'t>, out: &mut Diagnostics) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(part.text);
-    let mut torn: Vec<Torn> = Vec::new();
+    let mut torn: Vec<UnreadableLines> = Vec::new();
     loop {
         let (root, errors) = DeTable::parse_recoverable(&text);
         if errors.is_empty() {
             break;
         }
         if torn.is_empty() && report_other_format(root.get_ref(), part, out) {
-            out.tear(Torn::whole(part));
+            out.tear(UnreadableLines::whole(part));
             return Cow::Borrowed("");
         }
         let known = torn.len();
@@ -46,8 +46,8 @@ pub(super) fn readable<'t>(part: &Part<'t>, out: &mut Diagnostics) -> Cow<'t, st
 fn report_all(
     root: &DeTable<'_>,
     mut errors: Vec<Error>,
-    part: &Part<'_>,
-    torn: &mut Vec<Torn>,
+    part: &SourceFile<'_>,
+    torn: &mut Vec<UnreadableLines>,
     out: &mut Diagnostics,
 ) {
     let mut values = Vec::new();
@@ -62,7 +62,7 @@ fn report_all(
         let line = line_at(part.text, start(&error));
         if !torn.iter().any(|torn| torn.covers(part.start + line.start)) {
             syntax.report(&error, out);
-            torn.push(Torn::new(line, part));
+            torn.push(UnreadableLines::new(line, part));
         }
     }
 }
@@ -72,7 +72,7 @@ const TOML: &str = "a configuration is TOML: `[[listeners]]`, and below it `addr
 
 /// Reports a file of another format, of which the parser could read nothing. `false` if it may be
 /// TOML.
-fn report_other_format(root: &DeTable<'_>, part: &Part<'_>, out: &mut Diagnostics) -> bool {
+fn report_other_format(root: &DeTable<'_>, part: &SourceFile<'_>, out: &mut Diagnostics) -> bool {
     let lines = || {
         let lines = part.text.lines();
         let lines = lines.map(|line| line.trim_matches('\u{feff}').trim());
@@ -100,7 +100,7 @@ fn report_other_format(root: &DeTable<'_>, part: &Part<'_>, out: &mut Diagnostic
 struct Syntax<'a> {
     /// The values of all `key = value` statements that the parser found.
     values: Vec<Range<usize>>,
-    part: &'a Part<'a>,
+    part: &'a SourceFile<'a>,
 }
 
 // === impl Syntax ===
@@ -126,7 +126,7 @@ impl Syntax<'_> {
         self.value_before(start(inside)).cloned()
     }
 
-    fn report_unclosed(&self, value: Range<usize>, out: &mut Diagnostics) -> Torn {
+    fn report_unclosed(&self, value: Range<usize>, out: &mut Diagnostics) -> UnreadableLines {
         let text = self.part.text;
         let line = line_at(text, value.start);
         let written = text.get(value.start..line.end).unwrap_or_default();
@@ -136,9 +136,9 @@ impl Syntax<'_> {
             _ => ("string", written.get(..3).unwrap_or("\"\"\"")),
         };
         let span = value.start..value.start + written.trim_end().len();
-        out.error(self.place(span), format!("this {what} has no end"))
+        out.error(self.source_span(span), format!("this {what} has no end"))
             .help(format!("close it with `{end}`"));
-        Torn::new(line.start..text.len(), self.part)
+        UnreadableLines::new(line.start..text.len(), self.part)
     }
 
     fn report(&self, error: &Error, out: &mut Diagnostics) {
@@ -151,18 +151,18 @@ impl Syntax<'_> {
             "duplicate key" => self.report_duplicate(error, &line, out),
             message if is_bare_word(message) && !word.is_empty() => {
                 let written = bare_value(text(word.start..line.end), word.len());
-                let span = self.place(word.start..word.start + written.len());
+                let span = self.source_span(word.start..word.start + written.len());
                 report_bare_value(written, span, out);
             }
             message if message.contains("string, expected") && rest.trim().is_empty() => {
                 let value = self.value_before(at).map_or(at, |value| value.start);
                 let quote = text(value..at).chars().next();
-                out.error(self.place(value..at), "this string has no end")
+                out.error(self.source_span(value..at), "this string has no end")
                     .help(format!("close it with `{}`", quote.unwrap_or('"')));
             }
             message => {
                 let (message, help) = in_other_words(message, before, rest.trim());
-                let span = self.place(error.span().unwrap_or_default());
+                let span = self.source_span(error.span().unwrap_or_default());
                 let error = out.error(span, message);
                 error.help.extend(help.map(str::to_owned));
             }
@@ -176,25 +176,25 @@ impl Syntax<'_> {
         let header = text.get(line.clone()).unwrap_or_default().trim();
         let Some(name) = header_name(header) else {
             let written = text.get(key.clone()).unwrap_or_default();
-            out.error(self.place(key), format!("`{written}` is given twice"));
+            out.error(self.source_span(key), format!("`{written}` is given twice"));
             return;
         };
         let help = match SEVERAL.contains(&name) {
             true => format!("write `[[{name}]]`, once for each"),
             false => format!("write `[{name}]` once, and all its keys below it"),
         };
-        let span = self.place(line.start..line.start + header.len());
+        let span = self.source_span(line.start..line.start + header.len());
         let error = out.error(span, format!("`{header}` is given twice"));
         error.help(help);
         let earlier = text.get(..line.start).unwrap_or_default();
         let mut headers = earlier.lines().map(str::trim);
         if let Some(first) = headers.find(|line| header_name(line) == Some(name)) {
             let at = earlier.find(first).unwrap_or_default();
-            error.related(self.place(at..at + first.len()), "the first one");
+            error.related(self.source_span(at..at + first.len()), "the first one");
         }
     }
 
-    fn place(&self, span: Range<usize>) -> Range<usize> {
+    fn source_span(&self, span: Range<usize>) -> Range<usize> {
         span.start + self.part.start..span.end + self.part.start
     }
 }

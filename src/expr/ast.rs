@@ -3,25 +3,25 @@
 use std::net::IpAddr;
 
 use super::lex::Span;
-use super::literal::Atom;
+use super::literal::UnquotedLiteral;
 
 /// A test, as written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(super) struct ExprNode {
     pub span: Span,
     pub kind: NodeKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeKind {
-    Not(Box<Node>),
+    Not(Box<ExprNode>),
     /// Two or more under one connective, flat.
-    Join(Logic, Vec<Node>),
+    Join(LogicOp, Vec<ExprNode>),
     Compare {
         left: Operand,
-        op: Op,
+        op: CompareOp,
         op_span: Span,
-        right: Right,
+        right: CompareTarget,
     },
     /// An operand alone: a boolean, or an argument of a function.
     Alone(Operand),
@@ -29,7 +29,7 @@ pub(super) enum NodeKind {
 
 /// The connectives, tightest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logic {
+pub(super) enum LogicOp {
     And,
     Xor,
     Or,
@@ -37,7 +37,7 @@ pub(super) enum Logic {
 
 /// The comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
+pub(super) enum CompareOp {
     Eq,
     Ne,
     Lt,
@@ -56,25 +56,25 @@ pub(super) enum Op {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Operand {
     pub span: Span,
-    pub base: Base,
+    pub base: OperandBase,
     pub base_span: Span,
-    pub path: Vec<Index>,
+    pub path: Vec<ValueIndex>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Base {
+pub(super) enum OperandBase {
     Field(Box<str>),
     Call {
         name: Box<str>,
         name_span: Span,
-        args: Vec<Node>,
+        args: Vec<ExprNode>,
     },
-    Literal(Literal),
+    Literal(LiteralNode),
 }
 
 /// `["name"]`, `[0]` or `[*]`; the span has the brackets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Index {
+pub(super) struct ValueIndex {
     pub span: Span,
     pub kind: IndexKind,
 }
@@ -88,15 +88,15 @@ pub(super) enum IndexKind {
 
 /// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Right {
-    Value(Literal),
-    Set(Vec<Literal>),
+pub(super) enum CompareTarget {
+    Value(LiteralNode),
+    Set(Vec<LiteralNode>),
     List { name: Box<str>, span: Span },
 }
 
 /// A literal and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Literal {
+pub(super) struct LiteralNode {
     pub span: Span,
     pub kind: LiteralKind,
 }
@@ -109,12 +109,12 @@ pub(super) enum LiteralKind {
         body: Span,
     },
     Bool(bool),
-    Atom(Atom),
+    Atom(UnquotedLiteral),
 }
 
-// === impl Node ===
+// === impl ExprNode ===
 
-impl Node {
+impl ExprNode {
     /// Visits every operand, arguments of calls included, in the order they stand there.
     pub(super) fn each_operand(&self, visit: &mut dyn FnMut(&Operand)) {
         match &self.kind {
@@ -122,7 +122,7 @@ impl Node {
             NodeKind::Join(_, nodes) => nodes.iter().for_each(|node| node.each_operand(visit)),
             NodeKind::Alone(operand) | NodeKind::Compare { left: operand, .. } => {
                 visit(operand);
-                if let Base::Call { args, .. } = &operand.base {
+                if let OperandBase::Call { args, .. } = &operand.base {
                     args.iter().for_each(|arg| arg.each_operand(visit));
                 }
             }
@@ -149,14 +149,14 @@ impl LiteralKind {
 
     pub(super) fn int(&self) -> Option<i64> {
         match self {
-            LiteralKind::Atom(Atom::Int(int)) => Some(*int),
+            LiteralKind::Atom(UnquotedLiteral::Int(int)) => Some(*int),
             _ => None,
         }
     }
 
     pub(super) fn ip(&self) -> Option<IpAddr> {
         match self {
-            LiteralKind::Atom(Atom::Ip(ip)) => Some(*ip),
+            LiteralKind::Atom(UnquotedLiteral::Ip(ip)) => Some(*ip),
             _ => None,
         }
     }
@@ -178,55 +178,55 @@ impl LiteralKind {
     }
 }
 
-// === impl Logic ===
+// === impl LogicOp ===
 
-impl Logic {
+impl LogicOp {
     /// The preferred spelling.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Logic::And => "and",
-            Logic::Xor => "xor",
-            Logic::Or => "or",
+            LogicOp::And => "and",
+            LogicOp::Xor => "xor",
+            LogicOp::Or => "or",
         }
     }
 
     /// Whether a connective is spelt `word`.
     pub(super) fn spelt(word: &str) -> bool {
-        [Logic::And, Logic::Xor, Logic::Or]
-            .map(Logic::word)
+        [LogicOp::And, LogicOp::Xor, LogicOp::Or]
+            .map(LogicOp::word)
             .contains(&word)
     }
 }
 
-// === impl Op ===
+// === impl CompareOp ===
 
-impl Op {
+impl CompareOp {
     /// Every spelling.
-    pub(super) const SPELLINGS: [(&'static str, Op); 18] = [
-        ("eq", Op::Eq),
-        ("==", Op::Eq),
-        ("ne", Op::Ne),
-        ("!=", Op::Ne),
-        ("lt", Op::Lt),
-        ("<", Op::Lt),
-        ("le", Op::Le),
-        ("<=", Op::Le),
-        ("gt", Op::Gt),
-        (">", Op::Gt),
-        ("ge", Op::Ge),
-        (">=", Op::Ge),
-        ("contains", Op::Contains),
-        ("in", Op::In),
-        ("matches", Op::Matches),
-        ("~", Op::Matches),
-        ("wildcard", Op::Wildcard),
-        ("bitwise_and", Op::BitAnd),
+    pub(super) const SPELLINGS: [(&'static str, CompareOp); 18] = [
+        ("eq", CompareOp::Eq),
+        ("==", CompareOp::Eq),
+        ("ne", CompareOp::Ne),
+        ("!=", CompareOp::Ne),
+        ("lt", CompareOp::Lt),
+        ("<", CompareOp::Lt),
+        ("le", CompareOp::Le),
+        ("<=", CompareOp::Le),
+        ("gt", CompareOp::Gt),
+        (">", CompareOp::Gt),
+        ("ge", CompareOp::Ge),
+        (">=", CompareOp::Ge),
+        ("contains", CompareOp::Contains),
+        ("in", CompareOp::In),
+        ("matches", CompareOp::Matches),
+        ("~", CompareOp::Matches),
+        ("wildcard", CompareOp::Wildcard),
+        ("bitwise_and", CompareOp::BitAnd),
     ];
 
     /// The operator spelt `word`; `strict wildcard` and `&` are read by the parser.
-    pub(super) fn spelt(word: &str) -> Option<Op> {
+    pub(super) fn spelt(word: &str) -> Option<CompareOp> {
         match word {
-            "&" => Some(Op::BitAnd),
+            "&" => Some(CompareOp::BitAnd),
             _ => Self::SPELLINGS
                 .iter()
                 .find(|(text, _)| *text == word)

@@ -6,29 +6,32 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::ast::{Base, IndexKind, Logic, Node, NodeKind, Operand};
-use super::compile::Context;
+use super::ast::{ExprNode, IndexKind, LogicOp, NodeKind, Operand, OperandBase};
+use super::compile::EvalContext;
 use super::lex::Span;
-use super::{Env, Error, Facts, FieldId, FieldSpec, Type, Value, check, compile, parse};
+use super::{
+    ExprEnv, ExprError, FieldFacts, FieldId, FieldSpec, ScalarValue, ValueType, check, compile,
+    parse,
+};
 
 /// A part of an expression, with what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+pub struct ExplainedPart {
     /// What kind of part it is.
-    pub kind: Kind,
+    pub kind: PartKind,
     /// The part as it was written; the word alone for a connective.
     pub text: String,
     /// Whether it holds.
     pub holds: bool,
     /// What it read; empty for a connective.
-    pub reads: Vec<Read>,
+    pub reads: Vec<ReadValue>,
     /// What a connective joins; empty for everything else.
-    pub parts: Vec<Explained>,
+    pub parts: Vec<ExplainedPart>,
 }
 
 /// What kind of part it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PartKind {
     /// All of its parts must hold.
     And,
     /// An odd number of its parts must hold.
@@ -53,7 +56,7 @@ pub enum Kind {
 
 /// Something that a part read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadValue {
     /// What was read, as it was written.
     pub label: String,
     /// The fields behind it.
@@ -61,11 +64,15 @@ pub struct Read {
     /// The entries of maps behind it.
     pub entries: Vec<(FieldId, Box<str>)>,
     /// The values; none: it is missing.
-    pub values: Vec<Value<'static>>,
+    pub values: Vec<ScalarValue<'static>>,
 }
 
 /// Explains what becomes of a test, or says everything that is wrong with it.
-pub fn explain(source: &str, env: &Env, facts: &dyn Facts) -> Result<Explained, Vec<Error>> {
+pub fn explain(
+    source: &str,
+    env: &ExprEnv,
+    facts: &dyn FieldFacts,
+) -> Result<ExplainedPart, Vec<ExprError>> {
     let node = parse::predicate(source)?;
     let explainer = Explainer { source, env, facts };
     explainer.node(&node)
@@ -73,26 +80,26 @@ pub fn explain(source: &str, env: &Env, facts: &dyn Facts) -> Result<Explained, 
 
 struct Explainer<'a> {
     source: &'a str,
-    env: &'a Env<'a>,
-    facts: &'a dyn Facts,
+    env: &'a ExprEnv<'a>,
+    facts: &'a dyn FieldFacts,
 }
 
-// === impl Kind ===
+// === impl PartKind ===
 
-impl Kind {
+impl PartKind {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::And => "and",
-            Kind::Xor => "xor",
-            Kind::Or => "or",
-            Kind::Not => "not",
-            Kind::Comparison => "comparison",
-            Kind::Any => "any",
-            Kind::All => "all",
-            Kind::Call => "call",
-            Kind::Field => "field",
-            Kind::Constant => "constant",
+            PartKind::And => "and",
+            PartKind::Xor => "xor",
+            PartKind::Or => "or",
+            PartKind::Not => "not",
+            PartKind::Comparison => "comparison",
+            PartKind::Any => "any",
+            PartKind::All => "all",
+            PartKind::Call => "call",
+            PartKind::Field => "field",
+            PartKind::Constant => "constant",
         }
     }
 }
@@ -100,9 +107,9 @@ impl Kind {
 // === impl Explainer ===
 
 impl Explainer<'_> {
-    fn node(&self, node: &Node) -> Result<Explained, Vec<Error>> {
+    fn node(&self, node: &ExprNode) -> Result<ExplainedPart, Vec<ExprError>> {
         let (test, _) = check::test(self.source, node, self.env)?;
-        let holds = compile::test(test)(&Context::of(self.facts));
+        let holds = compile::test(test)(&EvalContext::of(self.facts));
         let (kind, joined) = anatomy(node);
         let parts = joined.iter().map(|part| self.node(part));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -115,7 +122,7 @@ impl Explainer<'_> {
                 self.text(&node.span)
             }
         };
-        Ok(Explained {
+        Ok(ExplainedPart {
             kind,
             text: text.to_owned(),
             holds,
@@ -124,25 +131,25 @@ impl Explainer<'_> {
         })
     }
 
-    fn leaf(&self, node: &Node, reads: &mut Vec<Read>) {
+    fn leaf(&self, node: &ExprNode, reads: &mut Vec<ReadValue>) {
         match &node.kind {
             NodeKind::Not(inner) => self.leaf(inner, reads),
             NodeKind::Join(_, parts) => parts.iter().for_each(|part| self.leaf(part, reads)),
             NodeKind::Alone(operand) => self.operand(operand, reads),
             NodeKind::Compare { left, .. } => {
                 self.operand(left, reads);
-                if matches!(left.base, Base::Call { .. }) {
+                if matches!(left.base, OperandBase::Call { .. }) {
                     reads.extend(self.result(left));
                 }
             }
         }
     }
 
-    fn operand(&self, operand: &Operand, reads: &mut Vec<Read>) {
+    fn operand(&self, operand: &Operand, reads: &mut Vec<ReadValue>) {
         match &operand.base {
-            Base::Literal(_) => {}
-            Base::Call { args, .. } => args.iter().for_each(|arg| self.leaf(arg, reads)),
-            Base::Field(name) => {
+            OperandBase::Literal(_) => {}
+            OperandBase::Call { args, .. } => args.iter().for_each(|arg| self.leaf(arg, reads)),
+            OperandBase::Field(name) => {
                 let label = self.text(&operand.span);
                 let known = reads.iter().any(|read| read.label == label);
                 let spec = self.env.scheme.field(name).filter(|_| !known);
@@ -151,9 +158,9 @@ impl Explainer<'_> {
         }
     }
 
-    fn field(&self, spec: &FieldSpec, operand: &Operand) -> Option<Read> {
+    fn field(&self, spec: &FieldSpec, operand: &Operand) -> Option<ReadValue> {
         let mut path = operand.path.iter().map(|index| &index.kind);
-        let is_list = matches!(spec.ty, Type::Map | Type::Array);
+        let is_list = matches!(spec.ty, ValueType::Map | ValueType::Array);
         if !is_list || path.clone().any(|index| matches!(index, IndexKind::At(_))) {
             return self.result(operand);
         }
@@ -164,10 +171,10 @@ impl Explainer<'_> {
         let mut values = Vec::new();
         let bytes = name.as_deref().map(str::as_bytes);
         self.facts.each(spec.id, bytes, &mut |value| {
-            values.push(Value::Bytes(Cow::Owned(value.to_vec())));
+            values.push(ScalarValue::Bytes(Cow::Owned(value.to_vec())));
             ControlFlow::Continue(())
         });
-        Some(Read {
+        Some(ReadValue {
             label: self.text(&operand.span).to_owned(),
             fields: vec![spec.id],
             values,
@@ -179,10 +186,10 @@ impl Explainer<'_> {
     }
 
     /// The one value of an operand; `None`: it gives many values, or stands where a list is looked at.
-    fn result(&self, operand: &Operand) -> Option<Read> {
+    fn result(&self, operand: &Operand) -> Option<ReadValue> {
         let (term, reads) = check::value(self.source, operand, self.env).ok()?;
-        let value = compile::value(term)(&Context::of(self.facts));
-        Some(Read {
+        let value = compile::value(term)(&EvalContext::of(self.facts));
+        Some(ReadValue {
             label: self.text(&operand.span).to_owned(),
             fields: reads.fields,
             entries: reads.entries,
@@ -195,19 +202,19 @@ impl Explainer<'_> {
     }
 }
 
-fn anatomy(node: &Node) -> (Kind, &[Node]) {
+fn anatomy(node: &ExprNode) -> (PartKind, &[ExprNode]) {
     match &node.kind {
-        NodeKind::Not(inner) => (Kind::Not, std::slice::from_ref(&**inner)),
-        NodeKind::Join(Logic::And, parts) => (Kind::And, parts),
-        NodeKind::Join(Logic::Xor, parts) => (Kind::Xor, parts),
-        NodeKind::Join(Logic::Or, parts) => (Kind::Or, parts),
-        NodeKind::Compare { .. } => (Kind::Comparison, &[]),
+        NodeKind::Not(inner) => (PartKind::Not, std::slice::from_ref(&**inner)),
+        NodeKind::Join(LogicOp::And, parts) => (PartKind::And, parts),
+        NodeKind::Join(LogicOp::Xor, parts) => (PartKind::Xor, parts),
+        NodeKind::Join(LogicOp::Or, parts) => (PartKind::Or, parts),
+        NodeKind::Compare { .. } => (PartKind::Comparison, &[]),
         NodeKind::Alone(operand) => match &operand.base {
-            Base::Field(_) => (Kind::Field, &[]),
-            Base::Literal(_) => (Kind::Constant, &[]),
-            Base::Call { name, .. } if &**name == "any" => (Kind::Any, &[]),
-            Base::Call { name, .. } if &**name == "all" => (Kind::All, &[]),
-            Base::Call { .. } => (Kind::Call, &[]),
+            OperandBase::Field(_) => (PartKind::Field, &[]),
+            OperandBase::Literal(_) => (PartKind::Constant, &[]),
+            OperandBase::Call { name, .. } if &**name == "any" => (PartKind::Any, &[]),
+            OperandBase::Call { name, .. } if &**name == "all" => (PartKind::All, &[]),
+            OperandBase::Call { .. } => (PartKind::Call, &[]),
         },
     }
 }
@@ -220,11 +227,11 @@ fn entry(spec: &FieldSpec, name: &[u8]) -> String {
     }
 }
 
-fn owned(value: Value<'_>) -> Value<'static> {
+fn owned(value: ScalarValue<'_>) -> ScalarValue<'static> {
     match value {
-        Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
-        Value::Int(int) => Value::Int(int),
-        Value::Ip(ip) => Value::Ip(ip),
-        Value::Bool(truth) => Value::Bool(truth),
+        ScalarValue::Bytes(bytes) => ScalarValue::Bytes(Cow::Owned(bytes.into_owned())),
+        ScalarValue::Int(int) => ScalarValue::Int(int),
+        ScalarValue::Ip(ip) => ScalarValue::Ip(ip),
+        ScalarValue::Bool(truth) => ScalarValue::Bool(truth),
     }
 }

@@ -11,7 +11,7 @@ const MAX_DEPTH: u32 = 64;
 
 /// A step from a container to one of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum JsonStep {
     /// The member of this name.
     Name(Box<[u8]>),
     /// The element at this place, from 0.
@@ -20,7 +20,7 @@ pub(super) enum Step {
 
 /// A value as it stands in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Raw<'t>(&'t [u8]);
+pub(super) struct RawJson<'t>(&'t [u8]);
 
 /// A walk over JSON text that finds where values end and that they are valid.
 struct Scan<'t> {
@@ -29,21 +29,21 @@ struct Scan<'t> {
 }
 
 /// The value at `path`; `None` if the text is not JSON or has no such value.
-pub(super) fn find<'t>(text: &'t [u8], path: &[Step]) -> Option<Raw<'t>> {
+pub(super) fn find<'t>(text: &'t [u8], path: &[JsonStep]) -> Option<RawJson<'t>> {
     // RFC 8259 §8.1: UTF-8, no byte order mark; the scan refuses the mark as no value.
     std::str::from_utf8(text).ok()?;
     let mut value = Scan::new(text).whole()?;
     for step in path {
         value = within(value, step)?;
     }
-    Some(Raw(value))
+    Some(RawJson(value))
 }
 
 /// The part of a valid container that `step` leads to.
-fn within<'t>(container: &'t [u8], step: &Step) -> Option<&'t [u8]> {
+fn within<'t>(container: &'t [u8], step: &JsonStep) -> Option<&'t [u8]> {
     let mut scan = Scan::new(container);
     match (container.first()?, step) {
-        (b'{', Step::Name(wanted)) => {
+        (b'{', JsonStep::Name(wanted)) => {
             let mut found = None;
             while let Some((name, value)) = scan.member() {
                 if is(name, wanted) {
@@ -52,7 +52,7 @@ fn within<'t>(container: &'t [u8], step: &Step) -> Option<&'t [u8]> {
             }
             found
         }
-        (b'[', Step::At(at)) => {
+        (b'[', JsonStep::At(at)) => {
             let elements = std::iter::from_fn(move || scan.element());
             elements.into_iter().nth(*at)
         }
@@ -68,9 +68,9 @@ fn is(name: &[u8], wanted: &[u8]) -> bool {
     }
 }
 
-// === impl Raw ===
+// === impl RawJson ===
 
-impl<'t> Raw<'t> {
+impl<'t> RawJson<'t> {
     /// The string, if it is one; borrowed unless it has escapes.
     pub(super) fn text(self) -> Option<Cow<'t, [u8]>> {
         let body = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;

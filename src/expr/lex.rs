@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::Error;
-use super::literal::{Atom, atom};
+use super::ExprError;
+use super::literal::{UnquotedLiteral, atom};
 
 /// Byte offsets into the source.
 pub(super) type Span = Range<usize>;
@@ -11,19 +11,19 @@ pub(super) type Span = Range<usize>;
 /// One token and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub span: Span,
 }
 
 /// The kinds of token. Word operators are names until the parser reads them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A field, a function or a word operator.
     Name(Box<str>),
     /// A string, not decoded yet: what an escape means depends on the operator before it.
     Text { body: Span, raw: bool },
     /// A number, an address or a range of them.
-    Atom(Atom),
+    Atom(UnquotedLiteral),
     /// `$name`, without the dollar.
     List(Box<str>),
     /// Punctuation and symbolic operators.
@@ -40,11 +40,11 @@ struct Lexer<'a> {
     source: &'a str,
     at: usize,
     tokens: Vec<Token>,
-    errors: Vec<Error>,
+    errors: Vec<ExprError>,
 }
 
 /// Splits `source` into tokens, or says everything that cannot be one.
-pub(super) fn lex(source: &str) -> Result<Vec<Token>, Vec<Error>> {
+pub(super) fn lex(source: &str) -> Result<Vec<Token>, Vec<ExprError>> {
     let mut lexer = Lexer {
         source,
         at: 0,
@@ -62,7 +62,9 @@ pub(super) fn lex(source: &str) -> Result<Vec<Token>, Vec<Error>> {
 
 impl<'a> Lexer<'a> {
     fn step(&mut self) -> bool {
-        let trimmed = self.rest().trim_start_matches([' ', '\t', '\r', '\n']);
+        let trimmed = self
+            .remaining_text()
+            .trim_start_matches([' ', '\t', '\r', '\n']);
         self.at = self.source.len() - trimmed.len();
         let Some(first) = trimmed.chars().next() else {
             return false;
@@ -77,11 +79,11 @@ impl<'a> Lexer<'a> {
         true
     }
 
-    fn rest(&self) -> &'a str {
+    fn remaining_text(&self) -> &'a str {
         self.source.get(self.at..).unwrap_or("")
     }
 
-    fn push(&mut self, kind: Kind, len: usize) {
+    fn push(&mut self, kind: TokenKind, len: usize) {
         let span = self.at..self.at + len;
         self.at = span.end;
         self.tokens.push(Token { kind, span });
@@ -90,7 +92,7 @@ impl<'a> Lexer<'a> {
     fn fail(&mut self, len: usize, message: String, help: Option<&str>) {
         let span = self.at..self.at + len;
         self.at = span.end;
-        self.errors.push(Error {
+        self.errors.push(ExprError {
             span,
             message,
             help: help.map(str::to_owned),
@@ -99,11 +101,15 @@ impl<'a> Lexer<'a> {
 
     fn quoted(&mut self) {
         let mut escaped = false;
-        let end = self.rest().char_indices().skip(1).find(|&(_, c)| {
-            let ends = c == '"' && !escaped;
-            escaped = c == '\\' && !escaped;
-            ends
-        });
+        let end = self
+            .remaining_text()
+            .char_indices()
+            .skip(1)
+            .find(|&(_, c)| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
         match end {
             Some((end, _)) => self.text(1, end, end + 1, false),
             None => self.unterminated("\""),
@@ -113,7 +119,11 @@ impl<'a> Lexer<'a> {
     fn raw(&mut self, hashes: usize) {
         let close = format!("\"{}", "#".repeat(hashes));
         let open = hashes + 2;
-        match self.rest().get(open..).and_then(|body| body.find(&close)) {
+        match self
+            .remaining_text()
+            .get(open..)
+            .and_then(|body| body.find(&close))
+        {
             Some(len) => self.text(open, open + len, open + len + close.len(), true),
             None => self.unterminated(&close),
         }
@@ -121,23 +131,23 @@ impl<'a> Lexer<'a> {
 
     fn text(&mut self, from: usize, to: usize, len: usize, raw: bool) {
         let body: Span = self.at + from..self.at + to;
-        self.push(Kind::Text { body, raw }, len);
+        self.push(TokenKind::Text { body, raw }, len);
     }
 
     fn unterminated(&mut self, close: &str) {
         let help = format!("close it with `{close}`");
         self.fail(
-            self.rest().len(),
+            self.remaining_text().len(),
             "this string is never closed".into(),
             Some(&help),
         );
     }
 
     fn list(&mut self) {
-        let name = self.rest().get(1..).unwrap_or("");
+        let name = self.remaining_text().get(1..).unwrap_or("");
         let len = name.find(|c: char| !is_list(c)).unwrap_or(name.len());
         match name.get(..len) {
-            Some(name) if len > 0 => self.push(Kind::List(name.into()), len + 1),
+            Some(name) if len > 0 => self.push(TokenKind::List(name.into()), len + 1),
             _ => self.fail(
                 1,
                 "`$` needs the name of a list".into(),
@@ -147,12 +157,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn word(&mut self) {
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
         let word = rest.get(..len).unwrap_or("");
         if !word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || word.contains(':') {
             match atom(word) {
-                Ok(atom) => self.push(Kind::Atom(atom), len),
+                Ok(atom) => self.push(TokenKind::Atom(atom), len),
                 Err((message, help)) => self.fail(len, message, help),
             }
         } else if word.contains(['-', '/']) {
@@ -162,17 +172,20 @@ impl<'a> Lexer<'a> {
             };
             self.fail(len, format!("`{word}` is not a name"), Some(&help));
         } else {
-            self.push(Kind::Name(word.into()), len);
+            self.push(TokenKind::Name(word.into()), len);
         }
     }
 
     fn sign(&mut self, first: char) {
-        if let Some(sign) = SIGNS.iter().find(|sign| self.rest().starts_with(**sign)) {
-            return self.push(Kind::Sign(sign), sign.len());
+        if let Some(sign) = SIGNS
+            .iter()
+            .find(|sign| self.remaining_text().starts_with(**sign))
+        {
+            return self.push(TokenKind::Sign(sign), sign.len());
         }
         let message = format!("`{}` is not an operator", first.escape_debug());
         match first {
-            '&' => self.push(Kind::Sign("&"), 1),
+            '&' => self.push(TokenKind::Sign("&"), 1),
             '=' => self.fail(1, message, Some("write `eq` or `==`")),
             '|' => self.fail(1, message, Some("write `or` or `||`")),
             '^' => self.fail(1, message, Some("write `xor` or `^^`")),
@@ -186,7 +199,7 @@ impl<'a> Lexer<'a> {
     /// A string in quotes of another kind, as word processors make them.
     fn quoted_otherwise(&mut self, close: &[char]) {
         let mut chars = self
-            .rest()
+            .remaining_text()
             .char_indices()
             .map(|(at, c)| (at + c.len_utf8(), c));
         let open = chars.next().map_or(0, |(end, _)| end);

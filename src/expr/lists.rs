@@ -12,21 +12,21 @@ use super::set::{IntSet, IpSet, StringSet};
 
 /// One named set. A clone is the same list: each set is built once, and rules share it.
 #[derive(Clone, Debug)]
-pub struct List(Arc<Values>);
+pub struct NamedList(Arc<Values>);
 
 #[derive(Debug)]
 struct Values {
-    texts: Box<[Entry]>,
+    texts: Box<[ListEntry]>,
     /// The file that they stand in, for messages.
     file: Box<str>,
-    strings: OnceLock<Result<StringSet, Misfit>>,
-    ints: OnceLock<Result<IntSet, Misfit>>,
-    ips: OnceLock<Result<IpSet, Misfit>>,
+    strings: OnceLock<Result<StringSet, ListTypeError>>,
+    ints: OnceLock<Result<IntSet, ListTypeError>>,
+    ips: OnceLock<Result<IpSet, ListTypeError>>,
 }
 
 /// A value as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListEntry {
     /// The value.
     pub text: Box<str>,
     /// The line of the file.
@@ -35,7 +35,7 @@ pub struct Entry {
 
 /// A value of a list that cannot be what the list is used as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct ListTypeError {
     /// The value.
     pub text: String,
     /// Where it stands, as `agents.txt:17`.
@@ -46,23 +46,23 @@ pub struct Misfit {
 
 /// All named sets.
 #[derive(Clone, Debug, Default)]
-pub struct Lists(HashMap<Box<str>, List>);
+pub struct NamedLists(HashMap<Box<str>, NamedList>);
 
-// === impl List ===
+// === impl NamedList ===
 
-impl List {
+impl NamedList {
     /// A list of values that stand nowhere, as in a test.
-    pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> List {
-        let entry = |(text, line): (&str, u32)| Entry {
+    pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> NamedList {
+        let entry = |(text, line): (&str, u32)| ListEntry {
             text: text.into(),
             line,
         };
-        List::from_file("list", texts.into_iter().zip(1..).map(entry).collect())
+        NamedList::from_file("list", texts.into_iter().zip(1..).map(entry).collect())
     }
 
     /// A list of values that stand in `file`.
-    pub fn from_file(file: &str, entries: Vec<Entry>) -> List {
-        List(Arc::new(Values {
+    pub fn from_file(file: &str, entries: Vec<ListEntry>) -> NamedList {
+        NamedList(Arc::new(Values {
             texts: entries.into(),
             file: file.into(),
             strings: OnceLock::new(),
@@ -72,7 +72,7 @@ impl List {
     }
 
     /// The list `before`, with the sets that were built from it, where it says the same as this.
-    pub fn or_same(self, before: &List) -> List {
+    pub fn or_same(self, before: &NamedList) -> NamedList {
         let (own, old) = (&self.0, &before.0);
         match own.file == old.file && own.texts == old.texts {
             true => before.clone(),
@@ -81,13 +81,13 @@ impl List {
     }
 
     /// Whether both are one list, not two that say the same.
-    pub fn is(&self, other: &List) -> bool {
+    pub fn is(&self, other: &NamedList) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The values as strings, compared byte by byte. Nothing but addresses, with blocks or ranges
     /// among them, is no list of strings: no string is in a block.
-    pub fn strings(&self) -> Result<StringSet, Misfit> {
+    pub fn strings(&self) -> Result<StringSet, ListTypeError> {
         let build = || match self.first_block() {
             Some(block) => Err(self.misfit(block, 0)),
             None => {
@@ -100,18 +100,18 @@ impl List {
     }
 
     /// The values as integers and ranges of integers.
-    pub fn ints(&self) -> Result<IntSet, Misfit> {
+    pub fn ints(&self) -> Result<IntSet, ListTypeError> {
         let build = || self.all(|text| atom(text).ok()?.ints()).map(IntSet::new);
         self.0.ints.get_or_init(build).clone()
     }
 
     /// The values as addresses, blocks and ranges of addresses.
-    pub fn ips(&self) -> Result<IpSet, Misfit> {
+    pub fn ips(&self) -> Result<IpSet, ListTypeError> {
         let build = || self.all(addresses).map(IpSet::new);
         self.0.ips.get_or_init(build).clone()
     }
 
-    fn all<T>(&self, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Misfit> {
+    fn all<T>(&self, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, ListTypeError> {
         let mut values = Vec::with_capacity(self.0.texts.len());
         let mut wrong = Vec::new();
         for entry in &self.0.texts {
@@ -127,7 +127,7 @@ impl List {
     }
 
     /// The first block or range, where all values are addresses, blocks or ranges.
-    fn first_block(&self) -> Option<&Entry> {
+    fn first_block(&self) -> Option<&ListEntry> {
         let mut found = None;
         for entry in &self.0.texts {
             let (low, high) = addresses(&entry.text)?;
@@ -138,8 +138,8 @@ impl List {
         found
     }
 
-    fn misfit(&self, entry: &Entry, others: usize) -> Misfit {
-        Misfit {
+    fn misfit(&self, entry: &ListEntry, others: usize) -> ListTypeError {
+        ListTypeError {
             text: entry.text.to_string(),
             place: format!("{}:{}", self.0.file, entry.line),
             others,
@@ -147,9 +147,9 @@ impl List {
     }
 }
 
-// === impl Misfit ===
+// === impl ListTypeError ===
 
-impl std::fmt::Display for Misfit {
+impl std::fmt::Display for ListTypeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}` ({})", self.text, self.place)?;
         match self.others {
@@ -160,21 +160,21 @@ impl std::fmt::Display for Misfit {
     }
 }
 
-// === impl Lists ===
+// === impl NamedLists ===
 
-impl Lists {
+impl NamedLists {
     /// No lists.
-    pub fn new() -> Lists {
-        Lists::default()
+    pub fn new() -> NamedLists {
+        NamedLists::default()
     }
 
     /// Adds a list; the last of a name wins.
-    pub fn insert(&mut self, name: impl Into<Box<str>>, list: List) {
+    pub fn insert(&mut self, name: impl Into<Box<str>>, list: NamedList) {
         self.0.insert(name.into(), list);
     }
 
     /// The list called `name`.
-    pub fn get(&self, name: &str) -> Option<&List> {
+    pub fn get(&self, name: &str) -> Option<&NamedList> {
         self.0.get(name)
     }
 

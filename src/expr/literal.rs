@@ -9,12 +9,12 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::Error;
+use super::ExprError;
 use super::lex::Span;
 
 /// A literal that needs no quotes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Atom {
+pub(super) enum UnquotedLiteral {
     Int(i64),
     IntRange(i64, i64),
     Ip(IpAddr),
@@ -24,7 +24,7 @@ pub(super) enum Atom {
 
 /// Who reads the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum LiteralUse {
     /// A comparison or a function.
     Plain,
     /// `matches`: all but `\"` goes through.
@@ -33,25 +33,25 @@ pub(super) enum Reader {
     Wildcard,
 }
 
-// === impl Atom ===
+// === impl UnquotedLiteral ===
 
-impl Atom {
+impl UnquotedLiteral {
     /// The first integer and the last; `None` for addresses.
     pub(super) fn ints(self) -> Option<(i64, i64)> {
         match self {
-            Atom::Int(int) => Some((int, int)),
-            Atom::IntRange(low, high) => Some((low, high)),
-            Atom::Ip(_) | Atom::IpRange(..) | Atom::Net(_) => None,
+            UnquotedLiteral::Int(int) => Some((int, int)),
+            UnquotedLiteral::IntRange(low, high) => Some((low, high)),
+            UnquotedLiteral::Ip(_) | UnquotedLiteral::IpRange(..) | UnquotedLiteral::Net(_) => None,
         }
     }
 
     /// The first address and the last; `None` for integers.
     pub(super) fn ips(self) -> Option<(IpAddr, IpAddr)> {
         match self {
-            Atom::Ip(ip) => Some((ip, ip)),
-            Atom::IpRange(low, high) => Some((low, high)),
-            Atom::Net(net) => Some((net.network(), net.broadcast())),
-            Atom::Int(_) | Atom::IntRange(..) => None,
+            UnquotedLiteral::Ip(ip) => Some((ip, ip)),
+            UnquotedLiteral::IpRange(low, high) => Some((low, high)),
+            UnquotedLiteral::Net(net) => Some((net.network(), net.broadcast())),
+            UnquotedLiteral::Int(_) | UnquotedLiteral::IntRange(..) => None,
         }
     }
 }
@@ -60,21 +60,32 @@ impl Atom {
 type Refusal = (String, Option<&'static str>);
 
 /// Reads one literal.
-pub(super) fn atom(word: &str) -> Result<Atom, Refusal> {
+pub(super) fn atom(word: &str) -> Result<UnquotedLiteral, Refusal> {
     match word.split_once("..") {
         Some((low, high)) => range(word, single(low)?, single(high)?),
         None => single(word),
     }
 }
 
-fn range(word: &str, low: Atom, high: Atom) -> Result<Atom, Refusal> {
+fn range(
+    word: &str,
+    low: UnquotedLiteral,
+    high: UnquotedLiteral,
+) -> Result<UnquotedLiteral, Refusal> {
     match (low, high) {
-        (Atom::Int(low), Atom::Int(high)) if low <= high => Ok(Atom::IntRange(low, high)),
-        (Atom::Ip(low), Atom::Ip(high)) if low.is_ipv4() != high.is_ipv4() => {
+        (UnquotedLiteral::Int(low), UnquotedLiteral::Int(high)) if low <= high => {
+            Ok(UnquotedLiteral::IntRange(low, high))
+        }
+        (UnquotedLiteral::Ip(low), UnquotedLiteral::Ip(high))
+            if low.is_ipv4() != high.is_ipv4() =>
+        {
             Err((format!("the range `{word}` mixes IPv4 and IPv6"), None))
         }
-        (Atom::Ip(low), Atom::Ip(high)) if low <= high => Ok(Atom::IpRange(low, high)),
-        (Atom::Int(_), Atom::Int(_)) | (Atom::Ip(_), Atom::Ip(_)) => Err((
+        (UnquotedLiteral::Ip(low), UnquotedLiteral::Ip(high)) if low <= high => {
+            Ok(UnquotedLiteral::IpRange(low, high))
+        }
+        (UnquotedLiteral::Int(_), UnquotedLiteral::Int(_))
+        | (UnquotedLiteral::Ip(_), UnquotedLiteral::Ip(_)) => Err((
             format!("the range `{word}` is empty"),
             Some("the smaller end comes first"),
         )),
@@ -85,7 +96,7 @@ fn range(word: &str, low: Atom, high: Atom) -> Result<Atom, Refusal> {
     }
 }
 
-fn single(word: &str) -> Result<Atom, Refusal> {
+fn single(word: &str) -> Result<UnquotedLiteral, Refusal> {
     if word.starts_with('/') {
         let message = format!("strings stand in double quotes: write `\"{word}\"`");
         return Err((message, None));
@@ -94,17 +105,17 @@ fn single(word: &str) -> Result<Atom, Refusal> {
         let help = Some("write `192.0.2.0/24` or `2001:db8::/32`");
         let block = word.parse::<IpNet>();
         return block
-            .map(|block| Atom::Net(canonical_network(block)))
+            .map(|block| UnquotedLiteral::Net(canonical_network(block)))
             .map_err(|_| (format!("`{word}` is not an address block"), help));
     }
     if word.contains([':', '.']) {
         let help = Some("write `192.0.2.1` or `2001:db8::1`");
         let ip = word.parse::<IpAddr>();
         return ip
-            .map(|ip| Atom::Ip(ip.to_canonical()))
+            .map(|ip| UnquotedLiteral::Ip(ip.to_canonical()))
             .map_err(|_| (format!("`{word}` is not an address"), help));
     }
-    int(word).map(Atom::Int)
+    int(word).map(UnquotedLiteral::Int)
 }
 
 fn int(word: &str) -> Result<i64, Refusal> {
@@ -141,7 +152,7 @@ pub fn canonical_network(network: IpNet) -> IpNet {
 }
 
 /// The bytes that the text at `body` stands for.
-pub(super) fn decode(source: &str, body: Span, reader: Reader) -> Result<Box<[u8]>, Error> {
+pub(super) fn decode(source: &str, body: Span, reader: LiteralUse) -> Result<Box<[u8]>, ExprError> {
     let mut out = Vec::with_capacity(body.len());
     let mut at = body.start;
     while let Some(rest) = source.get(at..body.end).filter(|rest| !rest.is_empty()) {
@@ -157,12 +168,12 @@ pub(super) fn decode(source: &str, body: Span, reader: Reader) -> Result<Box<[u8
 
 /// Decodes the escape that `rest` starts with and returns its length; the error is the length of
 /// what is wrong.
-fn escape(rest: &str, reader: Reader, out: &mut Vec<u8>) -> Result<usize, usize> {
+fn escape(rest: &str, reader: LiteralUse, out: &mut Vec<u8>) -> Result<usize, usize> {
     let next = rest.chars().nth(1).ok_or(1usize)?;
     let len = 1 + next.len_utf8();
     match (next, reader) {
         ('"', _) => out.push(b'"'),
-        (_, Reader::Regex) | ('*', Reader::Wildcard) => {
+        (_, LiteralUse::Regex) | ('*', LiteralUse::Wildcard) => {
             out.extend_from_slice(rest.get(..len).unwrap_or("").as_bytes());
         }
         ('\\', _) => out.push(b'\\'),
@@ -188,9 +199,9 @@ fn number(
     Ok(from + digits)
 }
 
-fn unknown(rest: &str, at: usize, len: usize) -> Error {
+fn unknown(rest: &str, at: usize, len: usize) -> ExprError {
     let text = rest.get(..len).unwrap_or("\\");
-    Error {
+    ExprError {
         span: at..at + len,
         message: format!("unknown escape `{text}`"),
         help: Some("escapes are `\\\"`, `\\\\`, `\\xHH` and `\\OOO`; r\"…\" has none".into()),

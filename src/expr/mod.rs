@@ -1,24 +1,24 @@
 //! The rule language: lex → parse → check → compile, with spans all the way.
 //!
 //! Pure. A compiled expression borrows the facts it reads and allocates nothing that the facts do
-//! not. Which fields exist is not known here: a [`Scheme`] says so, and [`Facts`] answers for one
+//! not. Which fields exist is not known here: a [`FieldScheme`] says so, and [`FieldFacts`] answers for one
 //! request.
 
 mod ast;
 mod check;
 mod compile;
+mod error;
 mod explain;
 mod function;
 mod json;
 mod lex;
 mod lists;
 mod literal;
-mod mistake;
-mod need;
 mod order;
 mod outline;
 mod parse;
 mod predicate;
+mod prefilter;
 mod regexes;
 mod replace;
 mod set;
@@ -33,22 +33,26 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Range};
 
-pub use compile::{Context, Memo, position};
-pub use explain::{Explained, Kind, Read, explain};
+pub use compile::{EvalContext, FieldMemo, position};
+pub use explain::{ExplainedPart, PartKind, ReadValue, explain};
 pub use function::{FunctionSpec, functions};
-pub use lists::{Entry, List, Lists, Misfit};
+pub use lists::{ListEntry, ListTypeError, NamedList, NamedLists};
 pub use literal::canonical_network;
-pub use need::{Atom, Hint, Need, Place};
-pub use outline::{Argument, Given, GivenValue, Leaf, Outline, Relation, Subject, outline};
-pub use predicate::{
-    Compiled, Env, Plain, Predicate, Scalar, TestParts, ValueParts, calls, predicate, reads, scalar,
+pub use outline::{
+    CallArgument, ExprOutline, GivenValue, TestOutline, TestRelation, TestSubject, WrittenValue,
+    outline,
 };
+pub use predicate::{
+    CompiledExpr, ExprEnv, PlainRead, Predicate, Scalar, TestParts, ValueParts, calls, predicate,
+    reads, scalar,
+};
+pub use prefilter::{Prefilter, PrefilterCondition, PrefilterTest, ValueSource};
 pub use set::{IntSet, IpSet, StringSet};
 pub use transform::percent_decode;
 
 /// The type of a field or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum ValueType {
     /// A string of bytes; header values need not be UTF-8.
     Bytes,
     /// An integer.
@@ -63,16 +67,16 @@ pub enum Type {
     Array,
 }
 
-impl Type {
+impl ValueType {
     /// The type in words, with its article.
     pub const fn words(self) -> &'static str {
         match self {
-            Type::Bytes => "a string",
-            Type::Int => "an integer",
-            Type::Ip => "an address",
-            Type::Bool => "a boolean",
-            Type::Map => "a map",
-            Type::Array => "a list",
+            ValueType::Bytes => "a string",
+            ValueType::Int => "an integer",
+            ValueType::Ip => "an address",
+            ValueType::Bool => "a boolean",
+            ValueType::Map => "a map",
+            ValueType::Array => "a list",
         }
     }
 }
@@ -96,7 +100,7 @@ pub struct FieldSpec {
     /// The field's number.
     pub id: FieldId,
     /// Its type.
-    pub ty: Type,
+    pub ty: ValueType,
     /// When it can be read.
     pub phase: Phase,
     /// Names under it ignore case (`headers["X"]`).
@@ -104,7 +108,7 @@ pub struct FieldSpec {
 }
 
 /// The fields that expressions may name.
-pub trait Scheme {
+pub trait FieldScheme {
     /// The field called `name`, aliases included.
     fn field(&self, name: &str) -> Option<FieldSpec>;
     /// All names, for suggestions.
@@ -118,7 +122,7 @@ pub trait Scheme {
 }
 
 /// The facts of one request, by field number. Asking for the wrong type gives `None`.
-pub trait Facts {
+pub trait FieldFacts {
     /// A string field.
     fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>>;
     /// An integer field.
@@ -141,7 +145,7 @@ pub trait Facts {
 
 /// A scalar that an expression gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum ScalarValue<'a> {
     /// A string.
     Bytes(Cow<'a, [u8]>),
     /// An integer.
@@ -154,7 +158,7 @@ pub enum Value<'a> {
 
 /// A mistake in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct ExprError {
     /// Byte offsets into the expression.
     pub span: Range<usize>,
     /// What is wrong, in one sentence without a full stop.

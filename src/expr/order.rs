@@ -1,8 +1,8 @@
 //! Cheap tests before dear ones. `and` and `or` stop at the first part that decides, and no test
 //! changes anything, so the order of their parts is free.
 
-use super::term::{Bytes, BytesTest, Int, Ip, Source, Test};
-use super::{FieldId, Scheme};
+use super::term::{BoolTerm, BytesTerm, BytesTest, IntTerm, IpTerm, StringSource};
+use super::{FieldId, FieldScheme};
 
 /// Runs a regex.
 const REGEX: usize = 300;
@@ -13,9 +13,9 @@ const MAKE: usize = 200;
 
 /// The same test, with the parts of `and` and `or` by what they cost. Those that cost the same
 /// stay as they were written.
-pub(super) fn cheap_first(test: Test, scheme: &dyn Scheme) -> Test {
-    let sorted = |parts: Vec<Test>| -> Vec<Test> {
-        let mut parts: Vec<Test> = parts
+pub(super) fn cheap_first(test: BoolTerm, scheme: &dyn FieldScheme) -> BoolTerm {
+    let sorted = |parts: Vec<BoolTerm>| -> Vec<BoolTerm> {
+        let mut parts: Vec<BoolTerm> = parts
             .into_iter()
             .map(|part| cheap_first(part, scheme))
             .collect();
@@ -24,31 +24,33 @@ pub(super) fn cheap_first(test: Test, scheme: &dyn Scheme) -> Test {
         parts
     };
     match test {
-        Test::And(parts) => Test::And(sorted(parts)),
-        Test::Or(parts) => Test::Or(sorted(parts)),
-        Test::Not(inner) => Test::Not(Box::new(cheap_first(*inner, scheme))),
+        BoolTerm::And(parts) => BoolTerm::And(sorted(parts)),
+        BoolTerm::Or(parts) => BoolTerm::Or(sorted(parts)),
+        BoolTerm::Not(inner) => BoolTerm::Not(Box::new(cheap_first(*inner, scheme))),
         other => other,
     }
 }
 
 /// What things cost, in instructions, roughly and beside a plain comparison.
-struct Prices<'s>(&'s dyn Scheme);
+struct Prices<'s>(&'s dyn FieldScheme);
 
 // === impl Prices ===
 
 impl Prices<'_> {
-    fn of(&self, test: &Test) -> usize {
+    fn of(&self, test: &BoolTerm) -> usize {
         match test {
-            Test::Const(_) | Test::Kept(_) => 0,
-            Test::Field(field, _) => self.field(*field),
-            Test::Not(inner) => self.of(inner),
-            Test::And(parts) | Test::Xor(parts) | Test::Or(parts) => {
+            BoolTerm::Const(_) | BoolTerm::Kept(_) => 0,
+            BoolTerm::Field(field, _) => self.field(*field),
+            BoolTerm::Not(inner) => self.of(inner),
+            BoolTerm::And(parts) | BoolTerm::Xor(parts) | BoolTerm::Or(parts) => {
                 parts.iter().map(|part| self.of(part)).sum()
             }
-            Test::Bytes(term, test) => self.bytes(term) + comparison(test),
-            Test::Int(term, _) => self.int(term),
-            Test::Ip(Ip::Field(field) | Ip::Network(field, ..), _) => self.field(*field),
-            Test::Any(source, _) | Test::All(source, _) => MAKE + self.source(source),
+            BoolTerm::Bytes(term, test) => self.bytes(term) + comparison(test),
+            BoolTerm::Int(term, _) => self.int(term),
+            BoolTerm::Ip(IpTerm::Field(field) | IpTerm::Network(field, ..), _) => {
+                self.field(*field)
+            }
+            BoolTerm::Any(source, _) | BoolTerm::All(source, _) => MAKE + self.source(source),
         }
     }
 
@@ -56,31 +58,31 @@ impl Prices<'_> {
         self.0.read_cost(field)
     }
 
-    fn bytes(&self, term: &Bytes) -> usize {
+    fn bytes(&self, term: &BytesTerm) -> usize {
         match term {
-            Bytes::Field(field) => self.field(*field),
-            Bytes::Element(source, _) => self.source(source),
-            Bytes::Item | Bytes::Literal(_) => 0,
-            Bytes::Changed(_, inner) => SEARCH + self.bytes(inner),
-            Bytes::Text(_) | Bytes::Concat(_) | Bytes::Join(..) => MAKE,
+            BytesTerm::Field(field) => self.field(*field),
+            BytesTerm::Element(source, _) => self.source(source),
+            BytesTerm::Item | BytesTerm::Literal(_) => 0,
+            BytesTerm::Changed(_, inner) => SEARCH + self.bytes(inner),
+            BytesTerm::Text(_) | BytesTerm::Concat(_) | BytesTerm::Join(..) => MAKE,
         }
     }
 
-    fn int(&self, term: &Int) -> usize {
+    fn int(&self, term: &IntTerm) -> usize {
         match term {
-            Int::Field(field) => self.field(*field),
-            Int::Literal(_) => 0,
-            Int::Len(text) => self.bytes(text),
-            Int::Count(source) => MAKE + self.source(source),
-            Int::Json(text, _) => REGEX + self.bytes(text),
+            IntTerm::Field(field) => self.field(*field),
+            IntTerm::Literal(_) => 0,
+            IntTerm::Len(text) => self.bytes(text),
+            IntTerm::Count(source) => MAKE + self.source(source),
+            IntTerm::Json(text, _) => REGEX + self.bytes(text),
         }
     }
 
-    fn source(&self, source: &Source) -> usize {
+    fn source(&self, source: &StringSource) -> usize {
         match source {
-            Source::Field { field, .. } => self.field(*field),
-            Source::Split { text, .. } => SEARCH + self.bytes(text),
-            Source::Chain(_) => MAKE,
+            StringSource::Field { field, .. } => self.field(*field),
+            StringSource::Split { text, .. } => SEARCH + self.bytes(text),
+            StringSource::Chain(_) => MAKE,
         }
     }
 }

@@ -5,44 +5,45 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use super::ast::{
-    Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right,
+    CompareOp, CompareTarget, ExprNode, IndexKind, LiteralKind, LiteralNode, LogicOp, NodeKind,
+    Operand, OperandBase,
 };
-use super::literal::Atom;
-use super::{Error, parse};
+use super::literal::UnquotedLiteral;
+use super::{ExprError, parse};
 
 /// A test, or several under a connective.
 #[derive(Clone, Debug)]
-pub enum Outline {
+pub enum ExprOutline {
     /// All hold.
-    And(Vec<Outline>),
+    And(Vec<ExprOutline>),
     /// At least one holds.
-    Or(Vec<Outline>),
+    Or(Vec<ExprOutline>),
     /// An odd number holds.
-    Xor(Vec<Outline>),
+    Xor(Vec<ExprOutline>),
     /// It does not hold.
-    Not(Box<Outline>),
+    Not(Box<ExprOutline>),
     /// `true` or `false`, as written.
     Const(bool),
     /// A test of one value, or of each value of a list.
-    Leaf(Leaf),
+    Leaf(TestOutline),
 }
 
 /// One test.
 #[derive(Clone, Debug)]
-pub struct Leaf {
+pub struct TestOutline {
     /// Where it stands.
     pub span: Range<usize>,
     /// What is looked at.
-    pub subject: Subject,
+    pub subject: TestSubject,
     /// How.
-    pub relation: Relation,
+    pub relation: TestRelation,
     /// What it is compared with; empty for a list and for a test by itself.
-    pub values: Vec<Given>,
+    pub values: Vec<WrittenValue>,
 }
 
 /// What a test looks at.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Subject {
+pub struct TestSubject {
     /// The functions around the field, the outermost first; `any` and `all` too.
     pub functions: Vec<Box<str>>,
     /// The first field in it; `None`: it reads none.
@@ -52,23 +53,23 @@ pub struct Subject {
     /// `[0]`; `None`: none, or each value.
     pub index: Option<i32>,
     /// All that the outermost function with several arguments is given.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<CallArgument>,
 }
 
 /// What a function is given.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Argument {
+pub enum CallArgument {
     /// A written value.
     Value(GivenValue),
     /// Something that is looked at.
-    Read(Subject),
+    Read(TestSubject),
     /// The test that stands there; like no other.
     Test(Range<usize>),
 }
 
 /// How a value is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Relation {
+pub enum TestRelation {
     /// A boolean by itself.
     Holds,
     /// `eq`.
@@ -105,7 +106,7 @@ pub enum Relation {
 
 /// A written value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given {
+pub struct WrittenValue {
     /// Where it stands.
     pub span: Range<usize>,
     /// What it is.
@@ -126,52 +127,52 @@ pub enum GivenValue {
 }
 
 /// The outline of a test; the error is what the parser says.
-pub fn outline(source: &str) -> Result<Outline, Vec<Error>> {
+pub fn outline(source: &str) -> Result<ExprOutline, Vec<ExprError>> {
     parse::predicate(source).map(|node| test(&node))
 }
 
-// === impl Outline ===
+// === impl ExprOutline ===
 
-impl Outline {
+impl ExprOutline {
     /// Every test in it, in order.
-    pub fn leaves(&self) -> Vec<&Leaf> {
+    pub fn leaves(&self) -> Vec<&TestOutline> {
         match self {
-            Outline::And(parts) | Outline::Or(parts) | Outline::Xor(parts) => {
-                parts.iter().flat_map(Outline::leaves).collect()
+            ExprOutline::And(parts) | ExprOutline::Or(parts) | ExprOutline::Xor(parts) => {
+                parts.iter().flat_map(ExprOutline::leaves).collect()
             }
-            Outline::Not(inner) => inner.leaves(),
-            Outline::Leaf(leaf) => vec![leaf],
-            Outline::Const(_) => Vec::new(),
+            ExprOutline::Not(inner) => inner.leaves(),
+            ExprOutline::Leaf(leaf) => vec![leaf],
+            ExprOutline::Const(_) => Vec::new(),
         }
     }
 
     /// The parts that must all hold: those of an `and`, or the whole.
-    pub fn conjuncts(&self) -> Vec<&Outline> {
+    pub fn conjuncts(&self) -> Vec<&ExprOutline> {
         match self {
-            Outline::And(parts) => parts.iter().flat_map(Outline::conjuncts).collect(),
+            ExprOutline::And(parts) => parts.iter().flat_map(ExprOutline::conjuncts).collect(),
             other => vec![other],
         }
     }
 
     /// Whether both say the same; places do not matter.
-    pub fn says_as(&self, other: &Outline) -> bool {
-        use Outline::{And, Const, Leaf, Not, Or, Xor};
+    pub fn is_equivalent(&self, other: &ExprOutline) -> bool {
+        use ExprOutline::{And, Const, Leaf, Not, Or, Xor};
         match (self, other) {
             (And(a), And(b)) | (Or(a), Or(b)) | (Xor(a), Xor(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.says_as(b))
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_equivalent(b))
             }
-            (Not(a), Not(b)) => a.says_as(b),
+            (Not(a), Not(b)) => a.is_equivalent(b),
             (Const(a), Const(b)) => a == b,
-            (Leaf(a), Leaf(b)) => a.says_as(b),
+            (Leaf(a), Leaf(b)) => a.is_equivalent(b),
             _ => false,
         }
     }
 }
 
-// === impl Leaf ===
+// === impl TestOutline ===
 
-impl Leaf {
-    fn says_as(&self, other: &Leaf) -> bool {
+impl TestOutline {
+    fn is_equivalent(&self, other: &TestOutline) -> bool {
         self.subject == other.subject
             && self.relation == other.relation
             && self.values.len() == other.values.len()
@@ -179,9 +180,9 @@ impl Leaf {
     }
 }
 
-// === impl Subject ===
+// === impl TestSubject ===
 
-impl Subject {
+impl TestSubject {
     /// The field, when nothing is done to it.
     pub fn plain(&self) -> Option<&str> {
         let untouched = self.functions.is_empty() && self.entry.is_none() && self.index.is_none();
@@ -195,26 +196,26 @@ impl Subject {
         self.field.as_deref().filter(|_| untouched)
     }
 
-    fn within(mut self, function: &str) -> Subject {
+    fn within(mut self, function: &str) -> TestSubject {
         self.functions.insert(0, function.into());
         self
     }
 }
 
-fn test(node: &Node) -> Outline {
+fn test(node: &ExprNode) -> ExprOutline {
     match &node.kind {
-        NodeKind::Not(inner) => Outline::Not(Box::new(test(inner))),
+        NodeKind::Not(inner) => ExprOutline::Not(Box::new(test(inner))),
         NodeKind::Join(logic, nodes) => {
             let parts = nodes.iter().map(test).collect();
             match logic {
-                Logic::And => Outline::And(parts),
-                Logic::Xor => Outline::Xor(parts),
-                Logic::Or => Outline::Or(parts),
+                LogicOp::And => ExprOutline::And(parts),
+                LogicOp::Xor => ExprOutline::Xor(parts),
+                LogicOp::Or => ExprOutline::Or(parts),
             }
         }
         NodeKind::Compare {
             left, op, right, ..
-        } => Outline::Leaf(Leaf {
+        } => ExprOutline::Leaf(TestOutline {
             span: node.span.clone(),
             subject: subject(left),
             relation: relation(*op, right),
@@ -225,9 +226,9 @@ fn test(node: &Node) -> Outline {
 }
 
 /// A boolean: a literal, a call that compares, or a field.
-fn alone(operand: &Operand, node: &Node) -> Outline {
+fn alone(operand: &Operand, node: &ExprNode) -> ExprOutline {
     let leaf = |subject, relation, values| {
-        Outline::Leaf(Leaf {
+        ExprOutline::Leaf(TestOutline {
             span: node.span.clone(),
             subject,
             relation,
@@ -235,34 +236,34 @@ fn alone(operand: &Operand, node: &Node) -> Outline {
         })
     };
     match &operand.base {
-        Base::Literal(Literal {
+        OperandBase::Literal(LiteralNode {
             kind: LiteralKind::Bool(value),
             ..
-        }) => Outline::Const(*value),
-        Base::Call { name, args, .. } => match (&**name, args.as_slice()) {
+        }) => ExprOutline::Const(*value),
+        OperandBase::Call { name, args, .. } => match (&**name, args.as_slice()) {
             ("any" | "all", [inner]) => walked(name, test(inner)),
             ("starts_with", [text, with]) => leaf(
                 of_node(text),
-                Relation::StartsWith,
+                TestRelation::StartsWith,
                 Vec::from_iter(written(with)),
             ),
             ("ends_with", [text, with]) => leaf(
                 of_node(text),
-                Relation::EndsWith,
+                TestRelation::EndsWith,
                 Vec::from_iter(written(with)),
             ),
-            _ => leaf(subject(operand), Relation::Holds, Vec::new()),
+            _ => leaf(subject(operand), TestRelation::Holds, Vec::new()),
         },
-        _ => leaf(subject(operand), Relation::Holds, Vec::new()),
+        _ => leaf(subject(operand), TestRelation::Holds, Vec::new()),
     }
 }
 
 /// What `any` or `all` says of a test: the same test, of each value.
-fn walked(name: &str, inner: Outline) -> Outline {
+fn walked(name: &str, inner: ExprOutline) -> ExprOutline {
     match inner {
-        Outline::Leaf(mut leaf) => {
+        ExprOutline::Leaf(mut leaf) => {
             leaf.subject = leaf.subject.within(name);
-            Outline::Leaf(leaf)
+            ExprOutline::Leaf(leaf)
         }
         // Several tests of one value are not the same tests of several values.
         other => {
@@ -272,25 +273,25 @@ fn walked(name: &str, inner: Outline) -> Outline {
             let span = start.unwrap_or(0)..end.unwrap_or(0);
             let subject = leaves.map(|leaf| leaf.subject.clone()).next();
             let mut subject = subject.unwrap_or_default().within(name);
-            subject.arguments = vec![Argument::Test(span.clone())];
-            Outline::Leaf(Leaf {
+            subject.arguments = vec![CallArgument::Test(span.clone())];
+            ExprOutline::Leaf(TestOutline {
                 span,
                 subject,
-                relation: Relation::Holds,
+                relation: TestRelation::Holds,
                 values: Vec::new(),
             })
         }
     }
 }
 
-fn subject(operand: &Operand) -> Subject {
+fn subject(operand: &Operand) -> TestSubject {
     let mut subject = match &operand.base {
-        Base::Field(name) => Subject {
+        OperandBase::Field(name) => TestSubject {
             field: Some(name.clone()),
-            ..Subject::default()
+            ..TestSubject::default()
         },
-        Base::Call { name, args, .. } => called(name, args),
-        Base::Literal(_) => Subject::default(),
+        OperandBase::Call { name, args, .. } => called(name, args),
+        OperandBase::Literal(_) => TestSubject::default(),
     };
     for index in &operand.path {
         match &index.kind {
@@ -304,13 +305,13 @@ fn subject(operand: &Operand) -> Subject {
 
 /// What is looked at through a function. Two calls look at the same thing only if all that they are
 /// given is the same.
-fn called(name: &str, args: &[Node]) -> Subject {
+fn called(name: &str, args: &[ExprNode]) -> TestSubject {
     if let [only] = args {
         return of_node(only).within(name);
     }
-    let arguments: Vec<Argument> = args.iter().map(argument).collect();
+    let arguments: Vec<CallArgument> = args.iter().map(argument).collect();
     let first = arguments.iter().find_map(|argument| match argument {
-        Argument::Read(subject) if subject.field.is_some() => Some(Subject {
+        CallArgument::Read(subject) if subject.field.is_some() => Some(TestSubject {
             functions: subject.functions.clone(),
             field: subject.field.clone(),
             entry: subject.entry.clone(),
@@ -319,21 +320,21 @@ fn called(name: &str, args: &[Node]) -> Subject {
         }),
         _ => None,
     });
-    Subject {
+    TestSubject {
         arguments,
         ..first.unwrap_or_default().within(name)
     }
 }
 
-fn argument(node: &Node) -> Argument {
+fn argument(node: &ExprNode) -> CallArgument {
     match (written(node), &node.kind) {
-        (Some(given), _) => Argument::Value(given.value),
-        (None, NodeKind::Alone(operand)) => Argument::Read(subject(operand)),
-        (None, _) => Argument::Test(node.span.clone()),
+        (Some(given), _) => CallArgument::Value(given.value),
+        (None, NodeKind::Alone(operand)) => CallArgument::Read(subject(operand)),
+        (None, _) => CallArgument::Test(node.span.clone()),
     }
 }
 
-fn of_node(node: &Node) -> Subject {
+fn of_node(node: &ExprNode) -> TestSubject {
     match &node.kind {
         NodeKind::Alone(operand) | NodeKind::Compare { left: operand, .. } => subject(operand),
         NodeKind::Not(inner) => of_node(inner),
@@ -341,54 +342,56 @@ fn of_node(node: &Node) -> Subject {
     }
 }
 
-fn relation(op: Op, right: &Right) -> Relation {
+fn relation(op: CompareOp, right: &CompareTarget) -> TestRelation {
     match (op, right) {
-        (_, Right::List { name, .. }) => Relation::InList(name.clone()),
-        (Op::Eq, _) => Relation::Eq,
-        (Op::Ne, _) => Relation::Ne,
-        (Op::Lt, _) => Relation::Lt,
-        (Op::Le, _) => Relation::Le,
-        (Op::Gt, _) => Relation::Gt,
-        (Op::Ge, _) => Relation::Ge,
-        (Op::Contains, _) => Relation::Contains,
-        (Op::In, _) => Relation::In,
-        (Op::Matches, _) => Relation::Matches,
-        (Op::Wildcard, _) => Relation::Wildcard,
-        (Op::StrictWildcard, _) => Relation::StrictWildcard,
-        (Op::BitAnd, _) => Relation::BitAnd,
+        (_, CompareTarget::List { name, .. }) => TestRelation::InList(name.clone()),
+        (CompareOp::Eq, _) => TestRelation::Eq,
+        (CompareOp::Ne, _) => TestRelation::Ne,
+        (CompareOp::Lt, _) => TestRelation::Lt,
+        (CompareOp::Le, _) => TestRelation::Le,
+        (CompareOp::Gt, _) => TestRelation::Gt,
+        (CompareOp::Ge, _) => TestRelation::Ge,
+        (CompareOp::Contains, _) => TestRelation::Contains,
+        (CompareOp::In, _) => TestRelation::In,
+        (CompareOp::Matches, _) => TestRelation::Matches,
+        (CompareOp::Wildcard, _) => TestRelation::Wildcard,
+        (CompareOp::StrictWildcard, _) => TestRelation::StrictWildcard,
+        (CompareOp::BitAnd, _) => TestRelation::BitAnd,
     }
 }
 
-fn values(right: &Right) -> Vec<Given> {
+fn values(right: &CompareTarget) -> Vec<WrittenValue> {
     match right {
-        Right::Value(literal) => vec![given(literal)],
-        Right::Set(literals) => literals.iter().map(given).collect(),
-        Right::List { .. } => Vec::new(),
+        CompareTarget::Value(literal) => vec![given(literal)],
+        CompareTarget::Set(literals) => literals.iter().map(given).collect(),
+        CompareTarget::List { .. } => Vec::new(),
     }
 }
 
 /// The literal, if the node is one and nothing else.
-fn written(node: &Node) -> Option<Given> {
+fn written(node: &ExprNode) -> Option<WrittenValue> {
     match &node.kind {
         NodeKind::Alone(operand) => match &operand.base {
-            Base::Literal(literal) => Some(given(literal)),
+            OperandBase::Literal(literal) => Some(given(literal)),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn given(literal: &Literal) -> Given {
+fn given(literal: &LiteralNode) -> WrittenValue {
     let value = match &literal.kind {
         LiteralKind::Text { bytes, .. } => GivenValue::Text(bytes.clone()),
         LiteralKind::Bool(value) => GivenValue::Bool(*value),
-        LiteralKind::Atom(Atom::Int(int)) => GivenValue::Ints(*int, *int),
-        LiteralKind::Atom(Atom::IntRange(low, high)) => GivenValue::Ints(*low, *high),
-        LiteralKind::Atom(Atom::Ip(ip)) => GivenValue::Ips(*ip, *ip),
-        LiteralKind::Atom(Atom::IpRange(low, high)) => GivenValue::Ips(*low, *high),
-        LiteralKind::Atom(Atom::Net(net)) => GivenValue::Ips(net.network(), net.broadcast()),
+        LiteralKind::Atom(UnquotedLiteral::Int(int)) => GivenValue::Ints(*int, *int),
+        LiteralKind::Atom(UnquotedLiteral::IntRange(low, high)) => GivenValue::Ints(*low, *high),
+        LiteralKind::Atom(UnquotedLiteral::Ip(ip)) => GivenValue::Ips(*ip, *ip),
+        LiteralKind::Atom(UnquotedLiteral::IpRange(low, high)) => GivenValue::Ips(*low, *high),
+        LiteralKind::Atom(UnquotedLiteral::Net(net)) => {
+            GivenValue::Ips(net.network(), net.broadcast())
+        }
     };
-    Given {
+    WrittenValue {
         span: literal.span.clone(),
         value,
     }

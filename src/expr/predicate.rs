@@ -3,58 +3,58 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::ast::{Base, Operand};
-use super::check::{self, Reads};
-use super::compile::{self, Check, Context, Get};
-use super::lists::Lists;
-use super::need::{self, Need};
-use super::term::{Bytes, Int, Ip, Source, Term, Test};
-use super::{Error, Facts, FieldId, Scheme, Type, Value, order, parse};
+use super::ast::{Operand, OperandBase};
+use super::check::{self, FieldReads};
+use super::compile::{self, Check, EvalContext, Get};
+use super::lists::NamedLists;
+use super::prefilter::{self, Prefilter};
+use super::term::{BoolTerm, BytesTerm, CompiledTerm, IntTerm, IpTerm, StringSource};
+use super::{ExprError, FieldFacts, FieldId, FieldScheme, ScalarValue, ValueType, order, parse};
 
 /// As many mistakes of one expression as are told.
 const MAX_ERRORS: usize = 20;
 
 /// What an expression may name.
 #[derive(Clone, Copy)]
-pub struct Env<'a> {
+pub struct ExprEnv<'a> {
     /// The fields.
-    pub scheme: &'a dyn Scheme,
+    pub scheme: &'a dyn FieldScheme,
     /// The lists.
-    pub lists: &'a Lists,
+    pub lists: &'a NamedLists,
     /// Fields of the response may be read: in `count` and `cost`.
     pub allow_response: bool,
 }
 
 /// A compiled expression, with what it reads and how it was written.
-pub struct Compiled<T> {
+pub struct CompiledExpr<T> {
     run: T,
-    reads: Reads,
+    reads: FieldReads,
     source: Box<str>,
 }
 
 /// A compiled test.
-pub type Predicate = Compiled<TestParts>;
+pub type Predicate = CompiledExpr<TestParts>;
 
 /// A compiled value, such as a part of a key.
-pub type Scalar = Compiled<ValueParts>;
+pub type Scalar = CompiledExpr<ValueParts>;
 
 /// What a compiled test has beside what it reads.
 pub struct TestParts {
     check: Check,
-    need: Box<Need>,
+    need: Box<Prefilter>,
     first_read: Option<FieldId>,
 }
 
 /// What a compiled value has beside what it reads.
 pub struct ValueParts {
     get: Get,
-    ty: Type,
+    ty: ValueType,
     bare: Option<FieldId>,
-    plain: Option<Plain>,
+    plain: Option<PlainRead>,
 }
 
 /// A value that is read and nothing else.
-pub enum Plain {
+pub enum PlainRead {
     /// A string.
     Text(FieldId),
     /// One string of a map or list.
@@ -71,22 +71,22 @@ pub enum Plain {
 }
 
 /// Compiles a test, or says everything that is wrong with it.
-pub fn predicate(source: &str, env: &Env) -> Result<Predicate, Vec<Error>> {
+pub fn predicate(source: &str, env: &ExprEnv) -> Result<Predicate, Vec<ExprError>> {
     let node = parse::predicate(source).map_err(first)?;
     let (test, reads) = check::test(source, &node, env).map_err(first)?;
-    let need = Box::new(need::of(&test));
+    let need = Box::new(prefilter::of(&test));
     let test = order::cheap_first(test, env.scheme);
     let run = TestParts {
         need,
-        first_read: need::first_read(&test),
+        first_read: prefilter::first_read(&test),
         check: compile::test(test),
     };
-    Ok(Compiled::new(run, reads, source))
+    Ok(CompiledExpr::new(run, reads, source))
 }
 
 /// Compiles a value, or says everything that is wrong with it. `headers["x"]` without an index
 /// is its first value.
-pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
+pub fn scalar(source: &str, env: &ExprEnv) -> Result<Scalar, Vec<ExprError>> {
     let operand = parse::value(source).map_err(first)?;
     let (term, reads) = check::value(source, &operand, env).map_err(first)?;
     let run = ValueParts {
@@ -95,7 +95,7 @@ pub fn scalar(source: &str, env: &Env) -> Result<Scalar, Vec<Error>> {
         plain: plain(&term),
         get: compile::value(term),
     };
-    Ok(Compiled::new(run, reads, source))
+    Ok(CompiledExpr::new(run, reads, source))
 }
 
 /// A name as it is written, and where.
@@ -104,7 +104,7 @@ pub type Name = (Box<str>, Range<usize>);
 /// The functions that a test or a value calls.
 pub fn calls(source: &str) -> Vec<Name> {
     names(source, |operand| match &operand.base {
-        Base::Call {
+        OperandBase::Call {
             name, name_span, ..
         } => Some((name.clone(), name_span.clone())),
         _ => None,
@@ -114,17 +114,17 @@ pub fn calls(source: &str) -> Vec<Name> {
 /// The fields that a test or a value reads.
 pub fn reads(source: &str) -> Vec<Name> {
     names(source, |operand| match &operand.base {
-        Base::Field(name) => Some((name.clone(), operand.base_span.clone())),
+        OperandBase::Field(name) => Some((name.clone(), operand.base_span.clone())),
         _ => None,
     })
 }
 
-// === impl Compiled ===
+// === impl CompiledExpr ===
 
-impl<T> Compiled<T> {
-    fn new(run: T, reads: Reads, source: &str) -> Self {
+impl<T> CompiledExpr<T> {
+    fn new(run: T, reads: FieldReads, source: &str) -> Self {
         let source = source.into();
-        Compiled { run, reads, source }
+        CompiledExpr { run, reads, source }
     }
 
     /// The fields it reads, sorted, each once.
@@ -149,7 +149,7 @@ impl<T> Compiled<T> {
     }
 }
 
-impl<T> fmt::Debug for Compiled<T> {
+impl<T> fmt::Debug for CompiledExpr<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Compiled").field(&self.source).finish()
     }
@@ -160,18 +160,18 @@ impl<T> fmt::Debug for Compiled<T> {
 impl Predicate {
     /// Whether the expression holds for `facts`.
     #[inline]
-    pub fn test(&self, facts: &dyn Facts) -> bool {
-        (self.run.check)(&Context::of(facts))
+    pub fn test(&self, facts: &dyn FieldFacts) -> bool {
+        (self.run.check)(&EvalContext::of(facts))
     }
 
     /// [`Predicate::test`], among other tests of the same facts.
     #[inline(always)]
-    pub fn holds(&self, context: &Context<'_>) -> bool {
+    pub fn holds(&self, context: &EvalContext<'_>) -> bool {
         (self.run.check)(context)
     }
 
     /// What must hold for the expression to hold.
-    pub fn need(&self) -> &Need {
+    pub fn need(&self) -> &Prefilter {
         &self.run.need
     }
 
@@ -186,24 +186,24 @@ impl Predicate {
 impl Scalar {
     /// The value for `facts`; `None` where one that it needs is missing.
     #[inline]
-    pub fn eval<'a>(&self, facts: &'a dyn Facts) -> Option<Value<'a>> {
-        self.get(&Context::of(facts))
+    pub fn eval<'a>(&self, facts: &'a dyn FieldFacts) -> Option<ScalarValue<'a>> {
+        self.get(&EvalContext::of(facts))
     }
 
     /// [`Scalar::eval`], among other uses of the same facts.
     #[inline(always)]
-    pub fn get<'a>(&self, context: &Context<'a>) -> Option<Value<'a>> {
+    pub fn get<'a>(&self, context: &EvalContext<'a>) -> Option<ScalarValue<'a>> {
         (self.run.get)(context)
     }
 
     /// Where the value is read, if that is all there is to it.
     #[inline]
-    pub fn plain(&self) -> Option<&Plain> {
+    pub fn plain(&self) -> Option<&PlainRead> {
         self.run.plain.as_ref()
     }
 
     /// The type of its values.
-    pub fn ty(&self) -> Type {
+    pub fn ty(&self) -> ValueType {
         self.run.ty
     }
 
@@ -213,25 +213,27 @@ impl Scalar {
     }
 }
 
-fn bare(term: &Term) -> Option<FieldId> {
+fn bare(term: &CompiledTerm) -> Option<FieldId> {
     match term {
-        Term::Bytes(Bytes::Field(field))
-        | Term::Int(Int::Field(field))
-        | Term::Ip(Ip::Field(field))
-        | Term::Bool(Test::Field(field, _)) => Some(*field),
+        CompiledTerm::Bytes(BytesTerm::Field(field))
+        | CompiledTerm::Int(IntTerm::Field(field))
+        | CompiledTerm::Ip(IpTerm::Field(field))
+        | CompiledTerm::Bool(BoolTerm::Field(field, _)) => Some(*field),
         _ => None,
     }
 }
 
-fn plain(term: &Term) -> Option<Plain> {
+fn plain(term: &CompiledTerm) -> Option<PlainRead> {
     match term {
-        Term::Bytes(Bytes::Field(field)) => Some(Plain::Text(*field)),
-        Term::Bytes(Bytes::Element(Source::Field { field, name }, index)) => Some(Plain::Entry {
-            field: *field,
-            name: name.clone(),
-            index: *index,
-        }),
-        Term::Ip(Ip::Field(field)) => Some(Plain::Ip(*field)),
+        CompiledTerm::Bytes(BytesTerm::Field(field)) => Some(PlainRead::Text(*field)),
+        CompiledTerm::Bytes(BytesTerm::Element(StringSource::Field { field, name }, index)) => {
+            Some(PlainRead::Entry {
+                field: *field,
+                name: name.clone(),
+                index: *index,
+            })
+        }
+        CompiledTerm::Ip(IpTerm::Field(field)) => Some(PlainRead::Ip(*field)),
         _ => None,
     }
 }
@@ -245,12 +247,12 @@ fn names(source: &str, name: impl Fn(&Operand) -> Option<Name>) -> Vec<Name> {
 }
 
 /// The first mistakes, and how many more there are.
-fn first(mut errors: Vec<Error>) -> Vec<Error> {
+fn first(mut errors: Vec<ExprError>) -> Vec<ExprError> {
     let more = errors.len().saturating_sub(MAX_ERRORS);
     if more > 0 {
         errors.truncate(MAX_ERRORS);
         let span = errors.last().map_or(0..0, |error| error.span.clone());
-        errors.push(Error {
+        errors.push(ExprError {
             span,
             message: format!("{more} more mistakes in this expression"),
             help: None,

@@ -29,7 +29,7 @@ pub(super) struct RegexBudget {
 
 /// Why a regex is refused.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum RegexError {
     /// Its bytes are not UTF-8.
     Encoding,
     /// It alone is too big.
@@ -53,44 +53,44 @@ impl RegexBudget {
     }
 
     /// Compiles a regex and charges it.
-    pub(super) fn regex(&mut self, pattern: &[u8]) -> Result<Regex, Refused> {
-        let pattern = std::str::from_utf8(pattern).map_err(|_| Refused::Encoding)?;
+    pub(super) fn regex(&mut self, pattern: &[u8]) -> Result<Regex, RegexError> {
+        let pattern = std::str::from_utf8(pattern).map_err(|_| RegexError::Encoding)?;
         for size in SIZES {
             let mut builder = RegexBuilder::new(pattern);
             match builder.size_limit(size).dfa_size_limit(MEMORY).build() {
                 Ok(regex) => return self.charge(size, pattern).map(|()| regex),
                 Err(regex::Error::CompiledTooBig(_)) => {}
-                Err(error) => return Err(Refused::Syntax(error.to_string())),
+                Err(error) => return Err(RegexError::Syntax(error.to_string())),
             }
         }
-        Err(Refused::TooBig)
+        Err(RegexError::TooBig)
     }
 
-    fn charge(&mut self, size: usize, pattern: &str) -> Result<(), Refused> {
-        self.bytes = self.bytes.checked_sub(size).ok_or(Refused::OverBudget)?;
+    fn charge(&mut self, size: usize, pattern: &str) -> Result<(), RegexError> {
+        self.bytes = self.bytes.checked_sub(size).ok_or(RegexError::OverBudget)?;
         let (written, meant) = parse(pattern).map_or((0, 0), |hir| characters(&hir));
         let copies = meant.saturating_sub(written);
-        self.copies = self.copies.checked_sub(copies).ok_or(Refused::Repeats)?;
+        self.copies = self.copies.checked_sub(copies).ok_or(RegexError::Repeats)?;
         Ok(())
     }
 }
 
-// === impl Refused ===
+// === impl RegexError ===
 
-impl Refused {
+impl RegexError {
     /// The reason in words.
     pub(super) fn words(&self) -> String {
         match self {
-            Refused::Encoding => "a regex must be UTF-8".into(),
-            Refused::TooBig => "this regex is too big: compiled, it passes 1 MiB".into(),
-            Refused::OverBudget => "the patterns of this expression are too big together: \
+            RegexError::Encoding => "a regex must be UTF-8".into(),
+            RegexError::TooBig => "this regex is too big: compiled, it passes 1 MiB".into(),
+            RegexError::OverBudget => "the patterns of this expression are too big together: \
                 compiled, they pass 4 MiB"
                 .into(),
-            Refused::Repeats => format!(
+            RegexError::Repeats => format!(
                 "the counted repetitions of this expression stand for more than {COPIES} characters; \
                  use `len(…)` for lengths"
             ),
-            Refused::Syntax(report) => format!("bad regex: {}", reason(report)),
+            RegexError::Syntax(report) => format!("bad regex: {}", reason(report)),
         }
     }
 }

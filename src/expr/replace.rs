@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use regex::bytes::Regex;
 
-use super::wildcard::Wildcard;
+use super::wildcard::WildcardPattern;
 
 /// A result that would be longer is missing: references can multiply what a client sent.
 pub(super) const MAX_RESULT: usize = 64 << 10;
@@ -13,37 +13,37 @@ const MAX_REFERENCES: usize = 8;
 
 /// A prepared replacement.
 #[derive(Clone, Debug)]
-pub(super) struct Replace {
-    pattern: Pattern,
-    with: Vec<Part>,
+pub(super) struct ReplaceCall {
+    pattern: ReplacePattern,
+    with: Vec<ReplacementPart>,
 }
 
 /// What is replaced.
 #[derive(Clone, Debug)]
-pub(super) enum Pattern {
+pub(super) enum ReplacePattern {
     /// The first match.
     Regex(Regex),
     /// The whole value.
-    Wildcard(Wildcard),
+    Wildcard(WildcardPattern),
 }
 
 #[derive(Clone, Debug)]
-enum Part {
+enum ReplacementPart {
     Text(Box<[u8]>),
     /// What a group or a star took; 0 is the whole match.
     Group(usize),
 }
 
-// === impl Replace ===
+// === impl ReplaceCall ===
 
-impl Replace {
+impl ReplaceCall {
     /// Prepares a replacement: `${1}` is the first group or star, `$$` a dollar. The error is the
     /// reason why it cannot be one.
-    pub(super) fn new(pattern: Pattern, with: &[u8]) -> Result<Replace, String> {
+    pub(super) fn new(pattern: ReplacePattern, with: &[u8]) -> Result<ReplaceCall, String> {
         let with = parts(with)?;
         let groups = with.iter().filter_map(|part| match part {
-            Part::Group(group) => Some(*group),
-            Part::Text(_) => None,
+            ReplacementPart::Group(group) => Some(*group),
+            ReplacementPart::Text(_) => None,
         });
         if groups.clone().count() > MAX_REFERENCES {
             return Err(format!("more than {MAX_REFERENCES} references"));
@@ -55,18 +55,18 @@ impl Replace {
                 "`${{{last}}}` is not there: the pattern has {has} {what}"
             ));
         }
-        Ok(Replace { pattern, with })
+        Ok(ReplaceCall { pattern, with })
     }
 
     /// The value with the match replaced, or as it is.
     pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
         let replaced = match &self.pattern {
-            Pattern::Regex(regex) => regex.captures(&value).map(|groups| {
+            ReplacePattern::Regex(regex) => regex.captures(&value).map(|groups| {
                 let whole = groups.get(0).map_or(0..0, |whole| whole.range());
                 let group = |at| groups.get(at).map(|group| group.as_bytes());
                 self.build(&value, whole, group)
             }),
-            Pattern::Wildcard(pattern) => pattern.captures(&value).map(|stars| {
+            ReplacePattern::Wildcard(pattern) => pattern.captures(&value).map(|stars| {
                 let group = |at: usize| match at.checked_sub(1) {
                     None => Some(&*value),
                     Some(at) => stars.get(at).copied(),
@@ -88,8 +88,8 @@ impl Replace {
     ) -> Option<Vec<u8>> {
         // A group that took no part in the match is empty.
         let with = self.with.iter().map(|part| match part {
-            Part::Text(text) => &**text,
-            Part::Group(at) => group(*at).unwrap_or_default(),
+            ReplacementPart::Text(text) => &**text,
+            ReplacementPart::Group(at) => group(*at).unwrap_or_default(),
         });
         let around = [value.get(..whole.start)?, value.get(whole.end..)?];
         let [before, after] = around;
@@ -104,27 +104,27 @@ impl Replace {
     }
 }
 
-// === impl Pattern ===
+// === impl ReplacePattern ===
 
-impl Pattern {
+impl ReplacePattern {
     fn groups(&self) -> usize {
         match self {
-            Pattern::Regex(regex) => regex.captures_len() - 1,
-            Pattern::Wildcard(pattern) => pattern.stars(),
+            ReplacePattern::Regex(regex) => regex.captures_len() - 1,
+            ReplacePattern::Wildcard(pattern) => pattern.stars(),
         }
     }
 
     fn word(&self, count: usize) -> &'static str {
         match (self, count) {
-            (Pattern::Regex(_), 1) => "group",
-            (Pattern::Regex(_), _) => "groups",
-            (Pattern::Wildcard(_), 1) => "star",
-            (Pattern::Wildcard(_), _) => "stars",
+            (ReplacePattern::Regex(_), 1) => "group",
+            (ReplacePattern::Regex(_), _) => "groups",
+            (ReplacePattern::Wildcard(_), 1) => "star",
+            (ReplacePattern::Wildcard(_), _) => "stars",
         }
     }
 }
 
-fn parts(with: &[u8]) -> Result<Vec<Part>, String> {
+fn parts(with: &[u8]) -> Result<Vec<ReplacementPart>, String> {
     let mut parts = Vec::new();
     let mut text = Vec::new();
     let mut rest = with;
@@ -137,8 +137,8 @@ fn parts(with: &[u8]) -> Result<Vec<Part>, String> {
             (b'$', after) => {
                 let (group, after) = reference(after)
                     .ok_or("`$` stands before `{1}` or another `$` in a replacement")?;
-                parts.push(Part::Text(std::mem::take(&mut text).into()));
-                parts.push(Part::Group(group));
+                parts.push(ReplacementPart::Text(std::mem::take(&mut text).into()));
+                parts.push(ReplacementPart::Group(group));
                 after
             }
             (byte, after) => {
@@ -147,7 +147,7 @@ fn parts(with: &[u8]) -> Result<Vec<Part>, String> {
             }
         };
     }
-    parts.push(Part::Text(text.into()));
+    parts.push(ReplacementPart::Text(text.into()));
     Ok(parts)
 }
 

@@ -14,18 +14,18 @@ const SCAN: usize = 8;
 
 /// A set of integers.
 #[derive(Clone, Debug)]
-pub struct IntSet(Ranges<i64>);
+pub struct IntSet(RangeSet<i64>);
 
 /// A set of addresses. IPv4-mapped IPv6 addresses are IPv4.
 #[derive(Clone, Debug)]
 pub struct IpSet {
-    v4: Ranges<u32>,
-    v6: Ranges<u128>,
+    v4: RangeSet<u32>,
+    v6: RangeSet<u128>,
 }
 
 /// Inclusive ranges: sorted, disjoint.
 #[derive(Clone, Debug)]
-struct Ranges<T>(Arc<[(T, T)]>);
+struct RangeSet<T>(Arc<[(T, T)]>);
 
 /// A set of strings.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ struct Many {
 impl IntSet {
     /// The integers of all inclusive `ranges`.
     pub fn new(ranges: impl IntoIterator<Item = (i64, i64)>) -> IntSet {
-        IntSet(Ranges::new(ranges.into_iter().collect()))
+        IntSet(RangeSet::new(ranges.into_iter().collect()))
     }
 
     /// Whether `value` is in the set.
@@ -86,8 +86,8 @@ impl IpSet {
             }
         }
         IpSet {
-            v4: Ranges::new(v4),
-            v6: Ranges::new(v6),
+            v4: RangeSet::new(v4),
+            v6: RangeSet::new(v6),
         }
     }
 
@@ -130,10 +130,10 @@ impl IpSet {
     }
 }
 
-// === impl Ranges ===
+// === impl RangeSet ===
 
-impl<T: Copy + Ord> Ranges<T> {
-    fn new(mut ranges: Vec<(T, T)>) -> Ranges<T> {
+impl<T: Copy + Ord> RangeSet<T> {
+    fn new(mut ranges: Vec<(T, T)>) -> RangeSet<T> {
         ranges.retain(|(low, high)| low <= high);
         ranges.sort_unstable();
         ranges.dedup_by(|next, last| {
@@ -143,7 +143,7 @@ impl<T: Copy + Ord> Ranges<T> {
             }
             overlaps
         });
-        Ranges(ranges.into())
+        RangeSet(ranges.into())
     }
 
     /// The ranges, if they are at most `most`.

@@ -5,23 +5,23 @@ use std::net::IpAddr;
 
 use regex::bytes::Regex;
 
-use super::json::Step;
+use super::json::JsonStep;
 use super::set::{IntSet, IpSet, StringSet};
-use super::transform::Transform;
-use super::wildcard::Wildcard;
-use super::{FieldId, FieldSpec, Type};
+use super::transform::TransformCall;
+use super::wildcard::WildcardPattern;
+use super::{FieldId, FieldSpec, ValueType};
 
 /// Something with a value.
 #[derive(Clone, Debug)]
-pub(super) enum Term {
-    Bytes(Bytes),
-    Int(Int),
-    Ip(Ip),
-    Bool(Test),
+pub(super) enum CompiledTerm {
+    Bytes(BytesTerm),
+    Int(IntTerm),
+    Ip(IpTerm),
+    Bool(BoolTerm),
     /// A test of each value of a list: the argument of `any` and `all`.
-    Many(Source, Each),
+    Many(StringSource, EachTerm),
     /// A list as a whole: how each value comes from the item.
-    List(Source, Box<Term>),
+    List(StringSource, Box<CompiledTerm>),
     /// A map as a whole: an argument.
     Map(FieldSpec),
     /// A regex: an argument.
@@ -30,7 +30,7 @@ pub(super) enum Term {
 
 /// Where a list of strings comes from.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum StringSource {
     /// The values of an array, of a map's entry or, without a name, of all its entries.
     Field {
         field: FieldId,
@@ -38,44 +38,44 @@ pub(super) enum Source {
     },
     /// The parts of a string; the last of `limit` parts holds the rest.
     Split {
-        text: Box<Bytes>,
+        text: Box<BytesTerm>,
         separator: Box<[u8]>,
         limit: usize,
     },
     /// Lists one after the other, with how each value comes from the item.
-    Chain(Vec<(Source, Term)>),
+    Chain(Vec<(StringSource, CompiledTerm)>),
 }
 
 /// Something with a string value.
 #[derive(Clone, Debug)]
-pub(super) enum Bytes {
+pub(super) enum BytesTerm {
     Field(FieldId),
-    Element(Source, i32),
+    Element(StringSource, i32),
     /// The value that `any` or `all` is looking at.
     Item,
     Literal(Box<[u8]>),
-    Changed(Transform, Box<Bytes>),
-    Text(Box<Term>),
-    Concat(Vec<Term>),
+    Changed(TransformCall, Box<BytesTerm>),
+    Text(Box<CompiledTerm>),
+    Concat(Vec<CompiledTerm>),
     /// What each value of a list gives, with a separator between.
-    Join(Source, Box<Term>, Box<[u8]>),
+    Join(StringSource, Box<CompiledTerm>, Box<[u8]>),
 }
 
 /// Something with an integer value.
 #[derive(Clone, Debug)]
-pub(super) enum Int {
+pub(super) enum IntTerm {
     Field(FieldId),
     Literal(i64),
-    Len(Box<Bytes>),
+    Len(Box<BytesTerm>),
     /// How many values a list has.
-    Count(Source),
+    Count(StringSource),
     /// An integer in a JSON text.
-    Json(Box<Bytes>, Box<[Step]>),
+    Json(Box<BytesTerm>, Box<[JsonStep]>),
 }
 
 /// Something with an address for a value.
 #[derive(Clone, Debug)]
-pub(super) enum Ip {
+pub(super) enum IpTerm {
     Field(FieldId),
     /// The network address of a field's address, by the prefix of each family.
     Network(FieldId, u8, u8),
@@ -83,35 +83,35 @@ pub(super) enum Ip {
 
 /// Something true or false. A missing value makes a comparison false.
 #[derive(Clone, Debug)]
-pub(super) enum Test {
+pub(super) enum BoolTerm {
     Const(bool),
     Field(FieldId, bool),
-    Not(Box<Test>),
-    And(Vec<Test>),
-    Xor(Vec<Test>),
-    Or(Vec<Test>),
-    Bytes(Bytes, BytesTest),
-    Int(Int, IntTest),
-    Ip(Ip, IpTest),
-    Any(Source, Box<Each>),
-    All(Source, Box<Each>),
+    Not(Box<BoolTerm>),
+    And(Vec<BoolTerm>),
+    Xor(Vec<BoolTerm>),
+    Or(Vec<BoolTerm>),
+    Bytes(BytesTerm, BytesTest),
+    Int(IntTerm, IntTest),
+    Ip(IpTerm, IpTest),
+    Any(StringSource, Box<EachTerm>),
+    All(StringSource, Box<EachTerm>),
     /// What came out of a kept test, by its number.
     Kept(usize),
 }
 
 /// A test of each value of a list.
 #[derive(Clone, Debug)]
-pub(super) struct Each {
+pub(super) struct EachTerm {
     /// Looks at the item.
-    pub test: Test,
+    pub test: BoolTerm,
     /// Tests that do not, and so are made once, before the first item; `test` and later ones read
     /// what came out of them.
-    pub kept: Vec<Test>,
+    pub kept: Vec<BoolTerm>,
 }
 
 /// The orders.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Order {
+pub(super) enum OrderOp {
     Lt,
     Le,
     Gt,
@@ -122,20 +122,20 @@ pub(super) enum Order {
 pub(super) enum BytesTest {
     Eq(Box<[u8]>),
     Ne(Box<[u8]>),
-    Order(Order, Box<[u8]>),
+    Order(OrderOp, Box<[u8]>),
     Contains(Box<[u8]>),
     Starts(Box<[u8]>),
     Ends(Box<[u8]>),
     In(StringSet),
     Matches(Regex),
-    Wildcard(Wildcard),
+    Wildcard(WildcardPattern),
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum IntTest {
     Eq(i64),
     Ne(i64),
-    Order(Order, i64),
+    Order(OrderOp, i64),
     In(IntSet),
     /// Any of these bits is set.
     Bits(i64),
@@ -148,73 +148,77 @@ pub(super) enum IpTest {
     In(IpSet),
 }
 
-// === impl Term ===
+// === impl CompiledTerm ===
 
-impl Term {
+impl CompiledTerm {
     /// The type, for messages.
-    pub(super) fn ty(&self) -> Type {
+    pub(super) fn ty(&self) -> ValueType {
         match self {
-            Term::Bytes(_) => Type::Bytes,
-            Term::Int(_) => Type::Int,
-            Term::Ip(_) => Type::Ip,
-            Term::Bool(_) | Term::Many(..) => Type::Bool,
-            Term::List(..) => Type::Array,
-            Term::Map(_) => Type::Map,
-            Term::Regex(_) => Type::Bytes,
+            CompiledTerm::Bytes(_) => ValueType::Bytes,
+            CompiledTerm::Int(_) => ValueType::Int,
+            CompiledTerm::Ip(_) => ValueType::Ip,
+            CompiledTerm::Bool(_) | CompiledTerm::Many(..) => ValueType::Bool,
+            CompiledTerm::List(..) => ValueType::Array,
+            CompiledTerm::Map(_) => ValueType::Map,
+            CompiledTerm::Regex(_) => ValueType::Bytes,
         }
     }
 
     /// The same term with `leaf` in the place of the item.
-    pub(super) fn fill(self, leaf: &Bytes) -> Term {
+    pub(super) fn fill(self, leaf: &BytesTerm) -> CompiledTerm {
         match self {
-            Term::Bytes(bytes) => Term::Bytes(bytes.fill(leaf)),
-            Term::Int(Int::Len(bytes)) => Term::Int(Int::Len(Box::new(bytes.fill(leaf)))),
-            Term::Int(Int::Json(bytes, path)) => {
-                Term::Int(Int::Json(Box::new(bytes.fill(leaf)), path))
+            CompiledTerm::Bytes(bytes) => CompiledTerm::Bytes(bytes.fill(leaf)),
+            CompiledTerm::Int(IntTerm::Len(bytes)) => {
+                CompiledTerm::Int(IntTerm::Len(Box::new(bytes.fill(leaf))))
             }
-            Term::Bool(Test::Bytes(bytes, test)) => Term::Bool(Test::Bytes(bytes.fill(leaf), test)),
+            CompiledTerm::Int(IntTerm::Json(bytes, path)) => {
+                CompiledTerm::Int(IntTerm::Json(Box::new(bytes.fill(leaf)), path))
+            }
+            CompiledTerm::Bool(BoolTerm::Bytes(bytes, test)) => {
+                CompiledTerm::Bool(BoolTerm::Bytes(bytes.fill(leaf), test))
+            }
             other => other,
         }
     }
 }
 
-// === impl Ip ===
+// === impl IpTerm ===
 
-impl Ip {
+impl IpTerm {
     /// The network address that these prefixes leave.
-    pub(super) fn network(self, v4: u8, v6: u8) -> Ip {
+    pub(super) fn network(self, v4: u8, v6: u8) -> IpTerm {
         match self {
-            Ip::Field(field) => Ip::Network(field, v4, v6),
-            Ip::Network(field, own_v4, own_v6) => {
-                Ip::Network(field, own_v4.min(v4), own_v6.min(v6))
+            IpTerm::Field(field) => IpTerm::Network(field, v4, v6),
+            IpTerm::Network(field, own_v4, own_v6) => {
+                IpTerm::Network(field, own_v4.min(v4), own_v6.min(v6))
             }
         }
     }
 }
 
-// === impl Each ===
+// === impl EachTerm ===
 
-impl Each {
+impl EachTerm {
     /// As many tests as can be kept.
     pub(super) const MAX_KEPT: usize = 64;
 
     /// A test that needs no others.
-    pub(super) fn of(test: Test) -> Box<Each> {
+    pub(super) fn of(test: BoolTerm) -> Box<EachTerm> {
         let kept = Vec::new();
-        Box::new(Each { test, kept })
+        Box::new(EachTerm { test, kept })
     }
 }
 
-// === impl Source ===
+// === impl StringSource ===
 
-impl Source {
+impl StringSource {
     /// Whether both give the same values. Strings that are split are compared as they were
     /// written, near enough: at worst an equal one is not seen as such.
-    pub(super) fn same(&self, other: &Source) -> bool {
+    pub(super) fn same(&self, other: &StringSource) -> bool {
         match (self, other) {
             (
-                Source::Field { field, name },
-                Source::Field {
+                StringSource::Field { field, name },
+                StringSource::Field {
                     field: other,
                     name: other_name,
                 },
@@ -224,33 +228,35 @@ impl Source {
     }
 }
 
-// === impl Bytes ===
+// === impl BytesTerm ===
 
-impl Bytes {
-    fn fill(self, leaf: &Bytes) -> Bytes {
+impl BytesTerm {
+    fn fill(self, leaf: &BytesTerm) -> BytesTerm {
         match self {
-            Bytes::Item => leaf.clone(),
-            Bytes::Changed(change, inner) => Bytes::Changed(change, Box::new(inner.fill(leaf))),
-            Bytes::Text(term) => Bytes::Text(Box::new(term.fill(leaf))),
-            Bytes::Concat(terms) => {
-                Bytes::Concat(terms.into_iter().map(|term| term.fill(leaf)).collect())
+            BytesTerm::Item => leaf.clone(),
+            BytesTerm::Changed(change, inner) => {
+                BytesTerm::Changed(change, Box::new(inner.fill(leaf)))
+            }
+            BytesTerm::Text(term) => BytesTerm::Text(Box::new(term.fill(leaf))),
+            BytesTerm::Concat(terms) => {
+                BytesTerm::Concat(terms.into_iter().map(|term| term.fill(leaf)).collect())
             }
             other => other,
         }
     }
 }
 
-// === impl Order ===
+// === impl OrderOp ===
 
-impl Order {
+impl OrderOp {
     /// Whether `left` stands in this order to `right`.
     #[inline]
     pub(super) fn holds<T: Ord + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {
-            Order::Lt => left < right,
-            Order::Le => left <= right,
-            Order::Gt => left > right,
-            Order::Ge => left >= right,
+            OrderOp::Lt => left < right,
+            OrderOp::Le => left <= right,
+            OrderOp::Gt => left > right,
+            OrderOp::Ge => left >= right,
         }
     }
 }

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::json::{self, Step};
-use super::replace::Replace;
+use super::json::{self, JsonStep};
+use super::replace::ReplaceCall;
 
 /// How many layers of encoding `url_decode(…, "r")` undoes, so that a hostile value cannot make
 /// it quadratic.
@@ -24,7 +24,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// One function, with its settings.
 #[derive(Clone, Debug)]
-pub(super) enum Transform {
+pub(super) enum TransformCall {
     Lower,
     Upper,
     /// From a byte to before another; negative counts from the end.
@@ -35,33 +35,35 @@ pub(super) enum Transform {
         unicode: bool,
     },
     Base64,
-    Replace(Box<Replace>),
+    Replace(Box<ReplaceCall>),
     /// A string in a JSON text.
-    Json(Box<[Step]>),
+    Json(Box<[JsonStep]>),
     /// A claim of a JSON web token.
-    Claim(Box<[Step]>),
+    Claim(Box<[JsonStep]>),
 }
 
-// === impl Transform ===
+// === impl TransformCall ===
 
-impl Transform {
+impl TransformCall {
     /// The changed value; `None` where there is none to be had.
     pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
         Some(match self {
-            Transform::Lower => lower(value),
-            Transform::Upper => upper(value),
-            Transform::Substring(from, to) => substring(value, *from, *to),
-            Transform::RemoveBytes(unwanted) => remove(value, unwanted),
-            Transform::UrlDecode { recursive, unicode } => url_decode(value, *recursive, *unicode),
-            Transform::Base64 => Cow::Owned(decode_base64(&value)?),
-            Transform::Replace(replace) => return replace.apply(value),
-            Transform::Json(path) => json_text(value, path)?,
-            Transform::Claim(path) => Cow::Owned(claim(&value, path)?),
+            TransformCall::Lower => lower(value),
+            TransformCall::Upper => upper(value),
+            TransformCall::Substring(from, to) => substring(value, *from, *to),
+            TransformCall::RemoveBytes(unwanted) => remove(value, unwanted),
+            TransformCall::UrlDecode { recursive, unicode } => {
+                url_decode(value, *recursive, *unicode)
+            }
+            TransformCall::Base64 => Cow::Owned(decode_base64(&value)?),
+            TransformCall::Replace(replace) => return replace.apply(value),
+            TransformCall::Json(path) => json_text(value, path)?,
+            TransformCall::Claim(path) => Cow::Owned(claim(&value, path)?),
         })
     }
 }
 
-fn json_text<'a>(value: Cow<'a, [u8]>, path: &[Step]) -> Option<Cow<'a, [u8]>> {
+fn json_text<'a>(value: Cow<'a, [u8]>, path: &[JsonStep]) -> Option<Cow<'a, [u8]>> {
     match value {
         Cow::Borrowed(text) => json::find(text, path)?.text(),
         Cow::Owned(text) => {
@@ -198,7 +200,7 @@ pub(super) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
 /// The claim at `path` of a signed token (RFC 7515 §3.1), with or without `Bearer ` before it: a
 /// string as it is, an integer or a boolean as text. It is read, never verified: anyone can write
 /// a token, so a claim names a client only where the origin refuses tokens that are not signed.
-pub(super) fn claim(token: &[u8], path: &[Step]) -> Option<Vec<u8>> {
+pub(super) fn claim(token: &[u8], path: &[JsonStep]) -> Option<Vec<u8>> {
     let token = bare(token);
     if token.len() > MAX_TOKEN {
         return None;

@@ -9,27 +9,27 @@ use memchr::memmem::Finder;
 
 /// A prepared pattern.
 #[derive(Clone, Debug)]
-pub(super) struct Wildcard {
+pub(super) struct WildcardPattern {
     /// Before the first star; the whole pattern if there is none.
     head: Box<[u8]>,
     /// From the first star on.
-    rest: Option<Rest>,
+    rest: Option<WildcardRest>,
     ignore_case: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Rest {
+struct WildcardRest {
     /// Between two stars each; in lower case if the pattern ignores case.
     middle: Box<[Finder<'static>]>,
     /// After the last star.
     tail: Box<[u8]>,
 }
 
-// === impl Wildcard ===
+// === impl WildcardPattern ===
 
-impl Wildcard {
+impl WildcardPattern {
     /// Prepares `pattern`; the error is the reason why it cannot be one.
-    pub(super) fn new(pattern: &[u8], ignore_case: bool) -> Result<Wildcard, &'static str> {
+    pub(super) fn new(pattern: &[u8], ignore_case: bool) -> Result<WildcardPattern, &'static str> {
         let mut parts = split(pattern)?.into_iter();
         let head = parts.next().unwrap_or_default().into();
         let tail = parts.next_back();
@@ -40,11 +40,11 @@ impl Wildcard {
             Finder::new(&part).into_owned()
         };
         let middle = parts.filter(|part| !part.is_empty()).map(finder);
-        let rest = tail.map(|tail| Rest {
+        let rest = tail.map(|tail| WildcardRest {
             middle: middle.collect(),
             tail: tail.into(),
         });
-        Ok(Wildcard {
+        Ok(WildcardPattern {
             head,
             rest,
             ignore_case,
@@ -153,7 +153,7 @@ mod tests {
         ) {
             let upper = needle.to_ascii_uppercase();
             let text = format!("{before}{}{after}", if there { &upper } else { "" });
-            let pattern = Wildcard::new(format!("*{needle}*").as_bytes(), ignore_case).unwrap();
+            let pattern = WildcardPattern::new(format!("*{needle}*").as_bytes(), ignore_case).unwrap();
             let expected = match ignore_case {
                 true => text.to_ascii_lowercase().find(&needle.to_ascii_lowercase()),
                 false => text.find(&needle),

@@ -18,7 +18,7 @@ const LONGEST_ID: usize = 128;
 
 /// How the client's address is found.
 #[derive(Clone, Debug)]
-pub struct ClientIp {
+pub struct ClientIpResolver {
     trusted: IpSet,
     header: HeaderKind,
 }
@@ -37,16 +37,16 @@ pub enum HeaderKind {
 
 /// How an address becomes a counter key: its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefixes {
+pub struct IpPrefixes {
     /// Bits of an IPv4 address that count; 32 and more: all.
     pub v4: u8,
     /// Bits of an IPv6 address that count; 128 and more: all.
     pub v6: u8,
 }
 
-// === impl ClientIp ===
+// === impl ClientIpResolver ===
 
-impl ClientIp {
+impl ClientIpResolver {
     /// Believes `header` from peers in `trusted`.
     pub fn new(trusted: impl IntoIterator<Item = IpNet>, header: HeaderKind) -> Self {
         let trusted = IpSet::of_networks(trusted);
@@ -118,15 +118,15 @@ impl HeaderKind {
     }
 }
 
-// === impl Prefixes ===
+// === impl IpPrefixes ===
 
-impl Default for Prefixes {
+impl Default for IpPrefixes {
     fn default() -> Self {
         Self { v4: 32, v6: 64 }
     }
 }
 
-impl Prefixes {
+impl IpPrefixes {
     /// How many bits of `ip` count.
     pub const fn length(&self, ip: IpAddr) -> u8 {
         match ip {

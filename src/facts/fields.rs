@@ -9,20 +9,22 @@ use std::net::IpAddr;
 
 use http::header::{COOKIE, REFERER};
 
-use super::View;
-use super::get::{
+use super::FactsView;
+use super::getters::{
     self, absolute, extension_of, first, joined, known, lower, number, text, tls, version_name,
 };
-use super::maps::Source;
-use crate::expr::{FieldId, FieldSpec, Phase, Scheme, Type};
+use super::maps::MapSource;
+use crate::expr::{FieldId, FieldScheme, FieldSpec, Phase, ValueType};
 
 mod columns;
 mod foreign;
 
-pub use columns::{Chosen, Format, Logged, Presence, ReadCost, Secret, Spread};
+pub use columns::{
+    ClientChoice, FieldPresence, FieldSecrecy, FieldSpread, LogFormat, ReadCost, ValueFormat,
+};
 
 /// A row of the table.
-pub struct Field {
+pub struct FieldRow {
     /// The name in expressions.
     pub name: &'static str,
     /// Other names for the same field.
@@ -30,46 +32,46 @@ pub struct Field {
     /// When it can be read.
     pub phase: Phase,
     /// Whether requests have a value.
-    pub presence: Presence,
+    pub presence: FieldPresence,
     /// What reading it costs.
     pub read_cost: ReadCost,
     /// Whether logs and metrics must hide its values.
-    pub secret: Secret,
+    pub secret: FieldSecrecy,
     /// How many clients have the same value.
-    pub spread: Spread,
+    pub spread: FieldSpread,
     /// Whether a client can change its value at will.
-    pub chosen: Chosen,
+    pub chosen: ClientChoice,
     /// How the access log shows it.
-    pub logged: Logged,
+    pub logged: LogFormat,
     /// What its values look like.
-    pub format: Format,
+    pub format: ValueFormat,
     /// What it is, in one line.
     pub doc: &'static str,
-    pub(super) getter: Getter,
+    pub(super) getter: FieldGetter,
 }
 
 /// How a field is read, and so its type.
 #[derive(Clone, Copy)]
-pub(super) enum Getter {
+pub(super) enum FieldGetter {
     /// A string.
-    Bytes(for<'a, 'r> fn(View<'a, 'r>) -> Option<Cow<'a, [u8]>>),
+    Bytes(for<'a, 'r> fn(FactsView<'a, 'r>) -> Option<Cow<'a, [u8]>>),
     /// An integer.
-    Int(for<'a, 'r> fn(View<'a, 'r>) -> Option<i64>),
+    Int(for<'a, 'r> fn(FactsView<'a, 'r>) -> Option<i64>),
     /// An address.
-    Ip(for<'a, 'r> fn(View<'a, 'r>) -> Option<IpAddr>),
+    Ip(for<'a, 'r> fn(FactsView<'a, 'r>) -> Option<IpAddr>),
     /// A boolean.
-    Bool(for<'a, 'r> fn(View<'a, 'r>) -> Option<bool>),
+    Bool(for<'a, 'r> fn(FactsView<'a, 'r>) -> Option<bool>),
     /// Names and their values.
-    Map(Source),
+    Map(MapSource),
     /// The names of a map.
-    Names(Source),
+    Names(MapSource),
     /// The values of a map.
-    Values(Source),
+    Values(MapSource),
 }
 
 /// The fields that expressions may name.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fields;
+pub struct FieldTable;
 
 /// The client's address.
 pub const CLIENT_ADDRESS: FieldId = number_of("ip.src");
@@ -95,12 +97,12 @@ pub const JA4: FieldId = number_of("tls.ja4");
 pub const RESPONSE_HEADERS: FieldId = number_of("http.response.headers");
 
 /// Every field, in the order of its number.
-pub fn all() -> &'static [Field] {
+pub fn all() -> &'static [FieldRow] {
     TABLE
 }
 
 /// The field with this number.
-pub fn by_id(id: FieldId) -> &'static Field {
+pub fn by_id(id: FieldId) -> &'static FieldRow {
     let row = TABLE.get(usize::from(id.0));
     row.expect("the numbers of fields come from this table")
 }
@@ -113,16 +115,17 @@ pub fn find(name: &str) -> Option<FieldId> {
 
 /// The field with the names of a map's entries.
 pub fn names_of(map: FieldId) -> Option<FieldId> {
-    let Getter::Map(map) = getter(map)? else {
+    let FieldGetter::Map(map) = getter(map)? else {
         return None;
     };
-    let names = |field: &Field| matches!(field.getter, Getter::Names(source) if source == map);
+    let names =
+        |field: &FieldRow| matches!(field.getter, FieldGetter::Names(source) if source == map);
     let at = TABLE.iter().position(names)?;
     Some(FieldId(u16::try_from(at).ok()?))
 }
 
 /// How the field with this number is read.
-pub(super) fn getter(id: FieldId) -> Option<Getter> {
+pub(super) fn getter(id: FieldId) -> Option<FieldGetter> {
     TABLE.get(usize::from(id.0)).map(|field| field.getter)
 }
 
@@ -149,18 +152,18 @@ const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
     one.is_empty() && other.is_empty()
 }
 
-// === impl Field ===
+// === impl FieldRow ===
 
-impl Field {
+impl FieldRow {
     /// Its type.
-    pub fn ty(&self) -> Type {
+    pub fn ty(&self) -> ValueType {
         match self.getter {
-            Getter::Bytes(_) => Type::Bytes,
-            Getter::Int(_) => Type::Int,
-            Getter::Ip(_) => Type::Ip,
-            Getter::Bool(_) => Type::Bool,
-            Getter::Map(_) => Type::Map,
-            Getter::Names(_) | Getter::Values(_) => Type::Array,
+            FieldGetter::Bytes(_) => ValueType::Bytes,
+            FieldGetter::Int(_) => ValueType::Int,
+            FieldGetter::Ip(_) => ValueType::Ip,
+            FieldGetter::Bool(_) => ValueType::Bool,
+            FieldGetter::Map(_) => ValueType::Map,
+            FieldGetter::Names(_) | FieldGetter::Values(_) => ValueType::Array,
         }
     }
 
@@ -168,7 +171,7 @@ impl Field {
     pub fn names_ignore_case(&self) -> bool {
         matches!(
             self.getter,
-            Getter::Map(Source::Headers | Source::ResponseHeaders)
+            FieldGetter::Map(MapSource::Headers | MapSource::ResponseHeaders)
         )
     }
 
@@ -182,9 +185,9 @@ impl Field {
     }
 }
 
-// === impl Fields ===
+// === impl FieldTable ===
 
-impl Scheme for Fields {
+impl FieldScheme for FieldTable {
     fn field(&self, name: &str) -> Option<FieldSpec> {
         let id = find(name)?;
         let field = by_id(id);
@@ -197,12 +200,12 @@ impl Scheme for Fields {
     }
 
     fn names(&self) -> Vec<&'static str> {
-        let names = |field: &'static Field| [&[field.name], field.aliases].concat();
+        let names = |field: &'static FieldRow| [&[field.name], field.aliases].concat();
         TABLE.iter().flat_map(names).collect()
     }
 
     fn refusal(&self, name: &str) -> Option<String> {
-        let meant = || foreign::meant(name);
+        let meant = || foreign::suggest_field(name);
         let unknown = |meant| format!("unknown field `{name}`; did you mean `{meant}`?");
         foreign::why_refused(name).or_else(|| meant().map(unknown))
     }
@@ -216,17 +219,17 @@ impl Scheme for Fields {
 const fn row(
     name: &'static str,
     phase: Phase,
-    presence: Presence,
+    presence: FieldPresence,
     read_cost: ReadCost,
-    secret: Secret,
-    spread: Spread,
-    chosen: Chosen,
-    logged: Logged,
-    format: Format,
-    getter: Getter,
+    secret: FieldSecrecy,
+    spread: FieldSpread,
+    chosen: ClientChoice,
+    logged: LogFormat,
+    format: ValueFormat,
+    getter: FieldGetter,
     doc: &'static str,
-) -> Field {
-    Field {
+) -> FieldRow {
+    FieldRow {
         name,
         aliases: &[],
         phase,
@@ -242,77 +245,77 @@ const fn row(
     }
 }
 
-use Chosen::{Fixed, Freely, IfUnrouted, IfUntested};
-use Getter::{Bool, Bytes, Int, Ip, Map, Names, Values};
-use Logged::{IfRead, OwnEntry};
-use Phase::{Request, Response};
-use Presence::{
+use ClientChoice::{Fixed, Freely, IfUnrouted, IfUntested};
+use FieldGetter::{Bool, Bytes, Int, Ip, Map, Names, Values};
+use FieldPresence::{
     Always, AsnDatabase, ContinentDatabase, CountryDatabase, MaybeEmpty, Sometimes, SometimesTls,
     Tls,
 };
+use FieldSecrecy::{Private, PrivateAs, PrivateEntries, Public};
+use FieldSpread::{PerClient, PerRequest, Shared, Varied};
+use LogFormat::{IfRead, OwnEntry};
+use Phase::{Request, Response};
 use ReadCost::{EachRead, FirstRead, Free};
-use Secret::{Private, PrivateAs, PrivateEntries, Public};
-use Spread::{PerClient, PerRequest, Shared, Varied};
 
 #[rustfmt::skip] // a row a line
-static TABLE: &[Field] = &[
+static TABLE: &[FieldRow] = &[
     // name, phase, presence, read cost, secret, spread, chosen, logged, format, getter, doc
     // The request.
-    row("http.request.method",                   Request,  Always,            Free,           Public,                       Shared,     IfUntested, OwnEntry, Format::Method,                     Bytes(|v| text(v.request.head.method.as_str())), "the method, `GET`"),
-    row("http.request.version",                  Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Version,                    Bytes(|v| text(version_name(v.request.head.version))), "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2`"),
-    row("http.request.full_uri",                 Request,  Always,            EachRead(300),  Public,                       Varied,     Freely,     OwnEntry, Format::FullUri,                    Bytes(|v| absolute(v.request.head, &v.request.head.uri())), "scheme, host, port unless it is the default one, path in normal form and query"),
-    row("http.request.uri",                      Request,  Always,            EachRead(150),  Public,                       Varied,     Freely,     OwnEntry, Format::Uri,                        Bytes(get::uri), "the path in normal form and the query"),
-    row("http.request.uri.path",                 Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Path,                       Bytes(|v| text(&v.request.head.path)), "the path in normal form"),
-    row("http.request.uri.path.extension",       Request,  MaybeEmpty,        Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Extension,                  Bytes(|v| lower(extension_of(&v.request.head.path).as_bytes())), "the extension of the last segment, in lower case and without the dot; empty where there is none"),
-    row("http.request.uri.query",                Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent, without `?`; empty where there is none"),
-    row("http.request.uri.args",                 Request,  Sometimes,         FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Map(Source::Arguments), "query arguments, names and values decoded"),
-    row("http.request.uri.args.names",           Request,  MaybeEmpty,        FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Names(Source::Arguments), "names of the query arguments"),
-    row("http.request.uri.args.values",          Request,  MaybeEmpty,        FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, Format::Any,                        Values(Source::Arguments), "values of the query arguments"),
-    row("http.request.headers",                  Request,  Sometimes,         Free,           PrivateEntries,               Varied,     Freely,     IfRead,   Format::Any,                        Map(Source::Headers), "header fields; names ignore case").also(&["raw.http.request.headers"]),
-    row("http.request.headers.names",            Request,  MaybeEmpty,        EachRead(600),  Public,                       Varied,     Freely,     IfRead,   Format::HeaderName,                 Names(Source::Headers), "names of the header fields, in lower case").also(&["raw.http.request.headers.names"]),
-    row("http.request.headers.values",           Request,  MaybeEmpty,        EachRead(600),  PrivateEntries,               Varied,     Freely,     IfRead,   Format::Any,                        Values(Source::Headers), "values of the header fields").also(&["raw.http.request.headers.values"]),
-    row("http.request.cookies",                  Request,  Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   Format::Any,                        Map(Source::Cookies), "cookies; values are decoded"),
-    row("http.host",                             Request,  Always,            Free,           Public,                       Shared,     IfUnrouted, OwnEntry, Format::Host,                       Bytes(|v| known(&v.request.head.host)), "the host in lower case, without trailing dot and port"),
-    row("http.referer",                          Request,  Sometimes,         Free,           PrivateAs("referer"),         Varied,     Freely,     OwnEntry, Format::Header,                     Bytes(|v| first(v.request.headers, &REFERER)), "the `Referer` header"),
-    row("http.user_agent",                       Request,  Sometimes,         Free,           PrivateAs("user-agent"),      Shared,     Freely,     OwnEntry, Format::Header,                     Bytes(|v| Some(Cow::Borrowed(v.request.head.agent?.as_bytes()))), "the `User-Agent` header"),
-    row("http.cookie",                           Request,  Sometimes,         EachRead(150),  Private,                      Varied,     Freely,     IfRead,   Format::Header,                     Bytes(|v| joined(v.request.headers, &COOKIE, b"; ")), "the whole `Cookie` header"),
-    row("http.x_forwarded_for",                  Request,  Sometimes,         EachRead(150),  PrivateAs("x-forwarded-for"), Varied,     Freely,     IfRead,   Format::Header,                     Bytes(get::x_forwarded_for), "the whole `X-Forwarded-For` header as sent; a client can write anything into it"),
-    row("http.request.timestamp.sec",            Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, Format::Any,                        Int(|v| number(v.request.now.as_secs())), "when the request came, in seconds since 1970"),
-    row("http.request.timestamp.msec",           Request,  Always,            Free,           Public,                       PerRequest, Fixed,      IfRead,   Format::Any,                        Int(|v| number(v.request.now.as_millis() % 1000)), "the milliseconds of that second, 0 to 999"),
-    row("http.request.body.size",                Request,  Sometimes,         Free,           Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Int(|v| number(v.request.head.body_size()?)), "the declared size of the body in bytes; missing where none is declared"),
-    row("raw.http.request.full_uri",             Request,  Always,            EachRead(300),  Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Bytes(|v| absolute(v.request.head, v.request.head.raw_uri())), "scheme, host, port unless it is the default one, path and query as sent"),
-    row("raw.http.request.uri",                  Request,  Always,            Free,           Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Bytes(|v| text(v.request.head.raw_uri())), "the path and the query as sent"),
-    row("raw.http.request.uri.path",             Request,  Always,            Free,           Public,                       Shared,     Freely,     IfRead,   Format::Any,                        Bytes(|v| text(v.request.head.raw_path)), "the path as sent"),
-    row("raw.http.request.uri.path.extension",   Request,  MaybeEmpty,        Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Bytes(|v| text(extension_of(v.request.head.raw_path))), "the extension as sent"),
-    row("raw.http.request.uri.query",            Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     IfRead,   Format::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent"),
-    row("http.request.route",                    Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Any,                        Bytes(|v| text(v.request.route?)), "the template of the route that matched"),
-    row("http.request.id",                       Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, Format::Any,                        Bytes(|v| text(v.request.id)), "the gateway's identifier of the request"),
+    row("http.request.method",                   Request,  Always,            Free,           Public,                       Shared,     IfUntested, OwnEntry, ValueFormat::Method,                     Bytes(|v| text(v.request.head.method.as_str())), "the method, `GET`"),
+    row("http.request.version",                  Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Version,                    Bytes(|v| text(version_name(v.request.head.version))), "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2`"),
+    row("http.request.full_uri",                 Request,  Always,            EachRead(300),  Public,                       Varied,     Freely,     OwnEntry, ValueFormat::FullUri,                    Bytes(|v| absolute(v.request.head, &v.request.head.uri())), "scheme, host, port unless it is the default one, path in normal form and query"),
+    row("http.request.uri",                      Request,  Always,            EachRead(150),  Public,                       Varied,     Freely,     OwnEntry, ValueFormat::Uri,                        Bytes(getters::uri), "the path in normal form and the query"),
+    row("http.request.uri.path",                 Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Path,                       Bytes(|v| text(&v.request.head.path)), "the path in normal form"),
+    row("http.request.uri.path.extension",       Request,  MaybeEmpty,        Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Extension,                  Bytes(|v| lower(extension_of(&v.request.head.path).as_bytes())), "the extension of the last segment, in lower case and without the dot; empty where there is none"),
+    row("http.request.uri.query",                Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     OwnEntry, ValueFormat::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent, without `?`; empty where there is none"),
+    row("http.request.uri.args",                 Request,  Sometimes,         FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, ValueFormat::Any,                        Map(MapSource::Arguments), "query arguments, names and values decoded"),
+    row("http.request.uri.args.names",           Request,  MaybeEmpty,        FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, ValueFormat::Any,                        Names(MapSource::Arguments), "names of the query arguments"),
+    row("http.request.uri.args.values",          Request,  MaybeEmpty,        FirstRead(400), Public,                       Varied,     Freely,     OwnEntry, ValueFormat::Any,                        Values(MapSource::Arguments), "values of the query arguments"),
+    row("http.request.headers",                  Request,  Sometimes,         Free,           PrivateEntries,               Varied,     Freely,     IfRead,   ValueFormat::Any,                        Map(MapSource::Headers), "header fields; names ignore case").also(&["raw.http.request.headers"]),
+    row("http.request.headers.names",            Request,  MaybeEmpty,        EachRead(600),  Public,                       Varied,     Freely,     IfRead,   ValueFormat::HeaderName,                 Names(MapSource::Headers), "names of the header fields, in lower case").also(&["raw.http.request.headers.names"]),
+    row("http.request.headers.values",           Request,  MaybeEmpty,        EachRead(600),  PrivateEntries,               Varied,     Freely,     IfRead,   ValueFormat::Any,                        Values(MapSource::Headers), "values of the header fields").also(&["raw.http.request.headers.values"]),
+    row("http.request.cookies",                  Request,  Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Map(MapSource::Cookies), "cookies; values are decoded"),
+    row("http.host",                             Request,  Always,            Free,           Public,                       Shared,     IfUnrouted, OwnEntry, ValueFormat::Host,                       Bytes(|v| known(&v.request.head.host)), "the host in lower case, without trailing dot and port"),
+    row("http.referer",                          Request,  Sometimes,         Free,           PrivateAs("referer"),         Varied,     Freely,     OwnEntry, ValueFormat::Header,                     Bytes(|v| first(v.request.headers, &REFERER)), "the `Referer` header"),
+    row("http.user_agent",                       Request,  Sometimes,         Free,           PrivateAs("user-agent"),      Shared,     Freely,     OwnEntry, ValueFormat::Header,                     Bytes(|v| Some(Cow::Borrowed(v.request.head.agent?.as_bytes()))), "the `User-Agent` header"),
+    row("http.cookie",                           Request,  Sometimes,         EachRead(150),  Private,                      Varied,     Freely,     IfRead,   ValueFormat::Header,                     Bytes(|v| joined(v.request.headers, &COOKIE, b"; ")), "the whole `Cookie` header"),
+    row("http.x_forwarded_for",                  Request,  Sometimes,         EachRead(150),  PrivateAs("x-forwarded-for"), Varied,     Freely,     IfRead,   ValueFormat::Header,                     Bytes(getters::x_forwarded_for), "the whole `X-Forwarded-For` header as sent; a client can write anything into it"),
+    row("http.request.timestamp.sec",            Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, ValueFormat::Any,                        Int(|v| number(v.request.now.as_secs())), "when the request came, in seconds since 1970"),
+    row("http.request.timestamp.msec",           Request,  Always,            Free,           Public,                       PerRequest, Fixed,      IfRead,   ValueFormat::Any,                        Int(|v| number(v.request.now.as_millis() % 1000)), "the milliseconds of that second, 0 to 999"),
+    row("http.request.body.size",                Request,  Sometimes,         Free,           Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Int(|v| number(v.request.head.body_size()?)), "the declared size of the body in bytes; missing where none is declared"),
+    row("raw.http.request.full_uri",             Request,  Always,            EachRead(300),  Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| absolute(v.request.head, v.request.head.raw_uri())), "scheme, host, port unless it is the default one, path and query as sent"),
+    row("raw.http.request.uri",                  Request,  Always,            Free,           Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| text(v.request.head.raw_uri())), "the path and the query as sent"),
+    row("raw.http.request.uri.path",             Request,  Always,            Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| text(v.request.head.raw_path)), "the path as sent"),
+    row("raw.http.request.uri.path.extension",   Request,  MaybeEmpty,        Free,           Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Bytes(|v| text(extension_of(v.request.head.raw_path))), "the extension as sent"),
+    row("raw.http.request.uri.query",            Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent"),
+    row("http.request.route",                    Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| text(v.request.route?)), "the template of the route that matched"),
+    row("http.request.id",                       Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| text(v.request.id)), "the gateway's identifier of the request"),
     // The client.
-    row("ip.src",                                Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, Format::Any,                        Ip(|v| Some(v.request.client)), "the client's address"),
-    row("ip.src.asnum",                          Request,  AsnDatabase,       FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, Format::Number(0, u32::MAX as i64), Int(|v| v.request.asn().map(i64::from)), "the number of the client's autonomous system").also(&["ip.geoip.asnum"]),
-    row("ip.src.country",                        Request,  CountryDatabase,   FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, Format::Country,                    Bytes(|v| Some(Cow::Borrowed(v.request.country()?.as_slice()))), "the client's country, `DE`").also(&["ip.geoip.country"]),
-    row("ip.src.continent",                      Request,  ContinentDatabase, FirstRead(750), Public,                       Shared,     Fixed,      IfRead,   Format::Continent,                  Bytes(|v| Some(Cow::Borrowed(v.request.continent()?.as_slice()))), "the client's continent, `EU`").also(&["ip.geoip.continent"]),
-    row("ip.peer",                               Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, Format::Any,                        Ip(|v| Some(v.request.connection.peer.ip().to_canonical())), "the TCP peer: the client or the last proxy"),
+    row("ip.src",                                Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, ValueFormat::Any,                        Ip(|v| Some(v.request.client)), "the client's address"),
+    row("ip.src.asnum",                          Request,  AsnDatabase,       FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Number(0, u32::MAX as i64), Int(|v| v.request.asn().map(i64::from)), "the number of the client's autonomous system").also(&["ip.geoip.asnum"]),
+    row("ip.src.country",                        Request,  CountryDatabase,   FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Country,                    Bytes(|v| Some(Cow::Borrowed(v.request.country()?.as_slice()))), "the client's country, `DE`").also(&["ip.geoip.country"]),
+    row("ip.src.continent",                      Request,  ContinentDatabase, FirstRead(750), Public,                       Shared,     Fixed,      IfRead,   ValueFormat::Continent,                  Bytes(|v| Some(Cow::Borrowed(v.request.continent()?.as_slice()))), "the client's continent, `EU`").also(&["ip.geoip.continent"]),
+    row("ip.peer",                               Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, ValueFormat::Any,                        Ip(|v| Some(v.request.connection.peer.ip().to_canonical())), "the TCP peer: the client or the last proxy"),
     // TLS.
-    row("ssl",                                   Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Any,                        Bool(|v| Some(v.request.connection.tls.is_some())), "came over TLS"),
-    row("tls.version",                           Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::TlsVersion,                 Bytes(|v| known(tls(v)?.version)), "`TLSv1.2` or `TLSv1.3`").also(&["cf.tls_version"]),
-    row("tls.cipher",                            Request,  Tls,               Free,           Public,                       Shared,     Fixed,      IfRead,   Format::Cipher,                     Bytes(|v| known(tls(v)?.cipher)), "the IANA name of the cipher suite").also(&["cf.tls_cipher"]),
-    row("tls.sni",                               Request,  SometimesTls,      Free,           Public,                       Shared,     Freely,     IfRead,   Format::Host,                       Bytes(|v| text(tls(v)?.sni.as_deref()?)), "the server name that the client asked for"),
-    row("tls.alpn",                              Request,  SometimesTls,      Free,           Public,                       Shared,     Fixed,      IfRead,   Format::Alpn,                       Bytes(|v| text(tls(v)?.alpn?)), "the agreed protocol, `h2` or `http/1.1`"),
-    row("tls.ja3",                               Request,  Tls,               Free,           Public,                       Shared,     Freely,     OwnEntry, Format::Ja3,                        Bytes(|v| known(&tls(v)?.hello.ja3)), "the JA3 fingerprint of the client, 32 hexadecimal digits").also(&["cf.bot_management.ja3_hash"]),
-    row("tls.ja3_raw",                           Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   Format::Any,                        Bytes(|v| known(&tls(v)?.hello.ja3_raw)), "the string that the JA3 fingerprint is a hash of"),
-    row("tls.ja4",                               Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, Format::Ja4,                        Bytes(|v| known(&tls(v)?.hello.ja4)), "the JA4 fingerprint of the client; the better key, as browsers shuffle what JA3 reads").also(&["cf.bot_management.ja4"]),
-    row("tls.client_hello_length",               Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   Format::Any,                        Int(|v| i64::try_from(tls(v)?.hello.length).ok()), "bytes of the ClientHello").also(&["cf.tls_client_hello_length"]),
+    row("ssl",                                   Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Any,                        Bool(|v| Some(v.request.connection.tls.is_some())), "came over TLS"),
+    row("tls.version",                           Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::TlsVersion,                 Bytes(|v| known(tls(v)?.version)), "`TLSv1.2` or `TLSv1.3`").also(&["cf.tls_version"]),
+    row("tls.cipher",                            Request,  Tls,               Free,           Public,                       Shared,     Fixed,      IfRead,   ValueFormat::Cipher,                     Bytes(|v| known(tls(v)?.cipher)), "the IANA name of the cipher suite").also(&["cf.tls_cipher"]),
+    row("tls.sni",                               Request,  SometimesTls,      Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Host,                       Bytes(|v| text(tls(v)?.sni.as_deref()?)), "the server name that the client asked for"),
+    row("tls.alpn",                              Request,  SometimesTls,      Free,           Public,                       Shared,     Fixed,      IfRead,   ValueFormat::Alpn,                       Bytes(|v| text(tls(v)?.alpn?)), "the agreed protocol, `h2` or `http/1.1`"),
+    row("tls.ja3",                               Request,  Tls,               Free,           Public,                       Shared,     Freely,     OwnEntry, ValueFormat::Ja3,                        Bytes(|v| known(&tls(v)?.hello.ja3)), "the JA3 fingerprint of the client, 32 hexadecimal digits").also(&["cf.bot_management.ja3_hash"]),
+    row("tls.ja3_raw",                           Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| known(&tls(v)?.hello.ja3_raw)), "the string that the JA3 fingerprint is a hash of"),
+    row("tls.ja4",                               Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Ja4,                        Bytes(|v| known(&tls(v)?.hello.ja4)), "the JA4 fingerprint of the client; the better key, as browsers shuffle what JA3 reads").also(&["cf.bot_management.ja4"]),
+    row("tls.client_hello_length",               Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Int(|v| i64::try_from(tls(v)?.hello.length).ok()), "bytes of the ClientHello").also(&["cf.tls_client_hello_length"]),
     // The response.
-    row("http.response.code",                    Response, Always,            Free,           Public,                       Varied,     Fixed,      OwnEntry, Format::Number(100, 599),           Int(|v| Some(v.response?.status.into())), "the status"),
-    row("http.response.headers",                 Response, Sometimes,         Free,           PrivateEntries,               Varied,     Fixed,      IfRead,   Format::Any,                        Map(Source::ResponseHeaders), "header fields of the response; names ignore case").also(&["raw.http.response.headers"]),
-    row("http.response.headers.names",           Response, MaybeEmpty,        EachRead(600),  Public,                       Varied,     Fixed,      IfRead,   Format::HeaderName,                 Names(Source::ResponseHeaders), "names of the response's header fields, in lower case").also(&["raw.http.response.headers.names"]),
-    row("http.response.headers.values",          Response, MaybeEmpty,        EachRead(600),  PrivateEntries,               Varied,     Fixed,      IfRead,   Format::Any,                        Values(Source::ResponseHeaders), "values of the response's header fields").also(&["raw.http.response.headers.values"]),
-    row("http.response.content_type.media_type", Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   Format::MediaType,                  Bytes(get::media_type), "the media type in lower case, without parameters"),
-    row("http.response.duration_ms",             Response, Always,            Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Int(|v| number(v.response?.duration_ms)), "milliseconds from the end of the request, once nothing held it, to the head of the response"),
-    row("http.response.body.size",               Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Int(|v| number(v.response?.body_size?)), "bytes of the response's body, where known"),
-    row("upstream.name",                         Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      OwnEntry, Format::Any,                        Bytes(|v| text(v.response?.upstream?)), "the upstream that answered or failed"),
-    row("upstream.error",                        Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   Format::Any,                        Bytes(|v| text(v.response?.upstream_error?)), "how the upstream failed; missing where it did not"),
+    row("http.response.code",                    Response, Always,            Free,           Public,                       Varied,     Fixed,      OwnEntry, ValueFormat::Number(100, 599),           Int(|v| Some(v.response?.status.into())), "the status"),
+    row("http.response.headers",                 Response, Sometimes,         Free,           PrivateEntries,               Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Map(MapSource::ResponseHeaders), "header fields of the response; names ignore case").also(&["raw.http.response.headers"]),
+    row("http.response.headers.names",           Response, MaybeEmpty,        EachRead(600),  Public,                       Varied,     Fixed,      IfRead,   ValueFormat::HeaderName,                 Names(MapSource::ResponseHeaders), "names of the response's header fields, in lower case").also(&["raw.http.response.headers.names"]),
+    row("http.response.headers.values",          Response, MaybeEmpty,        EachRead(600),  PrivateEntries,               Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Values(MapSource::ResponseHeaders), "values of the response's header fields").also(&["raw.http.response.headers.values"]),
+    row("http.response.content_type.media_type", Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   ValueFormat::MediaType,                  Bytes(getters::media_type), "the media type in lower case, without parameters"),
+    row("http.response.duration_ms",             Response, Always,            Free,           Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Int(|v| number(v.response?.duration_ms)), "milliseconds from the end of the request, once nothing held it, to the head of the response"),
+    row("http.response.body.size",               Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Int(|v| number(v.response?.body_size?)), "bytes of the response's body, where known"),
+    row("upstream.name",                         Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| text(v.response?.upstream?)), "the upstream that answered or failed"),
+    row("upstream.error",                        Response, Sometimes,         Free,           Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Bytes(|v| text(v.response?.upstream_error?)), "how the upstream failed; missing where it did not"),
 ];
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Version};
 
 use super::{host, path};
-use fields::Fields;
+use fields::HeadHeaders;
 
 mod fields;
 
 /// What a valid request head says.
 #[derive(Clone, Debug)]
-pub struct Head<'r> {
+pub struct RequestHead<'r> {
     /// The method.
     pub method: &'r Method,
     /// The version.
@@ -40,7 +40,7 @@ pub struct Head<'r> {
     /// How long the body says it is.
     pub body: BodyLength,
     /// The protocol that the client wants to change to, of those that the gateway lets through.
-    pub upgrade: Option<Upgrade>,
+    pub upgrade: Option<UpgradeProtocol>,
     /// The first `User-Agent` field.
     pub agent: Option<&'r HeaderValue>,
     /// The `Cookie` fields.
@@ -75,15 +75,15 @@ pub enum CookieLines<'r> {
 /// A protocol that a connection may change to. As an extension of an HTTP/2 request it says that
 /// its stream is to become that, and that the fields of the handshake are not the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upgrade {
+pub enum UpgradeProtocol {
     /// RFC 6455.
     WebSocket,
 }
 
-/// Why a request head is refused; [`Malformed::reason`] says it in words.
+/// Why a request head is refused; [`MalformedRequest::reason`] says it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see `reason`")]
-pub enum Malformed {
+pub enum MalformedRequest {
     Version,
     Connect,
     Protocol,
@@ -100,22 +100,22 @@ pub enum Malformed {
     /// A field that some origins take for one the gateway vouches for (`x_forwarded_for`).
     Twin,
     ConnectionField,
-    Path(path::Bad),
+    Path(path::PathError),
     Query,
 }
 
-// === impl Head ===
+// === impl RequestHead ===
 
-impl<'r> Head<'r> {
+impl<'r> RequestHead<'r> {
     /// Reads the head of a request that came over TLS or not.
-    pub fn read(parts: &'r Parts, over_tls: bool) -> Result<Self, Malformed> {
+    pub fn read(parts: &'r Parts, over_tls: bool) -> Result<Self, MalformedRequest> {
         let opens = parts.extensions.get().copied();
-        let fields = Fields::read(&parts.headers, parts.version, opens)?;
+        let fields = HeadHeaders::read(&parts.headers, parts.version, opens)?;
         let target = target(parts)?;
         let host = host(parts, fields.host, if over_tls { 443 } else { 80 })?;
         let (raw_path, query) = split_query(target);
         let body = fields.body(parts.version);
-        Ok(Head {
+        Ok(RequestHead {
             method: &parts.method,
             version: parts.version,
             secure: over_tls,
@@ -185,14 +185,14 @@ impl<'r> CookieLines<'r> {
     }
 }
 
-// === impl Malformed ===
+// === impl MalformedRequest ===
 
-impl Malformed {
+impl MalformedRequest {
     /// The status that answers it.
     pub const fn status(self) -> u16 {
         match self {
-            Malformed::UnknownCoding | Malformed::Protocol => 501,
-            Malformed::TooManyFields => 431,
+            MalformedRequest::UnknownCoding | MalformedRequest::Protocol => 501,
+            MalformedRequest::TooManyFields => 431,
             _ => 400,
         }
     }
@@ -200,46 +200,54 @@ impl Malformed {
     /// What is wrong, in one sentence without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
-            Malformed::Version => "the version is none that the gateway speaks",
-            Malformed::Connect => "CONNECT is for proxies",
-            Malformed::Protocol => "CONNECT is for a protocol that the gateway does not know",
-            Malformed::Target => "the target is not a path, or has a character that needs escaping",
-            Malformed::Host => "the host is missing, doubled or not a name or an address",
-            Malformed::Authority => "`Host` is not the host of the target",
-            Malformed::ContentLength => "`Content-Length` is doubled or not a number",
-            Malformed::TransferEncoding => "`Transfer-Encoding` is not exactly `chunked`",
-            Malformed::UnknownCoding => "the transfer coding is unknown",
-            Malformed::Framing => "`Content-Length` and `Transfer-Encoding` exclude each other",
-            Malformed::TooManyFields => "there are more header fields than `limits.max_headers`",
-            Malformed::FieldValue => "a header field has a control character",
-            Malformed::Padding => "a header field begins or ends with white space",
-            Malformed::Twin => "a header field looks like one that the gateway vouches for",
-            Malformed::ConnectionField => "a header field about the connection, in HTTP/2",
-            Malformed::Path(bad) => bad.reason(),
-            Malformed::Query => "the query has a space or a control character",
+            MalformedRequest::Version => "the version is none that the gateway speaks",
+            MalformedRequest::Connect => "CONNECT is for proxies",
+            MalformedRequest::Protocol => {
+                "CONNECT is for a protocol that the gateway does not know"
+            }
+            MalformedRequest::Target => {
+                "the target is not a path, or has a character that needs escaping"
+            }
+            MalformedRequest::Host => "the host is missing, doubled or not a name or an address",
+            MalformedRequest::Authority => "`Host` is not the host of the target",
+            MalformedRequest::ContentLength => "`Content-Length` is doubled or not a number",
+            MalformedRequest::TransferEncoding => "`Transfer-Encoding` is not exactly `chunked`",
+            MalformedRequest::UnknownCoding => "the transfer coding is unknown",
+            MalformedRequest::Framing => {
+                "`Content-Length` and `Transfer-Encoding` exclude each other"
+            }
+            MalformedRequest::TooManyFields => {
+                "there are more header fields than `limits.max_headers`"
+            }
+            MalformedRequest::FieldValue => "a header field has a control character",
+            MalformedRequest::Padding => "a header field begins or ends with white space",
+            MalformedRequest::Twin => "a header field looks like one that the gateway vouches for",
+            MalformedRequest::ConnectionField => "a header field about the connection, in HTTP/2",
+            MalformedRequest::Path(bad) => bad.reason(),
+            MalformedRequest::Query => "the query has a space or a control character",
         }
     }
 }
 
 /// The target in origin form, or `*`.
-fn target(parts: &Parts) -> Result<&str, Malformed> {
+fn target(parts: &Parts) -> Result<&str, MalformedRequest> {
     if parts.method == Method::CONNECT {
-        return Err(Malformed::Connect);
+        return Err(MalformedRequest::Connect);
     }
     let uri = &parts.uri;
     let known = matches!(uri.scheme_str(), None | Some("http" | "https"));
     // An authority without a scheme is the authority form, which is for CONNECT alone.
     let absolute = uri.authority().is_some() == uri.scheme().is_some();
     if !known || !absolute {
-        return Err(Malformed::Target);
+        return Err(MalformedRequest::Target);
     }
     match uri.path_and_query().map(|target| target.as_str()) {
-        Some("*") if parts.method != Method::OPTIONS => Err(Malformed::Target),
+        Some("*") if parts.method != Method::OPTIONS => Err(MalformedRequest::Target),
         Some("") | None if uri.authority().is_some() => Ok("/"),
         // `http://host?query`: legal, but with no origin form of its own bytes.
-        Some(target) if target.starts_with('?') => Err(Malformed::Target),
+        Some(target) if target.starts_with('?') => Err(MalformedRequest::Target),
         Some(target) => Ok(target),
-        None => Err(Malformed::Target),
+        None => Err(MalformedRequest::Target),
     }
 }
 
@@ -248,8 +256,8 @@ fn host<'r>(
     parts: &'r Parts,
     field: Option<&'r str>,
     default_port: u16,
-) -> Result<host::Host<'r>, Malformed> {
-    let read = |text| host::parse(text, default_port).ok_or(Malformed::Host);
+) -> Result<host::NormalHost<'r>, MalformedRequest> {
+    let read = |text| host::parse(text, default_port).ok_or(MalformedRequest::Host);
     let authority = parts
         .uri
         .authority()
@@ -258,15 +266,15 @@ fn host<'r>(
     let field = field.map(read).transpose()?;
     match (authority, field) {
         (Some(authority), Some(field)) if authority == field => Ok(authority),
-        (Some(_), Some(_)) => Err(Malformed::Authority),
-        (Some(_), None) if parts.version == Version::HTTP_11 => Err(Malformed::Host),
+        (Some(_), Some(_)) => Err(MalformedRequest::Authority),
+        (Some(_), None) if parts.version == Version::HTTP_11 => Err(MalformedRequest::Host),
         (Some(host), None) | (None, Some(host)) => Ok(host),
-        (None, None) if parts.version == Version::HTTP_10 => Ok(host::Host {
+        (None, None) if parts.version == Version::HTTP_10 => Ok(host::NormalHost {
             name: Cow::Borrowed(""),
             port: None,
             with_port: None,
         }),
-        (None, None) => Err(Malformed::Host),
+        (None, None) => Err(MalformedRequest::Host),
     }
 }
 
@@ -277,27 +285,27 @@ fn split_query(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn normal_path<'r>(method: &Method, path: &'r str) -> Result<Cow<'r, str>, Malformed> {
+fn normal_path<'r>(method: &Method, path: &'r str) -> Result<Cow<'r, str>, MalformedRequest> {
     match path {
         "*" if method == Method::OPTIONS => Ok(Cow::Borrowed(path)),
-        _ => path::normalise(path).map_err(Malformed::Path),
+        _ => path::normalise(path).map_err(MalformedRequest::Path),
     }
 }
 
-fn check_query(query: Option<&str>) -> Result<Option<&str>, Malformed> {
+fn check_query(query: Option<&str>) -> Result<Option<&str>, MalformedRequest> {
     let control = |query: &str| query.bytes().any(|b| b <= b' ' || b == 0x7f);
     match query {
-        Some(query) if control(query) => Err(Malformed::Query),
+        Some(query) if control(query) => Err(MalformedRequest::Query),
         _ => Ok(query),
     }
 }
 
 /// A tunnel starts only where nothing but the tunnel can follow the head.
-fn upgrade(parts: &Parts, fields: &Fields<'_>, body: BodyLength) -> Option<Upgrade> {
+fn upgrade(parts: &Parts, fields: &HeadHeaders<'_>, body: BodyLength) -> Option<UpgradeProtocol> {
     let asked = fields.connection_upgrade && is_websocket(&parts.headers);
     let alone = matches!(body, BodyLength::None | BodyLength::Declared(0));
     let may = parts.version == Version::HTTP_11 && parts.method == Method::GET;
-    (asked && alone && may).then_some(Upgrade::WebSocket)
+    (asked && alone && may).then_some(UpgradeProtocol::WebSocket)
 }
 
 fn is_websocket(headers: &HeaderMap) -> bool {

@@ -11,7 +11,7 @@ const MAX_NAME: usize = 253;
 
 /// A host in normal form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host<'a> {
+pub struct NormalHost<'a> {
     /// The name or address; an IPv6 address has its brackets.
     pub name: Cow<'a, str>,
     /// The port, unless it is the default one.
@@ -21,7 +21,7 @@ pub struct Host<'a> {
 }
 
 /// Reads `host[:port]`; `None` if it is not exactly that.
-pub fn parse(text: &str, default_port: u16) -> Option<Host<'_>> {
+pub fn parse(text: &str, default_port: u16) -> Option<NormalHost<'_>> {
     let (name, written) = split_port(text)?;
     let port = read_port(written)?.filter(|port| *port != default_port);
     let name = match name.strip_prefix('[') {
@@ -33,7 +33,7 @@ pub fn parse(text: &str, default_port: u16) -> Option<Host<'_>> {
         Cow::Borrowed(name) if text.len() == name.len() + 1 + digits(port) => text.into(),
         _ => format!("{name}:{port}").into(),
     });
-    Some(Host {
+    Some(NormalHost {
         name,
         port,
         with_port,

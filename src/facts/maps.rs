@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use http::{HeaderMap, HeaderName};
 use memchr::memchr;
 
-use super::View;
-use super::get::Bytes;
+use super::FactsView;
+use super::getters::Bytes;
 use crate::expr::position;
 
 /// Among so few fields, one is found faster by a look at each than by its hash.
@@ -23,7 +23,7 @@ const LOOKS: u8 = 8;
 
 /// A collection of names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum MapSource {
     /// The request's headers.
     Headers,
     /// The response's headers.
@@ -36,7 +36,7 @@ pub enum Source {
 
 /// All pairs of a request, once they are worth their memory.
 #[derive(Debug)]
-pub(super) struct Pairs<T> {
+pub(super) struct ParsedPairs<T> {
     all: OnceCell<Vec<T>>,
     looks: Cell<u8>,
 }
@@ -54,27 +54,27 @@ pub(super) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-// === impl Source ===
+// === impl MapSource ===
 
-impl Source {
+impl MapSource {
     /// The `index`th value of `name`, or of all names; negative counts from the end.
     #[inline(never)]
-    pub fn value<'a>(self, view: View<'a, '_>, name: Option<&[u8]>, index: i32) -> Bytes<'a> {
+    pub fn value<'a>(self, view: FactsView<'a, '_>, name: Option<&[u8]>, index: i32) -> Bytes<'a> {
         match (self, name, usize::try_from(index)) {
-            (Source::Headers | Source::ResponseHeaders, Some(name), Ok(nth))
+            (MapSource::Headers | MapSource::ResponseHeaders, Some(name), Ok(nth))
                 if self.headers(view)?.len() <= FEW_FIELDS =>
             {
                 let named = |(found, _): &(&HeaderName, _)| is_called(found, name);
                 let (_, value) = self.headers(view)?.iter().filter(named).nth(nth)?;
                 Some(Cow::Borrowed(value.as_bytes()))
             }
-            (Source::Headers | Source::ResponseHeaders, Some(name), Ok(nth)) => {
+            (MapSource::Headers | MapSource::ResponseHeaders, Some(name), Ok(nth)) => {
                 let values = self.headers(view)?.get_all(std::str::from_utf8(name).ok()?);
                 let value = values.iter().nth(nth)?;
                 Some(Cow::Borrowed(value.as_bytes()))
             }
-            (Source::Cookies, Some(name), Ok(nth)) => view.request.cookie(name, nth),
-            (Source::Arguments, Some(name), Ok(nth)) => view.request.argument(name, nth),
+            (MapSource::Cookies, Some(name), Ok(nth)) => view.request.cookie(name, nth),
+            (MapSource::Arguments, Some(name), Ok(nth)) => view.request.argument(name, nth),
             _ => pick(index, |visit| {
                 self.each_pair(view, name, &mut |_, v| visit(v))
             }),
@@ -83,7 +83,7 @@ impl Source {
 
     /// The `index`th name; negative counts from the end.
     #[inline(never)]
-    pub fn name<'a>(self, view: View<'a, '_>, index: i32) -> Bytes<'a> {
+    pub fn name<'a>(self, view: FactsView<'a, '_>, index: i32) -> Bytes<'a> {
         pick(index, |visit| {
             self.each_pair(view, None, &mut |n, _| visit(n))
         })
@@ -92,7 +92,7 @@ impl Source {
     /// Visits the values of `name`, or all.
     pub fn each_value(
         self,
-        view: View<'_, '_>,
+        view: FactsView<'_, '_>,
         name: Option<&[u8]>,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) {
@@ -100,39 +100,43 @@ impl Source {
     }
 
     /// Visits all names, once for each value.
-    pub fn each_name(self, view: View<'_, '_>, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) {
+    pub fn each_name(
+        self,
+        view: FactsView<'_, '_>,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) {
         let _ = match self {
-            Source::Cookies => view.request.each_cookie_name(visit),
-            Source::Arguments => view.request.each_argument_name(visit),
+            MapSource::Cookies => view.request.each_cookie_name(visit),
+            MapSource::Arguments => view.request.each_argument_name(visit),
             _ => self.each_pair(view, None, &mut |name, _| visit(name)),
         };
     }
 
     fn each_pair<'a>(
         self,
-        view: View<'a, '_>,
+        view: FactsView<'a, '_>,
         name: Option<&[u8]>,
         visit: &mut dyn FnMut(&'a [u8], &'a [u8]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
-            Source::Cookies => {
+            MapSource::Cookies => {
                 let pairs = view.request.cookies().iter();
                 wanted(pairs.map(|(n, v)| (*n, &**v)), name, visit)
             }
-            Source::Arguments => {
+            MapSource::Arguments => {
                 let pairs = view.request.arguments().iter();
                 wanted(pairs.map(|(n, v)| (&**n, &**v)), name, visit)
             }
-            Source::Headers | Source::ResponseHeaders => match self.headers(view) {
+            MapSource::Headers | MapSource::ResponseHeaders => match self.headers(view) {
                 Some(headers) => each_header(headers, name, visit),
                 None => ControlFlow::Continue(()),
             },
         }
     }
 
-    fn headers<'a>(self, view: View<'a, '_>) -> Option<&'a HeaderMap> {
+    fn headers<'a>(self, view: FactsView<'a, '_>) -> Option<&'a HeaderMap> {
         match self {
-            Source::ResponseHeaders => Some(view.response?.headers),
+            MapSource::ResponseHeaders => Some(view.response?.headers),
             _ => Some(view.request.headers),
         }
     }
@@ -197,16 +201,16 @@ fn count<'a>(each: &impl for<'v> Fn(Visit<'v, 'a>) -> ControlFlow<()>) -> usize 
     count
 }
 
-// === impl Pairs ===
+// === impl ParsedPairs ===
 
-impl<T> Pairs<T> {
+impl<T> ParsedPairs<T> {
     /// All of them.
     pub(super) fn all(&self, parse: impl FnOnce() -> Vec<T>) -> &[T] {
         self.all.get_or_init(parse)
     }
 
     /// All of them for one look, if that is cheaper than to look for one in the text.
-    pub(super) fn for_look(&self, parse: impl FnOnce() -> Vec<T>) -> Option<&[T]> {
+    pub(super) fn for_lookup(&self, parse: impl FnOnce() -> Vec<T>) -> Option<&[T]> {
         let looks = self.looks.get();
         if looks < LOOKS {
             self.looks.set(looks + 1);
@@ -216,7 +220,7 @@ impl<T> Pairs<T> {
     }
 }
 
-impl<T> Default for Pairs<T> {
+impl<T> Default for ParsedPairs<T> {
     fn default() -> Self {
         Self {
             all: OnceCell::new(),
@@ -241,12 +245,12 @@ mod tests {
 
     #[test]
     fn all_are_kept_once_that_is_worth_it() {
-        let pairs = Pairs::default();
-        assert!((0..LOOKS).all(|_| pairs.for_look(|| vec![1]).is_none()));
-        assert_eq!(pairs.for_look(|| vec![1]), Some(&[1][..]));
-        assert_eq!(pairs.for_look(|| vec![2]), Some(&[1][..]));
-        let pairs = Pairs::default();
+        let pairs = ParsedPairs::default();
+        assert!((0..LOOKS).all(|_| pairs.for_lookup(|| vec![1]).is_none()));
+        assert_eq!(pairs.for_lookup(|| vec![1]), Some(&[1][..]));
+        assert_eq!(pairs.for_lookup(|| vec![2]), Some(&[1][..]));
+        let pairs = ParsedPairs::default();
         pairs.all(|| vec![1]);
-        assert_eq!(pairs.for_look(|| vec![2]), Some(&[1][..]));
+        assert_eq!(pairs.for_lookup(|| vec![2]), Some(&[1][..]));
     }
 }

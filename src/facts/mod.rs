@@ -6,12 +6,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::fingerprint::Lazy;
+use crate::fingerprint::LazyText;
 
 pub mod client_ip;
 pub mod cookies;
 pub mod fields;
-mod get;
+mod getters;
 pub mod head;
 pub mod host;
 mod maps;
@@ -20,15 +20,15 @@ pub mod proxy;
 pub mod query;
 pub mod request;
 
-pub use client_ip::{ClientIp, HeaderKind, Prefixes};
-pub use fields::{Field, Fields};
-pub use get::version_name;
-pub use head::{BodyLength, CookieLines, Head, Malformed, Upgrade};
-pub use request::{GeoSource, NoGeo, RequestFacts, ResponseFacts, View};
+pub use client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
+pub use fields::{FieldRow, FieldTable};
+pub use getters::version_name;
+pub use head::{BodyLength, CookieLines, MalformedRequest, RequestHead, UpgradeProtocol};
+pub use request::{FactsView, GeoSource, NoGeo, RequestFacts, ResponseFacts};
 
 /// What is known about a connection before its first request.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct ClientConnection {
     /// The TCP peer, or whom its PROXY header names.
     pub peer: SocketAddr,
     /// The listener's address as configured, for metrics.
@@ -56,11 +56,11 @@ pub struct TlsFacts {
 #[derive(Clone, Debug, Default)]
 pub struct HelloFacts {
     /// The MD5 of the JA3 string, 32 hexadecimal digits.
-    pub ja3: Lazy,
+    pub ja3: LazyText,
     /// The JA3 string.
-    pub ja3_raw: Lazy,
+    pub ja3_raw: LazyText,
     /// The JA4 fingerprint.
-    pub ja4: Lazy,
+    pub ja4: LazyText,
     /// Bytes of the ClientHello message, its four-byte header included.
     pub length: usize,
 }

@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-/// Why a path has no normal form; [`Bad::reason`] says it in words.
+/// Why a path has no normal form; [`PathError::reason`] says it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see `reason`")]
-pub enum Bad {
+pub enum PathError {
     Relative,
     Escape,
     Nul,
@@ -24,26 +24,26 @@ pub enum Bad {
     Nameless,
 }
 
-// === impl Bad ===
+// === impl PathError ===
 
-impl Bad {
+impl PathError {
     /// What is wrong, in one sentence without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
-            Bad::Relative => "the path does not start with `/`",
-            Bad::Escape => "the path has a `%` without two hexadecimal digits",
-            Bad::Nul => "the path has `%00`",
-            Bad::Control => "the path has a space or a control character",
-            Bad::Backslash => "the path has a `\\`, which some origins take for `/`",
-            Bad::Delimiter => "the path has a `?` or `#`",
-            Bad::HiddenDots => "the path hides a dot segment, such as `..%2f`",
-            Bad::Nameless => "the path has a segment of parameters alone, such as `/;a/b`",
+            PathError::Relative => "the path does not start with `/`",
+            PathError::Escape => "the path has a `%` without two hexadecimal digits",
+            PathError::Nul => "the path has `%00`",
+            PathError::Control => "the path has a space or a control character",
+            PathError::Backslash => "the path has a `\\`, which some origins take for `/`",
+            PathError::Delimiter => "the path has a `?` or `#`",
+            PathError::HiddenDots => "the path hides a dot segment, such as `..%2f`",
+            PathError::Nameless => "the path has a segment of parameters alone, such as `/;a/b`",
         }
     }
 }
 
 /// The normal form of `path`; borrowed if it already is.
-pub fn normalise(path: &str) -> Result<Cow<'_, str>, Bad> {
+pub fn normalise(path: &str) -> Result<Cow<'_, str>, PathError> {
     if is_plain(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
@@ -60,7 +60,7 @@ fn is_plain(path: &[u8]) -> bool {
     let mut last = 0;
     for &byte in path {
         let starts_odd = last == b'/' && matches!(byte, b'/' | b'.' | b';');
-        if starts_odd || !may_stand(byte) && byte != b'/' {
+        if starts_odd || !is_allowed_byte(byte) && byte != b'/' {
             return false;
         }
         last = byte;
@@ -68,8 +68,8 @@ fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
 }
 
-fn build(path: &str) -> Result<String, Bad> {
-    let segments = path.strip_prefix('/').ok_or(Bad::Relative)?;
+fn build(path: &str) -> Result<String, PathError> {
+    let segments = path.strip_prefix('/').ok_or(PathError::Relative)?;
     let mut out = String::with_capacity(path.len());
     let mut directory = false;
     let (mut nameless, mut before_another) = (false, false);
@@ -81,11 +81,11 @@ fn build(path: &str) -> Result<String, Bad> {
         let segment = out.get(start + 1..).unwrap_or_default();
         nameless = is_nameless(segment);
         let kind = kind(segment)?;
-        directory = kind != Kind::Name;
+        directory = kind != SegmentKind::Name;
         if directory {
             out.truncate(start);
         }
-        if kind == Kind::Up {
+        if kind == SegmentKind::Up {
             out.truncate(out.rfind('/').unwrap_or(0));
         }
     }
@@ -94,24 +94,24 @@ fn build(path: &str) -> Result<String, Bad> {
     }
     match before_another {
         // The last to be told, so that every spelling has the same mistake.
-        true => Err(Bad::Nameless),
+        true => Err(PathError::Nameless),
         false => Ok(out),
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SegmentKind {
     Name,
     Stay,
     Up,
 }
 
-fn kind(segment: &str) -> Result<Kind, Bad> {
+fn kind(segment: &str) -> Result<SegmentKind, PathError> {
     match segment {
-        "" | "." => Ok(Kind::Stay),
-        ".." => Ok(Kind::Up),
-        name if hides_dots(name) => Err(Bad::HiddenDots),
-        _ => Ok(Kind::Name),
+        "" | "." => Ok(SegmentKind::Stay),
+        ".." => Ok(SegmentKind::Up),
+        name if hides_dots(name) => Err(PathError::HiddenDots),
+        _ => Ok(SegmentKind::Name),
     }
 }
 
@@ -134,24 +134,24 @@ fn without_parameters(part: &str) -> &str {
     part.split_once("%3B").map_or(part, |(name, _)| name)
 }
 
-fn push_segment(out: &mut String, segment: &str) -> Result<(), Bad> {
+fn push_segment(out: &mut String, segment: &str) -> Result<(), PathError> {
     let mut bytes = segment.bytes();
     while let Some(byte) = bytes.next() {
         match byte {
             b'%' => push_decoded(out, decode(bytes.next(), bytes.next())?)?,
-            b'\\' => return Err(Bad::Backslash),
-            b'?' | b'#' => return Err(Bad::Delimiter),
-            0..=b' ' | 0x7f => return Err(Bad::Control),
-            _ if may_stand(byte) => out.push(char::from(byte)),
+            b'\\' => return Err(PathError::Backslash),
+            b'?' | b'#' => return Err(PathError::Delimiter),
+            0..=b' ' | 0x7f => return Err(PathError::Control),
+            _ if is_allowed_byte(byte) => out.push(char::from(byte)),
             _ => push_escape(out, byte),
         }
     }
     Ok(())
 }
 
-fn push_decoded(out: &mut String, byte: u8) -> Result<(), Bad> {
+fn push_decoded(out: &mut String, byte: u8) -> Result<(), PathError> {
     match byte {
-        0 => return Err(Bad::Nul),
+        0 => return Err(PathError::Nul),
         _ if is_unreserved(byte) => out.push(char::from(byte)),
         _ => push_escape(out, byte),
     }
@@ -166,11 +166,11 @@ fn push_escape(out: &mut String, byte: u8) {
     }
 }
 
-fn decode(high: Option<u8>, low: Option<u8>) -> Result<u8, Bad> {
+fn decode(high: Option<u8>, low: Option<u8>) -> Result<u8, PathError> {
     let digit = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16));
     match (digit(high), digit(low)) {
-        (Some(high), Some(low)) => u8::try_from(high * 16 + low).map_err(|_| Bad::Escape),
-        _ => Err(Bad::Escape),
+        (Some(high), Some(low)) => u8::try_from(high * 16 + low).map_err(|_| PathError::Escape),
+        _ => Err(PathError::Escape),
     }
 }
 
@@ -180,7 +180,7 @@ const fn is_unreserved(byte: u8) -> bool {
 
 /// Whether a byte stands for itself in a segment: `pchar` of RFC 3986 without escapes, and the
 /// brackets, which are reserved and so not equal to their escapes.
-fn may_stand(byte: u8) -> bool {
+fn is_allowed_byte(byte: u8) -> bool {
     STANDS.get(usize::from(byte)).copied().unwrap_or(false)
 }
 

@@ -24,7 +24,7 @@ const CRC32C: u8 = 0x03;
 
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ProxyHeader {
     /// The connection is this client's.
     Source(SocketAddr),
     /// It is the proxy's own, or the proxy does not know: the peer stays.
@@ -33,7 +33,7 @@ pub enum Said {
 
 /// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bad {
+pub enum ProxyHeaderError {
     /// They begin in another way.
     NoHeader,
     /// They are longer than one may be.
@@ -48,13 +48,13 @@ pub enum Bad {
 
 /// Reads a header at the beginning of `bytes`: what it says, and how long it is. `None`: more bytes
 /// are needed.
-pub fn parse(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
+pub fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderError> {
     if begins(bytes, SIGNATURE) {
         version_2(bytes)
     } else if begins(bytes, WORD) {
         version_1(bytes)
     } else {
-        Err(Bad::NoHeader)
+        Err(ProxyHeaderError::NoHeader)
     }
 }
 
@@ -63,53 +63,57 @@ fn begins(bytes: &[u8], start: &[u8]) -> bool {
     bytes.iter().zip(start).all(|(byte, wanted)| byte == wanted)
 }
 
-fn version_1(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
+fn version_1(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderError> {
     let longest = bytes.get(..LONGEST_V1).unwrap_or(bytes);
     let Some(end) = longest.windows(2).position(|pair| pair == b"\r\n") else {
         return match bytes.len() < LONGEST_V1 {
             true => Ok(None),
-            false => Err(Bad::TooLong),
+            false => Err(ProxyHeaderError::TooLong),
         };
     };
-    let line = bytes.get(WORD.len()..end).ok_or(Bad::Malformed)?;
-    let line = std::str::from_utf8(line).map_err(|_| Bad::Malformed)?;
+    let line = bytes
+        .get(WORD.len()..end)
+        .ok_or(ProxyHeaderError::Malformed)?;
+    let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Malformed)?;
     let said = match line.split_once(' ').unwrap_or((line, "")) {
         // What follows is to be ignored.
-        ("UNKNOWN", _) => Said::Nothing,
+        ("UNKNOWN", _) => ProxyHeader::Nothing,
         ("TCP4", rest) => source::<Ipv4Addr>(rest)?,
         ("TCP6", rest) => source::<Ipv6Addr>(rest)?,
-        _ => return Err(Bad::Unknown),
+        _ => return Err(ProxyHeaderError::Unknown),
     };
     Ok(Some((said, end + 2)))
 }
 
 /// `source destination port port`.
-fn source<A: std::str::FromStr + Into<IpAddr>>(line: &str) -> Result<Said, Bad> {
+fn source<A: std::str::FromStr + Into<IpAddr>>(
+    line: &str,
+) -> Result<ProxyHeader, ProxyHeaderError> {
     let mut words = line.split(' ');
-    let mut next = || words.next().ok_or(Bad::Malformed);
-    let address = |word: &str| word.parse::<A>().map_err(|_| Bad::Malformed);
+    let mut next = || words.next().ok_or(ProxyHeaderError::Malformed);
+    let address = |word: &str| word.parse::<A>().map_err(|_| ProxyHeaderError::Malformed);
     let (from, _to) = (address(next()?)?, address(next()?)?);
     let (port, _) = (port(next()?)?, port(next()?)?);
     match words.next() {
-        None => Ok(Said::Source(SocketAddr::new(from.into(), port))),
-        Some(_) => Err(Bad::Malformed),
+        None => Ok(ProxyHeader::Source(SocketAddr::new(from.into(), port))),
+        Some(_) => Err(ProxyHeaderError::Malformed),
     }
 }
 
-fn port(word: &str) -> Result<u16, Bad> {
+fn port(word: &str) -> Result<u16, ProxyHeaderError> {
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
     let plain = digits && (word == "0" || !word.starts_with('0'));
     let port = word.parse().ok().filter(|_| plain);
-    port.ok_or(Bad::Malformed)
+    port.ok_or(ProxyHeaderError::Malformed)
 }
 
-fn version_2(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
+fn version_2(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderError> {
     let Some([command, family, high, low]) = bytes.get(SIGNATURE.len()..FIXED) else {
         return Ok(None);
     };
     let length = usize::from(u16::from_be_bytes([*high, *low]));
     if FIXED + length > LONGEST {
-        return Err(Bad::TooLong);
+        return Err(ProxyHeaderError::TooLong);
     }
     let Some(header) = bytes.get(..FIXED + length) else {
         return Ok(None);
@@ -117,9 +121,9 @@ fn version_2(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
     let rest = header.get(FIXED..).unwrap_or_default();
     let said = match command {
         // What a proxy says of itself is skipped as a whole.
-        0x20 => return Ok(Some((Said::Nothing, header.len()))),
+        0x20 => return Ok(Some((ProxyHeader::Nothing, header.len()))),
         0x21 => addresses(*family, rest)?,
-        _ => return Err(Bad::Unknown),
+        _ => return Err(ProxyHeaderError::Unknown),
     };
     let (said, extensions) = said;
     check_extensions(header, extensions)?;
@@ -127,47 +131,52 @@ fn version_2(bytes: &[u8]) -> Result<Option<(Said, usize)>, Bad> {
 }
 
 /// What the addresses say, and what follows them.
-fn addresses(family: u8, bytes: &[u8]) -> Result<(Said, &[u8]), Bad> {
+fn addresses(family: u8, bytes: &[u8]) -> Result<(ProxyHeader, &[u8]), ProxyHeaderError> {
     let (said, rest) = match family {
         // Not specified; a Unix socket.
-        0x00 => (Said::Nothing, Some(bytes)),
-        0x31 => (Said::Nothing, bytes.get(216..)),
+        0x00 => (ProxyHeader::Nothing, Some(bytes)),
+        0x31 => (ProxyHeader::Nothing, bytes.get(216..)),
         0x11 => match bytes.split_first_chunk::<12>() {
             Some((&[a, b, c, d, _, _, _, _, high, low, _, _], rest)) => {
                 let ip = Ipv4Addr::new(a, b, c, d);
                 (at(ip.into(), [high, low]), Some(rest))
             }
-            None => (Said::Nothing, None),
+            None => (ProxyHeader::Nothing, None),
         },
         0x21 => match bytes.split_first_chunk::<16>() {
             Some((ip, rest)) => {
                 let ip = Ipv6Addr::from(*ip);
                 let port = rest.get(16..18).and_then(|port| port.try_into().ok());
-                let said = port.map_or(Said::Nothing, |port| at(ip.into(), port));
+                let said = port.map_or(ProxyHeader::Nothing, |port| at(ip.into(), port));
                 (said, rest.get(20..))
             }
-            None => (Said::Nothing, None),
+            None => (ProxyHeader::Nothing, None),
         },
-        _ => return Err(Bad::Unknown),
+        _ => return Err(ProxyHeaderError::Unknown),
     };
-    rest.map(|rest| (said, rest)).ok_or(Bad::Malformed)
+    rest.map(|rest| (said, rest))
+        .ok_or(ProxyHeaderError::Malformed)
 }
 
-fn at(ip: IpAddr, port: [u8; 2]) -> Said {
-    Said::Source(SocketAddr::new(ip, u16::from_be_bytes(port)))
+fn at(ip: IpAddr, port: [u8; 2]) -> ProxyHeader {
+    ProxyHeader::Source(SocketAddr::new(ip, u16::from_be_bytes(port)))
 }
 
 /// Extensions are not used, but must be where they say.
-fn check_extensions(header: &[u8], mut rest: &[u8]) -> Result<(), Bad> {
+fn check_extensions(header: &[u8], mut rest: &[u8]) -> Result<(), ProxyHeaderError> {
     while !rest.is_empty() {
-        let (&[kind, high, low], after) = rest.split_first_chunk().ok_or(Bad::Malformed)?;
+        let (&[kind, high, low], after) = rest
+            .split_first_chunk()
+            .ok_or(ProxyHeaderError::Malformed)?;
         let length = usize::from(u16::from_be_bytes([high, low]));
-        let (value, after) = after.split_at_checked(length).ok_or(Bad::Malformed)?;
+        let (value, after) = after
+            .split_at_checked(length)
+            .ok_or(ProxyHeaderError::Malformed)?;
         if kind == CRC32C {
-            let told = value.try_into().map_err(|_| Bad::Malformed)?;
+            let told = value.try_into().map_err(|_| ProxyHeaderError::Malformed)?;
             let start = header.len() - after.len() - value.len();
             if crc32c_without(header, start) != u32::from_be_bytes(told) {
-                return Err(Bad::Checksum);
+                return Err(ProxyHeaderError::Checksum);
             }
         }
         rest = after;
@@ -189,17 +198,19 @@ fn crc32c_without(header: &[u8], start: usize) -> u32 {
     !sum
 }
 
-// === impl Bad ===
+// === impl ProxyHeaderError ===
 
-impl Bad {
+impl ProxyHeaderError {
     /// What is wrong, in one sentence without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
-            Bad::NoHeader => "the connection does not begin with a PROXY header",
-            Bad::TooLong => "the PROXY header is too long",
-            Bad::Malformed => "the PROXY header is malformed",
-            Bad::Unknown => "the PROXY header is of another version or for another protocol",
-            Bad::Checksum => "the checksum of the PROXY header is wrong",
+            ProxyHeaderError::NoHeader => "the connection does not begin with a PROXY header",
+            ProxyHeaderError::TooLong => "the PROXY header is too long",
+            ProxyHeaderError::Malformed => "the PROXY header is malformed",
+            ProxyHeaderError::Unknown => {
+                "the PROXY header is of another version or for another protocol"
+            }
+            ProxyHeaderError::Checksum => "the checksum of the PROXY header is wrong",
         }
     }
 }

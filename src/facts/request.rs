@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 use http::HeaderMap;
 
 use super::cookies::{self, Cookie};
-use super::fields::{self, Getter};
-use super::maps::Pairs;
+use super::fields::{self, FieldGetter};
+use super::maps::ParsedPairs;
 use super::query::{self, Argument};
-use super::{Connection, CookieLines, Head};
+use super::{ClientConnection, CookieLines, RequestHead};
 use crate::clock::Timestamp;
-use crate::expr::{Facts, FieldId};
+use crate::expr::{FieldFacts, FieldId};
 
 /// Where addresses are looked up. `None`: not known, or no database.
 pub trait GeoSource {
@@ -35,11 +35,11 @@ pub struct NoGeo;
 /// The facts of a request.
 pub struct RequestFacts<'r> {
     /// The head.
-    pub head: &'r Head<'r>,
+    pub head: &'r RequestHead<'r>,
     /// All header fields.
     pub headers: &'r HeaderMap,
     /// The connection that it came on.
-    pub connection: &'r Connection,
+    pub connection: &'r ClientConnection,
     /// The client's address.
     pub client: IpAddr,
     /// The template of the matched route.
@@ -50,8 +50,8 @@ pub struct RequestFacts<'r> {
     pub now: Timestamp,
     /// Where addresses are looked up.
     pub geo: &'r dyn GeoSource,
-    cookies: Pairs<Cookie<'r>>,
-    arguments: Pairs<Argument<'r>>,
+    cookies: ParsedPairs<Cookie<'r>>,
+    arguments: ParsedPairs<Argument<'r>>,
     asn: OnceCell<Option<u32>>,
     country: OnceCell<Option<[u8; 2]>>,
     continent: OnceCell<Option<[u8; 2]>>,
@@ -76,7 +76,7 @@ pub struct ResponseFacts<'r> {
 
 /// A request's facts, with the response's once there is one.
 #[derive(Clone, Copy)]
-pub struct View<'a, 'r> {
+pub struct FactsView<'a, 'r> {
     /// The request.
     pub request: &'a RequestFacts<'r>,
     /// The response; `None` in the request phase.
@@ -88,9 +88,9 @@ pub struct View<'a, 'r> {
 impl<'r> RequestFacts<'r> {
     /// The facts of the request with this head. The route and `id` can be set later.
     pub fn new(
-        head: &'r Head<'r>,
+        head: &'r RequestHead<'r>,
         headers: &'r HeaderMap,
-        connection: &'r Connection,
+        connection: &'r ClientConnection,
         client: IpAddr,
         now: Timestamp,
         geo: &'r dyn GeoSource,
@@ -104,8 +104,8 @@ impl<'r> RequestFacts<'r> {
             id: "",
             now,
             geo,
-            cookies: Pairs::default(),
-            arguments: Pairs::default(),
+            cookies: ParsedPairs::default(),
+            arguments: ParsedPairs::default(),
             asn: OnceCell::new(),
             country: OnceCell::new(),
             continent: OnceCell::new(),
@@ -113,8 +113,8 @@ impl<'r> RequestFacts<'r> {
     }
 
     /// The same facts for the response phase.
-    pub fn with_response<'a>(&'a self, response: &'a ResponseFacts<'a>) -> View<'a, 'r> {
-        View {
+    pub fn with_response<'a>(&'a self, response: &'a ResponseFacts<'a>) -> FactsView<'a, 'r> {
+        FactsView {
             request: self,
             response: Some(response),
         }
@@ -127,7 +127,7 @@ impl<'r> RequestFacts<'r> {
 
     /// The `nth` value of the cookie `name`.
     pub fn cookie(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
-        let Some(all) = self.cookies.for_look(|| cookies::parse(self.headers)) else {
+        let Some(all) = self.cookies.for_lookup(|| cookies::parse(self.headers)) else {
             return match self.head.cookies {
                 CookieLines::None => None,
                 CookieLines::One(line) => cookies::find_in([line], name, nth),
@@ -145,7 +145,7 @@ impl<'r> RequestFacts<'r> {
 
     /// The `nth` value of the query argument `name`.
     pub fn argument(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
-        let Some(all) = self.arguments.for_look(|| query::parse(self.query())) else {
+        let Some(all) = self.arguments.for_lookup(|| query::parse(self.query())) else {
             return query::find(self.query(), name, nth);
         };
         let mut named = all.iter().filter(|(found, _)| **found == *name);
@@ -157,7 +157,7 @@ impl<'r> RequestFacts<'r> {
         &self,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        match self.cookies.for_look(|| cookies::parse(self.headers)) {
+        match self.cookies.for_lookup(|| cookies::parse(self.headers)) {
             Some(all) => all.iter().try_for_each(|(name, _)| visit(name)),
             None => cookies::names(self.headers).try_for_each(visit),
         }
@@ -168,7 +168,7 @@ impl<'r> RequestFacts<'r> {
         &self,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        match self.arguments.for_look(|| query::parse(self.query())) {
+        match self.arguments.for_lookup(|| query::parse(self.query())) {
             Some(all) => all.iter().try_for_each(|(name, _)| visit(name)),
             None => query::names(self.query()).try_for_each(|name| visit(&name)),
         }
@@ -195,15 +195,15 @@ impl<'r> RequestFacts<'r> {
         self.head.query.unwrap_or_default()
     }
 
-    fn view(&self) -> View<'_, 'r> {
-        View {
+    fn view(&self) -> FactsView<'_, 'r> {
+        FactsView {
             request: self,
             response: None,
         }
     }
 }
 
-impl Facts for RequestFacts<'_> {
+impl FieldFacts for RequestFacts<'_> {
     fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>> {
         self.view().get_bytes(field)
     }
@@ -234,12 +234,12 @@ impl Facts for RequestFacts<'_> {
     }
 }
 
-// === impl View ===
+// === impl FactsView ===
 
-impl<'a> View<'a, '_> {
+impl<'a> FactsView<'a, '_> {
     fn get_bytes(self, field: FieldId) -> Option<Cow<'a, [u8]>> {
         match fields::getter(field)? {
-            Getter::Bytes(get) => get(self),
+            FieldGetter::Bytes(get) => get(self),
             _ => None,
         }
     }
@@ -247,37 +247,37 @@ impl<'a> View<'a, '_> {
     #[inline(always)]
     fn get_element(self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'a, [u8]>> {
         match fields::getter(field)? {
-            Getter::Map(source) => source.value(self, name, index),
+            FieldGetter::Map(source) => source.value(self, name, index),
             _ if name.is_some() => None,
-            Getter::Names(source) => source.name(self, index),
-            Getter::Values(source) => source.value(self, None, index),
+            FieldGetter::Names(source) => source.name(self, index),
+            FieldGetter::Values(source) => source.value(self, None, index),
             _ => None,
         }
     }
 }
 
-impl Facts for View<'_, '_> {
+impl FieldFacts for FactsView<'_, '_> {
     fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>> {
         self.get_bytes(field)
     }
 
     fn int(&self, field: FieldId) -> Option<i64> {
         match fields::getter(field)? {
-            Getter::Int(get) => get(*self),
+            FieldGetter::Int(get) => get(*self),
             _ => None,
         }
     }
 
     fn ip(&self, field: FieldId) -> Option<IpAddr> {
         match fields::getter(field)? {
-            Getter::Ip(get) => get(*self),
+            FieldGetter::Ip(get) => get(*self),
             _ => None,
         }
     }
 
     fn bool(&self, field: FieldId) -> Option<bool> {
         match fields::getter(field)? {
-            Getter::Bool(get) => get(*self),
+            FieldGetter::Bool(get) => get(*self),
             _ => None,
         }
     }
@@ -293,9 +293,9 @@ impl Facts for View<'_, '_> {
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) {
         match fields::getter(field) {
-            Some(Getter::Map(source)) => source.each_value(*self, name, visit),
-            Some(Getter::Names(source)) if name.is_none() => source.each_name(*self, visit),
-            Some(Getter::Values(source)) if name.is_none() => {
+            Some(FieldGetter::Map(source)) => source.each_value(*self, name, visit),
+            Some(FieldGetter::Names(source)) if name.is_none() => source.each_name(*self, visit),
+            Some(FieldGetter::Values(source)) if name.is_none() => {
                 source.each_value(*self, None, visit);
             }
             _ => {}

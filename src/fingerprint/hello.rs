@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::Error;
+use super::ClientHelloError;
 
 /// The type of the message.
 const CLIENT_HELLO: u8 = 1;
@@ -52,14 +52,14 @@ pub(super) mod extension {
 
 /// The handshake message (type, 24-bit length, body) that starts these TLS records, put together
 /// again where it spans several of them. Bytes after the message are ignored.
-pub fn client_hello(records: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+pub fn client_hello(records: &[u8]) -> Result<Cow<'_, [u8]>, ClientHelloError> {
     let mut input = Cursor::new(records);
     let first = fragment(&mut input)?;
     if let Some(length) = complete(first)? {
         return first
             .get(..length)
             .map(Cow::Borrowed)
-            .ok_or(Error::Incomplete);
+            .ok_or(ClientHelloError::Incomplete);
     }
     let mut joined = first.to_vec();
     loop {
@@ -75,10 +75,10 @@ pub fn client_hello(records: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
 
 impl<'a> ClientHello<'a> {
     /// Reads a handshake message as [`client_hello`] returns it.
-    pub fn parse(message: &'a [u8]) -> Result<Self, Error> {
-        let length = complete(message)?.ok_or(Error::Incomplete)?;
-        let body = message.get(4..length).ok_or(Error::Incomplete)?;
-        Self::body(body).ok_or(Error::Malformed)
+    pub fn parse(message: &'a [u8]) -> Result<Self, ClientHelloError> {
+        let length = complete(message)?.ok_or(ClientHelloError::Incomplete)?;
+        let body = message.get(4..length).ok_or(ClientHelloError::Incomplete)?;
+        Self::body(body).ok_or(ClientHelloError::Malformed)
     }
 
     fn body(bytes: &'a [u8]) -> Option<Self> {
@@ -95,11 +95,11 @@ impl<'a> ClientHello<'a> {
         if !input.is_empty() {
             hello.extensions = input.vec16()?;
         }
-        hello.look_into_extensions()?;
+        hello.read_extensions()?;
         input.is_empty().then_some(hello)
     }
 
-    fn look_into_extensions(&mut self) -> Option<()> {
+    fn read_extensions(&mut self) -> Option<()> {
         let mut input = Cursor::new(self.extensions);
         while !input.is_empty() {
             let number = input.u16()?;
@@ -215,22 +215,22 @@ impl<'a> ClientHello<'a> {
 }
 
 /// The payload of the next TLS record (RFC 8446, section 5.1).
-fn fragment<'a>(input: &mut Cursor<'a>) -> Result<&'a [u8], Error> {
+fn fragment<'a>(input: &mut Cursor<'a>) -> Result<&'a [u8], ClientHelloError> {
     const HANDSHAKE: u8 = 22;
-    if input.u8().ok_or(Error::Incomplete)? != HANDSHAKE {
-        return Err(Error::NotHandshake);
+    if input.u8().ok_or(ClientHelloError::Incomplete)? != HANDSHAKE {
+        return Err(ClientHelloError::NotHandshake);
     }
-    let _version = input.u16().ok_or(Error::Incomplete)?;
-    input.vec16().ok_or(Error::Incomplete)
+    let _version = input.u16().ok_or(ClientHelloError::Incomplete)?;
+    input.vec16().ok_or(ClientHelloError::Incomplete)
 }
 
 /// The length of the ClientHello that `bytes` start with, once all of it is there.
-fn complete(bytes: &[u8]) -> Result<Option<usize>, Error> {
+fn complete(bytes: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     let mut input = Cursor::new(bytes);
     match input.u8() {
         None => return Ok(None),
         Some(CLIENT_HELLO) => {}
-        Some(_) => return Err(Error::NotClientHello),
+        Some(_) => return Err(ClientHelloError::NotClientHello),
     }
     let length = input.u24().map(|body| body.saturating_add(4));
     Ok(length.filter(|&length| length <= bytes.len()))

@@ -26,11 +26,11 @@ pub const MAX_RAW: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The MD5 of the JA3 string, 32 hexadecimal digits.
-    pub ja3: Lazy,
+    pub ja3: LazyText,
     /// The JA3 string, at most [`MAX_RAW`] bytes of it.
-    pub ja3_raw: Lazy,
+    pub ja3_raw: LazyText,
     /// The JA4 fingerprint.
-    pub ja4: Lazy,
+    pub ja4: LazyText,
     /// Bytes of the ClientHello message, its four-byte header included.
     pub length: usize,
     /// The server name that the client asked for, as sent.
@@ -39,14 +39,14 @@ pub struct Fingerprint {
 
 /// Text of a ClientHello that nothing may ever ask for.
 #[derive(Clone, Default)]
-pub struct Lazy {
+pub struct LazyText {
     text: OnceLock<Box<str>>,
-    source: Option<Source>,
+    source: Option<HelloText>,
 }
 
 /// What the text is made of, and how.
 #[derive(Clone)]
-struct Source {
+struct HelloText {
     /// What [`ClientHello::sketch`] gave: one copy for all texts of a hello.
     sketch: Arc<[u8]>,
     make: fn(&ClientHello<'_>) -> String,
@@ -54,7 +54,7 @@ struct Source {
 
 /// Why bytes are not a ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
+pub enum ClientHelloError {
     /// The bytes end before the message does.
     Incomplete,
     /// A record that carries no handshake message.
@@ -66,14 +66,14 @@ pub enum Error {
 }
 
 /// The fingerprints of the ClientHello that these TLS records carry. Bytes after it are ignored.
-pub fn of_records(records: &[u8]) -> Result<Fingerprint, Error> {
+pub fn of_records(records: &[u8]) -> Result<Fingerprint, ClientHelloError> {
     let message = client_hello(records)?;
     let hello = ClientHello::parse(&message)?;
     let sketch = hello.sketch();
     Ok(Fingerprint {
-        ja3: Lazy::new(sketch.clone(), |hello| ja3(hello).1),
-        ja3_raw: Lazy::new(sketch.clone(), ja3_raw),
-        ja4: Lazy::new(sketch, ja4),
+        ja3: LazyText::new(sketch.clone(), |hello| ja3(hello).1),
+        ja3_raw: LazyText::new(sketch.clone(), ja3_raw),
+        ja4: LazyText::new(sketch, ja4),
         length: message.len(),
         sni: hello.server_name().map(Into::into),
     })
@@ -121,14 +121,14 @@ fn into_text(out: Vec<u8>) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-// === impl Lazy ===
+// === impl LazyText ===
 
-impl Lazy {
+impl LazyText {
     /// What `make` says of the hello that `sketch` stands for.
     pub(super) fn new(sketch: Arc<[u8]>, make: fn(&ClientHello<'_>) -> String) -> Self {
         Self {
             text: OnceLock::new(),
-            source: Some(Source { sketch, make }),
+            source: Some(HelloText { sketch, make }),
         }
     }
 
@@ -145,7 +145,7 @@ impl Lazy {
     }
 }
 
-impl Deref for Lazy {
+impl Deref for LazyText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -153,7 +153,7 @@ impl Deref for Lazy {
     }
 }
 
-impl<T: Into<Box<str>>> From<T> for Lazy {
+impl<T: Into<Box<str>>> From<T> for LazyText {
     fn from(text: T) -> Self {
         Self {
             text: OnceLock::from(text.into()),
@@ -162,21 +162,21 @@ impl<T: Into<Box<str>>> From<T> for Lazy {
     }
 }
 
-impl PartialEq for Lazy {
+impl PartialEq for LazyText {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Lazy {}
+impl Eq for LazyText {}
 
-impl fmt::Debug for Lazy {
+impl fmt::Debug for LazyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
 }
 
-impl fmt::Display for Lazy {
+impl fmt::Display for LazyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
@@ -184,7 +184,7 @@ impl fmt::Display for Lazy {
 
 // === impl Error ===
 
-impl fmt::Display for Error {
+impl fmt::Display for ClientHelloError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Incomplete => "the ClientHello is incomplete",
@@ -195,4 +195,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ClientHelloError {}

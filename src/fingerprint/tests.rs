@@ -295,21 +295,31 @@ fn server_name_is_as_sent() {
 fn what_is_not_a_whole_hello_is_an_error() {
     let whole = captured("firefox144");
     for end in 0..whole.len() {
-        assert_eq!(of_records(&whole[..end]), Err(Error::Incomplete), "{end}");
+        assert_eq!(
+            of_records(&whole[..end]),
+            Err(ClientHelloError::Incomplete),
+            "{end}"
+        );
     }
-    assert_eq!(of_records(b"GET / HTTP/1.1\r\n"), Err(Error::NotHandshake));
+    assert_eq!(
+        of_records(b"GET / HTTP/1.1\r\n"),
+        Err(ClientHelloError::NotHandshake)
+    );
     assert_eq!(
         of_records(&[22, 3, 3, 0, 4, 2, 0, 0, 0]),
-        Err(Error::NotClientHello)
+        Err(ClientHelloError::NotClientHello)
     );
     let mut message = client_hello(&whole).unwrap().into_owned();
     message[3] -= 1;
     assert_eq!(
         of_records(&records(&message, 16_384)),
-        Err(Error::Malformed)
+        Err(ClientHelloError::Malformed)
     );
     let alert_between = [&records(&message, 100)[..105], &[21, 3, 3, 0, 2, 1, 0]].concat();
-    assert_eq!(of_records(&alert_between), Err(Error::NotHandshake));
+    assert_eq!(
+        of_records(&alert_between),
+        Err(ClientHelloError::NotHandshake)
+    );
 }
 
 #[test]
@@ -368,7 +378,7 @@ fn naive_ja4(hello: &ClientHello<'_>) -> String {
 #[test]
 fn nothing_is_computed_that_is_not_read() {
     let found = of_records(&captured("chrome146")).unwrap();
-    let computed = || [&found.ja3, &found.ja3_raw, &found.ja4].map(Lazy::is_computed);
+    let computed = || [&found.ja3, &found.ja3_raw, &found.ja4].map(LazyText::is_computed);
     assert_eq!(computed(), [false, false, false]);
     assert!(found.ja4.starts_with("t13d"));
     assert_eq!(computed(), [false, false, true]);

@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use tracing::{error, warn};
 
 use super::listener_set::{BoundListener, ListenerSet};
-use crate::listen::{self, ConnectionTimers, Drain, DrainTrigger, Gate};
-use crate::pipeline::{self, Core};
-use crate::process::Live;
+use crate::listen::{self, ConnectionLimit, ConnectionTimers, CoreDrain, DrainTrigger};
+use crate::pipeline::{self, CoreState};
+use crate::process::RunningGateway;
 use crate::snapshot::ListenerId;
 use crate::upstream::Pool;
 
@@ -28,12 +28,12 @@ const STORE_FLUSH: Duration = Duration::from_secs(1);
 
 /// What a core's thread starts with.
 struct CoreThread {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     number: usize,
     cores: usize,
     listeners: watch::Receiver<Vec<Arc<BoundListener>>>,
-    gate: Gate,
-    drain: Drain,
+    gate: ConnectionLimit,
+    drain: CoreDrain,
     /// Its accept loops, of removed listeners too.
     loops: JoinSet<()>,
 }
@@ -44,14 +44,14 @@ pub(super) type Ready = SyncSender<io::Result<()>>;
 /// A bound that a core accepts from.
 struct Accepting {
     listener: ListenerId,
-    drain: Drain,
+    drain: CoreDrain,
 }
 
 /// Starts so many cores, which accept from `listeners` until `drain` starts. All of them do when this
 /// returns: where one cannot, the others end too.
 pub(super) fn start(
     cores: usize,
-    live: &Arc<Live>,
+    live: &Arc<RunningGateway>,
     listeners: &ListenerSet,
     drain: &DrainTrigger,
 ) -> io::Result<Vec<JoinHandle<()>>> {
@@ -89,7 +89,7 @@ impl CoreThread {
         let timers = ConnectionTimers::spawn(self.drain.clone(), move |fault| {
             live.lasting.metrics.count_protocol_error(fault.into());
         });
-        let core = Core::new(self.live.clone(), self.drain.clone(), pool, timers);
+        let core = CoreState::new(self.live.clone(), self.drain.clone(), pool, timers);
         let core = Rc::new(core);
         tokio::task::spawn_local(prune_forever(core.clone()));
         tokio::task::spawn_local(core.store.clone().run());
@@ -109,7 +109,7 @@ impl CoreThread {
     }
 
     /// Accepts where there is a bound, until the drain starts.
-    async fn follow_listeners(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) {
+    async fn follow_listeners(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<CoreState>) {
         let drain = self.drain.clone();
         loop {
             tokio::select! {
@@ -127,14 +127,19 @@ impl CoreThread {
     }
 
     /// Accepts where there is a bound now, and nowhere else.
-    fn follow(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<Core>) -> io::Result<()> {
+    fn follow(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<CoreState>) -> io::Result<()> {
         let listeners = self.listeners.borrow_and_update().clone();
         self.leave(accepting, &listeners, core);
         self.enter(accepting, &listeners, core)
     }
 
     /// Lets the connections of removed listeners come to their end.
-    fn leave(&self, accepting: &mut Vec<Accepting>, listeners: &[Arc<BoundListener>], core: &Core) {
+    fn leave(
+        &self,
+        accepting: &mut Vec<Accepting>,
+        listeners: &[Arc<BoundListener>],
+        core: &CoreState,
+    ) {
         let before = accepting.len();
         accepting.retain(|own| {
             let stays = listeners
@@ -155,7 +160,7 @@ impl CoreThread {
         &mut self,
         accepting: &mut Vec<Accepting>,
         listeners: &[Arc<BoundListener>],
-        core: &Rc<Core>,
+        core: &Rc<CoreState>,
     ) -> io::Result<()> {
         let mut entered = Ok(());
         for bound in listeners {
@@ -181,8 +186,8 @@ impl CoreThread {
         &mut self,
         socket: &TcpListener,
         bound: &BoundListener,
-        drain: &Drain,
-        core: &Rc<Core>,
+        drain: &CoreDrain,
+        core: &Rc<CoreState>,
     ) -> io::Result<()> {
         let socket = tokio::net::TcpListener::from_std(socket.try_clone()?)?;
         let (listener, core) = (bound.listener.clone(), core.clone());
@@ -209,7 +214,7 @@ impl CoreThread {
     /// Waits until all connections have ended, those of the kernel's queues too, for as long as the
     /// configuration allows. A request that begins in the second half of that time would be cut
     /// off: it is refused.
-    async fn end(&mut self, core: &Core) {
+    async fn end(&mut self, core: &CoreState) {
         // Before they have run, a core without connections looks as if it were done.
         while self.loops.join_next().await.is_some() {}
         let half = core.snapshot().settings.drain_timeout / 2;
@@ -231,7 +236,7 @@ impl CoreThread {
     }
 }
 
-async fn prune_forever(core: Rc<Core>) {
+async fn prune_forever(core: Rc<CoreState>) {
     let mut tick = tokio::time::interval(PRUNE);
     loop {
         tick.tick().await;

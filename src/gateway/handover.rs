@@ -39,12 +39,12 @@ use rustix::net::{
 
 use tracing::{Level, warn};
 
-use super::Inherited;
+use super::InheritedSockets;
 use crate::listen;
-use crate::observe::{Format, Log};
+use crate::observe::{LogHandle, LogOutput};
 use crate::tls::SavedKeys;
 
-pub use sender::{HandoverSender, Program};
+pub use sender::{HandoverSender, StartCommand};
 
 /// Names the process that hands over, in the environment of the one that takes over.
 const VARIABLE: &str = "LOCKGATE_HANDOVER";
@@ -81,7 +81,7 @@ impl Wire {
         Ok(Self(stream))
     }
 
-    fn say(&self, word: u8) -> io::Result<()> {
+    fn send_message(&self, word: u8) -> io::Result<()> {
         self.send(&[word])
     }
 
@@ -151,7 +151,7 @@ fn nonsense() -> io::Error {
 impl HandoverReceiver {
     /// What the process that started this one gives it; `None`: it does not hand over. An
     /// environment that speaks of another process is an old one, and says nothing.
-    pub fn inherit(log: &Log) -> anyhow::Result<Option<Inherited>> {
+    pub fn inherit(log: &LogHandle) -> anyhow::Result<Option<InheritedSockets>> {
         let Some(from) = env::var_os(VARIABLE) else {
             return Ok(None);
         };
@@ -162,11 +162,11 @@ impl HandoverReceiver {
             return Ok(None);
         }
         if env::var_os(LOG).is_some_and(|format| format == "json") {
-            log.configure(Level::INFO, Format::Json);
+            log.configure(Level::INFO, LogOutput::Json);
         }
         let wrong = || format!("{VARIABLE} is set, but nothing is handed over on standard input");
         let wire = take_input().with_context(wrong)?;
-        let mut inherited = Inherited::default();
+        let mut inherited = InheritedSockets::default();
         while receive(&wire, &mut inherited).with_context(wrong)? {}
         inherited.receiver = Some(Self(wire));
         Ok(Some(inherited))
@@ -175,7 +175,7 @@ impl HandoverReceiver {
     /// Says that all is prepared; gives the counters, in a file, if there are any. After an error
     /// it must not serve: the other process goes on, or was told to stop.
     pub(in crate::gateway) fn counters(&self) -> io::Result<Option<File>> {
-        self.0.say(PREPARED)?;
+        self.0.send_message(PREPARED)?;
         match self.0.hear()? {
             (COUNTERS, Some(file)) => Ok(Some(File::from(file))),
             (NO_COUNTERS, None) => Ok(None),
@@ -186,7 +186,10 @@ impl HandoverReceiver {
     /// Says that it serves, and waits until the other has told whoever watches the service.
     pub(in crate::gateway) fn listens(self) {
         // An old process that is gone needs no word.
-        let _ = self.0.say(LISTENING).and_then(|()| self.0.expect(FAREWELL));
+        let _ = self
+            .0
+            .send_message(LISTENING)
+            .and_then(|()| self.0.expect(FAREWELL));
     }
 }
 
@@ -198,7 +201,7 @@ fn take_input() -> io::Result<Wire> {
 }
 
 /// Takes the next thing; false: that was all.
-fn receive(wire: &Wire, inherited: &mut Inherited) -> io::Result<bool> {
+fn receive(wire: &Wire, inherited: &mut InheritedSockets) -> io::Result<bool> {
     match wire.hear()? {
         (LISTENER, Some(socket)) => inherited.add(listen::adopt(socket)?),
         (ADMIN, Some(socket)) => inherited.add_admin(listen::adopt(socket)?),

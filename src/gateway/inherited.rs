@@ -8,7 +8,7 @@ use crate::tls::SavedKeys;
 
 /// What was given and not claimed yet.
 #[derive(Debug, Default)]
-pub struct Inherited {
+pub struct InheritedSockets {
     listeners: Vec<TcpListener>,
     admin: Option<TcpListener>,
     /// The secret of the gateway before.
@@ -19,9 +19,9 @@ pub struct Inherited {
     pub(super) receiver: Option<HandoverReceiver>,
 }
 
-// === impl Inherited ===
+// === impl InheritedSockets ===
 
-impl Inherited {
+impl InheritedSockets {
     /// Adds a socket of a listener.
     pub fn add(&mut self, socket: TcpListener) {
         self.listeners.push(socket);
@@ -77,8 +77,8 @@ fn fits(asked: SocketAddr, own: SocketAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn given(addresses: &[SocketAddr]) -> (Inherited, Vec<SocketAddr>) {
-        let mut inherited = Inherited::default();
+    fn given(addresses: &[SocketAddr]) -> (InheritedSockets, Vec<SocketAddr>) {
+        let mut inherited = InheritedSockets::default();
         let mut own = Vec::new();
         for address in addresses {
             let socket = TcpListener::bind(address).unwrap();

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::inherited::Inherited;
+use super::inherited::InheritedSockets;
 use crate::config::blueprint::Blueprint;
-use crate::listen::{self, Gate};
-use crate::snapshot::Listener;
+use crate::listen::{self, ConnectionLimit};
+use crate::snapshot::ListenerConfig;
 
 /// How often, and how many times, a closed door is looked at until the cores have let go of it.
 const LOOK: Duration = Duration::from_millis(1);
@@ -22,7 +22,7 @@ const LOOKS: usize = 2000;
 /// All doors of a gateway.
 pub(super) struct ListenerSet {
     /// The bound on connections.
-    pub gate: Gate,
+    pub gate: ConnectionLimit,
     workers: usize,
     open: watch::Sender<Vec<Arc<BoundListener>>>,
     admin: watch::Sender<Option<Arc<AdminListener>>>,
@@ -31,7 +31,7 @@ pub(super) struct ListenerSet {
 /// A listener with its sockets.
 pub struct BoundListener {
     /// The listener.
-    pub listener: Arc<Listener>,
+    pub listener: Arc<ListenerConfig>,
     /// Its sockets. A reload that keeps the address keeps them.
     pub sockets: Arc<ListenerSockets>,
 }
@@ -88,7 +88,7 @@ pub(super) struct SocketChanges {
 
 impl ListenerSet {
     /// No doors yet, for so many cores.
-    pub fn new(workers: usize, gate: Gate) -> Self {
+    pub fn new(workers: usize, gate: ConnectionLimit) -> Self {
         Self {
             gate,
             workers,
@@ -117,7 +117,7 @@ impl ListenerSet {
     pub fn prepare(
         &self,
         blueprint: &Blueprint,
-        inherited: &mut Inherited,
+        inherited: &mut InheritedSockets,
     ) -> Result<PreparedSockets, Vec<BindError>> {
         let mut open: Vec<_> = self.sockets();
         let ports: Vec<_> = open.iter().map(|one| one.address.port()).collect();
@@ -164,7 +164,7 @@ impl ListenerSet {
     fn bind_admin(
         &self,
         asked: SocketAddr,
-        inherited: &mut Inherited,
+        inherited: &mut InheritedSockets,
     ) -> Result<Arc<AdminListener>, BindError> {
         let open = self.admin.borrow().clone();
         if let Some(open) = open.filter(|open| open.asked == asked) {
@@ -183,7 +183,11 @@ impl ListenerSet {
 
     /// Puts `prepared` into use for the `listeners` of the installed snapshot, and waits until the
     /// sockets that are gone have closed.
-    pub fn publish(&self, prepared: PreparedSockets, listeners: &[Arc<Listener>]) -> SocketChanges {
+    pub fn publish(
+        &self,
+        prepared: PreparedSockets,
+        listeners: &[Arc<ListenerConfig>],
+    ) -> SocketChanges {
         let bound = listeners.iter().zip(prepared.listeners);
         let bound = bound.map(|(listener, sockets)| {
             let listener = listener.clone();
@@ -250,7 +254,7 @@ impl ListenerSockets {
         requested: SocketAddr,
         workers: usize,
         open_ports: &[u16],
-        inherited: &mut Inherited,
+        inherited: &mut InheritedSockets,
     ) -> io::Result<Self> {
         let mut sockets = inherited.listener(requested);
         let own = sockets.is_empty();

@@ -10,20 +10,20 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use super::inherited::Inherited;
+use super::inherited::InheritedSockets;
 use super::listener_set::{BindError, ListenerSet, PreparedSockets, SocketChanges};
 use super::upstream_monitor;
 use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
-use crate::config::file::File;
-use crate::config::{self, Diagnostics, Source};
+use crate::config::file::ConfigFile;
+use crate::config::{self, ConfigSource, Diagnostics};
 use crate::observe::AccessLog;
-use crate::process::{Live, ProcessState};
+use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::{Snapshot, StartupSettings};
 
 /// Reads the configuration of a gateway again.
 pub struct Reloader {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     listeners: Arc<ListenerSet>,
     config: PathBuf,
     /// One at a time: each builds on the one before.
@@ -32,13 +32,13 @@ pub struct Reloader {
 
 /// Why a configuration cannot be used: the text for people.
 #[derive(Debug)]
-pub struct Refused(pub String);
+pub struct RejectedConfig(pub String);
 
 /// A configuration file that could be read, perhaps with mistakes.
-pub(super) struct ConfigFile {
-    source: Source,
+pub(super) struct LoadedConfig {
+    source: ConfigSource,
     /// The file as written.
-    pub file: File,
+    pub file: ConfigFile,
     /// The mistakes found so far.
     pub diagnostics: Diagnostics,
 }
@@ -52,7 +52,11 @@ pub(super) struct OpenedResources {
 // === impl Reloader ===
 
 impl Reloader {
-    pub(super) fn new(live: Arc<Live>, listeners: Arc<ListenerSet>, config: &Path) -> Self {
+    pub(super) fn new(
+        live: Arc<RunningGateway>,
+        listeners: Arc<ListenerSet>,
+        config: &Path,
+    ) -> Self {
         Self {
             live,
             listeners,
@@ -63,7 +67,7 @@ impl Reloader {
 
     /// Reads the configuration again and, if it is good, serves every later request under it. A
     /// bad one changes nothing. Reads files, however long that takes: not for a thread that serves.
-    pub fn reload(&self) -> Result<(), Refused> {
+    pub fn reload(&self) -> Result<(), RejectedConfig> {
         let _turn = self.turn.lock();
         let installed = self.install();
         if let Err(refused) = &installed {
@@ -72,32 +76,32 @@ impl Reloader {
         installed
     }
 
-    fn install(&self) -> Result<(), Refused> {
+    fn install(&self) -> Result<(), RejectedConfig> {
         let process = &self.live.lasting;
         let current = self.live.current.load_full();
         let previous = Some(&*current);
-        let mut file = ConfigFile::read(&self.config)?;
+        let mut file = LoadedConfig::read(&self.config)?;
         let blueprint = file.compile(process.clock.now(), previous)?;
-        let inherited = &mut Inherited::default();
+        let inherited = &mut InheritedSockets::default();
         let opened = file.open(&blueprint, process, &self.listeners, inherited, previous)?;
         let log = &file.file.log;
         process.log.configure(log.level.value, log.format.value);
         self.listeners.gate.set_limit(blueprint.max_connections);
         let snapshot = Arc::new(process.install(blueprint, opened.access, previous));
-        upstream_monitor::look_up_new(process, &snapshot);
+        upstream_monitor::resolve_new(process, &snapshot);
         self.live.replace(snapshot.clone());
         let changes = self.listeners.publish(opened.sockets, &snapshot.listeners);
-        self.live.tell_listeners(&changes);
-        self.live.tell_warnings(&file.warnings());
+        self.live.log_listener_changes(&changes);
+        self.live.log_warnings(&file.warnings());
         Ok(())
     }
 }
 
-// === impl ConfigFile ===
+// === impl LoadedConfig ===
 
-impl ConfigFile {
+impl LoadedConfig {
     /// Reads the file at `path` and those that it includes.
-    pub fn read(path: &Path) -> Result<Self, Refused> {
+    pub fn read(path: &Path) -> Result<Self, RejectedConfig> {
         let mut diagnostics = Diagnostics::new();
         let (source, file) = config::load(path, &mut diagnostics);
         match file {
@@ -106,7 +110,7 @@ impl ConfigFile {
                 file,
                 diagnostics,
             }),
-            None => Err(Refused(diagnostics.render(&source, false))),
+            None => Err(RejectedConfig(diagnostics.render(&source, false))),
         }
     }
 
@@ -115,7 +119,7 @@ impl ConfigFile {
         &mut self,
         now: Timestamp,
         previous: Option<&Snapshot>,
-    ) -> Result<Blueprint, Refused> {
+    ) -> Result<Blueprint, RejectedConfig> {
         let (file, source) = (&self.file, &self.source);
         let blueprint = config::compile(file, source, now, previous, &mut self.diagnostics);
         blueprint.ok_or_else(|| self.refused())
@@ -127,9 +131,9 @@ impl ConfigFile {
         blueprint: &Blueprint,
         process: &ProcessState,
         listeners: &ListenerSet,
-        inherited: &mut Inherited,
+        inherited: &mut InheritedSockets,
         previous: Option<&Snapshot>,
-    ) -> Result<OpenedResources, Refused> {
+    ) -> Result<OpenedResources, RejectedConfig> {
         let sockets = listeners.prepare(blueprint, inherited).map_err(|errors| {
             errors.iter().for_each(|error| self.report(error));
             self.refused()
@@ -153,8 +157,8 @@ impl ConfigFile {
         config::startup_settings(&self.file, &self.source)
     }
 
-    fn refused(&self) -> Refused {
-        Refused(self.diagnostics.render(&self.source, false))
+    fn refused(&self) -> RejectedConfig {
+        RejectedConfig(self.diagnostics.render(&self.source, false))
     }
 
     /// Reports a socket that cannot be opened, where the file asks for it.
@@ -175,9 +179,9 @@ impl ConfigFile {
     }
 }
 
-// === impl Live ===
+// === impl RunningGateway ===
 
-impl Live {
+impl RunningGateway {
     fn replace(&self, snapshot: Arc<Snapshot>) {
         let rules = snapshot.rules.len();
         let lasting = &self.lasting;
@@ -190,14 +194,14 @@ impl Live {
     }
 
     /// Notes that `config` was refused: the configuration before stays.
-    fn refuse(&self, config: &Path, refused: &Refused) {
+    fn refuse(&self, config: &Path, refused: &RejectedConfig) {
         self.lasting.metrics.reloads.failed();
         error!(file = %config.display(), "reload refused");
-        refused.tell();
+        refused.log_errors();
     }
 
     /// Says where the gateway listens now and did not before, and the reverse.
-    fn tell_listeners(&self, changed: &SocketChanges) {
+    fn log_listener_changes(&self, changed: &SocketChanges) {
         for address in &changed.opened {
             info!(%address, "listening");
         }
@@ -209,28 +213,28 @@ impl Live {
         }
     }
 
-    pub(super) fn tell_warnings(&self, warnings: &str) {
+    pub(super) fn log_warnings(&self, warnings: &str) {
         for line in warnings.lines().filter(|line| line.contains(": warning[")) {
             warn!(warning = line, "configuration");
         }
     }
 }
 
-// === impl Refused ===
+// === impl RejectedConfig ===
 
-impl Refused {
+impl RejectedConfig {
     /// Writes each mistake down, in a line.
-    pub fn tell(&self) {
+    pub fn log_errors(&self) {
         for line in self.0.lines().filter(|line| line.contains(": error: ")) {
             error!(error = line, "configuration");
         }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RejectedConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RejectedConfig {}

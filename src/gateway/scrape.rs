@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use crate::observe::Metrics;
-use crate::process::Live;
+use crate::process::RunningGateway;
 use crate::snapshot::Snapshot;
 
-// === impl Live ===
+// === impl RunningGateway ===
 
-impl Live {
+impl RunningGateway {
     /// The metrics as text, those that are read off other parts included.
     pub fn scrape(&self) -> String {
         let snapshot = self.current.load();

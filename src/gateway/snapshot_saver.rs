@@ -13,16 +13,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use crate::process::{Live, ProcessState};
-use crate::store::Restored;
-use crate::store::persist::{Damage, Hold, SnapshotFile, restore};
+use crate::process::{ProcessState, RunningGateway};
+use crate::store::RestoreSummary;
+use crate::store::persist::{FileLock, SnapshotError, SnapshotFile, restore};
 
 /// How long counters may be lost for when the machine fails.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// Saves the counters at a path, or not at all.
 pub(super) struct SnapshotSaver {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     path: Option<PathBuf>,
     /// The thread that saves them. A message ends it; without the sender it saves a last time.
     running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
@@ -30,10 +30,10 @@ pub(super) struct SnapshotSaver {
 
 /// What the thread works with.
 struct SaveLoop {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     file: SnapshotFile,
     /// `None`: another process keeps the file, or it cannot be written.
-    hold: Option<Hold>,
+    hold: Option<FileLock>,
     /// The last time it did not work, and that was said.
     failed: bool,
 }
@@ -42,7 +42,7 @@ struct SaveLoop {
 
 impl SnapshotSaver {
     /// Saves the store at `path` from now on.
-    pub(super) fn start(live: Arc<Live>, path: Option<PathBuf>) -> io::Result<Self> {
+    pub(super) fn start(live: Arc<RunningGateway>, path: Option<PathBuf>) -> io::Result<Self> {
         let running = Mutex::default();
         let saver = Self {
             live,
@@ -101,7 +101,7 @@ impl SnapshotSaver {
 impl SaveLoop {
     fn run(mut self, stopped: &Receiver<()>) {
         let found = self.hold().and_then(|()| self.file.probe());
-        self.tell(found);
+        self.log_outcome(found);
         loop {
             let stopped = stopped.recv_timeout(EVERY);
             if stopped.is_ok() {
@@ -120,7 +120,7 @@ impl SaveLoop {
             let rules = lasting.rules.lock().rules();
             self.file.save(&lasting.store, &rules, lasting.clock.now())
         });
-        self.tell(saved);
+        self.log_outcome(saved);
     }
 
     /// Keeps others from the file, from the first time that it can.
@@ -132,7 +132,7 @@ impl SaveLoop {
     }
 
     /// Says that it does not work once, and then that it works again.
-    fn tell(&mut self, saved: io::Result<()>) {
+    fn log_outcome(&mut self, saved: io::Result<()>) {
         let file = self.file.path().display();
         match (&saved, self.failed) {
             (Err(error), false) => error!(%file, %error, "cannot save the counters"),
@@ -149,7 +149,7 @@ pub(super) fn load(lasting: &mut ProcessState, path: &Path, secret: Option<&Path
     let now = lasting.clock.now();
     let rules = lasting.rules.get_mut().rules();
     let loaded = SnapshotFile::new(path).load(lasting.store_mut(), &rules, now);
-    tell(&path.display(), secret, loaded);
+    log_outcome(&path.display(), secret, loaded);
 }
 
 /// Takes over what the gateway before has handed over.
@@ -157,10 +157,14 @@ pub(super) fn take(lasting: &mut ProcessState, file: &File, secret: Option<&Path
     let now = lasting.clock.now();
     let rules = lasting.rules.get_mut().rules();
     let taken = restore(file, lasting.store_mut(), &rules, now);
-    tell(&"handed over", secret, taken.map(Some));
+    log_outcome(&"handed over", secret, taken.map(Some));
 }
 
-fn tell(file: &dyn Display, secret: Option<&Path>, loaded: Result<Option<Restored>, Damage>) {
+fn log_outcome(
+    file: &dyn Display,
+    secret: Option<&Path>,
+    loaded: Result<Option<RestoreSummary>, SnapshotError>,
+) {
     match loaded {
         Ok(None) => info!(%file, "no saved counters"),
         Ok(Some(restored)) => {

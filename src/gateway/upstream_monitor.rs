@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use self::names::Names;
+use self::names::NameResolver;
 use super::cores::spawn;
-use crate::process::Live;
-use crate::upstream::{Checked, Pool, Server, Upstream};
+use crate::process::RunningGateway;
+use crate::upstream::{CheckResult, Pool, Upstream, UpstreamServer};
 
-pub(super) use names::look_up_new;
+pub(super) use names::resolve_new;
 
 /// How long a reload, or a server in trouble, may go unnoticed.
 const TICK: Duration = Duration::from_millis(500);
@@ -32,9 +32,9 @@ pub(super) struct UpstreamMonitor {
 
 /// What the thread works with.
 struct MonitorLoop {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     checks: HealthChecks,
-    names: Names,
+    names: NameResolver,
     /// Servers in trouble, by id, with the word for it that was said.
     troubled: HashMap<u64, &'static str>,
 }
@@ -42,7 +42,7 @@ struct MonitorLoop {
 // === impl UpstreamMonitor ===
 
 impl UpstreamMonitor {
-    pub(super) fn start(live: Arc<Live>) -> io::Result<Self> {
+    pub(super) fn start(live: Arc<RunningGateway>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let thread = spawn("upstreams".to_owned(), |ready| async move {
             // The receiver waits for this.
@@ -65,14 +65,14 @@ impl UpstreamMonitor {
 // === impl MonitorLoop ===
 
 impl MonitorLoop {
-    fn new(live: Arc<Live>) -> Self {
+    fn new(live: Arc<RunningGateway>) -> Self {
         let pool = Rc::new(Pool::new(live.lasting.clock.clone()));
         Self {
             checks: HealthChecks {
                 pool,
                 servers: HashMap::new(),
             },
-            names: Names::new(live.clone()),
+            names: NameResolver::new(live.clone()),
             troubled: HashMap::new(),
             live,
         }
@@ -84,14 +84,14 @@ impl MonitorLoop {
             let now = self.live.lasting.clock.instant();
             let due = self.checks.start_due(&upstreams, now);
             let due = due.min(self.names.start_due(&upstreams, now));
-            self.tell_trouble(&upstreams);
+            self.log_eligibility(&upstreams);
             let wait = due.saturating_duration_since(now);
             tokio::time::sleep(wait.min(TICK)).await;
         }
     }
 
     /// Says who is left out, and who is back. What the checks say is said by them.
-    fn tell_trouble(&mut self, upstreams: &[Arc<Upstream>]) {
+    fn log_eligibility(&mut self, upstreams: &[Arc<Upstream>]) {
         let mut troubled = HashMap::new();
         for upstream in upstreams {
             for server in upstream.servers() {
@@ -159,7 +159,7 @@ impl HealthChecks {
         due.unwrap_or_else(|| now + TICK)
     }
 
-    fn start(&self, upstream: Arc<Upstream>, server: Arc<Server>, running: Rc<Cell<bool>>) {
+    fn start(&self, upstream: Arc<Upstream>, server: Arc<UpstreamServer>, running: Rc<Cell<bool>>) {
         let pool = self.pool.clone();
         tokio::task::spawn_local(async move {
             let checked = pool.check(&upstream, &server).await;
@@ -169,7 +169,7 @@ impl HealthChecks {
     }
 }
 
-fn log_change(upstream: &Upstream, server: &Server, checked: &Checked) {
+fn log_change(upstream: &Upstream, server: &UpstreamServer, checked: &CheckResult) {
     let (upstream, address) = (&upstream.name, &server.endpoint);
     let (server, reason, error) = (server.label(), &checked.why, &checked.error);
     match checked.changed {

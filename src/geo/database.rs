@@ -37,7 +37,7 @@ const SAMPLE: usize = 10_000;
 
 /// A database that was checked.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Database {
+pub(super) enum GeoDatabase {
     /// MaxMind's format.
     MaxMind(MaxMind),
     /// A table of iptoasn.com.
@@ -46,7 +46,7 @@ pub(super) enum Database {
 
 /// What a database is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum DatabaseUse {
     /// Autonomous systems.
     Asn,
     /// Countries, and continents with them.
@@ -55,7 +55,7 @@ pub enum Wanted {
 
 /// What is wrong with a database.
 #[derive(Debug)]
-pub enum Fault {
+pub enum DatabaseError {
     /// The file cannot be read.
     Unreadable(io::Error),
     /// The file is larger than any such database, maybe only once it is unpacked.
@@ -78,7 +78,7 @@ pub enum Fault {
         /// What it calls itself, if it has a name for itself.
         kind: Option<String>,
         /// What was wanted.
-        wanted: Wanted,
+        wanted: DatabaseUse,
     },
 }
 
@@ -89,59 +89,59 @@ pub(super) struct MaxMind {
     bytes: Arc<[u8]>,
 }
 
-// === impl Database ===
+// === impl GeoDatabase ===
 
-impl Database {
+impl GeoDatabase {
     /// Reads a file and checks all of it. A table keeps only what is wanted of it.
-    pub fn open(path: &Path, wanted: &[Wanted]) -> Result<Self, Fault> {
+    pub fn open(path: &Path, wanted: &[DatabaseUse]) -> Result<Self, DatabaseError> {
         let bytes = read(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         let (mmdb, tsv) = (name.ends_with(".mmdb"), name.ends_with(".tsv"));
         if mmdb || (!tsv && is_marked(&bytes)) {
-            MaxMind::new(bytes).map(Database::MaxMind)
-        } else if tsv || tsv::looks_like_one(&bytes) {
-            tsv::parse(&bytes, wanted).map(Database::Table)
+            MaxMind::new(bytes).map(GeoDatabase::MaxMind)
+        } else if tsv || tsv::has_columns(&bytes) {
+            tsv::parse(&bytes, wanted).map(GeoDatabase::Table)
         } else {
-            Err(Fault::Strange)
+            Err(DatabaseError::Strange)
         }
     }
 
     /// Refuses a database that has nothing of what is wanted.
-    pub fn must_hold(&self, wanted: Wanted) -> Result<(), Fault> {
+    pub fn must_hold(&self, wanted: DatabaseUse) -> Result<(), DatabaseError> {
         let (holds, kind) = match self {
-            Database::MaxMind(database) => (database.holds(wanted), Some(database.kind())),
-            Database::Table(table) => (table.holds(wanted), None),
+            GeoDatabase::MaxMind(database) => (database.holds(wanted), Some(database.kind())),
+            GeoDatabase::Table(table) => (table.holds(wanted), None),
         };
         if holds {
             return Ok(());
         }
         let kind = kind.map(str::to_owned);
-        Err(Fault::Foreign { kind, wanted })
+        Err(DatabaseError::Foreign { kind, wanted })
     }
 
     /// The autonomous system of `ip`.
     pub fn asn(&self, ip: IpAddr) -> Option<u32> {
         match self {
-            Database::MaxMind(database) => database.asn(ip),
-            Database::Table(table) => table.get(ip).asn(),
+            GeoDatabase::MaxMind(database) => database.asn(ip),
+            GeoDatabase::Table(table) => table.get(ip).asn(),
         }
     }
 
     /// The country of `ip`.
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
-            Database::MaxMind(database) => database.country(ip),
-            Database::Table(table) => table.get(ip).country(),
+            GeoDatabase::MaxMind(database) => database.country(ip),
+            GeoDatabase::Table(table) => table.get(ip).country(),
         }
     }
 
     /// The continent of `ip`.
     pub fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
-            Database::MaxMind(database) => database.continent(ip),
-            Database::Table(table) => continent::of(table.get(ip).country()?),
+            GeoDatabase::MaxMind(database) => database.continent(ip),
+            GeoDatabase::Table(table) => continent::of(table.get(ip).country()?),
         }
     }
 }
@@ -150,7 +150,7 @@ impl Database {
 
 impl MaxMind {
     /// Verifies the whole search tree and every record that it leads to.
-    pub fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
+    pub fn new(bytes: Vec<u8>) -> Result<Self, DatabaseError> {
         let bytes: Arc<[u8]> = bytes.into();
         let reader = Reader::from_source(bytes.clone()).map_err(damaged)?;
         reader.verify().map_err(damaged)?;
@@ -158,14 +158,14 @@ impl MaxMind {
     }
 
     /// Whether some record has what is wanted.
-    pub fn holds(&self, wanted: Wanted) -> bool {
+    pub fn holds(&self, wanted: DatabaseUse) -> bool {
         let Ok(networks) = self.reader.networks(Default::default()) else {
             return false;
         };
         let mut networks = networks.take(SAMPLE).filter_map(Result::ok);
         networks.any(|network| match wanted {
-            Wanted::Asn => matches!(network.decode_path::<u32>(ASN), Ok(Some(_))),
-            Wanted::Country => matches!(network.decode_path::<&str>(COUNTRY), Ok(Some(_))),
+            DatabaseUse::Asn => matches!(network.decode_path::<u32>(ASN), Ok(Some(_))),
+            DatabaseUse::Country => matches!(network.decode_path::<&str>(COUNTRY), Ok(Some(_))),
         })
     }
 
@@ -213,8 +213,8 @@ impl fmt::Debug for MaxMind {
     }
 }
 
-fn damaged(error: MaxMindDbError) -> Fault {
-    Fault::Damaged(error.to_string())
+fn damaged(error: MaxMindDbError) -> DatabaseError {
+    DatabaseError::Damaged(error.to_string())
 }
 
 /// Whether this looks like a database of this format.
@@ -225,15 +225,15 @@ fn is_marked(bytes: &[u8]) -> bool {
 }
 
 /// Reads a whole file.
-fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+fn read(path: &Path) -> Result<Vec<u8>, DatabaseError> {
     // Opening a pipe would wait for a writer.
-    let metadata = std::fs::metadata(path).map_err(Fault::Unreadable)?;
+    let metadata = std::fs::metadata(path).map_err(DatabaseError::Unreadable)?;
     if metadata.file_type().is_fifo() {
         let error = io::Error::new(ErrorKind::InvalidInput, "it is a pipe, not a file");
-        return Err(Fault::Unreadable(error));
+        return Err(DatabaseError::Unreadable(error));
     }
-    let file = File::open(path).map_err(Fault::Unreadable)?;
-    let bytes = bounded(file, LARGEST, Fault::Unreadable)?;
+    let file = File::open(path).map_err(DatabaseError::Unreadable)?;
+    let bytes = bounded(file, LARGEST, DatabaseError::Unreadable)?;
     match bytes.starts_with(GZIP) {
         true => unpack(&bytes, LARGEST),
         false => Ok(bytes),
@@ -241,9 +241,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Fault> {
 }
 
 /// Unpacks up to `largest` bytes.
-pub(super) fn unpack(packed: &[u8], largest: u64) -> Result<Vec<u8>, Fault> {
+pub(super) fn unpack(packed: &[u8], largest: u64) -> Result<Vec<u8>, DatabaseError> {
     bounded(MultiGzDecoder::new(packed), largest, |error| {
-        Fault::Packed(match error.kind() {
+        DatabaseError::Packed(match error.kind() {
             ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
             _ => error.to_string(),
         })
@@ -253,49 +253,51 @@ pub(super) fn unpack(packed: &[u8], largest: u64) -> Result<Vec<u8>, Fault> {
 fn bounded(
     source: impl Read,
     largest: u64,
-    fault: impl Fn(io::Error) -> Fault,
-) -> Result<Vec<u8>, Fault> {
+    fault: impl Fn(io::Error) -> DatabaseError,
+) -> Result<Vec<u8>, DatabaseError> {
     let mut bytes = Vec::new();
     let mut source = source.take(largest.saturating_add(1));
     source.read_to_end(&mut bytes).map_err(fault)?;
     match bytes.len() as u64 > largest {
-        true => Err(Fault::TooLarge),
+        true => Err(DatabaseError::TooLarge),
         false => Ok(bytes),
     }
 }
 
-// === impl Wanted ===
+// === impl DatabaseUse ===
 
-impl fmt::Display for Wanted {
+impl fmt::Display for DatabaseUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Wanted::Asn => "autonomous system numbers",
-            Wanted::Country => "countries",
+            DatabaseUse::Asn => "autonomous system numbers",
+            DatabaseUse::Country => "countries",
         })
     }
 }
 
-// === impl Fault ===
+// === impl DatabaseError ===
 
-impl fmt::Display for Fault {
+impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Unreadable(error) => write!(f, "cannot be read: {error}"),
-            Fault::TooLarge => write!(
+            DatabaseError::Unreadable(error) => write!(f, "cannot be read: {error}"),
+            DatabaseError::TooLarge => write!(
                 f,
                 "is larger than 1 GiB, unpacked; no database of networks is"
             ),
-            Fault::Packed(why) => write!(f, "is a damaged gzip file: {why}; fetch it again"),
-            Fault::Strange => write!(
+            DatabaseError::Packed(why) => {
+                write!(f, "is a damaged gzip file: {why}; fetch it again")
+            }
+            DatabaseError::Strange => write!(
                 f,
                 "is neither a MaxMind database (.mmdb) nor a table of iptoasn.com (.tsv, .tsv.gz)"
             ),
-            Fault::Damaged(why) => write!(
+            DatabaseError::Damaged(why) => write!(
                 f,
                 "is not a MaxMind database or is damaged: {why}; fetch it again"
             ),
-            Fault::Line { number, why } => write!(f, "line {number}: {why}"),
-            Fault::Foreign { kind, wanted } => match kind {
+            DatabaseError::Line { number, why } => write!(f, "line {number}: {why}"),
+            DatabaseError::Foreign { kind, wanted } => match kind {
                 Some(kind) => write!(f, "holds no {wanted}; it is a database of type `{kind}`"),
                 None => write!(f, "holds no {wanted}; `ip2asn-combined.tsv` has them"),
             },

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use crate::facts::GeoSource;
-use database::Database;
-pub use database::{Fault, Wanted};
-pub use ranges::Override;
+use database::GeoDatabase;
+pub use database::{DatabaseError, DatabaseUse};
+pub use ranges::GeoOverride;
 use ranges::Overrides;
 
 pub mod continent;
@@ -24,42 +24,42 @@ mod tsv;
 
 /// Where addresses are looked up.
 #[derive(Debug, Default)]
-pub struct Geo {
-    asn: Option<Arc<Database>>,
-    country: Option<Arc<Database>>,
+pub struct GeoLookup {
+    asn: Option<Arc<GeoDatabase>>,
+    country: Option<Arc<GeoDatabase>>,
     overrides: Overrides,
 }
 
 /// A database that cannot be used.
 #[derive(Debug)]
-pub struct Error {
+pub struct GeoError {
     /// The file.
     pub path: PathBuf,
     /// What it was to be used for; the first, if for both.
-    pub wanted: Wanted,
+    pub wanted: DatabaseUse,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub fault: DatabaseError,
 }
 
-// === impl Geo ===
+// === impl GeoLookup ===
 
-impl Geo {
+impl GeoLookup {
     /// Reads and checks the databases, and says what is wrong with each. One file for both is
     /// opened once. Reads whole files: not for a thread that serves requests.
     pub fn open(
         asn: Option<&Path>,
         country: Option<&Path>,
-        overrides: Vec<(IpNet, Override)>,
-    ) -> Result<Self, Vec<Error>> {
+        overrides: Vec<(IpNet, GeoOverride)>,
+    ) -> Result<Self, Vec<GeoError>> {
         let mut errors = Vec::new();
         let (asn, country) = match (asn, country) {
             (Some(asn), Some(country)) if is_same_file(asn, country) => {
-                let both = open(asn, &[Wanted::Asn, Wanted::Country], &mut errors);
+                let both = open(asn, &[DatabaseUse::Asn, DatabaseUse::Country], &mut errors);
                 (both.clone(), both)
             }
             (asn, country) => (
-                asn.and_then(|path| open(path, &[Wanted::Asn], &mut errors)),
-                country.and_then(|path| open(path, &[Wanted::Country], &mut errors)),
+                asn.and_then(|path| open(path, &[DatabaseUse::Asn], &mut errors)),
+                country.and_then(|path| open(path, &[DatabaseUse::Country], &mut errors)),
             ),
         };
         if !errors.is_empty() {
@@ -74,7 +74,7 @@ impl Geo {
 
     /// The same with the databases that another has open, where they hold the same: the memory is
     /// taken once.
-    pub fn sharing(mut self, other: &Geo) -> Self {
+    pub fn sharing(mut self, other: &GeoLookup) -> Self {
         for (own, other) in [
             (&mut self.asn, &other.asn),
             (&mut self.country, &other.country),
@@ -87,8 +87,8 @@ impl Geo {
     }
 
     /// Whether both look up in the same memory.
-    pub fn shares(&self, other: &Geo) -> bool {
-        let same = |a: &Option<Arc<Database>>, b: &Option<Arc<Database>>| match (a, b) {
+    pub fn shares(&self, other: &GeoLookup) -> bool {
+        let same = |a: &Option<Arc<GeoDatabase>>, b: &Option<Arc<GeoDatabase>>| match (a, b) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (a, b) => a.is_none() && b.is_none(),
         };
@@ -114,7 +114,7 @@ impl Geo {
     }
 }
 
-impl GeoSource for Geo {
+impl GeoSource for GeoLookup {
     fn asn(&self, ip: IpAddr) -> Option<u32> {
         let ip = ip.to_canonical();
         let looked_up = || self.asn.as_ref()?.asn(ip);
@@ -137,27 +137,31 @@ impl GeoSource for Geo {
 
 // === impl Error ===
 
-impl fmt::Display for Error {
+impl fmt::Display for GeoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.fault {
-            Fault::Line { number, why } => write!(f, "{path}:{number}: {why}"),
+            DatabaseError::Line { number, why } => write!(f, "{path}:{number}: {why}"),
             fault => write!(f, "{path}: {fault}"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for GeoError {}
 
-fn open(path: &Path, wanted: &[Wanted], errors: &mut Vec<Error>) -> Option<Arc<Database>> {
-    let mut refuse = |wanted: Option<&Wanted>, fault| {
-        errors.push(Error {
+fn open(
+    path: &Path,
+    wanted: &[DatabaseUse],
+    errors: &mut Vec<GeoError>,
+) -> Option<Arc<GeoDatabase>> {
+    let mut refuse = |wanted: Option<&DatabaseUse>, fault| {
+        errors.push(GeoError {
             path: path.to_owned(),
-            wanted: wanted.copied().unwrap_or(Wanted::Asn),
+            wanted: wanted.copied().unwrap_or(DatabaseUse::Asn),
             fault,
         });
     };
-    match Database::open(path, wanted) {
+    match GeoDatabase::open(path, wanted) {
         Ok(database) => {
             for one in wanted {
                 if let Err(fault) = database.must_hold(*one) {

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{Wanted, continent};
+use super::{DatabaseUse, continent};
 use crate::expr::canonical_network;
 
 /// The ranges of both address families. An address in no range has the default value.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ranges<V> {
+pub(super) struct IpRanges<V> {
     v4: Steps<u32, V>,
     v6: Steps<u128, V>,
 }
@@ -23,21 +23,21 @@ struct Steps<T, V> {
 }
 
 /// A table of ranges that do not overlap.
-pub(super) type Table = Ranges<Location>;
+pub(super) type Table = IpRanges<GeoLocation>;
 
 /// The value of a range in a table; zeros if unknown. Six bytes without alignment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Location {
+pub(super) struct GeoLocation {
     asn: [u8; 4],
     country: [u8; 2],
 }
 
 /// A row of a table: its first and last address, their location, and the number of its line.
-pub(super) type Row<T> = (T, T, Location, u32);
+pub(super) type Row<T> = (T, T, GeoLocation, u32);
 
 /// The location of a network by configuration; `None`: what the databases say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Override {
+pub struct GeoOverride {
     /// The autonomous system.
     pub asn: Option<u32>,
     /// The country's code, in capitals.
@@ -47,11 +47,11 @@ pub struct Override {
 }
 
 /// All overrides. Networks inside others are cut out of them.
-pub(super) type Overrides = Ranges<Overridden>;
+pub(super) type Overrides = IpRanges<OverriddenLocation>;
 
 /// What all overrides of an address say together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Overridden {
+pub(super) struct OverriddenLocation {
     pub(super) asn: Option<u32>,
     pub(super) country: Option<[u8; 2]>,
     /// `Some(None)`: the address is on no continent.
@@ -64,9 +64,9 @@ trait Bits: Copy + Ord {
     fn next(self) -> Option<Self>;
 }
 
-// === impl Ranges ===
+// === impl IpRanges ===
 
-impl<V: Copy + Default> Ranges<V> {
+impl<V: Copy + Default> IpRanges<V> {
     /// The value of `ip`.
     pub(super) fn get(&self, ip: IpAddr) -> V {
         match ip {
@@ -100,17 +100,17 @@ impl Table {
     }
 
     /// Whether some row has what is wanted.
-    pub(super) fn holds(&self, wanted: Wanted) -> bool {
+    pub(super) fn holds(&self, wanted: DatabaseUse) -> bool {
         self.any(|location| match wanted {
-            Wanted::Asn => location.asn().is_some(),
-            Wanted::Country => location.country().is_some(),
+            DatabaseUse::Asn => location.asn().is_some(),
+            DatabaseUse::Country => location.country().is_some(),
         })
     }
 }
 
 impl Overrides {
     /// The most specific network wins, for each setting.
-    pub(super) fn of_networks(overrides: Vec<(IpNet, Override)>) -> Self {
+    pub(super) fn of_networks(overrides: Vec<(IpNet, GeoOverride)>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for (net, value) in overrides {
             match canonical_network(net) {
@@ -155,7 +155,7 @@ impl<T: Bits, V: Copy + Default + PartialEq> FromIterator<(T, V)> for Steps<T, V
     }
 }
 
-fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, Location>, (u32, u32)> {
+fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, GeoLocation>, (u32, u32)> {
     rows.sort_by_key(|(first, ..)| *first);
     for ((_, last, _, one), (first, _, _, other)) in rows.iter().zip(rows.iter().skip(1)) {
         if first <= last {
@@ -163,19 +163,22 @@ fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, Location>, (
         }
     }
     let steps = rows.into_iter().flat_map(|(first, last, location, _)| {
-        let gap = last.next().map(|after| (after, Location::default()));
+        let gap = last.next().map(|after| (after, GeoLocation::default()));
         [Some((first, location)), gap].into_iter().flatten()
     });
     Ok(steps.collect())
 }
 
 /// Networks lie within each other or apart.
-fn steps_of_networks<T: Bits>(mut networks: Vec<(T, T, Override)>) -> Steps<T, Overridden> {
+fn steps_of_networks<T: Bits>(
+    mut networks: Vec<(T, T, GeoOverride)>,
+) -> Steps<T, OverriddenLocation> {
     networks.sort_by_key(|(first, last, _)| (*first, std::cmp::Reverse(*last)));
     let mut steps = Vec::new();
     // The networks around the current one, the innermost last.
-    let mut around: Vec<(T, Overridden)> = Vec::new();
-    let innermost = |around: &[(T, Overridden)]| around.last().map(|it| it.1).unwrap_or_default();
+    let mut around: Vec<(T, OverriddenLocation)> = Vec::new();
+    let innermost =
+        |around: &[(T, OverriddenLocation)]| around.last().map(|it| it.1).unwrap_or_default();
     for (first, last, value) in networks {
         while let Some((end, _)) = around.pop_if(|(end, _)| *end < first) {
             steps.extend(end.next().map(|after| (after, innermost(&around))));
@@ -190,9 +193,9 @@ fn steps_of_networks<T: Bits>(mut networks: Vec<(T, T, Override)>) -> Steps<T, O
     steps.into_iter().collect()
 }
 
-// === impl Location ===
+// === impl GeoLocation ===
 
-impl Location {
+impl GeoLocation {
     /// Zero and zeros: unknown.
     pub(super) fn new(asn: u32, country: [u8; 2]) -> Self {
         let asn = asn.to_be_bytes();
@@ -209,11 +212,11 @@ impl Location {
     }
 }
 
-// === impl Override ===
+// === impl GeoOverride ===
 
-impl Override {
+impl GeoOverride {
     /// This override, completed by what the networks around it say.
-    fn within(&self, around: Overridden) -> Overridden {
+    fn within(&self, around: OverriddenLocation) -> OverriddenLocation {
         // A country moves the network to its continent, because the continent of the database
         // belongs to the country that is overridden.
         let continent = match (self.continent, self.country) {
@@ -221,7 +224,7 @@ impl Override {
             (None, Some(country)) => Some(continent::of(country)),
             (None, None) => around.continent,
         };
-        Overridden {
+        OverriddenLocation {
             asn: self.asn.or(around.asn),
             country: self.country.or(around.country),
             continent,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use proptest::prelude::*;
 
-use super::{Fault, Geo, Override, Wanted};
+use super::{DatabaseError, DatabaseUse, GeoLookup, GeoOverride};
 use crate::facts::GeoSource;
 
 mod continents;
@@ -25,15 +25,15 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn geo(overrides: &[(&str, Override)]) -> Geo {
+fn geo(overrides: &[(&str, GeoOverride)]) -> GeoLookup {
     let overrides = overrides
         .iter()
         .map(|(net, said)| (net.parse::<IpNet>().unwrap(), *said));
-    Geo::open(Some(&data(ASN)), Some(&data(COUNTRY)), overrides.collect()).unwrap()
+    GeoLookup::open(Some(&data(ASN)), Some(&data(COUNTRY)), overrides.collect()).unwrap()
 }
 
-fn said(asn: Option<u32>, country: Option<&[u8; 2]>) -> Override {
-    Override {
+fn said(asn: Option<u32>, country: Option<&[u8; 2]>) -> GeoOverride {
+    GeoOverride {
         asn,
         country: country.copied(),
         continent: None,
@@ -70,7 +70,7 @@ fn countries_and_continents() {
 
 #[test]
 fn without_databases_nothing_is_known() {
-    let geo = Geo::open(None, None, Vec::new()).unwrap();
+    let geo = GeoLookup::open(None, None, Vec::new()).unwrap();
     assert_eq!(geo.asn(ip("1.0.0.1")), None);
     assert_eq!(geo.country(ip("2.125.160.216")), None);
     assert_eq!(geo.continent(ip("2.125.160.216")), None);
@@ -109,18 +109,18 @@ fn an_override_leaves_out_what_the_database_says() {
 
 #[test]
 fn the_wrong_kind_of_database_is_refused() {
-    let error = Geo::open(Some(&data(COUNTRY)), None, Vec::new())
+    let error = GeoLookup::open(Some(&data(COUNTRY)), None, Vec::new())
         .unwrap_err()
         .remove(0);
     let text = error.to_string();
-    assert!(matches!(error.fault, Fault::Foreign { .. }));
+    assert!(matches!(error.fault, DatabaseError::Foreign { .. }));
     assert!(
         text.ends_with(
             "holds no autonomous system numbers; it is a database of type `GeoLite2-Country`"
         ),
         "{text}"
     );
-    let error = Geo::open(None, Some(&data(ASN)), Vec::new())
+    let error = GeoLookup::open(None, Some(&data(ASN)), Vec::new())
         .unwrap_err()
         .remove(0);
     let text = error.to_string();
@@ -137,10 +137,10 @@ fn damaged_databases_are_refused() {
         "MaxMind-DB-test-broken-search-tree-24.mmdb",
     ] {
         for (asn, country) in [(Some(data(name)), None), (None, Some(data(name)))] {
-            let error = Geo::open(asn.as_deref(), country.as_deref(), Vec::new())
+            let error = GeoLookup::open(asn.as_deref(), country.as_deref(), Vec::new())
                 .unwrap_err()
                 .remove(0);
-            assert!(matches!(error.fault, Fault::Damaged(_)), "{error}");
+            assert!(matches!(error.fault, DatabaseError::Damaged(_)), "{error}");
             assert_eq!(error.path, data(name));
         }
     }
@@ -157,14 +157,14 @@ fn a_file_of_no_format_is_refused() {
 
 /// What is said of a file that is given for autonomous systems.
 fn refused(path: &Path) -> String {
-    let mut errors = Geo::open(Some(path), None, Vec::new()).unwrap_err();
+    let mut errors = GeoLookup::open(Some(path), None, Vec::new()).unwrap_err();
     assert_eq!(errors.len(), 1);
     errors.remove(0).to_string()
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Geo::open(Some(Path::new("/nowhere/asn.mmdb")), None, Vec::new())
+    let error = GeoLookup::open(Some(Path::new("/nowhere/asn.mmdb")), None, Vec::new())
         .unwrap_err()
         .remove(0);
     assert!(
@@ -203,16 +203,16 @@ proptest! {
     fn overrides_answer_like_a_plain_search(
         nets in proptest::collection::vec((any::<u8>(), 24u8..=32, 0u32..4, any::<bool>()), 0..30),
     ) {
-        let mut said: Vec<(IpNet, Override)> = Vec::new();
+        let mut said: Vec<(IpNet, GeoOverride)> = Vec::new();
         for (last, prefix, asn, has_country) in nets {
             let net = IpNet::new(IpAddr::from([192, 0, 2, last]), prefix).unwrap().trunc();
             let asn = Some(asn).filter(|asn| *asn > 0);
             let country = has_country.then_some([b'A' + last % 26, b'B']);
             if said.iter().all(|(other, _)| *other != net) {
-                said.push((net, Override { asn, country, continent: None }));
+                said.push((net, GeoOverride { asn, country, continent: None }));
             }
         }
-        let geo = Geo::open(None, None, said.clone()).unwrap();
+        let geo = GeoLookup::open(None, None, said.clone()).unwrap();
         said.sort_by_key(|(net, _)| std::cmp::Reverse(net.prefix_len()));
         for ip in (0..=255).map(|last| IpAddr::from([192, 0, 2, last])) {
             let around = || said.iter().filter(|(net, _)| net.contains(&ip)).map(|(_, said)| said);
@@ -238,7 +238,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         let file = Written::new("asn.mmdb", &bytes);
-        if let Ok(geo) = Geo::open(Some(&file.0), None, Vec::new()) {
+        if let Ok(geo) = GeoLookup::open(Some(&file.0), None, Vec::new()) {
             for address in ["1.0.0.1", "1.128.0.1", "2001:db8::1", "255.255.255.255", "::"] {
                 let _ = geo.asn(ip(address));
             }

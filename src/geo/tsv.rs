@@ -4,8 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::database::{Fault, Wanted};
-use super::ranges::{Location, Row, Table};
+use super::database::{DatabaseError, DatabaseUse};
+use super::ranges::{GeoLocation, Row, Table};
 
 const SYSTEMS: usize = 5;
 const COUNTRIES: usize = 3;
@@ -22,14 +22,14 @@ struct Rows {
 }
 
 /// Whether the first line has columns at all.
-pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
+pub(super) fn has_columns(bytes: &[u8]) -> bool {
     lines(bytes)
         .next()
         .is_some_and(|(_, line)| line.contains(&b'\t'))
 }
 
 /// Reads what is `wanted` of a table. Its rows may be in any order, but must not overlap.
-pub(super) fn parse(bytes: &[u8], wanted: &[Wanted]) -> Result<Table, Fault> {
+pub(super) fn parse(bytes: &[u8], wanted: &[DatabaseUse]) -> Result<Table, DatabaseError> {
     let Some((number, first)) = lines(bytes).next() else {
         return Err(fault(1, "the table is empty; fetch it again".to_owned()));
     };
@@ -55,7 +55,7 @@ impl Rows {
         number: usize,
         line: &[u8],
         columns: usize,
-        wanted: &[Wanted],
+        wanted: &[DatabaseUse],
     ) -> Result<(), String> {
         let cells: Vec<&[u8]> = line.splitn(columns, |byte| *byte == b'\t').collect();
         let (first, last, asn, code) = match (columns, cells.as_slice()) {
@@ -69,13 +69,13 @@ impl Rows {
             }
         };
         let (mut asn, mut country) = (asn, country(code)?);
-        if !wanted.contains(&Wanted::Asn) {
+        if !wanted.contains(&DatabaseUse::Asn) {
             asn = 0;
         }
-        if !wanted.contains(&Wanted::Country) {
+        if !wanted.contains(&DatabaseUse::Country) {
             country = [0; 2];
         }
-        let location = Location::new(asn, country);
+        let location = GeoLocation::new(asn, country);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         self.add_range(first, last, location, number)
     }
@@ -86,7 +86,7 @@ impl Rows {
         &mut self,
         first: &[u8],
         last: &[u8],
-        location: Location,
+        location: GeoLocation,
         line: u32,
     ) -> Result<(), String> {
         let (from, to) = (address(first)?, address(last)?);
@@ -125,8 +125,8 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     (1..).zip(lines).filter(|(_, line)| !line.is_empty())
 }
 
-fn fault(number: usize, why: String) -> Fault {
-    Fault::Line { number, why }
+fn fault(number: usize, why: String) -> DatabaseError {
+    DatabaseError::Line { number, why }
 }
 
 fn columns(line: &[u8]) -> Result<usize, String> {

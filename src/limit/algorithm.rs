@@ -26,16 +26,16 @@ pub struct AlgorithmRow {
     /// The name in `algorithm = "…"`.
     pub name: &'static str,
     /// What bounds the units admitted at once.
-    pub capacity: Capacity,
+    pub capacity: CapacityKind,
     /// How units become available again.
-    pub recovery: Recovery,
+    pub recovery: RecoveryKind,
     /// Whether `slices` divides its window.
     pub has_slices: bool,
 }
 
 /// What bounds the units that a limiter admits at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capacity {
+pub enum CapacityKind {
     /// The limit.
     Limit,
     /// The setting `burst`.
@@ -46,7 +46,7 @@ pub enum Capacity {
 
 /// How units become available again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
+pub enum RecoveryKind {
     /// Together, when their window or their own period has passed.
     Expires,
     /// One by one, `limit` in a `period`.
@@ -83,8 +83,8 @@ impl Algorithm {
 
     /// The algorithm's row.
     pub const fn row(self) -> AlgorithmRow {
-        use Capacity::{Burst, Limit, Queue};
-        use Recovery::{Expires, Refills, Released};
+        use CapacityKind::{Burst, Limit, Queue};
+        use RecoveryKind::{Expires, Refills, Released};
         let (name, capacity, recovery) = match self {
             Algorithm::SlidingWindow => ("sliding_window", Limit, Expires),
             Algorithm::FixedWindow => ("fixed_window", Limit, Expires),
@@ -104,16 +104,16 @@ impl Algorithm {
 
     /// Whether a request holds a lease until it ends.
     pub const fn holds_leases(self) -> bool {
-        matches!(self.row().recovery, Recovery::Released)
+        matches!(self.row().recovery, RecoveryKind::Released)
     }
 
     /// Whether admitted requests may have to wait for their turn.
     pub const fn has_queue(self) -> bool {
-        matches!(self.row().capacity, Capacity::Queue)
+        matches!(self.row().capacity, CapacityKind::Queue)
     }
 
     /// Whether `burst` is one of its settings.
     pub const fn has_burst(self) -> bool {
-        matches!(self.row().capacity, Capacity::Burst)
+        matches!(self.row().capacity, CapacityKind::Burst)
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A lease has an identity, so taking or releasing it twice has the effect of once. The gateway that holds it
 //! renews it; one that is not renewed expires after [`LEASE_LIFETIME`], so a gateway that dies leaks nothing.
-//! When a unit becomes free is unknown: [`Reading::retry_after`] is a hint.
+//! When a unit becomes free is unknown: [`CounterReading::retry_after`] is a hint.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reading::until;
-use super::{Limiter, MAX_LIMIT, Reading, micros};
+use super::{CounterReading, Limiter, MAX_LIMIT, micros};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -33,8 +33,8 @@ pub type LeaseId = u64;
 
 /// The leases of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Leases {
-    held: BTreeMap<LeaseId, Lease>,
+pub struct KeyLeases {
+    held: BTreeMap<LeaseId, HeldLease>,
     /// The sum of their units.
     total: u64,
     /// No lease expires before this time, in microseconds.
@@ -42,17 +42,23 @@ pub struct Leases {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lease {
+struct HeldLease {
     units: u64,
     /// In microseconds since the epoch.
     expires: u64,
 }
 
-// === impl Leases ===
+// === impl KeyLeases ===
 
-impl Leases {
+impl KeyLeases {
     /// Takes a lease for `cost` units if they fit.
-    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64, id: LeaseId) -> Reading {
+    pub fn admit(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: u64,
+        id: LeaseId,
+    ) -> CounterReading {
         self.expire(now);
         self.release(id);
         let fits = self.fits(limiter, cost);
@@ -63,7 +69,13 @@ impl Leases {
     }
 
     /// Takes a lease for `cost` units, above the limit too.
-    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64, id: LeaseId) -> Reading {
+    pub fn charge(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        cost: u64,
+        id: LeaseId,
+    ) -> CounterReading {
         self.expire(now);
         self.release(id);
         let fits = self.fits(limiter, cost);
@@ -71,8 +83,8 @@ impl Leases {
         self.reading(limiter, fits, cost)
     }
 
-    /// Returns what [`Leases::admit`] would return, and takes nothing.
-    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    /// Returns what [`KeyLeases::admit`] would return, and takes nothing.
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         self.expire(now);
         self.reading(limiter, self.fits(limiter, cost), cost)
     }
@@ -116,16 +128,16 @@ impl Leases {
         }
         self.earliest = self.earliest.min(expires);
         self.total += units;
-        self.held.insert(id, Lease { units, expires });
+        self.held.insert(id, HeldLease { units, expires });
     }
 
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool {
         self.total.saturating_add(cost) <= limiter.capped()
     }
 
-    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
+    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> CounterReading {
         let retry = || until((cost <= limiter.capped()).then_some(RETRY_HINT));
-        Reading {
+        CounterReading {
             fits,
             remaining: limiter.capped().saturating_sub(self.total),
             reset: if self.held.is_empty() {

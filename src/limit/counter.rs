@@ -1,9 +1,9 @@
 //! The counter of one key in the shape that its limiter keeps, with the three operations.
 
-use super::concurrency::{LeaseId, Leases};
-use super::slices::Slices;
-use super::sliding_log::Log;
-use super::{Limiter, Reading, Shape, State};
+use super::concurrency::{KeyLeases, LeaseId};
+use super::slices::SubWindows;
+use super::sliding_log::UnitLog;
+use super::{CounterReading, CounterShape, Limiter, State};
 use crate::clock::Timestamp;
 
 /// The counter of one key.
@@ -12,11 +12,11 @@ pub enum Counter {
     /// Three words whose meaning belongs to the algorithm.
     Words(State),
     /// A counter for each sub-window.
-    Slices(Slices),
+    Slices(SubWindows),
     /// The time of every unit.
-    Log(Log),
+    Log(UnitLog),
     /// A lease for every request in flight.
-    Leases(Leases),
+    Leases(KeyLeases),
 }
 
 /// What a counter takes beside its own bytes, for its handle and its allocation.
@@ -26,12 +26,12 @@ const ALLOCATION: usize = 48;
 
 impl Counter {
     /// A counter of this shape in which nothing was counted.
-    pub fn new(shape: Shape, limiter: &Limiter) -> Self {
+    pub fn new(shape: CounterShape, limiter: &Limiter) -> Self {
         match shape {
-            Shape::Words => Counter::Words(State::default()),
-            Shape::Slices => Counter::Slices(Slices::new(limiter)),
-            Shape::Log => Counter::Log(Log::default()),
-            Shape::Leases => Counter::Leases(Leases::default()),
+            CounterShape::Words => Counter::Words(State::default()),
+            CounterShape::Slices => Counter::Slices(SubWindows::new(limiter)),
+            CounterShape::Log => Counter::Log(UnitLog::default()),
+            CounterShape::Leases => Counter::Leases(KeyLeases::default()),
         }
     }
 
@@ -42,7 +42,7 @@ impl Counter {
         now: Timestamp,
         cost: u64,
         lease: LeaseId,
-    ) -> Reading {
+    ) -> CounterReading {
         match self {
             Counter::Words(state) => limiter.admit(state, now, cost),
             Counter::Slices(slices) => slices.admit(limiter, now, cost),
@@ -58,7 +58,7 @@ impl Counter {
         now: Timestamp,
         cost: u64,
         lease: LeaseId,
-    ) -> Reading {
+    ) -> CounterReading {
         match self {
             Counter::Words(state) => limiter.charge(state, now, cost),
             Counter::Slices(slices) => slices.charge(limiter, now, cost),
@@ -69,7 +69,7 @@ impl Counter {
 
     /// Returns what [`Counter::admit`] would return, and charges nothing. Where the cost does not fit, the
     /// counter moves to the time of a clock that was set back (see [`Limiter::rebase`]).
-    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         match self {
             Counter::Words(state) => {
                 let reading = limiter.peek(state, now, cost);

@@ -7,7 +7,7 @@
 
 use super::math::CounterMath;
 use super::reading::until;
-use super::{Limiter, Reading, State, until_begins};
+use super::{CounterReading, Limiter, State, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ mod tests;
 
 /// The counter as it stands at one moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct FixedWindowMath {
     /// The window's number since the epoch.
     index: u64,
     count: u32,
@@ -26,14 +26,14 @@ pub(crate) struct Window {
     rebased: bool,
 }
 
-// === impl Window ===
+// === impl FixedWindowMath ===
 
-impl CounterMath for Window {
+impl CounterMath for FixedWindowMath {
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.micros();
         let elapsed = now.as_micros() % period;
-        let fresh = Window {
+        let fresh = FixedWindowMath {
             index: now.as_micros() / period,
             count: 0,
             rest: period - elapsed,
@@ -44,7 +44,7 @@ impl CounterMath for Window {
         if count == 0 || index < fresh.index {
             fresh
         } else if index == fresh.index {
-            Window { count, ..fresh }
+            FixedWindowMath { count, ..fresh }
         } else {
             let ahead = until_begins(index - fresh.index, elapsed, period);
             fresh.back_from(
@@ -76,8 +76,8 @@ impl CounterMath for Window {
     }
 
     #[inline]
-    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
-        Reading {
+    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> CounterReading {
+        CounterReading {
             fits,
             remaining: limiter.capped().saturating_sub(u64::from(self.count)),
             reset: if self.count > 0 { self.rest } else { 0 },
@@ -89,19 +89,19 @@ impl CounterMath for Window {
     }
 }
 
-impl Window {
+impl FixedWindowMath {
     /// The window `index`, which is yet to come and ends in `rest`; this one, if the clock was
     /// set.
     #[inline]
     fn back_from(self, index: u64, count: u32, rest: Option<u64>) -> Self {
         match rest {
-            Some(rest) => Window {
+            Some(rest) => FixedWindowMath {
                 index,
                 count,
                 rest,
                 ..self
             },
-            None => Window {
+            None => FixedWindowMath {
                 count,
                 rebased: true,
                 ..self

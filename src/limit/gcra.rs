@@ -11,4 +11,4 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use super::token_bucket::Bucket as Cells;
+pub(crate) use super::token_bucket::TokenBucketMath as Cells;

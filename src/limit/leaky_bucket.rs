@@ -1,13 +1,13 @@
 //! `leaky_bucket`: one passes, `queue` more wait, and they leave `period / limit` apart.
 //!
-//! The [`Level`] is what has not left yet, with the one that has just passed. A request waits for
+//! The [`BucketLevel`] is what has not left yet, with the one that has just passed. A request waits for
 //! its turn until the level that it found has drained away; it is refused where the queue has no
 //! room for it, or where it would wait longer than `max_wait`.
 
-use super::level::Level;
+use super::level::BucketLevel;
 use super::math::CounterMath;
 use super::reading::until;
-use super::{Limiter, Reading, State, micros};
+use super::{CounterReading, Limiter, State, micros};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -20,8 +20,8 @@ const LONGEST: u64 = u64::MAX / 2_000;
 
 /// The queue as it stands at one moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Queue {
-    level: Level,
+pub(crate) struct LeakyBucketMath {
+    level: BucketLevel,
     /// Those who wait, and the one that passes.
     size: u64,
     /// The longest wait, in microseconds.
@@ -30,12 +30,12 @@ pub(crate) struct Queue {
     wait: u64,
 }
 
-// === impl Queue ===
+// === impl LeakyBucketMath ===
 
-impl CounterMath for Queue {
+impl CounterMath for LeakyBucketMath {
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        Queue::of(limiter, Level::at(limiter, state, now))
+        LeakyBucketMath::of(limiter, BucketLevel::at(limiter, state, now))
     }
 
     #[inline]
@@ -58,9 +58,9 @@ impl CounterMath for Queue {
     }
 
     #[inline]
-    fn reading(&self, _: &Limiter, fits: bool, cost: u64) -> Reading {
+    fn reading(&self, _: &Limiter, fits: bool, cost: u64) -> CounterReading {
         let reset = self.level.falls_to(0).unwrap_or(u64::MAX);
-        Reading {
+        CounterReading {
             fits,
             remaining: self.remaining(),
             reset,
@@ -72,10 +72,10 @@ impl CounterMath for Queue {
     }
 }
 
-impl Queue {
+impl LeakyBucketMath {
     #[inline(always)]
-    fn of(limiter: &Limiter, level: Level) -> Self {
-        Queue {
+    fn of(limiter: &Limiter, level: BucketLevel) -> Self {
+        LeakyBucketMath {
             level,
             size: limiter.queue_size(),
             longest: micros(limiter.max_wait),
@@ -90,7 +90,7 @@ impl Queue {
         if self.longest > LONGEST {
             return places;
         }
-        places.min(self.level.room_within(self.longest))
+        places.min(self.level.capacity_within(self.longest))
     }
 
     /// The least wait after which there is a place that is reached soon enough.

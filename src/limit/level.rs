@@ -24,7 +24,7 @@ const NANOS: u64 = 1_000;
 
 /// The level at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Level {
+pub(super) struct BucketLevel {
     /// How much drains in a period.
     limit: u64,
     /// In microseconds, never zero.
@@ -41,9 +41,9 @@ pub(super) struct Level {
     rebased: bool,
 }
 
-// === impl Level ===
+// === impl BucketLevel ===
 
-impl Level {
+impl BucketLevel {
     /// The level at `now`. When the clock went back behind `at`, that moment is taken instead;
     /// when it was set back, all drains from `now`.
     #[inline(always)]
@@ -94,7 +94,7 @@ impl Level {
         (self.limit > 0).then_some(whole.saturating_sub(self.elapsed))
     }
 
-    /// [`Level::drains_to`], as the clock will show it, which may have to catch up first.
+    /// [`BucketLevel::drains_to`], as the clock will show it, which may have to catch up first.
     #[inline]
     pub(super) fn falls_to(&self, room: u64) -> Option<u64> {
         let wait = self.drains_to(room)?;
@@ -107,7 +107,7 @@ impl Level {
 
     /// How many units could come one by one before one would have to wait longer than `longest`
     /// for all before it to drain.
-    pub(super) fn room_within(&self, longest: u64) -> u64 {
+    pub(super) fn capacity_within(&self, longest: u64) -> u64 {
         let longest = longest.saturating_add(self.elapsed);
         let drains = ratio_down(longest, self.limit, self.period);
         drains.saturating_add(1).saturating_sub(self.used)
@@ -121,7 +121,7 @@ impl Level {
     #[inline]
     fn kept(limiter: &Limiter, state: &State) -> Self {
         let [used, at, top] = *state;
-        Level {
+        BucketLevel {
             limit: limiter.capped(),
             period: limiter.micros(),
             used: u64::from(top >> 31) << 32 | u64::from(used),
@@ -135,7 +135,7 @@ impl Level {
 
     #[inline]
     fn empty(self, now: u64) -> Self {
-        Level {
+        BucketLevel {
             used: 0,
             at: now,
             elapsed: 0,
@@ -150,7 +150,7 @@ impl Level {
         if drained >= self.used {
             return self.empty(self.at + elapsed);
         }
-        Level {
+        BucketLevel {
             elapsed,
             drained,
             ..self
@@ -161,7 +161,7 @@ impl Level {
     #[inline]
     fn after_periods(self, elapsed: u64) -> Self {
         let periods = elapsed / self.period;
-        let moved = Level {
+        let moved = BucketLevel {
             used: (self.used).saturating_sub(periods.saturating_mul(self.limit)),
             at: self.at + periods * self.period,
             ..self
@@ -174,12 +174,12 @@ impl Level {
         let ahead = self.at - now;
         if was_set(ahead, self.period) {
             let (at, rebased) = (now, true);
-            return Level {
+            return BucketLevel {
                 at,
                 rebased,
                 ..self
             };
         }
-        Level { ahead, ..self }
+        BucketLevel { ahead, ..self }
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::samples::{at, limits, periods, requests, timed};
 use super::subject::{Operation, Subject, operations};
-use super::{Algorithm, Limiter, Reading};
+use super::{Algorithm, CounterReading, Limiter};
 
 /// What is kept of a key: a time or a window's number, and two counts.
 type Record = (f64, f64, f64);
@@ -158,7 +158,7 @@ fn level(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: bo
     )
 }
 
-fn seen(reading: &Reading) -> Result {
+fn seen(reading: &CounterReading) -> Result {
     let micros = |duration: Duration| duration.as_micros() as f64;
     let retry = match reading.fits {
         true => Some(reading.wait()),
@@ -197,7 +197,7 @@ proptest! {
         };
         let mut subject = Subject::of(&limiter);
         let mut record = (-2.0, 0.0, 0.0);
-        let refills = algorithm.row().recovery == super::Recovery::Refills;
+        let refills = algorithm.row().recovery == super::RecoveryKind::Refills;
         // A level that drains for centuries is not told from one that never does.
         let longest = (1u128 << 34) * u128::from(period) / u128::from(limit);
         prop_assume!(!refills || longest < 1 << 53);

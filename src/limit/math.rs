@@ -1,6 +1,6 @@
 //! The operations on a [`State`], written once for every algorithm that needs no more, and exact division.
 
-use super::{Limiter, Reading, State};
+use super::{CounterReading, Limiter, State};
 use crate::clock::Timestamp;
 
 /// What a [`State`] means to an algorithm at one time.
@@ -16,7 +16,7 @@ pub(crate) trait CounterMath: Sized {
     /// Whether the clock was set back, so that the state has moved to another time.
     fn rebased(&self) -> bool;
     /// The result for a `cost` that fitted or did not.
-    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading;
+    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> CounterReading;
 }
 
 /// Charges `cost` if it fits.
@@ -26,7 +26,7 @@ pub(super) fn admit<C: CounterMath>(
     state: &mut State,
     now: Timestamp,
     cost: u64,
-) -> Reading {
+) -> CounterReading {
     let mut counter = C::at(limiter, state, now);
     let fits = counter.fits(limiter, cost);
     if fits {
@@ -45,7 +45,7 @@ pub(super) fn charge<C: CounterMath>(
     state: &mut State,
     now: Timestamp,
     cost: u64,
-) -> Reading {
+) -> CounterReading {
     let mut counter = C::at(limiter, state, now);
     let fits = counter.fits(limiter, cost);
     counter.add(cost);
@@ -60,7 +60,7 @@ pub(super) fn peek<C: CounterMath>(
     state: &State,
     now: Timestamp,
     cost: u64,
-) -> Reading {
+) -> CounterReading {
     let counter = C::at(limiter, state, now);
     counter.reading(limiter, counter.fits(limiter, cost), cost)
 }

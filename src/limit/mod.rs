@@ -1,6 +1,6 @@
 //! Rate-limiting arithmetic: pure functions of (state, now, cost), one file per algorithm.
 //!
-//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the counter of each key (see [`Shape`])
+//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the counter of each key (see [`CounterShape`])
 //! and calls the three operations admit, charge and peek.
 //!
 //! Time is counted in whole microseconds, so that every number fits in the 53 bits of a Lua number and every
@@ -29,9 +29,9 @@ pub mod sliding_log;
 pub mod sliding_window;
 pub(crate) mod token_bucket;
 
-pub use algorithm::{Algorithm, AlgorithmRow, Capacity, Recovery};
+pub use algorithm::{Algorithm, AlgorithmRow, CapacityKind, RecoveryKind};
 pub use counter::Counter;
-pub use reading::Reading;
+pub use reading::CounterReading;
 
 #[cfg(test)]
 mod clocks;
@@ -60,7 +60,7 @@ pub type State = [u32; 3];
 
 /// What a limiter keeps of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum CounterShape {
     /// A [`State`].
     Words,
     /// A counter for each of the sub-windows.
@@ -92,26 +92,26 @@ pub struct Limiter {
 
 /// Evaluates `$body` with `$math` standing for the algorithm's [`math::CounterMath`]. `sliding_log` counts as
 /// `sliding_window` when there is no memory for more. A [`State`] of `concurrency` does not exist: its
-/// [`Shape`] is never [`Shape::Words`].
+/// [`CounterShape`] is never [`CounterShape::Words`].
 macro_rules! by_algorithm {
     ($algorithm:expr, $math:ident => $body:expr) => {
         match $algorithm {
             $crate::limit::Algorithm::SlidingWindow
             | $crate::limit::Algorithm::SlidingLog
             | $crate::limit::Algorithm::Concurrency => {
-                type $math = $crate::limit::sliding_window::Window;
+                type $math = $crate::limit::sliding_window::SlidingWindowMath;
                 $body
             }
             $crate::limit::Algorithm::FixedWindow => {
-                type $math = $crate::limit::fixed_window::Window;
+                type $math = $crate::limit::fixed_window::FixedWindowMath;
                 $body
             }
             $crate::limit::Algorithm::TokenBucket => {
-                type $math = $crate::limit::token_bucket::Bucket;
+                type $math = $crate::limit::token_bucket::TokenBucketMath;
                 $body
             }
             $crate::limit::Algorithm::LeakyBucket => {
-                type $math = $crate::limit::leaky_bucket::Queue;
+                type $math = $crate::limit::leaky_bucket::LeakyBucketMath;
                 $body
             }
             $crate::limit::Algorithm::Gcra => {
@@ -141,12 +141,12 @@ impl Limiter {
     }
 
     /// What is kept of a key.
-    pub const fn shape(&self) -> Shape {
+    pub const fn shape(&self) -> CounterShape {
         match self.algorithm {
-            Algorithm::SlidingLog => Shape::Log,
-            Algorithm::Concurrency => Shape::Leases,
-            Algorithm::SlidingWindow if self.slices > 1 => Shape::Slices,
-            _ => Shape::Words,
+            Algorithm::SlidingLog => CounterShape::Log,
+            Algorithm::Concurrency => CounterShape::Leases,
+            Algorithm::SlidingWindow if self.slices > 1 => CounterShape::Slices,
+            _ => CounterShape::Words,
         }
     }
 
@@ -154,34 +154,34 @@ impl Limiter {
     /// that passes.
     pub const fn capacity(&self) -> u64 {
         match self.algorithm.row().capacity {
-            Capacity::Limit => self.capped(),
-            Capacity::Burst => self.burst_capped(),
-            Capacity::Queue => self.queue_size(),
+            CapacityKind::Limit => self.capped(),
+            CapacityKind::Burst => self.burst_capped(),
+            CapacityKind::Queue => self.queue_size(),
         }
     }
 
     /// Charges `cost` if it fits. What does not fit changes nothing, unless the clock was set
     /// back: then the state is moved all the same, and should be kept.
     #[inline(never)]
-    pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
+    pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> CounterReading {
         by_algorithm!(self.algorithm, M => math::admit::<M>(self, state, now, cost))
     }
 
     /// Charges `cost`, past the limit too.
     #[inline(never)]
-    pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> Reading {
+    pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> CounterReading {
         by_algorithm!(self.algorithm, M => math::charge::<M>(self, state, now, cost))
     }
 
     /// Says what [`Limiter::admit`] would say, and takes nothing.
     #[inline(never)]
-    pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> Reading {
+    pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> CounterReading {
         by_algorithm!(self.algorithm, M => math::peek::<M>(self, state, now, cost))
     }
 
     /// Until the turn of what did not fit, as `reading` says, if it waits in spite of that; `None`:
     /// it never has one. Who finds a `leaky_bucket`'s queue full comes behind it.
-    pub fn turn(&self, reading: &Reading) -> Option<Duration> {
+    pub fn wait_for_turn(&self, reading: &CounterReading) -> Option<Duration> {
         let fits_in = reading.retry_after()?;
         Some(match self.algorithm {
             Algorithm::LeakyBucket if !reading.fits => reading.reset_after(),

@@ -11,7 +11,7 @@ const NEVER: u64 = u64::MAX;
 
 /// What an operation found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct CounterReading {
     /// `admit`, `peek`: the cost fits (`admit` has charged it). `charge`: the count is not past
     /// the limit after it.
     pub fits: bool,
@@ -23,9 +23,9 @@ pub struct Reading {
     pub(super) delay: u64,
 }
 
-// === impl Reading ===
+// === impl CounterReading ===
 
-impl Reading {
+impl CounterReading {
     /// Of what fits, at once.
     pub fn fitting(remaining: u64, reset_after: Duration) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Reading {
         Duration::from_micros(self.reset)
     }
 
-    /// [`Reading::reset_after`] in microseconds.
+    /// [`CounterReading::reset_after`] in microseconds.
     #[inline]
     pub fn reset_micros(&self) -> u64 {
         self.reset

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Limiter, MAX_LIMIT, Reading, State, micros_up};
+use super::{CounterReading, Limiter, MAX_LIMIT, State, micros_up};
 use crate::clock::Timestamp;
 
 pub(super) const SECOND: u64 = 1_000_000;
@@ -81,7 +81,7 @@ impl Limiter {
     }
 }
 
-impl Reading {
+impl CounterReading {
     /// The same for what has to wait for its turn.
     pub fn waiting(self, wait: Duration) -> Self {
         let delay = micros_up(wait);

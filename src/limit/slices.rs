@@ -7,8 +7,8 @@
 
 use super::math::ratio_up;
 use super::reading::until;
-use super::sliding_window::{Estimate, faded_to};
-use super::{Algorithm, Limiter, Reading, was_set};
+use super::sliding_window::{WeightedCount, faded_to};
+use super::{Algorithm, CounterReading, Limiter, was_set};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ pub const SLICES_OF_A_LOG: u16 = 60;
 
 /// What was counted in each of the last N + 1 slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slices {
+pub struct SubWindows {
     /// A ring: the one after the newest is the oldest.
     counts: Box<[u32]>,
     /// Where the newest stands.
@@ -47,9 +47,9 @@ struct Moment {
     behind: u64,
 }
 
-// === impl Slices ===
+// === impl SubWindows ===
 
-impl Slices {
+impl SubWindows {
     /// Nothing counted yet, in as many slices as `limiter` wants.
     pub fn new(limiter: &Limiter) -> Self {
         let slices = match limiter.algorithm {
@@ -65,8 +65,8 @@ impl Slices {
     }
 
     /// Charges `cost` if it fits.
-    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
-        let moment = self.turn_to(limiter, now);
+    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
+        let moment = self.advance_to(limiter, now);
         let fits = self.fits(limiter, moment, cost);
         if fits {
             self.add(cost);
@@ -75,25 +75,25 @@ impl Slices {
     }
 
     /// Charges `cost`, past the limit too.
-    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
-        let moment = self.turn_to(limiter, now);
+    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
+        let moment = self.advance_to(limiter, now);
         let fits = self.fits(limiter, moment, cost);
         self.add(cost);
         self.reading(limiter, moment, fits, cost)
     }
 
-    /// Says what [`Slices::admit`] would say, and takes nothing.
-    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
-        let moment = self.turn_to(limiter, now);
+    /// Says what [`SubWindows::admit`] would say, and takes nothing.
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
+        let moment = self.advance_to(limiter, now);
         self.reading(limiter, moment, self.fits(limiter, moment, cost), cost)
     }
 
     /// The weighted count at `now`.
-    pub fn estimate(&mut self, limiter: &Limiter, now: Timestamp) -> Estimate {
-        let moment = self.turn_to(limiter, now);
+    pub fn estimate(&mut self, limiter: &Limiter, now: Timestamp) -> WeightedCount {
+        let moment = self.advance_to(limiter, now);
         let oldest = u128::from(self.count(self.slices()));
         let faded = oldest * u128::from(moment.into_newest());
-        Estimate {
+        WeightedCount {
             numerator: u128::from(self.total) * u128::from(moment.period) - faded,
             denominator: moment.period,
         }
@@ -122,7 +122,7 @@ impl Slices {
         (self.index, counts.collect())
     }
 
-    /// What [`Slices::saved`] gave.
+    /// What [`SubWindows::saved`] gave.
     pub fn restored(index: u64, counts: Vec<u32>) -> Self {
         Self {
             newest: counts.len().saturating_sub(1),
@@ -140,7 +140,7 @@ impl Slices {
     /// Drops the slices that have left the window by `now`. When the clock went back behind the
     /// newest slice, the first moment of that is taken instead; when it was set back, the newest
     /// slice becomes that of `now`.
-    fn turn_to(&mut self, limiter: &Limiter, now: Timestamp) -> Moment {
+    fn advance_to(&mut self, limiter: &Limiter, now: Timestamp) -> Moment {
         let moment = Moment::of(limiter, self.slices(), now);
         if self.total == 0 {
             self.index = moment.index;
@@ -150,14 +150,14 @@ impl Slices {
         match u64::try_from(turns) {
             Ok(0) => moment,
             Ok(turns) => {
-                self.turn(turns);
+                self.advance(turns);
                 moment
             }
-            Err(_) => self.turn_back(moment, turns.unsigned_abs()),
+            Err(_) => self.rebase(moment, turns.unsigned_abs()),
         }
     }
 
-    fn turn(&mut self, turns: u64) {
+    fn advance(&mut self, turns: u64) {
         self.index = self.index.wrapping_add(turns);
         for _ in 0..turns.min(self.counts.len() as u64) {
             self.newest += 1;
@@ -171,7 +171,7 @@ impl Slices {
     }
 
     #[cold]
-    fn turn_back(&mut self, moment: Moment, behind: u64) -> Moment {
+    fn rebase(&mut self, moment: Moment, behind: u64) -> Moment {
         let back = Moment { behind, ..moment };
         if was_set(back.until(0, 0), moment.period) {
             self.index = moment.index;
@@ -209,9 +209,9 @@ impl Slices {
         self.used(moment).saturating_add(cost) <= limiter.capped()
     }
 
-    fn reading(&self, limiter: &Limiter, moment: Moment, fits: bool, cost: u64) -> Reading {
+    fn reading(&self, limiter: &Limiter, moment: Moment, fits: bool, cost: u64) -> CounterReading {
         let retry = || self.retry_after(moment, limiter.capped().checked_sub(cost)?);
-        Reading {
+        CounterReading {
             fits,
             remaining: limiter.capped().saturating_sub(self.used(moment)),
             reset: self.reset_after(moment),

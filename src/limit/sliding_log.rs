@@ -3,13 +3,13 @@
 //! The exactness costs memory: 12 bytes for every moment at which something was counted. No more
 //! is kept than can matter: of what was charged past the limit only the newest units, one more
 //! than the limit. The store bounds the logs of all keys together and falls back on
-//! [`Log::to_slices`].
+//! [`UnitLog::to_slices`].
 
 use std::collections::VecDeque;
 
 use super::reading::until;
-use super::slices::Slices;
-use super::{Limiter, Reading, was_set};
+use super::slices::SubWindows;
+use super::{CounterReading, Limiter, was_set};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -19,9 +19,9 @@ mod tests;
 
 /// What was counted in the last period, and when.
 #[derive(Clone, Debug, Default)]
-pub struct Log {
+pub struct UnitLog {
     /// Oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     /// The sum of their units.
     total: u64,
     /// The latest moment it was asked about: the log is complete for a period before it.
@@ -30,17 +30,17 @@ pub struct Log {
 
 /// Units that were counted at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct LogEntry {
     /// In microseconds since the epoch, in halves: so an entry takes 12 bytes and not 16.
     at: [u32; 2],
     units: u32,
 }
 
-// === impl Log ===
+// === impl UnitLog ===
 
-impl Log {
+impl UnitLog {
     /// Charges `cost` if it fits.
-    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    pub fn admit(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         self.advance(limiter, now);
         let fits = self.fits(limiter, cost);
         if fits {
@@ -50,27 +50,27 @@ impl Log {
     }
 
     /// Charges `cost`, past the limit too.
-    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         self.advance(limiter, now);
         let fits = self.fits(limiter, cost);
         self.add(limiter, cost);
         self.reading(limiter, now, fits, cost)
     }
 
-    /// Says what [`Log::admit`] would say, and takes nothing.
-    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    /// Says what [`UnitLog::admit`] would say, and takes nothing.
+    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         self.advance(limiter, now);
         self.reading(limiter, now, self.fits(limiter, cost), cost)
     }
 
     /// The memory that it takes beside itself, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.entries.capacity() * size_of::<LogEntry>()
     }
 
     /// The same count in slices, as near as they come.
-    pub fn to_slices(&self, limiter: &Limiter, now: Timestamp) -> Slices {
-        let mut slices = Slices::new(limiter);
+    pub fn to_slices(&self, limiter: &Limiter, now: Timestamp) -> SubWindows {
+        let mut slices = SubWindows::new(limiter);
         for (at, units) in self.entries() {
             slices.charge(limiter, at, u64::from(units));
         }
@@ -85,11 +85,11 @@ impl Log {
     }
 
     /// The latest moment it was asked about.
-    pub fn asked(&self) -> Timestamp {
+    pub fn latest_time(&self) -> Timestamp {
         Timestamp::from_micros(self.at)
     }
 
-    /// A log with these [`Log::entries`], last asked about `asked`. What is out of order is moved
+    /// A log with these [`UnitLog::entries`], last asked about `asked`. What is out of order is moved
     /// to where it can be.
     pub fn restored(asked: Timestamp, entries: &[(Timestamp, u32)]) -> Self {
         let mut log = Self::default();
@@ -134,7 +134,7 @@ impl Log {
     fn move_back(&mut self, by: u64) {
         self.at -= by;
         for entry in &mut self.entries {
-            *entry = Entry::new(entry.at().saturating_sub(by), entry.units);
+            *entry = LogEntry::new(entry.at().saturating_sub(by), entry.units);
         }
     }
 
@@ -170,30 +170,30 @@ impl Log {
                     newest.units += more;
                     units -= u64::from(more);
                 }
-                _ => self.entries.push_back(Entry::new(self.at, 0)),
+                _ => self.entries.push_back(LogEntry::new(self.at, 0)),
             }
         }
     }
 
-    fn reading(&self, limiter: &Limiter, now: Timestamp, fits: bool, cost: u64) -> Reading {
-        let leaves = |entry: &Entry| {
+    fn reading(&self, limiter: &Limiter, now: Timestamp, fits: bool, cost: u64) -> CounterReading {
+        let leaves = |entry: &LogEntry| {
             let end = entry.at().saturating_add(limiter.micros());
             end.saturating_sub(now.as_micros())
         };
-        Reading {
+        CounterReading {
             fits,
             remaining: limiter.capped().saturating_sub(self.total),
             reset: self.entries.back().map_or(0, leaves),
             delay: match fits {
                 true => 0,
-                false => until(self.last_in_the_way(limiter, cost).map(leaves)),
+                false => until(self.last_blocking_entry(limiter, cost).map(leaves)),
             },
         }
     }
 
     /// The entry that has to leave before `cost` fits; none if it never can.
     #[cold]
-    fn last_in_the_way(&self, limiter: &Limiter, cost: u64) -> Option<&Entry> {
+    fn last_blocking_entry(&self, limiter: &Limiter, cost: u64) -> Option<&LogEntry> {
         let room = limiter.capped().checked_sub(cost)?;
         let mut left = self.total;
         self.entries.iter().find(|entry| {
@@ -203,9 +203,9 @@ impl Log {
     }
 }
 
-// === impl Entry ===
+// === impl LogEntry ===
 
-impl Entry {
+impl LogEntry {
     fn new(at: u64, units: u32) -> Self {
         Self {
             at: [at as u32, (at >> 32) as u32],

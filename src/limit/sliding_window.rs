@@ -8,7 +8,7 @@
 
 use super::math::{CounterMath, ratio_down, ratio_up};
 use super::reading::until;
-use super::{Limiter, Reading, State, until_begins};
+use super::{CounterReading, Limiter, State, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -18,8 +18,8 @@ mod tests;
 
 /// A weighted count, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
-    /// The units, times [`Estimate::denominator`].
+pub struct WeightedCount {
+    /// The units, times [`WeightedCount::denominator`].
     pub numerator: u128,
     /// The period in microseconds, never zero.
     pub denominator: u64,
@@ -27,7 +27,7 @@ pub struct Estimate {
 
 /// The two counters as they stand at one moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct SlidingWindowMath {
     /// Its length in microseconds, never zero.
     period: u64,
     /// The low bits of its number since the epoch: two windows are told apart that lie less than
@@ -47,28 +47,28 @@ pub(crate) struct Window {
 }
 
 /// The weighted count at `now`.
-pub fn estimate(limiter: &Limiter, state: &State, now: Timestamp) -> Estimate {
-    let window = Window::at(limiter, state, now);
+pub fn estimate(limiter: &Limiter, state: &State, now: Timestamp) -> WeightedCount {
+    let window = SlidingWindowMath::at(limiter, state, now);
     let left = window.period - window.elapsed;
-    Estimate {
+    WeightedCount {
         numerator: u128::from(window.previous) * u128::from(left)
             + u128::from(window.current) * u128::from(window.period),
         denominator: window.period,
     }
 }
 
-// === impl Estimate ===
+// === impl WeightedCount ===
 
-impl Estimate {
+impl WeightedCount {
     /// The units, for display.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 }
 
-// === impl Window ===
+// === impl SlidingWindowMath ===
 
-impl CounterMath for Window {
+impl CounterMath for SlidingWindowMath {
     /// The window of `now`, with what `state` says about it. When the clock went back behind the
     /// state's window, that window's first moment is taken instead: nothing is forgotten, and
     /// nothing is counted twice when the clock has caught up.
@@ -76,7 +76,7 @@ impl CounterMath for Window {
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.micros();
         let number = now.as_micros() / period;
-        let fresh = Window {
+        let fresh = SlidingWindowMath {
             period,
             index: number as u32,
             previous: 0,
@@ -119,8 +119,8 @@ impl CounterMath for Window {
     }
 
     #[inline]
-    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> Reading {
-        Reading {
+    fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> CounterReading {
+        CounterReading {
             fits,
             remaining: limiter.capped().saturating_sub(self.used()),
             reset: self.reset_after(),
@@ -132,10 +132,10 @@ impl CounterMath for Window {
     }
 }
 
-impl Window {
+impl SlidingWindowMath {
     #[inline]
     fn holding(self, previous: u32, current: u32) -> Self {
-        Window {
+        SlidingWindowMath {
             previous,
             current,
             faded: ratio_up(u64::from(previous), self.period - self.elapsed, self.period),
@@ -149,13 +149,13 @@ impl Window {
     fn back_from(self, index: u32) -> Self {
         let windows = u64::from(index.wrapping_sub(self.index));
         match until_begins(windows, self.elapsed, self.period) {
-            Some(ahead) => Window {
+            Some(ahead) => SlidingWindowMath {
                 index,
                 elapsed: 0,
                 ahead,
                 ..self
             },
-            None => Window {
+            None => SlidingWindowMath {
                 rebased: true,
                 ..self
             },

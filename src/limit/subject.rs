@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
 use super::samples::{Request, SECOND, at, timed};
-use super::{Counter, Limiter, Reading, State};
+use super::{Counter, CounterReading, Limiter, State};
 
 /// A wait that the arithmetic of a test can add to a moment.
 const LONGEST: u64 = 1 << 52;
@@ -43,28 +43,33 @@ impl Subject {
         }
     }
 
-    pub(super) fn admit(&mut self, now: u64, cost: u64) -> Reading {
+    pub(super) fn admit(&mut self, now: u64, cost: u64) -> CounterReading {
         self.lease += 1;
         self.counter.admit(&self.limiter, at(now), cost, self.lease)
     }
 
-    pub(super) fn charge(&mut self, now: u64, cost: u64) -> Reading {
+    pub(super) fn charge(&mut self, now: u64, cost: u64) -> CounterReading {
         self.lease += 1;
         self.counter
             .charge(&self.limiter, at(now), cost, self.lease)
     }
 
     /// Looks, and leaves no trace.
-    pub(super) fn peek(&self, now: u64, cost: u64) -> Reading {
+    pub(super) fn peek(&self, now: u64, cost: u64) -> CounterReading {
         self.counter.clone().peek(&self.limiter, at(now), cost)
     }
 
     /// Looks as the store does: a clock that was set back is noticed.
-    pub(super) fn look(&mut self, now: u64, cost: u64) -> Reading {
+    pub(super) fn look(&mut self, now: u64, cost: u64) -> CounterReading {
         self.counter.peek(&self.limiter, at(now), cost)
     }
 
-    pub(super) fn carry_out(&mut self, operation: Operation, now: u64, cost: u64) -> Reading {
+    pub(super) fn carry_out(
+        &mut self,
+        operation: Operation,
+        now: u64,
+        cost: u64,
+    ) -> CounterReading {
         match operation {
             Operation::Admit => self.admit(now, cost),
             Operation::Charge => self.charge(now, cost),
@@ -127,7 +132,7 @@ pub(super) fn agrees(
 /// Waiting what was told is admitted, a microsecond and a second less is not.
 fn retry_is_exact(
     limiter: &Limiter,
-    reading: &Reading,
+    reading: &CounterReading,
     cost: u64,
     fits: impl Fn(u64, u64) -> bool,
 ) -> TestCaseResult {
@@ -161,7 +166,7 @@ fn remaining_is_exact(subject: &Subject, now: u64, remaining: u64) -> TestCaseRe
 /// From the reset on all that could ever be admitted is, and not before.
 fn reset_is_exact(
     limiter: &Limiter,
-    reading: &Reading,
+    reading: &CounterReading,
     fits: impl Fn(u64, u64) -> bool,
 ) -> TestCaseResult {
     let reset = reading.reset_after().as_micros() as u64;

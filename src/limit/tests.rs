@@ -89,7 +89,7 @@ fn the_names_of_algorithms_differ_and_only_concurrency_holds_leases() {
     assert_eq!(names.len(), Algorithm::ALL.len());
     for algorithm in Algorithm::ALL {
         let is_concurrency = algorithm == Algorithm::Concurrency;
-        let leases = per_minute(algorithm, 5).shape() == Shape::Leases;
+        let leases = per_minute(algorithm, 5).shape() == CounterShape::Leases;
         assert_eq!(algorithm.holds_leases(), is_concurrency);
         assert_eq!(leases, is_concurrency, "{algorithm:?}");
     }

@@ -1,11 +1,11 @@
 //! `token_bucket`: a bucket of `burst` tokens, to which `limit` come back in a `period`, evenly.
 //!
-//! What is kept is the [`Level`] of tokens that are missing: nothing to keep for a full bucket.
+//! What is kept is the [`BucketLevel`] of tokens that are missing: nothing to keep for a full bucket.
 
-use super::level::Level;
+use super::level::BucketLevel;
 use super::math::CounterMath;
 use super::reading::until;
-use super::{Limiter, Reading, State};
+use super::{CounterReading, Limiter, State};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -15,19 +15,19 @@ mod tests;
 
 /// The bucket as it stands at one moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucketMath {
     /// Tokens that are missing.
-    missing: Level,
+    missing: BucketLevel,
     size: u64,
 }
 
-// === impl Bucket ===
+// === impl TokenBucketMath ===
 
-impl CounterMath for Bucket {
+impl CounterMath for TokenBucketMath {
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
-        Bucket {
-            missing: Level::at(limiter, state, now),
+        TokenBucketMath {
+            missing: BucketLevel::at(limiter, state, now),
             size: limiter.burst_capped(),
         }
     }
@@ -52,9 +52,9 @@ impl CounterMath for Bucket {
     }
 
     #[inline]
-    fn reading(&self, _: &Limiter, fits: bool, cost: u64) -> Reading {
+    fn reading(&self, _: &Limiter, fits: bool, cost: u64) -> CounterReading {
         let reset = self.missing.falls_to(0).unwrap_or(u64::MAX);
-        Reading {
+        CounterReading {
             fits,
             remaining: self.size.saturating_sub(self.missing.used()),
             reset,
@@ -66,7 +66,7 @@ impl CounterMath for Bucket {
     }
 }
 
-impl Bucket {
+impl TokenBucketMath {
     /// The least wait after which there are `cost` tokens, if nobody takes any.
     #[inline]
     fn retry_after(&self, cost: u64) -> Option<u64> {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-use super::drain::{Drain, OpenConnection};
+use super::drain::{CoreDrain, DrainingConnection};
 
 /// How long to wait when the machine has no file descriptor or memory for a connection.
 const STARVED: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ const MAX_LAST: usize = 4096;
 
 /// The bound on open connections, one for the process. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Bound>);
+pub struct ConnectionLimit(Arc<Bound>);
 
 #[derive(Debug)]
 struct Bound {
@@ -41,11 +41,11 @@ struct Bound {
 
 /// The place of one connection, in the gate and in its core's count; dropping it frees both.
 #[derive(Debug)]
-pub struct Permit {
-    gate: Gate,
+pub struct ConnectionPermit {
+    gate: ConnectionLimit,
     /// Whose connections it is counted among.
     network: OnceLock<IpAddr>,
-    open: OpenConnection,
+    open: DrainingConnection,
 }
 
 /// The connections of each network, for the whole process. A network is in the map for as long as
@@ -59,9 +59,9 @@ struct PerIpConnections(Mutex<HashMap<IpAddr, usize>>);
 pub async fn accept_loop(
     listener: TcpListener,
     own: bool,
-    gate: Gate,
-    drain: Drain,
-    on_connection: impl Fn(TcpStream, SocketAddr, Permit),
+    gate: ConnectionLimit,
+    drain: CoreDrain,
+    on_connection: impl Fn(TcpStream, SocketAddr, ConnectionPermit),
 ) {
     let waiting = Cell::new(None);
     tokio::select! {
@@ -70,7 +70,7 @@ pub async fn accept_loop(
         () = accept_all(&listener, &gate, &drain, &waiting, &on_connection) => {}
     }
     if own && drain.is_of_all() {
-        turn_away(&listener);
+        drop_new_connections(&listener);
     }
     let last = if drain.is_handed_over() { 0 } else { MAX_LAST };
     let queued = (0..last).map_while(|_| accept_last(&listener));
@@ -86,9 +86,9 @@ pub fn spawn(connection: impl Future<Output = ()> + 'static) {
     tokio::task::spawn_local(connection);
 }
 
-// === impl Gate ===
+// === impl ConnectionLimit ===
 
-impl Gate {
+impl ConnectionLimit {
     /// A gate for at most `limit` connections.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Bound {
@@ -127,7 +127,7 @@ impl Gate {
     }
 
     /// A place for one connection of the core of `drain`, if one is free.
-    pub fn try_enter(&self, drain: &Drain) -> Option<Permit> {
+    pub fn try_enter(&self, drain: &CoreDrain) -> Option<ConnectionPermit> {
         let limit = self.limit();
         self.0
             .open
@@ -135,14 +135,14 @@ impl Gate {
                 (open < limit).then_some(open.saturating_add(1))
             })
             .ok()?;
-        Some(Permit {
+        Some(ConnectionPermit {
             gate: self.clone(),
             network: OnceLock::new(),
             open: drain.enter(),
         })
     }
 
-    async fn enter(&self, drain: &Drain) -> Permit {
+    async fn enter(&self, drain: &CoreDrain) -> ConnectionPermit {
         loop {
             if let Some(permit) = self.try_enter(drain) {
                 return permit;
@@ -153,16 +153,16 @@ impl Gate {
 
     /// Waits for room without taking it: a core that holds a place while no client comes would
     /// take it from the others.
-    async fn room(&self) {
+    async fn free_descriptors(&self) {
         while self.open() >= self.limit() {
             sleep(FULL).await;
         }
     }
 }
 
-// === impl Permit ===
+// === impl ConnectionPermit ===
 
-impl Permit {
+impl ConnectionPermit {
     /// Whether the listener that it came through is to end.
     pub(super) fn is_leaving(&self) -> bool {
         self.open.is_leaving()
@@ -178,7 +178,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         if let Some(network) = self.network.get() {
             self.gate.0.per_ip.leave(*network);
@@ -213,13 +213,13 @@ impl PerIpConnections {
 
 async fn accept_all(
     listener: &TcpListener,
-    gate: &Gate,
-    drain: &Drain,
+    gate: &ConnectionLimit,
+    drain: &CoreDrain,
     waiting: &Cell<Option<(TcpStream, SocketAddr)>>,
-    on_connection: &impl Fn(TcpStream, SocketAddr, Permit),
+    on_connection: &impl Fn(TcpStream, SocketAddr, ConnectionPermit),
 ) {
     loop {
-        gate.room().await;
+        gate.free_descriptors().await;
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // It fails only on a socket that is gone, which the first read will show.
@@ -242,7 +242,7 @@ async fn accept_all(
 
 /// Has the kernel drop new connections, as if the packet were lost: a connection that it accepted
 /// between the last look at its queue and the end of the socket would be reset.
-fn turn_away(listener: &TcpListener) {
+fn drop_new_connections(listener: &TcpListener) {
     // BPF_RET with BPF_K: keep so many bytes of each packet.
     let none = socket2::SockFilter::new(0x06, 0, 0, 0);
     // Where it fails the time for a reset is a few microseconds longer, and no more.
@@ -286,7 +286,7 @@ mod unit {
 
     #[test]
     fn a_gate_counts_what_is_open() {
-        let gate = Gate::new(1);
+        let gate = ConnectionLimit::new(1);
         let drain = super::super::DrainTrigger::default().core();
         let permit = gate.try_enter(&drain).unwrap();
         assert!(gate.try_enter(&drain).is_none());

@@ -11,32 +11,32 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::accept::Permit;
+use super::accept::ConnectionPermit;
 
 /// What is seen of a connection where its bytes move.
 #[derive(Debug)]
 pub(super) struct SocketMarks {
     /// Bytes of an incomplete request were read.
-    pub(super) heard: Flag,
+    pub(super) heard: AtomicFlag,
     /// The socket takes no more until the client reads.
-    pub(super) blocked: Flag,
+    pub(super) blocked: AtomicFlag,
     /// What follows is no longer HTTP.
-    pub(super) tunnel: Flag,
+    pub(super) tunnel: AtomicFlag,
     /// An HTTP/1 request is in flight: what follows it waits for its response.
-    pub(super) busy: Flag,
+    pub(super) busy: AtomicFlag,
     /// Something follows the request in flight.
-    pub(super) behind: Flag,
+    pub(super) behind: AtomicFlag,
     /// What the client has not taken is discarded when the socket closes.
-    pub(super) given_up: Flag,
+    pub(super) given_up: AtomicFlag,
     /// Held here so that a tunnel keeps it.
-    pub(super) permit: Permit,
+    pub(super) permit: ConnectionPermit,
     written: AtomicU64,
 }
 
 /// A flag. Atomic because hyper wants a stream that can become a tunnel to be `Send`; all on one
 /// core, so relaxed and without read-modify-write.
 #[derive(Debug, Default)]
-pub(super) struct Flag(AtomicBool);
+pub(super) struct AtomicFlag(AtomicBool);
 
 /// A client's socket, which marks what the client takes.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ pub struct ClientSocket {
 // === impl SocketMarks ===
 
 impl SocketMarks {
-    pub(super) fn new(permit: Permit) -> Self {
+    pub(super) fn new(permit: ConnectionPermit) -> Self {
         Self {
-            heard: Flag::default(),
-            blocked: Flag::default(),
-            tunnel: Flag::default(),
-            busy: Flag::default(),
-            behind: Flag::default(),
-            given_up: Flag::default(),
+            heard: AtomicFlag::default(),
+            blocked: AtomicFlag::default(),
+            tunnel: AtomicFlag::default(),
+            busy: AtomicFlag::default(),
+            behind: AtomicFlag::default(),
+            given_up: AtomicFlag::default(),
             permit,
             written: AtomicU64::new(0),
         }
@@ -75,9 +75,9 @@ impl SocketMarks {
     }
 }
 
-// === impl Flag ===
+// === impl AtomicFlag ===
 
-impl Flag {
+impl AtomicFlag {
     pub(super) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 //! The state of one client connection: what it is doing, since when, and what makes it late.
 //!
 //! It is a state machine without I/O and without a clock: the connection and its requests report
-//! events, [`super::timers`] sweeps it, and the connection asks for a [`Directive`] at each poll.
+//! events, [`super::timers`] sweeps it, and the connection asks for a [`ConnectionDirective`] at each poll.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::accept::Permit;
+use super::accept::ConnectionPermit;
 use super::client_socket::SocketMarks;
 use super::http2::SendWindow;
 use super::min_rate::{Direction, RateRule, RateTracker, TransferHandle};
-use super::timers::{ConnectionTimers, InFlight, TICK};
-use super::{Limits, Protocol, Slow};
+use super::timers::{ConnectionTimers, RequestInFlight, TICK};
+use super::{ConnectionLimits, HttpVersion, SlowPhase};
 
 /// How long a closed connection is read on, so that a reset does not destroy its last response.
 const LINGER: Duration = Duration::from_secs(2);
@@ -36,8 +36,8 @@ pub(super) struct ConnectionState {
     pub(super) marks: Arc<SocketMarks>,
     /// What an HTTP/2 client has allowed the gateway to send.
     pub(super) window: SendWindow,
-    limits: Limits,
-    phase: Cell<Phase>,
+    limits: ConnectionLimits,
+    phase: Cell<ConnectionPhase>,
     /// When the phase began, up to a tick too early.
     since: Cell<Instant>,
     /// HTTP/2: the preface or head that is begun and not ended, by its number, and since when.
@@ -48,8 +48,8 @@ pub(super) struct ConnectionState {
     tunnels: Cell<u32>,
     /// The last request has a body.
     has_body: Cell<bool>,
-    expired: Cell<Option<Slow>>,
-    /// [`Directive::Finish`] was given.
+    expired: Cell<Option<SlowPhase>>,
+    /// [`ConnectionDirective::Finish`] was given.
     closing: Cell<bool>,
     /// The connection knows that the drain has started.
     drain_noticed: Cell<bool>,
@@ -63,18 +63,18 @@ pub(super) struct ConnectionState {
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     /// What comes before HTTP: a PROXY header, a handshake.
     Handshake,
     /// Nothing is read yet. The first byte begins a head, or ends the wait for a preface.
-    Fresh(Protocol),
+    Fresh(HttpVersion),
     /// Since the first byte of an HTTP/1 head.
     Head,
     /// No request is in flight. HTTP/2 hides where a head begins: frames that bring no whole request
     /// do not end this phase.
-    Idle(Protocol),
+    Idle(HttpVersion),
     /// Requests are in flight; their bodies and responses have timers of their own.
-    Busy(Protocol),
+    Busy(HttpVersion),
     /// Told to end.
     Closing,
     /// Ended. What the client still sends is read and dropped.
@@ -83,25 +83,29 @@ enum Phase {
 
 /// What a connection has to do before it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Directive {
+pub(super) enum ConnectionDirective {
     /// Nothing.
     Continue,
     /// Respond to what is in flight, accept no more requests, close.
     Finish,
     /// Close at once.
-    Abort(Slow),
+    Abort(SlowPhase),
 }
 
 // === impl ConnectionState ===
 
 impl ConnectionState {
     /// A connection in its handshake.
-    pub(super) fn new(timers: Rc<ConnectionTimers>, limits: &Limits, permit: Permit) -> Self {
+    pub(super) fn new(
+        timers: Rc<ConnectionTimers>,
+        limits: &ConnectionLimits,
+        permit: ConnectionPermit,
+    ) -> Self {
         Self {
             marks: Arc::new(SocketMarks::new(permit)),
             window: SendWindow::new(),
             limits: *limits,
-            phase: Cell::new(Phase::Handshake),
+            phase: Cell::new(ConnectionPhase::Handshake),
             since: Cell::new(timers.now.get()),
             open_head: Cell::new(None),
             in_flight: Cell::new(0),
@@ -119,19 +123,23 @@ impl ConnectionState {
     }
 
     /// HTTP begins.
-    pub(super) fn start(&self, protocol: Protocol) {
+    pub(super) fn start(&self, protocol: HttpVersion) {
         self.marks.heard.take();
-        self.enter(Phase::Fresh(protocol));
+        self.enter(ConnectionPhase::Fresh(protocol));
     }
 
     /// A request head is complete. `has_body`: a body follows it.
-    pub(super) fn begin_request(self: &Rc<Self>, protocol: Protocol, has_body: bool) -> InFlight {
+    pub(super) fn begin_request(
+        self: &Rc<Self>,
+        protocol: HttpVersion,
+        has_body: bool,
+    ) -> RequestInFlight {
         self.in_flight.set(self.in_flight.get().saturating_add(1));
-        self.phase.set(Phase::Busy(protocol));
+        self.phase.set(ConnectionPhase::Busy(protocol));
         self.expired.set(None);
         self.has_body.set(has_body);
         self.marks.busy.set(true);
-        InFlight(self.clone())
+        RequestInFlight(self.clone())
     }
 
     /// The response to a request has ended, or was given up.
@@ -142,7 +150,7 @@ impl ConnectionState {
             return;
         }
         self.marks.busy.set(false);
-        let Phase::Busy(protocol) = self.phase.get() else {
+        let ConnectionPhase::Busy(protocol) = self.phase.get() else {
             return;
         };
         // Bytes heard until now were of this request; those of a next one are read from now on.
@@ -151,8 +159,8 @@ impl ConnectionState {
             self.wake();
         }
         self.enter(match self.closing.get() {
-            true => Phase::Closing,
-            false => Phase::Idle(protocol),
+            true => ConnectionPhase::Closing,
+            false => ConnectionPhase::Idle(protocol),
         });
     }
 
@@ -171,7 +179,7 @@ impl ConnectionState {
     /// HTTP has ended; the time to read on begins. Returns whether there is anything to wait for.
     pub(super) fn linger(&self) -> bool {
         self.closing.set(true);
-        self.enter(Phase::Linger);
+        self.enter(ConnectionPhase::Linger);
         self.has_body.get()
     }
 
@@ -195,19 +203,19 @@ impl ConnectionState {
     }
 
     /// What to do next. Ask at each poll of the connection: this also keeps the waker of its task.
-    pub(super) fn directive(&self, cx: &Context<'_>) -> Directive {
+    pub(super) fn directive(&self, cx: &Context<'_>) -> ConnectionDirective {
         match self.poll_expired(cx) {
-            Some(Slow::Idle) => self.close(),
-            Some(slow) => Directive::Abort(slow),
+            Some(SlowPhase::Idle) => self.close(),
+            Some(slow) => ConnectionDirective::Abort(slow),
             None if self.is_draining() && !self.closing.get() && !self.may_send_request() => {
                 self.close()
             }
-            None => Directive::Continue,
+            None => ConnectionDirective::Continue,
         }
     }
 
     /// What the connection was too slow for. `None` wakes the task of `cx` once it is too slow.
-    pub(super) fn poll_expired(&self, cx: &Context<'_>) -> Option<Slow> {
+    pub(super) fn poll_expired(&self, cx: &Context<'_>) -> Option<SlowPhase> {
         let waker = self.waker.take();
         self.waker.set(match waker {
             Some(waker) if waker.will_wake(cx.waker()) => Some(waker),
@@ -219,7 +227,10 @@ impl ConnectionState {
     /// Looks whether the drain has started. The time for a last request begins with it.
     pub(super) fn notice_drain(&self) {
         if self.is_draining() && !self.drain_noticed.replace(true) {
-            if matches!(self.phase.get(), Phase::Fresh(_) | Phase::Idle(_)) {
+            if matches!(
+                self.phase.get(),
+                ConnectionPhase::Fresh(_) | ConnectionPhase::Idle(_)
+            ) {
                 self.since.set(self.timers.now.get());
             }
             self.wake();
@@ -233,7 +244,7 @@ impl ConnectionState {
             self.marks.given_up.set(true);
         }
         let late = match writes_late {
-            true => Some(Slow::Reading),
+            true => Some(SlowPhase::Reading),
             false => self.late(now),
         };
         if late.is_some() {
@@ -254,7 +265,7 @@ impl ConnectionState {
         }
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: ConnectionPhase) {
         self.phase.set(phase);
         self.since.set(self.timers.now.get());
         self.expired.set(None);
@@ -267,20 +278,20 @@ impl ConnectionState {
         }
     }
 
-    /// Aborts a connection that got [`Directive::Finish`] before and has not finished.
-    fn close(&self) -> Directive {
+    /// Aborts a connection that got [`ConnectionDirective::Finish`] before and has not finished.
+    fn close(&self) -> ConnectionDirective {
         if self.closing.replace(true) {
-            return Directive::Abort(Slow::Closing);
+            return ConnectionDirective::Abort(SlowPhase::Closing);
         }
-        if self.in_flight.get() == 0 && self.phase.get() != Phase::Head {
-            self.enter(Phase::Closing);
+        if self.in_flight.get() == 0 && self.phase.get() != ConnectionPhase::Head {
+            self.enter(ConnectionPhase::Closing);
         }
-        Directive::Finish
+        ConnectionDirective::Finish
     }
 
     /// Whether the client was too slow in taking its responses.
     pub(super) fn is_write_expired(&self) -> bool {
-        self.expired.get() == Some(Slow::Reading)
+        self.expired.get() == Some(SlowPhase::Reading)
     }
 
     /// Whether the drain has started, of the whole gateway or of the listener.
@@ -291,10 +302,10 @@ impl ConnectionState {
     /// Whether the client may have sent a request that hyper would not see if it had to finish.
     /// HTTP/2 needs no such care: GOAWAY names the last request that is served.
     fn may_send_request(&self) -> bool {
-        use Phase::{Fresh, Head, Idle};
+        use ConnectionPhase::{Fresh, Head, Idle};
         matches!(
             self.phase.get(),
-            Fresh(Protocol::Http1) | Idle(Protocol::Http1) | Head
+            Fresh(HttpVersion::Http1) | Idle(HttpVersion::Http1) | Head
         )
     }
 
@@ -307,7 +318,7 @@ impl ConnectionState {
     fn is_write_late(&self, now: Instant, elapsed: Duration) -> bool {
         let blocked = self.marks.blocked.get();
         // The rest of a response that a slow client still takes is no idleness.
-        if blocked && matches!(self.phase.get(), Phase::Idle(_)) {
+        if blocked && matches!(self.phase.get(), ConnectionPhase::Idle(_)) {
             self.since.set(now);
         }
         let rule = self.rate_rule(Direction::ToClient);
@@ -319,27 +330,27 @@ impl ConnectionState {
     }
 
     /// What has lasted too long.
-    fn late(&self, now: Instant) -> Option<Slow> {
+    fn late(&self, now: Instant) -> Option<SlowPhase> {
         self.notice_first_bytes(now);
         // The beginning may be noted a tick too early.
         let is_over = |since, limit| now.duration_since(since) > limit + TICK;
         let header_timeout = self.limits.header_timeout;
         let head = self.open_head.get();
         if head.is_some_and(|(_, since)| is_over(since, header_timeout)) {
-            return Some(Slow::Head);
+            return Some(SlowPhase::Head);
         }
         let (limit, slow) = match self.phase.get() {
-            Phase::Busy(_) => return None,
-            Phase::Fresh(_) if self.is_draining() => (LAST_REQUEST, Slow::Closing),
-            Phase::Idle(_) if self.is_draining() => (LAST_REQUEST, Slow::Idle),
-            Phase::Idle(_) => (self.limits.idle_timeout, Slow::Idle),
-            Phase::Linger => (LINGER.min(header_timeout), Slow::Closing),
-            Phase::Closing => (header_timeout, Slow::Closing),
-            Phase::Handshake if self.is_draining() => {
-                (LAST_HANDSHAKE.min(header_timeout), Slow::Handshake)
+            ConnectionPhase::Busy(_) => return None,
+            ConnectionPhase::Fresh(_) if self.is_draining() => (LAST_REQUEST, SlowPhase::Closing),
+            ConnectionPhase::Idle(_) if self.is_draining() => (LAST_REQUEST, SlowPhase::Idle),
+            ConnectionPhase::Idle(_) => (self.limits.idle_timeout, SlowPhase::Idle),
+            ConnectionPhase::Linger => (LINGER.min(header_timeout), SlowPhase::Closing),
+            ConnectionPhase::Closing => (header_timeout, SlowPhase::Closing),
+            ConnectionPhase::Handshake if self.is_draining() => {
+                (LAST_HANDSHAKE.min(header_timeout), SlowPhase::Handshake)
             }
-            Phase::Handshake => (header_timeout, Slow::Handshake),
-            Phase::Fresh(_) | Phase::Head => (header_timeout, Slow::Head),
+            ConnectionPhase::Handshake => (header_timeout, SlowPhase::Handshake),
+            ConnectionPhase::Fresh(_) | ConnectionPhase::Head => (header_timeout, SlowPhase::Head),
         };
         is_over(self.since.get(), limit).then_some(slow)
     }
@@ -347,8 +358,9 @@ impl ConnectionState {
     /// Notes that the client began to send since the last sweep.
     fn notice_first_bytes(&self, now: Instant) {
         let next = match self.phase.get() {
-            Phase::Fresh(Protocol::Http1) | Phase::Idle(Protocol::Http1) => Phase::Head,
-            Phase::Fresh(Protocol::Http2) => Phase::Idle(Protocol::Http2),
+            ConnectionPhase::Fresh(HttpVersion::Http1)
+            | ConnectionPhase::Idle(HttpVersion::Http1) => ConnectionPhase::Head,
+            ConnectionPhase::Fresh(HttpVersion::Http2) => ConnectionPhase::Idle(HttpVersion::Http2),
             _ => return,
         };
         if self.marks.heard.take() {

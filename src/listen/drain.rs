@@ -27,7 +27,7 @@ enum Stage {
 
 /// One core's side of the drain. Clones count together.
 #[derive(Clone, Debug)]
-pub struct Drain {
+pub struct CoreDrain {
     stage: watch::Receiver<Stage>,
     /// Whether this listener drains.
     listener: Arc<watch::Sender<bool>>,
@@ -37,7 +37,7 @@ pub struct Drain {
 
 /// One open connection, until it is dropped.
 #[derive(Debug)]
-pub(super) struct OpenConnection {
+pub(super) struct DrainingConnection {
     open: Arc<watch::Sender<usize>>,
     listener: Arc<watch::Sender<bool>>,
 }
@@ -71,8 +71,8 @@ impl DrainTrigger {
     }
 
     /// A core's side, with a count of its own.
-    pub fn core(&self) -> Drain {
-        Drain {
+    pub fn core(&self) -> CoreDrain {
+        CoreDrain {
             stage: self.0.subscribe(),
             listener: Arc::default(),
             open: Arc::default(),
@@ -80,9 +80,9 @@ impl DrainTrigger {
     }
 }
 
-// === impl Drain ===
+// === impl CoreDrain ===
 
-impl Drain {
+impl CoreDrain {
     /// The drain of one listener of the core, which can start before that of the others.
     pub fn apart(&self) -> Self {
         Self {
@@ -138,9 +138,9 @@ impl Drain {
         let _ = open.wait_for(|open| *open == 0).await;
     }
 
-    pub(super) fn enter(&self) -> OpenConnection {
+    pub(super) fn enter(&self) -> DrainingConnection {
         self.open.send_modify(|open| *open += 1);
-        OpenConnection {
+        DrainingConnection {
             open: self.open.clone(),
             listener: self.listener.clone(),
         }
@@ -154,16 +154,16 @@ async fn reached<T>(mut value: watch::Receiver<T>, is_reached: impl FnMut(&T) ->
     }
 }
 
-// === impl OpenConnection ===
+// === impl DrainingConnection ===
 
-impl OpenConnection {
+impl DrainingConnection {
     /// Whether the listener that accepted it drains.
     pub(super) fn is_leaving(&self) -> bool {
         *self.listener.borrow()
     }
 }
 
-impl Drop for OpenConnection {
+impl Drop for DrainingConnection {
     fn drop(&mut self) {
         self.open.send_modify(|open| *open -= 1);
     }

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
 
-use super::Protocol;
-use crate::facts::proxy::{self, LONGEST, Said};
+use super::HttpVersion;
+use crate::facts::proxy::{self, LONGEST, ProxyHeader};
 
 /// How much is looked at first: PROXY headers without extensions are shorter.
 const USUAL: usize = 256;
@@ -33,8 +33,8 @@ pub async fn proxy_header(stream: &mut TcpStream) -> io::Result<Option<SocketAdd
                 bytes.resize(length, 0);
                 stream.read_exact(&mut bytes).await?;
                 return Ok(match said {
-                    Said::Source(client) => Some(client),
-                    Said::Nothing => None,
+                    ProxyHeader::Source(client) => Some(client),
+                    ProxyHeader::Nothing => None,
                 });
             }
             None if seen == bytes.len() && seen < LONGEST => bytes.resize(LONGEST, 0),
@@ -45,26 +45,26 @@ pub async fn proxy_header(stream: &mut TcpStream) -> io::Result<Option<SocketAdd
 }
 
 /// What a client on a plain connection speaks: HTTP/2 if it begins with the preface.
-pub async fn sniff(stream: &TcpStream) -> io::Result<Protocol> {
+pub async fn sniff(stream: &TcpStream) -> io::Result<HttpVersion> {
     let mut first = [0; PREFACE.len()];
     let mut ended = false;
     loop {
         let seen = stream.peek(&mut first).await?;
         match protocol_of(first.get(..seen).unwrap_or_default()) {
             Some(protocol) => return Ok(protocol),
-            None if ended => return Ok(Protocol::Http1),
+            None if ended => return Ok(HttpVersion::Http1),
             None => ended = await_more(stream).await?,
         }
     }
 }
 
 /// `None` while it may become either.
-fn protocol_of(first: &[u8]) -> Option<Protocol> {
+fn protocol_of(first: &[u8]) -> Option<HttpVersion> {
     match first {
-        [] => Some(Protocol::Http1),
-        whole if whole == PREFACE => Some(Protocol::Http2),
+        [] => Some(HttpVersion::Http1),
+        whole if whole == PREFACE => Some(HttpVersion::Http2),
         part if PREFACE.starts_with(part) => None,
-        _ => Some(Protocol::Http1),
+        _ => Some(HttpVersion::Http1),
     }
 }
 

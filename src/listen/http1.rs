@@ -21,11 +21,11 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::client_socket::SocketMarks;
-use super::connection_state::{ConnectionState, Directive};
+use super::connection_state::{ConnectionDirective, ConnectionState};
 use super::response::respond;
-use super::serve::{RequestHandler, drop_rest, in_time};
-use super::{ClientFault, Error, Limits};
-use framing::{Cut, ENDING, Framing};
+use super::serve::{RequestHandler, discard_input, in_time};
+use super::{ClientFault, ConnectionLimits, ServeError};
+use framing::{ENDING, FramingScanner, FramingStop};
 
 /// The least that hyper accepts for its buffers.
 const LEAST_BUFFER: usize = 8192;
@@ -48,7 +48,7 @@ struct Http1Stream<S> {
     stream: S,
     marks: Arc<SocketMarks>,
     /// `None` in a tunnel.
-    framing: Option<Framing>,
+    framing: Option<FramingScanner>,
     /// What is read next instead of all that the client sends.
     instead: Option<&'static [u8]>,
     /// What came behind a request and is not passed on yet.
@@ -58,10 +58,10 @@ struct Http1Stream<S> {
 /// Serves an HTTP/1 connection until it ends.
 pub(super) async fn serve<S, H>(
     stream: S,
-    limits: &Limits,
+    limits: &ConnectionLimits,
     state: Rc<ConnectionState>,
     handler: H,
-) -> Result<(), Error>
+) -> Result<(), ServeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: RequestHandler,
@@ -77,18 +77,18 @@ where
         .with_upgrades();
     let ended = poll_fn(|cx| {
         match state.directive(cx) {
-            Directive::Continue => {}
-            Directive::Finish => Pin::new(&mut http).graceful_shutdown(),
-            Directive::Abort(slow) => return Poll::Ready(Err(slow.into())),
+            ConnectionDirective::Continue => {}
+            ConnectionDirective::Finish => Pin::new(&mut http).graceful_shutdown(),
+            ConnectionDirective::Abort(slow) => return Poll::Ready(Err(slow.into())),
         }
-        let ended = Pin::new(&mut http).poll(cx).map_err(Error::Http);
+        let ended = Pin::new(&mut http).poll(cx).map_err(ServeError::Http);
         if state.can_go_on() {
             cx.waker().wake_by_ref();
         }
         ended
     })
     .await;
-    let refused = matches!(&ended, Err(Error::Http(error)) if error.is_parse());
+    let refused = matches!(&ended, Err(ServeError::Http(error)) if error.is_parse());
     let Some(parts) = http.into_parts().filter(|_| refused || ended.is_ok()) else {
         return ended;
     };
@@ -99,7 +99,7 @@ where
     ended
 }
 
-fn builder(limits: &Limits) -> http1::Builder {
+fn builder(limits: &ConnectionLimits) -> http1::Builder {
     let mut http = http1::Builder::new();
     // The default costs no allocation.
     if limits.max_headers != DEFAULT_MAX_HEADERS {
@@ -127,14 +127,14 @@ where
         // hyper leaves the stream open once an upgrade was refused: a client that waits for the end
         // must see it. It fails on a socket that is gone, which has no rest either.
         if stream.shutdown().await.is_ok() {
-            drop_rest(stream).await;
+            discard_input(stream).await;
         }
     })
     .await;
 }
 
 /// Whether `head`, which hyper calls too large, is so only because of its target.
-fn has_long_target(head: &[u8], limits: &Limits) -> bool {
+fn has_long_target(head: &[u8], limits: &ConnectionLimits) -> bool {
     let mut headers = vec![httparse::EMPTY_HEADER; limits.max_headers];
     let mut request = httparse::Request::new(&mut headers);
     let fits = match request.parse(head) {
@@ -151,7 +151,7 @@ impl<S> Http1Stream<S> {
         Self {
             stream,
             marks,
-            framing: Some(Framing::new()),
+            framing: Some(FramingScanner::new()),
             instead: None,
             early: BytesMut::new(),
         }
@@ -159,35 +159,45 @@ impl<S> Http1Stream<S> {
 
     /// Why hyper refused a head. `unread`: what hyper has not taken off its buffer, which begins
     /// with the head if that is too large.
-    fn classify(&self, error: Error, unread: &[u8], limits: &Limits) -> Error {
-        let Error::Http(refused) = &error else {
+    fn classify(&self, error: ServeError, unread: &[u8], limits: &ConnectionLimits) -> ServeError {
+        let ServeError::Http(refused) = &error else {
             return error;
         };
-        let ambiguous = self.framing.as_ref().is_some_and(Framing::is_ambiguous);
+        let ambiguous = self
+            .framing
+            .as_ref()
+            .is_some_and(FramingScanner::is_ambiguous);
         let (fault, status) = match refused.is_parse_too_large() {
             true if has_long_target(unread, limits) => (ClientFault::HeadTooLarge, 414),
             true => (ClientFault::HeadTooLarge, 431),
             false if ambiguous => (ClientFault::Framing, 400),
             false => (ClientFault::Malformed, 400),
         };
-        Error::Head(fault, status)
+        ServeError::Head(fault, status)
     }
 
     /// Follows `bytes`, which were just read. Returns where hyper must not read on.
-    fn heard(&mut self, bytes: &mut [u8]) -> Option<Cut> {
+    fn follow_read(&mut self, bytes: &mut [u8]) -> Option<FramingStop> {
         if self.marks.tunnel.get() {
             self.framing = None;
         }
         let framing = self.framing.as_mut();
         let cut = framing.and_then(|framing| framing.follow(bytes));
-        let whole = self.framing.as_ref().is_some_and(Framing::is_between);
+        let whole = self
+            .framing
+            .as_ref()
+            .is_some_and(FramingScanner::is_between);
         self.marks.heard.set(!whole);
         cut
     }
 
     /// Whether what comes now is behind a request in flight.
     fn is_behind(&self) -> bool {
-        self.marks.busy.get() && self.framing.as_ref().is_some_and(Framing::is_between)
+        self.marks.busy.get()
+            && self
+                .framing
+                .as_ref()
+                .is_some_and(FramingScanner::is_between)
     }
 }
 
@@ -242,13 +252,13 @@ impl<S: AsyncRead + Unpin> Http1Stream<S> {
         let mut early = std::mem::take(&mut self.early);
         let most = early.len().min(buf.remaining());
         let bytes = early.get_mut(..most).unwrap_or_default();
-        let cut = self.heard(bytes);
+        let cut = self.follow_read(bytes);
         let end = match cut {
-            Some(Cut::Ending(end) | Cut::Behind(end)) => end,
+            Some(FramingStop::Ending(end) | FramingStop::Behind(end)) => end,
             None => bytes.len(),
         };
         buf.put_slice(bytes.get(..end).unwrap_or_default());
-        if let Some(Cut::Ending(_)) = cut {
+        if let Some(FramingStop::Ending(_)) = cut {
             return self.poll_instead(cx, buf, ENDING);
         }
         early.advance(end);
@@ -278,15 +288,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Http1Stream<S> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         let cut = match buf.filled_mut().get_mut(before..) {
-            Some(bytes) if !bytes.is_empty() => self.heard(bytes),
+            Some(bytes) if !bytes.is_empty() => self.follow_read(bytes),
             _ => None,
         };
         match cut {
-            Some(Cut::Ending(cut)) => {
+            Some(FramingStop::Ending(cut)) => {
                 buf.set_filled(before + cut);
                 self.poll_instead(cx, buf, ENDING)
             }
-            Some(Cut::Behind(cut)) => {
+            Some(FramingStop::Behind(cut)) => {
                 self.keep_early(buf, before + cut);
                 read
             }

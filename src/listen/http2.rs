@@ -15,12 +15,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::connection_state::{ConnectionState, Directive};
+use super::connection_state::{ConnectionDirective, ConnectionState};
 use super::min_rate::Direction;
 use super::response::{StreamTasks, respond};
-use super::serve::{RequestHandler, drop_rest, in_time};
-use super::{ClientFault, Error, H2Violation, Limits};
-use frames::{Frame, PEEK_SETTINGS};
+use super::serve::{RequestHandler, discard_input, in_time};
+use super::{ClientFault, ConnectionLimits, H2Violation, ServeError};
+use frames::{FrameHeader, PEEK_SETTINGS};
 use stream::MeteredStream;
 
 /// What a client may send ahead on one stream, and on the whole connection.
@@ -42,7 +42,7 @@ const LARGEST_WINDOW: u32 = 0x7fff_ffff;
 
 /// The windows that a client has announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Windows {
+pub(super) struct ClientWindows {
     /// Of a new stream.
     stream: u32,
     /// Of the whole connection, with all that was sent.
@@ -52,17 +52,17 @@ pub(super) struct Windows {
 /// How much of the client's windows is left, never more than there is. h2 keeps the rest of a
 /// response until the client takes it, out of the sweeper's sight: so a response must not end there.
 pub(super) struct SendWindow {
-    windows: Cell<Windows>,
+    windows: Cell<ClientWindows>,
     sent: Cell<u64>,
 }
 
 /// Serves an HTTP/2 connection until it ends.
 pub(super) async fn serve<S, H>(
     stream: S,
-    limits: &Limits,
+    limits: &ConnectionLimits,
     state: Rc<ConnectionState>,
     handler: H,
-) -> Result<(), Error>
+) -> Result<(), ServeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
     H: RequestHandler,
@@ -83,19 +83,19 @@ where
         let mut http = pin!(http);
         poll_fn(|cx| {
             match state.directive(cx) {
-                Directive::Continue => {}
-                Directive::Finish => http.as_mut().graceful_shutdown(),
-                Directive::Abort(slow) => return Poll::Ready(Err(slow.into())),
+                ConnectionDirective::Continue => {}
+                ConnectionDirective::Finish => http.as_mut().graceful_shutdown(),
+                ConnectionDirective::Abort(slow) => return Poll::Ready(Err(slow.into())),
             }
             // Nothing is left to send when hyper is done: it shuts the stream down first.
             if let Poll::Ready(ended) = http.as_mut().poll(cx) {
-                return Poll::Ready(ended.map_err(Error::Http));
+                return Poll::Ready(ended.map_err(ServeError::Http));
             }
             if stream.meter().is_violated() {
                 return Poll::Ready(Ok(()));
             }
             match stream.poll_send(cx) {
-                Poll::Ready(Err(e)) => Poll::Ready(Err(Error::Io(e))),
+                Poll::Ready(Err(e)) => Poll::Ready(Err(ServeError::Io(e))),
                 _ => Poll::Pending,
             }
         })
@@ -109,15 +109,15 @@ where
     }
     let violation = stream.meter().violation();
     match violation {
-        Some(violation) if !matches!(ended, Err(Error::Slow(_))) => {
+        Some(violation) if !matches!(ended, Err(ServeError::Slow(_))) => {
             Box::pin(send_goaway(stream, &state)).await;
-            Err(Error::Http2(violation))
+            Err(ServeError::Http2(violation))
         }
         _ => ended,
     }
 }
 
-fn builder(limits: &Limits, tasks: StreamTasks) -> http2::Builder<StreamTasks> {
+fn builder(limits: &ConnectionLimits, tasks: StreamTasks) -> http2::Builder<StreamTasks> {
     let mut http = http2::Builder::new(tasks);
     http.max_concurrent_streams(limits.h2_max_concurrent_streams)
         .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
@@ -139,13 +139,13 @@ where
     if let Some(Ok(())) = in_time(state, stream.send_goaway()).await
         && let Some(stream) = stream.into_stream()
     {
-        in_time(state, drop_rest(stream)).await;
+        in_time(state, discard_input(stream)).await;
     }
 }
 
-// === impl Windows ===
+// === impl ClientWindows ===
 
-impl Windows {
+impl ClientWindows {
     /// RFC 9113, 6.9.2.
     const INITIAL: Self = Self {
         stream: 65_535,
@@ -155,7 +155,7 @@ impl Windows {
     /// Applies a SETTINGS frame with its `settings`.
     fn apply_settings(
         &mut self,
-        frame: &Frame,
+        frame: &FrameHeader,
         settings: impl Iterator<Item = (u16, u32)>,
     ) -> Result<(), H2Violation> {
         for (setting, value) in settings {
@@ -173,7 +173,7 @@ impl Windows {
     }
 
     /// Applies a WINDOW_UPDATE frame.
-    fn apply_update(&mut self, frame: &Frame) {
+    fn apply_update(&mut self, frame: &FrameHeader) {
         if frame.stream == 0 {
             self.connection += u64::from(frame.word());
         }
@@ -185,13 +185,13 @@ impl Windows {
 impl SendWindow {
     pub(super) const fn new() -> Self {
         Self {
-            windows: Cell::new(Windows::INITIAL),
+            windows: Cell::new(ClientWindows::INITIAL),
             sent: Cell::new(0),
         }
     }
 
     /// Records what the client allows, after each read.
-    fn allow(&self, windows: Windows) {
+    fn allow(&self, windows: ClientWindows) {
         self.windows.set(windows);
     }
 

@@ -44,7 +44,7 @@ pub(super) struct RateTracker {
 
 /// The messages of a core that are in transit.
 #[derive(Default)]
-pub(super) struct Transfers(RefCell<Slab<Rc<Transfer>>>);
+pub(super) struct CoreTransfers(RefCell<Slab<Rc<Transfer>>>);
 
 /// Owns a message in transit, until it is dropped.
 pub(super) struct TransferHandle {
@@ -117,9 +117,9 @@ impl RateTracker {
     }
 }
 
-// === impl Transfers ===
+// === impl CoreTransfers ===
 
-impl Transfers {
+impl CoreTransfers {
     /// Ends the messages whose client is too slow. Returns how many tasks that aborted.
     pub(super) fn sweep(&self, elapsed: Duration) -> usize {
         let in_transit = self.0.borrow();

@@ -2,7 +2,7 @@
 //! server and its drain.
 //!
 //! One single-threaded runtime a core, each with its own listener, its own [`ConnectionTimers`] and
-//! its own [`Drain`]; only the [`Gate`] is shared. A connection goes `bind → accept_loop →
+//! its own [`CoreDrain`]; only the [`ConnectionLimit`] is shared. A connection goes `bind → accept_loop →
 //! ConnectionTimers::start → (PROXY header, handshake or sniff, under ConnectionTimer::guard) →
 //! serve`. This module never makes a TLS handshake and never decides what a request gets.
 
@@ -24,18 +24,18 @@ mod timers;
 
 use std::time::Duration;
 
-pub use accept::{Gate, Permit, accept_loop, spawn};
+pub use accept::{ConnectionLimit, ConnectionPermit, accept_loop, spawn};
 pub use client_socket::ClientSocket;
-pub use drain::{Drain, DrainTrigger};
+pub use drain::{CoreDrain, DrainTrigger};
 pub use first_bytes::{proxy_header, sniff};
-pub use request_body::{Drained, Incoming, TooSlow, drain_body, read_out};
+pub use request_body::{DrainOutcome, RequestBody, TooSlow, drain_body, read_out};
 pub use serve::{RequestHandler, serve};
 pub use socket::{adopt, bind, connections_for, must_be_free, raise_descriptors};
 pub use timers::{ConnectionTimer, ConnectionTimers, ResponseEnd, ResponseHandle, TunnelGuard};
 
 /// What a connection may take, in time and in size.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// For a handshake, for the first byte of a connection, and for each whole request head.
     pub header_timeout: Duration,
     /// For a connection between two requests.
@@ -61,7 +61,7 @@ pub struct Limits {
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum HttpVersion {
     /// HTTP/1.0 or HTTP/1.1.
     Http1,
     /// HTTP/2, from its preface on.
@@ -70,7 +70,7 @@ pub enum Protocol {
 
 /// What a connection was doing when its time ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slow {
+pub enum SlowPhase {
     /// The handshake, or something else under [`ConnectionTimer::guard`].
     Handshake,
     /// A request head, or the first byte of one.
@@ -109,9 +109,9 @@ pub enum ClientFault {
 
 /// Why a connection ended before its time.
 #[derive(Debug)]
-pub enum Error {
+pub enum ServeError {
     /// The client was too slow.
-    Slow(Slow),
+    Slow(SlowPhase),
     /// The client sent an HTTP/1 head that hyper refused with a status, so that no handler saw it.
     Head(ClientFault, u16),
     /// The client violated HTTP/2, or flooded the gateway with frames.
@@ -155,33 +155,33 @@ impl H2Violation {
     }
 }
 
-// === impl Error ===
+// === impl ServeError ===
 
-impl Error {
+impl ServeError {
     /// What the client did wrong. `None` if the connection just failed.
     pub fn fault(&self) -> Option<ClientFault> {
         Some(match self {
-            Error::Slow(_) => ClientFault::Timeout,
-            Error::Head(fault, _) => *fault,
-            Error::Http2(violation) if violation.code == H2Violation::ENHANCE_YOUR_CALM => {
+            ServeError::Slow(_) => ClientFault::Timeout,
+            ServeError::Head(fault, _) => *fault,
+            ServeError::Http2(violation) if violation.code == H2Violation::ENHANCE_YOUR_CALM => {
                 ClientFault::Flood
             }
-            Error::Http2(_) => ClientFault::Malformed,
-            Error::Http(_) | Error::Io(_) => return None,
+            ServeError::Http2(_) => ClientFault::Malformed,
+            ServeError::Http(_) | ServeError::Io(_) => return None,
         })
     }
 
     /// The status that hyper has sent by itself, for a head that no handler saw.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Error::Head(_, status) => Some(*status),
+            ServeError::Head(_, status) => Some(*status),
             _ => None,
         }
     }
 }
 
-impl From<Slow> for Error {
-    fn from(slow: Slow) -> Self {
-        Error::Slow(slow)
+impl From<SlowPhase> for ServeError {
+    fn from(slow: SlowPhase) -> Self {
+        ServeError::Slow(slow)
     }
 }

@@ -21,7 +21,7 @@ use super::timers::TunnelGuard;
 use crate::body::BodyError;
 
 /// A request's body. It fails with [`TooSlow`] where its client is below the minimum rate.
-pub struct Incoming {
+pub struct RequestBody {
     body: hyper::body::Incoming,
     /// `None`: there is no body to wait for.
     transfer: Option<TransferHandle>,
@@ -34,7 +34,7 @@ pub struct TooSlow;
 
 /// What became of an unwanted body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// It was read to its end; the connection can go on.
     Whole,
     /// It is longer than allowed; the connection must close after the response.
@@ -53,43 +53,43 @@ pub enum Drained {
 /// What is not read must live until the response has ended: HTTP/2 resets the stream when it is
 /// dropped. `read` counts the bytes.
 pub async fn drain_body(
-    body: &mut Incoming,
+    body: &mut RequestBody,
     max_bytes: u64,
     within: Duration,
     read: &Cell<u64>,
-) -> Drained {
+) -> DrainOutcome {
     if body.is_end_stream() {
-        return Drained::Whole;
+        return DrainOutcome::Whole;
     }
     tokio::time::timeout(within, read_out(body, max_bytes, read))
         .await
-        .unwrap_or(Drained::TooSlow)
+        .unwrap_or(DrainOutcome::TooSlow)
 }
 
 /// Reads `body` to its end and forgets it, up to `max_bytes` and for as long as its client keeps
 /// the minimum rate. A body that announces more is not waited for. `read` counts the bytes.
-pub async fn read_out(body: &mut Incoming, max_bytes: u64, read: &Cell<u64>) -> Drained {
+pub async fn read_out(body: &mut RequestBody, max_bytes: u64, read: &Cell<u64>) -> DrainOutcome {
     if body.size_hint().lower() > max_bytes {
-        return Drained::TooLong;
+        return DrainOutcome::TooLong;
     }
     while let Some(frame) = body.frame().await {
         let frame = match frame {
             Ok(frame) => frame,
-            Err(error) if error.is::<TooSlow>() => return Drained::TooSlow,
-            Err(_) => return Drained::Broken,
+            Err(error) if error.is::<TooSlow>() => return DrainOutcome::TooSlow,
+            Err(_) => return DrainOutcome::Broken,
         };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
         read.set(read.get() + bytes);
         if read.get() > max_bytes {
-            return Drained::TooLong;
+            return DrainOutcome::TooLong;
         }
     }
-    Drained::Whole
+    DrainOutcome::Whole
 }
 
-// === impl Incoming ===
+// === impl RequestBody ===
 
-impl Incoming {
+impl RequestBody {
     pub(super) fn new(
         body: hyper::body::Incoming,
         transfer: Option<TransferHandle>,
@@ -109,7 +109,7 @@ impl Incoming {
     }
 }
 
-impl Body for Incoming {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyError;
 

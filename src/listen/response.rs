@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use super::connection_state::ConnectionState;
 use super::min_rate::{Direction, Transfer, TransferHandle};
 use super::serve::RequestHandler;
-use super::timers::{InFlight, ResponseHandle};
-use super::{Incoming, Protocol};
+use super::timers::{RequestInFlight, ResponseHandle};
+use super::{HttpVersion, RequestBody};
 
 /// Where a long HTTP/1 response begins.
 const LONG: usize = 64 * 1024;
@@ -37,7 +37,7 @@ pub(super) struct TrackedBody<B> {
     /// Dropped first: then it asks its [`ResponseHandle`].
     body: B,
     pacing: Pacing,
-    in_flight: InFlight,
+    in_flight: RequestInFlight,
 }
 
 /// How a response is passed on.
@@ -81,17 +81,17 @@ pub(super) fn respond<H: RequestHandler>(
     request: Request<hyper::body::Incoming>,
 ) -> impl Future<Output = Result<Response<TrackedBody<H::Body>>, &'static str>> + use<H> {
     let protocol = match stream {
-        Some(_) => Protocol::Http2,
-        None => Protocol::Http1,
+        Some(_) => HttpVersion::Http2,
+        None => HttpVersion::Http1,
     };
     let has_body = !request.body().is_end_stream();
     let upload = has_body.then(|| state.transfer(Direction::FromClient));
     let in_flight = state.begin_request(protocol, has_body);
     let uploading = upload.as_ref().map(|upload| upload.transfer.clone());
     // hyper drops a response that opens a tunnel, and what the response holds, as soon as it has it.
-    let opens = protocol == Protocol::Http2 && request.method() == Method::CONNECT;
+    let opens = protocol == HttpVersion::Http2 && request.method() == Method::CONNECT;
     let tunnel = opens.then(|| in_flight.tunnel_guard());
-    let request = request.map(|body| Incoming::new(body, upload, tunnel));
+    let request = request.map(|body| RequestBody::new(body, upload, tunnel));
     let handle = ResponseHandle::new(state, stream.as_ref());
     let handler = handler.clone();
     async move {
@@ -105,7 +105,7 @@ pub(super) fn respond<H: RequestHandler>(
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             in_flight.marks.tunnel.set(true);
             in_flight.marks.busy.set(false);
-        } else if protocol == Protocol::Http1 && in_flight.is_draining() {
+        } else if protocol == HttpVersion::Http1 && in_flight.is_draining() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
@@ -136,11 +136,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for TrackedBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream() && self.pacing.rest() == 0
+        self.body.is_end_stream() && self.pacing.unsent_bytes() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (hint, rest) = (self.body.size_hint(), self.pacing.rest());
+        let (hint, rest) = (self.body.size_hint(), self.pacing.unsent_bytes());
         let mut whole = SizeHint::new();
         whole.set_lower(hint.lower() + rest);
         if let Some(upper) = hint.upper() {
@@ -165,7 +165,7 @@ impl Pacing {
     }
 
     /// How many bytes came from the body and are not passed on yet.
-    fn rest(&self) -> u64 {
+    fn unsent_bytes(&self) -> u64 {
         match self {
             Pacing::Http1(_) => 0,
             Pacing::Http2(pacing) => pacing.rest.len() as u64,
@@ -180,7 +180,7 @@ impl Http1Pacing {
     /// one it gets a frame at a time, and none while the socket is blocked.
     fn poll_next<E>(
         &mut self,
-        in_flight: &InFlight,
+        in_flight: &RequestInFlight,
         poll_body: impl FnOnce() -> Polled<E>,
     ) -> Polled<E> {
         let long = self.given > LONG && self.last < LONG;
@@ -207,7 +207,7 @@ impl Http2Pacing {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut B,
-        in_flight: &InFlight,
+        in_flight: &RequestInFlight,
     ) -> Polled<B::Error> {
         let frame = if self.rest.is_empty() {
             Pin::new(&mut *body).poll_frame(cx)
@@ -229,7 +229,7 @@ impl Http2Pacing {
 
     /// How much h2 is given at once: it does not report how much of that has gone. So it is what the
     /// client's first window allows; then little, and more each time while the client is quick.
-    fn piece(&mut self, in_flight: &InFlight) -> usize {
+    fn piece(&mut self, in_flight: &RequestInFlight) -> usize {
         let first = in_flight.window.of_stream();
         let left = first.saturating_sub(self.transfer.bytes.get());
         if left > 0 {
@@ -246,7 +246,7 @@ impl Http2Pacing {
     /// Keeps back what is more than a piece. Of the last one that the client may be slow to take it
     /// keeps the last byte, which h2 takes only when the client has the others: a response that
     /// ends in h2 is out of sight.
-    fn cut(&mut self, data: &mut Bytes, body: &impl Body, in_flight: &InFlight) {
+    fn cut(&mut self, data: &mut Bytes, body: &impl Body, in_flight: &RequestInFlight) {
         let (length, piece) = (data.len(), self.piece(in_flight));
         if length > piece {
             self.rest = data.split_off(piece);

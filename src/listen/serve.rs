@@ -11,9 +11,9 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::connection_state::{ConnectionState, Directive};
+use super::connection_state::{ConnectionDirective, ConnectionState};
 use super::timers::{ConnectionTimer, ResponseHandle};
-use super::{Error, Incoming, Limits, Protocol, http1, http2};
+use super::{ConnectionLimits, HttpVersion, RequestBody, ServeError, http1, http2};
 
 /// Bytes read and dropped after the last response, so that a reset does not destroy it.
 const LINGER_BYTES: usize = 1024 * 1024;
@@ -27,19 +27,19 @@ pub trait RequestHandler: 'static {
     type Future: Future<Output = Option<Response<Self::Body>>> + 'static;
 
     /// Responds to one request.
-    fn handle(&self, request: Request<Incoming>, response: ResponseHandle) -> Self::Future;
+    fn handle(&self, request: Request<RequestBody>, response: ResponseHandle) -> Self::Future;
 }
 
 impl<H, F, B> RequestHandler for H
 where
-    H: Fn(Request<Incoming>, ResponseHandle) -> F + 'static,
+    H: Fn(Request<RequestBody>, ResponseHandle) -> F + 'static,
     F: Future<Output = Option<Response<B>>> + 'static,
     B: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static,
 {
     type Body = B;
     type Future = F;
 
-    fn handle(&self, request: Request<Incoming>, response: ResponseHandle) -> F {
+    fn handle(&self, request: Request<RequestBody>, response: ResponseHandle) -> F {
         self(request, response)
     }
 }
@@ -51,11 +51,11 @@ where
 /// run each connection in a task of its own.
 pub async fn serve<S, H>(
     stream: S,
-    protocol: Protocol,
-    limits: &Limits,
+    protocol: HttpVersion,
+    limits: &ConnectionLimits,
     timer: ConnectionTimer,
     handler: H,
-) -> Result<(), Error>
+) -> Result<(), ServeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: RequestHandler,
@@ -64,14 +64,14 @@ where
     state.start(protocol);
     match protocol {
         // Each in its own size: a task is as large as the largest future that it may hold.
-        Protocol::Http1 => Box::pin(http1::serve(stream, limits, state, handler)).await,
-        Protocol::Http2 => Box::pin(http2::serve(stream, limits, state, handler)).await,
+        HttpVersion::Http1 => Box::pin(http1::serve(stream, limits, state, handler)).await,
+        HttpVersion::Http2 => Box::pin(http2::serve(stream, limits, state, handler)).await,
     }
 }
 
 /// Reads and drops what the client still sends: a socket closed with unread bytes is reset, and
 /// the reset can overtake the last response.
-pub(super) async fn drop_rest<S: AsyncRead + Unpin>(mut stream: S) {
+pub(super) async fn discard_input<S: AsyncRead + Unpin>(mut stream: S) {
     let mut waste = vec![0; 16 * 1024];
     let mut left = LINGER_BYTES;
     while let Ok(n @ 1..) = stream.read(&mut waste).await {
@@ -86,8 +86,10 @@ pub(super) async fn drop_rest<S: AsyncRead + Unpin>(mut stream: S) {
 pub(super) async fn in_time<F: Future>(state: &ConnectionState, last: F) -> Option<F::Output> {
     let mut last = pin!(last);
     poll_fn(|cx| match state.directive(cx) {
-        Directive::Abort(_) => Poll::Ready(None),
-        Directive::Continue | Directive::Finish => last.as_mut().poll(cx).map(Some),
+        ConnectionDirective::Abort(_) => Poll::Ready(None),
+        ConnectionDirective::Continue | ConnectionDirective::Finish => {
+            last.as_mut().poll(cx).map(Some)
+        }
     })
     .await
 }

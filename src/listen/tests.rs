@@ -34,9 +34,9 @@ const HUGE: usize = 16 << 20;
 #[derive(Clone)]
 struct Site {
     address: SocketAddr,
-    gate: Gate,
+    gate: ConnectionLimit,
     trigger: DrainTrigger,
-    drain: Drain,
+    drain: CoreDrain,
     timers: Rc<ConnectionTimers>,
     /// HTTP/2 streams that were ended because their clients did not take their answers.
     slow_streams: Rc<Cell<usize>>,
@@ -46,7 +46,7 @@ struct Site {
     seen: Rc<Cell<usize>>,
     /// MiB of `/stream` that were made.
     made: Rc<Cell<usize>>,
-    ends: Rc<std::cell::RefCell<Vec<Result<(), Error>>>>,
+    ends: Rc<std::cell::RefCell<Vec<Result<(), ServeError>>>>,
 }
 
 /// Runs a test on a runtime like that of a core.
@@ -57,8 +57,8 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 /// ConnectionTimers that no test waits for.
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ConnectionLimits {
+    ConnectionLimits {
         header_timeout: Duration::from_secs(60),
         idle_timeout: Duration::from_secs(60),
         request_body_timeout: Duration::from_secs(60),
@@ -75,11 +75,11 @@ fn limits() -> Limits {
 // === impl Site ===
 
 impl Site {
-    async fn open(limits: Limits) -> Self {
-        Self::with_gate(limits, Gate::new(1000)).await
+    async fn open(limits: ConnectionLimits) -> Self {
+        Self::with_gate(limits, ConnectionLimit::new(1000)).await
     }
 
-    async fn with_gate(limits: Limits, gate: Gate) -> Self {
+    async fn with_gate(limits: ConnectionLimits, gate: ConnectionLimit) -> Self {
         let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let trigger = DrainTrigger::default();
         let drain = trigger.core();
@@ -114,7 +114,7 @@ impl Site {
         site
     }
 
-    async fn connection(self, stream: TcpStream, limits: Limits, timer: ConnectionTimer) {
+    async fn connection(self, stream: TcpStream, limits: ConnectionLimits, timer: ConnectionTimer) {
         let ended = match timer.guard(sniff(&stream)).await {
             Ok(Ok(protocol)) => {
                 let me = self.clone();
@@ -122,13 +122,13 @@ impl Site {
                 let socket = timer.socket(stream);
                 serve(socket, protocol, &limits, timer, app).await
             }
-            Ok(Err(e)) => Err(Error::Io(e)),
+            Ok(Err(e)) => Err(ServeError::Io(e)),
             Err(slow) => Err(slow.into()),
         };
         self.ends.borrow_mut().push(ended);
     }
 
-    async fn answer(self, request: Request<Incoming>) -> Option<Response<Body>> {
+    async fn answer(self, request: Request<RequestBody>) -> Option<Response<Body>> {
         self.seen.set(self.seen.get() + 1);
         match request.uri().path() {
             "/silence" => None,
@@ -136,7 +136,7 @@ impl Site {
         }
     }
 
-    async fn respond(self, request: Request<Incoming>) -> Response<Body> {
+    async fn respond(self, request: Request<RequestBody>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let mut body = request.into_body();
         match path.as_str() {
@@ -188,7 +188,7 @@ impl Site {
     }
 
     /// Waits until the first connection has ended, and takes how it did.
-    async fn end(&self) -> Result<(), Error> {
+    async fn end(&self) -> Result<(), ServeError> {
         loop {
             if let Some(end) = self.ends.borrow_mut().pop() {
                 return end;

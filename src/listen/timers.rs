@@ -18,12 +18,12 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::accept::Permit;
+use super::accept::ConnectionPermit;
 use super::client_socket::ClientSocket;
 use super::connection_state::ConnectionState;
-use super::drain::Drain;
-use super::min_rate::{Transfer, TransferHandle, Transfers};
-use super::{ClientFault, Limits, Slow};
+use super::drain::CoreDrain;
+use super::min_rate::{CoreTransfers, Transfer, TransferHandle};
+use super::{ClientFault, ConnectionLimits, SlowPhase};
 
 /// The time between two sweeps.
 pub(super) const TICK: Duration = Duration::from_millis(250);
@@ -35,9 +35,9 @@ const LONGEST_TICK: Duration = Duration::from_secs(1);
 /// The connections of a core, with the time as of the last sweep.
 pub struct ConnectionTimers {
     pub(super) now: Cell<Instant>,
-    /// Bounded by the gate: a connection needs a [`Permit`].
+    /// Bounded by the gate: a connection needs a [`ConnectionPermit`].
     connections: RefCell<Slab<Rc<ConnectionState>>>,
-    pub(super) transfers: Transfers,
+    pub(super) transfers: CoreTransfers,
     added: Notify,
     /// The drain of the whole gateway has started.
     pub(super) draining: Cell<bool>,
@@ -51,10 +51,10 @@ pub struct ConnectionTimer {
 }
 
 /// A request in flight, until its response has ended or was given up.
-pub(super) struct InFlight(pub(super) Rc<ConnectionState>);
+pub(super) struct RequestInFlight(pub(super) Rc<ConnectionState>);
 
 /// Keeps an HTTP/2 connection busy for a tunnel, which outlives its response.
-pub struct TunnelGuard(InFlight);
+pub struct TunnelGuard(RequestInFlight);
 
 /// How much of a response the client got, and in what time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,11 +79,11 @@ impl ConnectionTimers {
     /// The timers of this core, swept by a local task until the runtime ends. Another task notes
     /// that `drain` has started. `on_fault` is called for what a client does wrong in one request of
     /// a connection that goes on.
-    pub fn spawn(drain: Drain, on_fault: impl Fn(ClientFault) + 'static) -> Rc<Self> {
+    pub fn spawn(drain: CoreDrain, on_fault: impl Fn(ClientFault) + 'static) -> Rc<Self> {
         let timers = Rc::new(Self {
             now: Cell::new(Instant::now()),
             connections: RefCell::default(),
-            transfers: Transfers::default(),
+            transfers: CoreTransfers::default(),
             added: Notify::new(),
             draining: Cell::new(false),
             on_fault: Box::new(on_fault),
@@ -95,7 +95,11 @@ impl ConnectionTimers {
 
     /// Starts the timer of a new connection, which is in its handshake from now on. The permit is
     /// held until the connection and, after an upgrade, its tunnel have ended.
-    pub fn start(self: &Rc<Self>, limits: &Limits, permit: Permit) -> ConnectionTimer {
+    pub fn start(
+        self: &Rc<Self>,
+        limits: &ConnectionLimits,
+        permit: ConnectionPermit,
+    ) -> ConnectionTimer {
         self.now.set(Instant::now());
         let state = Rc::new(ConnectionState::new(self.clone(), limits, permit));
         let slot = self.connections.borrow_mut().insert(state.clone());
@@ -139,7 +143,7 @@ impl ConnectionTimers {
         }
     }
 
-    async fn await_drain(self: Rc<Self>, drain: Drain) {
+    async fn await_drain(self: Rc<Self>, drain: CoreDrain) {
         drain.started().await;
         self.draining.set(true);
         self.notice_drain();
@@ -156,10 +160,10 @@ impl ConnectionTimers {
 impl ConnectionTimer {
     /// Runs what comes before HTTP (a handshake, a PROXY header, [`super::sniff()`]) within
     /// `header_timeout`, counted from the accept.
-    pub async fn guard<F: Future>(&self, before: F) -> Result<F::Output, Slow> {
+    pub async fn guard<F: Future>(&self, before: F) -> Result<F::Output, SlowPhase> {
         let mut before = pin!(before);
         poll_fn(|cx| match self.state.poll_expired(cx) {
-            Some(_) => Poll::Ready(Err(Slow::Handshake)),
+            Some(_) => Poll::Ready(Err(SlowPhase::Handshake)),
             None => before.as_mut().poll(cx).map(Ok),
         })
         .await
@@ -195,9 +199,9 @@ impl Drop for ConnectionTimer {
     }
 }
 
-// === impl InFlight ===
+// === impl RequestInFlight ===
 
-impl InFlight {
+impl RequestInFlight {
     /// A guard for a tunnel that this request may open.
     pub(super) fn tunnel_guard(&self) -> TunnelGuard {
         self.begin_tunnel();
@@ -205,7 +209,7 @@ impl InFlight {
     }
 }
 
-impl Deref for InFlight {
+impl Deref for RequestInFlight {
     type Target = ConnectionState;
 
     fn deref(&self) -> &ConnectionState {
@@ -213,7 +217,7 @@ impl Deref for InFlight {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
         self.end_request();
     }

@@ -9,31 +9,31 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::escape;
-use super::log::Format;
-use super::sink::Sink;
+use super::log::LogOutput;
+use super::sink::LineSink;
 use crate::clock::{Rfc3339, Timestamp};
-use crate::expr::Value;
+use crate::expr::ScalarValue;
 
 /// Room for a line of usual length.
 const USUAL_LENGTH: usize = 1024;
 
 /// A field that a rule read, by the name the rule used.
-pub type KeyField<'a> = (&'a str, Seen<'a>);
+pub type KeyField<'a> = (&'a str, LoggedField<'a>);
 
 /// What a rule may have read of a field.
 #[derive(Clone, Debug)]
-pub enum Seen<'a> {
+pub enum LoggedField<'a> {
     /// Nothing: it was missing.
     Missing,
     /// Its value.
-    One(Value<'a>),
+    One(ScalarValue<'a>),
     /// All its values.
-    Many(Vec<Value<'a>>),
+    Many(Vec<ScalarValue<'a>>),
 }
 
 /// What is known of a request when its answer begins.
 #[derive(Clone, Debug)]
-pub struct Record<'a> {
+pub struct AccessRecord<'a> {
     /// When the request came.
     pub ts: Timestamp,
     /// The request's id.
@@ -86,7 +86,7 @@ pub struct Record<'a> {
 
 /// What is known of a request only when it is over.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Closing {
+pub struct AccessEnd {
     /// Bytes of the request's body.
     pub bytes_in: u64,
     /// Bytes of the response's body.
@@ -94,22 +94,22 @@ pub struct Closing {
     /// From the head's last byte in to the response's last byte out.
     pub duration: Duration,
     /// What broke the response off; `None`: it came to its end.
-    pub cut: Option<Cut>,
+    pub cut: Option<AbortReason>,
 }
 
 /// The access log. Clones share the target.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
-    sink: Sink,
+    sink: LineSink,
     is_json: bool,
 }
 
 /// A JSON object that is being written; each key starts with its comma.
-struct Object<'a>(&'a mut Vec<u8>);
+struct JsonWriter<'a>(&'a mut Vec<u8>);
 
 named! {
     /// Why a response that had begun broke off before its end.
-    pub enum Cut {
+    pub enum AbortReason {
         /// The origin server closed its connection, reset its stream or sent nonsense.
         Upstream = "upstream",
         /// The client disconnected.
@@ -136,13 +136,13 @@ macro_rules! key {
 
 impl AccessLog {
     /// A log to `sink`: text if that is a terminal and JSON is not wanted, else JSON.
-    pub fn new(sink: Sink, wanted: Format) -> Self {
-        let is_json = wanted == Format::Json || !sink.is_terminal();
+    pub fn new(sink: LineSink, wanted: LogOutput) -> Self {
+        let is_json = wanted == LogOutput::Json || !sink.is_terminal();
         Self { sink, is_json }
     }
 
     /// Begins a line with what is known when the answer begins.
-    pub fn start(&self, record: &Record<'_>) -> Vec<u8> {
+    pub fn start(&self, record: &AccessRecord<'_>) -> Vec<u8> {
         let mut line = Vec::with_capacity(USUAL_LENGTH);
         if self.is_json {
             record.json(&mut line);
@@ -153,7 +153,7 @@ impl AccessLog {
     }
 
     /// Ends the line that [`AccessLog::start`] began, and writes it.
-    pub fn finish(&self, line: &mut Vec<u8>, closing: &Closing) {
+    pub fn finish(&self, line: &mut Vec<u8>, closing: &AccessEnd) {
         if self.is_json {
             closing.json(line);
         } else {
@@ -163,21 +163,21 @@ impl AccessLog {
     }
 
     /// Where the lines go.
-    pub fn sink(&self) -> &Sink {
+    pub fn sink(&self) -> &LineSink {
         &self.sink
     }
 }
 
-// === impl Record ===
+// === impl AccessRecord ===
 
-impl Record<'_> {
+impl AccessRecord<'_> {
     /// Appends the record as a JSON object that is not closed yet. Every field is there; what is
     /// not known is `null`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"ts\":\"");
         out.extend_from_slice(&Rfc3339(self.ts).to_bytes());
         out.push(b'"');
-        let mut o = Object(out);
+        let mut o = JsonWriter(out);
         o.text(key!("id"), Some(self.id));
         o.address(key!("client_ip"), self.client_ip);
         o.address(key!("peer_ip"), self.peer_ip);
@@ -240,16 +240,16 @@ impl Record<'_> {
     }
 }
 
-// === impl Closing ===
+// === impl AccessEnd ===
 
-impl Closing {
+impl AccessEnd {
     /// Closes the JSON object of a record.
     pub fn json(&self, out: &mut Vec<u8>) {
-        let mut o = Object(out);
+        let mut o = JsonWriter(out);
         o.number(key!("bytes_in"), Some(self.bytes_in));
         o.number(key!("bytes_out"), Some(self.bytes_out));
         o.millis(key!("duration_ms"), Some(self.duration));
-        o.text(key!("cut"), self.cut.map(Cut::name));
+        o.text(key!("cut"), self.cut.map(AbortReason::name));
         out.push(b'}');
     }
 
@@ -264,9 +264,9 @@ impl Closing {
     }
 }
 
-// === impl Object ===
+// === impl JsonWriter ===
 
-impl Object<'_> {
+impl JsonWriter<'_> {
     fn key(&mut self, key: &str) {
         self.0.extend_from_slice(key.as_bytes());
     }
@@ -306,9 +306,9 @@ impl Object<'_> {
             escape::json(o.0, name.as_bytes());
             o.0.push(b':');
             match value {
-                Seen::Missing => o.null(),
-                Seen::One(one) => o.value(one),
-                Seen::Many(many) => o.list(b"[]", many, Self::value),
+                LoggedField::Missing => o.null(),
+                LoggedField::One(one) => o.value(one),
+                LoggedField::Many(many) => o.list(b"[]", many, Self::value),
             }
         });
     }
@@ -325,13 +325,13 @@ impl Object<'_> {
         self.0.push(*close);
     }
 
-    fn value(&mut self, value: &Value<'_>) {
+    fn value(&mut self, value: &ScalarValue<'_>) {
         match value {
-            Value::Bytes(bytes) => escape::json(self.0, bytes),
-            Value::Int(int) => integer(self.0, *int),
-            Value::Ip(ip) => address(self.0, *ip),
-            Value::Bool(true) => self.key("true"),
-            Value::Bool(false) => self.key("false"),
+            ScalarValue::Bytes(bytes) => escape::json(self.0, bytes),
+            ScalarValue::Int(int) => integer(self.0, *int),
+            ScalarValue::Ip(ip) => address(self.0, *ip),
+            ScalarValue::Bool(true) => self.key("true"),
+            ScalarValue::Bool(false) => self.key("false"),
         }
     }
 

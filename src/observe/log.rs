@@ -21,8 +21,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::{Registry, reload};
 
 use super::escape;
-use super::metrics::Count;
-use super::sink::Sink;
+use super::metrics::MetricCounter;
+use super::sink::LineSink;
 use crate::clock::{Clock, Rfc3339};
 
 /// The environment variable that overrides `log.level`, also per module.
@@ -35,7 +35,7 @@ const MODULES: &str = "action admin body cli clock config decision expr facts fi
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum LogOutput {
     /// Text on a terminal, JSON elsewhere.
     #[default]
     Auto,
@@ -47,9 +47,9 @@ pub enum Format {
 
 /// A handle to the gateway's log: sets its level and format, and flushes it. Clones share the log.
 #[derive(Clone)]
-pub struct Log(Option<Arc<Shared>>);
+pub struct LogHandle(Option<Arc<LogShared>>);
 
-struct Shared {
+struct LogShared {
     output: Arc<Output>,
     filter: LogFilter,
     /// What is wrong with the filter, until it has been reported.
@@ -62,8 +62,8 @@ struct EventWriter(Arc<Output>);
 
 struct Output {
     clock: Clock,
-    format: Mutex<Format>,
-    sink: Sink,
+    format: Mutex<LogOutput>,
+    sink: LineSink,
 }
 
 /// `LOCKGATE_LOG`: a level, and levels of single modules, such as `info,upstream=debug`.
@@ -77,26 +77,26 @@ struct LogFilter {
 
 /// A line that receives the fields of an event. JSON types follow the type of a field, never the
 /// look of its value: a rule may be called `5`.
-struct Line {
+struct LogLine {
     out: Vec<u8>,
     json: bool,
     /// The message, which is the first field, has been written.
     has_message: bool,
 }
 
-// === impl Log ===
+// === impl LogHandle ===
 
-impl Log {
+impl LogHandle {
     /// Makes the standard error stream the log of the process. `filter` is the value of
     /// `LOCKGATE_LOG`.
     pub fn install(clock: Clock, filter: &str) -> io::Result<Self> {
-        let (log, dispatch) = Self::to(Sink::stderr()?, clock, filter);
+        let (log, dispatch) = Self::to(LineSink::stderr()?, clock, filter);
         tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
         Ok(log)
     }
 
     /// A log to `sink` of level `info` and format `auto`, for the threads that use the dispatch.
-    pub fn to(sink: Sink, clock: Clock, filter: &str) -> (Self, Dispatch) {
+    pub fn to(sink: LineSink, clock: Clock, filter: &str) -> (Self, Dispatch) {
         let (filter, bad_filter) = match LogFilter::parse(filter) {
             Ok(filter) => (filter, None),
             Err(error) => (LogFilter::default(), Some(error)),
@@ -109,7 +109,7 @@ impl Log {
         });
         let writer = EventWriter(output.clone());
         let subscriber = Registry::default().with(targets).with(writer);
-        let log = Self(Some(Arc::new(Shared {
+        let log = Self(Some(Arc::new(LogShared {
             output,
             filter,
             bad_filter: Mutex::new(bad_filter),
@@ -124,7 +124,7 @@ impl Log {
     }
 
     /// Sets format and level. `LOCKGATE_LOG` overrides the level.
-    pub fn configure(&self, level: Level, format: Format) {
+    pub fn configure(&self, level: Level, format: LogOutput) {
         let Some(log) = &self.0 else { return };
         *log.output.format.lock() = format;
         // An error means that the subscriber is gone, and nothing is written.
@@ -146,9 +146,9 @@ impl Log {
     }
 
     /// The configured format.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> LogOutput {
         let log = self.0.as_ref();
-        log.map_or(Format::Auto, |log| *log.output.format.lock())
+        log.map_or(LogOutput::Auto, |log| *log.output.format.lock())
     }
 
     /// Lines lost so far.
@@ -164,7 +164,7 @@ impl Log {
     }
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for LogHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sink = self.0.as_ref().map(|log| &log.output.sink);
         f.debug_struct("Log").field("sink", &sink).finish()
@@ -222,7 +222,7 @@ impl<S: Subscriber> Layer<S> for EventWriter {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let Self(output) = self;
         let stamp = Rfc3339(output.clock.now());
-        let mut line = Line::start(stamp, *event.metadata().level(), output.is_json());
+        let mut line = LogLine::start(stamp, *event.metadata().level(), output.is_json());
         event.record(&mut line);
         output.sink.line(&line.finish());
     }
@@ -233,15 +233,15 @@ impl<S: Subscriber> Layer<S> for EventWriter {
 impl Output {
     fn is_json(&self) -> bool {
         match *self.format.lock() {
-            Format::Auto => !self.sink.is_terminal(),
-            format => format == Format::Json,
+            LogOutput::Auto => !self.sink.is_terminal(),
+            format => format == LogOutput::Json,
         }
     }
 }
 
-// === impl Line ===
+// === impl LogLine ===
 
-impl Line {
+impl LogLine {
     fn start(stamp: Rfc3339, level: Level, json: bool) -> Self {
         let mut out = Vec::with_capacity(256);
         if json {
@@ -307,7 +307,7 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.text(field, value);
     }
@@ -333,7 +333,7 @@ impl Visit for Line {
 
 /// From now on every panic of the process is counted and logged. It no longer appears on the
 /// standard error stream, unless `RUST_BACKTRACE` asks for that too.
-pub fn tell_panics(count: &Count) {
+pub fn install_panic_hook(count: &MetricCounter) {
     let count = count.clone();
     let before = env::var_os("RUST_BACKTRACE").map(|_| panic::take_hook());
     panic::set_hook(Box::new(move |panic| {

@@ -34,8 +34,10 @@ pub mod metrics;
 pub mod redact;
 pub mod sink;
 
-pub use access::{AccessLog, Cut, Record};
-pub use log::{Format, Log, tell_panics};
-pub use metrics::{Count, ListenerMetrics, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics};
+pub use access::{AbortReason, AccessLog, AccessRecord};
+pub use log::{LogHandle, LogOutput, install_panic_hook};
+pub use metrics::{
+    ListenerMetrics, MetricCounter, Metrics, ProtocolError, RuleMetrics, UpstreamMetrics,
+};
 pub use redact::Redactor;
-pub use sink::Sink;
+pub use sink::LineSink;

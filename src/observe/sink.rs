@@ -30,18 +30,18 @@ const RETRY: Duration = Duration::from_millis(10);
 
 /// A place for lines. Clones share it; the writer ends when the last one is gone.
 #[derive(Clone)]
-pub struct Sink(Arc<Handle>);
+pub struct LineSink(Arc<Handle>);
 
 /// What the callers hold. Dropping it makes the writer finish.
-struct Handle(Arc<Shared>);
+struct Handle(Arc<SinkShared>);
 
 /// What callers and writer share.
 #[derive(Default)]
-struct Shared {
+struct SinkShared {
     is_terminal: bool,
     /// The file to reopen. `None` for a stream that was given open.
     path: Option<PathBuf>,
-    queue: Mutex<Queue>,
+    queue: Mutex<LineQueue>,
     /// Tells the writer that there is work.
     wake: Condvar,
     /// Tells those who flush that a batch is done.
@@ -50,7 +50,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Queue {
+struct LineQueue {
     bytes: Vec<u8>,
     /// Lines ever accepted.
     accepted: u64,
@@ -69,8 +69,8 @@ struct Queue {
 }
 
 /// The thread's own side.
-struct Writer {
-    shared: Arc<Shared>,
+struct SinkWriter {
+    shared: Arc<SinkShared>,
     file: File,
     /// The standard error stream cannot report its own failures.
     reports: bool,
@@ -89,9 +89,9 @@ struct Work {
     reopen: Option<usize>,
 }
 
-// === impl Sink ===
+// === impl LineSink ===
 
-impl Sink {
+impl LineSink {
     /// The standard output.
     pub fn stdout() -> io::Result<Self> {
         Self::stream(io::stdout().as_fd().try_clone_to_owned()?.into())
@@ -114,12 +114,12 @@ impl Sink {
     }
 
     fn open(file: File, path: Option<PathBuf>, reports: bool) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SinkShared {
             is_terminal: file.is_terminal(),
             path,
-            ..Shared::default()
+            ..SinkShared::default()
         });
-        let writer = Writer {
+        let writer = SinkWriter {
             shared: shared.clone(),
             file,
             reports,
@@ -183,13 +183,13 @@ impl Sink {
         let (accepted, asked) = (queue.accepted, queue.asked);
         queue.hurry = true;
         shared.wake.notify_one();
-        let unsettled = |queue: &mut Queue| queue.settled < accepted || queue.reopened < asked;
+        let unsettled = |queue: &mut LineQueue| queue.settled < accepted || queue.reopened < asked;
         let waited = shared.done.wait_while_for(&mut queue, unsettled, timeout);
         !waited.timed_out()
     }
 }
 
-impl fmt::Debug for Sink {
+impl fmt::Debug for LineSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sink")
             .field("dropped", &self.dropped())
@@ -204,17 +204,17 @@ impl Drop for Handle {
     }
 }
 
-// === impl Queue ===
+// === impl LineQueue ===
 
-impl Queue {
+impl LineQueue {
     fn is_idle(&self) -> bool {
         self.bytes.is_empty() && self.reopened == self.asked
     }
 }
 
-// === impl Writer ===
+// === impl SinkWriter ===
 
-impl Writer {
+impl SinkWriter {
     fn run(mut self) {
         while let Some(work) = self.next() {
             if let Some(before) = work.reopen {

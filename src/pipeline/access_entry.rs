@@ -7,22 +7,22 @@ use http::header::{HOST, HeaderName, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 use smallvec::SmallVec;
 
-use super::Core;
+use super::CoreState;
 use super::request_context::RequestContext;
 use super::respond::HandledResponse;
 use crate::action::RequestInfo;
 use crate::clock::Timestamp;
-use crate::expr::{Facts, FieldId, Type, Value};
-use crate::facts::{Connection, RequestFacts, View, version_name};
+use crate::expr::{FieldFacts, FieldId, ScalarValue, ValueType};
+use crate::facts::{ClientConnection, FactsView, RequestFacts, version_name};
 use crate::observe::ListenerMetrics;
-use crate::observe::access::{AccessLog, Closing, Record, Seen};
+use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, LoggedField};
 use crate::snapshot::{KeyField, Snapshot};
 
 /// The entry of a request that was served.
 pub fn of(
     access: &AccessLog,
     request: &RequestContext<'_, '_>,
-    view: View<'_, '_>,
+    view: FactsView<'_, '_>,
     handled: &HandledResponse,
 ) -> Vec<u8> {
     let snapshot = request.snapshot();
@@ -43,7 +43,7 @@ pub fn of(
         .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))
         .collect();
     let status = handled.response.status().as_u16();
-    access.start(&Record {
+    access.start(&AccessRecord {
         asn: facts.asn(),
         country: country.as_deref(),
         upstream: handled.upstream.as_deref(),
@@ -63,14 +63,14 @@ pub fn of_refused(
     access: &AccessLog,
     snapshot: &Snapshot,
     info: &RequestInfo<'_>,
-    connection: &Connection,
+    connection: &ClientConnection,
     status: u16,
 ) -> Vec<u8> {
     let (user_agent, referer) = (
         header(info.headers, &USER_AGENT, snapshot),
         header(info.headers, &REFERER, snapshot),
     );
-    access.start(&Record {
+    access.start(&AccessRecord {
         proto: version_name(info.version),
         method: info.method.as_str(),
         host: info.headers.get(HOST).map(HeaderValue::as_bytes),
@@ -83,8 +83,8 @@ pub fn of_refused(
 }
 
 /// What is at hand of a request without any look-up, which is all if the gateway panicked.
-pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> Record<'a> {
-    Record {
+pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> AccessRecord<'a> {
+    AccessRecord {
         client_ip: facts.client,
         proto: version_name(facts.head.version),
         method: facts.head.method.as_str(),
@@ -98,8 +98,8 @@ pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> Record<'a> {
 
 /// Logs that a head was refused because it cannot be read.
 pub fn log_unreadable(
-    core: &Core,
-    connection: &Connection,
+    core: &CoreState,
+    connection: &ClientConnection,
     metrics: &ListenerMetrics,
     status: u16,
 ) {
@@ -110,14 +110,19 @@ pub fn log_unreadable(
     };
     let id = core.request_id();
     let mut entry = access.start(&bare(core.now(), &id, connection, status));
-    access.finish(&mut entry, &Closing::default());
+    access.finish(&mut entry, &AccessEnd::default());
 }
 
 /// What is known of a request whose head cannot be read.
-fn bare<'a>(now: Timestamp, id: &'a str, connection: &'a Connection, status: u16) -> Record<'a> {
+fn bare<'a>(
+    now: Timestamp,
+    id: &'a str,
+    connection: &'a ClientConnection,
+    status: u16,
+) -> AccessRecord<'a> {
     let tls = connection.tls.as_ref();
     let peer = connection.peer.ip().to_canonical();
-    Record {
+    AccessRecord {
         ts: now,
         id,
         client_ip: peer,
@@ -159,39 +164,49 @@ fn header<'a>(
 }
 
 /// What a rule may have read there, or a hash of it where it is a secret.
-fn seen<'a>(field: &KeyField, facts: &'a View<'_, '_>, snapshot: &Snapshot) -> Seen<'a> {
-    let hidden = |value: Value<'a>| match value {
-        Value::Bytes(bytes) if field.secret => {
-            Value::Bytes(snapshot.redactor.hash(&bytes).into_bytes().into())
+fn seen<'a>(
+    field: &KeyField,
+    facts: &'a FactsView<'_, '_>,
+    snapshot: &Snapshot,
+) -> LoggedField<'a> {
+    let hidden = |value: ScalarValue<'a>| match value {
+        ScalarValue::Bytes(bytes) if field.secret => {
+            ScalarValue::Bytes(snapshot.redactor.hash(&bytes).into_bytes().into())
         }
         other => other,
     };
     match read(field, facts) {
-        Seen::Missing => Seen::Missing,
-        Seen::One(one) => Seen::One(hidden(one)),
-        Seen::Many(many) => Seen::Many(many.into_iter().map(hidden).collect()),
+        LoggedField::Missing => LoggedField::Missing,
+        LoggedField::One(one) => LoggedField::One(hidden(one)),
+        LoggedField::Many(many) => LoggedField::Many(many.into_iter().map(hidden).collect()),
     }
 }
 
-fn read<'a>(field: &KeyField, facts: &'a View<'_, '_>) -> Seen<'a> {
+fn read<'a>(field: &KeyField, facts: &'a FactsView<'_, '_>) -> LoggedField<'a> {
     let (id, entry) = (field.field, field.entry.as_deref());
     let one = match (entry, field.ty) {
-        (Some(_), _) | (None, Type::Map | Type::Array) => match facts.element(id, entry, 1) {
-            None => facts.element(id, entry, 0).map(Value::Bytes),
-            Some(_) => return Seen::Many(all(id, entry, facts)),
-        },
-        (None, Type::Bytes) => facts.bytes(id).map(Value::Bytes),
-        (None, Type::Int) => facts.int(id).map(Value::Int),
-        (None, Type::Ip) => facts.ip(id).map(Value::Ip),
-        (None, Type::Bool) => facts.bool(id).map(Value::Bool),
+        (Some(_), _) | (None, ValueType::Map | ValueType::Array) => {
+            match facts.element(id, entry, 1) {
+                None => facts.element(id, entry, 0).map(ScalarValue::Bytes),
+                Some(_) => return LoggedField::Many(all(id, entry, facts)),
+            }
+        }
+        (None, ValueType::Bytes) => facts.bytes(id).map(ScalarValue::Bytes),
+        (None, ValueType::Int) => facts.int(id).map(ScalarValue::Int),
+        (None, ValueType::Ip) => facts.ip(id).map(ScalarValue::Ip),
+        (None, ValueType::Bool) => facts.bool(id).map(ScalarValue::Bool),
     };
-    one.map_or(Seen::Missing, Seen::One)
+    one.map_or(LoggedField::Missing, LoggedField::One)
 }
 
-fn all<'a>(field: FieldId, entry: Option<&[u8]>, facts: &View<'_, '_>) -> Vec<Value<'a>> {
+fn all<'a>(
+    field: FieldId,
+    entry: Option<&[u8]>,
+    facts: &FactsView<'_, '_>,
+) -> Vec<ScalarValue<'a>> {
     let mut values = Vec::new();
     facts.each(field, entry, &mut |value| {
-        values.push(Value::Bytes(value.to_vec().into()));
+        values.push(ScalarValue::Bytes(value.to_vec().into()));
         ControlFlow::Continue(())
     });
     values

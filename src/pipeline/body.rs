@@ -13,7 +13,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use super::request_context::RequestContext;
 use super::request_state::RequestState;
 use crate::body::{Body, BodyError};
-use crate::listen::{Drained, Incoming, TooSlow, drain_body, read_out};
+use crate::listen::{DrainOutcome, RequestBody, TooSlow, drain_body, read_out};
 
 /// How much of an unwanted body is read so that a connection can be kept.
 const UNWANTED: u64 = 64 << 10;
@@ -38,21 +38,21 @@ pub struct BodyMeter {
 
 /// A request body that is counted and bounded while it streams.
 struct Metered {
-    incoming: Incoming,
+    incoming: RequestBody,
     state: Rc<RequestState>,
     max: u64,
 }
 
 /// A request body that the gateway has read, or what is left of it.
-pub struct Rest {
+pub struct DiscardedBody {
     /// How far the reading came.
-    pub drained: Drained,
+    pub drained: DrainOutcome,
     /// Kept until the response has ended, because HTTP/2 resets the stream when it is dropped.
-    pub incoming: Incoming,
+    pub incoming: RequestBody,
 }
 
 /// The body of a request to an origin server.
-pub fn streamed(incoming: Incoming, state: &Rc<RequestState>) -> Body {
+pub fn streamed(incoming: RequestBody, state: &Rc<RequestState>) -> Body {
     if incoming.is_end_stream() {
         return Body::Empty;
     }
@@ -64,21 +64,21 @@ pub fn streamed(incoming: Incoming, state: &Rc<RequestState>) -> Body {
 }
 
 /// Reads the body of a request to which the gateway responds itself, up to a limit.
-pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: Incoming) -> Rest {
+pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: RequestBody) -> DiscardedBody {
     let (headers, meter) = (request.info.headers, &request.state.meter);
     // To read is to ask for a body that the client has not sent yet (RFC 9110, 10.1.1).
     let drained = match headers.contains_key(EXPECT) && !incoming.is_end_stream() {
-        true => Drained::TooSlow,
+        true => DrainOutcome::TooSlow,
         false => drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await,
     };
-    Rest { drained, incoming }
+    DiscardedBody { drained, incoming }
 }
 
 /// Reads the body of a shadowed request as an origin server would.
-pub async fn swallow(state: &RequestState, mut incoming: Incoming) -> Rest {
+pub async fn swallow(state: &RequestState, mut incoming: RequestBody) -> DiscardedBody {
     let max = state.snapshot.settings.max_body.unwrap_or(SHADOWED);
     let drained = read_out(&mut incoming, max, &state.meter.bytes).await;
-    Rest { drained, incoming }
+    DiscardedBody { drained, incoming }
 }
 
 // === impl Metered ===

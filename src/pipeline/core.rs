@@ -1,5 +1,5 @@
 //! The state of one core: its view of the configuration, its upstream connections, its timers. Cores share only
-//! [`Live`].
+//! [`RunningGateway`].
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -13,20 +13,20 @@ use siphasher::sip128::SipHasher13;
 use tracing::{debug, warn};
 
 use super::log_throttle::LogThrottle;
-use crate::action::Fault;
+use crate::action::GatewayError;
 use crate::clock::Timestamp;
-use crate::facts::Malformed;
-use crate::listen::{ClientFault, ConnectionTimers, Drain};
+use crate::facts::MalformedRequest;
+use crate::listen::{ClientFault, ConnectionTimers, CoreDrain};
 use crate::observe::ProtocolError;
-use crate::process::Live;
+use crate::process::RunningGateway;
 use crate::snapshot::Snapshot;
 use crate::store::StoreHandle;
 use crate::upstream::{self, Pool};
 
 /// One core.
-pub struct Core {
+pub struct CoreState {
     /// What all cores share.
-    pub live: Arc<Live>,
+    pub live: Arc<RunningGateway>,
     /// Connections to upstream servers.
     pub pool: Pool,
     /// This core's access to the store.
@@ -34,7 +34,7 @@ pub struct Core {
     /// The timers of all client connections.
     pub timers: Rc<ConnectionTimers>,
     /// Whether the gateway is stopping.
-    pub drain: Drain,
+    pub drain: CoreDrain,
     /// The drain timeout is so near that new requests get 503.
     pub late: Cell<bool>,
     /// The drain timeout is over: requests in flight are cut off.
@@ -53,11 +53,16 @@ struct Ids {
     next: Cell<u64>,
 }
 
-// === impl Core ===
+// === impl CoreState ===
 
-impl Core {
+impl CoreState {
     /// A core of the gateway `live`.
-    pub fn new(live: Arc<Live>, drain: Drain, pool: Pool, timers: Rc<ConnectionTimers>) -> Self {
+    pub fn new(
+        live: Arc<RunningGateway>,
+        drain: CoreDrain,
+        pool: Pool,
+        timers: Rc<ConnectionTimers>,
+    ) -> Self {
         let snapshot = RefCell::new(Cache::new(live.current.clone()));
         Self {
             pool,
@@ -95,30 +100,32 @@ impl Core {
     }
 
     /// Counts a malformed or ambiguous request.
-    pub fn malformed(&self, malformed: Malformed) {
+    pub fn malformed(&self, malformed: MalformedRequest) {
         self.protocol_error(match malformed {
-            Malformed::Host | Malformed::Authority => ProtocolError::Host,
-            Malformed::ContentLength | Malformed::TransferEncoding | Malformed::Framing => {
-                ProtocolError::Framing
+            MalformedRequest::Host | MalformedRequest::Authority => ProtocolError::Host,
+            MalformedRequest::ContentLength
+            | MalformedRequest::TransferEncoding
+            | MalformedRequest::Framing => ProtocolError::Framing,
+            MalformedRequest::UnknownCoding => ProtocolError::TransferCoding,
+            MalformedRequest::Target | MalformedRequest::Path(_) | MalformedRequest::Query => {
+                ProtocolError::Target
             }
-            Malformed::UnknownCoding => ProtocolError::TransferCoding,
-            Malformed::Target | Malformed::Path(_) | Malformed::Query => ProtocolError::Target,
-            Malformed::Connect | Malformed::Protocol => ProtocolError::Method,
-            Malformed::TooManyFields => ProtocolError::HeadTooLarge,
-            Malformed::Version
-            | Malformed::FieldValue
-            | Malformed::Padding
-            | Malformed::Twin
-            | Malformed::ConnectionField => ProtocolError::Malformed,
+            MalformedRequest::Connect | MalformedRequest::Protocol => ProtocolError::Method,
+            MalformedRequest::TooManyFields => ProtocolError::HeadTooLarge,
+            MalformedRequest::Version
+            | MalformedRequest::FieldValue
+            | MalformedRequest::Padding
+            | MalformedRequest::Twin
+            | MalformedRequest::ConnectionField => ProtocolError::Malformed,
         });
     }
 
     /// Counts a fault that is the client's.
-    pub fn fault(&self, fault: Fault) {
+    pub fn fault(&self, fault: GatewayError) {
         match fault {
-            Fault::BodyTooSlow => self.protocol_error(ProtocolError::Timeout),
-            Fault::BodyTooLarge => self.protocol_error(ProtocolError::BodyTooLarge),
-            Fault::Misdirected => self.protocol_error(ProtocolError::Misdirected),
+            GatewayError::BodyTooSlow => self.protocol_error(ProtocolError::Timeout),
+            GatewayError::BodyTooLarge => self.protocol_error(ProtocolError::BodyTooLarge),
+            GatewayError::Misdirected => self.protocol_error(ProtocolError::Misdirected),
             _ => {}
         }
     }
@@ -130,7 +137,7 @@ impl Core {
     }
 
     /// Logs that an upstream gave no response, at most once per second for each reason.
-    pub fn upstream_failed(&self, upstream: &str, error: &upstream::Error) {
+    pub fn upstream_failed(&self, upstream: &str, error: &upstream::UpstreamError) {
         let reason = error.reason();
         if let Some(more) = self.failures.admit(upstream, reason, self.now()) {
             let server = error.server().map_or("-", |server| server.label());
@@ -139,7 +146,7 @@ impl Core {
     }
 
     /// Logs that an origin server broke off a response, at most once per second for each reason.
-    pub fn log_truncated_response(&self, error: &upstream::Error) {
+    pub fn log_truncated_response(&self, error: &upstream::UpstreamError) {
         let server = error.server();
         let upstream = server.map_or("-", |server| server.upstream());
         if let Some(more) = self.failures.admit(upstream, error.reason(), self.now()) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::clock::Timestamp;
 use crate::decision::Decision;
-use crate::expr::Facts;
+use crate::expr::FieldFacts;
 use crate::rules::{Plan, PlanResult, RuleSet};
 use crate::store::{LeaseGuard, OnSettled, StoreHandle};
 
@@ -32,7 +32,7 @@ pub struct Evaluation {
 /// A response to settle.
 pub struct ResponsePhase<'a> {
     /// The facts of the request and of its response.
-    pub facts: &'a dyn Facts,
+    pub facts: &'a dyn FieldFacts,
     /// Rules may count the response.
     pub countable: bool,
     /// The time of the response.
@@ -47,7 +47,7 @@ impl Engine<'_> {
     #[inline]
     pub async fn decide(
         &self,
-        facts: &dyn Facts,
+        facts: &dyn FieldFacts,
         now: Timestamp,
         evaluation: &mut Evaluation,
         decision: &mut Decision,
@@ -89,7 +89,7 @@ impl Engine<'_> {
     ) -> bool {
         let facts = response.facts;
         if !response.countable {
-            if decision.verdict.pretends() {
+            if decision.verdict.poses_as_origin() {
                 self.rules.add_shadow_quotas(decision, facts);
             }
             return false;

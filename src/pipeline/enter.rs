@@ -6,57 +6,59 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::net::TcpStream;
 use tracing::debug;
 
-use super::Core;
-use crate::facts::{Connection, TlsFacts};
-use crate::listen::{self, ClientSocket, ConnectionTimer, Limits, Protocol, RequestHandler};
+use super::CoreState;
+use crate::facts::{ClientConnection, TlsFacts};
+use crate::listen::{
+    self, ClientSocket, ConnectionLimits, ConnectionTimer, HttpVersion, RequestHandler,
+};
 use crate::observe::ProtocolError;
-use crate::snapshot::{Listener, Snapshot};
-use crate::tls::{self, Terminator, TlsStream};
+use crate::snapshot::{ListenerConfig, Snapshot};
+use crate::tls::{self, TlsStream, TlsTerminator};
 
 /// A connection that can carry requests.
-pub enum Stream {
+pub enum ClientStream {
     /// Without TLS.
-    Plain(ClientSocket, Protocol),
+    Plain(ClientSocket, HttpVersion),
     /// Behind TLS.
-    Tls(Box<TlsStream<ClientSocket>>, Protocol),
+    Tls(Box<TlsStream<ClientSocket>>, HttpVersion),
 }
 
 /// Brings a connection to where requests begin; `None`: it ended before.
 pub async fn enter(
-    core: &Core,
+    core: &CoreState,
     snapshot: &Snapshot,
-    listener: &Listener,
+    listener: &ListenerConfig,
     (mut tcp, mut peer): (TcpStream, SocketAddr),
     timer: &ConnectionTimer,
-) -> Option<(Stream, Connection)> {
+) -> Option<(ClientStream, ClientConnection)> {
     if listener.settings.proxy_protocol {
         peer = read_proxy_header(core, snapshot, &mut tcp, peer, timer).await?;
     }
     if !admits(core, snapshot, peer.ip(), timer) {
         return None;
     }
-    let mut connection = Connection {
+    let mut connection = ClientConnection {
         peer,
         listener: listener.label.clone(),
         tls: None,
     };
     let Some(terminator) = &listener.settings.tls else {
         let protocol = sniff(core, listener, &tcp, timer).await?;
-        return Some((Stream::Plain(timer.socket(tcp), protocol), connection));
+        return Some((ClientStream::Plain(timer.socket(tcp), protocol), connection));
     };
     // Apart, so that a connection is no larger for it once it is done.
     let (stream, tls) = Box::pin(handshake(core, (tcp, peer), terminator, timer)).await?;
     let protocol = match tls.alpn {
-        Some("h2") => Protocol::Http2,
-        _ => Protocol::Http1,
+        Some("h2") => HttpVersion::Http2,
+        _ => HttpVersion::Http1,
     };
     connection.tls = Some(tls);
-    Some((Stream::Tls(Box::new(stream), protocol), connection))
+    Some((ClientStream::Tls(Box::new(stream), protocol), connection))
 }
 
 /// Whether `ip` may have one more connection. `ip` is the client's address, also behind the PROXY protocol.
 /// Trusted proxies have no limit.
-fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer) -> bool {
+fn admits(core: &CoreState, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer) -> bool {
     let Some(per_ip) = &snapshot.settings.per_ip else {
         return true;
     };
@@ -68,21 +70,21 @@ fn admits(core: &Core, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer)
     admitted
 }
 
-// === impl Stream ===
+// === impl ClientStream ===
 
-impl Stream {
+impl ClientStream {
     /// Serves requests until the connection ends.
     pub async fn serve<H: RequestHandler>(
         self,
-        limits: &Limits,
+        limits: &ConnectionLimits,
         timer: ConnectionTimer,
         handler: H,
-    ) -> Result<(), listen::Error> {
+    ) -> Result<(), listen::ServeError> {
         match self {
-            Stream::Plain(tcp, protocol) => {
+            ClientStream::Plain(tcp, protocol) => {
                 listen::serve(tcp, protocol, limits, timer, handler).await
             }
-            Stream::Tls(tls, protocol) => {
+            ClientStream::Tls(tls, protocol) => {
                 listen::serve(tls, protocol, limits, timer, handler).await
             }
         }
@@ -91,7 +93,7 @@ impl Stream {
 
 /// Reads the client's address from the PROXY header. Only a trusted proxy may send one, and it must.
 async fn read_proxy_header(
-    core: &Core,
+    core: &CoreState,
     snapshot: &Snapshot,
     tcp: &mut TcpStream,
     peer: SocketAddr,
@@ -107,30 +109,34 @@ async fn read_proxy_header(
 }
 
 /// Runs what comes before HTTP. `None` if it took too long, which is counted.
-async fn in_time<F: Future>(core: &Core, timer: &ConnectionTimer, before: F) -> Option<F::Output> {
+async fn in_time<F: Future>(
+    core: &CoreState,
+    timer: &ConnectionTimer,
+    before: F,
+) -> Option<F::Output> {
     let run = timer.guard(before).await;
     let run = run.inspect_err(|_| core.protocol_error(ProtocolError::Timeout));
     run.ok()
 }
 
 async fn sniff(
-    core: &Core,
-    listener: &Listener,
+    core: &CoreState,
+    listener: &ListenerConfig,
     tcp: &TcpStream,
     timer: &ConnectionTimer,
-) -> Option<Protocol> {
+) -> Option<HttpVersion> {
     match (listener.settings.h1, listener.settings.h2) {
-        (true, false) => return Some(Protocol::Http1),
-        (false, true) => return Some(Protocol::Http2),
+        (true, false) => return Some(HttpVersion::Http1),
+        (false, true) => return Some(HttpVersion::Http2),
         _ => {}
     }
     in_time(core, timer, listen::sniff(tcp)).await?.ok()
 }
 
 async fn handshake(
-    core: &Core,
+    core: &CoreState,
     (tcp, peer): (TcpStream, SocketAddr),
-    terminator: &Terminator,
+    terminator: &TlsTerminator,
     timer: &ConnectionTimer,
 ) -> Option<(TlsStream<ClientSocket>, TlsFacts)> {
     let handshakes = &core.live.lasting.metrics.handshakes;

@@ -11,13 +11,15 @@ use http_body::Body as _;
 use super::request_context::RequestContext;
 use super::respond::{self, HandledResponse};
 use super::{body, tunnel};
-use crate::action::{Fault, Redirect, client_left};
+use crate::action::{GatewayError, RedirectResponse, client_left};
 use crate::decision::Verdict;
 use crate::facts::{BodyLength, RequestFacts};
-use crate::listen::{Drained, Incoming};
-use crate::route::Edits;
-use crate::snapshot::{Snapshot, Target};
-use crate::upstream::{Answer, Error, Forwarding, Outbound, Upstream};
+use crate::listen::{DrainOutcome, RequestBody};
+use crate::route::RouteEdits;
+use crate::snapshot::{RouteTarget, Snapshot};
+use crate::upstream::{
+    ForwardedHeaders, OutboundRequest, Upstream, UpstreamError, UpstreamResponse,
+};
 
 // === impl RequestContext ===
 
@@ -25,8 +27,8 @@ impl RequestContext<'_, '_> {
     /// Sends the request where its route leads, or the rule that diverts it.
     pub async fn forward(
         &self,
-        incoming: Incoming,
-        client: Option<tunnel::Client>,
+        incoming: RequestBody,
+        client: Option<tunnel::TunnelClient>,
     ) -> HandledResponse {
         let route = self.route.map(|(_, route)| route);
         let target = self.snapshot().leads(self.decision.verdict, route);
@@ -39,21 +41,21 @@ impl RequestContext<'_, '_> {
             Err(handled) => return handled,
         };
         match target {
-            None => respond::refuse(self, incoming, Fault::NoRoute).await,
-            Some(Target::Reply(reply)) => {
+            None => respond::refuse(self, incoming, GatewayError::NoRoute).await,
+            Some(RouteTarget::Reply(reply)) => {
                 let rest = body::discard(self, incoming).await;
-                let response = HandledResponse::by_route(reply.answer(self.info));
+                let response = HandledResponse::by_route(reply.to_response(self.info));
                 HandledResponse {
                     countable: self.is_countable(),
                     ..response.leaving(rest, self.info)
                 }
             }
-            Some(Target::Redirect(template)) => {
+            Some(RouteTarget::Redirect(template)) => {
                 let rest = body::discard(self, incoming).await;
-                let location = Redirect(template.expand(self.facts.head));
-                HandledResponse::by_route(location.answer(self.info)).leaving(rest, self.info)
+                let location = RedirectResponse(template.expand(self.facts.head));
+                HandledResponse::by_route(location.to_response(self.info)).leaving(rest, self.info)
             }
-            Some(Target::Upstream { upstream, hash_key }) => {
+            Some(RouteTarget::Upstream { upstream, hash_key }) => {
                 let key = hash_key.as_ref().map_or(0, |key| key.digest(self.facts));
                 let edits = route.and_then(|route| route.edits.as_ref());
                 if let Some(edits) = edits {
@@ -68,15 +70,15 @@ impl RequestContext<'_, '_> {
 
     /// An HTTP/2 stream can announce an empty body and still go on (RFC 9113, section 8.1.1): nothing is sent to the
     /// origin server before the stream has ended.
-    async fn read_empty_body(&self, incoming: Incoming) -> Result<Incoming, HandledResponse> {
+    async fn read_empty_body(&self, incoming: RequestBody) -> Result<RequestBody, HandledResponse> {
         if self.facts.head.body != BodyLength::Declared(0) || incoming.is_end_stream() {
             return Ok(incoming);
         }
         let rest = body::discard(self, incoming).await;
-        if rest.drained == Drained::Whole {
+        if rest.drained == DrainOutcome::Whole {
             return Ok(rest.incoming);
         }
-        let response = Fault::Malformed.answer(self.info);
+        let response = GatewayError::Malformed.to_response(self.info);
         Err(HandledResponse::own(response).leaving(rest, self.info))
     }
 
@@ -84,9 +86,9 @@ impl RequestContext<'_, '_> {
     async fn send_upstream(
         &self,
         (upstream, key): (&Arc<Upstream>, u64),
-        edits: Option<&Edits>,
-        incoming: Incoming,
-        client: Option<tunnel::Client>,
+        edits: Option<&RouteEdits>,
+        incoming: RequestBody,
+        client: Option<tunnel::TunnelClient>,
     ) -> HandledResponse {
         let head = self.facts.head;
         let target = edits.map_or_else(|| head.uri(), |edits| edits.path.target(head));
@@ -94,7 +96,7 @@ impl RequestContext<'_, '_> {
             true => String::new(),
             false => self.tag_names(),
         };
-        let outbound = Outbound {
+        let outbound = OutboundRequest {
             method: head.method,
             target: &target,
             headers: self.info.headers,
@@ -141,7 +143,7 @@ impl RequestContext<'_, '_> {
     /// Whether a rule that the request reached may count its response.
     fn may_be_counted(&self) -> bool {
         let rules = &self.snapshot().rules;
-        self.is_countable() && rules.may_count_answer(self.facts, self.decision.settle_before)
+        self.is_countable() && rules.may_count_response(self.facts, self.decision.settle_before)
     }
 
     /// No rule counts the response to a request that a rule diverts.
@@ -157,9 +159,9 @@ impl RequestContext<'_, '_> {
         rules.fold(first.to_owned(), |names, rule| names + ", " + &rule.name)
     }
 
-    fn forwarding<'f>(&'f self, authority: &'f str, rules: &'f str) -> Forwarding<'f> {
+    fn forwarding<'f>(&'f self, authority: &'f str, rules: &'f str) -> ForwardedHeaders<'f> {
         let peer = self.facts.connection.peer.ip();
-        Forwarding {
+        ForwardedHeaders {
             peer: peer.to_canonical(),
             client: self.facts.client,
             trusted_peer: self.snapshot().settings.client_ip.trusts(peer),
@@ -170,7 +172,11 @@ impl RequestContext<'_, '_> {
         }
     }
 
-    fn to_client(&self, answer: Answer, client: Option<tunnel::Client>) -> HandledResponse {
+    fn to_client(
+        &self,
+        answer: UpstreamResponse,
+        client: Option<tunnel::TunnelClient>,
+    ) -> HandledResponse {
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
             let idle_timeout = self.snapshot().settings.limits.idle_timeout;
             tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
@@ -180,26 +186,26 @@ impl RequestContext<'_, '_> {
         handled
     }
 
-    fn failed(&self, error: &Error, upstream: &Upstream) -> HandledResponse {
+    fn failed(&self, error: &UpstreamError, upstream: &Upstream) -> HandledResponse {
         let (info, core, meter) = (self.info, &self.state.core, &self.state.meter);
         let fault_of_body = match (meter.too_large.get(), meter.too_slow.get()) {
-            (true, _) => Some(Fault::BodyTooLarge),
-            (_, true) => Some(Fault::BodyTooSlow),
-            _ => error.is_bad_request().then_some(Fault::Malformed),
+            (true, _) => Some(GatewayError::BodyTooLarge),
+            (_, true) => Some(GatewayError::BodyTooSlow),
+            _ => error.is_bad_request().then_some(GatewayError::Malformed),
         };
         if let Some(fault) = fault_of_body {
             core.fault(fault);
-            return HandledResponse::own(fault.answer(info)).closing(true, info);
+            return HandledResponse::own(fault.to_response(info)).closing(true, info);
         }
         core.upstream_failed(&upstream.name, error);
         let fault = match error.status().as_u16() {
-            504 => Fault::GatewayTimeout,
-            503 => Fault::Unavailable,
-            _ => Fault::BadGateway,
+            504 => GatewayError::GatewayTimeout,
+            503 => GatewayError::Unavailable,
+            _ => GatewayError::BadGateway,
         };
         // What is left of the body was not read.
         let mut handled =
-            HandledResponse::own(fault.answer(info)).closing(self.facts.head.has_body(), info);
+            HandledResponse::own(fault.to_response(info)).closing(self.facts.head.has_body(), info);
         if let Some(time) = error.retry_after() {
             handled.set_retry_after(time);
         }
@@ -210,11 +216,11 @@ impl RequestContext<'_, '_> {
 }
 
 /// Why a request is refused whatever its route, though no rule stopped it.
-pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<Fault> {
+pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<GatewayError> {
     if is_misdirected(snapshot, facts) {
-        return Some(Fault::Misdirected);
+        return Some(GatewayError::Misdirected);
     }
-    is_too_large(snapshot, facts).then_some(Fault::BodyTooLarge)
+    is_too_large(snapshot, facts).then_some(GatewayError::BodyTooLarge)
 }
 
 /// Whether the declared body length is larger than allowed.

@@ -17,7 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{sleep, sleep_until};
 
-use super::Core;
+use super::CoreState;
 use super::request_context::RequestContext;
 use crate::clock::Clock;
 use crate::snapshot::Snapshot;
@@ -27,7 +27,7 @@ const FINE: Duration = Duration::from_millis(2);
 
 /// A slot among the requests that are held. Dropping it frees the slot.
 pub struct HeldSlot {
-    core: Rc<Core>,
+    core: Rc<CoreState>,
     /// How long a request may still wait once the gateway drains: half of the drain timeout, so
     /// that the other half is left for its response.
     drain_wait: Duration,
@@ -56,7 +56,7 @@ pub async fn hold(request: &mut RequestContext<'_, '_>) {
 
 impl HeldSlot {
     /// Takes a slot. `None` if too many requests are held already.
-    pub fn take(core: &Rc<Core>, snapshot: &Snapshot) -> Option<Self> {
+    pub fn take(core: &Rc<CoreState>, snapshot: &Snapshot) -> Option<Self> {
         let more = |taken| (taken < snapshot.settings.max_held).then_some(taken + 1);
         let held = &core.live.lasting.held;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

@@ -15,19 +15,21 @@ use super::hold::HeldSlot;
 use super::paced_body::paced;
 use super::request_context::RequestContext;
 use super::respond::{HandledResponse, response_template};
-use crate::action::imitate::{HeadSent, Kind, Memory, Pace, When, dress};
+use crate::action::imitate::{
+    HeadSent, LearnedResponses, ResponseClass, ResponsePacing, SendSchedule, dress,
+};
 use crate::body::{Body, BodyError};
 use crate::clock::Clock;
-use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
-use crate::facts::client_ip::Prefixes;
-use crate::route::Pattern;
-use crate::snapshot::{self, Imitating};
+use crate::decision::{Action, Decision, RuleEventKind, RuleIndex, Verdict};
+use crate::facts::client_ip::IpPrefixes;
+use crate::route::RoutePattern;
+use crate::snapshot::{self, ImitatingRule};
 
 /// How long after its timer a sleeping request is sent, about: the timer is set earlier by this.
 const WAKE_UP: Duration = Duration::from_micros(100);
 
 /// The route of a request: its pattern and its target.
-pub type Route<'a> = (&'a Pattern, &'a snapshot::Route);
+pub type Route<'a> = (&'a RoutePattern, &'a snapshot::RouteConfig);
 
 /// Observes one response to learn from it: the head after it was sent, the times of the body's pieces when the body
 /// ends. Observing delays no response and keeps no body. Most responses are not observed.
@@ -35,11 +37,11 @@ pub type Route<'a> = (&'a Pattern, &'a snapshot::Route);
 pub struct ResponseObserver(Cell<Option<Box<Observation>>>);
 
 /// The memories that learn from a response: of its route, and of rules that match its request.
-pub type Learners = SmallVec<[Arc<Memory>; 2]>;
+pub type Learners = SmallVec<[Arc<LearnedResponses>; 2]>;
 
 struct Observation {
     learners: Learners,
-    pace: Pace,
+    pace: ResponsePacing,
     /// `None` once the head was sent.
     head: Option<HeadSent>,
     /// When the body was first waited for, after the head was sent.
@@ -64,7 +66,7 @@ pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
         return;
     };
     let when = when(request, asked_at, state.core.instant());
-    let network = Prefixes::default().network(facts.client);
+    let network = IpPrefixes::default().network(facts.client);
     let head = HeadSent {
         headers: handled.response.headers().clone(),
         request_headers: info.headers.clone(),
@@ -79,7 +81,7 @@ pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
 /// The response to a request that `rule` mitigates, which looks like a real one and is sent when a
 /// real one would be. `None` if the rule does not imitate, or not enough is known. `asked_at`: when
 /// the request ended.
-pub async fn answer(
+pub async fn imitated_response(
     request: &RequestContext<'_, '_>,
     asked_at: Instant,
     rule: RuleIndex,
@@ -90,7 +92,7 @@ pub async fn answer(
     let template = response_template(snapshot, rule)?;
     let kind = kind(request, imitating.status)?;
     let imitations = &core.live.lasting.imitations;
-    let drawn = |kind: &Kind| {
+    let drawn = |kind: &ResponseClass| {
         let memory = imitations.get(kind)?;
         memory.pace().map(|pace| (memory, pace))
     };
@@ -111,9 +113,9 @@ pub async fn answer(
 }
 
 /// The times of a response that is sent at `sent` to a request that ended at `asked_at`.
-fn when(request: &RequestContext<'_, '_>, asked_at: Instant, sent: Instant) -> When {
+fn when(request: &RequestContext<'_, '_>, asked_at: Instant, sent: Instant) -> SendSchedule {
     let taken = sent.saturating_duration_since(request.state.began);
-    When {
+    SendSchedule {
         now: request.facts.now.plus(taken),
         head: sent.saturating_duration_since(asked_at),
     }
@@ -136,17 +138,17 @@ fn learners(request: &RequestContext<'_, '_>, status: StatusCode) -> Learners {
     memories.filter(|memory| memory.is_curious()).collect()
 }
 
-fn kind(request: &RequestContext<'_, '_>, status: StatusCode) -> Option<Kind> {
+fn kind(request: &RequestContext<'_, '_>, status: StatusCode) -> Option<ResponseClass> {
     let (pattern, route) = request.route?;
     let upstream = route.target.name()?;
     let label = pattern.label().clone();
-    Kind::new(label, upstream.into(), request.info, status)
+    ResponseClass::new(label, upstream.into(), request.info, status)
 }
 
 /// Whether the rule of `imitating` matches the request.
-fn would_stop(decision: &Decision, imitating: &Imitating) -> bool {
+fn would_stop(decision: &Decision, imitating: &ImitatingRule) -> bool {
     let mut marks = decision.marks.iter();
-    marks.any(|mark| mark.rule == imitating.rule && mark.event == Event::Matched)
+    marks.any(|mark| mark.rule == imitating.rule && mark.event == RuleEventKind::Matched)
 }
 
 /// Whether no rule changed how the request was handled: nothing is learned from clients that a rule
@@ -166,7 +168,7 @@ impl ResponseObserver {
     pub fn begin(&self, learners: Learners, head: HeadSent, time: Duration, body: &Body) {
         let mut observation = Box::new(Observation {
             learners,
-            pace: Pace::after(time),
+            pace: ResponsePacing::after(time),
             head: Some(head),
             waits_since: None,
         });

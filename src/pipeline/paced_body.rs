@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::hold::HeldSlot;
-use crate::action::imitate::Pace;
+use crate::action::imitate::ResponsePacing;
 use crate::body::{Body, BodyError};
 
 /// A body in memory whose pieces are sent one by one.
@@ -30,7 +30,7 @@ struct PacedBody {
 type Wait = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Splits `body` as `pace` says. A body that is sent at once stays as it is.
-pub fn paced(body: Body, pace: &Pace, streamed: bool, slot: Option<HeldSlot>) -> Body {
+pub fn paced(body: Body, pace: &ResponsePacing, streamed: bool, slot: Option<HeldSlot>) -> Body {
     let Body::Whole(mut left) = body else {
         return body;
     };
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_body_comes_in_the_pieces_of_a_real_one_and_is_whole() {
-        let mut pace = Pace::after(Duration::ZERO);
+        let mut pace = ResponsePacing::after(Duration::ZERO);
         pace.add(10, Duration::ZERO);
         pace.add(30, Duration::from_micros(200));
         let pace = pace.whole();
@@ -134,9 +134,19 @@ mod tests {
 
     #[test]
     fn what_comes_at_once_is_left_as_it_is() {
-        let body = paced(Body::from("abc"), &Pace::after(Duration::ZERO), false, None);
+        let body = paced(
+            Body::from("abc"),
+            &ResponsePacing::after(Duration::ZERO),
+            false,
+            None,
+        );
         assert!(matches!(body, Body::Whole(_)));
-        let body = paced(Body::Empty, &Pace::after(Duration::ZERO), true, None);
+        let body = paced(
+            Body::Empty,
+            &ResponsePacing::after(Duration::ZERO),
+            true,
+            None,
+        );
         assert!(body.is_end_stream());
     }
 }

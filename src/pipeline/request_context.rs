@@ -13,7 +13,7 @@ use super::request_state::{LoggedBody, RequestState};
 use super::respond::HandledResponse;
 use crate::action::{RequestInfo, client_left, cut_off, unanswered};
 use crate::clock::Rfc3339;
-use crate::decision::{Decision, Event};
+use crate::decision::{Decision, RuleEventKind};
 use crate::facts::RequestFacts;
 use crate::rules::{KeyStatus, Plan, PlanResult};
 use crate::snapshot::Snapshot;
@@ -92,7 +92,7 @@ impl RequestContext<'_, '_> {
 
     /// Counts the response, and adds to the decision what quota headers say about it.
     pub fn settle(&mut self, handled: &HandledResponse) {
-        if !handled.countable && !self.decision.verdict.pretends() {
+        if !handled.countable && !self.decision.verdict.poses_as_origin() {
             return;
         }
         let response = handled.facts(self.latency(handled));
@@ -153,12 +153,12 @@ impl RequestContext<'_, '_> {
                 continue;
             };
             match mark.event {
-                Event::Counted => kit.metrics.matched_count.inc(),
-                Event::Matched => kit.metrics.matched_mitigate.inc(),
-                Event::Mitigated => kit.metrics.mitigated.inc(),
-                Event::WouldMitigate => kit.metrics.would_mitigate.inc(),
-                Event::CandidateActs => kit.metrics.candidate_acts(),
-                Event::CandidatePasses => kit.metrics.candidate_passes(),
+                RuleEventKind::Counted => kit.metrics.matched_count.inc(),
+                RuleEventKind::Matched => kit.metrics.matched_mitigate.inc(),
+                RuleEventKind::Mitigated => kit.metrics.mitigated.inc(),
+                RuleEventKind::WouldMitigate => kit.metrics.would_mitigate.inc(),
+                RuleEventKind::CandidateActs => kit.metrics.candidate_acts(),
+                RuleEventKind::CandidatePasses => kit.metrics.candidate_passes(),
             }
         }
     }

@@ -15,19 +15,19 @@ use bytes::Bytes;
 use http::{Method, Response};
 use http_body::{Frame, SizeHint};
 
-use super::Core;
+use super::CoreState;
 use super::access_entry;
 use super::body::BodyMeter;
 use super::imitate::ResponseObserver;
 use super::respond::HandledResponse;
-use crate::action::{Fault, RequestInfo};
+use crate::action::{GatewayError, RequestInfo};
 use crate::body::{Body, BodyError};
-use crate::facts::{Connection, RequestFacts};
-use crate::listen::{Incoming, ResponseEnd, ResponseHandle};
-use crate::observe::access::Closing;
-use crate::observe::{Cut, ListenerMetrics};
-use crate::route::Edits;
-use crate::route::edit::Fields;
+use crate::facts::{ClientConnection, RequestFacts};
+use crate::listen::{RequestBody, ResponseEnd, ResponseHandle};
+use crate::observe::access::AccessEnd;
+use crate::observe::{AbortReason, ListenerMetrics};
+use crate::route::RouteEdits;
+use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
 use crate::store::LeaseGuard;
 use crate::upstream;
@@ -42,7 +42,7 @@ type NextFrame = Option<Result<Frame<Bytes>, BodyError>>;
 /// What lives until a response ends.
 pub struct RequestState {
     /// The core that serves the request.
-    pub core: Rc<Core>,
+    pub core: Rc<CoreState>,
     /// The configuration, from the first fact to the last count.
     pub snapshot: Arc<Snapshot>,
     /// When the request head had arrived.
@@ -56,7 +56,7 @@ pub struct RequestState {
     /// Observes the response for `imitate`.
     pub observer: ResponseObserver,
     /// What the route changes in headers and trailers, once it is known.
-    pub edits: OnceCell<Arc<Edits>>,
+    pub edits: OnceCell<Arc<RouteEdits>>,
     leases: Cell<Option<LeaseGuard>>,
     metrics: Rc<ListenerMetrics>,
     response: ResponseHandle,
@@ -66,22 +66,22 @@ pub struct RequestState {
 pub struct LoggedBody {
     inner: Body,
     sent: u64,
-    progress: Progress,
+    progress: BodyProgress,
     method: Method,
     status: u16,
     /// The access log entry up to what is not known yet. Empty if there is no access log.
     entry: Vec<u8>,
     state: Rc<RequestState>,
     /// HTTP/2 resets the stream when this is dropped, which must not overtake the response.
-    _unread: Option<Incoming>,
+    _unread: Option<RequestBody>,
 }
 
 /// How far a response body was read.
 #[derive(Clone, Copy)]
-enum Progress {
+enum BodyProgress {
     Going,
     Ended,
-    Cut(Cut),
+    Cut(AbortReason),
 }
 
 /// A request that goes on in a task of its own if its client disconnects after it was forwarded and a rule may
@@ -93,13 +93,17 @@ pub struct DetachOnDisconnect<F: Future + 'static> {
 }
 
 /// A slot among the detached requests of a core.
-struct DetachedSlot(Rc<Core>);
+struct DetachedSlot(Rc<CoreState>);
 
 // === impl RequestState ===
 
 impl RequestState {
     /// The state of a request that has just arrived.
-    pub fn new(core: Rc<Core>, metrics: Rc<ListenerMetrics>, response: ResponseHandle) -> Rc<Self> {
+    pub fn new(
+        core: Rc<CoreState>,
+        metrics: Rc<ListenerMetrics>,
+        response: ResponseHandle,
+    ) -> Rc<Self> {
         Rc::new(Self {
             began: core.instant(),
             snapshot: core.snapshot(),
@@ -142,7 +146,7 @@ impl RequestState {
         self.edited(next, |edits| &edits.response)
     }
 
-    fn edited(&self, next: NextFrame, of: impl Fn(&Edits) -> &Fields) -> NextFrame {
+    fn edited(&self, next: NextFrame, of: impl Fn(&RouteEdits) -> &HeaderChanges) -> NextFrame {
         let Some(Ok(frame)) = next else { return next };
         if frame.is_data() {
             return Some(Ok(frame));
@@ -162,10 +166,10 @@ impl RequestState {
     pub fn refuse(
         self: &Rc<Self>,
         info: &RequestInfo<'_>,
-        connection: &Connection,
-        fault: Fault,
+        connection: &ClientConnection,
+        fault: GatewayError,
     ) -> Response<LoggedBody> {
-        let handled = HandledResponse::own(fault.answer(info)).closing(true, info);
+        let handled = HandledResponse::own(fault.to_response(info)).closing(true, info);
         let entry = match &self.snapshot.access {
             Some(access) => {
                 let status = fault.status().as_u16();
@@ -188,7 +192,7 @@ impl RequestState {
         handled.response.map(|inner| LoggedBody {
             inner,
             sent: 0,
-            progress: Progress::Going,
+            progress: BodyProgress::Going,
             method,
             status,
             entry,
@@ -204,9 +208,9 @@ impl RequestState {
         self.metrics.request(facts.head.method, status, duration);
         if let Some(access) = &self.snapshot.access {
             let mut entry = access.start(&access_entry::plain(facts, status));
-            let closing = Closing {
+            let closing = AccessEnd {
                 duration,
-                ..Closing::default()
+                ..AccessEnd::default()
             };
             access.finish(&mut entry, &closing);
         }
@@ -217,40 +221,42 @@ impl RequestState {
 
 impl LoggedBody {
     /// What cut the response short, now that its body is dropped.
-    fn cut(&self) -> Option<Cut> {
+    fn cut(&self) -> Option<AbortReason> {
         let end = self.state.response.end();
         match self.progress {
-            Progress::Cut(cut) => Some(cut),
-            Progress::Ended if !end.unsent => None,
-            Progress::Going if !end.unsent && http_body::Body::is_end_stream(&self.inner) => None,
+            BodyProgress::Cut(cut) => Some(cut),
+            BodyProgress::Ended if !end.unsent => None,
+            BodyProgress::Going if !end.unsent && http_body::Body::is_end_stream(&self.inner) => {
+                None
+            }
             _ => self.dropped(end),
         }
     }
 
     /// Why the response body was dropped before its end. `None` if the response has no body (HEAD,
     /// 204, 304).
-    fn dropped(&self, end: ResponseEnd) -> Option<Cut> {
+    fn dropped(&self, end: ResponseEnd) -> Option<AbortReason> {
         let bodiless = self.method == Method::HEAD || matches!(self.status, 204 | 304);
         let cut = match end {
-            _ if std::thread::panicking() => Cut::Panic,
-            _ if self.state.core.cut.get() => Cut::Drain,
-            ResponseEnd { slow: true, .. } => Cut::Slow,
-            _ => Cut::Client,
+            _ if std::thread::panicking() => AbortReason::Panic,
+            _ if self.state.core.cut.get() => AbortReason::Drain,
+            ResponseEnd { slow: true, .. } => AbortReason::Slow,
+            _ => AbortReason::Client,
         };
         (!bodiless).then_some(cut)
     }
 
     /// Why reading the body failed. Logs it if the origin server is to blame.
-    fn failed(&self, error: &BodyError) -> Cut {
-        match error.downcast_ref::<upstream::Error>() {
-            Some(error) if error.is_bad_request() => return Cut::RequestBody,
+    fn failed(&self, error: &BodyError) -> AbortReason {
+        match error.downcast_ref::<upstream::UpstreamError>() {
+            Some(error) if error.is_bad_request() => return AbortReason::RequestBody,
             Some(error) => self.state.core.log_truncated_response(error),
             None => {}
         }
-        Cut::Upstream
+        AbortReason::Upstream
     }
 
-    fn write_entry(&mut self, cut: Option<Cut>) {
+    fn write_entry(&mut self, cut: Option<AbortReason>) {
         let state = &*self.state;
         let duration = state.core.instant() - state.began;
         state.metrics.request(&self.method, self.status, duration);
@@ -260,7 +266,7 @@ impl LoggedBody {
         let Some(access) = &state.snapshot.access else {
             return;
         };
-        let closing = Closing {
+        let closing = AccessEnd {
             bytes_in: state.meter.bytes.get(),
             bytes_out: self.sent,
             duration,
@@ -292,8 +298,8 @@ impl http_body::Body for LoggedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
             }
-            Poll::Ready(Some(Err(error))) => self.progress = Progress::Cut(self.failed(error)),
-            Poll::Ready(None) => self.progress = Progress::Ended,
+            Poll::Ready(Some(Err(error))) => self.progress = BodyProgress::Cut(self.failed(error)),
+            Poll::Ready(None) => self.progress = BodyProgress::Ended,
             Poll::Pending => {}
         }
         let state = &*self.state;
@@ -357,7 +363,7 @@ impl<F: Future + 'static> Drop for DetachOnDisconnect<F> {
 // === impl DetachedSlot ===
 
 impl DetachedSlot {
-    fn take(core: &Rc<Core>) -> Option<Self> {
+    fn take(core: &Rc<CoreState>) -> Option<Self> {
         // A request that panicked cannot go on, and a runtime that ends takes no new tasks.
         let ends = std::thread::panicking() || core.drain.is_started();
         if ends || !core.snapshot().rules.counts_responses() {

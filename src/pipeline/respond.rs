@@ -7,15 +7,15 @@ use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, Response, Version};
 use http_body::Body as _;
 
-use super::body::{self, Rest};
+use super::body::{self, DiscardedBody};
 use super::imitate::{self, Route};
 use super::request_context::RequestContext;
-use crate::action::{self, Fault, Refused, RequestInfo, ResponseTemplate};
+use crate::action::{self, GatewayError, RefusingRule, RequestInfo, ResponseTemplate};
 use crate::body::Body;
 use crate::decision::{Decision, RuleIndex};
-use crate::facts::{Malformed, ResponseFacts};
-use crate::listen::{Drained, Incoming};
-use crate::route::edit::Fields;
+use crate::facts::{MalformedRequest, ResponseFacts};
+use crate::listen::{DrainOutcome, RequestBody};
+use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
 
 /// A response, with what rules and the access log need to know about it.
@@ -31,7 +31,7 @@ pub struct HandledResponse {
     /// Why the upstream gave no response.
     pub error: Option<&'static str>,
     /// What is left of the request body, until the response has ended.
-    pub unread: Option<Incoming>,
+    pub unread: Option<RequestBody>,
     /// It is the response of the route, or poses as one: the route's edits apply.
     pub by_route: bool,
 }
@@ -84,8 +84,8 @@ impl HandledResponse {
     }
 
     /// Keeps what is left of the request body, and ends an HTTP/1 connection because of it.
-    pub fn leaving(mut self, rest: Rest, info: &RequestInfo<'_>) -> Self {
-        if rest.drained == Drained::Whole {
+    pub fn leaving(mut self, rest: DiscardedBody, info: &RequestInfo<'_>) -> Self {
+        if rest.drained == DrainOutcome::Whole {
             return self;
         }
         self.unread = Some(rest.incoming);
@@ -105,7 +105,7 @@ impl HandledResponse {
     }
 
     /// What the route changes in the headers of this response.
-    pub fn edits<'a>(&self, route: Option<Route<'a>>) -> Option<&'a Fields> {
+    pub fn edits<'a>(&self, route: Option<Route<'a>>) -> Option<&'a HeaderChanges> {
         let edits = route.and_then(|(_, route)| route.edits.as_deref());
         edits.map(|edits| &edits.response).filter(|_| self.by_route)
     }
@@ -114,7 +114,7 @@ impl HandledResponse {
     pub fn add_quota_headers(&mut self, snapshot: &Snapshot, decision: &Decision) {
         if !decision.quotas.is_empty() {
             let headers = self.response.headers_mut();
-            action::tell_quotas(&snapshot.quota_names, &decision.quotas, headers);
+            action::add_quota_headers(&snapshot.quota_names, &decision.quotas, headers);
         }
     }
 }
@@ -122,7 +122,7 @@ impl HandledResponse {
 /// Refuses a request because of `rule`.
 pub async fn block(
     request: &RequestContext<'_, '_>,
-    incoming: Incoming,
+    incoming: RequestBody,
     rule: RuleIndex,
     retry_after: Option<u64>,
 ) -> HandledResponse {
@@ -134,18 +134,18 @@ pub async fn block(
 /// Responds with `fault`.
 pub async fn refuse(
     request: &RequestContext<'_, '_>,
-    incoming: Incoming,
-    fault: Fault,
+    incoming: RequestBody,
+    fault: GatewayError,
 ) -> HandledResponse {
     request.state.core.fault(fault);
     let rest = body::discard(request, incoming).await;
-    HandledResponse::own(fault.answer(request.info)).leaving(rest, request.info)
+    HandledResponse::own(fault.to_response(request.info)).leaving(rest, request.info)
 }
 
 /// Responds as the origin server would, after the whole request body.
 pub async fn shadow(
     request: &RequestContext<'_, '_>,
-    incoming: Incoming,
+    incoming: RequestBody,
     rule: RuleIndex,
 ) -> HandledResponse {
     let (state, info) = (request.state, request.info);
@@ -154,15 +154,15 @@ pub async fn shadow(
     let rest = body::swallow(state, incoming).await;
     let asked_at = if whole { state.began } else { core.instant() };
     let handled = match rest.drained {
-        Drained::TooLong if snapshot.settings.max_body.is_some() => {
-            HandledResponse::own(Fault::BodyTooLarge.answer(info))
+        DrainOutcome::TooLong if snapshot.settings.max_body.is_some() => {
+            HandledResponse::own(GatewayError::BodyTooLarge.to_response(info))
         }
-        Drained::Broken => HandledResponse::own(Fault::Malformed.answer(info)),
-        Drained::TooSlow => {
-            core.fault(Fault::BodyTooSlow);
-            HandledResponse::own(Fault::BodyTooSlow.answer(info))
+        DrainOutcome::Broken => HandledResponse::own(GatewayError::Malformed.to_response(info)),
+        DrainOutcome::TooSlow => {
+            core.fault(GatewayError::BodyTooSlow);
+            HandledResponse::own(GatewayError::BodyTooSlow.to_response(info))
         }
-        _ => match imitate::answer(request, asked_at, rule).await {
+        _ => match imitate::imitated_response(request, asked_at, rule).await {
             Some(imitation) => HandledResponse::by_route(imitation).closing_if_endless(info),
             None => HandledResponse::by_route(shadow_response(snapshot, info, rule)),
         },
@@ -177,7 +177,7 @@ pub fn refusal(
     rule: RuleIndex,
     retry_after: Option<u64>,
 ) -> Response<Body> {
-    let refused = Refused {
+    let refused = RefusingRule {
         rule: snapshot.rules.get(rule).map_or("", |rule| &rule.name),
         response: response_template(snapshot, rule),
         retry_after,
@@ -201,10 +201,10 @@ pub fn response_template(snapshot: &Snapshot, rule: RuleIndex) -> Option<&Respon
 }
 
 /// The fault of a malformed or ambiguous request.
-pub fn fault_of(malformed: Malformed) -> Fault {
+pub fn fault_of(malformed: MalformedRequest) -> GatewayError {
     match malformed.status() {
-        501 => Fault::UnknownCoding,
-        431 => Fault::HeadTooLarge,
-        _ => Fault::Malformed,
+        501 => GatewayError::UnknownCoding,
+        431 => GatewayError::HeadTooLarge,
+        _ => GatewayError::Malformed,
     }
 }

@@ -15,14 +15,16 @@ use super::forward::{fault, is_too_large};
 use super::imitate::Route;
 use super::read_head;
 use super::respond::{self, HandledResponse};
-use crate::action::{Fault, Redirect, RequestInfo};
+use crate::action::{GatewayError, RedirectResponse, RequestInfo};
 use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, Verdict};
-use crate::facts::{Connection, GeoSource, Head, Malformed, RequestFacts, ResponseFacts};
+use crate::facts::{
+    ClientConnection, GeoSource, MalformedRequest, RequestFacts, RequestHead, ResponseFacts,
+};
 use crate::geo::continent;
-use crate::rules::trace::{self, Pass, Trace};
-use crate::snapshot::{Snapshot, Target};
+use crate::rules::trace::{self, RequestPass, RuleTrace};
+use crate::snapshot::{RouteTarget, Snapshot};
 use crate::store::{OnSettled, StoreHandle};
 
 /// The id of a simulated request.
@@ -33,9 +35,9 @@ pub struct Simulation {
     /// The request head.
     pub parts: Parts,
     /// Why that head cannot be written; the target in `parts` then means nothing.
-    pub unreadable: Option<Malformed>,
+    pub unreadable: Option<MalformedRequest>,
     /// The connection that the request arrives on.
-    pub connection: Connection,
+    pub connection: ClientConnection,
     /// The client's address; `None`: found as for a real request.
     pub client: Option<IpAddr>,
     /// The client's autonomous system, instead of what the databases return.
@@ -49,9 +51,9 @@ pub struct Simulation {
 }
 
 /// What happened to a simulated request.
-pub struct Report {
+pub struct SimulationReport {
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: SimulatedOutcome,
     /// The rule and the action that the access log would name.
     pub credit: Option<(Arc<str>, &'static str)>,
     /// How long the request is held first.
@@ -71,12 +73,12 @@ pub struct Report {
     /// Whether rules could count that response.
     pub settled: bool,
     /// What each rule of the file did, in order.
-    pub rules: Vec<Trace>,
+    pub rules: Vec<RuleTrace>,
 }
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SimulatedOutcome {
     /// Forwarded as its route says.
     Forward,
     /// Forwarded, because a rule allows it.
@@ -112,7 +114,7 @@ impl Simulation {
         store: &Rc<StoreHandle>,
         now: Timestamp,
         detail: bool,
-    ) -> Report {
+    ) -> SimulationReport {
         let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
         let id = snapshot.settings.client_ip.request_id(peer, headers);
         let id = id.unwrap_or(ID);
@@ -142,7 +144,7 @@ impl Simulation {
         info: &RequestInfo<'_>,
         (facts, route): (&RequestFacts<'_>, Option<Route<'_>>),
         detail: bool,
-    ) -> Report {
+    ) -> SimulationReport {
         let (evaluation, mut decision) = decide(&engine, info, facts).await;
         let target = snapshot.leads(decision.verdict, route.map(|(_, route)| route));
         let (handled, refused) = self.respond(snapshot, info, facts, target, decision.verdict);
@@ -160,7 +162,7 @@ impl Simulation {
             let on_settled = || -> OnSettled { Box::new(|_, _| {}) };
             engine.settle(&phase, &mut settlement, &mut decision, on_settled);
         }
-        let pass = Pass {
+        let pass = RequestPass {
             rules: &snapshot.rules,
             lists: &snapshot.settings.lists,
             facts: match &view {
@@ -175,13 +177,13 @@ impl Simulation {
         };
         let rules = with_disabled(snapshot, pass.trace(detail));
         let name = |rule| snapshot.rules.get(rule).map(|rule| rule.name.clone());
-        Report {
-            outcome: Outcome::of(&decision, refused),
+        SimulationReport {
+            outcome: SimulatedOutcome::of(&decision, refused),
             credit: (decision.credit).and_then(|by| Some((name(by.rule)?, by.name()))),
             held: decision.hold,
             tags: decision.tags.iter().filter_map(|tag| name(*tag)).collect(),
-            to: target.map(Target::kind),
-            upstream: target.and_then(Target::name).map(str::to_owned),
+            to: target.map(RouteTarget::kind),
+            upstream: target.and_then(RouteTarget::name).map(str::to_owned),
             route: facts.route.map(str::to_owned),
             client: facts.client,
             response: handled.map(|handled| finish(handled, snapshot, &decision, route)),
@@ -196,20 +198,22 @@ impl Simulation {
         snapshot: &Snapshot,
         info: &RequestInfo<'_>,
         facts: &RequestFacts<'_>,
-        target: Option<&Target>,
+        target: Option<&RouteTarget>,
         verdict: Verdict,
     ) -> (Option<HandledResponse>, Option<&'static str>) {
-        let refuse = |fault: Fault| HandledResponse::own(fault.answer(info));
+        let refuse = |fault: GatewayError| HandledResponse::own(fault.to_response(info));
         let handled = match verdict {
             Verdict::Block { rule, retry_after } => {
                 HandledResponse::own(respond::refusal(snapshot, info, rule, retry_after))
             }
             // A shadow reads the whole body, as the origin server would.
-            Verdict::Shadow { .. } if is_too_large(snapshot, facts) => refuse(Fault::BodyTooLarge),
+            Verdict::Shadow { .. } if is_too_large(snapshot, facts) => {
+                refuse(GatewayError::BodyTooLarge)
+            }
             Verdict::Shadow { rule } => {
                 HandledResponse::by_route(respond::shadow_response(snapshot, info, rule))
             }
-            Verdict::Unavailable { .. } => refuse(Fault::Unavailable),
+            Verdict::Unavailable { .. } => refuse(GatewayError::Unavailable),
             Verdict::Close { .. } => return (None, None),
             Verdict::Forward | Verdict::Divert { .. } => match (fault(snapshot, facts), target) {
                 (None, Some(target)) => {
@@ -217,7 +221,7 @@ impl Simulation {
                     self.forward(target, info, facts, is_countable)
                 }
                 (fault, _) => {
-                    let fault = fault.unwrap_or(Fault::NoRoute);
+                    let fault = fault.unwrap_or(GatewayError::NoRoute);
                     return (Some(refuse(fault)), Some(reason(fault)));
                 }
             },
@@ -227,18 +231,20 @@ impl Simulation {
 
     fn forward(
         &self,
-        target: &Target,
+        target: &RouteTarget,
         info: &RequestInfo<'_>,
         facts: &RequestFacts<'_>,
         is_countable: bool,
     ) -> HandledResponse {
         let (response, upstream) = match target {
-            Target::Redirect(template) => {
-                let location = Redirect(template.expand(facts.head));
-                return HandledResponse::by_route(location.answer(info));
+            RouteTarget::Redirect(template) => {
+                let location = RedirectResponse(template.expand(facts.head));
+                return HandledResponse::by_route(location.to_response(info));
             }
-            Target::Reply(reply) => (reply.answer(info), None),
-            Target::Upstream { upstream, .. } => (Response::new(Body::Empty), Some(&upstream.name)),
+            RouteTarget::Reply(reply) => (reply.to_response(info), None),
+            RouteTarget::Upstream { upstream, .. } => {
+                (Response::new(Body::Empty), Some(&upstream.name))
+            }
         };
         HandledResponse {
             countable: is_countable,
@@ -262,7 +268,7 @@ impl Simulation {
         response
     }
 
-    fn head(&self, snapshot: &Snapshot) -> Result<Head<'_>, Malformed> {
+    fn head(&self, snapshot: &Snapshot) -> Result<RequestHead<'_>, MalformedRequest> {
         self.unreadable.map_or(Ok(()), Err)?;
         let headers = &self.parts.headers;
         let is_empty = headers
@@ -282,11 +288,11 @@ impl Simulation {
         &self,
         snapshot: &Snapshot,
         info: &RequestInfo<'_>,
-        malformed: Malformed,
-    ) -> Report {
+        malformed: MalformedRequest,
+    ) -> SimulationReport {
         let why = "not reached: the request is refused before any rule";
-        Report {
-            outcome: Outcome::Refuse(malformed.reason()),
+        SimulationReport {
+            outcome: SimulatedOutcome::Refuse(malformed.reason()),
             credit: None,
             held: Duration::ZERO,
             tags: Vec::new(),
@@ -294,7 +300,7 @@ impl Simulation {
             upstream: None,
             route: None,
             client: self.client(snapshot),
-            response: Some(respond::fault_of(malformed).answer(info)),
+            response: Some(respond::fault_of(malformed).to_response(info)),
             settled: false,
             rules: with_disabled(snapshot, trace::unreached(&snapshot.rules, why)),
         }
@@ -340,43 +346,45 @@ fn finish(
     handled.response
 }
 
-fn reason(fault: Fault) -> &'static str {
+fn reason(fault: GatewayError) -> &'static str {
     match fault {
-        Fault::NoRoute => "no route matches",
-        Fault::Misdirected => "the certificate of the connection is not for this host",
-        Fault::BodyTooLarge => "the body is larger than `limits.max_body_bytes`",
+        GatewayError::NoRoute => "no route matches",
+        GatewayError::Misdirected => "the certificate of the connection is not for this host",
+        GatewayError::BodyTooLarge => "the body is larger than `limits.max_body_bytes`",
         _ => "the gateway cannot serve it",
     }
 }
 
 /// The traces of all rules of the file, in its order.
-fn with_disabled(snapshot: &Snapshot, mut traces: Vec<Trace>) -> Vec<Trace> {
+fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTrace> {
     for (before, name) in snapshot.settings.disabled.iter().rev() {
         let index = usize::from(before.0).min(traces.len());
-        traces.insert(index, Trace::disabled(name));
+        traces.insert(index, RuleTrace::disabled(name));
     }
     traces
 }
 
-// === impl Outcome ===
+// === impl SimulatedOutcome ===
 
-impl Outcome {
+impl SimulatedOutcome {
     /// `refused`: why the gateway refused a request that no rule stopped.
     fn of(decision: &Decision, refused: Option<&'static str>) -> Self {
         let did = decision.credit.filter(|credit| !credit.dry_run);
         let did = did.map(|credit| credit.action);
         match (decision.verdict, refused) {
-            (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Outcome::Tarpit,
-            (Verdict::Block { .. }, _) => Outcome::Block,
-            (Verdict::Shadow { .. }, _) => Outcome::Shadow,
-            (Verdict::Close { .. }, _) => Outcome::Close,
-            (Verdict::Unavailable { .. }, _) => Outcome::Refuse("the store is unavailable"),
-            (_, Some(reason)) => Outcome::Refuse(reason),
-            (Verdict::Divert { .. }, None) => Outcome::Divert,
-            (Verdict::Forward, None) if did == Some(Action::Allow) => Outcome::Allow,
-            (Verdict::Forward, None) if !decision.hold.is_zero() => Outcome::Delay,
-            (Verdict::Forward, None) if !decision.tags.is_empty() => Outcome::Tag,
-            (Verdict::Forward, None) => Outcome::Forward,
+            (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Self::Tarpit,
+            (Verdict::Block { .. }, _) => Self::Block,
+            (Verdict::Shadow { .. }, _) => Self::Shadow,
+            (Verdict::Close { .. }, _) => Self::Close,
+            (Verdict::Unavailable { .. }, _) => {
+                SimulatedOutcome::Refuse("the store is unavailable")
+            }
+            (_, Some(reason)) => Self::Refuse(reason),
+            (Verdict::Divert { .. }, None) => Self::Divert,
+            (Verdict::Forward, None) if did == Some(Action::Allow) => Self::Allow,
+            (Verdict::Forward, None) if !decision.hold.is_zero() => Self::Delay,
+            (Verdict::Forward, None) if !decision.tags.is_empty() => Self::Tag,
+            (Verdict::Forward, None) => Self::Forward,
         }
     }
 }

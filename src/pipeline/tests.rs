@@ -13,9 +13,9 @@ use super::*;
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::config::{self, Diagnostics};
-use crate::listen::{ConnectionTimers, DrainTrigger, Gate};
-use crate::observe::Log;
-use crate::process::{Live, ProcessState};
+use crate::listen::{ConnectionLimit, ConnectionTimers, DrainTrigger};
+use crate::observe::LogHandle;
+use crate::process::{ProcessState, RunningGateway};
 use crate::upstream::Pool;
 
 const CONFIG: &str = r#"
@@ -52,31 +52,32 @@ fn load(path: &Path, clock: Clock) -> (ProcessState, Snapshot) {
     let (source, file) = config::load(path, &mut diagnostics);
     let file = file.unwrap();
     let blueprint = config::compile(&file, &source, clock.now(), None, &mut diagnostics).unwrap();
-    let lasting = ProcessState::new(clock, Log::off(), blueprint.settings.startup.bounds).unwrap();
+    let lasting =
+        ProcessState::new(clock, LogHandle::off(), blueprint.settings.startup.bounds).unwrap();
     let access = lasting.open_access_log(&blueprint, None).unwrap();
     let snapshot = lasting.install(blueprint, access, None);
     (lasting, snapshot)
 }
 
-fn live(lasting: ProcessState, snapshot: Snapshot) -> Live {
-    Live {
+fn live(lasting: ProcessState, snapshot: Snapshot) -> RunningGateway {
+    RunningGateway {
         current: Arc::new(ArcSwap::from_pointee(snapshot)),
         lasting,
     }
 }
 
 /// `/begun`: when the answer is under way, else before there is one.
-fn fail_once(live: &Arc<Live>, path: &str) -> std::thread::Result<()> {
-    let (drain, gate) = (DrainTrigger::default().core(), Gate::new(1));
+fn fail_once(live: &Arc<RunningGateway>, path: &str) -> std::thread::Result<()> {
+    let (drain, gate) = (DrainTrigger::default().core(), ConnectionLimit::new(1));
     let pool = Pool::new(Clock::System);
     let timers = ConnectionTimers::spawn(drain.clone(), |_| {});
-    let core = Rc::new(Core::new(live.clone(), drain.clone(), pool, timers));
+    let core = Rc::new(CoreState::new(live.clone(), drain.clone(), pool, timers));
     let snapshot = core.snapshot();
     let listener = snapshot.listeners.first().unwrap();
     let permit = gate.try_enter(&drain).unwrap();
     let timer = core.timers.start(&snapshot.settings.limits, permit);
     let (metrics, response) = (listener.metrics.clone(), timer.response_handle());
-    let connection = Connection {
+    let connection = ClientConnection {
         peer: SocketAddr::from(([192, 0, 2, 7], 7)),
         listener: listener.label.clone(),
         tls: None,

@@ -19,18 +19,18 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::facts::{Malformed, Upgrade};
-use crate::listen::{Incoming, TunnelGuard};
+use crate::facts::{MalformedRequest, UpgradeProtocol};
+use crate::listen::{RequestBody, TunnelGuard};
 use crate::store::LeaseGuard;
-use crate::upstream::{Answer, Error, Key, Tunnel};
+use crate::upstream::{OriginTunnel, UpstreamError, UpstreamResponse, WebSocketKey};
 
 /// A client that may get a tunnel.
-pub struct Client {
+pub struct TunnelClient {
     upgrade: OnUpgrade,
     /// Set if the connection carries more than the tunnel.
     guard: Option<TunnelGuard>,
     /// The key of the handshake, if it is not the client's own.
-    key: Option<Key>,
+    key: Option<WebSocketKey>,
 }
 
 /// What is known of a tunnel while it lasts.
@@ -48,12 +48,15 @@ struct Side<'f, S> {
     flow: &'f Flow,
 }
 
-// === impl Client ===
+// === impl TunnelClient ===
 
-impl Client {
+impl TunnelClient {
     /// The client of a request that may open a tunnel, in whatever version of HTTP; `None`: nearly
     /// always.
-    pub fn of(parts: &mut Parts, incoming: &mut Incoming) -> Result<Option<Self>, Malformed> {
+    pub fn of(
+        parts: &mut Parts,
+        incoming: &mut RequestBody,
+    ) -> Result<Option<Self>, MalformedRequest> {
         let key = read_extended_connect(parts)?;
         let upgrade = parts.extensions.remove();
         Ok(upgrade.map(|upgrade| Self {
@@ -68,7 +71,7 @@ impl Client {
 
 impl Flow {
     /// Bytes both ways until both sides have ended, or one has and the other is quiet.
-    async fn join(&self, client: Upgraded, origin: Tunnel) {
+    async fn join(&self, client: Upgraded, origin: OriginTunnel) {
         let mut client = Side::new(TokioIo::new(client), self);
         let mut server = Side::new(origin.io, self);
         let mut copied = pin!(copy_bidirectional(&mut client, &mut server));
@@ -150,11 +153,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
 }
 
 /// A response that opens a tunnel must match the gateway's own key: the client cannot check that.
-pub fn checked(answer: Answer, client: Option<&Client>) -> Result<Answer, Error> {
+pub fn checked(
+    answer: UpstreamResponse,
+    client: Option<&TunnelClient>,
+) -> Result<UpstreamResponse, UpstreamError> {
     let key = client.and_then(|client| client.key.as_ref());
     match key.filter(|_| answer.upgraded.is_some()) {
-        Some(key) if !key.is_answered(answer.response.headers()) => {
-            Err(Error::of_handshake(&answer.server))
+        Some(key) if !key.is_accepted_by(answer.response.headers()) => {
+            Err(UpstreamError::of_handshake(&answer.server))
         }
         _ => Ok(answer),
     }
@@ -162,7 +168,12 @@ pub fn checked(answer: Answer, client: Option<&Client>) -> Result<Answer, Error>
 
 /// Joins a client and an origin on this core. The request's leases are released when the tunnel ends.
 /// `idle_timeout`: for a side that sends nothing when the other has ended.
-pub fn spawn(idle_timeout: Duration, client: Client, origin: Tunnel, leases: Option<LeaseGuard>) {
+pub fn spawn(
+    idle_timeout: Duration,
+    client: TunnelClient,
+    origin: OriginTunnel,
+    leases: Option<LeaseGuard>,
+) {
     let flow = Flow {
         idle_timeout,
         idle: RefCell::default(),
@@ -180,20 +191,20 @@ pub fn spawn(idle_timeout: Duration, client: Client, origin: Tunnel, leases: Opt
 /// Turns an extended CONNECT that opens a WebSocket on an HTTP/2 stream (RFC 8441) into the GET of HTTP/1.1 that it
 /// stands for: rules, routes and the origin server see one kind of request. Returns the key for the origin server.
 /// `None`: another request, which stays as it is.
-fn read_extended_connect(parts: &mut Parts) -> Result<Option<Key>, Malformed> {
+fn read_extended_connect(parts: &mut Parts) -> Result<Option<WebSocketKey>, MalformedRequest> {
     let Some(protocol) = parts.extensions.remove::<Protocol>() else {
         return Ok(None);
     };
     if parts.method != Method::CONNECT || has_connection_headers(&parts.headers) {
-        return Err(Malformed::ConnectionField);
+        return Err(MalformedRequest::ConnectionField);
     }
     // RFC 9220, section 3 and RFC 9110, section 16.7: the names have no case.
     if !protocol.as_str().eq_ignore_ascii_case("websocket") {
-        return Err(Malformed::Protocol);
+        return Err(MalformedRequest::Protocol);
     }
-    let key = Key::draw();
+    let key = WebSocketKey::draw();
     parts.method = Method::GET;
-    parts.extensions.insert(Upgrade::WebSocket);
+    parts.extensions.insert(UpgradeProtocol::WebSocket);
     let headers = &mut parts.headers;
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));

@@ -7,17 +7,17 @@ use std::borrow::Cow;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use crate::facts::{Head, host, path};
+use crate::facts::{RequestHead, host, path};
 
 /// What a route changes on the way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edits {
+pub struct RouteEdits {
     /// The path that an origin gets.
     pub path: ForwardPath,
     /// Fields that an origin gets, after all that the gateway does to them.
-    pub request: Fields,
+    pub request: HeaderChanges,
     /// Fields that a client gets.
-    pub response: Fields,
+    pub response: HeaderChanges,
 }
 
 /// The path that an origin gets.
@@ -34,7 +34,7 @@ pub enum ForwardPath {
 
 /// Fields to set and to remove. A name stands here once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct HeaderChanges {
     /// These replace all fields of their names.
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// These go.
@@ -43,16 +43,16 @@ pub struct Fields {
 
 /// Which message a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum MessageKind {
     /// To an origin.
     Request,
     /// To a client.
     Response,
 }
 
-// === impl Edits ===
+// === impl RouteEdits ===
 
-impl Edits {
+impl RouteEdits {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -91,7 +91,7 @@ impl ForwardPath {
     }
 
     /// The target that an origin gets: a path and the query.
-    pub fn target<'h>(&self, head: &'h Head<'_>) -> Cow<'h, str> {
+    pub fn target<'h>(&self, head: &'h RequestHead<'_>) -> Cow<'h, str> {
         match self {
             Self::Normal => head.uri(),
             Self::Raw => Cow::Borrowed(head.raw_uri()),
@@ -112,9 +112,9 @@ fn strip<'u>(uri: &'u str, prefix: &str) -> Cow<'u, str> {
     }
 }
 
-// === impl Fields ===
+// === impl HeaderChanges ===
 
-impl Fields {
+impl HeaderChanges {
     /// Whether nothing of this name stays as it is.
     pub fn replace<N: ?Sized>(&self, name: &N) -> bool
     where
@@ -152,9 +152,9 @@ impl Fields {
     }
 }
 
-// === impl Message ===
+// === impl MessageKind ===
 
-impl Message {
+impl MessageKind {
     /// Whether a field of this name is the gateway's own: framing and the connection (RFC 9110,
     /// section 7.6.1; RFC 9112, section 6), and what it says about itself.
     pub fn owns(self, name: &HeaderName) -> bool {

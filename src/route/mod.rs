@@ -1,6 +1,6 @@
 //! Routes: which one a request takes, where a redirect leads, what is changed on the way. Pure.
 //!
-//! The first match wins. What a route does is not known here: a [`Table`] holds any value.
+//! The first match wins. What a route does is not known here: a [`RouteTable`] holds any value.
 
 pub mod edit;
 mod path;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use crate::facts::host;
 
-pub use edit::Edits;
-pub use path::{PathPattern, Segment};
-pub use redirect::Redirect;
+pub use edit::RouteEdits;
+pub use path::{PathPattern, PathSegment};
+pub use redirect::RedirectTemplate;
 
 /// Which requests a route takes.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct RoutePattern {
     hosts: Vec<HostPattern>,
     path: PathPattern,
     template: Box<str>,
@@ -36,13 +36,13 @@ pub enum HostPattern {
 
 /// Routes in order.
 #[derive(Clone, Debug)]
-pub struct Table<T> {
-    routes: Vec<(Pattern, T)>,
+pub struct RouteTable<T> {
+    routes: Vec<(RoutePattern, T)>,
 }
 
-// === impl Pattern ===
+// === impl RoutePattern ===
 
-impl Pattern {
+impl RoutePattern {
     /// Reads hosts and a path template. No hosts: any; no path: any.
     ///
     /// A host is a name, with a port or for all ports; `*.example.com` is every name below
@@ -150,29 +150,29 @@ fn mistake(text: &str) -> String {
     format!("`{text}` is not a host; {hint}")
 }
 
-// === impl Table ===
+// === impl RouteTable ===
 
-impl<T> Table<T> {
+impl<T> RouteTable<T> {
     /// A table of routes in the order given.
-    pub fn new(routes: impl IntoIterator<Item = (Pattern, T)>) -> Self {
+    pub fn new(routes: impl IntoIterator<Item = (RoutePattern, T)>) -> Self {
         Self {
             routes: routes.into_iter().collect(),
         }
     }
 
     /// The first route that takes the request, with its pattern.
-    pub fn find(&self, host: &str, path: &str) -> Option<(&Pattern, &T)> {
+    pub fn find(&self, host: &str, path: &str) -> Option<(&RoutePattern, &T)> {
         let mut routes = self.iter();
         routes.find(|(pattern, _)| pattern.matches(host, path))
     }
 
     /// All routes in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Pattern, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&RoutePattern, &T)> {
         self.routes.iter().map(|(pattern, route)| (pattern, route))
     }
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for RouteTable<T> {
     fn default() -> Self {
         Self::new([])
     }

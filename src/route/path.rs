@@ -14,7 +14,7 @@ pub enum PathPattern {
     /// Segments, some of which may be anything; open: more may follow.
     Template {
         /// The segments in order.
-        segments: Box<[Segment]>,
+        segments: Box<[PathSegment]>,
         /// Whether all below is taken too.
         open: bool,
     },
@@ -22,7 +22,7 @@ pub enum PathPattern {
 
 /// A segment of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum PathSegment {
     /// Exactly this text.
     Literal(Box<str>),
     /// `{name}`: anything but nothing.
@@ -66,7 +66,7 @@ impl PathPattern {
     }
 }
 
-fn fits(segments: &[Segment], open: bool, path: &str) -> bool {
+fn fits(segments: &[PathSegment], open: bool, path: &str) -> bool {
     let Some(path) = path.strip_prefix('/') else {
         return false;
     };
@@ -74,18 +74,18 @@ fn fits(segments: &[Segment], open: bool, path: &str) -> bool {
     let all = segments
         .iter()
         .all(|segment| match (segment, found.next()) {
-            (Segment::Literal(literal), Some(text)) => text == &**literal,
-            (Segment::Variable, Some(text)) => !text.is_empty(),
+            (PathSegment::Literal(literal), Some(text)) => text == &**literal,
+            (PathSegment::Variable, Some(text)) => !text.is_empty(),
             (_, None) => false,
         });
     all && (open || found.next().is_none())
 }
 
-fn segment(text: &str) -> Result<Segment, String> {
+fn segment(text: &str) -> Result<PathSegment, String> {
     let name = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
     match name {
-        Some(name) if is_name(name) => Ok(Segment::Variable),
-        None if !text.contains(['{', '}']) => Ok(Segment::Literal(text.into())),
+        Some(name) if is_name(name) => Ok(PathSegment::Variable),
+        None if !text.contains(['{', '}']) => Ok(PathSegment::Literal(text.into())),
         _ => Err(format!(
             "`{text}` is not a placeholder; one is a whole segment, as in `/orders/{{id}}`"
         )),
@@ -127,7 +127,7 @@ fn check(text: &str, path: &str) -> Result<(), String> {
     let plain = path.replace(['{', '}'], "");
     match path::normalise(&plain) {
         Ok(normal) if *normal == *plain => Ok(()),
-        Err(path::Bad::Relative) if plain.is_empty() => Ok(()),
+        Err(path::PathError::Relative) if plain.is_empty() => Ok(()),
         Ok(normal) if !path.contains('{') => Err(format!(
             "`{path}` can never match; its normal form is `{normal}`"
         )),

@@ -4,16 +4,16 @@
 
 use http::HeaderValue;
 
-use crate::facts::Head;
+use crate::facts::RequestHead;
 
 /// A redirect's location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redirect {
-    parts: Vec<Part>,
+pub struct RedirectTemplate {
+    parts: Vec<RedirectPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum RedirectPart {
     Text(Box<str>),
     Host,
     Uri,
@@ -21,9 +21,9 @@ enum Part {
     Query,
 }
 
-// === impl Redirect ===
+// === impl RedirectTemplate ===
 
-impl Redirect {
+impl RedirectTemplate {
     /// Reads `https://{host}{uri}`: `{host}` is the host without its port, `{uri}` the path with
     /// the query, `{path}` and `{query}` one of them. The error is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -42,15 +42,15 @@ impl Redirect {
     }
 
     /// The location for a request.
-    pub fn expand(&self, head: &Head<'_>) -> HeaderValue {
+    pub fn expand(&self, head: &RequestHead<'_>) -> HeaderValue {
         let mut location = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => location.push_str(text),
-                Part::Host => push(&mut location, &head.host),
-                Part::Uri => push(&mut location, absolute(&head.uri())),
-                Part::Path => push(&mut location, absolute(&head.path)),
-                Part::Query => push(&mut location, head.query.unwrap_or_default()),
+                RedirectPart::Text(text) => location.push_str(text),
+                RedirectPart::Host => push(&mut location, &head.host),
+                RedirectPart::Uri => push(&mut location, absolute(&head.uri())),
+                RedirectPart::Path => push(&mut location, absolute(&head.path)),
+                RedirectPart::Query => push(&mut location, head.query.unwrap_or_default()),
             }
         }
         // Visible ASCII is always a valid value.
@@ -89,22 +89,22 @@ fn check(text: &str) -> Result<(), String> {
     ))
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) -> Result<(), String> {
+fn push_text(parts: &mut Vec<RedirectPart>, text: &str) -> Result<(), String> {
     if text.contains('}') {
         return Err(format!("`}}` after `{text}` closes nothing"));
     }
     if !text.is_empty() {
-        parts.push(Part::Text(text.into()));
+        parts.push(RedirectPart::Text(text.into()));
     }
     Ok(())
 }
 
-fn placeholder(name: &str) -> Result<Part, String> {
+fn placeholder(name: &str) -> Result<RedirectPart, String> {
     match name {
-        "host" => Ok(Part::Host),
-        "uri" => Ok(Part::Uri),
-        "path" => Ok(Part::Path),
-        "query" => Ok(Part::Query),
+        "host" => Ok(RedirectPart::Host),
+        "uri" => Ok(RedirectPart::Uri),
+        "path" => Ok(RedirectPart::Path),
+        "query" => Ok(RedirectPart::Query),
         _ => Err(format!(
             "unknown placeholder `{{{name}}}`; there are `{{host}}`, `{{uri}}`, `{{path}}` and `{{query}}`"
         )),

@@ -3,12 +3,12 @@
 use http::Request;
 use proptest::prelude::*;
 
-use super::{Pattern, Redirect, Table};
-use crate::facts::Head;
+use super::{RedirectTemplate, RoutePattern, RouteTable};
+use crate::facts::RequestHead;
 
-fn pattern(hosts: &[&str], path: Option<&str>) -> Pattern {
+fn pattern(hosts: &[&str], path: Option<&str>) -> RoutePattern {
     let hosts: Vec<String> = hosts.iter().map(|h| h.to_string()).collect();
-    Pattern::parse(&hosts, path).unwrap_or_else(|message| panic!("{message}"))
+    RoutePattern::parse(&hosts, path).unwrap_or_else(|message| panic!("{message}"))
 }
 
 fn host_fits(host_pattern: &str, host: &str) -> bool {
@@ -21,7 +21,7 @@ fn path_fits(template: &str, path: &str) -> bool {
 
 fn mistake(hosts: &[&str], path: Option<&str>) -> String {
     let hosts: Vec<String> = hosts.iter().map(|h| h.to_string()).collect();
-    Pattern::parse(&hosts, path).unwrap_err()
+    RoutePattern::parse(&hosts, path).unwrap_err()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn no_path_and_no_host_take_anything() {
 
 #[test]
 fn the_first_match_wins() {
-    let table = Table::new([
+    let table = RouteTable::new([
         (pattern(&["a.com"], Some("/orders/{id}")), 1),
         (pattern(&["a.com", "b.com"], None), 2),
         (pattern(&[], Some("/orders/*")), 3),
@@ -114,7 +114,7 @@ fn the_first_match_wins() {
     assert_eq!(found("b.com", "/orders/7"), Some(("/*", &2)));
     assert_eq!(found("c.com", "/orders"), Some(("/orders/*", &3)));
     assert_eq!(found("c.com", "/x"), None);
-    assert!(Table::<u8>::default().find("a", "/").is_none());
+    assert!(RouteTable::<u8>::default().find("a", "/").is_none());
     assert_eq!(table.iter().count(), 3);
 }
 
@@ -170,8 +170,8 @@ fn location(template: &str, host: &str, target: &str) -> String {
         .uri(target)
         .header("host", host);
     let (parts, ()) = request.body(()).unwrap().into_parts();
-    let head = Head::read(&parts, false).unwrap();
-    let location = Redirect::parse(template).unwrap().expand(&head);
+    let head = RequestHead::read(&parts, false).unwrap();
+    let location = RedirectTemplate::parse(template).unwrap().expand(&head);
     location.to_str().unwrap().to_owned()
 }
 
@@ -215,7 +215,7 @@ fn bad_redirects_are_refused() {
         ("https://a b/", "visible ASCII"),
         ("https://a/\r\nx: y", "visible ASCII"),
     ] {
-        let error = Redirect::parse(template).unwrap_err();
+        let error = RedirectTemplate::parse(template).unwrap_err();
         assert!(error.contains(says), "{template}: {error}");
     }
 }
@@ -223,8 +223,8 @@ fn bad_redirects_are_refused() {
 proptest! {
     #[test]
     fn no_template_makes_it_panic(host in "\\PC{0,12}", path in "[/a*{}.%2]{0,12}", url in "\\PC{0,12}") {
-        let _ = Redirect::parse(&url);
-        if let Ok(pattern) = Pattern::parse(&[host], Some(&path)) {
+        let _ = RedirectTemplate::parse(&url);
+        if let Ok(pattern) = RoutePattern::parse(&[host], Some(&path)) {
             pattern.matches("a.example:80", "/a/b");
         }
     }

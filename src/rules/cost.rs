@@ -1,31 +1,31 @@
 //! What a request costs: so many units of its rule's limit.
 
-use super::Cost;
-use crate::expr::{Facts, Value};
+use super::RuleCost;
+use crate::expr::{FieldFacts, ScalarValue};
 use crate::facts::fields;
 
-// === impl Cost ===
+// === impl RuleCost ===
 
-impl Cost {
+impl RuleCost {
     /// Whether it is known only once there is a response.
     pub fn reads_response(&self) -> bool {
         match self {
-            Cost::Fixed(_) => false,
-            Cost::Computed(scalar) => scalar.reads_response(),
-            Cost::Header(_) => true,
+            RuleCost::Fixed(_) => false,
+            RuleCost::Computed(scalar) => scalar.reads_response(),
+            RuleCost::Header(_) => true,
         }
     }
 
     /// The cost of what is in `facts`; `None`: nothing is counted.
     #[inline]
-    pub(super) fn of(&self, facts: &dyn Facts) -> Option<u64> {
+    pub(super) fn of(&self, facts: &dyn FieldFacts) -> Option<u64> {
         match self {
-            Cost::Fixed(cost) => Some(*cost),
-            Cost::Computed(scalar) => Some(match scalar.eval(facts) {
-                Some(Value::Int(cost)) => u64::try_from(cost).unwrap_or(1),
+            RuleCost::Fixed(cost) => Some(*cost),
+            RuleCost::Computed(scalar) => Some(match scalar.eval(facts) {
+                Some(ScalarValue::Int(cost)) => u64::try_from(cost).unwrap_or(1),
                 _ => 1,
             }),
-            Cost::Header(name) => {
+            RuleCost::Header(name) => {
                 let name = name.as_str().as_bytes();
                 whole_number(&facts.element(fields::RESPONSE_HEADERS, Some(name), 0)?)
             }

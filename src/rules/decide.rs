@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::course::Course;
-use super::quota::{rest, turn};
-use super::{KeyStatus, Op, Plan, PlanResult, Rule, RuleSet, Step, StepResult};
-use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
+use super::compiled_rule::CompiledRule;
+use super::quota::{retry_wait, turn_wait};
+use super::{KeyStatus, Plan, PlanResult, Rule, RuleSet, Step, StepOp, StepResult};
+use crate::decision::{Action, DecidedBy, Decision, RuleEvent, RuleEventKind, RuleIndex, Verdict};
 
 // === impl RuleSet ===
 
@@ -26,7 +26,7 @@ impl RuleSet {
             let Some(step) = plan.steps.get(usize::from(step_result.step)) else {
                 continue;
             };
-            let Some(course) = self.course(step.rule) else {
+            let Some(course) = self.compiled(step.rule) else {
                 continue;
             };
             if step.candidate {
@@ -66,7 +66,7 @@ impl Decision {
 
     /// Adds one rule's result; returns whether the pass ends here.
     #[inline(always)]
-    fn take(&mut self, course: &Course, step: &Step, result: &StepResult) -> bool {
+    fn take(&mut self, course: &CompiledRule, step: &Step, result: &StepResult) -> bool {
         self.mark(step);
         if course.tells {
             self.add_quota(&course.rule, step, result);
@@ -84,15 +84,15 @@ impl Decision {
     #[inline(never)]
     fn take_acted(&mut self, rule: &Rule, step: &Step, result: &StepResult) -> bool {
         let event = if rule.dry_run {
-            Event::WouldMitigate
+            RuleEventKind::WouldMitigate
         } else {
-            Event::Mitigated
+            RuleEventKind::Mitigated
         };
-        self.marks.push(Mark {
+        self.marks.push(RuleEvent {
             rule: step.rule,
             event,
         });
-        let credit = Credit {
+        let credit = DecidedBy {
             rule: step.rule,
             action: rule.action,
             dry_run: rule.dry_run,
@@ -120,7 +120,7 @@ impl Decision {
         let blocks = matches!(self.verdict, Verdict::Block { .. });
         if result.step < end {
             if blocks && result.status != KeyStatus::Within {
-                let wait = rest(result, self.at);
+                let wait = retry_wait(result, self.at);
                 self.extend_retry_after(wait);
                 if let Some(wait) = wait {
                     let remaining = result.reading.map_or(0, |reading| reading.remaining);
@@ -131,9 +131,9 @@ impl Decision {
         }
         let stops = blocks || matches!(self.verdict, Verdict::Shadow { .. });
         if stops && rule.refuses() && acted(step, result) && !plan.is_cut_before(result) {
-            self.extend_retry_after(rest(result, self.at));
+            self.extend_retry_after(retry_wait(result, self.at));
         }
-        if self.verdict.pretends() {
+        if self.verdict.poses_as_origin() {
             self.add_unreached_quota(rule, step, result);
         }
     }
@@ -142,11 +142,11 @@ impl Decision {
     #[cold]
     fn compare(&mut self, step: &Step, result: &StepResult, candidate: bool) {
         let event = match (acted(step, result), candidate) {
-            (false, true) => Event::CandidateActs,
-            (true, false) => Event::CandidatePasses,
+            (false, true) => RuleEventKind::CandidateActs,
+            (true, false) => RuleEventKind::CandidatePasses,
             _ => return,
         };
-        self.marks.push(Mark {
+        self.marks.push(RuleEvent {
             rule: step.rule,
             event,
         });
@@ -156,21 +156,21 @@ impl Decision {
     fn mark(&mut self, step: &Step) {
         let rule = step.rule;
         if step.op.counts() {
-            self.marks.push(Mark {
+            self.marks.push(RuleEvent {
                 rule,
-                event: Event::Counted,
+                event: RuleEventKind::Counted,
             });
         }
         if step.acts {
-            self.marks.push(Mark {
+            self.marks.push(RuleEvent {
                 rule,
-                event: Event::Matched,
+                event: RuleEventKind::Matched,
             });
         }
     }
 
     /// Applies an action to the request; returns whether the pass ends here.
-    pub(super) fn act(&mut self, credit: Credit) -> bool {
+    pub(super) fn act(&mut self, credit: DecidedBy) -> bool {
         let rule = credit.rule;
         match credit.action {
             Action::Delay | Action::Log => {}
@@ -201,17 +201,17 @@ impl Decision {
     fn hold_for(&mut self, rule: &Rule, (step, result): (&Step, &StepResult)) {
         let at = self.at;
         match rule.action {
-            Action::Delay => self.delay(rule, turn(step, result, at)),
+            Action::Delay => self.delay(rule, turn_wait(step, result, at)),
             Action::Close => self.drop_waits(),
             // A client that cannot take the shadow response is refused.
-            Action::Shadow if !self.blocks_shadows => self.refused_for = rest(result, at),
+            Action::Shadow if !self.blocks_shadows => self.refused_for = retry_wait(result, at),
             Action::Block | Action::Tarpit | Action::Shadow => {
                 let waits = self.hold;
                 self.drop_waits();
                 if rule.action == Action::Tarpit {
                     self.hold = waits.max(rule.max_delay);
                 }
-                self.refuse_for(rest(result, at));
+                self.refuse_for(retry_wait(result, at));
             }
             Action::Divert | Action::Tag | Action::Log | Action::Allow => {}
         }
@@ -230,7 +230,7 @@ impl Plan {
     /// Whether a retry would not get as far as this result's rule, however long the client waits.
     fn is_cut_before(&self, result: &StepResult) -> bool {
         let before = self.steps.iter().take(usize::from(result.step));
-        let cuts = |step: &Step| step.op == Op::Always && step.ends_pass;
+        let cuts = |step: &Step| step.op == StepOp::Always && step.ends_pass;
         before.filter(|step| step.acts).any(cuts)
     }
 }

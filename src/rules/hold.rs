@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::quota::whole_seconds;
-use super::{KeyStatus, Op, Rule, RuleSet, Step, StepResult};
-use crate::decision::{Action, Credit, Decision, Event, Mark, RuleIndex, Verdict};
-use crate::limit::Reading;
+use super::{KeyStatus, Rule, RuleSet, Step, StepOp, StepResult};
+use crate::decision::{Action, DecidedBy, Decision, RuleEvent, RuleEventKind, RuleIndex, Verdict};
+use crate::limit::CounterReading;
 
 // === impl RuleSet ===
 
@@ -28,10 +28,10 @@ impl Decision {
     /// Takes in how long a request that is admitted waits for its turn.
     #[inline(never)]
     pub(super) fn queue(&mut self, rule: &Rule, step: &Step, step_result: &StepResult) {
-        let Some(reading) = step_result.reading.filter(Reading::waits) else {
+        let Some(reading) = step_result.reading.filter(CounterReading::waits) else {
             return;
         };
-        let admitted = step.op == Op::Admit && step_result.status == KeyStatus::Within;
+        let admitted = step.op == StepOp::Admit && step_result.status == KeyStatus::Within;
         if !admitted || rule.dry_run {
             return;
         }
@@ -64,15 +64,15 @@ impl Decision {
     /// Acts on a request that waits in a rule's queue, as if there had been no place in it.
     fn leave_queue(&mut self, index: RuleIndex, rule: &Rule) {
         self.forget_after(index, rule.action);
-        self.act(Credit {
+        self.act(DecidedBy {
             rule: index,
             action: rule.action,
             dry_run: false,
         });
         self.tags.sort();
-        self.marks.push(Mark {
+        self.marks.push(RuleEvent {
             rule: index,
-            event: Event::Mitigated,
+            event: RuleEventKind::Mitigated,
         });
         if rule.refuses() || rule.action == Action::Shadow {
             let wait = self.hold.saturating_add(spacing(rule));
@@ -88,8 +88,11 @@ impl Decision {
             let stays = credit.action.is_terminal() && !credit.dry_run && !ends;
             credit.rule < index || stays
         });
-        let undone = |mark: &Mark| {
-            let acted = matches!(mark.event, Event::Mitigated | Event::WouldMitigate);
+        let undone = |mark: &RuleEvent| {
+            let acted = matches!(
+                mark.event,
+                RuleEventKind::Mitigated | RuleEventKind::WouldMitigate
+            );
             ends && acted && mark.rule > index
         };
         self.marks.retain(|mark| !undone(mark));

@@ -6,12 +6,12 @@
 //! they do without an index. Rules without a guard are always candidates.
 
 mod choose;
+mod cost;
 mod group;
-mod heads;
 pub(super) mod needs;
-mod parts;
-mod price;
-mod spans;
+mod ranges;
+mod string_hashes;
+mod substrings;
 
 #[cfg(test)]
 mod tests;
@@ -21,23 +21,23 @@ use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
-use self::choose::Site;
-use self::group::Group;
+use self::choose::GuardSite;
+use self::group::GuardGroup;
 use crate::decision::RuleIndex;
-use crate::expr::{Context, FieldId, Hint, Need};
+use crate::expr::{EvalContext, FieldId, Prefilter, PrefilterCondition};
 
 /// An index over rules.
 #[derive(Default)]
-pub(super) struct Index {
+pub(super) struct PrefilterIndex {
     /// The rules that are always candidates, a bit each.
     always: Box<[u64]>,
     /// By the first rule that each can find.
-    groups: Box<[Group]>,
+    groups: Box<[GuardGroup]>,
 }
 
 /// What makes a group worth its cost.
 #[derive(Clone, Copy)]
-pub(super) struct Worth<'a> {
+pub(super) struct IndexCost<'a> {
     /// How many rules a group must have, where its value costs nothing to read.
     pub least: usize,
     /// Fields that the first test of some rule reads for every request.
@@ -53,32 +53,32 @@ struct Marks<'m>(&'m mut [u64]);
 /// Room for marks. A thousand rules need no memory from the heap.
 type Words = SmallVec<[u64; 16]>;
 
-// === impl Index ===
+// === impl PrefilterIndex ===
 
-impl Index {
+impl PrefilterIndex {
     /// An index of rules with these needs, in rule order.
-    pub(super) fn new(needs: &[Need], worth: Worth<'_>) -> Index {
+    pub(super) fn new(needs: &[Prefilter], worth: IndexCost<'_>) -> PrefilterIndex {
         let mut always = vec![0; needs.len().div_ceil(64)];
-        let mut sites: HashMap<Site<'_>, Vec<(&Hint, u16)>> = HashMap::new();
+        let mut sites: HashMap<GuardSite<'_>, Vec<(&PrefilterCondition, u16)>> = HashMap::new();
         for (rule, guard) in (0..=u16::MAX).zip(choose::guards(needs, worth)) {
             let Some(guard) = guard else {
                 set(&mut always, rule);
                 continue;
             };
             for atom in guard {
-                let site = sites.entry(Site::of(atom)).or_default();
+                let site = sites.entry(GuardSite::of(atom)).or_default();
                 site.push((&atom.hint, rule));
             }
         }
         let mut groups = Vec::with_capacity(sites.len());
         for (site, hints) in sites {
-            match Group::new(site.place, &hints) {
+            match GuardGroup::new(site.place, &hints) {
                 Some(group) => groups.push(group),
                 None => hints.iter().for_each(|(_, rule)| set(&mut always, *rule)),
             }
         }
-        groups.sort_by_key(Group::first);
-        Index {
+        groups.sort_by_key(GuardGroup::first);
+        PrefilterIndex {
             always: always.into(),
             groups: groups.into(),
         }
@@ -97,7 +97,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn candidates(
         &self,
-        context: &Context<'_>,
+        context: &EvalContext<'_>,
         mut visit: impl FnMut(RuleIndex) -> ControlFlow<()>,
     ) {
         let (mut few, mut many);
@@ -121,7 +121,7 @@ impl Index {
                 if gate <= rule {
                     // It marks no rule before its first, so none that is through.
                     marks.set_word(word, bits);
-                    groups = ask(groups, context, &mut marks);
+                    groups = mark_next_group(groups, context, &mut marks);
                     gate = first(groups);
                     bits = marks.word(word);
                 } else if bits == 0 {
@@ -139,17 +139,21 @@ impl Index {
 
 /// Asks the next group; gives those that follow.
 #[inline(never)]
-fn ask<'g>(groups: &'g [Group], context: &Context<'_>, marks: &mut Marks<'_>) -> &'g [Group] {
+fn mark_next_group<'g>(
+    groups: &'g [GuardGroup],
+    context: &EvalContext<'_>,
+    marks: &mut Marks<'_>,
+) -> &'g [GuardGroup] {
     let Some((group, rest)) = groups.split_first() else {
         return groups;
     };
-    group.ask(context, marks);
+    group.mark_matches(context, marks);
     rest
 }
 
 /// The first rule that `groups` can find.
 #[inline]
-fn first(groups: &[Group]) -> usize {
+fn first(groups: &[GuardGroup]) -> usize {
     groups
         .first()
         .map_or(usize::MAX, |group| group.first().into())

@@ -5,19 +5,19 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use super::Jitter;
-use crate::expr::Facts;
+use super::LimitJitter;
+use crate::expr::FieldFacts;
 use crate::facts::fields;
 use crate::limit::Limiter;
 
 /// How long a key keeps what was drawn for it, in seconds.
 const HOUR: i64 = 3_600;
-/// What [`Jitter`] counts in.
+/// What [`LimitJitter`] counts in.
 const WHOLE: u64 = 1_000_000;
 
-// === impl Jitter ===
+// === impl LimitJitter ===
 
-impl Jitter {
+impl LimitJitter {
     /// The limit of `key`, for the rule `identity`, in the hour of `facts`. A burst is drawn
     /// alike, so that one that equals the limit still does.
     #[cold]
@@ -27,10 +27,10 @@ impl Jitter {
         limiter: Limiter,
         identity: u64,
         key: &[u8],
-        facts: &dyn Facts,
+        facts: &dyn FieldFacts,
     ) -> Limiter {
         let moment = facts.int(fields::TIMESTAMP);
-        let luck = luck(identity, key, moment.unwrap_or_default().div_euclid(HOUR));
+        let luck = draw_number(identity, key, moment.unwrap_or_default().div_euclid(HOUR));
         Limiter {
             limit: self.within(limiter.limit, luck),
             burst: self.within(limiter.burst, luck),
@@ -49,7 +49,7 @@ impl Jitter {
 }
 
 /// A number that looks random. The hash has no secret: every gateway must find the same.
-fn luck(identity: u64, key: &[u8], hour: i64) -> u64 {
+fn draw_number(identity: u64, key: &[u8], hour: i64) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&identity.to_le_bytes());
     hasher.write(&hour.to_le_bytes());

@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
-use super::written::Written;
-use crate::expr::{Context, Facts, Plain, Scalar, Value};
-use crate::facts::client_ip::Prefixes;
+use super::key_buffer::KeyBuffer;
+use crate::expr::{EvalContext, FieldFacts, PlainRead, Scalar, ScalarValue};
+use crate::facts::client_ip::IpPrefixes;
 
 /// A string longer than this enters a key as its beginning and a digest, so that nobody can fill
 /// the ban table's memory with one long header.
@@ -23,7 +23,7 @@ pub struct Key {
     /// The parts, in order.
     pub parts: Vec<KeyPart>,
     /// What an absent part means.
-    pub missing: Missing,
+    pub missing: MissingPart,
 }
 
 /// One part of a key.
@@ -31,14 +31,14 @@ pub struct KeyPart {
     /// What it reads.
     pub scalar: Scalar,
     /// An address is counted as its network.
-    pub prefixes: Option<Prefixes>,
+    pub prefixes: Option<IpPrefixes>,
     /// The value is a secret: people see a hash of it.
     pub secret: bool,
 }
 
 /// What an absent key part means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingPart {
     /// All requests without it share one counter.
     #[default]
     Group,
@@ -61,17 +61,17 @@ mod tag {
 
 impl Key {
     /// Appends the key's bytes to `out`; `false`: a part is absent and the request is skipped.
-    pub fn write(&self, facts: &dyn Facts, out: &mut Written) -> bool {
-        self.write_at(&Context::of(facts), out)
+    pub fn write(&self, facts: &dyn FieldFacts, out: &mut KeyBuffer) -> bool {
+        self.write_at(&EvalContext::of(facts), out)
     }
 
     /// [`Key::write`], among other uses of the same facts.
     #[inline]
-    pub(super) fn write_at(&self, context: &Context<'_>, out: &mut Written) -> bool {
+    pub(super) fn write_at(&self, context: &EvalContext<'_>, out: &mut KeyBuffer) -> bool {
         for part in &self.parts {
             match part.write_at(context, out) {
                 Some(()) => {}
-                None if self.missing == Missing::Skip => return false,
+                None if self.missing == MissingPart::Skip => return false,
                 None => out.push(tag::MISSING),
             }
         }
@@ -89,8 +89,8 @@ impl Key {
 
     /// A number that requests with the same key share. It has no secret: every gateway must find
     /// the same.
-    pub fn digest(&self, facts: &dyn Facts) -> u64 {
-        let mut bytes = Written::new();
+    pub fn digest(&self, facts: &dyn FieldFacts) -> u64 {
+        let mut bytes = KeyBuffer::new();
         self.write(facts, &mut bytes);
         let mut hasher = SipHasher13::new();
         hasher.write(&bytes);
@@ -117,11 +117,11 @@ impl Key {
     /// Secrets go through `hash`.
     pub fn parts(
         &self,
-        facts: &dyn Facts,
+        facts: &dyn FieldFacts,
         hash: &dyn Fn(&[u8]) -> String,
     ) -> Vec<(&str, Option<String>)> {
         let show = |part: &KeyPart| {
-            let (mut bytes, mut text) = (Written::new(), String::new());
+            let (mut bytes, mut text) = (KeyBuffer::new(), String::new());
             part.write(part.scalar.eval(facts)?, &mut bytes);
             part.describe(&mut &*bytes, hash, &mut text)?;
             Some(text)
@@ -138,12 +138,12 @@ impl Key {
 impl KeyPart {
     /// `None`: there is no value.
     #[inline(always)]
-    fn write_at(&self, context: &Context<'_>, out: &mut Written) -> Option<()> {
+    fn write_at(&self, context: &EvalContext<'_>, out: &mut KeyBuffer) -> Option<()> {
         let facts = context.facts();
         match self.scalar.plain() {
-            Some(Plain::Ip(field)) => self.write_ip(facts.ip(*field)?.to_canonical(), out),
-            Some(Plain::Text(field)) => write_bytes(&context.text(*field)?, out),
-            Some(Plain::Entry { field, name, index }) => {
+            Some(PlainRead::Ip(field)) => self.write_ip(facts.ip(*field)?.to_canonical(), out),
+            Some(PlainRead::Text(field)) => write_bytes(&context.text(*field)?, out),
+            Some(PlainRead::Entry { field, name, index }) => {
                 write_bytes(&facts.element(*field, name.as_deref(), *index)?, out);
             }
             None => self.write(self.scalar.get(context)?, out),
@@ -152,20 +152,20 @@ impl KeyPart {
     }
 
     #[inline(never)]
-    fn write(&self, value: Value<'_>, out: &mut Written) {
+    fn write(&self, value: ScalarValue<'_>, out: &mut KeyBuffer) {
         match value {
-            Value::Bytes(bytes) => write_bytes(&bytes, out),
-            Value::Int(int) => {
+            ScalarValue::Bytes(bytes) => write_bytes(&bytes, out),
+            ScalarValue::Int(int) => {
                 out.push(tag::INT);
                 out.extend_from_slice(&int.to_le_bytes());
             }
-            Value::Ip(ip) => self.write_ip(ip, out),
-            Value::Bool(truth) => out.extend_from_slice(&[tag::BOOL, u8::from(truth)]),
+            ScalarValue::Ip(ip) => self.write_ip(ip, out),
+            ScalarValue::Bool(truth) => out.extend_from_slice(&[tag::BOOL, u8::from(truth)]),
         }
     }
 
     #[inline]
-    fn write_ip(&self, ip: IpAddr, out: &mut Written) {
+    fn write_ip(&self, ip: IpAddr, out: &mut KeyBuffer) {
         write_ip(self.prefixes.map_or(ip, |p| p.network(ip)), out);
     }
 
@@ -228,7 +228,7 @@ impl KeyPart {
 }
 
 #[inline(always)]
-fn write_bytes(bytes: &[u8], out: &mut Written) {
+fn write_bytes(bytes: &[u8], out: &mut KeyBuffer) {
     if bytes.len() > LONGEST {
         return write_long(bytes, out);
     }
@@ -238,14 +238,14 @@ fn write_bytes(bytes: &[u8], out: &mut Written) {
 }
 
 #[inline(never)]
-fn write_long(bytes: &[u8], out: &mut Written) {
+fn write_long(bytes: &[u8], out: &mut KeyBuffer) {
     out.push(tag::LONG);
     out.extend_from_slice(bytes.get(..READABLE).unwrap_or(bytes));
     out.extend_from_slice(&Sha256::digest(bytes));
 }
 
 #[inline]
-fn write_ip(ip: IpAddr, out: &mut Written) {
+fn write_ip(ip: IpAddr, out: &mut KeyBuffer) {
     match ip {
         IpAddr::V4(v4) => {
             let [a, b, c, d] = v4.octets();

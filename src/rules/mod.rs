@@ -4,13 +4,14 @@
 //! Pure. It never waits, counts or answers: it says which counters to touch and reads what a store
 //! found. Live traffic and every tool go through the same functions.
 
+mod compiled_rule;
 mod cost;
-mod course;
 mod decide;
 mod hold;
 mod index;
 mod jitter;
 pub mod key;
+pub mod key_buffer;
 pub mod plan;
 mod planner;
 mod quota;
@@ -18,7 +19,6 @@ pub mod registry;
 #[cfg(test)]
 mod tests;
 pub mod trace;
-pub mod written;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,15 +26,16 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use self::course::Course;
-use self::index::{Index, Worth, needs};
-pub use self::key::{Key, KeyPart, Missing};
+use self::compiled_rule::CompiledRule;
+use self::index::{IndexCost, PrefilterIndex, needs};
+pub use self::key::{Key, KeyPart, MissingPart};
 pub use self::plan::{
-    Ban, HeldLeases, KeyStatus, OnStoreFailure, Op, Plan, PlanResult, RuleId, Step, StepResult,
+    BanLength, HeldLeases, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
+    StepResult,
 };
 use self::registry::RuleRegistry;
 use crate::decision::{Action, RuleIndex};
-use crate::expr::{Context, Facts, Need, Phase, Predicate, Scalar};
+use crate::expr::{EvalContext, FieldFacts, Phase, Predicate, Prefilter, Scalar};
 use crate::limit::Limiter;
 
 /// A rule, ready to run.
@@ -44,21 +45,21 @@ pub struct Rule {
     /// Whose counters it uses, across reloads.
     pub id: RuleId,
     /// What it counts and what it stops.
-    pub scope: Scope,
+    pub scope: RuleScope,
     /// Whom it counts.
     pub key: Key,
     /// How many are allowed; `None`: the action on every request that matches.
     pub limiter: Option<Limiter>,
     /// How long passing the limit bans a key.
-    pub ban: Ban,
+    pub ban: BanLength,
     /// What a request costs.
-    pub cost: Cost,
+    pub cost: RuleCost,
     /// How far each key's limit is from `limiter`'s.
-    pub jitter: Jitter,
+    pub jitter: LimitJitter,
     /// `delay`, `tarpit`: how long a request is held at the most.
     pub max_delay: Duration,
     /// Another limit, decided beside the real one and never enforced.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<CandidateLimit>,
     /// What is done.
     pub action: Action,
     /// Decide, log and count, but do not act.
@@ -70,7 +71,7 @@ pub struct Rule {
 }
 
 /// What a request costs.
-pub enum Cost {
+pub enum RuleCost {
     /// Always this many units.
     Fixed(u64),
     /// What an integer expression says. Where it says nothing, or less than nothing: 1.
@@ -82,11 +83,11 @@ pub enum Cost {
 /// How far a key's limit may be from the rule's, in millionths of it. The distance comes from the
 /// rule, the key and the hour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Jitter(pub u32);
+pub struct LimitJitter(pub u32);
 
 /// A limit that is tried beside a rule's own.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate {
+pub struct CandidateLimit {
     /// Whose counters it uses.
     pub id: RuleId,
     /// The limit.
@@ -94,7 +95,7 @@ pub struct Candidate {
 }
 
 /// What a rule counts and what it stops.
-pub enum Scope {
+pub enum RuleScope {
     /// One expression for both.
     Same(Predicate),
     /// Two expressions, never and-ed.
@@ -123,15 +124,15 @@ pub enum HeaderStyle {
 /// The rules of one configuration, in file order.
 #[derive(Default)]
 pub struct RuleSet {
-    courses: Vec<Course>,
+    courses: Vec<CompiledRule>,
     counts_responses: bool,
     takes_leases: bool,
     /// Which rules a request is asked about; `None`: all.
-    planning: Option<Index>,
+    planning: Option<PrefilterIndex>,
     /// Which rules an answer is asked about; `None`: all.
-    settling: Option<Index>,
+    settling: Option<PrefilterIndex>,
     /// Which rules may count an answer, as far as its request tells; `None`: none.
-    awaiting: Option<Index>,
+    awaiting: Option<PrefilterIndex>,
 }
 
 /// With fewer guards than this on a value, it is left to the rules to read it; with fewer than
@@ -142,16 +143,16 @@ const FEW_GUARDS: usize = 4;
 
 impl Rule {
     /// A rule that blocks whatever `scope` stops: no limit, and the defaults of everything else.
-    pub fn new(name: Arc<str>, id: RuleId, scope: Scope) -> Self {
+    pub fn new(name: Arc<str>, id: RuleId, scope: RuleScope) -> Self {
         Self {
             name,
             id,
             scope,
             key: Key::default(),
             limiter: None,
-            ban: Ban::Never,
-            cost: Cost::Fixed(1),
-            jitter: Jitter(0),
+            ban: BanLength::Never,
+            cost: RuleCost::Fixed(1),
+            jitter: LimitJitter(0),
             max_delay: Duration::ZERO,
             candidate: None,
             action: Action::Block,
@@ -165,8 +166,8 @@ impl Rule {
     /// a limit counts nothing.
     pub fn counts_response(&self) -> bool {
         let reads = match &self.scope {
-            Scope::Same(_) => false,
-            Scope::Separate { count, .. } => count.reads_response(),
+            RuleScope::Same(_) => false,
+            RuleScope::Separate { count, .. } => count.reads_response(),
         };
         self.limiter.is_some() && (reads || self.cost.reads_response())
     }
@@ -185,15 +186,15 @@ impl Rule {
     }
 
     /// Whether a client may learn of this rule from headers.
-    pub fn tells(&self) -> bool {
+    pub fn sends_quota_headers(&self) -> bool {
         self.headers != HeaderStyle::None && self.action == Action::Block && !self.dry_run
     }
 
     /// The expressions, as `(count, mitigate)`.
     pub fn predicates(&self) -> (&Predicate, &Predicate) {
         match &self.scope {
-            Scope::Same(both) => (both, both),
-            Scope::Separate { count, mitigate } => (count, mitigate),
+            RuleScope::Same(both) => (both, both),
+            RuleScope::Separate { count, mitigate } => (count, mitigate),
         }
     }
 }
@@ -208,13 +209,13 @@ impl RuleSet {
 
     /// `least`: how many guards make a group.
     fn with_guards(rules: Vec<Rule>, least: usize) -> Self {
-        let index = |phase, need: fn(&Rule) -> Need, least| {
+        let index = |phase, need: fn(&Rule) -> Prefilter, least| {
             let reads = rules
                 .iter()
                 .flat_map(|rule| needs::reads_first(rule, phase));
             let read_anyway = &reads.collect();
-            let needs: Vec<Need> = rules.iter().map(need).collect();
-            Index::new(&needs, Worth { least, read_anyway })
+            let needs: Vec<Prefilter> = rules.iter().map(need).collect();
+            PrefilterIndex::new(&needs, IndexCost { least, read_anyway })
         };
         let many = rules.len() >= least.saturating_mul(2);
         let planning = many.then(|| index(Phase::Request, needs::to_plan, least));
@@ -225,7 +226,7 @@ impl RuleSet {
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle, least)),
             awaiting: counts_responses.then(|| index(Phase::Response, needs::to_await, 1)),
-            courses: Course::all(rules),
+            courses: CompiledRule::all(rules),
         }
     }
 
@@ -237,7 +238,7 @@ impl RuleSet {
 
     /// The rule at `index`.
     pub fn get(&self, index: RuleIndex) -> Option<&Rule> {
-        self.course(index).map(|course| &course.rule)
+        self.compiled(index).map(|course| &course.rule)
     }
 
     /// Registers the rules and their candidates, and gives them the ids from `registry`.
@@ -268,10 +269,10 @@ impl RuleSet {
 
     /// Whether some rule may want to count the answer to this request. `before`: the first rule
     /// that it did not reach.
-    pub fn may_count_answer(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> bool {
+    pub fn may_count_response(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>) -> bool {
         let mut found = None;
         if let Some(index) = &self.awaiting {
-            index.candidates(&Context::of(facts), |rule| {
+            index.candidates(&EvalContext::of(facts), |rule| {
                 found = Some(rule);
                 ControlFlow::Break(())
             });

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::key_buffer::KeyBuffer;
 use super::registry::RuleRegistry;
-use super::written::Written;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::LeaseId;
-use crate::limit::{Limiter, Reading};
+use crate::limit::{CounterReading, Limiter};
 
 /// What a store must do for one request, in one go.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Plan {
     /// The steps, in rule order.
     pub steps: SmallVec<[Step; 4]>,
     /// The bytes of all keys; each step points at its own.
-    pub keys: Written,
+    pub keys: KeyBuffer,
     /// The identity of the leases that its `concurrency` steps take.
     pub lease: LeaseId,
 }
@@ -57,9 +57,9 @@ pub struct Step {
     /// What the request costs.
     pub cost: u64,
     /// What to do with the counter if the key is not banned.
-    pub op: Op,
+    pub op: StepOp,
     /// How long passing the limit bans the key.
-    pub ban: Ban,
+    pub ban: BanLength,
     /// A request that does not fit is charged all the same if it would within this time, which it
     /// then waits for.
     pub patience: Duration,
@@ -79,7 +79,7 @@ pub struct Step {
 
 /// How long passing a limit bans a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Ban {
+pub enum BanLength {
     /// It does not: only what is over the limit is acted on.
     #[default]
     Never,
@@ -103,7 +103,7 @@ pub enum OnStoreFailure {
 
 /// What to do with a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum StepOp {
     /// Charge if it fits.
     Admit,
     /// Charge in any case.
@@ -134,7 +134,7 @@ pub struct StepResult {
     /// The state of the key.
     pub status: KeyStatus,
     /// What the limiter returned; `None` if only a ban was checked.
-    pub reading: Option<Reading>,
+    pub reading: Option<CounterReading>,
     /// The cost was charged.
     pub charged: bool,
 }
@@ -165,20 +165,20 @@ impl RuleId {
     }
 }
 
-// === impl Ban ===
+// === impl BanLength ===
 
-impl Ban {
+impl BanLength {
     /// Whether there is none.
     pub fn is_never(&self) -> bool {
-        *self == Ban::Never
+        *self == BanLength::Never
     }
 
     /// The length for the offence with this number, counted from 0.
     pub fn length(&self, offence: u32) -> Duration {
         match self {
-            Ban::Never => Duration::ZERO,
-            Ban::For(length) => *length,
-            Ban::Escalating(lengths) => {
+            BanLength::Never => Duration::ZERO,
+            BanLength::For(length) => *length,
+            BanLength::Escalating(lengths) => {
                 let last = lengths.len().saturating_sub(1);
                 let place = usize::try_from(offence).unwrap_or(last).min(last);
                 lengths.get(place).copied().unwrap_or_default()
@@ -187,21 +187,21 @@ impl Ban {
     }
 }
 
-impl From<Duration> for Ban {
+impl From<Duration> for BanLength {
     fn from(length: Duration) -> Self {
         match length.is_zero() {
-            true => Ban::Never,
-            false => Ban::For(length),
+            true => BanLength::Never,
+            false => BanLength::For(length),
         }
     }
 }
 
-// === impl Op ===
+// === impl StepOp ===
 
-impl Op {
+impl StepOp {
     /// Whether it charges, or may.
     pub fn counts(self) -> bool {
-        matches!(self, Op::Admit | Op::Charge)
+        matches!(self, StepOp::Admit | StepOp::Charge)
     }
 }
 
@@ -211,8 +211,8 @@ impl Step {
     /// Whether this request was charged and a retry would not fit: its wait counts if a later rule refuses the
     /// request. A lease is released when the request is refused.
     pub fn is_filled_up(&self, result: &StepResult) -> bool {
-        let is_full = |reading: Reading| reading.remaining < self.cost;
-        let charged = self.op == Op::Admit && result.status == KeyStatus::Within;
+        let is_full = |reading: CounterReading| reading.remaining < self.cost;
+        let charged = self.op == StepOp::Admit && result.status == KeyStatus::Within;
         let keeps = !self.limiter.algorithm.holds_leases();
         self.peek_after_end && charged && keeps && result.reading.is_some_and(is_full)
     }
@@ -243,14 +243,14 @@ impl StepResult {
 impl Plan {
     /// Whether a step reads or charges a counter. Deny rules need no store.
     pub fn needs_store(&self) -> bool {
-        self.steps.iter().any(|step| step.op != Op::Always)
+        self.steps.iter().any(|step| step.op != StepOp::Always)
     }
 
     /// Reduces the plan to what is decided without the store, because it failed: deny rules, and the steps of rules
     /// that fall back to local counters. Returns the first rule that then responds with 503.
     pub fn keep_local(&mut self) -> Option<RuleIndex> {
         let is_closed =
-            |step: &Step| step.op != Op::Always && step.on_failure == OnStoreFailure::Closed;
+            |step: &Step| step.op != StepOp::Always && step.on_failure == OnStoreFailure::Closed;
         let first_closed = self.steps.iter().position(is_closed);
         let closed = first_closed
             .and_then(|index| self.steps.get(index))
@@ -258,7 +258,7 @@ impl Plan {
         self.steps
             .truncate(first_closed.unwrap_or(self.steps.len()));
         self.steps
-            .retain(|step| step.op == Op::Always || step.on_failure == OnStoreFailure::Local);
+            .retain(|step| step.op == StepOp::Always || step.on_failure == OnStoreFailure::Local);
         closed
     }
 

@@ -3,16 +3,16 @@
 use std::ops::{ControlFlow, Range};
 use std::time::Duration;
 
-use super::course::Course;
-use super::index::Index;
-use super::{Candidate, Cost, Op, Plan, Rule, RuleSet, Scope, Step};
+use super::compiled_rule::CompiledRule;
+use super::index::PrefilterIndex;
+use super::{CandidateLimit, Plan, Rule, RuleCost, RuleScope, RuleSet, Step, StepOp};
 use crate::decision::{Action, RuleIndex};
-use crate::expr::{Context, Facts, Memo, Predicate};
+use crate::expr::{EvalContext, FieldFacts, FieldMemo, Predicate};
 use crate::limit::Limiter;
 
 /// What a rule has to do with one request.
 #[derive(Clone, Copy)]
-pub(super) struct Match {
+pub(super) struct RuleMatch {
     /// `None`: whether or how much is known only at the response.
     pub(super) counts: Option<bool>,
     pub(super) mitigates: bool,
@@ -22,21 +22,21 @@ pub(super) struct Match {
 
 impl RuleSet {
     /// What a store must do for this request before it is decided.
-    pub fn plan(&self, facts: &dyn Facts) -> Plan {
+    pub fn plan(&self, facts: &dyn FieldFacts) -> Plan {
         let mut plan = Plan::default();
         self.plan_into(facts, &mut plan);
         plan
     }
 
     /// [`RuleSet::plan`], into an empty plan: a request has it copied nowhere.
-    pub fn plan_into(&self, facts: &dyn Facts, plan: &mut Plan) {
+    pub fn plan_into(&self, facts: &dyn FieldFacts, plan: &mut Plan) {
         if let Some(index) = &self.planning {
             return self.plan_found(index, facts, plan);
         }
-        let memo = Memo::default();
-        let context = Context::remembering(facts, &memo);
+        let memo = FieldMemo::default();
+        let context = EvalContext::remembering(facts, &memo);
         for course in &self.courses {
-            if course.ask(&context, plan) {
+            if course.plan_request(&context, plan) {
                 break;
             }
         }
@@ -44,18 +44,18 @@ impl RuleSet {
 
     /// What a store must count now that the response is known. `before`: the first rule that the
     /// request did not reach.
-    pub fn settle(&self, facts: &dyn Facts, before: Option<RuleIndex>) -> Plan {
+    pub fn settle(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>) -> Plan {
         let mut plan = Plan::default();
         self.settle_into(facts, before, &mut plan);
         plan
     }
 
     /// [`RuleSet::settle`], into an empty plan: a request has it copied nowhere.
-    pub fn settle_into(&self, facts: &dyn Facts, before: Option<RuleIndex>, plan: &mut Plan) {
+    pub fn settle_into(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>, plan: &mut Plan) {
         if let Some(index) = &self.settling {
             return self.settle_found(index, facts, before, plan);
         }
-        let context = Context::of(facts);
+        let context = EvalContext::of(facts);
         for course in &self.courses {
             if before.is_some_and(|end| course.like.rule >= end) {
                 break;
@@ -66,11 +66,11 @@ impl RuleSet {
 
     /// Apart from the rest, so that few rules do not pay for the room that candidates take.
     #[inline(never)]
-    fn plan_found(&self, index: &Index, facts: &dyn Facts, plan: &mut Plan) {
-        let memo = Memo::default();
-        let context = Context::remembering(facts, &memo);
-        index.candidates(&context, |index| match self.course(index) {
-            Some(course) if course.ask(&context, plan) => ControlFlow::Break(()),
+    fn plan_found(&self, index: &PrefilterIndex, facts: &dyn FieldFacts, plan: &mut Plan) {
+        let memo = FieldMemo::default();
+        let context = EvalContext::remembering(facts, &memo);
+        index.candidates(&context, |index| match self.compiled(index) {
+            Some(course) if course.plan_request(&context, plan) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
     }
@@ -78,17 +78,17 @@ impl RuleSet {
     #[inline(never)]
     fn settle_found(
         &self,
-        index: &Index,
-        facts: &dyn Facts,
+        index: &PrefilterIndex,
+        facts: &dyn FieldFacts,
         before: Option<RuleIndex>,
         plan: &mut Plan,
     ) {
-        let context = Context::of(facts);
+        let context = EvalContext::of(facts);
         index.candidates(&context, |index| {
             if before.is_some_and(|end| index >= end) {
                 return ControlFlow::Break(());
             }
-            if let Some(course) = self.course(index) {
+            if let Some(course) = self.compiled(index) {
                 course.count(&context, plan);
             }
             ControlFlow::Continue(())
@@ -96,22 +96,24 @@ impl RuleSet {
     }
 }
 
-// === impl Course ===
+// === impl CompiledRule ===
 
-impl Course {
+impl CompiledRule {
     /// Adds what the rule has to do with a request; `true`: no later rule is reached.
     #[inline(always)]
-    fn ask(&self, context: &Context<'_>, plan: &mut Plan) -> bool {
+    fn plan_request(&self, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
         match &self.rule.scope {
             // Most rules have nothing to do with a request: this is all that happens.
-            Scope::Same(both) => both.holds(context) && self.add(self.both, true, context, plan),
-            Scope::Separate { .. } => self.ask_each(context, plan),
+            RuleScope::Same(both) => {
+                both.holds(context) && self.add(self.both, true, context, plan)
+            }
+            RuleScope::Separate { .. } => self.plan_separate(context, plan),
         }
     }
 
-    /// [`Course::ask`] of a rule with two expressions.
+    /// [`CompiledRule::plan_request`] of a rule with two expressions.
     #[inline(never)]
-    fn ask_each(&self, context: &Context<'_>, plan: &mut Plan) -> bool {
+    fn plan_separate(&self, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
         match self.rule.op(self.rule.matches(context)) {
             Some((op, acts)) => self.add(op, acts, context, plan),
             None => false,
@@ -120,21 +122,21 @@ impl Course {
 
     /// Adds a step; `true`: no later rule is reached.
     #[inline(always)]
-    fn add(&self, op: Op, acts: bool, context: &Context<'_>, plan: &mut Plan) -> bool {
-        plan.push(self, op, acts, context) && self.ends && op == Op::Always
+    fn add(&self, op: StepOp, acts: bool, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
+        plan.push(self, op, acts, context) && self.ends && op == StepOp::Always
     }
 
     /// Counts an answer, if the rule does.
     #[inline(always)]
-    fn count(&self, context: &Context<'_>, plan: &mut Plan) {
+    fn count(&self, context: &EvalContext<'_>, plan: &mut Plan) {
         if self.counts_response && self.rule.predicates().0.holds(context) {
-            plan.push(self, Op::Charge, false, context);
+            plan.push(self, StepOp::Charge, false, context);
         }
     }
 
     /// A step that does this. Its cost is the rule's, where that is fixed.
     #[inline(always)]
-    fn step(&self, key: Range<u32>, op: Op, acts: bool) -> Step {
+    fn step(&self, key: Range<u32>, op: StepOp, acts: bool) -> Step {
         Step {
             key,
             cost: if op.counts() { self.like.cost } else { 1 },
@@ -150,24 +152,24 @@ impl Course {
 
 impl Rule {
     #[inline]
-    pub(super) fn matches(&self, context: &Context<'_>) -> Match {
+    pub(super) fn matches(&self, context: &EvalContext<'_>) -> RuleMatch {
         match &self.scope {
-            Scope::Same(both) if !both.holds(context) => Match {
+            RuleScope::Same(both) if !both.holds(context) => RuleMatch {
                 counts: Some(false),
                 mitigates: false,
             },
-            Scope::Same(_) => Match {
+            RuleScope::Same(_) => RuleMatch {
                 counts: self.known(true),
                 mitigates: true,
             },
-            Scope::Separate { count, mitigate } => Match {
+            RuleScope::Separate { count, mitigate } => RuleMatch {
                 counts: self.counts(count, context),
                 mitigates: mitigate.holds(context),
             },
         }
     }
 
-    fn counts(&self, count: &Predicate, context: &Context<'_>) -> Option<bool> {
+    fn counts(&self, count: &Predicate, context: &EvalContext<'_>) -> Option<bool> {
         match count.reads_response() {
             true => None,
             false => self.known(count.holds(context)),
@@ -181,49 +183,49 @@ impl Rule {
 
     /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
     /// has nothing to do with it.
-    pub(super) fn op(&self, matched: Match) -> Option<(Op, bool)> {
+    pub(super) fn op(&self, matched: RuleMatch) -> Option<(StepOp, bool)> {
         let acts = matched.mitigates;
         if self.limiter.is_none() {
-            return acts.then_some((Op::Always, true));
+            return acts.then_some((StepOp::Always, true));
         }
         match (matched.counts, acts) {
             (Some(false), false) => None,
-            (Some(true), true) => Some((Op::Admit, true)),
-            (Some(true), false) => Some((Op::Charge, false)),
+            (Some(true), true) => Some((StepOp::Admit, true)),
+            (Some(true), false) => Some((StepOp::Charge, false)),
             // Its headers show what was known when the request came.
-            (None, _) if self.tells() => Some((Op::Peek, acts)),
+            (None, _) if self.sends_quota_headers() => Some((StepOp::Peek, acts)),
             (None, false) => None,
-            (_, true) => Some((self.look(), true)),
+            (_, true) => Some((self.uncounted_op(), true)),
         }
     }
 
     /// What [`Rule::op`] says where `count` and `mitigate` are one expression that holds.
-    pub(super) fn when_both(&self) -> Op {
-        let matched = Match {
+    pub(super) fn op_if_both_match(&self) -> StepOp {
+        let matched = RuleMatch {
             counts: self.known(true),
             mitigates: true,
         };
-        self.op(matched).map_or(Op::Pass, |(op, _)| op)
+        self.op(matched).map_or(StepOp::Pass, |(op, _)| op)
     }
 
     /// Whether all requests cost the same, all keys have the same limit, and nothing is tried
     /// beside it.
     pub(super) fn is_plain(&self) -> bool {
-        let is_fixed = matches!(self.cost, Cost::Fixed(_));
+        let is_fixed = matches!(self.cost, RuleCost::Fixed(_));
         is_fixed && self.jitter.0 == 0 && self.candidate.is_none()
     }
 
     /// Whether its answer is to look like the origin's.
-    pub(super) fn pretends(&self) -> bool {
-        self.action.pretends() && !self.dry_run
+    pub(super) fn poses_as_origin(&self) -> bool {
+        self.action.poses_as_origin() && !self.dry_run
     }
 
     /// Not counted now: a throttled key is acted on while one more unit would be refused, a banned
     /// one while the ban lasts.
-    fn look(&self) -> Op {
+    fn uncounted_op(&self) -> StepOp {
         match self.ban.is_never() {
-            true => Op::Peek,
-            false => Op::Pass,
+            true => StepOp::Peek,
+            false => StepOp::Pass,
         }
     }
 
@@ -232,7 +234,7 @@ impl Rule {
     }
 
     /// How long a request is held, rather than not be counted.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn max_hold(&self) -> Duration {
         match self.action == Action::Delay && self.ban.is_never() {
             true => self.max_delay,
             false => Duration::ZERO,
@@ -246,7 +248,13 @@ impl Plan {
     /// Adds a step of `course`; `false`: the key has an absent part and the rule skips such
     /// requests, or what it costs is unknown and nothing is counted.
     #[inline(never)]
-    fn push(&mut self, course: &Course, op: Op, acts: bool, context: &Context<'_>) -> bool {
+    fn push(
+        &mut self,
+        course: &CompiledRule,
+        op: StepOp,
+        acts: bool,
+        context: &EvalContext<'_>,
+    ) -> bool {
         if !course.is_plain {
             return self.push_unusual(course, op, acts, context);
         }
@@ -260,13 +268,18 @@ impl Plan {
     /// Where the key is, once it is written; `None`: the request is skipped. A rule before may have
     /// written the same.
     #[inline(always)]
-    fn write(&mut self, course: &Course, op: Op, context: &Context<'_>) -> Option<Range<u32>> {
+    fn write(
+        &mut self,
+        course: &CompiledRule,
+        op: StepOp,
+        context: &EvalContext<'_>,
+    ) -> Option<Range<u32>> {
         let start = self.keys.len();
-        if op == Op::Always {
+        if op == StepOp::Always {
             return Some(start as u32..start as u32);
         }
         if let Some(before) = course.same_key {
-            let written = |step: &&Step| step.rule == before && step.op != Op::Always;
+            let written = |step: &&Step| step.rule == before && step.op != StepOp::Always;
             if let Some(step) = self.steps.iter().find(written) {
                 return Some(step.key.clone());
             }
@@ -281,7 +294,13 @@ impl Plan {
     /// [`Plan::push`] of a step whose cost is computed, whose limit is drawn, or beside which
     /// another one is tried.
     #[inline(never)]
-    fn push_unusual(&mut self, course: &Course, op: Op, acts: bool, context: &Context<'_>) -> bool {
+    fn push_unusual(
+        &mut self,
+        course: &CompiledRule,
+        op: StepOp,
+        acts: bool,
+        context: &EvalContext<'_>,
+    ) -> bool {
         let (rule, facts) = (&course.rule, context.facts());
         let cost = match op.counts() {
             true => rule.cost.of(facts),
@@ -295,8 +314,8 @@ impl Plan {
         };
         let mut step = course.step(key, op, acts);
         step.cost = cost;
-        if op != Op::Always {
-            self.try_beside(rule, &step, facts);
+        if op != StepOp::Always {
+            self.push_candidate(rule, &step, facts);
             step.limiter = self.drawn(rule, &step, facts);
         }
         self.steps.push(step);
@@ -304,15 +323,15 @@ impl Plan {
     }
 
     /// Adds a step for the rule's candidate, if it has one.
-    fn try_beside(&mut self, rule: &Rule, step: &Step, facts: &dyn Facts) {
-        if let Some(mut beside) = rule.candidate.and_then(|c| step.beside(rule, c)) {
+    fn push_candidate(&mut self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) {
+        if let Some(mut beside) = rule.candidate.and_then(|c| step.candidate_step(rule, c)) {
             // It has the rule's luck: only what is tried makes a difference.
             beside.limiter = self.drawn(rule, &beside, facts);
             self.steps.push(beside);
         }
     }
 
-    fn drawn(&self, rule: &Rule, step: &Step, facts: &dyn Facts) -> Limiter {
+    fn drawn(&self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) -> Limiter {
         let (jitter, key) = (rule.jitter, self.key(step));
         match jitter.0 {
             0 => step.limiter,
@@ -325,10 +344,10 @@ impl Plan {
 
 impl Step {
     /// The same for the rule's candidate; `None`: it has nothing to do with the request.
-    fn beside(&self, rule: &Rule, candidate: Candidate) -> Option<Step> {
+    fn candidate_step(&self, rule: &Rule, candidate: CandidateLimit) -> Option<Step> {
         let op = match self.op {
-            Op::Peek if !self.acts => return None,
-            Op::Peek => rule.look(),
+            StepOp::Peek if !self.acts => return None,
+            StepOp::Peek => rule.uncounted_op(),
             op => op,
         };
         Some(Step {

@@ -9,11 +9,11 @@
 use std::time::Duration;
 
 use super::decide::acted;
-use super::{KeyStatus, Op, Plan, Rule, RuleSet, Step, StepResult};
+use super::{KeyStatus, Plan, Rule, RuleSet, Step, StepOp, StepResult};
 use crate::clock::Timestamp;
-use crate::decision::{Decision, PendingQuota, Quota};
-use crate::expr::Facts;
-use crate::limit::{Counter, Recovery};
+use crate::decision::{Decision, PendingQuota, QuotaStatus};
+use crate::expr::FieldFacts;
+use crate::limit::{Counter, RecoveryKind};
 
 /// When a slot may become free. Unknown, so this is a hint.
 const SLOT_HINT: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const SLOT_HINT: Duration = Duration::from_secs(1);
 
 impl RuleSet {
     /// Adds the quota headers that the response in `facts` would carry if it were the origin's. Nothing is counted.
-    pub fn add_shadow_quotas(&self, decision: &mut Decision, facts: &dyn Facts) {
+    pub fn add_shadow_quotas(&self, decision: &mut Decision, facts: &dyn FieldFacts) {
         if !decision.pending_quotas.is_empty() {
             let settled = self.settle(facts, decision.settle_before);
             decision.add_settled_quotas(self, &settled);
@@ -35,7 +35,7 @@ impl RuleSet {
 impl Decision {
     /// Adds the quota of a rule that counts the request, now or at the response.
     pub(super) fn add_quota(&mut self, rule: &Rule, step: &Step, result: &StepResult) {
-        if !rule.tells() || step.op == Op::Always {
+        if !rule.sends_quota_headers() || step.op == StepOp::Always {
             return;
         }
         let Some((remaining, reset)) = left(step, result, self.at) else {
@@ -56,11 +56,11 @@ impl Decision {
 
     /// Adds the quota of a rule that would have counted the request and was only peeked at.
     pub(super) fn add_unreached_quota(&mut self, rule: &Rule, step: &Step, result: &StepResult) {
-        let Some(reading) = result.reading.filter(|_| step.op != Op::Peek) else {
+        let Some(reading) = result.reading.filter(|_| step.op != StepOp::Peek) else {
             return self.add_quota(rule, step, result);
         };
         let mut executed = *result;
-        if step.op != Op::Admit || reading.fits {
+        if step.op != StepOp::Admit || reading.fits {
             let (remaining, reset) =
                 after_charge(step, reading.remaining, reading.reset_after(), self.at);
             executed.reading = Some(reading.leaving(remaining, reset));
@@ -114,10 +114,10 @@ fn left(step: &Step, result: &StepResult, at: Timestamp) -> Option<(u64, Duratio
     Some((reading.remaining, reset))
 }
 
-fn quota(rule: &Rule, step: &Step, remaining: u64, reset: Duration, acted: bool) -> Quota {
+fn quota(rule: &Rule, step: &Step, remaining: u64, reset: Duration, acted: bool) -> QuotaStatus {
     let limit = rule.limiter.map_or(0, |limiter| limiter.limit);
     let reset = whole_seconds(reset);
-    Quota {
+    QuotaStatus {
         rule: step.rule,
         remaining: remaining.min(limit),
         reset: if acted { reset.max(1) } else { reset },
@@ -132,12 +132,12 @@ fn after_charge(step: &Step, remaining: u64, reset: Duration, at: Timestamp) -> 
         .reset_after();
     let reset = match limiter.algorithm.row().recovery {
         // Each was rounded up; together they are rounded up once.
-        Recovery::Refills => {
+        RecoveryKind::Refills => {
             let rounding = Duration::from_micros(drains_unevenly(step).into());
             reset.saturating_add(alone).saturating_sub(rounding)
         }
         // The newest unit expires last.
-        Recovery::Expires | Recovery::Released => reset.max(alone),
+        RecoveryKind::Expires | RecoveryKind::Released => reset.max(alone),
     };
     (remaining.saturating_sub(step.cost), reset)
 }
@@ -154,7 +154,7 @@ fn drains_unevenly(step: &Step) -> bool {
 }
 
 /// From now until a retry is admitted; `None`: waiting does not help.
-pub(super) fn rest(result: &StepResult, at: Timestamp) -> Option<Duration> {
+pub(super) fn retry_wait(result: &StepResult, at: Timestamp) -> Option<Duration> {
     match result.status {
         KeyStatus::Banned { until, .. } => Some(until.since(at)),
         KeyStatus::Over => result.reading?.retry_after(),
@@ -163,10 +163,10 @@ pub(super) fn rest(result: &StepResult, at: Timestamp) -> Option<Duration> {
 }
 
 /// From now until the turn of a request that is held; `None`: it has none.
-pub(super) fn turn(step: &Step, result: &StepResult, at: Timestamp) -> Option<Duration> {
+pub(super) fn turn_wait(step: &Step, result: &StepResult, at: Timestamp) -> Option<Duration> {
     match result.status {
-        KeyStatus::Over => step.limiter.turn(&result.reading?),
-        _ => rest(result, at),
+        KeyStatus::Over => step.limiter.wait_for_turn(&result.reading?),
+        _ => retry_wait(result, at),
     }
 }
 

@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use super::{Key, KeyPart, Missing, PlanResult, Rule, RuleId, RuleSet, Scope, StepResult};
+use super::{Key, KeyPart, MissingPart, PlanResult, Rule, RuleId, RuleScope, RuleSet, StepResult};
 use crate::clock::Timestamp;
-use crate::expr::{Env, Lists, predicate, scalar};
+use crate::expr::{ExprEnv, NamedLists, predicate, scalar};
 use crate::facts::{
-    Connection, Fields, Head, HelloFacts, NoGeo, Prefixes, RequestFacts, ResponseFacts, TlsFacts,
+    ClientConnection, FieldTable, HelloFacts, IpPrefixes, NoGeo, RequestFacts, RequestHead,
+    ResponseFacts, TlsFacts,
 };
 use crate::limit::{Algorithm, Limiter};
 
@@ -51,27 +52,27 @@ fn rule() -> Rule {
     }
 }
 
-fn separate(count: &str) -> Scope {
-    Scope::Separate {
+fn separate(count: &str) -> RuleScope {
+    RuleScope::Separate {
         count: compile(count),
         mitigate: compile(r#"http.request.uri.path eq "/a""#),
     }
 }
 
-fn same(text: &str) -> Scope {
-    Scope::Same(compile(text))
+fn same(text: &str) -> RuleScope {
+    RuleScope::Same(compile(text))
 }
 
 fn compile(text: &str) -> crate::expr::Predicate {
     with_env(|env| predicate(text, env).unwrap())
 }
 
-fn key(parts: &[&str], missing: Missing) -> Key {
+fn key(parts: &[&str], missing: MissingPart) -> Key {
     let part = |text: &&str| KeyPart {
         scalar: with_env(|env| scalar(text, env).unwrap()),
         prefixes: text
             .starts_with("ip.")
-            .then_some(Prefixes { v4: 24, v6: 64 }),
+            .then_some(IpPrefixes { v4: 24, v6: 64 }),
         secret: text.contains("cookies"),
     };
     Key {
@@ -80,10 +81,10 @@ fn key(parts: &[&str], missing: Missing) -> Key {
     }
 }
 
-fn with_env<T>(then: impl FnOnce(&Env<'_>) -> T) -> T {
-    then(&Env {
-        scheme: &Fields,
-        lists: &Lists::default(),
+fn with_env<T>(then: impl FnOnce(&ExprEnv<'_>) -> T) -> T {
+    then(&ExprEnv {
+        scheme: &FieldTable,
+        lists: &NamedLists::default(),
         allow_response: true,
     })
 }
@@ -133,7 +134,7 @@ impl Ask {
             request = request.header(*name, value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let head = Head::read(&parts, self.ja3.is_some()).unwrap();
+        let head = RequestHead::read(&parts, self.ja3.is_some()).unwrap();
         let tls = self.ja3.map(|ja3| TlsFacts {
             hello: HelloFacts {
                 ja3: ja3.into(),
@@ -142,7 +143,7 @@ impl Ask {
             },
             ..TlsFacts::default()
         });
-        let connection = Connection {
+        let connection = ClientConnection {
             peer: "127.0.0.1:1".parse().unwrap(),
             listener: "test".into(),
             tls,
@@ -163,7 +164,7 @@ impl Ask {
 fn answered<T>(
     facts: &RequestFacts<'_>,
     status: u16,
-    then: impl FnOnce(&dyn crate::expr::Facts) -> T,
+    then: impl FnOnce(&dyn crate::expr::FieldFacts) -> T,
 ) -> T {
     answered_with(facts, status, &HeaderMap::new(), then)
 }
@@ -172,7 +173,7 @@ fn answered_with<T>(
     facts: &RequestFacts<'_>,
     status: u16,
     headers: &HeaderMap,
-    then: impl FnOnce(&dyn crate::expr::Facts) -> T,
+    then: impl FnOnce(&dyn crate::expr::FieldFacts) -> T,
 ) -> T {
     let response = ResponseFacts {
         status,

@@ -4,29 +4,29 @@
 //! adds nothing to it; live traffic never comes here.
 
 mod condition;
-mod met;
-mod why;
+mod encounter;
+mod reason;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::condition::{Condition, Seen};
-use self::met::{Met, Stand};
-use super::{Missing, Plan, PlanResult, Rule, RuleSet, Scope, Step, StepResult};
+pub use self::condition::{TracedCondition, TracedValue};
+use self::encounter::{RuleEncounter, TracedStatus};
+use super::{MissingPart, Plan, PlanResult, Rule, RuleScope, RuleSet, Step, StepResult};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, RuleIndex};
-use crate::expr::{Context, Env, Facts, FieldId, Lists, Predicate};
-use crate::facts::Fields;
+use crate::expr::{EvalContext, ExprEnv, FieldFacts, FieldId, NamedLists, Predicate};
+use crate::facts::FieldTable;
 
 /// One request's way through the rules, from its plan to its last count.
-pub struct Pass<'a> {
+pub struct RequestPass<'a> {
     /// The rules.
     pub rules: &'a RuleSet,
     /// The lists that they name.
-    pub lists: &'a Lists,
+    pub lists: &'a NamedLists,
     /// What they saw: the response too, if it was one that counts.
-    pub facts: &'a dyn Facts,
+    pub facts: &'a dyn FieldFacts,
     /// When the request came.
     pub now: Timestamp,
     /// The plan, and what the store found.
@@ -36,11 +36,11 @@ pub struct Pass<'a> {
     /// The same for the response; `None`: there was no answer that counts.
     pub settled: Option<(&'a Plan, &'a PlanResult)>,
     /// What people must not see.
-    pub secrets: &'a dyn Secrets,
+    pub secrets: &'a dyn SecretValues,
 }
 
 /// Knows which values are secret, and what stands in for them.
-pub trait Secrets {
+pub trait SecretValues {
     /// Whether something that reads these fields and entries of maps shows a secret.
     fn is_secret(&self, fields: &[FieldId], entries: &[(FieldId, Box<str>)]) -> bool;
     /// What stands in for a secret.
@@ -49,7 +49,7 @@ pub trait Secrets {
 
 /// What one rule made of one request.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct RuleTrace {
     /// The rule.
     pub name: Arc<str>,
     /// Whether `count` matched; `None`: nobody asked, or it asks for a response that never came.
@@ -62,7 +62,7 @@ pub struct Trace {
     pub key: Option<String>,
     /// Its parts, as written and as counted; `None`: absent.
     pub key_parts: Vec<(String, Option<String>)>,
-    /// What is used, at most [`Trace::room`]; `None`: not looked at, or banned.
+    /// What is used, at most [`RuleTrace::room`]; `None`: not looked at, or banned.
     pub value: Option<u64>,
     /// The limit, of this key if keys have limits of their own; `None`: the rule has none.
     pub limit: Option<u64>,
@@ -80,20 +80,20 @@ pub struct Trace {
     /// How long the key is banned from now on; `None`: it is not.
     pub banned_for: Option<Duration>,
     /// What the rule did.
-    pub verdict: Verdict,
+    pub verdict: TraceVerdict,
     /// What its candidate would have done; `None`: it has none, or nothing to do with the request.
-    pub candidate: Option<Tried>,
+    pub candidate: Option<CandidateTrace>,
     /// Why, in one sentence.
     pub why: String,
     /// The expressions, taken apart: `count` and `mitigate`, or `both` where they are one.
-    pub conditions: Vec<(&'static str, Condition)>,
+    pub conditions: Vec<(&'static str, TracedCondition)>,
 }
 
 /// What a rule's candidate would have done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct CandidateTrace {
     /// What it would have done.
-    pub verdict: Verdict,
+    pub verdict: TraceVerdict,
     /// The same as of the rule itself.
     pub value: Option<u64>,
     /// The same as of the rule itself.
@@ -108,7 +108,7 @@ pub struct Tried {
 
 /// What a rule did with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TraceVerdict {
     /// The rule is switched off.
     Disabled,
     /// The request was refused, or another rule ended the pass, before this one.
@@ -128,25 +128,25 @@ pub enum Verdict {
 }
 
 /// The rules when the request was refused before any of them.
-pub fn unreached(rules: &RuleSet, why: &str) -> Vec<Trace> {
-    let unreached = |rule: &Rule| Trace {
+pub fn unreached(rules: &RuleSet, why: &str) -> Vec<RuleTrace> {
+    let unreached = |rule: &Rule| RuleTrace {
         limit: rule.limiter.map(|limiter| limiter.limit),
         room: rule.limiter.map(|limiter| limiter.capacity()),
         counts_response: rule.counts_response(),
-        ..Trace::untouched(&rule.name, Verdict::NotReached, why)
+        ..RuleTrace::untouched(&rule.name, TraceVerdict::NotReached, why)
     };
     rules.iter().map(|(_, rule)| unreached(rule)).collect()
 }
 
-// === impl Trace ===
+// === impl RuleTrace ===
 
-impl Trace {
+impl RuleTrace {
     /// A rule that is switched off.
     pub fn disabled(name: &Arc<str>) -> Self {
-        Self::untouched(name, Verdict::Disabled, "disabled: `enabled = false`")
+        Self::untouched(name, TraceVerdict::Disabled, "disabled: `enabled = false`")
     }
 
-    fn untouched(name: &Arc<str>, verdict: Verdict, why: &str) -> Self {
+    fn untouched(name: &Arc<str>, verdict: TraceVerdict, why: &str) -> Self {
         Self {
             name: name.clone(),
             count: None,
@@ -170,38 +170,38 @@ impl Trace {
     }
 }
 
-// === impl Verdict ===
+// === impl TraceVerdict ===
 
-impl Verdict {
+impl TraceVerdict {
     /// The word for it.
     pub fn name(self) -> String {
         match self {
-            Verdict::Disabled => "disabled".into(),
-            Verdict::NotReached => "not_reached".into(),
-            Verdict::NoMatch => "no_match".into(),
-            Verdict::Skip => "skip".into(),
-            Verdict::Counted => "counted".into(),
-            Verdict::Within => "within".into(),
-            Verdict::Acted(action) => action.name().into(),
-            Verdict::Would(action) => format!("would_{}", action.name()),
+            TraceVerdict::Disabled => "disabled".into(),
+            TraceVerdict::NotReached => "not_reached".into(),
+            TraceVerdict::NoMatch => "no_match".into(),
+            TraceVerdict::Skip => "skip".into(),
+            TraceVerdict::Counted => "counted".into(),
+            TraceVerdict::Within => "within".into(),
+            TraceVerdict::Acted(action) => action.name().into(),
+            TraceVerdict::Would(action) => format!("would_{}", action.name()),
         }
     }
 }
 
-// === impl Pass ===
+// === impl RequestPass ===
 
-impl Pass<'_> {
+impl RequestPass<'_> {
     /// What each rule did, in file order. `detail`: with the expressions taken apart, which is
     /// where the time goes.
-    pub fn trace(&self, detail: bool) -> Vec<Trace> {
+    pub fn trace(&self, detail: bool) -> Vec<RuleTrace> {
         let rules = self.rules.iter();
         rules
             .map(|(index, rule)| self.rule(index, rule, detail))
             .collect()
     }
 
-    fn rule(&self, index: RuleIndex, rule: &Rule, detail: bool) -> Trace {
-        let met = self.met(index, rule);
+    fn rule(&self, index: RuleIndex, rule: &Rule, detail: bool) -> RuleTrace {
+        let met = self.encounter(index, rule);
         let conditions = match detail {
             true => self.conditions(rule),
             false => Vec::new(),
@@ -221,7 +221,7 @@ impl Pass<'_> {
         let limit = limiter.map(|limiter| limiter.limit);
         let own = rule.limiter.map(|limiter| limiter.limit);
         let (value, remaining) = met.own.used().unzip();
-        Trace {
+        RuleTrace {
             name: rule.name.clone(),
             count: met.counts,
             counts_response: rule.counts_response(),
@@ -237,7 +237,7 @@ impl Pass<'_> {
             banned_for: met.own.banned_for(self.now),
             verdict: met.verdict(),
             candidate: met.tried(),
-            why: why::why(&met, &conditions),
+            why: reason::why(&met, &conditions),
             conditions,
             key_parts: (parts.into_iter())
                 .map(|(text, value)| (text.to_owned(), value))
@@ -245,8 +245,8 @@ impl Pass<'_> {
         }
     }
 
-    fn met<'a>(&'a self, index: RuleIndex, rule: &'a Rule) -> Met<'a> {
-        let matched = rule.matches(&Context::of(self.facts));
+    fn encounter<'a>(&'a self, index: RuleIndex, rule: &'a Rule) -> RuleEncounter<'a> {
+        let matched = rule.matches(&EvalContext::of(self.facts));
         let counts = match rule.counts_response() {
             true => self.settled.map(|_| rule.predicates().0.test(self.facts)),
             false => matched.counts,
@@ -255,13 +255,13 @@ impl Pass<'_> {
             let of = |(plan, result): (&'a Plan, &'a PlanResult)| {
                 found((index, candidate), plan, result)
             };
-            Stand {
+            TracedStatus {
                 planned: of(self.planned),
                 settled: self.settled.and_then(of),
             }
         };
         let concerns = rule.op(matched).is_some() || counts == Some(true);
-        Met {
+        RuleEncounter {
             matched,
             counts,
             own: stand(false),
@@ -275,7 +275,7 @@ impl Pass<'_> {
     }
 
     fn absent<'a>(&self, rule: &'a Rule) -> Option<&'a str> {
-        let skips = rule.limiter.is_some() && rule.key.missing == Missing::Skip;
+        let skips = rule.limiter.is_some() && rule.key.missing == MissingPart::Skip;
         let mut parts = rule.key.parts.iter().filter(|_| skips);
         let absent = parts.find(|part| part.scalar.eval(self.facts).is_none());
         absent.map(|part| part.scalar.source())
@@ -287,19 +287,19 @@ impl Pass<'_> {
         self.rules.get(credit.rule).filter(|_| ends)
     }
 
-    fn conditions(&self, rule: &Rule) -> Vec<(&'static str, Condition)> {
+    fn conditions(&self, rule: &Rule) -> Vec<(&'static str, TracedCondition)> {
         let explained = |label, predicate: &Predicate, allow_response| {
-            let env = Env {
-                scheme: &Fields,
+            let env = ExprEnv {
+                scheme: &FieldTable,
                 lists: self.lists,
                 allow_response,
             };
-            let condition = Condition::of(predicate, &env, self.facts, self.secrets)?;
+            let condition = TracedCondition::of(predicate, &env, self.facts, self.secrets)?;
             Some((label, condition))
         };
         let written = match &rule.scope {
-            Scope::Same(both) => [explained("both", both, true), None],
-            Scope::Separate { count, mitigate } => [
+            RuleScope::Same(both) => [explained("both", both, true), None],
+            RuleScope::Separate { count, mitigate } => [
                 explained("count", count, true),
                 explained("mitigate", mitigate, false),
             ],

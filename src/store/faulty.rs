@@ -4,15 +4,15 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::memory::Memory;
-use super::{Bounds, Remote, Store, StoreError};
+use super::memory::MemoryStore;
+use super::{Remote, Store, StoreBounds, StoreError};
 use crate::clock::Timestamp;
 use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
 /// A store that fails on demand.
 #[derive(Debug)]
 pub(crate) struct FaultyStore {
-    inner: Memory,
+    inner: MemoryStore,
     faults: Faults,
 }
 
@@ -35,8 +35,8 @@ pub(crate) struct Faults {
 
 impl Store {
     /// A store that has its counters behind a faulty network, and counters of this process beside them.
-    pub(crate) fn faulty(bounds: Bounds) -> Self {
-        let inner = Memory::new(bounds);
+    pub(crate) fn faulty(bounds: StoreBounds) -> Self {
+        let inner = MemoryStore::new(bounds);
         Self {
             remote: Some(Remote::Faulty(FaultyStore {
                 inner,
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// The counters behind the network.
-    pub(crate) fn behind(&self) -> &Memory {
+    pub(crate) fn behind(&self) -> &MemoryStore {
         match self.remote.as_ref().unwrap() {
             Remote::Faulty(faulty) => &faulty.inner,
         }

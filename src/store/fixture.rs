@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::memory::Memory;
-use super::{Bounds, Store};
+use super::memory::MemoryStore;
+use super::{Store, StoreBounds};
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
 use crate::rules::plan::{
-    Ban, KeyStatus, OnStoreFailure, Op, Plan, PlanResult, RuleId, Step, StepResult,
+    BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp, StepResult,
 };
 use crate::rules::registry::{RegisteredRule, RuleRegistry};
 
@@ -70,7 +70,7 @@ impl Stay {
     }
 }
 
-impl Memory {
+impl MemoryStore {
     /// Applies `plan` and returns the results of its steps.
     pub(super) fn run(&self, plan: &Plan, now: Timestamp) -> SmallVec<[StepResult; 4]> {
         let mut result = PlanResult::default();
@@ -82,10 +82,10 @@ impl Memory {
 
 impl Store {
     /// A store with these counters.
-    pub(super) fn of(memory: Memory) -> Self {
+    pub(super) fn of(memory: MemoryStore) -> Self {
         Self {
             local: memory,
-            ..Self::memory(Bounds::keys(1))
+            ..Self::memory(StoreBounds::keys(1))
         }
     }
 
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// The counters that decide.
-    pub(super) fn counters(&self) -> &Memory {
+    pub(super) fn counters(&self) -> &MemoryStore {
         if self.is_local() {
             self.local()
         } else {
@@ -195,7 +195,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn step(&self, op: Op, cost: u64) -> Step {
+    pub(super) fn step(&self, op: StepOp, cost: u64) -> Step {
         Step {
             rule: RuleIndex(0),
             id: self.id,
@@ -217,40 +217,42 @@ impl Rule {
         }
     }
 
-    fn lengths(&self) -> Ban {
+    fn lengths(&self) -> BanLength {
         match self.escalate {
             [] => Duration::from_secs(self.ban).into(),
-            lengths => Ban::Escalating(lengths.iter().copied().map(Duration::from_secs).collect()),
+            lengths => {
+                BanLength::Escalating(lengths.iter().copied().map(Duration::from_secs).collect())
+            }
         }
     }
 
     /// Carries out one step alone.
-    pub(super) async fn ask(&self, store: &Store, op: Op, key: &str, secs: u64) -> StepResult {
+    pub(super) async fn ask(&self, store: &Store, op: StepOp, key: &str, secs: u64) -> StepResult {
         store.apply_one(self.step(op, 1), key, at(secs)).await
     }
 
     /// [`Rule::ask`], for what most cases do.
     pub(super) async fn admit(&self, store: &Store, key: &str, secs: u64) -> KeyStatus {
-        self.ask(store, Op::Admit, key, secs).await.status
+        self.ask(store, StepOp::Admit, key, secs).await.status
     }
 
     /// Whether one fits and was charged.
     pub(super) async fn takes(&self, store: &Store, key: &str, secs: u64) -> bool {
-        let step_result = self.ask(store, Op::Admit, key, secs).await;
+        let step_result = self.ask(store, StepOp::Admit, key, secs).await;
         assert_eq!(step_result.charged, step_result.status == KeyStatus::Within);
         step_result.charged
     }
 
     /// Takes a place and keeps what gives it back.
     pub(super) async fn enter(&self, store: &Store, key: &str, cost: u64) -> Option<Stay> {
-        let plan = plan([(key, self.step(Op::Admit, cost))]);
+        let plan = plan([(key, self.step(StepOp::Admit, cost))]);
         let result = store.run(&plan, at(0)).await;
         result[0].charged.then_some(Stay(plan))
     }
 
     /// What is left of the limit.
     pub(super) async fn left(&self, store: &Store, key: &str, secs: u64) -> u64 {
-        let step_result = self.ask(store, Op::Peek, key, secs).await;
+        let step_result = self.ask(store, StepOp::Peek, key, secs).await;
         step_result.reading.unwrap().remaining
     }
 }

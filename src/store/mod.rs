@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::memory::{Damage, Memory};
+use self::memory::{MemoryStore, SnapshotError};
 use crate::clock::Timestamp;
 use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
 use crate::rules::registry::RegisteredRule;
@@ -33,7 +33,7 @@ mod tests;
 #[derive(Debug)]
 pub struct Store {
     /// The counters of this process: all there are, or those that rules fall back to.
-    local: Memory,
+    local: MemoryStore,
     /// The counters of the fleet; `None`: a gateway on its own.
     remote: Option<Remote>,
     /// How much work behind responses was dropped, because the queue of a core was full.
@@ -59,7 +59,7 @@ pub enum StoreError {
 
 /// What had to make room for something newer, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Evictions {
+pub struct EvictionCounts {
     /// Counters that still meant something.
     pub counters: u64,
     /// Bans that had not ended.
@@ -81,7 +81,7 @@ pub struct BanEntry {
 
 /// What was taken over from a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// Keys that are counted.
     pub counters: usize,
     /// Bans that are in force.
@@ -94,7 +94,7 @@ pub struct Restored {
 
 /// How much a store in this process may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct StoreBounds {
     /// Keys that are tracked, over all rules; bans a quarter as many.
     pub max_keys: usize,
     /// Bytes of all `sliding_log` timestamps together.
@@ -105,16 +105,16 @@ pub struct Bounds {
 
 impl Store {
     /// A store in this process.
-    pub fn memory(bounds: Bounds) -> Self {
+    pub fn memory(bounds: StoreBounds) -> Self {
         Self {
-            local: Memory::new(bounds),
+            local: MemoryStore::new(bounds),
             remote: None,
             dropped: AtomicU64::new(0),
         }
     }
 
     /// The counters of this process: the store itself, or what rules fall back to.
-    pub fn local(&self) -> &Memory {
+    pub fn local(&self) -> &MemoryStore {
         &self.local
     }
 
@@ -152,8 +152,8 @@ impl Store {
     }
 
     /// Reads what [`Store::save`] wrote to its end and says whether it is whole.
-    pub fn verify(&self, input: impl Read) -> Result<(), Damage> {
-        Memory::verify(input)
+    pub fn verify(&self, input: impl Read) -> Result<(), SnapshotError> {
+        MemoryStore::verify(input)
     }
 
     /// Takes over what [`Store::save`] wrote, as far as its rules are among `rules`, it means
@@ -164,7 +164,7 @@ impl Store {
         input: impl Read,
         rules: &[RegisteredRule],
         now: Timestamp,
-    ) -> Result<Restored, Damage> {
+    ) -> Result<RestoreSummary, SnapshotError> {
         self.local.restore(input, rules, now)
     }
 
@@ -227,7 +227,7 @@ impl Store {
     }
 
     /// What had to make room.
-    pub fn evictions(&self) -> Evictions {
+    pub fn evictions(&self) -> EvictionCounts {
         self.local.evictions()
     }
 
@@ -237,9 +237,9 @@ impl Store {
     }
 }
 
-// === impl Bounds ===
+// === impl StoreBounds ===
 
-impl Bounds {
+impl StoreBounds {
     /// At most `max_keys` keys, and the default room for logs.
     pub const fn keys(max_keys: usize) -> Self {
         Self {

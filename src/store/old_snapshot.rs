@@ -8,9 +8,9 @@
 //! - `escalate` (5, then 600 seconds) bans `twice` at 0 and again at 6, and `once` at 0.
 
 use super::fixture::{Rule, at, limiters, rules_named};
-use super::{Bounds, Restored, Store};
+use super::{RestoreSummary, Store, StoreBounds};
 use crate::limit::Algorithm;
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/snapshot/counters");
 
@@ -38,9 +38,9 @@ fn banning(store: &Store) -> (Rule, Rule) {
 }
 
 /// The store at 20 seconds, after a restart without the rule `gone`.
-fn restored() -> (Store, Restored) {
+fn restored() -> (Store, RestoreSummary) {
     let bytes = std::fs::read(FILE).unwrap();
-    let mut store = Store::memory(Bounds::keys(1_000));
+    let mut store = Store::memory(StoreBounds::keys(1_000));
     banning(&store);
     let mut names = vec!["ban", "escalate"];
     for (name, limiter) in limiters(6) {
@@ -67,7 +67,7 @@ async fn its_counters_go_on() {
             limiter.algorithm != Algorithm::Concurrency,
             "{name}"
         );
-        let three = store.apply_one(rule.step(Op::Peek, 3), KEYS[1].0, at(20));
+        let three = store.apply_one(rule.step(StepOp::Peek, 3), KEYS[1].0, at(20));
         let wait = three.await.reading.unwrap().retry_after().unwrap();
         let wait = (wait.as_micros() + 500) / 1_000;
         let mut left = [[0; 2]; 2];

@@ -7,11 +7,11 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Seek as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::{Restored, Store};
+use super::{RestoreSummary, Store};
 use crate::clock::Timestamp;
 use crate::rules::registry::RegisteredRule;
 
-pub use super::memory::Damage;
+pub use super::memory::SnapshotError;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +35,7 @@ pub struct SnapshotFile {
 
 /// The right to keep a file. It ends with this value, or with the process.
 #[derive(Debug)]
-pub struct Hold {
+pub struct FileLock {
     /// `None`: the file system knows no locks.
     _lock: Option<File>,
 }
@@ -59,7 +59,7 @@ impl SnapshotFile {
     }
 
     /// What is there instead of a file, in a word: nothing may take its place.
-    pub fn in_the_way(&self) -> Option<&'static str> {
+    pub fn kind_of_obstacle(&self) -> Option<&'static str> {
         let found = fs::symlink_metadata(&self.path).ok()?.file_type();
         match () {
             () if found.is_file() => None,
@@ -77,17 +77,17 @@ impl SnapshotFile {
     }
 
     /// Keeps others from writing the file. It fails where another process keeps it.
-    pub fn hold(&self) -> io::Result<Hold> {
+    pub fn hold(&self) -> io::Result<FileLock> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(&self.lock)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Hold { _lock: Some(lock) }),
+            Ok(()) => Ok(FileLock { _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(io::Error::new(
                 ErrorKind::ResourceBusy,
                 "another process keeps its counters here; each needs a file of its own",
             )),
-            Err(TryLockError::Error(_)) => Ok(Hold { _lock: None }),
+            Err(TryLockError::Error(_)) => Ok(FileLock { _lock: None }),
         }
     }
 
@@ -105,11 +105,11 @@ impl SnapshotFile {
         store: &mut Store,
         rules: &[RegisteredRule],
         now: Timestamp,
-    ) -> Result<Option<Restored>, Damage> {
+    ) -> Result<Option<RestoreSummary>, SnapshotError> {
         match self.open() {
             Ok(file) => restore(&file, store, rules, now).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Damage::Io(error)),
+            Err(error) => Err(SnapshotError::Io(error)),
         }
     }
 
@@ -134,7 +134,7 @@ impl SnapshotFile {
     }
 
     fn yield_to_others(&self) -> io::Result<()> {
-        match self.in_the_way() {
+        match self.kind_of_obstacle() {
             None => Ok(()),
             Some(what) => {
                 let message = format!("it is a {what}, which is left alone");
@@ -192,7 +192,7 @@ pub fn restore(
     store: &mut Store,
     rules: &[RegisteredRule],
     now: Timestamp,
-) -> Result<Restored, Damage> {
+) -> Result<RestoreSummary, SnapshotError> {
     file.rewind()?;
     store.verify(BufReader::with_capacity(PIECE, file))?;
     file.rewind()?;

@@ -5,35 +5,35 @@ use std::sync::atomic::Ordering;
 use super::fixture::{Rule, limiters};
 use super::*;
 use crate::limit::Algorithm;
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 
 #[tokio::test]
 async fn memory_conforms() {
-    conformance::all(&Store::memory(Bounds::keys(100_000))).await;
+    conformance::all(&Store::memory(StoreBounds::keys(100_000))).await;
 }
 
 #[tokio::test]
 async fn a_small_memory_conforms() {
-    conformance::all(&Store::memory(Bounds::keys(200))).await;
+    conformance::all(&Store::memory(StoreBounds::keys(200))).await;
 }
 
 #[tokio::test]
 async fn every_algorithm_is_admitted_charged_and_peeked() {
-    let store = Store::memory(Bounds::keys(1_000));
+    let store = Store::memory(StoreBounds::keys(1_000));
     let mut seen = [false; ALGORITHMS];
     for (name, limiter) in limiters(2) {
         seen[number(limiter.algorithm)] = true;
         let rule = Rule::counting(&store, &format!("every-{name}"), limiter);
         for (op, left) in [
-            (Op::Peek, 2),
-            (Op::Admit, 1),
-            (Op::Charge, 0),
-            (Op::Peek, 0),
+            (StepOp::Peek, 2),
+            (StepOp::Admit, 1),
+            (StepOp::Charge, 0),
+            (StepOp::Peek, 0),
         ] {
             let result = rule.ask(&store, op, "k", 0).await;
             assert_eq!(result.reading.unwrap().remaining, left, "{name} {op:?}");
         }
-        let refused = rule.ask(&store, Op::Admit, "k", 0).await;
+        let refused = rule.ask(&store, StepOp::Admit, "k", 0).await;
         assert_eq!(
             (refused.status, refused.charged),
             (KeyStatus::Over, false),
@@ -60,12 +60,12 @@ fn number(algorithm: Algorithm) -> usize {
 
 #[tokio::test]
 async fn a_remote_store_conforms() {
-    conformance::all(&Store::faulty(Bounds::keys(100_000))).await;
+    conformance::all(&Store::faulty(StoreBounds::keys(100_000))).await;
 }
 
 #[tokio::test]
 async fn a_slow_store_conforms() {
-    let store = Store::faulty(Bounds::keys(100_000));
+    let store = Store::faulty(StoreBounds::keys(100_000));
     store.faults().latency.store(1, Ordering::SeqCst);
     conformance::all(&store).await;
 }
@@ -73,7 +73,7 @@ async fn a_slow_store_conforms() {
 #[tokio::test]
 async fn a_store_with_another_clock_conforms() {
     for skew in [-3_600_000, -1, 40_000, 86_400_000] {
-        let store = Store::faulty(Bounds::keys(100_000));
+        let store = Store::faulty(StoreBounds::keys(100_000));
         store.faults().skew.store(skew, Ordering::SeqCst);
         conformance::all(&store).await;
     }
@@ -81,7 +81,7 @@ async fn a_store_with_another_clock_conforms() {
 
 #[tokio::test]
 async fn a_store_that_fails_applies_nothing_and_conforms_when_asked_again() {
-    let store = Store::faulty(Bounds::keys(100_000));
+    let store = Store::faulty(StoreBounds::keys(100_000));
     let fails = &store.faults().fails_every_other;
     fails.store(true, Ordering::SeqCst);
     conformance::all(&store).await;

@@ -8,7 +8,7 @@ use rustls::{HandshakeKind, PeerIncompatible, ServerConnection};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::StartHandshake;
 
-use super::{HandshakeError, Protocol, Terminator};
+use super::{AlpnProtocol, HandshakeError, TlsTerminator};
 use crate::facts::{HelloFacts, TlsFacts};
 use crate::fingerprint::{self, Fingerprint};
 
@@ -31,7 +31,7 @@ const PROTOCOL_VERSION: u8 = 70;
 /// connection.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     mut tcp: S,
-    terminator: &Terminator,
+    terminator: &TlsTerminator,
 ) -> Result<(TlsStream<S>, TlsFacts), HandshakeError> {
     let (accepted, fingerprint) = match hello(&mut tcp).await {
         Ok(hello) => hello,
@@ -120,8 +120,8 @@ fn facts(connection: &ServerConnection, fingerprint: Fingerprint) -> TlsFacts {
         sni: fingerprint.sni,
         alpn: connection
             .alpn_protocol()
-            .and_then(Protocol::from_wire)
-            .map(Protocol::name),
+            .and_then(AlpnProtocol::from_wire)
+            .map(AlpnProtocol::name),
         hello: HelloFacts {
             ja3: fingerprint.ja3,
             ja3_raw: fingerprint.ja3_raw,

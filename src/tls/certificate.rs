@@ -12,8 +12,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 
-use super::x509::{Lifetime, Name, names_of};
-use super::{Error, provider};
+use super::x509::{CertificateName, ValidityPeriod, names_of};
+use super::{TlsConfigError, provider};
 use crate::clock::Timestamp;
 
 /// A certificate chain, its private key and the names it is for. Cheap to clone; never shows the
@@ -21,13 +21,13 @@ use crate::clock::Timestamp;
 #[derive(Clone)]
 pub struct Certificate {
     pub(super) key: Arc<CertifiedKey>,
-    names: Arc<[Name]>,
-    lifetime: Option<Lifetime>,
+    names: Arc<[CertificateName]>,
+    lifetime: Option<ValidityPeriod>,
 }
 
 /// A certificate and those that vouch for it, the server's own first.
 #[derive(Clone, Debug)]
-pub struct Chain(Vec<CertificateDer<'static>>);
+pub struct CertificateChain(Vec<CertificateDer<'static>>);
 
 /// A private key. Never shown.
 pub struct PrivateKey(PrivateKeyDer<'static>);
@@ -41,15 +41,15 @@ pub struct ClientAuth {
     pub(super) identity: [u8; 32],
 }
 
-// === impl Chain ===
+// === impl CertificateChain ===
 
-impl Chain {
+impl CertificateChain {
     /// Reads the certificates of a PEM text; other sections are passed over.
-    pub fn from_pem(text: &[u8]) -> Result<Self, Error> {
+    pub fn from_pem(text: &[u8]) -> Result<Self, TlsConfigError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-        let chain = chain.map_err(Error::CertificatePem)?;
+        let chain = chain.map_err(TlsConfigError::CertificatePem)?;
         if chain.is_empty() {
-            return Err(Error::NoCertificate);
+            return Err(TlsConfigError::NoCertificate);
         }
         Ok(Self(chain))
     }
@@ -59,11 +59,11 @@ impl Chain {
 
 impl PrivateKey {
     /// Reads the first key of a PEM text: PKCS#8, PKCS#1 or SEC1. Other sections are passed over.
-    pub fn from_pem(text: &[u8]) -> Result<Self, Error> {
+    pub fn from_pem(text: &[u8]) -> Result<Self, TlsConfigError> {
         let key = PrivateKeyDer::from_pem_slice(text);
         key.map(Self).map_err(|error| match error {
-            pem::Error::NoItemsFound => Error::NoKey,
-            error => Error::KeyPem(error),
+            pem::Error::NoItemsFound => TlsConfigError::NoKey,
+            error => TlsConfigError::KeyPem(error),
         })
     }
 }
@@ -72,25 +72,32 @@ impl PrivateKey {
 
 impl Certificate {
     /// Makes a certificate for these DNS names and addresses that nobody signed, for development.
-    pub fn self_signed(names: &[&str]) -> Result<Self, Error> {
-        let key = rcgen::KeyPair::generate().map_err(Error::Generate)?;
+    pub fn self_signed(names: &[&str]) -> Result<Self, TlsConfigError> {
+        let key = rcgen::KeyPair::generate().map_err(TlsConfigError::Generate)?;
         let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
-        let mut params = rcgen::CertificateParams::new(names).map_err(Error::Generate)?;
+        let mut params = rcgen::CertificateParams::new(names).map_err(TlsConfigError::Generate)?;
         params.distinguished_name = rcgen::DistinguishedName::new();
         params
             .distinguished_name
             .push(rcgen::DnType::CommonName, "lockgate development");
         params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
-        let certificate = params.self_signed(&key).map_err(Error::Generate)?;
-        Self::of(Chain(vec![certificate.into()]), PrivateKey(key.into()))
+        let certificate = params.self_signed(&key).map_err(TlsConfigError::Generate)?;
+        Self::of(
+            CertificateChain(vec![certificate.into()]),
+            PrivateKey(key.into()),
+        )
     }
 
     /// A chain and the key that belongs to it.
-    pub fn of(Chain(chain): Chain, PrivateKey(key): PrivateKey) -> Result<Self, Error> {
-        let own = chain.first().ok_or(Error::NoCertificate)?;
+    pub fn of(
+        CertificateChain(chain): CertificateChain,
+        PrivateKey(key): PrivateKey,
+    ) -> Result<Self, TlsConfigError> {
+        let own = chain.first().ok_or(TlsConfigError::NoCertificate)?;
         let names = names_of(own).into();
-        let lifetime = Lifetime::of_certificate(own);
-        let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::of_pair)?;
+        let lifetime = ValidityPeriod::of_certificate(own);
+        let key =
+            CertifiedKey::from_der(chain, key, &provider()).map_err(TlsConfigError::of_pair)?;
         Ok(Self {
             key: Arc::new(key),
             names,
@@ -99,18 +106,18 @@ impl Certificate {
     }
 
     /// The DNS names and addresses that the certificate is for. Empty: it can only be a default.
-    pub fn names(&self) -> &[Name] {
+    pub fn names(&self) -> &[CertificateName] {
         &self.names
     }
 
     /// Its first name, and when it ends.
     pub(super) fn end(&self) -> Option<(Box<str>, Timestamp)> {
-        let name = self.names.first().map(Name::to_string);
+        let name = self.names.first().map(CertificateName::to_string);
         Some((name.unwrap_or_default().into(), self.lifetime?.until))
     }
 
     /// When clients accept it; `None`: it does not say so in a form that can be read.
-    pub fn lifetime(&self) -> Option<Lifetime> {
+    pub fn lifetime(&self) -> Option<ValidityPeriod> {
         self.lifetime
     }
 }
@@ -128,18 +135,20 @@ impl fmt::Debug for Certificate {
 impl ClientAuth {
     /// Clients whose certificate one of these has signed; unless it is `required`, clients without
     /// a certificate too. A certificate that is not signed so is refused in any case.
-    pub fn from_pem(authorities: &[u8], required: bool) -> Result<Self, Error> {
+    pub fn from_pem(authorities: &[u8], required: bool) -> Result<Self, TlsConfigError> {
         let mut roots = RootCertStore::empty();
         let mut hash = Context::new(&SHA256);
         hash.update(&[u8::from(required)]);
         for authority in CertificateDer::pem_slice_iter(authorities) {
-            let authority = authority.map_err(Error::CertificatePem)?;
+            let authority = authority.map_err(TlsConfigError::CertificatePem)?;
             hash.update(&authority.len().to_be_bytes());
             hash.update(&authority);
-            roots.add(authority).map_err(Error::BadCertificate)?;
+            roots
+                .add(authority)
+                .map_err(TlsConfigError::BadCertificate)?;
         }
         if roots.is_empty() {
-            return Err(Error::NoCertificate);
+            return Err(TlsConfigError::NoCertificate);
         }
         let mut identity = [0; 32];
         identity.copy_from_slice(hash.finish().as_ref());
@@ -150,7 +159,7 @@ impl ClientAuth {
         })
     }
 
-    pub(super) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    pub(super) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsConfigError> {
         let builder = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider());
         let builder = if self.required {
             builder
@@ -159,6 +168,6 @@ impl ClientAuth {
         };
         builder
             .build()
-            .map_err(|error| Error::Tls(rustls::Error::General(error.to_string())))
+            .map_err(|error| TlsConfigError::Tls(rustls::Error::General(error.to_string())))
     }
 }

@@ -6,12 +6,12 @@ use rustls::InconsistentKeys;
 use rustls::pki_types::pem;
 
 use crate::fingerprint;
-use crate::trust::{Peer, Plain};
+use crate::trust::{PlainError, TlsPeer};
 
-/// Why a certificate or a [`super::Terminator`] cannot be made.
+/// Why a certificate or a [`super::TlsTerminator`] cannot be made.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Error {
+pub enum TlsConfigError {
     /// The certificate text cannot be read as PEM.
     CertificatePem(pem::Error),
     /// The key text cannot be read as PEM.
@@ -49,7 +49,7 @@ pub enum HandshakeError {
     /// The ClientHello cannot be read.
     BadHello(rustls::Error),
     /// The TLS library read the ClientHello and the fingerprints could not.
-    NoFingerprint(fingerprint::Error),
+    NoFingerprint(fingerprint::ClientHelloError),
     /// The client ended the handshake with an alert.
     Alert(rustls::AlertDescription),
     /// The client has no certificate and must have one.
@@ -64,12 +64,15 @@ pub enum HandshakeError {
 
 // === impl Error ===
 
-impl Error {
+impl TlsConfigError {
     /// Whether the private key is to blame and not the certificate.
     pub fn is_key(&self) -> bool {
         matches!(
             self,
-            Error::KeyPem(_) | Error::NoKey | Error::BadKey(_) | Error::KeyMismatch
+            TlsConfigError::KeyPem(_)
+                | TlsConfigError::NoKey
+                | TlsConfigError::BadKey(_)
+                | TlsConfigError::KeyMismatch
         )
     }
 
@@ -83,7 +86,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for TlsConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CertificatePem(error) => write!(f, "the certificate is not PEM: {error}"),
@@ -91,7 +94,7 @@ impl fmt::Display for Error {
             Self::NoCertificate => f.write_str("there is no `CERTIFICATE` section"),
             Self::NoKey => f.write_str("there is no `PRIVATE KEY` section"),
             Self::BadKey(error) => write!(f, "the private key cannot be used: {error}"),
-            Self::BadCertificate(error) => Plain(error, Peer::Own).fmt(f),
+            Self::BadCertificate(error) => PlainError(error, TlsPeer::Own).fmt(f),
             Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
             Self::Generate(error) => write!(f, "no certificate could be made: {error}"),
             Self::NoCertificates => f.write_str("TLS needs at least one certificate"),
@@ -101,7 +104,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for TlsConfigError {}
 
 // === impl HandshakeError ===
 
@@ -144,18 +147,18 @@ impl fmt::Display for HandshakeError {
             Self::NotTls => f.write_str("the client does not speak TLS on this port"),
             Self::HelloTooLarge => f.write_str("the ClientHello is too large"),
             Self::Closed => f.write_str("the client closed the connection"),
-            Self::BadHello(error) | Self::Tls(error) => Plain(error, Peer::Client).fmt(f),
+            Self::BadHello(error) | Self::Tls(error) => PlainError(error, TlsPeer::Client).fmt(f),
             Self::NoFingerprint(error) => error.fmt(f),
             Self::Alert(alert) => {
                 let error = rustls::Error::AlertReceived(*alert);
-                Plain(&error, Peer::Client).fmt(f)
+                PlainError(&error, TlsPeer::Client).fmt(f)
             }
             Self::NoClientCertificate => {
                 f.write_str("the client has no certificate, and `client_auth` asks for one")
             }
             Self::BadClientCertificate(error) => {
                 let error = rustls::Error::InvalidCertificate(error.clone());
-                Plain(&error, Peer::Client).fmt(f)
+                PlainError(&error, TlsPeer::Client).fmt(f)
             }
             Self::Io(error) => write!(f, "the socket failed: {error}"),
         }

@@ -2,8 +2,8 @@
 //! and says what the ClientHello and the handshake showed.
 //!
 //! It reads no files and keeps no deadline: certificates come as bytes, and the caller puts a
-//! timeout around [`accept()`], which may be dropped at any point. A [`Terminator`] never changes;
-//! a reload makes a new one with the same [`Tickets`].
+//! timeout around [`accept()`], which may be dropped at any point. A [`TlsTerminator`] never changes;
+//! a reload makes a new one with the same [`TicketKeys`].
 
 mod accept;
 mod certificate;
@@ -22,27 +22,27 @@ use rustls::server::WebPkiClientVerifier;
 
 use crate::clock::Timestamp;
 pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
-pub use certificate::{Certificate, Chain, ClientAuth, PrivateKey};
-pub use error::{Error, HandshakeError};
-pub use tickets::{SavedKeys, Tickets};
-use tickets::{Scope, ScopeKeys};
-pub use x509::{Lifetime, Name};
+pub use certificate::{Certificate, CertificateChain, ClientAuth, PrivateKey};
+pub use error::{HandshakeError, TlsConfigError};
+pub use tickets::{SavedKeys, TicketKeys};
+use tickets::{ScopeKeys, TicketScope};
+pub use x509::{CertificateName, ValidityPeriod};
 
 /// The server side of TLS for one listener. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Terminator {
+pub struct TlsTerminator {
     config: Arc<ServerConfig>,
     resolver: Arc<resolve::ByName>,
     ends: Box<[(Box<str>, Timestamp)]>,
-    scope: Scope,
-    /// Held so that the terminator of the next configuration finds them in [`Tickets`]. `None`
-    /// before [`Terminator::with_tickets`].
+    scope: TicketScope,
+    /// Held so that the terminator of the next configuration finds them in [`TicketKeys`]. `None`
+    /// before [`TlsTerminator::with_tickets`].
     keys: Option<Arc<ScopeKeys>>,
 }
 
-/// What a [`Terminator`] is made of.
+/// What a [`TlsTerminator`] is made of.
 #[derive(Debug)]
-pub struct Settings {
+pub struct TerminatorSettings {
     /// The listener: sessions are resumed within it.
     pub listener: Box<str>,
     /// Chosen by the server name; the first is the default. At least one.
@@ -50,7 +50,7 @@ pub struct Settings {
     /// The lowest version that is accepted.
     pub min_version: MinVersion,
     /// What ALPN offers, in order of preference; empty: no ALPN.
-    pub protocols: Vec<Protocol>,
+    pub protocols: Vec<AlpnProtocol>,
     /// Which clients are let in; `None`: all, and none is asked for a certificate.
     pub clients: Option<ClientAuth>,
 }
@@ -67,7 +67,7 @@ pub enum MinVersion {
 
 /// A protocol that ALPN can agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum AlpnProtocol {
     /// HTTP/2.
     H2,
     /// HTTP/1.1.
@@ -76,20 +76,20 @@ pub enum Protocol {
 
 /// Makes the cryptography library gather its entropy now instead of during the first handshake.
 /// Takes some 30 ms, once a process.
-pub fn warm_up() -> Result<(), Error> {
+pub fn warm_up() -> Result<(), TlsConfigError> {
     let provider = aws_lc_rs::default_provider();
     let mut bytes = [0; 32];
     provider
         .secure_random
         .fill(&mut bytes)
-        .map_err(|_| Error::NoRandomness)
+        .map_err(|_| TlsConfigError::NoRandomness)
 }
 
-// === impl Terminator ===
+// === impl TlsTerminator ===
 
-impl Terminator {
-    /// Checks the settings. Sessions are resumed only after [`Terminator::with_tickets`].
-    pub fn new(settings: Settings) -> Result<Self, Error> {
+impl TlsTerminator {
+    /// Checks the settings. Sessions are resumed only after [`TlsTerminator::with_tickets`].
+    pub fn new(settings: TerminatorSettings) -> Result<Self, TlsConfigError> {
         let resolver = Arc::new(resolve::ByName::new(&settings.certificates)?);
         let ends = settings.certificates.iter().filter_map(Certificate::end);
         let ends = ends.collect();
@@ -99,13 +99,13 @@ impl Terminator {
         };
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(settings.min_version.versions())
-            .map_err(Error::Tls)?
+            .map_err(TlsConfigError::Tls)?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(resolver.clone());
-        config.alpn_protocols = settings.protocols.iter().map(Protocol::wire).collect();
+        config.alpn_protocols = settings.protocols.iter().map(AlpnProtocol::wire).collect();
         // A replayed request would be counted and forwarded twice (RFC 8446, section 8).
         config.max_early_data_size = 0;
-        let scope = Scope {
+        let scope = TicketScope {
             listener: settings.listener,
             clients: settings.clients.as_ref().map(|clients| clients.identity),
         };
@@ -119,7 +119,7 @@ impl Terminator {
     }
 
     /// Resumes sessions with the keys that `tickets` has for this listener.
-    pub fn with_tickets(mut self, tickets: &Tickets) -> Self {
+    pub fn with_tickets(mut self, tickets: &TicketKeys) -> Self {
         let keys = tickets.of(&self.scope);
         let config = Arc::make_mut(&mut self.config);
         config.ticketer = keys.ticketer.clone();
@@ -152,9 +152,9 @@ impl MinVersion {
     }
 }
 
-// === impl Protocol ===
+// === impl AlpnProtocol ===
 
-impl Protocol {
+impl AlpnProtocol {
     /// The name that ALPN uses, `h2` or `http/1.1`.
     pub fn name(self) -> &'static str {
         match self {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::x509::{self, Name};
-use super::{Certificate, Error};
+use super::x509::{self, CertificateName};
+use super::{Certificate, TlsConfigError};
 
 /// Certificates by name. Where two have the same name the first in the list is served.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub(super) struct ByName {
 // === impl ByName ===
 
 impl ByName {
-    pub(super) fn new(certificates: &[Certificate]) -> Result<Self, Error> {
-        let default = certificates.first().ok_or(Error::NoCertificates)?;
+    pub(super) fn new(certificates: &[Certificate]) -> Result<Self, TlsConfigError> {
+        let default = certificates.first().ok_or(TlsConfigError::NoCertificates)?;
         let mut all = Self {
             exact: HashMap::new(),
             wildcard: HashMap::new(),
@@ -52,9 +52,11 @@ impl ByName {
         !Arc::ptr_eq(wanted, chosen)
     }
 
-    fn add(&mut self, name: &Name, key: &Arc<CertifiedKey>) {
+    fn add(&mut self, name: &CertificateName, key: &Arc<CertifiedKey>) {
         // A server name is never an address (RFC 6066, section 3).
-        let Name::Dns(name) = name else { return };
+        let CertificateName::Dns(name) = name else {
+            return;
+        };
         let (map, name) = match name.strip_prefix("*.") {
             Some(parent) => (&mut self.wildcard, parent),
             None => (&mut self.exact, &**name),

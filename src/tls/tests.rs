@@ -27,20 +27,20 @@ struct Seen {
 type Served = Result<TlsFacts, HandshakeError>;
 
 /// The server's settings for these certificates, with everything else on.
-fn settings(certificates: &[Certificate]) -> Settings {
-    Settings {
+fn settings(certificates: &[Certificate]) -> TerminatorSettings {
+    TerminatorSettings {
         listener: "127.0.0.1:443".into(),
         clients: None,
         certificates: certificates.to_vec(),
         min_version: MinVersion::Tls12,
-        protocols: vec![Protocol::H2, Protocol::Http1],
+        protocols: vec![AlpnProtocol::H2, AlpnProtocol::Http1],
     }
 }
 
-fn terminator(certificates: &[Certificate]) -> Terminator {
-    Terminator::new(settings(certificates))
+fn terminator(certificates: &[Certificate]) -> TlsTerminator {
+    TlsTerminator::new(settings(certificates))
         .unwrap()
-        .with_tickets(&Tickets::default())
+        .with_tickets(&TicketKeys::default())
 }
 
 fn certificate(names: &[&str]) -> Certificate {
@@ -70,7 +70,7 @@ async fn listener() -> (TcpListener, std::net::SocketAddr) {
 }
 
 /// Accepts one connection, says `ok` on it and waits for its end.
-async fn serve(listener: &TcpListener, terminator: &Terminator) -> Served {
+async fn serve(listener: &TcpListener, terminator: &TlsTerminator) -> Served {
     let (tcp, _) = listener.accept().await.unwrap();
     let (mut stream, facts) = accept(tcp, terminator).await?;
     stream.write_all(b"ok").await?;
@@ -96,7 +96,7 @@ async fn connect(config: &Arc<ClientConfig>, tcp: TcpStream, name: &str) -> std:
 
 /// One connection between the two.
 async fn meet(
-    terminator: &Terminator,
+    terminator: &TlsTerminator,
     config: &Arc<ClientConfig>,
     name: &str,
 ) -> (std::io::Result<Seen>, Served) {
@@ -171,13 +171,13 @@ async fn the_servers_order_of_protocols_wins() {
 #[tokio::test]
 async fn the_lowest_version_holds() {
     let own = [certificate(&["localhost"])];
-    let strict = Settings {
+    let strict = TerminatorSettings {
         min_version: MinVersion::Tls13,
         ..settings(&own)
     };
-    let server = Terminator::new(strict)
+    let server = TlsTerminator::new(strict)
         .unwrap()
-        .with_tickets(&Tickets::default());
+        .with_tickets(&TicketKeys::default());
     let (seen, facts) = meet(&server, &Arc::new(client(&TLS13, &own)), "localhost").await;
     seen.unwrap();
     assert_eq!(facts.unwrap().version, "TLSv1.3");
@@ -230,6 +230,9 @@ async fn certificates_are_chosen_by_name() {
 }
 
 /// A chain and the key that belongs to it, as PEM texts.
-fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Certificate, Error> {
-    Certificate::of(Chain::from_pem(certificate)?, PrivateKey::from_pem(key)?)
+fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Certificate, TlsConfigError> {
+    Certificate::of(
+        CertificateChain::from_pem(certificate)?,
+        PrivateKey::from_pem(key)?,
+    )
 }

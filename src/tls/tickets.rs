@@ -35,15 +35,15 @@ const SAVED: usize = 2 * KEY;
 
 /// The keys of all listeners. Made once a process; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Tickets {
+pub struct TicketKeys {
     /// Those of listeners that are gone go with them.
-    known: Arc<Mutex<HashMap<Scope, Weak<ScopeKeys>>>>,
+    known: Arc<Mutex<HashMap<TicketScope, Weak<ScopeKeys>>>>,
     ring: Arc<Ring>,
 }
 
 /// Where a session may be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Scope {
+pub(super) struct TicketScope {
     /// The listener.
     pub(super) listener: Box<str>,
     /// Which client certificates it asks for; `None`: none.
@@ -63,16 +63,16 @@ pub struct SavedKeys([u8; SAVED]);
 #[derive(Debug, Default)]
 struct Ring {
     clock: Clock,
-    keys: Mutex<Keys>,
+    keys: Mutex<TicketKeyring>,
 }
 
 #[derive(Debug, Default)]
-struct Keys {
-    current: Option<Arc<Key>>,
-    before: Option<Arc<Key>>,
+struct TicketKeyring {
+    current: Option<Arc<TicketKey>>,
+    before: Option<Arc<TicketKey>>,
 }
 
-struct Key {
+struct TicketKey {
     since: Timestamp,
     /// Stands before each ticket, to tell which key opens it.
     name: [u8; NAME],
@@ -87,9 +87,9 @@ struct Ticketer {
     scope: Vec<u8>,
 }
 
-// === impl Tickets ===
+// === impl TicketKeys ===
 
-impl Tickets {
+impl TicketKeys {
     /// No keys yet: sessions of earlier processes cannot be resumed.
     pub fn on(clock: Clock) -> Self {
         let keys = Mutex::default();
@@ -110,7 +110,7 @@ impl Tickets {
     }
 
     /// What a scope has, made when first asked for.
-    pub(super) fn of(&self, scope: &Scope) -> Arc<ScopeKeys> {
+    pub(super) fn of(&self, scope: &TicketScope) -> Arc<ScopeKeys> {
         let mut known = self.known.lock();
         if let Some(keys) = known.get(scope).and_then(Weak::upgrade) {
             return keys;
@@ -174,26 +174,26 @@ impl Ring {
 
     fn load(&self, saved: &SavedKeys) {
         let (first, second) = saved.0.split_at(KEY);
-        *self.keys.lock() = Keys {
-            current: Key::read(first).map(Arc::new),
-            before: Key::read(second).map(Arc::new),
+        *self.keys.lock() = TicketKeyring {
+            current: TicketKey::read(first).map(Arc::new),
+            before: TicketKey::read(second).map(Arc::new),
         };
     }
 
     /// The key in use; `None`: the machine has no random numbers.
-    fn current(&self) -> Option<Arc<Key>> {
+    fn current(&self) -> Option<Arc<TicketKey>> {
         let now = self.clock.now();
         let mut keys = self.keys.lock();
         let current = keys.current.as_ref();
         if !current.is_some_and(|key| key.is_younger(LIFE, now)) {
-            let made = Arc::new(Key::draw(now)?);
+            let made = Arc::new(TicketKey::draw(now)?);
             keys.before = keys.current.replace(made);
         }
         keys.current.clone()
     }
 
     /// The key of this name, if it is not too old.
-    fn find(&self, name: &[u8]) -> Option<Arc<Key>> {
+    fn find(&self, name: &[u8]) -> Option<Arc<TicketKey>> {
         let now = self.clock.now();
         let keys = self.keys.lock();
         let mut all = keys.current.iter().chain(&keys.before);
@@ -202,9 +202,9 @@ impl Ring {
     }
 }
 
-// === impl Key ===
+// === impl TicketKey ===
 
-impl Key {
+impl TicketKey {
     fn draw(since: Timestamp) -> Option<Self> {
         let (mut name, mut secret) = ([0; NAME], [0; SECRET]);
         getrandom::fill(&mut name).ok()?;
@@ -244,7 +244,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut key = f.debug_struct("Key");
         key.field("since", &self.since).finish_non_exhaustive()
@@ -254,7 +254,7 @@ impl fmt::Debug for Key {
 // === impl Ticketer ===
 
 impl Ticketer {
-    fn new(ring: Arc<Ring>, scope: &Scope) -> Self {
+    fn new(ring: Arc<Ring>, scope: &TicketScope) -> Self {
         // One byte tells the two kinds apart, and the first part has one length in each.
         let clients = scope.clients.as_ref();
         let mut bytes = vec![u8::from(clients.is_some())];

@@ -17,7 +17,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// A name in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum CertificateName {
     /// A DNS name in lower case without a trailing dot; `*.example.com` stands for one label.
     Dns(Box<str>),
     /// An address.
@@ -26,7 +26,7 @@ pub enum Name {
 
 /// The time in which a certificate is valid, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lifetime {
+pub struct ValidityPeriod {
     /// Not valid before.
     pub from: Timestamp,
     /// Not valid after.
@@ -34,7 +34,7 @@ pub struct Lifetime {
 }
 
 /// The subject alternative names of a DER certificate that are DNS names or addresses.
-pub(super) fn names_of(der: &[u8]) -> Vec<Name> {
+pub(super) fn names_of(der: &[u8]) -> Vec<CertificateName> {
     let names = alternative_names(der).unwrap_or_default();
     elements(names).filter_map(name).collect()
 }
@@ -44,9 +44,9 @@ pub(super) fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-// === impl Name ===
+// === impl CertificateName ===
 
-impl fmt::Display for Name {
+impl fmt::Display for CertificateName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dns(name) => f.write_str(name),
@@ -70,15 +70,15 @@ fn alternative_names(der: &[u8]) -> Option<&[u8]> {
     first(first(extension, OCTET_STRING)?, SEQUENCE)
 }
 
-fn name((tag, body): (u8, &[u8])) -> Option<Name> {
+fn name((tag, body): (u8, &[u8])) -> Option<CertificateName> {
     const DNS_NAME: u8 = 0x82;
     const IP_ADDRESS: u8 = 0x87;
     match tag {
         DNS_NAME => {
             let name = normal(std::str::from_utf8(body).ok()?);
-            Some(Name::Dns(name.into()))
+            Some(CertificateName::Dns(name.into()))
         }
-        IP_ADDRESS => address(body).map(Name::Ip),
+        IP_ADDRESS => address(body).map(CertificateName::Ip),
         _ => None,
     }
 }
@@ -90,9 +90,9 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-// === impl Lifetime ===
+// === impl ValidityPeriod ===
 
-impl Lifetime {
+impl ValidityPeriod {
     /// Those of the certificates in a PEM text, as far as they can be read.
     pub fn all_in(pem: &[u8]) -> impl Iterator<Item = Self> {
         let certificates = CertificateDer::pem_slice_iter(pem).flatten();
@@ -174,7 +174,7 @@ fn length(der: &[u8]) -> Option<(usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{GENERALIZED_TIME, Lifetime, UTC_TIME, time};
+    use super::{GENERALIZED_TIME, UTC_TIME, ValidityPeriod, time};
     use crate::clock::{Rfc3339, Timestamp};
 
     fn shown(tag: u8, text: &str) -> Option<String> {
@@ -211,12 +211,12 @@ mod tests {
         params.not_after = rcgen::date_time_ymd(2051, 3, 4);
         let key = rcgen::KeyPair::generate().unwrap();
         let made = params.self_signed(&key).unwrap();
-        let lifetime = Lifetime::of_certificate(made.der()).unwrap();
+        let lifetime = ValidityPeriod::of_certificate(made.der()).unwrap();
         let shown = [lifetime.from, lifetime.until].map(|time| Rfc3339(time).to_string());
         assert_eq!(
             shown,
             ["2020-01-02T00:00:00.000Z", "2051-03-04T00:00:00.000Z"]
         );
-        assert_eq!(Lifetime::of_certificate(b"no certificate"), None);
+        assert_eq!(ValidityPeriod::of_certificate(b"no certificate"), None);
     }
 }

@@ -5,14 +5,14 @@ use std::fmt;
 use rustls::CertificateError as Error;
 use rustls::pki_types::{ServerName, UnixTime};
 
-use super::Peer;
+use super::TlsPeer;
 use crate::clock::{Rfc3339, Timestamp};
 
 /// So many of a certificate's names are shown.
 const MOST: usize = 5;
 
 /// Writes why the certificate of `peer` is refused.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: Peer) -> fmt::Result {
+pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: TlsPeer) -> fmt::Result {
     f.write_str(peer.certificate())?;
     match error {
         Error::ExpiredContext { not_after, .. } => write!(f, " expired on {}", day(*not_after)),
@@ -25,7 +25,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: Peer) -> fm
         } => names(f, expected, presented, peer),
         Error::UnknownIssuer => write!(f, " is not signed by {}", authority(peer)),
         Error::InvalidPurpose | Error::InvalidPurposeContext { .. } => match peer {
-            Peer::Client => f.write_str(" is not for clients (its extended key usage says so)"),
+            TlsPeer::Client => f.write_str(" is not for clients (its extended key usage says so)"),
             _ => f.write_str(" is not for servers (its extended key usage says so)"),
         },
         error => {
@@ -61,9 +61,9 @@ fn simple(error: &Error) -> Option<&'static str> {
 }
 
 /// Errors of the library below, which are known by their names alone.
-fn of_library(name: &str, peer: Peer) -> Option<&'static str> {
+fn of_library(name: &str, peer: TlsPeer) -> Option<&'static str> {
     Some(match (name, peer) {
-        ("CaUsedAsEndEntity", Peer::Origin { .. }) => {
+        ("CaUsedAsEndEntity", TlsPeer::Origin { .. }) => {
             "is an authority's; one that signed itself has to stand in `ca`"
         }
         ("CaUsedAsEndEntity", _) => "is an authority's, which can only sign others",
@@ -74,12 +74,14 @@ fn of_library(name: &str, peer: Peer) -> Option<&'static str> {
     })
 }
 
-fn authority(peer: Peer) -> &'static str {
+fn authority(peer: TlsPeer) -> &'static str {
     match peer {
-        Peer::Client => "an authority in `client_ca`",
-        Peer::Origin { ca: true } => "an authority in `ca`",
-        Peer::Origin { ca: false } => "an authority that the system trusts: name its own in `ca`",
-        Peer::Own => "a known authority",
+        TlsPeer::Client => "an authority in `client_ca`",
+        TlsPeer::Origin { ca: true } => "an authority in `ca`",
+        TlsPeer::Origin { ca: false } => {
+            "an authority that the system trusts: name its own in `ca`"
+        }
+        TlsPeer::Own => "a known authority",
     }
 }
 
@@ -88,7 +90,7 @@ fn names(
     f: &mut fmt::Formatter<'_>,
     expected: &ServerName<'_>,
     presented: &[String],
-    peer: Peer,
+    peer: TlsPeer,
 ) -> fmt::Result {
     let expected = expected.to_str();
     if presented.is_empty() {
@@ -101,7 +103,7 @@ fn names(
         write!(f, " and {more} more")?;
     }
     match peer {
-        Peer::Origin { .. } => f.write_str("; `server_name` can name one of them"),
+        TlsPeer::Origin { .. } => f.write_str("; `server_name` can name one of them"),
         _ => Ok(()),
     }
 }

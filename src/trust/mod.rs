@@ -13,7 +13,7 @@ use rustls::{AlertDescription as Alert, Error, InvalidMessage, PeerIncompatible}
 
 /// Who is on the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum TlsPeer {
     /// A client.
     Client,
     /// An origin. `ca`: who may vouch for it is configured, and not what the system says.
@@ -27,13 +27,13 @@ pub enum Peer {
 
 /// A sentence about an error.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<'a>(pub &'a Error, pub Peer);
+pub struct PlainError<'a>(pub &'a Error, pub TlsPeer);
 
 /// Says why a handshake with `peer` failed.
-pub fn handshake(error: &io::Error, peer: Peer) -> String {
+pub fn handshake(error: &io::Error, peer: TlsPeer) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     match inner {
-        Some(inner) => Plain(inner, peer).to_string(),
+        Some(inner) => PlainError(inner, peer).to_string(),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             format!("{peer} closed the connection during the handshake")
         }
@@ -43,39 +43,39 @@ pub fn handshake(error: &io::Error, peer: Peer) -> String {
 
 /// Says what the alert means that ended a connection with `peer`, where one did: of TLS 1.3 some
 /// come only after the handshake.
-pub fn alert(error: &io::Error, peer: Peer) -> Option<String> {
+pub fn alert(error: &io::Error, peer: TlsPeer) -> Option<String> {
     let inner = error.get_ref()?.downcast_ref::<Error>()?;
-    matches!(inner, Error::AlertReceived(_)).then(|| Plain(inner, peer).to_string())
+    matches!(inner, Error::AlertReceived(_)).then(|| PlainError(inner, peer).to_string())
 }
 
-// === impl Peer ===
+// === impl TlsPeer ===
 
-impl Peer {
+impl TlsPeer {
     /// Whose certificate it is.
     fn certificate(self) -> &'static str {
         match self {
-            Peer::Client => "the client's certificate",
-            Peer::Origin { .. } => "the origin's certificate",
-            Peer::Own => "the certificate",
+            TlsPeer::Client => "the client's certificate",
+            TlsPeer::Origin { .. } => "the origin's certificate",
+            TlsPeer::Own => "the certificate",
         }
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for TlsPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Peer::Client => "the client",
-            Peer::Origin { .. } => "the origin",
-            Peer::Own => "the gateway",
+            TlsPeer::Client => "the client",
+            TlsPeer::Origin { .. } => "the origin",
+            TlsPeer::Own => "the gateway",
         })
     }
 }
 
-// === impl Plain ===
+// === impl PlainError ===
 
-impl fmt::Display for Plain<'_> {
+impl fmt::Display for PlainError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plain(error, peer) = *self;
+        let PlainError(error, peer) = *self;
         match error {
             Error::InvalidCertificate(error) => certificate::write(f, error, peer),
             Error::AlertReceived(alert) => match meaning(*alert, peer) {
@@ -135,8 +135,8 @@ fn lacks(what: &PeerIncompatible) -> Option<&'static str> {
 }
 
 /// What an alert of the other side means (RFC 8446, section 6.2).
-fn meaning(alert: Alert, peer: Peer) -> Option<&'static str> {
-    let client = peer == Peer::Client;
+fn meaning(alert: Alert, peer: TlsPeer) -> Option<&'static str> {
+    let client = peer == TlsPeer::Client;
     Some(match alert {
         // To an origin we show no certificate.
         Alert::CertificateRequired

@@ -8,10 +8,10 @@ use rustls::{AlertDescription, CertificateError, OtherError, PeerMisbehaved};
 
 use super::*;
 
-const ORIGIN: Peer = Peer::Origin { ca: true };
+const ORIGIN: TlsPeer = TlsPeer::Origin { ca: true };
 
-fn of_certificate(error: CertificateError, peer: Peer) -> String {
-    Plain(&Error::InvalidCertificate(error), peer).to_string()
+fn of_certificate(error: CertificateError, peer: TlsPeer) -> String {
+    PlainError(&Error::InvalidCertificate(error), peer).to_string()
 }
 
 /// As the library below says it: by the name of its error.
@@ -28,12 +28,12 @@ fn who_signed_it() {
         "the origin's certificate is not signed by an authority in `ca`"
     );
     assert_eq!(
-        said(Peer::Origin { ca: false }),
+        said(TlsPeer::Origin { ca: false }),
         "the origin's certificate is not signed by an authority that the system trusts: name its \
          own in `ca`"
     );
     assert_eq!(
-        said(Peer::Client),
+        said(TlsPeer::Client),
         "the client's certificate is not signed by an authority in `client_ca`"
     );
 }
@@ -76,7 +76,7 @@ fn when_it_is_valid() {
         not_before: at(1_767_323_045),
     };
     assert_eq!(
-        of_certificate(early, Peer::Client),
+        of_certificate(early, TlsPeer::Client),
         "the client's certificate is not valid before 2026-01-02T03:04:05Z"
     );
 }
@@ -88,34 +88,34 @@ fn what_kind_it_is_of() {
         "the origin's certificate is an authority's; one that signed itself has to stand in `ca`"
     );
     assert_eq!(
-        of_certificate(other("UnsupportedCertVersion"), Peer::Own),
+        of_certificate(other("UnsupportedCertVersion"), TlsPeer::Own),
         "the certificate is of an old version: it has to be X.509 version 3"
     );
     assert_eq!(
-        of_certificate(CertificateError::InvalidPurpose, Peer::Client),
+        of_certificate(CertificateError::InvalidPurpose, TlsPeer::Client),
         "the client's certificate is not for clients (its extended key usage says so)"
     );
     assert_eq!(
-        of_certificate(other("SomethingNew"), Peer::Client),
+        of_certificate(other("SomethingNew"), TlsPeer::Client),
         "the client's certificate is refused: SomethingNew"
     );
 }
 
 #[test]
 fn what_the_other_side_is() {
-    let said = |error: Error, peer| Plain(&error, peer).to_string();
+    let said = |error: Error, peer| PlainError(&error, peer).to_string();
     assert_eq!(
         said(InvalidMessage::InvalidContentType.into(), ORIGIN),
         "the origin does not speak TLS on this port"
     );
     assert_eq!(
-        said(PeerIncompatible::Tls12NotOffered.into(), Peer::Client),
+        said(PeerIncompatible::Tls12NotOffered.into(), TlsPeer::Client),
         "the client speaks neither TLS 1.2 nor TLS 1.3"
     );
     assert_eq!(
         said(
             Error::AlertReceived(AlertDescription::UnknownCA),
-            Peer::Client
+            TlsPeer::Client
         ),
         "the client ended the handshake: it does not trust the authority of our certificate \
          (alert 48)"
@@ -136,7 +136,7 @@ fn what_the_other_side_is() {
     assert_eq!(
         said(
             PeerMisbehaved::TooMuchEarlyDataReceived.into(),
-            Peer::Client
+            TlsPeer::Client
         ),
         "the client broke the rules of TLS (TooMuchEarlyDataReceived)"
     );

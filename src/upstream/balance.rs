@@ -10,44 +10,44 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::members::{Member, Members};
-use super::server::{InFlight, Trial};
+use super::members::{MemberList, PoolMember};
+use super::server::{ServerInFlight, TrialRequest};
 use super::server_health::Eligibility;
-use super::{Balance, Upstream};
+use super::{BalancePolicy, Upstream};
 use crate::clock::{Clock, Timestamp};
 
 /// A small generator (xorshift64), for choices whose quality does not matter.
-pub(super) struct Random(Cell<u64>);
+pub(super) struct SmallRng(Cell<u64>);
 
 /// What a choice depends on.
-pub(super) struct Chooser<'a> {
+pub(super) struct BalanceState<'a> {
     pub(super) upstream: &'a Upstream,
     /// Whom to keep at one server, for `hash`.
     pub(super) key: u64,
-    pub(super) random: &'a Random,
+    pub(super) random: &'a SmallRng,
     pub(super) clock: &'a Clock,
 }
 
 /// The server of an attempt.
 #[derive(Debug)]
-pub(super) struct Chosen {
-    pub(super) in_flight: InFlight,
+pub(super) struct ChosenServer {
+    pub(super) in_flight: ServerInFlight,
     /// Its end decides whether the server is used again.
-    pub(super) trial: Option<Trial>,
+    pub(super) trial: Option<TrialRequest>,
 }
 
 /// The members among whom is chosen: all primaries, or those at some places.
-struct View<'a> {
-    members: &'a Members,
+struct MemberView<'a> {
+    members: &'a MemberList,
     some: Option<&'a [(usize, Eligibility)]>,
 }
 
 /// Servers by their index, with their eligibility.
 type Candidates = SmallVec<[(usize, Eligibility); 16]>;
 
-// === impl Random ===
+// === impl SmallRng ===
 
-impl Random {
+impl SmallRng {
     pub(super) fn new() -> Self {
         // Zero is the one state that xorshift never leaves.
         Self(Cell::new(getrandom::u64().unwrap_or(1).max(1)))
@@ -63,37 +63,37 @@ impl Random {
     }
 }
 
-// === impl Chooser ===
+// === impl BalanceState ===
 
-impl Chooser<'_> {
+impl BalanceState<'_> {
     /// The server of a request's first attempt; an error is the time after which there may be one.
-    pub(super) fn first(&self) -> Result<Chosen, Duration> {
+    pub(super) fn first(&self) -> Result<ChosenServer, Duration> {
         let members = self.upstream.members.load();
-        let view = View {
+        let view = MemberView {
             members: &members,
             some: None,
         };
         let picked = self.pick(&view).and_then(|at| view.get(at));
         if let Some(member) = picked.filter(|m| m.server.health.is_clear(self.upstream.heeded())) {
-            let in_flight = InFlight::begin(&member.server);
+            let in_flight = ServerInFlight::begin(&member.server);
             let trial = None;
-            return Ok(Chosen { in_flight, trial });
+            return Ok(ChosenServer { in_flight, trial });
         }
         self.among(&members, &[], Eligibility::Reluctant)
     }
 
     /// A server beside those with the ids `but`, used no more reluctantly than `limit`.
-    pub(super) fn other(&self, but: &[u64], limit: Eligibility) -> Option<Chosen> {
+    pub(super) fn other(&self, but: &[u64], limit: Eligibility) -> Option<ChosenServer> {
         let members = self.upstream.members.load();
         self.among(&members, but, limit).ok()
     }
 
     fn among(
         &self,
-        members: &Members,
+        members: &MemberList,
         but: &[u64],
         limit: Eligibility,
-    ) -> Result<Chosen, Duration> {
+    ) -> Result<ChosenServer, Duration> {
         let now = self.clock.now();
         let heeded = self.upstream.heeded();
         let others = members.all().iter().enumerate();
@@ -117,9 +117,14 @@ impl Chooser<'_> {
     }
 
     /// One of `some`. A server whose trial belongs to another request is skipped.
-    fn take(&self, members: &Members, mut some: Candidates, now: Timestamp) -> Option<Chosen> {
+    fn take(
+        &self,
+        members: &MemberList,
+        mut some: Candidates,
+        now: Timestamp,
+    ) -> Option<ChosenServer> {
         loop {
-            let position = self.pick(&View {
+            let position = self.pick(&MemberView {
                 members,
                 some: Some(&some),
             })?;
@@ -127,11 +132,11 @@ impl Chooser<'_> {
             let server = &members.all().get(at)?.server;
             let trial = match eligibility {
                 Eligibility::Yes => None,
-                _ => Trial::begin(server, now),
+                _ => TrialRequest::begin(server, now),
             };
             if eligibility != Eligibility::Try || trial.is_some() {
-                let in_flight = InFlight::begin(server);
-                return Some(Chosen { in_flight, trial });
+                let in_flight = ServerInFlight::begin(server);
+                return Some(ChosenServer { in_flight, trial });
             }
         }
     }
@@ -149,7 +154,7 @@ impl Chooser<'_> {
     }
 
     /// Which of a view; `None`: it is empty.
-    fn pick(&self, view: &View<'_>) -> Option<usize> {
+    fn pick(&self, view: &MemberView<'_>) -> Option<usize> {
         // Apart, or those who are out would decide whose turn it is instead.
         let turns = match view.some {
             None => &self.upstream.turn,
@@ -159,19 +164,19 @@ impl Chooser<'_> {
         match (view.len(), self.upstream.balance) {
             (0, _) => None,
             (1, _) => Some(0),
-            (_, Balance::RoundRobin) => Some(view.turn(turn())),
-            (n, Balance::P2c) => {
-                let one = view.turn(self.random.next());
+            (_, BalancePolicy::RoundRobin) => Some(view.next_by_weight(turn())),
+            (n, BalancePolicy::P2c) => {
+                let one = view.next_by_weight(self.random.next());
                 // Any but `one`, each as likely.
                 let other = (one + 1 + self.random.next() % (n - 1)) % n;
                 Some(view.less_busy(one, other))
             }
-            (n, Balance::LeastRequests) => {
-                let first = view.turn(turn());
+            (n, BalancePolicy::LeastRequests) => {
+                let first = view.next_by_weight(turn());
                 let others = (1..n).map(|step| (first + step) % n);
                 Some(others.fold(first, |least, other| view.less_busy(least, other)))
             }
-            (n, Balance::Hash) => {
+            (n, BalancePolicy::Hash) => {
                 let score = |at| view.get(at).map_or(0.0, |member| score(self.key, member));
                 (0..n).max_by(|a, b| score(*a).total_cmp(&score(*b)))
             }
@@ -179,14 +184,14 @@ impl Chooser<'_> {
     }
 }
 
-// === impl View ===
+// === impl MemberView ===
 
-impl View<'_> {
+impl MemberView<'_> {
     fn len(&self) -> usize {
         self.some.map_or(self.members.primaries().len(), <[_]>::len)
     }
 
-    fn get(&self, position: usize) -> Option<&Member> {
+    fn get(&self, position: usize) -> Option<&PoolMember> {
         match self.some {
             None => self.members.primaries().get(position),
             Some(some) => self.members.all().get(some.get(position)?.0),
@@ -194,7 +199,7 @@ impl View<'_> {
     }
 
     /// Whose turn it is: over many turns each as often as its weight says.
-    fn turn(&self, turn: usize) -> usize {
+    fn next_by_weight(&self, turn: usize) -> usize {
         if self.some.is_none() {
             return self.members.scheduled(turn);
         }
@@ -228,7 +233,7 @@ impl View<'_> {
 
 /// Rendezvous hashing: each key goes to the server with the highest score, so that one that comes
 /// or goes moves only its own share. Weighted as by Schindelhauer and Schomaker: `-w / ln(u)`.
-fn score(key: u64, member: &Member) -> f64 {
+fn score(key: u64, member: &PoolMember) -> f64 {
     // Between 0 and 1 without either.
     let unit = ((mix(key ^ member.seed) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
     -f64::from(member.weight) / unit.ln()

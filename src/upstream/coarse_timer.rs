@@ -16,16 +16,16 @@ const TICK: Duration = Duration::from_millis(50);
 pub(super) struct CoarseTimer {
     ticks: Cell<u64>,
     ticking: Cell<bool>,
-    waiting: RefCell<Slab<Waiting>>,
+    waiting: RefCell<Slab<WaitingTask>>,
 }
 
-struct Waiting {
+struct WaitingTask {
     due: u64,
     waker: Waker,
 }
 
 /// A deadline that a task waits for. It is removed from the timer when dropped.
-pub(super) struct Deadline {
+pub(super) struct CoarseDeadline {
     timer: Rc<CoarseTimer>,
     limit: Duration,
     due: u64,
@@ -35,7 +35,7 @@ pub(super) struct Deadline {
 // === impl CoarseTimer ===
 
 impl CoarseTimer {
-    fn add(self: &Rc<Self>, waiting: Waiting) -> usize {
+    fn add(self: &Rc<Self>, waiting: WaitingTask) -> usize {
         if !self.ticking.replace(true) {
             tokio::task::spawn_local(run(Rc::clone(self)));
         }
@@ -82,9 +82,9 @@ async fn run(timer: Rc<CoarseTimer>) {
     }
 }
 
-// === impl Deadline ===
+// === impl CoarseDeadline ===
 
-impl Deadline {
+impl CoarseDeadline {
     /// A deadline `limit` from now.
     pub(super) fn after(limit: Duration, timer: &Rc<CoarseTimer>) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Deadline {
     fn wait(&mut self, waker: &Waker) {
         let Some(slot) = self.slot else {
             let (due, waker) = (self.due, waker.clone());
-            self.slot = Some(self.timer.add(Waiting { due, waker }));
+            self.slot = Some(self.timer.add(WaitingTask { due, waker }));
             return;
         };
         if let Some(waiting) = self.timer.waiting.borrow_mut().get_mut(slot) {
@@ -129,7 +129,7 @@ impl Deadline {
     }
 }
 
-impl Drop for Deadline {
+impl Drop for CoarseDeadline {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
             self.timer.waiting.borrow_mut().try_remove(slot);
@@ -141,7 +141,7 @@ impl Drop for Deadline {
 mod tests {
     use super::*;
 
-    fn is_waiting(deadline: &mut Deadline) -> bool {
+    fn is_waiting(deadline: &mut CoarseDeadline) -> bool {
         let cx = &mut Context::from_waker(Waker::noop());
         !deadline.has_passed(cx, false, || false)
     }
@@ -150,7 +150,7 @@ mod tests {
     async fn slots_are_used_again_and_the_ticking_ends() {
         let timer = Rc::new(CoarseTimer::default());
         for _ in 0..10 {
-            let mut two = [30, 40].map(|s| Deadline::after(Duration::from_secs(s), &timer));
+            let mut two = [30, 40].map(|s| CoarseDeadline::after(Duration::from_secs(s), &timer));
             assert!(two.iter_mut().all(is_waiting));
             assert!(two.iter_mut().all(is_waiting));
             assert!(two.iter().all(|deadline| deadline.slot < Some(2)));
@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test(flavor = "local")]
     async fn no_task_is_woken_early() {
         let timer = Rc::new(CoarseTimer::default());
-        let mut deadline = Deadline::after(2 * TICK, &timer);
+        let mut deadline = CoarseDeadline::after(2 * TICK, &timer);
         assert!(is_waiting(&mut deadline));
         for _ in 0..2 {
             assert!(timer.tick());

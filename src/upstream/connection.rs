@@ -12,36 +12,36 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-use super::error::{Error, Kind};
-use super::http1::connection::Connection;
+use super::error::{UpstreamError, UpstreamErrorKind};
+use super::http1::connection::H1Connection;
 use super::http2::connection::H2Connection;
-use super::{Endpoint, Protocol, Secure, Server, Upstream};
-use crate::trust::{self, Peer};
+use super::{ServerEndpoint, Upstream, UpstreamProtocol, UpstreamServer, UpstreamTls};
+use crate::trust::{self, TlsPeer};
 
 /// The error kind of a read that ends with a TLS alert.
 pub(super) const ALERTED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// The bytes to and from an origin. The connection closes when this is dropped.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum OriginStream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    Tls(Box<TlsStream<Stream>>),
+    Tls(Box<TlsStream<OriginStream>>),
 }
 
 /// A new connection, by the version of HTTP that was agreed on.
-pub(super) enum Opened {
-    Http1(Connection),
+pub(super) enum OpenedConnection {
+    Http1(H1Connection),
     Http2(H2Connection),
 }
 
 /// Opens a connection within `connect_timeout`. `http1`: the request needs HTTP/1.1.
 pub(super) async fn connect(
     upstream: &Upstream,
-    server: &Server,
+    server: &UpstreamServer,
     http1: bool,
-) -> Result<Opened, Error> {
-    let timeout_kind = Cell::new(Kind::ConnectTimeout);
+) -> Result<OpenedConnection, UpstreamError> {
+    let timeout_kind = Cell::new(UpstreamErrorKind::ConnectTimeout);
     let opening = open(server, upstream, http1, &timeout_kind);
     match tokio::time::timeout(upstream.connect_timeout, opening).await {
         Ok(opened) => opened,
@@ -51,67 +51,68 @@ pub(super) async fn connect(
 
 /// `timeout_kind` always holds the error of a timeout at the current step.
 async fn open(
-    server: &Server,
+    server: &UpstreamServer,
     upstream: &Upstream,
     http1: bool,
-    timeout_kind: &Cell<Kind>,
-) -> Result<Opened, Error> {
-    let stream = Stream::open(&server.endpoint).await.map_err(unreachable)?;
+    timeout_kind: &Cell<UpstreamErrorKind>,
+) -> Result<OpenedConnection, UpstreamError> {
+    let stream = OriginStream::open(&server.endpoint)
+        .await
+        .map_err(unreachable)?;
     let (stream, http2) = match &upstream.tls {
-        None => (stream, upstream.protocol == Protocol::Http2),
+        None => (stream, upstream.protocol == UpstreamProtocol::Http2),
         Some(secure) => {
-            timeout_kind.set(Kind::HandshakeTimeout);
+            timeout_kind.set(UpstreamErrorKind::HandshakeTimeout);
             shake_hands(secure, stream, server, http1).await?
         }
     };
     if http2 {
-        timeout_kind.set(Kind::SettingsTimeout);
-        return Ok(Opened::Http2(H2Connection::open(stream).await?));
+        timeout_kind.set(UpstreamErrorKind::SettingsTimeout);
+        return Ok(OpenedConnection::Http2(H2Connection::open(stream).await?));
     }
     match upstream.protocol {
-        Protocol::Http2 => {
-            Err(Error::from(Kind::Handshake).because("the origin does not offer HTTP/2"))
-        }
-        _ => Ok(Opened::Http1(Connection::new(stream))),
+        UpstreamProtocol::Http2 => Err(UpstreamError::from(UpstreamErrorKind::Handshake)
+            .because("the origin does not offer HTTP/2")),
+        _ => Ok(OpenedConnection::Http1(H1Connection::new(stream))),
     }
 }
 
 /// Returns the encrypted stream, and whether the origin chose HTTP/2.
 async fn shake_hands(
-    secure: &Secure,
-    stream: Stream,
-    server: &Server,
+    secure: &UpstreamTls,
+    stream: OriginStream,
+    server: &UpstreamServer,
     http1: bool,
-) -> Result<(Stream, bool), Error> {
+) -> Result<(OriginStream, bool), UpstreamError> {
     let connected = secure.connect(stream, server.label(), http1).await;
     let stream = connected.map_err(|error| {
         let why = trust::handshake(&error, secure.peer());
-        Error::from(Kind::Handshake).because(why)
+        UpstreamError::from(UpstreamErrorKind::Handshake).because(why)
     })?;
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    Ok((Stream::Tls(Box::new(stream)), http2))
+    Ok((OriginStream::Tls(Box::new(stream)), http2))
 }
 
-fn unreachable(error: io::Error) -> Error {
+fn unreachable(error: io::Error) -> UpstreamError {
     let kind = match error.kind() {
-        io::ErrorKind::ConnectionRefused => Kind::ConnectRefused,
-        io::ErrorKind::TimedOut => Kind::ConnectTimeout,
-        _ => Kind::ConnectFailed,
+        io::ErrorKind::ConnectionRefused => UpstreamErrorKind::ConnectRefused,
+        io::ErrorKind::TimedOut => UpstreamErrorKind::ConnectTimeout,
+        _ => UpstreamErrorKind::ConnectFailed,
     };
-    Error::from(kind).because(error)
+    UpstreamError::from(kind).because(error)
 }
 
-// === impl Stream ===
+// === impl OriginStream ===
 
-impl Stream {
-    pub(super) async fn open(endpoint: &Endpoint) -> io::Result<Self> {
+impl OriginStream {
+    pub(super) async fn open(endpoint: &ServerEndpoint) -> io::Result<Self> {
         match endpoint {
-            Endpoint::Tcp(address) => {
+            ServerEndpoint::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
                 Ok(Self::Tcp(stream))
             }
-            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+            ServerEndpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
         }
     }
 
@@ -159,14 +160,14 @@ impl Stream {
 macro_rules! inner {
     ($stream:ident, $method:ident, $($argument:expr),*) => {
         match $stream.get_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Unix(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Tls(stream) => Pin::new(stream).$method($($argument),*),
+            OriginStream::Tcp(stream) => Pin::new(stream).$method($($argument),*),
+            OriginStream::Unix(stream) => Pin::new(stream).$method($($argument),*),
+            OriginStream::Tls(stream) => Pin::new(stream).$method($($argument),*),
         }
     };
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for OriginStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -176,7 +177,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for OriginStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -208,7 +209,7 @@ impl AsyncWrite for Stream {
 
 /// Explains a TLS alert in words here, because h2 keeps only the kind and the text of an error.
 fn alert_in_words(error: io::Error) -> io::Error {
-    match trust::alert(&error, Peer::Origin { ca: false }) {
+    match trust::alert(&error, TlsPeer::Origin { ca: false }) {
         Some(words) => io::Error::new(ALERTED, words),
         None => error,
     }

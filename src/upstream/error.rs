@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::Server;
+use super::UpstreamServer;
 use crate::body::BodyError;
 
 /// Why an origin gave no answer.
 #[derive(Debug)]
-pub struct Error {
-    pub(super) kind: Kind,
-    server: Option<Arc<Server>>,
+pub struct UpstreamError {
+    pub(super) kind: UpstreamErrorKind,
+    server: Option<Arc<UpstreamServer>>,
     source: Option<BodyError>,
     retry_after: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum UpstreamErrorKind {
     /// No server of the upstream can be used.
     NoServer,
     ConnectRefused,
@@ -52,8 +52,8 @@ pub(super) enum Kind {
 
 // === impl Error ===
 
-impl Error {
-    pub(super) fn at(mut self, server: &Arc<Server>) -> Self {
+impl UpstreamError {
+    pub(super) fn at(mut self, server: &Arc<UpstreamServer>) -> Self {
         self.server = Some(Arc::clone(server));
         self
     }
@@ -64,29 +64,31 @@ impl Error {
     }
 
     /// The origin changed to a WebSocket without an answer to the key of the handshake.
-    pub fn of_handshake(server: &Arc<Server>) -> Self {
+    pub fn of_handshake(server: &Arc<UpstreamServer>) -> Self {
         let wrong = "sec-websocket-accept is not the answer to the key";
-        Self::from(Kind::BadResponse).because(wrong).at(server)
+        Self::from(UpstreamErrorKind::BadResponse)
+            .because(wrong)
+            .at(server)
     }
 
     /// No server can be used; after this time there may be one.
     pub(super) fn no_server(retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
-            ..Kind::NoServer.into()
+            ..UpstreamErrorKind::NoServer.into()
         }
     }
 
     /// The client's body broke off, or is not as long as declared.
     pub(super) fn of_request_body(error: impl Into<BodyError>) -> Self {
-        Self::from(Kind::RequestBody).because(error)
+        Self::from(UpstreamErrorKind::RequestBody).because(error)
     }
 
     /// Why the body of a server's answer breaks off.
-    pub(super) fn of_body(error: BodyError, server: &Arc<Server>) -> Self {
+    pub(super) fn of_body(error: BodyError, server: &Arc<UpstreamServer>) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(known) => *known,
-            Err(source) => Self::from(Kind::CutShort).because(source),
+            Err(source) => Self::from(UpstreamErrorKind::CutShort).because(source),
         };
         error.at(server)
     }
@@ -100,30 +102,35 @@ impl Error {
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.kind,
-            Kind::ConnectRefused
-                | Kind::ConnectFailed
-                | Kind::ConnectTimeout
-                | Kind::HandshakeTimeout
-                | Kind::SettingsTimeout
-                | Kind::NoHttp2
-                | Kind::Handshake
+            UpstreamErrorKind::ConnectRefused
+                | UpstreamErrorKind::ConnectFailed
+                | UpstreamErrorKind::ConnectTimeout
+                | UpstreamErrorKind::HandshakeTimeout
+                | UpstreamErrorKind::SettingsTimeout
+                | UpstreamErrorKind::NoHttp2
+                | UpstreamErrorKind::Handshake
         )
     }
 
     /// The client's fault, not the origin's. Its cause is in the chain of sources.
     pub fn is_bad_request(&self) -> bool {
-        matches!(self.kind, Kind::RequestBody | Kind::RequestTarget)
+        matches!(
+            self.kind,
+            UpstreamErrorKind::RequestBody | UpstreamErrorKind::RequestTarget
+        )
     }
 
     /// The status of the client's response.
     pub fn status(&self) -> StatusCode {
         match self.kind {
-            Kind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
-            Kind::ConnectTimeout
-            | Kind::HandshakeTimeout
-            | Kind::SettingsTimeout
-            | Kind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Kind::RequestBody | Kind::RequestTarget => StatusCode::BAD_REQUEST,
+            UpstreamErrorKind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
+            UpstreamErrorKind::ConnectTimeout
+            | UpstreamErrorKind::HandshakeTimeout
+            | UpstreamErrorKind::SettingsTimeout
+            | UpstreamErrorKind::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            UpstreamErrorKind::RequestBody | UpstreamErrorKind::RequestTarget => {
+                StatusCode::BAD_REQUEST
+            }
             _ => StatusCode::BAD_GATEWAY,
         }
     }
@@ -139,68 +146,74 @@ impl Error {
     }
 
     /// The server that was tried last.
-    pub fn server(&self) -> Option<&Arc<Server>> {
+    pub fn server(&self) -> Option<&Arc<UpstreamServer>> {
         self.server.as_ref()
     }
 }
 
-// === impl Kind ===
+// === impl UpstreamErrorKind ===
 
-impl Kind {
+impl UpstreamErrorKind {
     /// The reason in logs and metrics, and a sentence.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Kind::NoServer => ("no_server", "no server of the upstream takes requests now"),
-            Kind::ConnectRefused => ("connect_refused", "the server refuses connections"),
-            Kind::ConnectFailed => ("connect_failed", "no connection could be made"),
-            Kind::ConnectTimeout => (
+            UpstreamErrorKind::NoServer => {
+                ("no_server", "no server of the upstream takes requests now")
+            }
+            UpstreamErrorKind::ConnectRefused => {
+                ("connect_refused", "the server refuses connections")
+            }
+            UpstreamErrorKind::ConnectFailed => ("connect_failed", "no connection could be made"),
+            UpstreamErrorKind::ConnectTimeout => (
                 "connect_timeout",
                 "no connection was made within `connect_timeout`",
             ),
-            Kind::HandshakeTimeout => (
+            UpstreamErrorKind::HandshakeTimeout => (
                 "connect_timeout",
                 "the origin took the connection, but did not finish the TLS handshake within \
                  `connect_timeout`",
             ),
-            Kind::SettingsTimeout => (
+            UpstreamErrorKind::SettingsTimeout => (
                 "connect_timeout",
                 "the origin took the connection, but did not begin to speak HTTP/2 within \
                  `connect_timeout`: `protocol = \"http/1.1\"` is for one that does not",
             ),
-            Kind::NoHttp2 => (
+            UpstreamErrorKind::NoHttp2 => (
                 "no_http2",
                 "the origin does not speak HTTP/2 on this port: `protocol = \"http/1.1\"` is for \
                  such",
             ),
-            Kind::Handshake => ("tls_failed", "TLS with the origin failed"),
-            Kind::ResponseTimeout => (
+            UpstreamErrorKind::Handshake => ("tls_failed", "TLS with the origin failed"),
+            UpstreamErrorKind::ResponseTimeout => (
                 "response_timeout",
                 "no answer began within `response_timeout`",
             ),
-            Kind::Closed => (
+            UpstreamErrorKind::Closed => (
                 "closed",
                 "the origin closed the connection before it answered",
             ),
-            Kind::Reset => ("reset", "the origin reset the request"),
-            Kind::Refused => ("refused", "the origin did not take the request"),
-            Kind::NoUpgrade => (
+            UpstreamErrorKind::Reset => ("reset", "the origin reset the request"),
+            UpstreamErrorKind::Refused => ("refused", "the origin did not take the request"),
+            UpstreamErrorKind::NoUpgrade => (
                 "no_upgrade",
                 "a WebSocket needs HTTP/1.1 here: `protocol = \"http/1.1\"`, or \"auto\", lets it \
                  through",
             ),
-            Kind::BadResponse => (
+            UpstreamErrorKind::BadResponse => (
                 "bad_response",
                 "the origin's answer is not HTTP, or has two meanings",
             ),
-            Kind::CutShort => ("cut_short", "the origin broke off its answer"),
-            Kind::RequestBody => ("request_body", "the request's body broke off"),
-            Kind::RequestTarget => ("request_target", "the request's target is not a path"),
+            UpstreamErrorKind::CutShort => ("cut_short", "the origin broke off its answer"),
+            UpstreamErrorKind::RequestBody => ("request_body", "the request's body broke off"),
+            UpstreamErrorKind::RequestTarget => {
+                ("request_target", "the request's target is not a path")
+            }
         }
     }
 }
 
-impl From<Kind> for Error {
-    fn from(kind: Kind) -> Self {
+impl From<UpstreamErrorKind> for UpstreamError {
+    fn from(kind: UpstreamErrorKind) -> Self {
         Self {
             kind,
             server: None,
@@ -211,18 +224,18 @@ impl From<Kind> for Error {
 }
 
 /// A sentence, without the reason and the server: whoever writes it down has these apart.
-impl fmt::Display for Error {
+impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             // What came of the handshake says it all.
-            Some(source) if self.kind == Kind::Handshake => source.fmt(f),
+            Some(source) if self.kind == UpstreamErrorKind::Handshake => source.fmt(f),
             Some(source) => write!(f, "{}: {source}", self.kind.words().1),
             None => f.write_str(self.kind.words().1),
         }
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for UpstreamError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
     }

@@ -14,7 +14,7 @@ pub(super) type Named = SmallVec<[HeaderName; 2]>;
 
 /// What an origin is told about who asks.
 #[derive(Clone, Copy, Debug)]
-pub struct Forwarding<'a> {
+pub struct ForwardedHeaders<'a> {
     /// The TCP peer.
     pub peer: IpAddr,
     /// The client: the peer, or whom a trusted proxy named.

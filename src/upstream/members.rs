@@ -8,16 +8,16 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::server::{AttemptCounts, Registry, Server};
+use super::server::{AttemptCounts, ServerRegistry, UpstreamServer};
 
 /// The most addresses of one name that are used.
 const MOST: usize = 64;
 
 /// A server as it is configured.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ServerSpec {
     /// Where it is.
-    pub at: At,
+    pub at: ServerLocation,
     /// Its share of the requests, beside those of the others.
     pub weight: u32,
     /// It is used only if no other is left.
@@ -26,16 +26,16 @@ pub struct Place {
 
 /// Where a configured server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum ServerLocation {
     /// At one place that does not change.
-    Endpoint(Endpoint),
+    Endpoint(ServerEndpoint),
     /// Wherever a name leads to.
-    Name(Name),
+    Name(HostPort),
 }
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Endpoint {
+pub enum ServerEndpoint {
     /// An address and a port.
     Tcp(SocketAddr),
     /// A socket in the file system.
@@ -44,7 +44,7 @@ pub enum Endpoint {
 
 /// A host name and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name {
+pub struct HostPort {
     /// The host.
     pub host: String,
     /// The port.
@@ -53,8 +53,8 @@ pub struct Name {
 
 /// A server that requests can go to.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub(super) server: Arc<Server>,
+pub(super) struct PoolMember {
+    pub(super) server: Arc<UpstreamServer>,
     pub(super) weight: u32,
     /// What it is known by to those who choose by hash: the same in every process.
     pub(super) seed: u64,
@@ -62,8 +62,8 @@ pub(super) struct Member {
 
 /// The servers of one moment.
 #[derive(Debug, Default)]
-pub(super) struct Members {
-    all: Vec<Member>,
+pub(super) struct MemberList {
+    all: Vec<PoolMember>,
     /// So many of them come before the backups.
     primaries: usize,
     /// The order in which the primaries take turns, by their weights.
@@ -72,15 +72,15 @@ pub(super) struct Members {
 
 /// A place with the counts that belong to it.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
-    pub(super) place: Place,
+pub(super) struct CountedServer {
+    pub(super) place: ServerSpec,
     pub(super) label: Arc<str>,
     pub(super) counts: Arc<AttemptCounts>,
 }
 
-// === impl At ===
+// === impl ServerLocation ===
 
-impl fmt::Display for At {
+impl fmt::Display for ServerLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Endpoint(endpoint) => endpoint.fmt(f),
@@ -89,15 +89,15 @@ impl fmt::Display for At {
     }
 }
 
-// === impl Endpoint ===
+// === impl ServerEndpoint ===
 
-impl From<SocketAddr> for Endpoint {
+impl From<SocketAddr> for ServerEndpoint {
     fn from(address: SocketAddr) -> Self {
         Self::Tcp(address)
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -106,12 +106,12 @@ impl fmt::Display for Endpoint {
     }
 }
 
-// === impl Name ===
+// === impl HostPort ===
 
-impl Name {
+impl HostPort {
     /// All its addresses, in an order that does not depend on the answer's. Waits for the system's
     /// resolver, however long that takes.
-    pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
+    pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let found = (self.host.as_str(), self.port).to_socket_addrs()?;
         let mut addresses: Vec<_> = found.collect();
         addresses.sort_unstable();
@@ -124,26 +124,26 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
 }
 
-// === impl Members ===
+// === impl MemberList ===
 
-impl Members {
-    pub(super) fn new(members: impl IntoIterator<Item = (Arc<Server>, u32, bool)>) -> Self {
+impl MemberList {
+    pub(super) fn new(members: impl IntoIterator<Item = (Arc<UpstreamServer>, u32, bool)>) -> Self {
         let mut listed: Vec<_> = members.into_iter().collect();
         // Stable: among the primaries, and among the backups, the order of the file.
         listed.sort_by_key(|(_, _, backup)| *backup);
         let primaries = listed.iter().filter(|(_, _, backup)| !backup).count();
-        let member = |(server, weight, _): (Arc<Server>, u32, bool)| Member {
+        let member = |(server, weight, _): (Arc<UpstreamServer>, u32, bool)| PoolMember {
             seed: seed(&server),
             weight: weight.max(1),
             server,
         };
-        let all: Vec<Member> = listed.into_iter().map(member).collect();
+        let all: Vec<PoolMember> = listed.into_iter().map(member).collect();
         Self {
             schedule: schedule(all.get(..primaries).unwrap_or_default()),
             primaries,
@@ -152,14 +152,14 @@ impl Members {
     }
 
     /// The servers that `places` lead to by what is known of their names.
-    pub(super) fn of(upstream: &str, places: &[Counted], registry: &Registry) -> Self {
+    pub(super) fn of(upstream: &str, places: &[CountedServer], registry: &ServerRegistry) -> Self {
         let mut listed = Vec::new();
         for counted in places {
             let endpoints = match &counted.place.at {
-                At::Endpoint(endpoint) => vec![endpoint.clone()],
-                At::Name(name) => {
+                ServerLocation::Endpoint(endpoint) => vec![endpoint.clone()],
+                ServerLocation::Name(name) => {
                     let addresses = registry.addresses(name);
-                    addresses.iter().copied().map(Endpoint::Tcp).collect()
+                    addresses.iter().copied().map(ServerEndpoint::Tcp).collect()
                 }
             };
             for endpoint in endpoints {
@@ -170,11 +170,11 @@ impl Members {
         Self::new(listed)
     }
 
-    pub(super) fn all(&self) -> &[Member] {
+    pub(super) fn all(&self) -> &[PoolMember] {
         &self.all
     }
 
-    pub(super) fn primaries(&self) -> &[Member] {
+    pub(super) fn primaries(&self) -> &[PoolMember] {
         self.all.get(..self.primaries).unwrap_or_default()
     }
 
@@ -190,7 +190,7 @@ impl Members {
 }
 
 /// The smooth order of nginx: each turn all gain their weight, the richest goes and pays for all.
-fn schedule(members: &[Member]) -> Vec<usize> {
+fn schedule(members: &[PoolMember]) -> Vec<usize> {
     let divisor = members.iter().map(|m| m.weight).fold(0, gcd);
     let weights: Vec<i64> = members
         .iter()
@@ -221,7 +221,7 @@ fn gcd(a: u32, b: u32) -> u32 {
 }
 
 /// From where it listens alone, so that every gateway finds the same.
-fn seed(server: &Server) -> u64 {
+fn seed(server: &UpstreamServer) -> u64 {
     use std::hash::Hasher;
     let mut hasher = siphasher::sip::SipHasher13::new();
     hasher.write(server.endpoint.to_string().as_bytes());

@@ -1,6 +1,6 @@
 //! The way out: upstreams over HTTP/1.1 and HTTP/2, with one pool of connections a core.
 //!
-//! A caller hands an [`Outbound`] to [`Pool::forward`]; an [`Answer`] or an [`Error`] comes back.
+//! A caller hands an [`OutboundRequest`] to [`Pool::forward`]; an [`UpstreamResponse`] or an [`UpstreamError`] comes back.
 //! Nothing here knows rules, routes or configuration files, nothing buffers a body, and nothing on
 //! the path of a request takes a lock.
 //!
@@ -33,19 +33,19 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Response, StatusCode, Version};
 
-use self::members::{Counted, Members};
+use self::members::{CountedServer, MemberList};
 use self::server_health::mark;
 use crate::body::Body;
-use crate::route::edit::Fields;
+use crate::route::edit::HeaderChanges;
 
-pub use error::Error;
-pub use headers::Forwarding;
-pub use members::{At, Endpoint, Name, Place};
+pub use error::UpstreamError;
+pub use headers::ForwardedHeaders;
+pub use members::{HostPort, ServerEndpoint, ServerLocation, ServerSpec};
 pub use pool::Pool;
-pub use server::{Figures, Registry, Server};
-pub use server_health::Checked;
-pub use tls::{Known, Roots, Secure, TlsError, is_name};
-pub use tunnel::{Key, Tunnel};
+pub use server::{ServerFigures, ServerRegistry, UpstreamServer};
+pub use server_health::CheckResult;
+pub use tls::{KnownTls, TlsError, TrustedRoots, UpstreamTls, is_name};
+pub use tunnel::{OriginTunnel, WebSocketKey};
 
 /// A named group of servers that do the same work, shared by all cores. Nothing of it changes but
 /// where its names lead.
@@ -54,11 +54,11 @@ pub struct Upstream {
     /// The name, for logs and metrics.
     pub name: Arc<str>,
     /// How a server is chosen.
-    pub balance: Balance,
+    pub balance: BalancePolicy,
     /// What is spoken to them.
-    pub protocol: Protocol,
+    pub protocol: UpstreamProtocol,
     /// How the way to them is secured; `None`: it is not.
-    pub tls: Option<Arc<Secure>>,
+    pub tls: Option<Arc<UpstreamTls>>,
     /// How long one connection may take to open, with its handshake.
     pub connect_timeout: Duration,
     /// How long an origin may take to begin its answer; it runs again whenever more of the
@@ -69,13 +69,13 @@ pub struct Upstream {
     /// How often a request is sent again, where that is safe and the budget allows it.
     pub retries: u32,
     /// How servers are checked; `None`: they are not.
-    pub health: Option<Health>,
+    pub health: Option<HealthPolicy>,
     /// When a server that fails gets no requests for a while; `None`: never for that.
-    pub breaker: Option<Breaker>,
+    pub breaker: Option<BreakerPolicy>,
     /// How often names are looked up.
     pub resolve_interval: Duration,
-    members: ArcSwap<Members>,
-    places: Vec<Counted>,
+    members: ArcSwap<MemberList>,
+    places: Vec<CountedServer>,
     turn: AtomicUsize,
     /// The same for requests whose server cannot be used.
     detour: AtomicUsize,
@@ -83,7 +83,7 @@ pub struct Upstream {
 
 /// How a server is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Balance {
+pub enum BalancePolicy {
     /// Each in turn.
     RoundRobin,
     /// Two at random, the one with fewer requests in flight.
@@ -91,13 +91,13 @@ pub enum Balance {
     P2c,
     /// The one with the fewest requests in flight.
     LeastRequests,
-    /// The same one for the same [`Outbound::key`].
+    /// The same one for the same [`OutboundRequest::key`].
     Hash,
 }
 
 /// How servers are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct HealthPolicy {
     /// What is asked for.
     pub path: String,
     /// The time between two checks of a server.
@@ -112,7 +112,7 @@ pub struct Health {
 
 /// When a server that fails gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breaker {
+pub struct BreakerPolicy {
     /// After so many failures
     pub failures: u32,
     /// within this time,
@@ -123,16 +123,16 @@ pub struct Breaker {
 
 /// Who came and who went when a name was looked up.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct MemberChange {
     /// Servers that requests can go to from now on.
-    pub joined: Vec<Arc<Server>>,
+    pub joined: Vec<Arc<UpstreamServer>>,
     /// Servers that get no more requests; those in flight end.
-    pub left: Vec<Arc<Server>>,
+    pub left: Vec<Arc<UpstreamServer>>,
 }
 
 /// What is spoken to an upstream's servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum UpstreamProtocol {
     /// HTTP/1.1.
     #[default]
     Http1,
@@ -144,7 +144,7 @@ pub enum Protocol {
 
 /// A request on its way to an origin, as the client sent it. What the origin may see of it is
 /// decided here.
-pub struct Outbound<'a> {
+pub struct OutboundRequest<'a> {
     /// The method.
     pub method: &'a Method,
     /// The target in origin form: the path and the query.
@@ -152,11 +152,11 @@ pub struct Outbound<'a> {
     /// The client's validated fields.
     pub headers: &'a HeaderMap,
     /// What its route changes in them, after all that is done to them here; `None`: nothing.
-    pub edits: Option<&'a Fields>,
+    pub edits: Option<&'a HeaderChanges>,
     /// The version in which they came.
     pub version: Version,
     /// What the origin is told about who asks.
-    pub forwarding: Forwarding<'a>,
+    pub forwarding: ForwardedHeaders<'a>,
     /// The body.
     pub body: Body,
     /// Whether it is a validated WebSocket handshake, so that a 101 may come back.
@@ -166,13 +166,13 @@ pub struct Outbound<'a> {
 }
 
 /// What an origin answered.
-pub struct Answer {
+pub struct UpstreamResponse {
     /// The answer, hop-by-hop fields removed. Its body is an error if the origin's is cut short.
     pub response: Response<Body>,
     /// Who answered.
-    pub server: Arc<Server>,
+    pub server: Arc<UpstreamServer>,
     /// After a 101: the bytes to and from the origin.
-    pub upgraded: Option<Tunnel>,
+    pub upgraded: Option<OriginTunnel>,
 }
 
 // === impl Upstream ===
@@ -180,11 +180,11 @@ pub struct Answer {
 impl Upstream {
     /// Adds the servers at `places`, which `registry` shares with other upstreams of this name.
     /// Names lead to where the registry last knew them.
-    pub fn with_servers(self, places: Vec<Place>, registry: &Registry) -> Self {
-        let counted = |place: Place| {
+    pub fn with_servers(self, places: Vec<ServerSpec>, registry: &ServerRegistry) -> Self {
+        let counted = |place: ServerSpec| {
             let label: Arc<str> = place.at.to_string().into();
             let counts = registry.counts(&self.name, &label);
-            Counted {
+            CountedServer {
                 place,
                 label,
                 counts,
@@ -192,7 +192,7 @@ impl Upstream {
         };
         let places: Vec<_> = places.into_iter().map(counted).collect();
         Self {
-            members: ArcSwap::from_pointee(Members::of(&self.name, &places, registry)),
+            members: ArcSwap::from_pointee(MemberList::of(&self.name, &places, registry)),
             places,
             ..self
         }
@@ -203,8 +203,8 @@ impl Upstream {
         Self {
             members: ArcSwap::default(),
             name: name.into(),
-            balance: Balance::default(),
-            protocol: Protocol::default(),
+            balance: BalancePolicy::default(),
+            protocol: UpstreamProtocol::default(),
             tls: None,
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
@@ -220,7 +220,7 @@ impl Upstream {
     }
 
     /// The servers that requests can go to now, backups last.
-    pub fn servers(&self) -> Vec<Arc<Server>> {
+    pub fn servers(&self) -> Vec<Arc<UpstreamServer>> {
         let members = self.members.load();
         let servers = members.all().iter().map(|m| Arc::clone(&m.server));
         servers.collect()
@@ -232,36 +232,38 @@ impl Upstream {
     }
 
     /// The names that are to be looked up.
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
+    pub fn names(&self) -> impl Iterator<Item = &HostPort> {
         self.places
             .iter()
             .filter_map(|counted| match &counted.place.at {
-                At::Name(name) => Some(name),
-                At::Endpoint(_) => None,
+                ServerLocation::Name(name) => Some(name),
+                ServerLocation::Endpoint(_) => None,
             })
     }
 
     /// Takes in where names lead by now.
-    pub fn follow(&self, registry: &Registry) -> Change {
+    pub fn follow(&self, registry: &ServerRegistry) -> MemberChange {
         let before = self.servers();
-        let members = Members::of(&self.name, &self.places, registry);
+        let members = MemberList::of(&self.name, &self.places, registry);
         self.members.store(Arc::new(members));
         let after = self.servers();
-        let only = |these: &[Arc<Server>], those: &[Arc<Server>]| -> Vec<Arc<Server>> {
+        let only = |these: &[Arc<UpstreamServer>],
+                    those: &[Arc<UpstreamServer>]|
+         -> Vec<Arc<UpstreamServer>> {
             let mut only = these.to_vec();
             only.retain(|one| !those.iter().any(|other| Arc::ptr_eq(one, other)));
             only
         };
-        Change {
+        MemberChange {
             joined: only(&after, &before),
             left: only(&before, &after),
         }
     }
 
     /// What became of requests, by the name under which a server is configured.
-    pub fn figures(&self) -> Vec<(Arc<str>, Figures)> {
+    pub fn figures(&self) -> Vec<(Arc<str>, ServerFigures)> {
         let servers = self.servers();
-        let figures = |counted: &Counted| {
+        let figures = |counted: &CountedServer| {
             let mut figures = counted.counts.figures();
             for server in servers.iter().filter(|s| *s.label() == counted.label) {
                 figures.in_flight += server.in_flight();
@@ -285,10 +287,15 @@ impl Upstream {
     }
 }
 
-// === impl Answer ===
+// === impl UpstreamResponse ===
 
-impl Answer {
-    fn new(status: StatusCode, headers: HeaderMap, body: Body, server: Arc<Server>) -> Self {
+impl UpstreamResponse {
+    fn new(
+        status: StatusCode,
+        headers: HeaderMap,
+        body: Body,
+        server: Arc<UpstreamServer>,
+    ) -> Self {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;

@@ -10,27 +10,27 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::balance::{Chooser, Random};
+use super::balance::{BalanceState, SmallRng};
 use super::coarse_timer::CoarseTimer;
-use super::connection::{Opened, connect};
-use super::error::{Error, Kind};
+use super::connection::{OpenedConnection, connect};
+use super::error::{UpstreamError, UpstreamErrorKind};
 use super::http1::connection::{IDLE, IdleConnections, Shared};
-use super::http1::exchange::{Exchange, Lease};
-use super::http1::response_head::Asked;
-use super::http1::upload::Upload;
+use super::http1::exchange::{H1Exchange, H1Lease};
+use super::http1::response_head::ExpectedResponse;
+use super::http1::upload::H1Upload;
 use super::http2::connection::{H2Pool, StreamSlot};
-use super::http2::upload::Upload as H2Upload;
-use super::retry::{Attempt, Budget, FailedAttempt, RetryLoop};
-use super::server::InFlight;
-use super::{Answer, Outbound, Protocol, Server, Upstream};
+use super::http2::upload::H2Upload;
+use super::retry::{Attempt, FailedAttempt, RetryBudget, RetryLoop};
+use super::server::ServerInFlight;
+use super::{OutboundRequest, Upstream, UpstreamProtocol, UpstreamResponse, UpstreamServer};
 use crate::clock::{Clock, Timestamp};
 
 /// One core's connections.
 pub struct Pool {
     pub(super) clock: Clock,
     pub(super) shared: Rc<CoreShared>,
-    random: Random,
-    pub(super) budget: Budget,
+    random: SmallRng,
+    pub(super) budget: RetryBudget,
     pub(super) http1: RefCell<BTreeMap<PoolKey, Rc<IdleConnections>>>,
     pub(super) http2: RefCell<BTreeMap<PoolKey, Rc<H2Pool>>>,
 }
@@ -49,10 +49,10 @@ type PoolKey = (u64, u64);
 
 /// A request in the form that its connection needs.
 pub(super) enum PreparedRequest<'a> {
-    Http1(Box<Upload>),
+    Http1(Box<H1Upload>),
     Http2(Box<H2Upload>),
     /// The origin chooses the version.
-    Either(Box<Outbound<'a>>),
+    Either(Box<OutboundRequest<'a>>),
 }
 
 // === impl Pool ===
@@ -67,8 +67,8 @@ impl Pool {
                 buffer: Shared::default(),
             }),
             clock,
-            random: Random::new(),
-            budget: Budget::new(),
+            random: SmallRng::new(),
+            budget: RetryBudget::new(),
             http1: RefCell::default(),
             http2: RefCell::default(),
         }
@@ -79,10 +79,10 @@ impl Pool {
     pub async fn forward(
         &self,
         upstream: &Upstream,
-        outbound: Outbound<'_>,
-    ) -> Result<Answer, Error> {
-        let asked = Asked::new(outbound.method, outbound.upgrade);
-        let chooser = Chooser {
+        outbound: OutboundRequest<'_>,
+    ) -> Result<UpstreamResponse, UpstreamError> {
+        let asked = ExpectedResponse::new(outbound.method, outbound.upgrade);
+        let chooser = BalanceState {
             upstream,
             key: outbound.key,
             random: &self.random,
@@ -90,12 +90,12 @@ impl Pool {
         };
         let request = PreparedRequest::new(upstream, outbound)?;
         self.budget.add_request();
-        let chosen = chooser.first().map_err(Error::no_server)?;
+        let chosen = chooser.first().map_err(UpstreamError::no_server)?;
         let trial = chosen.trial;
         let attempt = self.attempt(upstream, chosen.in_flight, asked, request);
         match attempt.await {
             Ok(answer) => {
-                answer.server.answered(trial);
+                answer.server.responded(trial);
                 Ok(answer)
             }
             Err(failed) => {
@@ -121,7 +121,7 @@ impl Pool {
     }
 
     /// Closes the idle connections to servers that are gone. Those in use close after use.
-    pub fn retain(&self, live: &[Arc<Server>]) {
+    pub fn retain(&self, live: &[Arc<UpstreamServer>]) {
         let is_live = |id: u64| live.iter().any(|server| server.id() == id);
         self.http1.borrow_mut().retain(|&(id, _), idle| {
             let is_live = is_live(id);
@@ -137,8 +137,8 @@ impl Pool {
     pub(super) async fn attempt<'a>(
         &self,
         upstream: &Upstream,
-        server: InFlight,
-        asked: Asked,
+        server: ServerInFlight,
+        asked: ExpectedResponse,
         request: PreparedRequest<'a>,
     ) -> Attempt<'a> {
         match request {
@@ -154,16 +154,16 @@ impl Pool {
     pub(super) async fn attempt_http1<'a>(
         &self,
         upstream: &Upstream,
-        in_flight: InFlight,
-        asked: Asked,
-        upload: Box<Upload>,
+        in_flight: ServerInFlight,
+        asked: ExpectedResponse,
+        upload: Box<H1Upload>,
     ) -> Attempt<'a> {
         let idle = self.idle_connections(upstream, in_flight.server());
         let Some(connection) = idle.take(!upload.is_repeatable()) else {
             let request = PreparedRequest::Http1(upload);
             return Box::pin(self.open_and_send(upstream, idle, in_flight, asked, request)).await;
         };
-        let lease = Lease {
+        let lease = H1Lease {
             connection,
             idle,
             in_flight,
@@ -187,14 +187,14 @@ impl Pool {
         &self,
         upstream: &Upstream,
         idle: Rc<IdleConnections>,
-        in_flight: InFlight,
-        asked: Asked,
+        in_flight: ServerInFlight,
+        asked: ExpectedResponse,
         request: PreparedRequest<'a>,
     ) -> Attempt<'a> {
         let http1 = matches!(request, PreparedRequest::Http1(_));
         match connect(upstream, in_flight.server(), http1).await {
-            Ok(Opened::Http1(connection)) => {
-                let lease = Lease {
+            Ok(OpenedConnection::Http1(connection)) => {
+                let lease = H1Lease {
                     connection,
                     idle,
                     in_flight,
@@ -202,7 +202,7 @@ impl Pool {
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
                 exchange(upstream, lease, asked, upload).await
             }
-            Ok(Opened::Http2(connection)) => {
+            Ok(OpenedConnection::Http2(connection)) => {
                 let slot = StreamSlot {
                     connection: Rc::new(connection),
                     in_flight,
@@ -220,7 +220,7 @@ impl Pool {
     pub(super) fn idle_connections(
         &self,
         upstream: &Upstream,
-        server: &Server,
+        server: &UpstreamServer,
     ) -> Rc<IdleConnections> {
         let mut http1 = self.http1.borrow_mut();
         let idle = http1
@@ -231,7 +231,7 @@ impl Pool {
     }
 }
 
-pub(super) fn pool_key(upstream: &Upstream, server: &Server) -> PoolKey {
+pub(super) fn pool_key(upstream: &Upstream, server: &UpstreamServer) -> PoolKey {
     let secure = upstream.tls.as_ref();
     (server.id(), secure.map_or(0, |secure| secure.id))
 }
@@ -239,17 +239,17 @@ pub(super) fn pool_key(upstream: &Upstream, server: &Server) -> PoolKey {
 /// Sends a request over a connection and waits for the head of the response.
 pub(super) async fn exchange<'a>(
     upstream: &Upstream,
-    lease: Lease,
-    asked: Asked,
-    upload: Box<Upload>,
+    lease: H1Lease,
+    asked: ExpectedResponse,
+    upload: Box<H1Upload>,
 ) -> Attempt<'a> {
-    let mut exchange = Exchange::new(lease, upload);
+    let mut exchange = H1Exchange::new(lease, upload);
     match exchange.head(asked, upstream.response_timeout).await {
         Ok(head) if head.status == StatusCode::SERVICE_UNAVAILABLE => {
             let copy = exchange.upload.copy().map(PreparedRequest::Http1);
-            FailedAttempt::unless_busy(exchange.into_answer(head), copy)
+            FailedAttempt::unless_busy(exchange.into_response(head), copy)
         }
-        Ok(head) => Ok(exchange.into_answer(head)),
+        Ok(head) => Ok(exchange.into_response(head)),
         Err(error) => {
             let error = error.at(exchange.server());
             let request = exchange.rewind(&error).map(PreparedRequest::Http1);
@@ -262,31 +262,36 @@ pub(super) async fn exchange<'a>(
 
 impl<'a> PreparedRequest<'a> {
     /// The upload is boxed, because the future of a request is moved often.
-    pub(super) fn new(upstream: &Upstream, outbound: Outbound<'a>) -> Result<Self, Error> {
+    pub(super) fn new(
+        upstream: &Upstream,
+        outbound: OutboundRequest<'a>,
+    ) -> Result<Self, UpstreamError> {
         match upstream.protocol {
             // RFC 9113, section 8.6: HTTP/2 has no `Upgrade`.
-            Protocol::Http2 if outbound.upgrade => Err(Kind::NoUpgrade.into()),
-            Protocol::Http2 => H2Upload::new(outbound, upstream.tls.is_some()).map(Self::Http2),
-            Protocol::Auto if !outbound.upgrade => Ok(Self::Either(Box::new(outbound))),
-            _ => Upload::new(outbound).map(Self::Http1),
+            UpstreamProtocol::Http2 if outbound.upgrade => Err(UpstreamErrorKind::NoUpgrade.into()),
+            UpstreamProtocol::Http2 => {
+                H2Upload::new(outbound, upstream.tls.is_some()).map(Self::Http2)
+            }
+            UpstreamProtocol::Auto if !outbound.upgrade => Ok(Self::Either(Box::new(outbound))),
+            _ => H1Upload::new(outbound).map(Self::Http1),
         }
     }
 
     /// For a connection over which HTTP/1.1 is spoken.
-    pub(super) fn into_http1(self) -> Result<Box<Upload>, Error> {
+    pub(super) fn into_http1(self) -> Result<Box<H1Upload>, UpstreamError> {
         match self {
             Self::Http1(upload) => Ok(upload),
-            Self::Either(outbound) => Upload::new(*outbound),
-            Self::Http2(_) => Err(Kind::Handshake.into()),
+            Self::Either(outbound) => H1Upload::new(*outbound),
+            Self::Http2(_) => Err(UpstreamErrorKind::Handshake.into()),
         }
     }
 
     /// For a connection over which HTTP/2 is spoken.
-    pub(super) fn into_http2(self, upstream: &Upstream) -> Result<Box<H2Upload>, Error> {
+    pub(super) fn into_http2(self, upstream: &Upstream) -> Result<Box<H2Upload>, UpstreamError> {
         match self {
             Self::Http2(upload) => Ok(upload),
             Self::Either(outbound) => H2Upload::new(*outbound, upstream.tls.is_some()),
-            Self::Http1(_) => Err(Kind::Handshake.into()),
+            Self::Http1(_) => Err(UpstreamErrorKind::Handshake.into()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The head of a request to an origin, written in one pass over the client's headers. Nothing that a
 //! client sends decides where the head ends. Never sends.
 //!
-//! This file decides which headers an origin gets, in both versions of HTTP; a [`Form`] encodes them.
+//! This file decides which headers an origin gets, in both versions of HTTP; a [`HeaderSpelling`] encodes them.
 
 use std::net::IpAddr;
 
@@ -9,10 +9,10 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Version};
 use smallvec::SmallVec;
 
-use super::Outbound;
-use super::headers::{Forwarding, Named, named, stays_here};
-use super::http1::upload::Framing;
-use crate::route::edit::Fields;
+use super::OutboundRequest;
+use super::headers::{ForwardedHeaders, Named, named, stays_here};
+use super::http1::upload::BodyFraming;
+use crate::route::edit::HeaderChanges;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -24,7 +24,7 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const USUAL: usize = 1024;
 
 /// How a version of HTTP spells fields.
-pub(super) trait Form {
+pub(super) trait HeaderSpelling {
     /// Whether a cookie is one field: RFC 9113, section 8.2.3.
     const JOINS_COOKIES: bool;
     /// Writes a field of the gateway's own.
@@ -41,26 +41,26 @@ pub(super) trait Form {
 type Value = SmallVec<[u8; 64]>;
 
 /// A head while it is written.
-struct Writer<'a, F> {
+struct HeadWriter<'a, F> {
     form: F,
     /// What `Connection` names.
     named: Named,
     /// Which fields of the gateway's own a trusted proxy has set already.
-    kept: Kept,
+    kept: KeptHeaders,
     wants_trailers: bool,
     host: &'a [u8],
-    outbound: &'a Outbound<'a>,
+    outbound: &'a OutboundRequest<'a>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptHeaders {
     host: bool,
     proto: bool,
     cookies: bool,
 }
 
 /// The bytes of a head, up to and with the empty line.
-pub(super) fn write(outbound: &Outbound<'_>, framing: Framing) -> Vec<u8> {
+pub(super) fn write(outbound: &OutboundRequest<'_>, framing: BodyFraming) -> Vec<u8> {
     let mut out = Vec::with_capacity(USUAL);
     out.extend_from_slice(outbound.method.as_str().as_bytes());
     out.extend_from_slice(b" ");
@@ -73,12 +73,16 @@ pub(super) fn write(outbound: &Outbound<'_>, framing: Framing) -> Vec<u8> {
 }
 
 /// Adds all fields of a head to `form`, but for those that say where the request goes.
-pub(super) fn fields<F: Form>(form: F, outbound: &Outbound<'_>, framing: Framing) -> F {
+pub(super) fn fields<F: HeaderSpelling>(
+    form: F,
+    outbound: &OutboundRequest<'_>,
+    framing: BodyFraming,
+) -> F {
     let lines = outbound.headers.get_all(header::CONNECTION).iter();
-    let mut writer = Writer {
+    let mut writer = HeadWriter {
         form,
         named: named(lines.map(HeaderValue::as_bytes)),
-        kept: Kept::default(),
+        kept: KeptHeaders::default(),
         wants_trailers: false,
         host: text(outbound.forwarding.host).unwrap_or_default(),
         outbound,
@@ -98,13 +102,13 @@ pub(super) fn fields<F: Form>(form: F, outbound: &Outbound<'_>, framing: Framing
 }
 
 /// The host that the origin is asked for; empty if it cannot stand in a head.
-pub(super) fn host<'a>(outbound: &Outbound<'a>) -> &'a [u8] {
-    let set = outbound.edits.and_then(Fields::host);
+pub(super) fn host<'a>(outbound: &OutboundRequest<'a>) -> &'a [u8] {
+    let set = outbound.edits.and_then(HeaderChanges::host);
     text(set.unwrap_or(outbound.forwarding.host)).unwrap_or_default()
 }
 
 /// Whether a target can be sent: a path, or the whole server (RFC 9112, section 3.2.4).
-pub(super) fn is_target(outbound: &Outbound<'_>) -> bool {
+pub(super) fn is_target(outbound: &OutboundRequest<'_>) -> bool {
     let is_server = *outbound.method == Method::OPTIONS && outbound.target == "*";
     is_server || is_path(outbound.target)
 }
@@ -116,7 +120,7 @@ pub(super) fn is_path(target: &str) -> bool {
 }
 
 /// The lines of HTTP/1.1.
-impl Form for Vec<u8> {
+impl HeaderSpelling for Vec<u8> {
     const JOINS_COOKIES: bool = true;
 
     fn field(&mut self, name: &'static str, value: &[u8]) {
@@ -149,9 +153,9 @@ pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-// === impl Writer ===
+// === impl HeadWriter ===
 
-impl<F: Form> Writer<'_, F> {
+impl<F: HeaderSpelling> HeadWriter<'_, F> {
     /// Passes one field of the client's on, if it may pass.
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
         if self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
@@ -198,7 +202,7 @@ impl<F: Form> Writer<'_, F> {
     }
 
     /// Writes the gateway's own headers, except those that the route replaces.
-    fn forwarding(&mut self, forwarding: &Forwarding<'_>) {
+    fn forwarding(&mut self, forwarding: &ForwardedHeaders<'_>) {
         let peer = address(forwarding.peer);
         if forwarding.trusted_peer {
             let hops = self.outbound.headers.get_all(X_FORWARDED_FOR).iter();
@@ -231,15 +235,15 @@ impl<F: Form> Writer<'_, F> {
         }
     }
 
-    fn framing(&mut self, framing: Framing) {
+    fn framing(&mut self, framing: BodyFraming) {
         match framing {
             // RFC 9110, section 8.6: a method that anticipates content says when there is none.
-            Framing::Length(0) if !self.declares_nothing() => {}
-            Framing::Length(length) => {
+            BodyFraming::Length(0) if !self.declares_nothing() => {}
+            BodyFraming::Length(length) => {
                 let mut digits = itoa::Buffer::new();
                 self.field("content-length", digits.format(length).as_bytes());
             }
-            Framing::Chunked => self.form.endless(),
+            BodyFraming::Chunked => self.form.endless(),
         }
     }
 

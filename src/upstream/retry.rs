@@ -13,13 +13,13 @@ use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
 use smallvec::SmallVec;
 
-use super::balance::{Chooser, Chosen};
-use super::error::{Error, Kind};
-use super::http1::response_head::{Asked, plain_number};
+use super::balance::{BalanceState, ChosenServer};
+use super::error::{UpstreamError, UpstreamErrorKind};
+use super::http1::response_head::{ExpectedResponse, plain_number};
 use super::pool::{Pool, PreparedRequest};
-use super::server::{InFlight, Outcome, Trial};
+use super::server::{AttemptOutcome, ServerInFlight, TrialRequest};
 use super::server_health::Eligibility;
-use super::{Answer, Server, Upstream};
+use super::{Upstream, UpstreamResponse, UpstreamServer};
 use crate::clock::{HttpDate, Timestamp};
 
 /// The budget gains one retry for this number of requests: 20 %.
@@ -32,11 +32,11 @@ const REFILL: u32 = 10;
 const MAX_RETRIES: u32 = 100;
 
 /// The result of sending a request to one server.
-pub(super) type Attempt<'a> = Result<Answer, Box<FailedAttempt<'a>>>;
+pub(super) type Attempt<'a> = Result<UpstreamResponse, Box<FailedAttempt<'a>>>;
 
 /// An attempt without a response, or with one that asks for another attempt.
 pub(super) struct FailedAttempt<'a> {
-    end: End,
+    end: AttemptEnd,
     /// The request, if it can be sent again.
     request: Option<PreparedRequest<'a>>,
     /// The connection had been idle: that it closed says nothing about the server.
@@ -44,52 +44,55 @@ pub(super) struct FailedAttempt<'a> {
 }
 
 /// How an attempt ended.
-enum End {
-    Failed(Error),
+enum AttemptEnd {
+    Failed(UpstreamError),
     /// The origin is busy: a 503, and the value of its `Retry-After`.
-    Busy(Box<Answer>, HeaderValue),
+    Busy(Box<UpstreamResponse>, HeaderValue),
 }
 
 /// A request after its first failed attempt.
 pub(super) struct RetryLoop<'a> {
     pool: &'a Pool,
-    chooser: Chooser<'a>,
-    asked: Asked,
+    chooser: BalanceState<'a>,
+    asked: ExpectedResponse,
     /// The servers that the request was sent to.
     tried: SmallVec<[u64; 4]>,
     retries: u32,
     /// The response that the client gets if no other server has a better one.
-    busy: Option<Answer>,
+    busy: Option<UpstreamResponse>,
 }
 
 /// Limits retries to a share of all requests, so that failing servers do not get more load because
 /// they fail. Each core has its own. Counts fractions of a retry; reads no clock.
-pub(super) struct Budget(Cell<u32>);
+pub(super) struct RetryBudget(Cell<u32>);
 
 // === impl FailedAttempt ===
 
 impl<'a> FailedAttempt<'a> {
     /// `request`: the request, if it can be sent again.
-    pub(super) fn new(error: Error, request: Option<PreparedRequest<'a>>) -> Box<Self> {
+    pub(super) fn new(error: UpstreamError, request: Option<PreparedRequest<'a>>) -> Box<Self> {
         Box::new(Self {
-            end: End::Failed(error),
+            end: AttemptEnd::Failed(error),
             request,
             stood_idle: false,
         })
     }
 
     /// The request cannot be sent at all.
-    pub(super) fn lost(error: Error) -> Box<Self> {
+    pub(super) fn lost(error: UpstreamError) -> Box<Self> {
         Self::new(error, None)
     }
 
     /// A 503 with `Retry-After` is a failed attempt. `copy`: the request, if it can be sent twice.
-    pub(super) fn unless_busy(answer: Answer, copy: Option<PreparedRequest<'a>>) -> Attempt<'a> {
+    pub(super) fn unless_busy(
+        answer: UpstreamResponse,
+        copy: Option<PreparedRequest<'a>>,
+    ) -> Attempt<'a> {
         let response = &answer.response;
         match response.headers().get(RETRY_AFTER).cloned() {
             Some(wait) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
                 Err(Box::new(Self {
-                    end: End::Busy(Box::new(answer), wait),
+                    end: AttemptEnd::Busy(Box::new(answer), wait),
                     request: copy,
                     stood_idle: false,
                 }))
@@ -101,36 +104,36 @@ impl<'a> FailedAttempt<'a> {
     /// The request for another connection to the same server, if the origin did not process it, or
     /// (if `may_close`) if an idle connection closed before a response.
     pub(super) fn take_unread(&mut self, may_close: bool) -> Option<PreparedRequest<'a>> {
-        let closed = self.stood_idle && may_close && self.is(&[Kind::Closed]);
-        let unread = closed || self.is(&[Kind::Refused]);
+        let closed = self.stood_idle && may_close && self.is(&[UpstreamErrorKind::Closed]);
+        let unread = closed || self.is(&[UpstreamErrorKind::Refused]);
         self.request.take_if(|_| unread)
     }
 
     /// The request for another connection to the same server, if this one closed before a response.
-    pub(super) fn take_closed(&mut self) -> Option<(InFlight, PreparedRequest<'a>)> {
-        if !self.is(&[Kind::Closed]) {
+    pub(super) fn take_closed(&mut self) -> Option<(ServerInFlight, PreparedRequest<'a>)> {
+        if !self.is(&[UpstreamErrorKind::Closed]) {
             return None;
         }
-        Some((InFlight::begin(self.server()?), self.request.take()?))
+        Some((ServerInFlight::begin(self.server()?), self.request.take()?))
     }
 
     /// Whether it failed with an error of one of these kinds.
-    pub(super) fn is(&self, kinds: &[Kind]) -> bool {
-        matches!(&self.end, End::Failed(error) if kinds.contains(&error.kind))
+    pub(super) fn is(&self, kinds: &[UpstreamErrorKind]) -> bool {
+        matches!(&self.end, AttemptEnd::Failed(error) if kinds.contains(&error.kind))
     }
 
     /// What the client gets if there is no other attempt.
-    pub(super) fn into_result(self) -> Result<Answer, Error> {
+    pub(super) fn into_result(self) -> Result<UpstreamResponse, UpstreamError> {
         match self.end {
-            End::Busy(answer, _) => Ok(*answer),
-            End::Failed(error) => Err(error),
+            AttemptEnd::Busy(answer, _) => Ok(*answer),
+            AttemptEnd::Failed(error) => Err(error),
         }
     }
 
-    fn server(&self) -> Option<&Arc<Server>> {
+    fn server(&self) -> Option<&Arc<UpstreamServer>> {
         match &self.end {
-            End::Failed(error) => error.server(),
-            End::Busy(answer, _) => Some(&answer.server),
+            AttemptEnd::Failed(error) => error.server(),
+            AttemptEnd::Busy(answer, _) => Some(&answer.server),
         }
     }
 }
@@ -138,7 +141,7 @@ impl<'a> FailedAttempt<'a> {
 // === impl RetryLoop ===
 
 impl<'a> RetryLoop<'a> {
-    pub(super) fn new(pool: &'a Pool, chooser: Chooser<'a>, asked: Asked) -> Self {
+    pub(super) fn new(pool: &'a Pool, chooser: BalanceState<'a>, asked: ExpectedResponse) -> Self {
         Self {
             pool,
             asked,
@@ -154,15 +157,15 @@ impl<'a> RetryLoop<'a> {
     pub(super) async fn run(
         mut self,
         mut failed: Box<FailedAttempt<'a>>,
-        mut trial: Option<Trial>,
-    ) -> Result<Answer, Error> {
+        mut trial: Option<TrialRequest>,
+    ) -> Result<UpstreamResponse, UpstreamError> {
         loop {
             self.count(&failed, trial);
             let Some((chosen, request)) = self.next(&mut failed) else {
                 let result = failed.into_result();
                 return result.or_else(|error| self.busy.ok_or(error));
             };
-            if let End::Busy(answer, _) = failed.end {
+            if let AttemptEnd::Busy(answer, _) = failed.end {
                 self.busy = Some(*answer);
             }
             trial = chosen.trial;
@@ -172,7 +175,7 @@ impl<'a> RetryLoop<'a> {
                 .attempt(upstream, chosen.in_flight, self.asked, request);
             match attempt.await {
                 Ok(answer) => {
-                    answer.server.answered(trial);
+                    answer.server.responded(trial);
                     return Ok(answer);
                 }
                 Err(next) => failed = next,
@@ -181,52 +184,55 @@ impl<'a> RetryLoop<'a> {
     }
 
     /// The next server, if the request may be sent again and there is one.
-    fn next(&mut self, failed: &mut FailedAttempt<'a>) -> Option<(Chosen, PreparedRequest<'a>)> {
+    fn next(
+        &mut self,
+        failed: &mut FailedAttempt<'a>,
+    ) -> Option<(ChosenServer, PreparedRequest<'a>)> {
         self.retries = self.retries.checked_sub(1)?;
         let request = failed.request.take()?;
         let server = failed.server()?;
         self.tried.push(server.id());
         let limit = match failed.end {
-            End::Busy(..) => Eligibility::Try,
-            End::Failed(_) => Eligibility::Reluctant,
+            AttemptEnd::Busy(..) => Eligibility::Try,
+            AttemptEnd::Failed(_) => Eligibility::Reluctant,
         };
         let chosen = self.chooser.other(&self.tried, limit).or_else(|| {
             // A broken connection says less than one that cannot be opened.
-            let broken = failed.is(&[Kind::Closed, Kind::Reset]);
+            let broken = failed.is(&[UpstreamErrorKind::Closed, UpstreamErrorKind::Reset]);
             broken.then(|| self.chooser.other(&[], limit)).flatten()
         })?;
         if !self.pool.budget.take() {
             return None;
         }
-        server.counts.add(Outcome::Retried);
+        server.counts.add(AttemptOutcome::Retried);
         Some((chosen, request))
     }
 
     /// Counts a failed attempt against its server. A `trial` without a verdict is given back: the
     /// client's own failure, or the end of an idle connection.
-    fn count(&self, failed: &FailedAttempt<'_>, trial: Option<Trial>) {
+    fn count(&self, failed: &FailedAttempt<'_>, trial: Option<TrialRequest>) {
         let Some(server) = failed.server() else {
             return;
         };
         match &failed.end {
-            End::Busy(_, value) => {
-                server.answered(trial);
+            AttemptEnd::Busy(_, value) => {
+                server.responded(trial);
                 let now = self.pool.clock.now();
                 if let Some(time) = retry_after(value, now) {
-                    server.health.asked_for(time, now);
+                    server.health.requested_pause(time, now);
                 }
             }
-            End::Failed(error) if error.is_bad_request() => {}
-            End::Failed(error) => {
+            AttemptEnd::Failed(error) if error.is_bad_request() => {}
+            AttemptEnd::Failed(error) => {
                 server.counts.add(outcome(error));
-                if !(failed.stood_idle && failed.is(&[Kind::Closed])) {
-                    self.strike(server, Trial::end(trial));
+                if !(failed.stood_idle && failed.is(&[UpstreamErrorKind::Closed])) {
+                    self.strike(server, TrialRequest::end(trial));
                 }
             }
         }
     }
 
-    fn strike(&self, server: &Server, tried: bool) {
+    fn strike(&self, server: &UpstreamServer, tried: bool) {
         let Upstream {
             members, breaker, ..
         } = self.chooser.upstream;
@@ -244,11 +250,11 @@ impl<'a> RetryLoop<'a> {
 }
 
 /// How a failure of the server is counted.
-fn outcome(error: &Error) -> Outcome {
+fn outcome(error: &UpstreamError) -> AttemptOutcome {
     match error {
-        error if error.is_timeout() => Outcome::Timeout,
-        error if error.is_unreachable() => Outcome::ConnectError,
-        _ => Outcome::Error,
+        error if error.is_timeout() => AttemptOutcome::Timeout,
+        error if error.is_unreachable() => AttemptOutcome::ConnectError,
+        _ => AttemptOutcome::Error,
     }
 }
 
@@ -260,9 +266,9 @@ fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
     HttpDate::parse(value.as_bytes()).map(|HttpDate(then)| then.since(now))
 }
 
-// === impl Budget ===
+// === impl RetryBudget ===
 
-impl Budget {
+impl RetryBudget {
     pub(super) fn new() -> Self {
         Self(Cell::new(REFILL * REQUESTS_PER_RETRY))
     }

@@ -8,15 +8,15 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::server_health::{Claim, ServerHealth, mark};
-use super::{Endpoint, Known, Name};
+use super::server_health::{ServerHealth, TrialClaim, mark};
+use super::{HostPort, KnownTls, ServerEndpoint};
 use crate::clock::Timestamp;
 
 /// One place where an upstream's work is done.
 #[derive(Debug)]
-pub struct Server {
+pub struct UpstreamServer {
     /// Where it listens.
-    pub endpoint: Endpoint,
+    pub endpoint: ServerEndpoint,
     pub(super) health: ServerHealth,
     pub(super) counts: Arc<AttemptCounts>,
     upstream: Arc<str>,
@@ -28,16 +28,16 @@ pub struct Server {
 /// Keeps servers the same across reloads, so that what is known about one outlives a
 /// configuration. A server is forgotten when no configuration holds it any more.
 #[derive(Debug, Default)]
-pub struct Registry {
-    servers: Mutex<HashMap<Place, Weak<Server>>>,
+pub struct ServerRegistry {
+    servers: Mutex<HashMap<Place, Weak<UpstreamServer>>>,
     counts: Mutex<HashMap<Labelled, Weak<AttemptCounts>>>,
-    names: Mutex<HashMap<Name, Arc<[SocketAddr]>>>,
+    names: Mutex<HashMap<HostPort, Arc<[SocketAddr]>>>,
     /// How the ways to them are secured.
-    pub tls: Known,
+    pub tls: KnownTls,
 }
 
 /// An upstream's name, a server's label in it and where it listens.
-type Place = (Arc<str>, Arc<str>, Endpoint);
+type Place = (Arc<str>, Arc<str>, ServerEndpoint);
 
 /// An upstream's name and a server's label in it.
 type Labelled = (Arc<str>, Arc<str>);
@@ -49,7 +49,7 @@ pub(super) struct AttemptCounts([AtomicU64; 5]);
 
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Outcome {
+pub(super) enum AttemptOutcome {
     /// A response came.
     Ok,
     /// No connection could be made.
@@ -65,7 +65,7 @@ pub(super) enum Outcome {
 /// The numbers of a configured server at one moment. `Outcome` explains the counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs)]
-pub struct Figures {
+pub struct ServerFigures {
     /// Requests in flight.
     pub in_flight: usize,
     /// Addresses that take requests, with nothing known against them.
@@ -79,18 +79,18 @@ pub struct Figures {
 
 /// One request in flight; ends when dropped.
 #[derive(Debug)]
-pub(super) struct InFlight(Arc<Server>);
+pub(super) struct ServerInFlight(Arc<UpstreamServer>);
 
 /// The one request that a server is tried with; given back when dropped before it decided.
 #[derive(Debug)]
-pub(super) struct Trial {
-    server: Arc<Server>,
-    claim: Option<Claim>,
+pub(super) struct TrialRequest {
+    server: Arc<UpstreamServer>,
+    claim: Option<TrialClaim>,
 }
 
-// === impl Server ===
+// === impl UpstreamServer ===
 
-impl Server {
+impl UpstreamServer {
     fn new((upstream, label, endpoint): Place, counts: Arc<AttemptCounts>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -134,9 +134,9 @@ impl Server {
     }
 
     /// It answered. `trial`: the request was to decide about it.
-    pub(super) fn answered(&self, trial: Option<Trial>) {
-        self.counts.add(Outcome::Ok);
-        self.health.succeeded(Trial::end(trial));
+    pub(super) fn responded(&self, trial: Option<TrialRequest>) {
+        self.counts.add(AttemptOutcome::Ok);
+        self.health.succeeded(TrialRequest::end(trial));
     }
 
     /// Different for every server that this process ever knew.
@@ -145,15 +145,22 @@ impl Server {
     }
 }
 
-// === impl Registry ===
+// === impl ServerRegistry ===
 
-impl Registry {
+impl ServerRegistry {
     /// The server of an upstream at a place, known to logs and metrics by `label`: the same one as
     /// long as it stays configured.
-    pub(super) fn server(&self, upstream: &str, label: &str, endpoint: Endpoint) -> Arc<Server> {
+    pub(super) fn server(
+        &self,
+        upstream: &str,
+        label: &str,
+        endpoint: ServerEndpoint,
+    ) -> Arc<UpstreamServer> {
         let counts = self.counts(upstream, label);
         let key: Place = (Arc::from(upstream), Arc::from(label), endpoint);
-        shared(&self.servers, &key, || Server::new(key.clone(), counts))
+        shared(&self.servers, &key, || {
+            UpstreamServer::new(key.clone(), counts)
+        })
     }
 
     /// The counts of the server that is configured under `label`.
@@ -163,12 +170,12 @@ impl Registry {
     }
 
     /// The addresses that a name had last; none if it was never found.
-    pub fn addresses(&self, name: &Name) -> Arc<[SocketAddr]> {
+    pub fn addresses(&self, name: &HostPort) -> Arc<[SocketAddr]> {
         self.names.lock().get(name).cloned().unwrap_or_default()
     }
 
     /// Takes in the addresses of a name, at least one; whether they are others than before.
-    pub fn found(&self, name: &Name, addresses: Vec<SocketAddr>) -> bool {
+    pub fn found(&self, name: &HostPort, addresses: Vec<SocketAddr>) -> bool {
         let mut names = self.names.lock();
         if addresses.is_empty() || names.get(name).is_some_and(|old| **old == *addresses) {
             return false;
@@ -178,7 +185,7 @@ impl Registry {
     }
 
     /// Forgets the addresses of all names but these.
-    pub fn keep_names(&self, live: &[&Name]) {
+    pub fn keep_names(&self, live: &[&HostPort]) {
         self.names.lock().retain(|name, _| live.contains(&name));
     }
 }
@@ -199,11 +206,11 @@ fn shared<K: Clone + Eq + Hash, V>(
     value
 }
 
-// === impl Trial ===
+// === impl TrialRequest ===
 
-impl Trial {
+impl TrialRequest {
     /// Tries a server, if no other request does.
-    pub(super) fn begin(server: &Arc<Server>, now: Timestamp) -> Option<Self> {
+    pub(super) fn begin(server: &Arc<UpstreamServer>, now: Timestamp) -> Option<Self> {
         let claim = server.health.claim(now)?;
         Some(Self {
             server: Arc::clone(server),
@@ -217,7 +224,7 @@ impl Trial {
     }
 }
 
-impl Drop for Trial {
+impl Drop for TrialRequest {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             self.server.health.release(claim);
@@ -225,20 +232,20 @@ impl Drop for Trial {
     }
 }
 
-// === impl InFlight ===
+// === impl ServerInFlight ===
 
-impl InFlight {
-    pub(super) fn begin(server: &Arc<Server>) -> Self {
+impl ServerInFlight {
+    pub(super) fn begin(server: &Arc<UpstreamServer>) -> Self {
         server.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(server))
     }
 
-    pub(super) fn server(&self) -> &Arc<Server> {
+    pub(super) fn server(&self) -> &Arc<UpstreamServer> {
         &self.0
     }
 }
 
-impl Drop for InFlight {
+impl Drop for ServerInFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -247,23 +254,23 @@ impl Drop for InFlight {
 // === impl AttemptCounts ===
 
 impl AttemptCounts {
-    pub(super) fn add(&self, outcome: Outcome) {
+    pub(super) fn add(&self, outcome: AttemptOutcome) {
         if let Some(count) = self.0.get(outcome as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// The counts, with zeros for what they do not know.
-    pub(super) fn figures(&self) -> Figures {
+    pub(super) fn figures(&self) -> ServerFigures {
         let read = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
         let [ok, connect_error, error, timeout, retried] = read;
-        Figures {
+        ServerFigures {
             ok,
             connect_error,
             error,
             timeout,
             retried,
-            ..Figures::default()
+            ..ServerFigures::default()
         }
     }
 }

@@ -15,12 +15,15 @@ use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use parking_lot::Mutex;
 
-use super::error::Error;
+use super::error::UpstreamError;
 use super::http1::connection::IdleConnections;
-use super::http1::response_head::Asked;
+use super::http1::response_head::ExpectedResponse;
 use super::pool::{Pool, PreparedRequest};
-use super::server::InFlight;
-use super::{Breaker, Endpoint, Forwarding, Health, Outbound, Server, Upstream};
+use super::server::ServerInFlight;
+use super::{
+    BreakerPolicy, ForwardedHeaders, HealthPolicy, OutboundRequest, ServerEndpoint, Upstream,
+    UpstreamServer,
+};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
@@ -40,7 +43,7 @@ const BUSY_MOST: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct ServerHealth {
     marks: AtomicU8,
-    record: Mutex<Record>,
+    record: Mutex<HealthRecord>,
 }
 
 /// Kinds of things that are known against a server.
@@ -72,14 +75,14 @@ pub(super) enum Eligibility {
 
 /// The right to try a server.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
+pub(super) struct TrialClaim {
     at: Timestamp,
     /// What is to be decided.
     kinds: u8,
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct HealthRecord {
     /// Failures in a row.
     strikes: u32,
     /// Ejections in a row.
@@ -102,7 +105,7 @@ struct Until {
 
 /// The result of a health check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckResult {
     /// The server has become healthy or unhealthy.
     pub changed: Option<bool>,
     /// The reason for a failed check, in a word or two.
@@ -152,10 +155,10 @@ impl ServerHealth {
 
     /// Takes the one request that a server is tried with; `None`: another has it. One that never
     /// ends is followed by another after the same time.
-    pub(super) fn claim(&self, now: Timestamp) -> Option<Claim> {
+    pub(super) fn claim(&self, now: Timestamp) -> Option<TrialClaim> {
         let mut record = self.record.lock();
         let marks = self.marks.load(Ordering::Relaxed);
-        let mut claim = Claim { at: now, kinds: 0 };
+        let mut claim = TrialClaim { at: now, kinds: 0 };
         for (kind, until) in record.tried() {
             if marks & kind != 0 && until.left(now).is_none() {
                 *until = Until::after(until.span, now);
@@ -167,7 +170,7 @@ impl ServerHealth {
 
     /// Gives a claim back that nothing came of: the next request tries. What was decided or
     /// claimed since stays.
-    pub(super) fn release(&self, claim: Claim) {
+    pub(super) fn release(&self, claim: TrialClaim) {
         let mut record = self.record.lock();
         for (kind, until) in record.tried() {
             if claim.kinds & kind != 0 && until.end == claim.at.plus(until.span) {
@@ -197,7 +200,7 @@ impl ServerHealth {
         &self,
         tried: bool,
         now: Timestamp,
-        breaker: Option<&Breaker>,
+        breaker: Option<&BreakerPolicy>,
         may_eject: impl FnOnce() -> bool,
     ) {
         let mut record = self.record.lock();
@@ -220,14 +223,14 @@ impl ServerHealth {
     }
 
     /// It asked to be left alone for so long.
-    pub(super) fn asked_for(&self, time: Duration, now: Timestamp) {
+    pub(super) fn requested_pause(&self, time: Duration, now: Timestamp) {
         let mut record = self.record.lock();
         record.busy = Until::after(time.min(BUSY_MOST), now);
         self.mark(mark::BUSY);
     }
 
     /// A health check ended; `Some`: that changed whether it is healthy.
-    pub(super) fn checked(&self, passed: bool, health: &Health) -> Option<bool> {
+    pub(super) fn checked(&self, passed: bool, health: &HealthPolicy) -> Option<bool> {
         let mut record = self.record.lock();
         let is_healthy = self.is_clear(mark::UNHEALTHY);
         if passed == is_healthy {
@@ -265,9 +268,9 @@ impl ServerHealth {
     }
 }
 
-// === impl Record ===
+// === impl HealthRecord ===
 
-impl Record {
+impl HealthRecord {
     /// What one request decides about.
     fn tried(&mut self) -> [(u8, &mut Until); 2] {
         [
@@ -277,7 +280,7 @@ impl Record {
     }
 
     /// Whether this failure is one too many within the circuit's time.
-    fn is_too_often(&mut self, breaker: &Breaker, now: Timestamp) -> bool {
+    fn is_too_often(&mut self, breaker: &BreakerPolicy, now: Timestamp) -> bool {
         self.failures.push_back(now);
         let recent = |then: &Timestamp| now.since(*then) <= breaker.within;
         while self.failures.len() > breaker.failures as usize
@@ -312,11 +315,11 @@ impl Until {
 
 impl Pool {
     /// Asks a server once whether it is well, and takes down what it says.
-    pub async fn check(&self, upstream: &Upstream, server: &Arc<Server>) -> Checked {
+    pub async fn check(&self, upstream: &Upstream, server: &Arc<UpstreamServer>) -> CheckResult {
         let Some(health) = &upstream.health else {
-            return Checked::default();
+            return CheckResult::default();
         };
-        let asking = self.ask(upstream, server, health);
+        let asking = self.probe(upstream, server, health);
         let told = match tokio::time::timeout(health.timeout, asking).await {
             Ok(Ok(status)) if status.as_u16() < 400 => Ok(()),
             Ok(Ok(status)) => {
@@ -332,7 +335,7 @@ impl Pool {
         };
         let changed = server.health.checked(told.is_ok(), health);
         let (why, error) = told.err().unwrap_or_default();
-        Checked {
+        CheckResult {
             changed,
             why,
             error,
@@ -340,24 +343,24 @@ impl Pool {
     }
 
     /// Sends one request on a connection of its own.
-    async fn ask(
+    async fn probe(
         &self,
         upstream: &Upstream,
-        server: &Arc<Server>,
-        health: &Health,
-    ) -> Result<StatusCode, Error> {
+        server: &Arc<UpstreamServer>,
+        health: &HealthPolicy,
+    ) -> Result<StatusCode, UpstreamError> {
         let host = match server.endpoint {
-            Endpoint::Tcp(_) => server.label(),
-            Endpoint::Unix(_) => "localhost",
+            ServerEndpoint::Tcp(_) => server.label(),
+            ServerEndpoint::Unix(_) => "localhost",
         };
         let agent = HeaderValue::from_static("lockgate-health");
-        let outbound = Outbound {
+        let outbound = OutboundRequest {
             method: &Method::GET,
             target: &health.path,
             headers: &HeaderMap::from_iter([(USER_AGENT, agent)]),
             edits: None,
             version: Version::HTTP_11,
-            forwarding: Forwarding {
+            forwarding: ForwardedHeaders {
                 peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 client: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 trusted_peer: false,
@@ -371,10 +374,10 @@ impl Pool {
             key: 0,
         };
         let request = PreparedRequest::new(upstream, outbound)?;
-        let asked = Asked::new(&Method::GET, false);
+        let asked = ExpectedResponse::new(&Method::GET, false);
         // With a limit of zero, so the connection closes afterwards.
         let idle = Rc::new(IdleConnections::new(Rc::clone(&self.shared)));
-        let server = InFlight::begin(server);
+        let server = ServerInFlight::begin(server);
         let sent = self.open_and_send(upstream, idle, server, asked, request);
         let answer = sent.await.or_else(|failed| failed.into_result())?;
         Ok(answer.response.status())

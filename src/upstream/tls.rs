@@ -23,13 +23,13 @@ use rustls::{
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::Protocol;
-use super::connection::Stream;
-use crate::trust::Peer;
+use super::UpstreamProtocol;
+use super::connection::OriginStream;
+use crate::trust::TlsPeer;
 
 /// Who may vouch for an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Roots {
+pub struct TrustedRoots {
     certificates: Vec<CertificateDer<'static>>,
     /// The configuration names these certificates: one may be the origin's own.
     given: bool,
@@ -37,21 +37,21 @@ pub struct Roots {
 
 /// What is in use, so that a reload that changes nothing keeps sessions and connections.
 #[derive(Debug, Default)]
-pub struct Known(Mutex<Vec<Weak<Secure>>>);
+pub struct KnownTls(Mutex<Vec<Weak<UpstreamTls>>>);
 
 /// The client side of TLS for the servers of one upstream.
 #[derive(Debug)]
-pub struct Secure {
+pub struct UpstreamTls {
     /// Offers what the upstream's protocol asks for.
     usual: Arc<ClientConfig>,
     /// Offers HTTP/1.1 alone, for what HTTP/2 cannot carry.
     http1: Arc<ClientConfig>,
     /// The trusted roots. `None` to accept any certificate.
-    roots: Option<Roots>,
+    roots: Option<TrustedRoots>,
     /// The name that a certificate must be for. `None` for the name of each server in the
     /// configuration.
     name: Option<ServerName<'static>>,
-    protocol: Protocol,
+    protocol: UpstreamProtocol,
     /// Different for each that this process ever had.
     pub(super) id: u64,
 }
@@ -84,9 +84,9 @@ pub enum TlsError {
     Tls(rustls::Error),
 }
 
-// === impl Roots ===
+// === impl TrustedRoots ===
 
-impl Roots {
+impl TrustedRoots {
     /// Those of the system. The ones that cannot be read are no use to anybody; the others may be
     /// enough.
     pub fn of_system() -> Result<Self, TlsError> {
@@ -131,11 +131,11 @@ impl Roots {
     }
 }
 
-// === impl Known ===
+// === impl KnownTls ===
 
-impl Known {
+impl KnownTls {
     /// Returns the one in use with the settings of `new`, or else puts `new` into use.
-    pub fn adopt(&self, new: Secure) -> Arc<Secure> {
+    pub fn adopt(&self, new: UpstreamTls) -> Arc<UpstreamTls> {
         let mut known = self.0.lock();
         known.retain(|secure| secure.strong_count() > 0);
         let mut in_use = known.iter().filter_map(Weak::upgrade);
@@ -148,15 +148,15 @@ impl Known {
     }
 }
 
-// === impl Secure ===
+// === impl UpstreamTls ===
 
-impl Secure {
+impl UpstreamTls {
     /// TLS to origins for which one of `roots` vouches (`None`: any certificate will do) and which
     /// are `name` (`None`: what each server is called in the configuration).
     pub fn new(
-        roots: Option<Roots>,
+        roots: Option<TrustedRoots>,
         name: Option<&str>,
-        protocol: Protocol,
+        protocol: UpstreamProtocol,
     ) -> Result<Self, TlsError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = name.map(server_name).transpose()?;
@@ -164,9 +164,9 @@ impl Secure {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let http1 = config.clone();
         match protocol {
-            Protocol::Http1 => {}
-            Protocol::Http2 => config.alpn_protocols = vec![b"h2".to_vec()],
-            Protocol::Auto => config.alpn_protocols.insert(0, b"h2".to_vec()),
+            UpstreamProtocol::Http1 => {}
+            UpstreamProtocol::Http2 => config.alpn_protocols = vec![b"h2".to_vec()],
+            UpstreamProtocol::Auto => config.alpn_protocols.insert(0, b"h2".to_vec()),
         }
         Ok(Self {
             usual: Arc::new(config),
@@ -183,18 +183,18 @@ impl Secure {
     }
 
     /// Whom sentences about its errors are about.
-    pub(super) fn peer(&self) -> Peer {
+    pub(super) fn peer(&self) -> TlsPeer {
         let ca = self.roots.as_ref().is_some_and(|roots| roots.given);
-        Peer::Origin { ca }
+        TlsPeer::Origin { ca }
     }
 
     /// Makes a stream a secure one. `label` is what the server is called in the configuration.
     pub(super) async fn connect(
         &self,
-        stream: Stream,
+        stream: OriginStream,
         label: &str,
         http1: bool,
-    ) -> io::Result<TlsStream<Stream>> {
+    ) -> io::Result<TlsStream<OriginStream>> {
         let config = if http1 { &self.http1 } else { &self.usual };
         let name = match &self.name {
             Some(name) => name.clone(),
@@ -226,7 +226,7 @@ fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))
 }
 
-fn config(roots: Option<&Roots>) -> Result<ClientConfig, TlsError> {
+fn config(roots: Option<&TrustedRoots>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Verifier {
         algorithms: provider.signature_verification_algorithms,

@@ -10,21 +10,21 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join, split};
 
-use super::connection::Stream;
-use super::server::InFlight;
+use super::connection::OriginStream;
+use super::server::ServerInFlight;
 
 /// What a server appends to the key: RFC 6455, section 1.3.
 const SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The key of a handshake, which the origin's response must prove that it has read.
 #[derive(Debug)]
-pub struct Key(String);
+pub struct WebSocketKey(String);
 
 /// An upgraded connection to an origin: in flight until it is dropped.
-pub struct Tunnel {
+pub struct OriginTunnel {
     /// The bytes to and from the origin.
     pub io: Box<dyn Duplex>,
-    _in_flight: InFlight,
+    _in_flight: ServerInFlight,
 }
 
 /// A stream of bytes in both directions.
@@ -32,9 +32,9 @@ pub trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
-// === impl Key ===
+// === impl WebSocketKey ===
 
-impl Key {
+impl WebSocketKey {
     /// A random key.
     pub fn draw() -> Self {
         let mut nonce = [0; 16];
@@ -49,7 +49,7 @@ impl Key {
     }
 
     /// Whether the headers of a response belong to this key: RFC 6455, section 4.2.2.
-    pub fn is_answered(&self, headers: &HeaderMap) -> bool {
+    pub fn is_accepted_by(&self, headers: &HeaderMap) -> bool {
         let mut digest = digest::Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
         digest.update(self.0.as_bytes());
         digest.update(SUFFIX);
@@ -59,11 +59,11 @@ impl Key {
     }
 }
 
-// === impl Tunnel ===
+// === impl OriginTunnel ===
 
-impl Tunnel {
+impl OriginTunnel {
     /// `early` is what the origin sent right behind its 101.
-    pub(super) fn new(stream: Stream, early: Bytes, in_flight: InFlight) -> Self {
+    pub(super) fn new(stream: OriginStream, early: Bytes, in_flight: ServerInFlight) -> Self {
         let (from, to) = split(stream);
         Self {
             io: Box::new(join(Cursor::new(early).chain(from), to)),
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn the_example_of_the_rfc() {
-        let key = Key(BASE64_STANDARD.encode(b"the sample nonce"));
+        let key = WebSocketKey(BASE64_STANDARD.encode(b"the sample nonce"));
         assert_eq!(key.0, "dGhlIHNhbXBsZSBub25jZQ==");
         let accept = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         let mut headers = HeaderMap::new();
-        assert!(!key.is_answered(&headers));
+        assert!(!key.is_accepted_by(&headers));
         headers.append(SEC_WEBSOCKET_ACCEPT, accept.clone());
-        assert!(key.is_answered(&headers));
-        assert!(!Key::draw().is_answered(&headers));
+        assert!(key.is_accepted_by(&headers));
+        assert!(!WebSocketKey::draw().is_accepted_by(&headers));
         headers.append(SEC_WEBSOCKET_ACCEPT, accept);
-        assert!(!key.is_answered(&headers));
+        assert!(!key.is_accepted_by(&headers));
     }
 }

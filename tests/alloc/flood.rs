@@ -5,12 +5,12 @@ use std::hint::black_box;
 
 use allocation_counter::measure;
 use lockgate::rules::plan::KeyStatus;
-use lockgate::store::{Bounds, Store};
+use lockgate::store::{Store, StoreBounds};
 
 use crate::load::{ALGORITHMS, Rule, memory, now, tracked};
 
 const KEYS: u64 = 100_000;
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: StoreBounds = StoreBounds {
     max_keys: 20_000,
     max_log_bytes: 1 << 20,
 };

@@ -5,7 +5,9 @@ use std::time::Duration;
 use allocation_counter::measure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use lockgate::action::RequestInfo;
-use lockgate::action::imitate::{HeadSent, Imitations, Kind, Memory, Pace, When};
+use lockgate::action::imitate::{
+    HeadSent, ImitationStore, LearnedResponses, ResponseClass, ResponsePacing, SendSchedule,
+};
 use lockgate::clock::Timestamp;
 
 use super::cases::Random;
@@ -29,7 +31,7 @@ fn worst(random: &mut Random, names: u64) -> Vec<(String, String)> {
     (0..names).map(header).collect()
 }
 
-fn teach(memory: &Memory, client: u32, headers: &[(String, String)]) {
+fn teach(memory: &LearnedResponses, client: u32, headers: &[(String, String)]) {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let name = HeaderName::try_from(name).unwrap();
@@ -40,7 +42,7 @@ fn teach(memory: &Memory, client: u32, headers: &[(String, String)]) {
         request_headers: HeaderMap::new(),
         request_id: "00ff".to_owned(),
         client,
-        when: When {
+        when: SendSchedule {
             now: NOW,
             head: Duration::ZERO,
         },
@@ -58,8 +60,8 @@ fn a_flood_of_odd_responses_stays_within_bounds() {
         id: "00ff",
         now: NOW,
     };
-    let imitations = Imitations::default();
-    let kind = Kind::new("/".into(), "app".into(), &asked, StatusCode::OK);
+    let imitations = ImitationStore::default();
+    let kind = ResponseClass::new("/".into(), "app".into(), &asked, StatusCode::OK);
     let memory = imitations.get_or_begin(kind.unwrap()).unwrap();
     let grown = measure(|| {
         let mut random = Random(1);
@@ -74,7 +76,7 @@ fn a_flood_of_odd_responses_stays_within_bounds() {
             teach(&memory, response % 12, &long);
         }
         for response in 0..5000 {
-            let mut pace = Pace::default();
+            let mut pace = ResponsePacing::default();
             for piece in 0..100 {
                 pace.add(piece + response, Duration::from_secs(piece as u64));
             }

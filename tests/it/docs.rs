@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 use std::fs;
 
 use lockgate::clock::Clock;
-use lockgate::config::{self, Diagnostics, Source, schema};
-use lockgate::expr::{self, Env, List, Lists, Phase, Type};
-use lockgate::facts::fields::{self, Fields};
+use lockgate::config::{self, ConfigSource, Diagnostics, schema};
+use lockgate::expr::{self, ExprEnv, NamedList, NamedLists, Phase, ValueType};
+use lockgate::facts::fields::{self, FieldTable};
 
 use crate::harness::{Folder, Process, Running, wait_until};
 use pages::{
@@ -269,7 +269,7 @@ fn mistakes(block: &Block, folder: &Folder) -> String {
     // Beside the files that it names, whatever folder the document is in.
     let flat = folder.path().join(block.file.replace('/', "-"));
     let flat = flat.display().to_string();
-    let source = Source::new(flat.as_str(), text);
+    let source = ConfigSource::new(flat.as_str(), text);
     let mut diagnostics = Diagnostics::new();
     if let Some(file) = config::read(&source, &mut diagnostics) {
         let now = Clock::System.now();
@@ -297,13 +297,13 @@ pub fn whole(fragment: &str) -> String {
 
 /// What is wrong with a configuration as it is read.
 fn errors(text: &str) -> String {
-    let source = Source::new("gateway.toml", text);
+    let source = ConfigSource::new("gateway.toml", text);
     let mut diagnostics = Diagnostics::new();
     config::read(&source, &mut diagnostics);
     diagnostics.render(&source, false)
 }
 
-fn check(lines: &[(String, &str)], compile: impl Fn(&str) -> Result<(), Vec<expr::Error>>) {
+fn check(lines: &[(String, &str)], compile: impl Fn(&str) -> Result<(), Vec<expr::ExprError>>) {
     let mut wrong = String::new();
     for (place, text) in lines {
         for error in compile(text).err().unwrap_or_default() {
@@ -313,19 +313,19 @@ fn check(lines: &[(String, &str)], compile: impl Fn(&str) -> Result<(), Vec<expr
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-fn env(lists: &Lists) -> Env<'_> {
-    Env {
-        scheme: &Fields,
+fn env(lists: &NamedLists) -> ExprEnv<'_> {
+    ExprEnv {
+        scheme: &FieldTable,
         lists,
         allow_response: true,
     }
 }
 
 /// The lists that the examples name.
-fn lists() -> Lists {
-    let mut lists = Lists::new();
+fn lists() -> NamedLists {
+    let mut lists = NamedLists::new();
     let mut add = |name: &str, values: &[&str]| {
-        let list = List::from_texts(values.iter().copied());
+        let list = NamedList::from_texts(values.iter().copied());
         lists.insert(name, list);
     };
     add("office", &["192.0.2.0/24", "2001:db8::/48"]);
@@ -365,14 +365,14 @@ fn function_rows() -> String {
     rows
 }
 
-fn type_name(ty: Type) -> &'static str {
+fn type_name(ty: ValueType) -> &'static str {
     match ty {
-        Type::Bytes => "string",
-        Type::Int => "integer",
-        Type::Ip => "address",
-        Type::Bool => "boolean",
-        Type::Map => "map",
-        Type::Array => "list",
+        ValueType::Bytes => "string",
+        ValueType::Int => "integer",
+        ValueType::Ip => "address",
+        ValueType::Bool => "boolean",
+        ValueType::Map => "map",
+        ValueType::Array => "list",
     }
 }
 
@@ -394,7 +394,7 @@ fn same_table(file: &str, name: &str, table: &str) {
 
 /// A file as the code reads it, without the places of its values.
 fn meaning(text: &str) -> String {
-    let source = Source::new("gateway.toml", text);
+    let source = ConfigSource::new("gateway.toml", text);
     let mut diagnostics = Diagnostics::new();
     let file = config::read(&source, &mut diagnostics);
     assert!(

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Version};
 use lockgate::clock::{Clock, Timestamp};
-use lockgate::config::{self, Diagnostics, Source};
-use lockgate::expr::{self, Env, Facts, List, Lists, Value};
-use lockgate::facts::fields::{self, Fields};
+use lockgate::config::{self, ConfigSource, Diagnostics};
+use lockgate::expr::{self, ExprEnv, FieldFacts, NamedList, NamedLists, ScalarValue};
+use lockgate::facts::fields::{self, FieldTable};
 use lockgate::facts::{
-    Connection, GeoSource, Head, HelloFacts, RequestFacts, ResponseFacts, TlsFacts,
+    ClientConnection, GeoSource, HelloFacts, RequestFacts, RequestHead, ResponseFacts, TlsFacts,
 };
 use toml::{Table, Value as Toml};
 
@@ -150,10 +150,10 @@ fn every_rule_of_the_golden_files_is_refused() {
 
 impl Case {
     /// Runs `ask` with the facts of the case, those of the response included.
-    fn ask<T>(&self, ask: impl FnOnce(&Env, &dyn Facts) -> T) -> T {
+    fn ask<T>(&self, ask: impl FnOnce(&ExprEnv, &dyn FieldFacts) -> T) -> T {
         let request = self.table["request"].as_table().unwrap();
         let (parts, connection, place) = (parts(request), connection(request), place(request));
-        let head = Head::read(&parts, connection.tls.is_some()).unwrap();
+        let head = RequestHead::read(&parts, connection.tls.is_some()).unwrap();
         let client: IpAddr = text(request, "ip")
             .unwrap_or("203.0.113.7")
             .parse()
@@ -163,8 +163,8 @@ impl Case {
         facts.route = text(request, "route");
         facts.id = text(request, "id").unwrap_or_default();
         let lists = self.lists();
-        let env = Env {
-            scheme: &Fields,
+        let env = ExprEnv {
+            scheme: &FieldTable,
             lists: &lists,
             allow_response: true,
         };
@@ -186,12 +186,12 @@ impl Case {
         ask(&env, &facts.with_response(&response))
     }
 
-    fn lists(&self) -> Lists {
-        let mut lists = Lists::new();
+    fn lists(&self) -> NamedLists {
+        let mut lists = NamedLists::new();
         let tables = self.table.get("lists").and_then(Toml::as_table);
         for (name, values) in tables.into_iter().flatten() {
             let values = values.as_array().unwrap().iter();
-            let list = List::from_texts(values.map(|value| value.as_str().unwrap()));
+            let list = NamedList::from_texts(values.map(|value| value.as_str().unwrap()));
             lists.insert(name.as_str(), list);
         }
         lists
@@ -294,7 +294,7 @@ fn headers(table: &Table) -> HeaderMap {
     headers
 }
 
-fn connection(request: &Table) -> Connection {
+fn connection(request: &Table) -> ClientConnection {
     let peer: SocketAddr = text(request, "peer")
         .unwrap_or("10.0.0.1:4711")
         .parse()
@@ -318,7 +318,7 @@ fn connection(request: &Table) -> Connection {
                 length: int(tls, "hello_length").unwrap_or(0).try_into().unwrap(),
             },
         });
-    Connection {
+    ClientConnection {
         peer,
         listener: "0.0.0.0:8443".into(),
         tls,
@@ -342,12 +342,12 @@ fn int(table: &Table, key: &str) -> Option<i64> {
     table.get(key).map(|value| value.as_integer().unwrap())
 }
 
-fn shown(value: &Value<'_>) -> String {
+fn shown(value: &ScalarValue<'_>) -> String {
     match value {
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::Int(int) => int.to_string(),
-        Value::Ip(ip) => ip.to_string(),
-        Value::Bool(value) => value.to_string(),
+        ScalarValue::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ScalarValue::Int(int) => int.to_string(),
+        ScalarValue::Ip(ip) => ip.to_string(),
+        ScalarValue::Bool(value) => value.to_string(),
     }
 }
 
@@ -358,7 +358,7 @@ fn rendered(toml: &std::path::Path) -> String {
 }
 
 fn mistakes(name: &str, text: String) -> String {
-    let source = Source::new(name, text + "\n" + LISTENER);
+    let source = ConfigSource::new(name, text + "\n" + LISTENER);
     let mut diagnostics = Diagnostics::new();
     if let Some(file) = config::read(&source, &mut diagnostics) {
         let now = Clock::System.now();

@@ -15,7 +15,7 @@ use lockgate::decision::{Decision, Verdict};
 use lockgate::facts::ResponseFacts;
 use lockgate::pipeline::engine::{Engine, Evaluation, ResponsePhase};
 use lockgate::rules::RuleSet;
-use lockgate::store::{Bounds, OnSettled, Store, StoreHandle};
+use lockgate::store::{OnSettled, Store, StoreBounds, StoreHandle};
 use proptest::prelude::*;
 
 use self::cases::{Ask, Case, ask, case};
@@ -93,7 +93,7 @@ proptest! {
 
 impl Gateway {
     fn new(cases: &[Case]) -> Self {
-        let store = Arc::new(Store::memory(Bounds::keys(10_000)));
+        let store = Arc::new(Store::memory(StoreBounds::keys(10_000)));
         let rules = cases.iter().enumerate();
         let rules = rules.map(|(at, case)| case.rule(at)).collect();
         Self {

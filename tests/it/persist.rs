@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use lockgate::store::{Bounds, Store};
+use lockgate::store::{Store, StoreBounds};
 
 use crate::harness::{Client, Folder, Process, wait_until};
 
@@ -40,7 +40,7 @@ fn stop(mut process: Process) {
 }
 
 fn whole(file: &Path) -> bool {
-    let store = Store::memory(Bounds::keys(1));
+    let store = Store::memory(StoreBounds::keys(1));
     store.verify(fs::File::open(file).unwrap()).is_ok()
 }
 

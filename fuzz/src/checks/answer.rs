@@ -3,7 +3,7 @@
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, StatusCode};
-use lockgate::upstream::http1::{Event, Framing, Reader};
+use lockgate::upstream::http1::{BodyFraming, ResponseEvent, ResponseReader};
 
 /// Takes the first byte for what was asked, the second and third for the cutting, the rest for what
 /// the origin sends.
@@ -31,7 +31,7 @@ struct Asked {
 /// What came of an answer.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
-    heads: Vec<(StatusCode, HeaderMap, Option<Framing>)>,
+    heads: Vec<(StatusCode, HeaderMap, Option<BodyFraming>)>,
     body: Vec<u8>,
     trailers: Option<HeaderMap>,
     ended: bool,
@@ -45,7 +45,7 @@ struct Read {
 impl Asked {
     /// Reads bytes that come in pieces of these sizes, in turn.
     fn read(&self, bytes: &[u8], sizes: &[usize]) -> Read {
-        let mut reader = Reader::new(&self.method, self.upgrade);
+        let mut reader = ResponseReader::new(&self.method, self.upgrade);
         let mut read = Read::default();
         let mut sizes = sizes.iter().cycle();
         let mut rest = bytes;
@@ -67,7 +67,7 @@ impl Asked {
 
 impl Read {
     /// Takes all that the reader has by now.
-    fn take(&mut self, reader: &mut Reader) {
+    fn take(&mut self, reader: &mut ResponseReader) {
         while !self.ended {
             let before = reader.unread().len();
             match reader.read() {
@@ -85,18 +85,20 @@ impl Read {
         }
     }
 
-    fn note(&mut self, event: Event) {
+    fn note(&mut self, event: ResponseEvent) {
         match event {
-            Event::Head(status, headers, framing) => self.heads.push((status, headers, framing)),
-            Event::Data(data) => {
+            ResponseEvent::Head(status, headers, framing) => {
+                self.heads.push((status, headers, framing))
+            }
+            ResponseEvent::Data(data) => {
                 assert!(!data.is_empty());
                 self.body.extend(data);
             }
-            Event::Trailers(trailers) => {
+            ResponseEvent::Trailers(trailers) => {
                 assert!(!trailers.is_empty());
                 assert_eq!(self.trailers.replace(trailers), None);
             }
-            Event::End => self.ended = true,
+            ResponseEvent::End => self.ended = true,
         }
     }
 
@@ -109,7 +111,7 @@ impl Read {
         };
         for (status, _, framing) in interim {
             assert!(status.is_informational(), "{status}");
-            assert_eq!(*framing, Some(Framing::Length(0)));
+            assert_eq!(*framing, Some(BodyFraming::Length(0)));
         }
         for (_, headers, _) in &self.heads {
             fields(headers);
@@ -119,21 +121,21 @@ impl Read {
         }
         self.body_ends_as_said(*framing, headers);
         if asked.method == Method::HEAD || matches!(status.as_u16(), 100..200 | 204 | 304) {
-            assert_eq!(*framing, Some(Framing::Length(0)));
+            assert_eq!(*framing, Some(BodyFraming::Length(0)));
         }
         let trailers = self.trailers.as_ref();
         trailers.into_iter().for_each(fields_behind);
     }
 
-    fn body_ends_as_said(&self, framing: Option<Framing>, headers: &HeaderMap) {
+    fn body_ends_as_said(&self, framing: Option<BodyFraming>, headers: &HeaderMap) {
         let length = self.body.len() as u64;
         let said = headers.get(CONTENT_LENGTH);
         match framing {
-            Some(Framing::Length(all)) => {
+            Some(BodyFraming::Length(all)) => {
                 assert!(length <= all && (!self.ended || length == all));
                 assert!(self.trailers.is_none());
             }
-            Some(Framing::Chunked) => assert_eq!(said, None),
+            Some(BodyFraming::Chunked) => assert_eq!(said, None),
             None => {
                 assert_eq!(said, None);
                 assert!(!self.ended && self.broken.is_none() && self.unread.is_empty());

@@ -1,7 +1,7 @@
 //! Any bytes as a ClientHello: fingerprints have their shape and do not depend on how the message
 //! is cut into records.
 
-use lockgate::fingerprint::{self, Error, Fingerprint, MAX_RAW};
+use lockgate::fingerprint::{self, ClientHelloError, Fingerprint, MAX_RAW};
 
 /// The most that a record may carry (RFC 8446, section 5.1).
 const RECORD: usize = 1 << 14;
@@ -39,7 +39,10 @@ fn cut_alike(message: &[u8], sizes: [usize; 2]) {
     }
     for end in [0, sizes[0], many.len() / 2, many.len().saturating_sub(1)] {
         let part = &many[..end.min(many.len().saturating_sub(1))];
-        assert_eq!(fingerprint::of_records(part), Err(Error::Incomplete));
+        assert_eq!(
+            fingerprint::of_records(part),
+            Err(ClientHelloError::Incomplete)
+        );
     }
 }
 

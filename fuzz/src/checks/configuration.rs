@@ -2,7 +2,7 @@
 //! accepted again.
 
 use lockgate::clock::Clock;
-use lockgate::config::{self, Diagnostics, Source};
+use lockgate::config::{self, ConfigSource, Diagnostics};
 
 /// A folder that is not there, so that no file is found that the text names.
 const PATH: &str = "/no such folder/gateway.toml";
@@ -19,21 +19,21 @@ pub fn configuration(data: &[u8]) {
     {
         return;
     }
-    let source = Source::new(PATH, text);
+    let source = ConfigSource::new(PATH, text);
     let (usable, found) = compile(&source);
     assert_eq!(usable, !found.has_errors());
     places(&found, &source);
     let (again, found_again) = compile(&source);
     assert_eq!(again, usable);
     assert_eq!(found_again.sorted(), found.sorted());
-    let longer = Source::new(PATH, format!("{text}\n# The end.\n"));
+    let longer = ConfigSource::new(PATH, format!("{text}\n# The end.\n"));
     if usable {
         assert!(compile(&longer).0, "a comment makes it worse");
     }
 }
 
 /// Whether a file can be used, and what was found.
-fn compile(source: &Source) -> (bool, Diagnostics) {
+fn compile(source: &ConfigSource) -> (bool, Diagnostics) {
     let mut found = Diagnostics::new();
     let file = config::read(source, &mut found);
     let now = Clock::System.now();
@@ -41,7 +41,7 @@ fn compile(source: &Source) -> (bool, Diagnostics) {
     (blueprint.is_some(), found)
 }
 
-fn places(found: &Diagnostics, source: &Source) {
+fn places(found: &Diagnostics, source: &ConfigSource) {
     for one in found.sorted() {
         assert!(source.text.get(one.span.clone()).is_some(), "{one:?}");
         assert!(!one.message.is_empty());

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use http::header::COOKIE;
 use http::request::Parts;
 use http::{HeaderValue, Request};
-use lockgate::expr::Facts;
+use lockgate::expr::FieldFacts;
 use lockgate::facts::RequestFacts;
 
 use super::sample;

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use http::request::Parts;
 use http::{HeaderMap, Request};
-use lockgate::expr::{self, Env, Error, Facts, List, Lists, Predicate, Scalar};
-use lockgate::facts::{Fields, ResponseFacts};
+use lockgate::expr::{
+    self, ExprEnv, ExprError, FieldFacts, NamedList, NamedLists, Predicate, Scalar,
+};
+use lockgate::facts::{FieldTable, ResponseFacts};
 
 use super::sample;
 
@@ -64,7 +66,7 @@ fn values(value: &Scalar) {
 }
 
 /// At most one mistake a character, each inside the source with something to read.
-fn check_errors(source: &str, errors: &[Error]) {
+fn check_errors(source: &str, errors: &[ExprError]) {
     assert!(!errors.is_empty());
     assert!(errors.len() <= source.chars().count().max(1));
     for error in errors {
@@ -76,7 +78,7 @@ fn check_errors(source: &str, errors: &[Error]) {
 }
 
 /// Runs `ask` on each sample, before and after its response.
-fn for_all(ask: &mut dyn FnMut(&dyn Facts)) {
+fn for_all(ask: &mut dyn FnMut(&dyn FieldFacts)) {
     let headers = HeaderMap::from_iter([(
         http::header::CONTENT_TYPE,
         http::HeaderValue::from_static("text/html; charset=utf-8"),
@@ -100,18 +102,18 @@ fn for_all(ask: &mut dyn FnMut(&dyn Facts)) {
     });
 }
 
-fn env(allow_response: bool) -> Env<'static> {
-    Env {
-        scheme: &Fields,
+fn env(allow_response: bool) -> ExprEnv<'static> {
+    ExprEnv {
+        scheme: &FieldTable,
         lists: &LISTS,
         allow_response,
     }
 }
 
-static LISTS: LazyLock<Lists> = LazyLock::new(|| {
-    let mut lists = Lists::new();
+static LISTS: LazyLock<NamedLists> = LazyLock::new(|| {
+    let mut lists = NamedLists::new();
     let mut add = |name: &str, values: &[&str]| {
-        let list = List::from_texts(values.iter().copied());
+        let list = NamedList::from_texts(values.iter().copied());
         lists.insert(name, list);
     };
     add("office", &["192.0.2.0/24", "2001:db8::/48"]);

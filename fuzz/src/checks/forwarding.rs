@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::FORWARDED;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
-use lockgate::facts::{ClientIp, HeaderKind};
+use lockgate::facts::{ClientIpResolver, HeaderKind};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const SINGLE: HeaderName = HeaderName::from_static("cf-connecting-ip");
@@ -30,7 +30,7 @@ pub fn forwarding(data: &[u8]) {
         .collect();
     for name in [X_FORWARDED_FOR, FORWARDED, SINGLE] {
         let asked = Asked {
-            from: ClientIp::new(trusted.iter().copied(), HeaderKind::named(name.clone())),
+            from: ClientIpResolver::new(trusted.iter().copied(), HeaderKind::named(name.clone())),
             peer: peer.to_canonical(),
             name,
         };
@@ -40,7 +40,7 @@ pub fn forwarding(data: &[u8]) {
 
 /// Who is asked for.
 struct Asked {
-    from: ClientIp,
+    from: ClientIpResolver,
     peer: IpAddr,
     name: HeaderName,
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use lockgate::facts::proxy::{self, LONGEST, Said};
+use lockgate::facts::proxy::{self, LONGEST, ProxyHeader};
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -28,7 +28,7 @@ fn check(bytes: &[u8]) {
             assert_eq!(proxy::parse(&header[..end]), Ok(None), "{end}");
         }
     }
-    if let (Said::Source(source), true) = (said, header.starts_with(b"PROXY ")) {
+    if let (ProxyHeader::Source(source), true) = (said, header.starts_with(b"PROXY ")) {
         written_again(source, header);
     }
 }

@@ -10,9 +10,9 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Uri, Version};
 use http_body::Frame;
 use lockgate::body::{Body, BodyError};
-use lockgate::facts::{BodyLength, Head, Upgrade};
+use lockgate::facts::{BodyLength, RequestHead, UpgradeProtocol};
 use lockgate::route::edit::ForwardPath;
-use lockgate::upstream::{Forwarding, Outbound, http1};
+use lockgate::upstream::{ForwardedHeaders, OutboundRequest, http1};
 
 use super::strict::Seen;
 
@@ -27,7 +27,7 @@ pub fn request(data: &[u8]) {
     let Some(parts) = parsed(bytes) else {
         return;
     };
-    let Ok(head) = Head::read(&parts, how & 1 != 0) else {
+    let Ok(head) = RequestHead::read(&parts, how & 1 != 0) else {
         return;
     };
     let path = match how >> 1 & 3 {
@@ -62,15 +62,15 @@ fn parsed(bytes: &[u8]) -> Option<Parts> {
     Some(request.into_parts().0)
 }
 
-fn forward(parts: &Parts, head: &Head<'_>, path: &ForwardPath, trusted: bool) {
+fn forward(parts: &Parts, head: &RequestHead<'_>, path: &ForwardPath, trusted: bool) {
     let target = path.target(head);
-    let outbound = Outbound {
+    let outbound = OutboundRequest {
         method: head.method,
         target: &target,
         headers: &parts.headers,
         edits: None,
         version: head.version,
-        forwarding: Forwarding {
+        forwarding: ForwardedHeaders {
             peer: PEER,
             client: CLIENT,
             trusted_peer: trusted,
@@ -89,7 +89,7 @@ fn forward(parts: &Parts, head: &Head<'_>, path: &ForwardPath, trusted: bool) {
     own_words(&seen, head, trusted);
 }
 
-fn body(head: &Head<'_>) -> Body {
+fn body(head: &RequestHead<'_>) -> Body {
     match head.has_body() {
         true => Body::stream(Coming),
         false => Body::Empty,
@@ -97,7 +97,7 @@ fn body(head: &Head<'_>) -> Body {
 }
 
 /// The same method, target, host and length.
-fn same(seen: &Seen<'_>, head: &Head<'_>, target: &str) {
+fn same(seen: &Seen<'_>, head: &RequestHead<'_>, target: &str) {
     assert_eq!(seen.method, head.method.as_str());
     assert_eq!(seen.target, target);
     assert_eq!(seen.only("host"), head.authority().as_bytes());
@@ -122,8 +122,8 @@ fn same(seen: &Seen<'_>, head: &Head<'_>, target: &str) {
 }
 
 /// What says who asks and what becomes of the connection is the gateway's, or a trusted proxy's.
-fn own_words(seen: &Seen<'_>, head: &Head<'_>, trusted: bool) {
-    let upgrade = head.upgrade == Some(Upgrade::WebSocket);
+fn own_words(seen: &Seen<'_>, head: &RequestHead<'_>, trusted: bool) {
+    let upgrade = head.upgrade == Some(UpgradeProtocol::WebSocket);
     for (name, value) in &seen.fields {
         let allowed = match *name {
             "connection" => *value == b"te" && !upgrade || *value == b"upgrade" && upgrade,

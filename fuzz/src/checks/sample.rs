@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use http::request::Parts;
 use lockgate::clock::Timestamp;
-use lockgate::expr::{FieldId, Scheme};
+use lockgate::expr::{FieldId, FieldScheme};
 use lockgate::facts::{
-    Connection, Fields, GeoSource, Head, HelloFacts, NoGeo, RequestFacts, TlsFacts,
+    ClientConnection, FieldTable, GeoSource, HelloFacts, NoGeo, RequestFacts, RequestHead, TlsFacts,
 };
 
 /// A place that knows every address.
@@ -36,7 +36,7 @@ pub fn over_tls(parts: &Parts, ask: &mut dyn FnMut(&RequestFacts<'_>)) {
 
 /// The number of a field.
 pub fn field(name: &str) -> FieldId {
-    Fields.field(name).expect("a field of the table").id
+    FieldTable.field(name).expect("a field of the table").id
 }
 
 fn with(
@@ -45,10 +45,10 @@ fn with(
     geo: &dyn GeoSource,
     ask: &mut dyn FnMut(&RequestFacts<'_>),
 ) {
-    let Ok(head) = Head::read(parts, tls.is_some()) else {
+    let Ok(head) = RequestHead::read(parts, tls.is_some()) else {
         return;
     };
-    let connection = Connection {
+    let connection = ClientConnection {
         peer: "[2001:db8::7]:4711".parse().expect("an address"),
         listener: "0.0.0.0:8443".into(),
         tls,

@@ -2,7 +2,7 @@
 //! is shown where it is.
 
 use http::{HeaderValue, Request, StatusCode};
-use lockgate::action::{Refused, RequestInfo, ResponseTemplate, Template, block};
+use lockgate::action::{RefusingRule, RequestInfo, ResponseTemplate, Template, block};
 use lockgate::body::Body;
 use lockgate::clock::Timestamp;
 
@@ -29,7 +29,7 @@ fn any(source: &str, value: &str) {
         }
     };
     let names = source.contains("rule") || source.contains("retry_after");
-    assert!(!template.tells() || names);
+    assert!(!template.names_rule_or_wait() || names);
     let values = source.matches("{{").count();
     for kind in ["application/json", "text/html", "text/javascript", "a/b"] {
         let filled = fill(&template, value, kind);
@@ -90,7 +90,7 @@ fn fill(template: &Template, value: &str, content_type: &'static str) -> String 
     };
     let (parts, ()) = Request::new(()).into_parts();
     let asked = RequestInfo::of(&parts, value, Timestamp::from_millis(1_700_000_000_999));
-    let refused = Refused {
+    let refused = RefusingRule {
         rule: value,
         response: Some(&canned),
         retry_after: Some(u64::MAX),

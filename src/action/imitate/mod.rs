@@ -6,9 +6,9 @@
 //! in at least 50 responses to at least 10 clients. It never reads a clock, and its memory is
 //! bounded.
 
-mod field;
-mod memory;
-mod pace;
+mod learned_header;
+mod learned_responses;
+mod pacing;
 mod pattern;
 mod runs;
 #[cfg(test)]
@@ -28,10 +28,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 use parking_lot::RwLock;
 use siphasher::sip::SipHasher13;
 
-pub use self::memory::Memory;
-pub use self::pace::Pace;
+pub use self::learned_responses::LearnedResponses;
+pub use self::pacing::ResponsePacing;
 use super::template::media_type;
-use super::{Refused, RequestInfo, ResponseTemplate};
+use super::{RefusingRule, RequestInfo, ResponseTemplate};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
@@ -39,14 +39,14 @@ use crate::clock::Timestamp;
 const KINDS: usize = 64;
 
 /// What is known of all kinds of responses.
-pub struct Imitations {
+pub struct ImitationStore {
     key: SipHasher13,
-    kinds: RwLock<HashMap<Kind, Arc<Memory>>>,
+    kinds: RwLock<HashMap<ResponseClass, Arc<LearnedResponses>>>,
 }
 
 /// Responses that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct ResponseClass {
     /// The route: its hosts and its path.
     pub route: Arc<str>,
     /// The upstream that sends them.
@@ -66,15 +66,15 @@ pub struct HeadSent {
     pub request_headers: HeaderMap,
     /// The id of its request.
     pub request_id: String,
-    /// The client's network: see [`Imitations::client`].
+    /// The client's network: see [`ImitationStore::client`].
     pub client: u32,
     /// When it was sent.
-    pub when: When,
+    pub when: SendSchedule,
 }
 
 /// When a response is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct When {
+pub struct SendSchedule {
     /// The time.
     pub now: Timestamp,
     /// From the end of the request until the head of the response is sent.
@@ -100,9 +100,9 @@ struct Dice {
     thrown: u64,
 }
 
-// === impl Imitations ===
+// === impl ImitationStore ===
 
-impl Imitations {
+impl ImitationStore {
     /// A client's network as it is remembered: a keyed hash.
     pub fn client(&self, network: IpAddr) -> u32 {
         let mut hasher = self.key;
@@ -111,12 +111,12 @@ impl Imitations {
     }
 
     /// What is known of a kind.
-    pub fn get(&self, kind: &Kind) -> Option<Arc<Memory>> {
+    pub fn get(&self, kind: &ResponseClass) -> Option<Arc<LearnedResponses>> {
         self.kinds.read().get(kind).cloned()
     }
 
     /// What is known of a kind, which is learned from now on. `None` if too many kinds are.
-    pub fn get_or_begin(&self, kind: Kind) -> Option<Arc<Memory>> {
+    pub fn get_or_begin(&self, kind: ResponseClass) -> Option<Arc<LearnedResponses>> {
         if let Some(known) = self.get(&kind) {
             return Some(known);
         }
@@ -129,12 +129,12 @@ impl Imitations {
     }
 
     /// Forgets the kinds that are not `wanted` any more.
-    pub fn retain(&self, wanted: impl Fn(&Kind) -> bool) {
+    pub fn retain(&self, wanted: impl Fn(&ResponseClass) -> bool) {
         self.kinds.write().retain(|kind, _| wanted(kind));
     }
 }
 
-impl Default for Imitations {
+impl Default for ImitationStore {
     fn default() -> Self {
         Self {
             key: random_key(),
@@ -149,9 +149,9 @@ fn random_key() -> SipHasher13 {
     SipHasher13::new_with_keys(draw(), draw())
 }
 
-// === impl Kind ===
+// === impl ResponseClass ===
 
-impl Kind {
+impl ResponseClass {
     /// The kind of a response with `status` to this request. `None` if it is never imitated.
     pub fn new(
         route: Arc<str>,
@@ -221,13 +221,13 @@ pub fn dress(
     let empty = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&canned.status);
     let body = match (empty, imitation.gzip) {
         (true, _) => Vec::new(),
-        (false, true) => gzip(canned.filled(asked, &Refused::NOBODY).as_bytes()),
-        (false, false) => canned.filled(asked, &Refused::NOBODY).into_bytes(),
+        (false, true) => gzip(canned.filled(asked, &RefusingRule::NOBODY).as_bytes()),
+        (false, false) => canned.filled(asked, &RefusingRule::NOBODY).into_bytes(),
     };
     let configured = |name: &HeaderName| {
         let mut headers = canned.headers.iter();
         let (_, field) = headers.find(|(own, _)| own == name)?;
-        field.value(asked, &Refused::NOBODY)
+        field.value(asked, &RefusingRule::NOBODY)
     };
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = canned.status;

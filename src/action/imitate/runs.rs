@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Dice, When};
+use super::{Dice, SendSchedule};
 use crate::clock::Timestamp;
 
 /// How many letters at the start of a run are known apart: versions and types stand there.
@@ -26,18 +26,18 @@ const SLOPES: [f64; 3] = [1.0, 1e-3, 1e-6];
 
 /// The runs that were seen at one position of a value.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct RunPattern {
     lead: [u128; LEAD],
     rest: u128,
     shortest: u16,
     longest: u16,
     /// `None` once a run was not a number.
-    numbers: Option<Numbers>,
+    numbers: Option<SeenNumbers>,
 }
 
 /// Numbers that were seen.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct SeenNumbers {
     /// Each with the time that its response took, in microseconds.
     seen: Vec<(f64, f64)>,
     /// The index of the oldest.
@@ -51,17 +51,17 @@ pub(super) struct Numbers {
     places_vary: bool,
 }
 
-// === impl Run ===
+// === impl RunPattern ===
 
-impl Run {
+impl RunPattern {
     /// What `texts` have in common; they are ASCII.
-    pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>, when: When) -> Self {
+    pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>, when: SendSchedule) -> Self {
         let mut run = Self {
             lead: [0; LEAD],
             rest: 0,
             shortest: u16::MAX,
             longest: 0,
-            numbers: Some(Numbers::default()),
+            numbers: Some(SeenNumbers::default()),
         };
         for text in texts {
             run.learn(text, when);
@@ -78,7 +78,7 @@ impl Run {
         }
     }
 
-    pub(super) fn learn(&mut self, text: &str, when: When) {
+    pub(super) fn learn(&mut self, text: &str, when: SendSchedule) {
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
         self.shortest = self.shortest.min(length);
         self.longest = self.longest.max(length);
@@ -93,7 +93,7 @@ impl Run {
     }
 
     /// Appends a run like those that were seen.
-    pub(super) fn write(&self, out: &mut String, when: When, dice: &mut Dice) {
+    pub(super) fn write(&self, out: &mut String, when: SendSchedule, dice: &mut Dice) {
         if let Some(numbers) = &self.numbers {
             return numbers.write(out, when, dice);
         }
@@ -113,10 +113,10 @@ fn letter(letters: u128, dice: &mut Dice) -> char {
     known.map(char::from).nth(at).unwrap_or('0')
 }
 
-// === impl Numbers ===
+// === impl SeenNumbers ===
 
-impl Numbers {
-    fn learn(&mut self, number: f64, places: usize, when: When) {
+impl SeenNumbers {
+    fn learn(&mut self, number: f64, places: usize, when: SendSchedule) {
         let first = self.seen.is_empty();
         self.places_vary |= !first && self.places != places;
         self.places = self.places.max(places);
@@ -133,7 +133,7 @@ impl Numbers {
     }
 
     /// Keeps a number as it is.
-    pub(super) fn keep(&mut self, number: f64, when: When) {
+    pub(super) fn keep(&mut self, number: f64, when: SendSchedule) {
         let entry = (number, micros(when.head));
         if self.seen.len() < KEPT {
             self.seen.push(entry);
@@ -143,7 +143,7 @@ impl Numbers {
         }
     }
 
-    fn write(&self, out: &mut String, when: When, dice: &mut Dice) {
+    fn write(&self, out: &mut String, when: SendSchedule, dice: &mut Dice) {
         let drawn = self.draw(when, dice);
         let places = self.places;
         let digits = match self.clock {
@@ -160,7 +160,7 @@ impl Numbers {
 
     /// A number that a response which takes `when.head` could have, without its clock: between two
     /// that were seen, moved by as much as numbers grow with that time.
-    pub(super) fn draw(&self, when: When, dice: &mut Dice) -> f64 {
+    pub(super) fn draw(&self, when: SendSchedule, dice: &mut Dice) -> f64 {
         let slope = self.slope();
         let rests = self.rests(slope);
         let index = dice.below(rests.len());
@@ -277,9 +277,9 @@ mod tests {
 
     #[test]
     fn a_runtime_stays_near_its_response_far_from_what_was_seen() {
-        let (mut numbers, mut dice) = (Numbers::default(), Dice::default());
+        let (mut numbers, mut dice) = (SeenNumbers::default(), Dice::default());
         let now = Timestamp::from_nanos(0);
-        let after = |micros| When {
+        let after = |micros| SendSchedule {
             now,
             head: Duration::from_micros(micros),
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
-use super::{HeadSent, Imitation, Memory, Pace, When, dress};
+use super::{HeadSent, Imitation, LearnedResponses, ResponsePacing, SendSchedule, dress};
 use crate::action::{RequestInfo, ResponseTemplate, Template};
 use crate::body::Body;
 use crate::clock::Timestamp;
@@ -61,19 +61,19 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
 }
 
 /// Lets `memory` see an answer of this client.
-fn teach(memory: &Memory, client: u32, fields: &[(&str, &str)]) {
+fn teach(memory: &LearnedResponses, client: u32, fields: &[(&str, &str)]) {
     teach_at(memory, client, &Request::get(), NOW, fields);
 }
 
 fn teach_at(
-    memory: &Memory,
+    memory: &LearnedResponses,
     client: u32,
     request: &Request,
     now: Timestamp,
     fields: &[(&str, &str)],
 ) {
     memory.learn(&head_sent(client, request, now, Duration::ZERO, fields));
-    memory.learn_pace(Pace::default());
+    memory.learn_pace(ResponsePacing::default());
 }
 
 fn head_sent(
@@ -88,30 +88,30 @@ fn head_sent(
         request_headers: request.headers.clone(),
         request_id: request.id.clone(),
         client,
-        when: When { now, head },
+        when: SendSchedule { now, head },
     }
 }
 
 /// An answer so often, to each of twelve clients in turn.
-fn teach_all(memory: &Memory, answers: u32, fields: &[(&str, &str)]) {
+fn teach_all(memory: &LearnedResponses, answers: u32, fields: &[(&str, &str)]) {
     for answer in 0..answers {
         teach(memory, answer % 12, fields);
     }
 }
 
-fn imitated(memory: &Memory) -> Option<Imitation> {
+fn imitated(memory: &LearnedResponses) -> Option<Imitation> {
     imitated_at(memory, &Request::get(), NOW)
 }
 
 /// An answer that comes as soon as it is asked for.
-fn imitated_at(memory: &Memory, request: &Request, now: Timestamp) -> Option<Imitation> {
+fn imitated_at(memory: &LearnedResponses, request: &Request, now: Timestamp) -> Option<Imitation> {
     memory.pace()?;
     let head = Duration::ZERO;
-    memory.imitate(&request.asked(now), When { now, head })
+    memory.imitate(&request.asked(now), SendSchedule { now, head })
 }
 
 /// What is known of one field.
-fn value(memory: &Memory, name: &str) -> Option<String> {
+fn value(memory: &LearnedResponses, name: &str) -> Option<String> {
     let imitation = imitated(memory)?;
     let mut fields = imitation.fields.iter();
     let (_, value) = fields.find(|(own, _)| own == name)?;
@@ -136,7 +136,7 @@ fn fields(response: &Response<Body>) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn dressed(memory: &Memory, canned: &ResponseTemplate) -> Response<Body> {
+fn dressed(memory: &LearnedResponses, canned: &ResponseTemplate) -> Response<Body> {
     let request = Request::get();
     dress(&request.asked(NOW), canned, &imitated(memory).unwrap())
 }

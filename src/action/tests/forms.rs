@@ -1,10 +1,10 @@
 //! Which form an answer takes.
 
-use super::super::format::Form::{self, Html, Problem, Text};
+use super::super::format::ResponseFormat::{self, Html, Problem, Text};
 use super::super::template::{html_escape, json_escape};
 
 /// What clients send, and what they get.
-const ACCEPTS: &[(&str, Form)] = &[
+const ACCEPTS: &[(&str, ResponseFormat)] = &[
     ("", Problem),
     ("*/*", Problem),
     ("application/json", Problem),
@@ -61,16 +61,29 @@ const ACCEPTS: &[(&str, Form)] = &[
 #[test]
 fn the_form_that_a_client_likes_best() {
     for (accept, form) in ACCEPTS {
-        assert_eq!(Form::negotiate(&[accept.as_bytes()]), *form, "{accept:?}");
+        assert_eq!(
+            ResponseFormat::negotiate(&[accept.as_bytes()]),
+            *form,
+            "{accept:?}"
+        );
     }
 }
 
 #[test]
 fn no_line_and_several_lines() {
-    assert_eq!(Form::negotiate(&[]), Problem);
-    assert_eq!(Form::negotiate(&[b"image/png", b"text/plain"]), Text);
-    assert_eq!(Form::negotiate(&[b"text/plain;q=0.1", b"text/html"]), Html);
-    assert_eq!(Form::negotiate(&[b"text/html\xff, text/plain"]), Text);
+    assert_eq!(ResponseFormat::negotiate(&[]), Problem);
+    assert_eq!(
+        ResponseFormat::negotiate(&[b"image/png", b"text/plain"]),
+        Text
+    );
+    assert_eq!(
+        ResponseFormat::negotiate(&[b"text/plain;q=0.1", b"text/html"]),
+        Html
+    );
+    assert_eq!(
+        ResponseFormat::negotiate(&[b"text/html\xff, text/plain"]),
+        Text
+    );
 }
 
 #[test]

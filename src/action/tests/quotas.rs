@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 
-use super::super::{QuotaNames, tell_quotas};
-use crate::decision::{Action, Quota, RuleIndex};
-use crate::expr::{Env, Lists, predicate};
-use crate::facts::Fields;
+use super::super::{QuotaNames, add_quota_headers};
+use crate::decision::{Action, QuotaStatus, RuleIndex};
+use crate::expr::{ExprEnv, NamedLists, predicate};
+use crate::facts::FieldTable;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::{HeaderStyle, Rule, RuleId, RuleSet, Scope};
+use crate::rules::{HeaderStyle, Rule, RuleId, RuleScope, RuleSet};
 
 #[test]
 fn standard_members_in_rule_order() {
@@ -98,29 +98,29 @@ fn told<const N: usize>(
     mut headers: HeaderMap,
 ) -> HeaderMap {
     let names = QuotaNames::of(&RuleSet::new(rules.into()));
-    let quotas: Vec<Quota> = quotas
+    let quotas: Vec<QuotaStatus> = quotas
         .iter()
-        .map(|&(rule, remaining, reset)| Quota {
+        .map(|&(rule, remaining, reset)| QuotaStatus {
             rule: RuleIndex(rule),
             remaining,
             reset,
         })
         .collect();
-    tell_quotas(&names, &quotas, &mut headers);
+    add_quota_headers(&names, &quotas, &mut headers);
     headers
 }
 
 fn rule(name: &str, limit: u64, period: u64, headers: HeaderStyle) -> Rule {
-    let env = Env {
-        scheme: &Fields,
-        lists: &Lists::default(),
+    let env = ExprEnv {
+        scheme: &FieldTable,
+        lists: &NamedLists::default(),
         allow_response: false,
     };
     let id = RuleId {
         identity: 0,
         slot: 0,
     };
-    let scope = Scope::Same(predicate("ssl", &env).unwrap());
+    let scope = RuleScope::Same(predicate("ssl", &env).unwrap());
     let period = Duration::from_millis(period);
     Rule {
         limiter: Some(Limiter::new(Algorithm::SlidingWindow, limit, period)),

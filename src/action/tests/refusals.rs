@@ -2,7 +2,10 @@
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use super::super::{Fault, Field, Redirect, Reply, ResponseTemplate, Template, block, shadow};
+use super::super::{
+    FixedResponse, GatewayError, HeaderTemplate, RedirectResponse, ResponseTemplate, Template,
+    block, shadow,
+};
 use super::{Request, header, refused, text};
 
 #[test]
@@ -177,42 +180,42 @@ fn a_reset_of_content_has_a_length_of_zero() {
 #[test]
 fn faults_have_their_status_in_each_form() {
     let faults = [
-        (Fault::Malformed, 400, "Bad Request"),
-        (Fault::NoRoute, 404, "Not Found"),
-        (Fault::BodyTooLarge, 413, "Payload Too Large"),
-        (Fault::Misdirected, 421, "Misdirected Request"),
-        (Fault::UnknownCoding, 501, "Not Implemented"),
-        (Fault::BadGateway, 502, "Bad Gateway"),
-        (Fault::Unavailable, 503, "Service Unavailable"),
-        (Fault::GatewayTimeout, 504, "Gateway Timeout"),
+        (GatewayError::Malformed, 400, "Bad Request"),
+        (GatewayError::NoRoute, 404, "Not Found"),
+        (GatewayError::BodyTooLarge, 413, "Payload Too Large"),
+        (GatewayError::Misdirected, 421, "Misdirected Request"),
+        (GatewayError::UnknownCoding, 501, "Not Implemented"),
+        (GatewayError::BadGateway, 502, "Bad Gateway"),
+        (GatewayError::Unavailable, 503, "Service Unavailable"),
+        (GatewayError::GatewayTimeout, 504, "Gateway Timeout"),
     ];
     for (fault, code, title) in faults {
-        let machine = fault.answer(&Request::get(&[]).asked());
+        let machine = fault.to_response(&Request::get(&[]).asked());
         assert_eq!(machine.status().as_u16(), code);
         let expected = format!("{{\"title\":\"{title}\",\"status\":{code}}}\n");
         assert_eq!(text(machine), expected);
         let request = Request::get(&[("accept", "text/plain")]);
-        let plain = fault.answer(&request.asked());
+        let plain = fault.to_response(&request.asked());
         assert_eq!(text(plain), format!("{code} {title}\n"));
         let request = Request::get(&[("accept", "text/html")]);
-        let page = fault.answer(&request.asked());
+        let page = fault.to_response(&request.asked());
         assert!(text(page).contains(&format!("<h1>{title}</h1>")));
     }
 }
 
 #[test]
 fn routes_that_answer_themselves() {
-    let reply = Reply {
+    let reply = FixedResponse {
         status: StatusCode::UNAUTHORIZED,
         content_type: HeaderValue::from_static("text/plain"),
         body: "wrong password".to_owned(),
     };
-    let answer = reply.answer(&Request::get(&[]).asked());
+    let answer = reply.to_response(&Request::get(&[]).asked());
     assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(header(&answer, "content-length"), Some("14"));
     assert_eq!(text(answer), "wrong password");
-    let redirect = Redirect(HeaderValue::from_static("https://example.com/"));
-    let answer = redirect.answer(&Request::get(&[]).asked());
+    let redirect = RedirectResponse(HeaderValue::from_static("https://example.com/"));
+    let answer = redirect.to_response(&Request::get(&[]).asked());
     assert_eq!(answer.status(), StatusCode::PERMANENT_REDIRECT);
     assert_eq!(header(&answer, "location"), Some("https://example.com/"));
     assert_eq!(header(&answer, "content-length"), Some("0"));
@@ -225,7 +228,7 @@ fn canned(status: StatusCode, content_type: &'static str, body: &str) -> Respons
         content_type: HeaderValue::from_static(content_type),
         headers: vec![(
             HeaderName::from_static("x-a"),
-            Field::Fixed(HeaderValue::from_static("b")),
+            HeaderTemplate::Fixed(HeaderValue::from_static("b")),
         )],
         body: Template::parse(body).unwrap(),
         imitate: false,

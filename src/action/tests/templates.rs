@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode};
 
-use super::super::{Refused, ResponseTemplate, Template, block};
+use super::super::{RefusingRule, ResponseTemplate, Template, block};
 use super::{Request, text};
 
 #[test]
@@ -98,7 +98,7 @@ fn mistakes_are_marked() {
 
 #[test]
 fn a_template_that_names_the_rule_or_a_wait_tells() {
-    let tells = |template| Template::parse(template).unwrap().tells();
+    let tells = |template| Template::parse(template).unwrap().names_rule_or_wait();
     assert!(tells("{{rule}}") && tells("wait {{ retry_after }}"));
     assert!(!tells("{{uuid}} {{now}} {{request.id}} rule retry_after"));
 }
@@ -115,7 +115,7 @@ fn fill_for(rule: &str, template: &str, content_type: &'static str) -> String {
         body: Template::parse(template).unwrap(),
         imitate: false,
     };
-    let refused = Refused {
+    let refused = RefusingRule {
         rule,
         response: Some(&canned),
         retry_after: Some(42),

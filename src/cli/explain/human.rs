@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 
-use super::{Line, Story};
-use crate::pipeline::simulate::{Outcome, Report};
-use crate::rules::trace::{Condition, Trace, Verdict};
+use super::{ExplainedRequest, Story};
+use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
+use crate::rules::trace::{RuleTrace, TraceVerdict, TracedCondition};
 
 /// The whole story.
 pub fn human(story: &Story) -> String {
@@ -37,7 +37,7 @@ pub fn human(story: &Story) -> String {
 }
 
 /// What became of a request, with what its rules counted.
-pub fn line(report: &Report) -> String {
+pub fn line(report: &SimulationReport) -> String {
     let counts: Vec<String> = report.rules.iter().filter_map(count).collect();
     match counts.is_empty() {
         true => decision(report),
@@ -52,7 +52,7 @@ fn repeats(story: &Story, text: &mut String) {
     for ((number, line), at) in (1..).zip(&story.lines).zip(times) {
         let _ = writeln!(text, "{number:>width$}  {at:>widest$}  {}", line.text);
     }
-    let what = |line: &Line| (line.outcome, line.credit.clone());
+    let what = |line: &ExplainedRequest| (line.outcome, line.credit.clone());
     let pairs = story.lines.iter().zip(story.lines.iter().skip(1));
     let changed = (2..)
         .zip(pairs)
@@ -64,16 +64,16 @@ fn repeats(story: &Story, text: &mut String) {
     let _ = writeln!(text, "Request {} in detail:\n", story.lines.len());
 }
 
-fn count(trace: &Trace) -> Option<String> {
+fn count(trace: &RuleTrace) -> Option<String> {
     let touched = matches!(
         trace.verdict,
-        Verdict::Counted | Verdict::Acted(_) | Verdict::Would(_)
+        TraceVerdict::Counted | TraceVerdict::Acted(_) | TraceVerdict::Would(_)
     );
     let used = used(trace).filter(|_| touched)?;
     Some(format!("{}: {used}", trace.name))
 }
 
-fn decision(report: &Report) -> String {
+fn decision(report: &SimulationReport) -> String {
     let what = what(report);
     match report.held.is_zero() {
         true => what,
@@ -81,29 +81,35 @@ fn decision(report: &Report) -> String {
     }
 }
 
-fn what(report: &Report) -> String {
+fn what(report: &SimulationReport) -> String {
     let status = status(report);
     let rule = report.credit.as_ref().map_or("", |(rule, _)| rule);
     let did = report.credit.as_ref().map_or("", |(_, action)| action);
     match report.outcome {
-        Outcome::Block | Outcome::Tarpit => match header(report, RETRY_AFTER.as_str()) {
-            Some(seconds) => format!("{status} by rule {rule}, Retry-After {seconds}"),
-            None => format!("{status} by rule {rule}"),
-        },
-        Outcome::Close => format!("closed without an answer by rule {rule}"),
-        Outcome::Divert => format!("diverted by rule {rule}: {}", forwarded(report)),
-        Outcome::Shadow => format!("shadow {status} by rule {rule}"),
-        Outcome::Refuse(reason) => format!("refused with {status}: {reason}"),
-        Outcome::Allow => format!("allowed by rule {rule}: {}", forwarded(report)),
-        Outcome::Forward | Outcome::Delay | Outcome::Tag if rule.is_empty() => forwarded(report),
-        Outcome::Forward | Outcome::Delay | Outcome::Tag => {
+        SimulatedOutcome::Block | SimulatedOutcome::Tarpit => {
+            match header(report, RETRY_AFTER.as_str()) {
+                Some(seconds) => format!("{status} by rule {rule}, Retry-After {seconds}"),
+                None => format!("{status} by rule {rule}"),
+            }
+        }
+        SimulatedOutcome::Close => format!("closed without an answer by rule {rule}"),
+        SimulatedOutcome::Divert => format!("diverted by rule {rule}: {}", forwarded(report)),
+        SimulatedOutcome::Shadow => format!("shadow {status} by rule {rule}"),
+        SimulatedOutcome::Refuse(reason) => format!("refused with {status}: {reason}"),
+        SimulatedOutcome::Allow => format!("allowed by rule {rule}: {}", forwarded(report)),
+        SimulatedOutcome::Forward | SimulatedOutcome::Delay | SimulatedOutcome::Tag
+            if rule.is_empty() =>
+        {
+            forwarded(report)
+        }
+        SimulatedOutcome::Forward | SimulatedOutcome::Delay | SimulatedOutcome::Tag => {
             format!("{}; rule {rule}: {did}", forwarded(report))
         }
     }
 }
 
 /// The status; gRPC has one of its own.
-fn status(report: &Report) -> String {
+fn status(report: &SimulationReport) -> String {
     let status = report.response.as_ref().map_or(0, |r| r.status().as_u16());
     match header(report, "grpc-status") {
         Some(own) => format!("{status} (grpc-status {own})"),
@@ -111,12 +117,12 @@ fn status(report: &Report) -> String {
     }
 }
 
-fn header<'a>(report: &'a Report, name: &str) -> Option<Cow<'a, str>> {
+fn header<'a>(report: &'a SimulationReport, name: &str) -> Option<Cow<'a, str>> {
     let value = report.response.as_ref()?.headers().get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()))
 }
 
-fn forwarded(report: &Report) -> String {
+fn forwarded(report: &SimulationReport) -> String {
     let status = status(report);
     match (&report.upstream, report.to) {
         (Some(name), _) if report.tags.is_empty() => format!("forwarded to upstream {name}"),
@@ -129,7 +135,7 @@ fn forwarded(report: &Report) -> String {
     }
 }
 
-fn rule(trace: &Trace, text: &mut String) {
+fn rule(trace: &RuleTrace, text: &mut String) {
     let _ = writeln!(text, "{}: {}", trace.name, trace.verdict.name());
     let _ = writeln!(text, "  why       {}", trace.why);
     let Some(mitigate) = trace.mitigate else {
@@ -157,7 +163,7 @@ fn rule(trace: &Trace, text: &mut String) {
 }
 
 /// What is counted, and how that stands.
-fn counter(trace: &Trace, text: &mut String) {
+fn counter(trace: &RuleTrace, text: &mut String) {
     if let Some(cost) = trace.cost.filter(|cost| *cost != 1) {
         let _ = writeln!(text, "  cost      {cost}");
     }
@@ -177,7 +183,7 @@ fn counter(trace: &Trace, text: &mut String) {
     }
 }
 
-fn key(trace: &Trace) -> String {
+fn key(trace: &RuleTrace) -> String {
     let parts = trace.key_parts.iter().map(|(part, value)| match value {
         Some(value) => format!("{part} is {value}"),
         None => format!("{part} is missing"),
@@ -188,7 +194,7 @@ fn key(trace: &Trace) -> String {
     }
 }
 
-fn used(trace: &Trace) -> Option<String> {
+fn used(trace: &RuleTrace) -> Option<String> {
     standing(trace.value, trace.room, trace.banned_for)
 }
 
@@ -200,7 +206,7 @@ fn standing(value: Option<u64>, room: Option<u64>, banned_for: Option<Duration>)
     }
 }
 
-fn condition(part: &Condition, indent: usize, text: &mut String) {
+fn condition(part: &TracedCondition, indent: usize, text: &mut String) {
     let _ = writeln!(text, "{:indent$}{} {}", "", word(part.holds), part.text);
     for seen in &part.reads {
         let _ = writeln!(

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::Story;
 use crate::expr;
 use crate::observe::Redactor;
-use crate::pipeline::simulate::{Outcome, Report};
-use crate::rules::trace::{Condition, Seen, Trace, Tried};
+use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
+use crate::rules::trace::{CandidateTrace, RuleTrace, TracedCondition, TracedValue};
 
 /// The last request, with a line for each.
 pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
@@ -33,9 +33,9 @@ pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
 }
 
 /// One report, as the admin port would give it too.
-pub fn report(report: &Report, redactor: &Redactor) -> Value {
+pub fn report(report: &SimulationReport, redactor: &Redactor) -> Value {
     let reason = match report.outcome {
-        Outcome::Refuse(reason) => Some(reason),
+        SimulatedOutcome::Refuse(reason) => Some(reason),
         _ => None,
     };
     json!({
@@ -57,18 +57,18 @@ pub fn report(report: &Report, redactor: &Redactor) -> Value {
     })
 }
 
-const fn name(outcome: Outcome) -> &'static str {
+const fn name(outcome: SimulatedOutcome) -> &'static str {
     match outcome {
-        Outcome::Forward => "forward",
-        Outcome::Allow => "allow",
-        Outcome::Delay => "delay",
-        Outcome::Tag => "tag",
-        Outcome::Divert => "divert",
-        Outcome::Block => "block",
-        Outcome::Tarpit => "tarpit",
-        Outcome::Close => "close",
-        Outcome::Shadow => "shadow",
-        Outcome::Refuse(_) => "refuse",
+        SimulatedOutcome::Forward => "forward",
+        SimulatedOutcome::Allow => "allow",
+        SimulatedOutcome::Delay => "delay",
+        SimulatedOutcome::Tag => "tag",
+        SimulatedOutcome::Divert => "divert",
+        SimulatedOutcome::Block => "block",
+        SimulatedOutcome::Tarpit => "tarpit",
+        SimulatedOutcome::Close => "close",
+        SimulatedOutcome::Shadow => "shadow",
+        SimulatedOutcome::Refuse(_) => "refuse",
     }
 }
 
@@ -87,7 +87,7 @@ fn headers(headers: &HeaderMap, redactor: &Redactor) -> Value {
     Value::Object(shown.collect())
 }
 
-fn trace(trace: &Trace) -> Value {
+fn trace(trace: &RuleTrace) -> Value {
     let parts = trace.key_parts.iter();
     let parts = parts.map(|(part, value)| json!({ "part": part, "value": value }));
     let conditions: Map<String, Value> = (trace.conditions.iter())
@@ -115,7 +115,7 @@ fn trace(trace: &Trace) -> Value {
     })
 }
 
-fn tried(tried: &Tried) -> Value {
+fn tried(tried: &CandidateTrace) -> Value {
     json!({
         "verdict": tried.verdict.name(),
         "value": tried.value,
@@ -126,7 +126,7 @@ fn tried(tried: &Tried) -> Value {
     })
 }
 
-fn condition(part: &Condition) -> Value {
+fn condition(part: &TracedCondition) -> Value {
     json!({
         "text": part.text,
         "kind": part.kind.name(),
@@ -136,7 +136,7 @@ fn condition(part: &Condition) -> Value {
     })
 }
 
-fn seen(seen: &Seen) -> Value {
+fn seen(seen: &TracedValue) -> Value {
     let values: Vec<Value> = seen.values.iter().map(value).collect();
     json!({
         "name": seen.label,
@@ -145,12 +145,12 @@ fn seen(seen: &Seen) -> Value {
     })
 }
 
-fn value(value: &expr::Value<'_>) -> Value {
+fn value(value: &expr::ScalarValue<'_>) -> Value {
     match value {
-        expr::Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
-        expr::Value::Int(int) => (*int).into(),
-        expr::Value::Ip(ip) => ip.to_string().into(),
-        expr::Value::Bool(truth) => (*truth).into(),
+        expr::ScalarValue::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
+        expr::ScalarValue::Int(int) => (*int).into(),
+        expr::ScalarValue::Ip(ip) => ip.to_string().into(),
+        expr::ScalarValue::Bool(truth) => (*truth).into(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::facts::host;
 
 /// A URL as it was written.
 #[derive(Clone, Debug)]
-pub struct Url {
+pub struct ParsedUrl {
     /// Whether it is one of HTTPS; `None`: a path alone.
     pub secure: Option<bool>,
     /// Host and port.
@@ -21,9 +21,9 @@ pub struct Url {
 const URL_HELP: &str = "write https://example.com/login, or a path such as /login";
 
 /// A URL, a path alone, or the `*` of `OPTIONS *`.
-pub fn url(text: &str) -> Result<Url, String> {
+pub fn url(text: &str) -> Result<ParsedUrl, String> {
     if text.starts_with('/') || text == "*" {
-        return Ok(Url {
+        return Ok(ParsedUrl {
             secure: None,
             authority: Authority::from_static("localhost"),
             target: without_fragment(text).to_owned(),
@@ -38,7 +38,7 @@ pub fn url(text: &str) -> Result<Url, String> {
     let (authority, target) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let target = without_fragment(target);
     let slash = if target.starts_with('/') { "" } else { "/" };
-    Ok(Url {
+    Ok(ParsedUrl {
         secure: Some(secure),
         authority: self::authority(authority)?,
         target: format!("{slash}{target}"),

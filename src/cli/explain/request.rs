@@ -9,17 +9,19 @@ use http::header::HOST;
 use http::uri::Authority;
 use http::{Request, Uri, Version};
 
-use super::Explain;
+use super::ExplainArgs;
 use crate::cli::Cli;
 use crate::expr::FieldId;
-use crate::facts::{Connection, HelloFacts, Malformed, TlsFacts, fields, version_name};
+use crate::facts::{
+    ClientConnection, HelloFacts, MalformedRequest, TlsFacts, fields, version_name,
+};
 use crate::pipeline::simulate::Simulation;
 use crate::rules::Rule;
-use crate::snapshot::{Listener, Snapshot};
+use crate::snapshot::{ListenerConfig, Snapshot};
 
 /// The request, and what the user should know about it. Ends the program where the arguments
 /// exclude each other.
-pub fn simulation(args: &Explain, snapshot: &Snapshot) -> (Simulation, Vec<String>) {
+pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<String>) {
     let (listener, mut notes) = listener(args, snapshot);
     let secure = listener.is_some_and(|listener| listener.settings.tls.is_some());
     if !secure && (args.ja3.is_some() || args.ja4.is_some()) {
@@ -50,7 +52,7 @@ pub fn simulation(args: &Explain, snapshot: &Snapshot) -> (Simulation, Vec<Strin
     let simulation = Simulation {
         parts: request.into_parts().0,
         unreadable,
-        connection: Connection {
+        connection: ClientConnection {
             peer: SocketAddr::new(peer, 0),
             listener: listener.map_or_else(|| "".into(), |listener| listener.label.clone()),
             tls: secure.then(|| tls(args, version)),
@@ -65,7 +67,7 @@ pub fn simulation(args: &Explain, snapshot: &Snapshot) -> (Simulation, Vec<Strin
 }
 
 /// The request in words.
-pub fn words(args: &Explain, simulation: &Simulation) -> String {
+pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
     let scheme = match simulation.connection.tls {
         Some(_) => "https",
         None => "http",
@@ -83,13 +85,16 @@ pub fn words(args: &Explain, simulation: &Simulation) -> String {
 }
 
 /// The listener that the URL leads to, by TLS and port; else the first.
-fn listener<'s>(args: &Explain, snapshot: &'s Snapshot) -> (Option<&'s Listener>, Vec<String>) {
+fn listener<'s>(
+    args: &ExplainArgs,
+    snapshot: &'s Snapshot,
+) -> (Option<&'s ListenerConfig>, Vec<String>) {
     let all = || snapshot.listeners.iter().map(|listener| &**listener);
     let Some(secure) = args.url.secure else {
         return (all().next(), Vec::new());
     };
     let port = args.url.authority.port_u16();
-    let fits = |listener: &&Listener| listener.settings.tls.is_some() == secure;
+    let fits = |listener: &&ListenerConfig| listener.settings.tls.is_some() == secure;
     let exact = all().find(|l| fits(l) && Some(l.settings.address.port()) == port);
     match exact.or_else(|| all().find(fits)) {
         Some(listener) => (Some(listener), Vec::new()),
@@ -104,7 +109,7 @@ fn listener<'s>(args: &Explain, snapshot: &'s Snapshot) -> (Option<&'s Listener>
 }
 
 /// Fingerprints that a rule reads and that no option gives: every TLS client has them.
-fn unknown_fingerprints(args: &Explain, snapshot: &Snapshot) -> Vec<String> {
+fn unknown_fingerprints(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> {
     let given = [
         (fields::JA3, "--ja3", args.ja3.is_some()),
         (fields::JA4, "--ja4", args.ja4.is_some()),
@@ -128,12 +133,19 @@ fn reads(rule: &Rule, field: FieldId) -> bool {
 }
 
 /// Puts target and host where this version has them (RFC 9112, section 3.2; RFC 9113, 8.3.1).
-fn address(request: &mut Request<()>, args: &Explain, secure: bool) -> Result<(), Malformed> {
+fn address(
+    request: &mut Request<()>,
+    args: &ExplainArgs,
+    secure: bool,
+) -> Result<(), MalformedRequest> {
     let (authority, target) = (&args.url.authority, args.url.target.as_str());
     if request.version() < Version::HTTP_2 {
-        *request.uri_mut() = target.parse().map_err(|_| Malformed::Target)?;
+        *request.uri_mut() = target.parse().map_err(|_| MalformedRequest::Target)?;
         if !request.headers().contains_key(HOST) {
-            let value = authority.as_str().parse().map_err(|_| Malformed::Host)?;
+            let value = authority
+                .as_str()
+                .parse()
+                .map_err(|_| MalformedRequest::Host)?;
             request.headers_mut().insert(HOST, value);
         }
         return Ok(());
@@ -141,16 +153,16 @@ fn address(request: &mut Request<()>, args: &Explain, secure: bool) -> Result<()
     // As curl does: the field becomes the authority.
     let named = request.headers_mut().remove(HOST);
     let authority = match &named {
-        Some(host) => Authority::try_from(host.as_bytes()).map_err(|_| Malformed::Host)?,
+        Some(host) => Authority::try_from(host.as_bytes()).map_err(|_| MalformedRequest::Host)?,
         None => authority.clone(),
     };
     let uri = Uri::builder().scheme(if secure { "https" } else { "http" });
     let uri = uri.authority(authority).path_and_query(target).build();
-    *request.uri_mut() = uri.map_err(|_| Malformed::Target)?;
+    *request.uri_mut() = uri.map_err(|_| MalformedRequest::Target)?;
     Ok(())
 }
 
-fn tls(args: &Explain, version: Version) -> TlsFacts {
+fn tls(args: &ExplainArgs, version: Version) -> TlsFacts {
     let host = args.url.authority.host();
     let is_name = !host.starts_with('[') && host.parse::<IpAddr>().is_err();
     TlsFacts {

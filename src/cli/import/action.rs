@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::draft::{Draft, FORBIDDEN, Names};
+use super::draft::{FORBIDDEN, RuleDraft, UsedNames};
 use super::quote;
-use super::quote::{Object, mismatch, shown};
+use super::quote::{JsonObject, mismatch, shown};
 
 /// What one of Cloudflare's actions is here.
 #[derive(Clone, Copy)]
@@ -58,7 +58,12 @@ const HERE: [&str; 3] = [
 ];
 
 /// Reads both keys. `limited`: the rule has a limit.
-pub fn read(rule: &mut Object<'_>, limited: bool, names: &mut Names, draft: &mut Draft) {
+pub fn read(
+    rule: &mut JsonObject<'_>,
+    limited: bool,
+    names: &mut UsedNames,
+    draft: &mut RuleDraft,
+) {
     let empty = Map::new();
     let parameters = match rule.get("action_parameters") {
         Some(Value::Object(map)) => map,
@@ -91,12 +96,12 @@ fn plain(
     ours: &str,
     parameters: &Map<String, Value>,
     limited: bool,
-    names: &mut Names,
-    draft: &mut Draft,
+    names: &mut UsedNames,
+    draft: &mut RuleDraft,
 ) {
     draft.set("action", ours.to_owned());
     let answers = ours == "\"block\"";
-    let mut parameters = Object::new(parameters);
+    let mut parameters = JsonObject::new(parameters);
     match parameters.get("response") {
         Some(Value::Object(map)) if answers => response(map, limited, names, draft),
         Some(other) => draft.note(format!(
@@ -115,8 +120,8 @@ fn plain(
     }
 }
 
-fn response(map: &Map<String, Value>, limited: bool, names: &mut Names, draft: &mut Draft) {
-    let mut response = Object::new(map);
+fn response(map: &Map<String, Value>, limited: bool, names: &mut UsedNames, draft: &mut RuleDraft) {
+    let mut response = JsonObject::new(map);
     let mut keys = Vec::new();
     match response.get("status_code") {
         Some(status) => keys.push(("status", quote::value(status))),
@@ -140,7 +145,7 @@ fn response(map: &Map<String, Value>, limited: bool, names: &mut Names, draft: &
 }
 
 /// What Cloudflare skips is not all here, and `allow` skips all that is.
-fn skip(parameters: &Map<String, Value>, draft: &mut Draft) {
+fn skip(parameters: &Map<String, Value>, draft: &mut RuleDraft) {
     draft.set("action", quote::word("allow"));
     let skipped = Value::Object(parameters.clone());
     let note = format!("`skip` named {}", shown(&skipped));
@@ -162,7 +167,7 @@ fn skips_ours(parameters: &Map<String, Value>) -> bool {
     current || named.any(|name| HERE.contains(&name))
 }
 
-fn elsewhere(action: &str, nearest: &str, parameters: &Map<String, Value>, draft: &mut Draft) {
+fn elsewhere(action: &str, nearest: &str, parameters: &Map<String, Value>, draft: &mut RuleDraft) {
     draft.set_wrong("action", quote::word(action), "\"log\"");
     draft.refuse(format!(
         "`{action}` is not an action of a rule here; nearest: {nearest}"

@@ -21,7 +21,7 @@ const ORDER: [&str; 10] = [
 
 /// A rule as far as it is known.
 #[derive(Default)]
-pub struct Draft {
+pub struct RuleDraft {
     /// Its name here.
     pub name: String,
     /// What its owner says about it.
@@ -44,9 +44,9 @@ pub struct Draft {
 /// Keys with values that are TOML already.
 pub type Keys = Vec<(&'static str, String)>;
 
-// === impl Draft ===
+// === impl RuleDraft ===
 
-impl Draft {
+impl RuleDraft {
     /// A rule of which only the name is known.
     pub fn new(name: String) -> Self {
         Self {
@@ -152,15 +152,15 @@ type Taken = HashMap<String, usize>;
 
 /// The names given so far.
 #[derive(Default)]
-pub struct Names {
+pub struct UsedNames {
     rules: Taken,
     responses: Taken,
     count: usize,
 }
 
-// === impl Names ===
+// === impl UsedNames ===
 
-impl Names {
+impl UsedNames {
     /// A name for the next rule: its description, else what Cloudflare calls it, else its number.
     pub fn rule(&mut self, rule: Option<&Map<String, Value>>) -> String {
         self.count += 1;

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::Draft;
+use super::draft::RuleDraft;
 use crate::clock::Clock;
 use crate::config::lint::lists_in;
-use crate::config::{self, Diagnostic, Diagnostics, Severity, Source};
+use crate::config::{self, ConfigSource, Diagnostic, Diagnostics, Severity};
 
 /// What a piece needs to be a whole file.
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
 /// Why the gateway would refuse `piece` as part of a configuration; empty if it would not.
 pub fn errors(piece: &str) -> Vec<String> {
-    let source = Source::new("", format!("{piece}{LISTENER}"));
+    let source = ConfigSource::new("", format!("{piece}{LISTENER}"));
     let mut diagnostics = Diagnostics::new();
     if let Some(file) = config::read(&source, &mut diagnostics) {
         let now = Clock::System.now();
@@ -21,12 +21,12 @@ pub fn errors(piece: &str) -> Vec<String> {
     }
     let all = diagnostics.sorted().into_iter();
     let errors = all.filter(|found| found.severity == Severity::Error);
-    errors.map(|error| said(error, &source)).collect()
+    errors.map(|error| error_text(error, &source)).collect()
 }
 
 /// A mistake without its place in a file that the user never sees: the key, the words that are
 /// wrong, the message and its help.
-fn said(error: &Diagnostic, source: &Source) -> String {
+fn error_text(error: &Diagnostic, source: &ConfigSource) -> String {
     let mut text = String::new();
     let named = |name: &str| error.message.contains(&format!("`{name}`"));
     if let Some(key) = key(error, source).filter(|key| !named(key)) {
@@ -46,7 +46,7 @@ fn said(error: &Diagnostic, source: &Source) -> String {
 }
 
 /// The key on whose line a mistake is.
-fn key<'a>(error: &Diagnostic, source: &'a Source) -> Option<&'a str> {
+fn key<'a>(error: &Diagnostic, source: &'a ConfigSource) -> Option<&'a str> {
     let before = source.slice(0..error.span.start);
     let line = before.rsplit('\n').next()?;
     let (key, _) = line.split_once(" = ")?;
@@ -60,7 +60,7 @@ const MANAGED: &str = "cf.";
 
 /// Notes the lists that a rule reads, `$name`. Cloudflare keeps them apart from the rules, so their
 /// values are not in the file.
-pub fn find_lists(draft: &mut Draft) {
+pub fn find_lists(draft: &mut RuleDraft) {
     let read: BTreeSet<String> = draft.expressions.iter().flat_map(|e| lists_in(e)).collect();
     let (managed, own): (Vec<_>, Vec<_>) =
         read.into_iter().partition(|name| name.starts_with(MANAGED));

@@ -7,14 +7,14 @@ use serde_json::{Map, Number, Value};
 const LONGEST_SHOWN: usize = 300;
 
 /// One object. A key whose value is null counts as absent.
-pub struct Object<'a> {
+pub struct JsonObject<'a> {
     map: &'a Map<String, Value>,
     asked: Vec<&'static str>,
 }
 
-// === impl Object ===
+// === impl JsonObject ===
 
-impl<'a> Object<'a> {
+impl<'a> JsonObject<'a> {
     /// A reader of `map`.
     pub fn new(map: &'a Map<String, Value>) -> Self {
         Self {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::draft::{Draft, Names};
-use super::quote::{Object, mismatch, shown};
+use super::draft::{RuleDraft, UsedNames};
+use super::quote::{JsonObject, mismatch, shown};
 use super::{action, quote};
 use crate::facts::fields;
 
@@ -24,14 +24,14 @@ const ELSEWHERE: [(&str, &str); 3] = [
 ];
 
 /// What is known of the next rule.
-pub fn read(value: &Value, names: &mut Names) -> Draft {
+pub fn read(value: &Value, names: &mut UsedNames) -> RuleDraft {
     let Value::Object(map) = value else {
-        let mut draft = Draft::new(names.rule(None));
+        let mut draft = RuleDraft::new(names.rule(None));
         draft.refuse(mismatch("it", value, "an object"));
         return draft;
     };
-    let mut draft = Draft::new(names.rule(Some(map)));
-    let mut rule = Object::new(map);
+    let mut draft = RuleDraft::new(names.rule(Some(map)));
+    let mut rule = JsonObject::new(map);
     match rule.get("description") {
         Some(Value::String(text)) => draft.description = Some(text.clone()),
         Some(other) => draft.note(mismatch("`description`", other, "a string")),
@@ -43,11 +43,11 @@ pub fn read(value: &Value, names: &mut Names) -> Draft {
     if let Some(enabled) = rule.get("enabled").filter(|v| **v != Value::Bool(true)) {
         draft.set("enabled", quote::value(enabled));
     }
-    rest(rule, &mut draft);
+    other_settings(rule, &mut draft);
     draft
 }
 
-fn expression(rule: &mut Object<'_>, draft: &mut Draft) {
+fn expression(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) {
     let Some(expression) = rule.get("expression") else {
         // A rule with `count` alone would stop what it counts.
         draft.set_wrong("mitigate", quote::word(""), "'ssl'");
@@ -60,16 +60,16 @@ fn expression(rule: &mut Object<'_>, draft: &mut Draft) {
 }
 
 /// Whether the rule has a limit, right or wrong.
-fn limit(rule: &mut Object<'_>, draft: &mut Draft) -> bool {
+fn limit(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) -> bool {
     match rule.get("ratelimit") {
-        Some(Value::Object(map)) => read_limit(Object::new(map), draft),
+        Some(Value::Object(map)) => read_limit(JsonObject::new(map), draft),
         Some(other) => draft.refuse(mismatch("`ratelimit`", other, "an object")),
         None => return false,
     }
     true
 }
 
-fn rest(mut rule: Object<'_>, draft: &mut Draft) {
+fn other_settings(mut rule: JsonObject<'_>, draft: &mut RuleDraft) {
     for key in BOOKKEEPING {
         rule.get(key);
     }
@@ -85,7 +85,7 @@ fn rest(mut rule: Object<'_>, draft: &mut Draft) {
 }
 
 /// Reads `ratelimit`: what is counted, by which key, and the limit.
-fn read_limit(mut limit: Object<'_>, draft: &mut Draft) {
+fn read_limit(mut limit: JsonObject<'_>, draft: &mut RuleDraft) {
     if let Some(parts) = limit.get("characteristics") {
         key(parts, draft);
     }
@@ -107,7 +107,7 @@ fn read_limit(mut limit: Object<'_>, draft: &mut Draft) {
     }
 }
 
-fn key(parts: &Value, draft: &mut Draft) {
+fn key(parts: &Value, draft: &mut RuleDraft) {
     let Value::Array(parts) = parts else {
         return draft.set("key", quote::value(parts));
     };
@@ -140,7 +140,7 @@ fn key(parts: &Value, draft: &mut Draft) {
 }
 
 /// A number of requests, or a sum of what the origin says that each was worth.
-fn amount(limit: &mut Object<'_>, draft: &mut Draft) {
+fn amount(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
     // A limit of 0 is no limit here, and Cloudflare's least is 1.
     let requests = limit.get("requests_per_period").filter(|v| !is_zero(v));
     let score = limit.get("score_per_period").filter(|v| !is_zero(v));
@@ -183,7 +183,7 @@ fn amount(limit: &mut Object<'_>, draft: &mut Draft) {
     }
 }
 
-fn origin(limit: &mut Object<'_>, draft: &mut Draft) {
+fn origin(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
     match limit.get("requests_to_origin") {
         Some(Value::Bool(true)) => draft.note(
             "`requests_to_origin` counts what no cache answered; there is no cache here, so \

@@ -17,7 +17,7 @@ const PHASES: [&str; 3] = [
 
 /// Rules that belong together. Rules outside a ruleset have no name, id and phase.
 #[derive(Default)]
-pub struct Ruleset<'a> {
+pub struct CloudflareRuleset<'a> {
     /// What it is called, if it is.
     pub name: Option<&'a str>,
     /// Its identifier, if it has one.
@@ -46,7 +46,7 @@ pub fn parse(file: &str, json: &[u8]) -> Result<Value, String> {
 }
 
 /// All rulesets that the document holds, in the order in which their rules are tried.
-pub fn rulesets(document: &Value) -> Result<Vec<Ruleset<'_>>, String> {
+pub fn rulesets(document: &Value) -> Result<Vec<CloudflareRuleset<'_>>, String> {
     let result = document.get("result").filter(|_| !is_ruleset(document));
     let content = result.unwrap_or(document);
     let items = match content {
@@ -56,9 +56,9 @@ pub fn rulesets(document: &Value) -> Result<Vec<Ruleset<'_>>, String> {
     let mut found = if items.iter().any(is_ruleset) {
         items.iter().map(ruleset).collect::<Result<_, _>>()?
     } else if items.iter().any(is_rule) {
-        vec![Ruleset {
+        vec![CloudflareRuleset {
             rules: items,
-            ..Ruleset::default()
+            ..CloudflareRuleset::default()
         }]
     } else {
         return Err(refusal(document, content));
@@ -82,7 +82,7 @@ fn is_rule(value: &Value) -> bool {
     keys.any(|key| value.get(key).is_some())
 }
 
-fn ruleset(value: &Value) -> Result<Ruleset<'_>, String> {
+fn ruleset(value: &Value) -> Result<CloudflareRuleset<'_>, String> {
     if !is_ruleset(value) {
         return Err(format!(
             "found rulesets and {}; {EXPECTED}",
@@ -95,7 +95,7 @@ fn ruleset(value: &Value) -> Result<Ruleset<'_>, String> {
         None | Some(Value::Null) => &[],
         Some(other) => return Err(format!("`rules` is {}; expected an array", kind(other))),
     };
-    Ok(Ruleset {
+    Ok(CloudflareRuleset {
         name: text("name"),
         id: text("id"),
         phase: text("phase"),
@@ -116,8 +116,8 @@ fn refusal(document: &Value, content: &Value) -> String {
     format!("found an answer that says: {messages}; {EXPECTED}")
 }
 
-fn no_rules(found: &[Ruleset<'_>]) -> String {
-    let names: Vec<_> = found.iter().map(Ruleset::title).collect();
+fn no_rules(found: &[CloudflareRuleset<'_>]) -> String {
+    let names: Vec<_> = found.iter().map(CloudflareRuleset::title).collect();
     format!(
         "found no rules in {}; the list of rulesets leaves them out: ask the API for each, \
          `GET /zones/ZONE/rulesets/ID`",
@@ -150,9 +150,9 @@ fn column(json: &[u8], line: usize, column: usize) -> usize {
     String::from_utf8_lossy(before).chars().count() + 1
 }
 
-// === impl Ruleset ===
+// === impl CloudflareRuleset ===
 
-impl Ruleset<'_> {
+impl CloudflareRuleset<'_> {
     /// How messages call it.
     pub fn title(&self) -> String {
         let phase = self.phase.map(|phase| format!(" ({})", visible(phase)));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::draft::Names;
+use super::draft::UsedNames;
 use super::judge;
 use super::{convert, quote};
 
@@ -164,7 +164,7 @@ proptest! {
         let document = json!({ "rules": rules });
         let imported = convert("x.json", document.to_string().as_bytes()).unwrap();
         prop_assert_eq!(judge::errors(&imported.toml), Vec::<String>::new());
-        let mut names = Names::default();
+        let mut names = UsedNames::default();
         for rule in &rules {
             let name = names.rule(rule.as_object());
             prop_assert!(imported.toml.contains(&name), "{name} in\n{}", imported.toml);
@@ -212,7 +212,7 @@ proptest! {
 
 #[test]
 fn names_are_legal_and_each_is_given_once() {
-    let mut names = Names::default();
+    let mut names = UsedNames::default();
     let mut name = |rule: Value| names.rule(rule.as_object());
     assert_eq!(
         name(json!({"description": "Log-in: 5/min!"})),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::draft::{self, Draft, FORBIDDEN_TABLE};
+use super::draft::{self, FORBIDDEN_TABLE, RuleDraft};
 use super::quote::visible;
-use super::{Imported, Ruleset};
+use super::{CloudflareRuleset, Imported};
 
 /// Output being written.
 #[derive(Default)]
-pub struct Writer<'a> {
+pub struct TomlWriter<'a> {
     file: &'a str,
     body: String,
     said: Vec<String>,
@@ -21,9 +21,9 @@ pub struct Writer<'a> {
     commented: usize,
 }
 
-// === impl Writer ===
+// === impl TomlWriter ===
 
-impl<'a> Writer<'a> {
+impl<'a> TomlWriter<'a> {
     /// Nothing so far; `file` is how messages call the input.
     pub fn new(file: &'a str) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Begins the rules of a ruleset.
-    pub fn ruleset(&mut self, ruleset: &Ruleset<'_>) {
+    pub fn ruleset(&mut self, ruleset: &CloudflareRuleset<'_>) {
         let title = ruleset.title();
         if ruleset.rules.is_empty() {
             let note = "it has no rules in this file";
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds a rule.
-    pub fn rule(&mut self, draft: Draft) {
+    pub fn rule(&mut self, draft: RuleDraft) {
         for note in &draft.notes {
             let line = format!("{}: rule \"{}\": {note}", self.file, draft.name);
             self.said.push(line);
@@ -74,7 +74,7 @@ impl<'a> Writer<'a> {
     }
 
     /// What stands above a rule. One that is a comment is told by its name too.
-    fn head(&mut self, draft: &Draft) {
+    fn head(&mut self, draft: &RuleDraft) {
         for line in draft.description.iter().flat_map(|text| text.lines()) {
             let _ = writeln!(self.body, "{}", format!("# {}", visible(line)).trim_end());
         }

@@ -9,13 +9,13 @@ const PAGE: &str = include_str!("../../../docs/configuration.md");
 const SECTIONS: &str = "Sections";
 
 /// The meaning of each key, by its dotted path.
-pub struct Notes {
+pub struct SettingDocs {
     by_path: BTreeMap<String, &'static str>,
 }
 
-// === impl Notes ===
+// === impl SettingDocs ===
 
-impl Notes {
+impl SettingDocs {
     /// Reads the tables: of the sections, whose rows begin with `[name]` or `[[name]]`, and of the
     /// keys of each section, which stand below its heading.
     pub fn read() -> Self {

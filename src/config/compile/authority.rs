@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::Context;
+use super::CompileContext;
 use crate::clock::Rfc3339;
 use crate::config::LintCode;
-use crate::tls::Lifetime;
+use crate::tls::ValidityPeriod;
 
 /// Warns of certificates that are not valid now, once a file. TLS looks at no dates of an
 /// authority that it is told to trust (RFC 5280, section 6.1), but what is in such a file and is
 /// over was forgotten there.
-pub fn warn_of_lifetimes(pem: &[u8], span: &Range<usize>, cx: &mut Context<'_>) {
+pub fn warn_of_lifetimes(pem: &[u8], span: &Range<usize>, cx: &mut CompileContext<'_>) {
     let now = cx.now;
-    let all: Vec<_> = Lifetime::all_in(pem).collect();
+    let all: Vec<_> = ValidityPeriod::all_in(pem).collect();
     let which = match all.len() {
         1 => "this certificate",
         _ => "a certificate in this file",

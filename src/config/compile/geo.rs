@@ -3,18 +3,18 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::Context;
+use super::CompileContext;
 use crate::config::{Spanned, file};
-use crate::geo::{Geo, Wanted};
+use crate::geo::{DatabaseUse, GeoLookup};
 
 /// Opens the databases; `None` after errors.
-pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
+pub fn geo(written: &file::GeoSettings, cx: &mut CompileContext<'_>) -> Option<GeoLookup> {
     let (asn, country) = (&written.asn_database, &written.country_database);
     let resolve = |path: &Option<Spanned<PathBuf>>| Some(cx.resolve(&path.as_ref()?.value));
     let (asn_path, country_path) = (resolve(asn), resolve(country));
     let overrides = written.overrides.iter();
     let overrides = overrides.map(|(net, location)| (net.value, *location));
-    match Geo::open(
+    match GeoLookup::open(
         asn_path.as_deref(),
         country_path.as_deref(),
         overrides.collect(),
@@ -26,8 +26,8 @@ pub fn geo(written: &file::Geo, cx: &mut Context<'_>) -> Option<Geo> {
         Err(errors) => {
             for error in errors {
                 let key = match error.wanted {
-                    Wanted::Asn => asn,
-                    Wanted::Country => country,
+                    DatabaseUse::Asn => asn,
+                    DatabaseUse::Country => country,
                 };
                 cx.diagnostics.error(span(key), error.to_string());
             }

@@ -5,20 +5,20 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::config::file::Rule;
+use crate::config::file::RuleSettings;
 use crate::config::limiter;
-use crate::facts::client_ip::Prefixes;
+use crate::facts::client_ip::IpPrefixes;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::Missing;
+use crate::rules::MissingPart;
 
 /// A digest, field by field.
 #[derive(Default)]
-struct Fields(Sha256);
+struct IdentityHasher(Sha256);
 
 /// A digest of `name`, `key`, `missing`, the IP prefixes, `period`, `algorithm` and `slices`: while
 /// these stay, counters and bans stay.
-pub fn identity(rule: &Rule, prefixes: Prefixes) -> u64 {
-    let mut fields = Fields::default();
+pub fn identity(rule: &RuleSettings, prefixes: IpPrefixes) -> u64 {
+    let mut fields = IdentityHasher::default();
     fields.add(rule.name.value.as_bytes());
     for part in &rule.key {
         fields.add(part.value.trim().as_bytes());
@@ -33,16 +33,16 @@ pub fn identity(rule: &Rule, prefixes: Prefixes) -> u64 {
 
 /// The same for what is tried beside the rule with the identity `of_rule`.
 pub fn of_candidate(of_rule: u64, limiter: &Limiter) -> u64 {
-    let mut fields = Fields::default();
+    let mut fields = IdentityHasher::default();
     fields.add(&of_rule.to_le_bytes());
     fields.add(b"candidate");
     fields.add_counting(limiter);
     fields.number()
 }
 
-// === impl Fields ===
+// === impl IdentityHasher ===
 
-impl Fields {
+impl IdentityHasher {
     fn add(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
@@ -62,10 +62,10 @@ impl Fields {
     }
 }
 
-const fn missing_name(missing: Missing) -> &'static str {
+const fn missing_name(missing: MissingPart) -> &'static str {
     match missing {
-        Missing::Group => "Group",
-        Missing::Skip => "Skip",
+        MissingPart::Group => "Group",
+        MissingPart::Skip => "Skip",
     }
 }
 

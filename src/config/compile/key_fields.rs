@@ -1,20 +1,20 @@
 //! What the rules read that the access log would not show otherwise, so that a replay can decide
 //! as the live gateway did.
 
-use crate::expr::{FieldId, Type};
-use crate::facts::fields::{Logged, RESPONSE_HEADERS, Secret, by_id};
+use crate::expr::{FieldId, ValueType};
+use crate::facts::fields::{FieldSecrecy, LogFormat, RESPONSE_HEADERS, by_id};
 use crate::observe::Redactor;
-use crate::rules::trace::Secrets;
-use crate::rules::{Cost, RuleSet};
+use crate::rules::trace::SecretValues;
+use crate::rules::{RuleCost, RuleSet};
 use crate::snapshot::KeyField;
 
 /// Whether what is read is a secret: a cookie, or a header that is to be redacted.
 pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: &Redactor) -> bool {
     fields.iter().any(|field| match by_id(*field).secret {
-        Secret::Public => false,
-        Secret::Private => true,
-        Secret::PrivateAs(header) => redactor.is_redacted(header),
-        Secret::PrivateEntries => {
+        FieldSecrecy::Public => false,
+        FieldSecrecy::Private => true,
+        FieldSecrecy::PrivateAs(header) => redactor.is_redacted(header),
+        FieldSecrecy::PrivateEntries => {
             let mut named = entries.iter().filter(|(of, _)| of == field).peekable();
             named.peek().is_none() || named.any(|(_, entry)| redactor.is_redacted(entry))
         }
@@ -39,14 +39,14 @@ pub fn of(rules: &RuleSet, redactor: &Redactor) -> Vec<KeyField> {
             add(scalar.reads(), scalar.reads_entries(), redactor, &mut found);
         }
         match &rule.cost {
-            Cost::Computed(cost) => {
+            RuleCost::Computed(cost) => {
                 add(cost.reads(), cost.reads_entries(), redactor, &mut found);
             }
-            Cost::Header(name) => {
+            RuleCost::Header(name) => {
                 let entry = (RESPONSE_HEADERS, name.as_str().into());
                 add(&[], &[entry], redactor, &mut found);
             }
-            Cost::Fixed(_) => {}
+            RuleCost::Fixed(_) => {}
         }
     }
     found
@@ -60,7 +60,7 @@ fn add(
 ) {
     for field in read.iter().copied().filter(|field| is_wanted(*field)) {
         // An entry that is named is enough.
-        if by_id(field).ty() == Type::Map && entries.iter().any(|(of, _)| *of == field) {
+        if by_id(field).ty() == ValueType::Map && entries.iter().any(|(of, _)| *of == field) {
             continue;
         }
         let secret = is_secret(&[field], &[], redactor);
@@ -90,12 +90,12 @@ fn push(found: &mut Vec<KeyField>, id: FieldId, entry: Option<&str>, secret: boo
 }
 
 fn is_wanted(field: FieldId) -> bool {
-    by_id(field).logged == Logged::IfRead
+    by_id(field).logged == LogFormat::IfRead
 }
 
 // === impl Redactor ===
 
-impl Secrets for Redactor {
+impl SecretValues for Redactor {
     fn is_secret(&self, fields: &[FieldId], entries: &[(FieldId, Box<str>)]) -> bool {
         is_secret(fields, entries, self)
     }

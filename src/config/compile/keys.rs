@@ -1,29 +1,29 @@
 //! Keys: what rules count by, and what an upstream keeps together.
 
-use super::{Context, key_fields};
+use super::{CompileContext, key_fields};
 use crate::config::{LintCode, Text};
-use crate::expr::{self, Env, Lists, Type};
-use crate::facts::client_ip::Prefixes;
-use crate::facts::fields::{self, Fields};
+use crate::expr::{self, ExprEnv, NamedLists, ValueType};
+use crate::facts::client_ip::IpPrefixes;
+use crate::facts::fields::{self, FieldTable};
 use crate::observe::Redactor;
 use crate::rules::KeyPart;
 
 /// What the parts of keys are compiled with.
 #[derive(Clone, Copy)]
-pub struct Keys<'a> {
+pub struct KeyCompiler<'a> {
     /// The lists that expressions name.
-    pub lists: &'a Lists,
+    pub lists: &'a NamedLists,
     /// Which values are secret.
     pub redactor: &'a Redactor,
     /// How an address becomes a key.
-    pub prefixes: Prefixes,
+    pub prefixes: IpPrefixes,
 }
 
-// === impl Keys ===
+// === impl KeyCompiler ===
 
-impl<'a> Keys<'a> {
+impl<'a> KeyCompiler<'a> {
     /// Keys of expressions with these lists.
-    pub fn new(lists: &'a Lists, redactor: &'a Redactor, prefixes: Prefixes) -> Self {
+    pub fn new(lists: &'a NamedLists, redactor: &'a Redactor, prefixes: IpPrefixes) -> Self {
         Self {
             lists,
             redactor,
@@ -32,7 +32,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The parts of a key; `None` after a mistake.
-    pub fn parts(&self, texts: &[Text], cx: &mut Context<'_>) -> Option<Vec<KeyPart>> {
+    pub fn parts(&self, texts: &[Text], cx: &mut CompileContext<'_>) -> Option<Vec<KeyPart>> {
         let parts = texts.iter().map(|text| self.part(text, cx));
         // All of them, so that every mistake is reported.
         let parts: Vec<_> = parts.collect();
@@ -41,7 +41,7 @@ impl<'a> Keys<'a> {
     }
 
     /// `Ok(None)`: a part that means nothing here.
-    fn part(&self, text: &Text, cx: &mut Context<'_>) -> Result<Option<KeyPart>, ()> {
+    fn part(&self, text: &Text, cx: &mut CompileContext<'_>) -> Result<Option<KeyPart>, ()> {
         if text.value.trim() == "cf.colo.id" {
             let message =
                 "`cf.colo.id` means nothing outside Cloudflare; it is left out of the key";
@@ -49,14 +49,14 @@ impl<'a> Keys<'a> {
                 .warning(LintCode::IgnoredKeyPart, text.span.clone(), message);
             return Ok(None);
         }
-        let env = Env {
-            scheme: &Fields,
+        let env = ExprEnv {
+            scheme: &FieldTable,
             lists: self.lists,
             allow_response: false,
         };
         let scalar = expr::scalar(&text.value, &env).map_err(|errors| report(text, errors, cx))?;
         let field = scalar.bare_field().map(fields::by_id);
-        let is_address = field.is_some_and(|field| field.ty() == Type::Ip);
+        let is_address = field.is_some_and(|field| field.ty() == ValueType::Ip);
         let secret = key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
         Ok(Some(KeyPart {
             prefixes: is_address.then_some(self.prefixes),
@@ -67,7 +67,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Reports the mistakes in an expression where they are.
-pub fn report(text: &Text, errors: Vec<expr::Error>, cx: &mut Context<'_>) {
+pub fn report(text: &Text, errors: Vec<expr::ExprError>, cx: &mut CompileContext<'_>) {
     for error in errors {
         let list = error.message.starts_with("unknown list");
         let span = text.inner(cx.source, error.span);

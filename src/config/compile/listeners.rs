@@ -2,22 +2,28 @@
 
 mod certificate;
 
-use super::{Context, authority};
+use super::{CompileContext, authority};
 use crate::config::LintCode;
 use crate::config::file;
 use crate::snapshot::ListenerSettings;
-use crate::tls::{Certificate, ClientAuth, Protocol, Settings, Terminator};
+use crate::tls::{AlpnProtocol, Certificate, ClientAuth, TerminatorSettings, TlsTerminator};
 
 /// Names of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Compiles the listeners; those with a mistake are left out and reported.
-pub fn listeners(written: &[file::Listener], cx: &mut Context<'_>) -> Vec<ListenerSettings> {
+pub fn listeners(
+    written: &[file::ListenerSection],
+    cx: &mut CompileContext<'_>,
+) -> Vec<ListenerSettings> {
     let compiled = written.iter().filter_map(|one| listener(one, cx));
     compiled.collect()
 }
 
-fn listener(written: &file::Listener, cx: &mut Context<'_>) -> Option<ListenerSettings> {
+fn listener(
+    written: &file::ListenerSection,
+    cx: &mut CompileContext<'_>,
+) -> Option<ListenerSettings> {
     let speaks = |protocol| written.protocols.iter().any(|p| p.value == protocol);
     let tls = match &written.tls {
         Some(tls) => Some(terminator(written, tls, cx)?),
@@ -25,30 +31,30 @@ fn listener(written: &file::Listener, cx: &mut Context<'_>) -> Option<ListenerSe
     };
     Some(ListenerSettings {
         address: written.address.value,
-        h2: speaks(Protocol::H2),
-        h1: speaks(Protocol::Http1),
+        h2: speaks(AlpnProtocol::H2),
+        h1: speaks(AlpnProtocol::Http1),
         proxy_protocol: written.proxy_protocol.value,
         tls,
     })
 }
 
 fn terminator(
-    listener: &file::Listener,
-    written: &file::Tls,
-    cx: &mut Context<'_>,
-) -> Option<Terminator> {
+    listener: &file::ListenerSection,
+    written: &file::TlsSettings,
+    cx: &mut CompileContext<'_>,
+) -> Option<TlsTerminator> {
     // Each by itself, so that every mistake is reported.
     let certificates = certificates(written, cx);
     let clients = clients(written, cx);
     let (certificates, clients) = (certificates?, clients?);
-    let settings = Settings {
+    let settings = TerminatorSettings {
         listener: listener.address.value.to_string().into(),
         certificates,
         min_version: written.min_version.value,
         protocols: listener.protocols.iter().map(|one| one.value).collect(),
         clients,
     };
-    Terminator::new(settings)
+    TlsTerminator::new(settings)
         .map_err(|error| {
             cx.diagnostics
                 .error(written.span.clone(), error.to_string());
@@ -57,7 +63,7 @@ fn terminator(
 }
 
 /// `Some(None)`: none is asked for a certificate.
-fn clients(written: &file::Tls, cx: &mut Context<'_>) -> Option<Option<ClientAuth>> {
+fn clients(written: &file::TlsSettings, cx: &mut CompileContext<'_>) -> Option<Option<ClientAuth>> {
     let Some(path) = &written.client_ca.value else {
         return Some(None);
     };
@@ -73,7 +79,10 @@ fn clients(written: &file::Tls, cx: &mut Context<'_>) -> Option<Option<ClientAut
         .ok()
 }
 
-fn certificates(written: &file::Tls, cx: &mut Context<'_>) -> Option<Vec<Certificate>> {
+fn certificates(
+    written: &file::TlsSettings,
+    cx: &mut CompileContext<'_>,
+) -> Option<Vec<Certificate>> {
     if written.certificates.is_empty() {
         return Some(vec![development(written, cx)?]);
     }
@@ -82,7 +91,7 @@ fn certificates(written: &file::Tls, cx: &mut Context<'_>) -> Option<Vec<Certifi
     read.into_iter().collect()
 }
 
-fn development(written: &file::Tls, cx: &mut Context<'_>) -> Option<Certificate> {
+fn development(written: &file::TlsSettings, cx: &mut CompileContext<'_>) -> Option<Certificate> {
     if !cx.diagnostics.may_lack(&written.span) {
         let message = "no certificates: a self-signed one for development is made at start";
         cx.diagnostics.warning(

@@ -1,21 +1,21 @@
 //! `[lists]`: values in place or from a file. What they are is decided where a rule reads them.
 
-use super::Context;
+use super::CompileContext;
 use crate::config::Spanned;
-use crate::config::file::{self, Item, Items};
+use crate::config::file::{self, ListItem, ListItems};
 use crate::config::scalar::warn_of_host_bits;
-use crate::expr::{Entry, List, Lists};
+use crate::expr::{ListEntry, NamedList, NamedLists};
 
 /// Some editors begin a file with it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Builds all lists. One that cannot be read is empty: rules that read it are not wrong.
-pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
-    let mut lists = Lists::default();
+pub fn lists(written: &[file::ListSettings], cx: &mut CompileContext<'_>) -> NamedLists {
+    let mut lists = NamedLists::default();
     for list in written {
         let built = match &list.items {
-            Items::Inline(items) => inline(items, cx),
-            Items::File(path) => from_file(path, cx),
+            ListItems::Inline(items) => inline(items, cx),
+            ListItems::File(path) => from_file(path, cx),
         };
         let name = list.name.value.as_str();
         // An answer may hold on to the configuration before for hours: what is the same is shared.
@@ -33,27 +33,27 @@ pub fn lists(written: &[file::List], cx: &mut Context<'_>) -> Lists {
     lists
 }
 
-fn inline(items: &[Spanned<Item>], cx: &mut Context<'_>) -> List {
+fn inline(items: &[Spanned<ListItem>], cx: &mut CompileContext<'_>) -> NamedList {
     for item in items {
-        if let Item::Text(text) = &item.value
+        if let ListItem::Text(text) = &item.value
             && let Ok(network) = text.parse()
         {
             warn_of_host_bits(network, &item.span, cx.diagnostics);
         }
     }
-    let entry = |item: &Spanned<Item>| Entry {
+    let entry = |item: &Spanned<ListItem>| ListEntry {
         text: match &item.value {
-            Item::Text(text) => text.as_str().into(),
-            Item::Integer(integer) => integer.to_string().into(),
+            ListItem::Text(text) => text.as_str().into(),
+            ListItem::Integer(integer) => integer.to_string().into(),
         },
         line: number(cx.source.position(item.span.start).line),
     };
     let place = items.first().map_or(0, |item| item.span.start);
     let file = cx.source.part(place).path;
-    List::from_file(file, items.iter().map(entry).collect())
+    NamedList::from_file(file, items.iter().map(entry).collect())
 }
 
-fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
+fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut CompileContext<'_>) -> NamedList {
     let name = path.value.display().to_string();
     let bytes = cx.read(&path.value, &path.span).unwrap_or_default();
     let entries = entries(&bytes).unwrap_or_else(|line| {
@@ -72,17 +72,17 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut Context<'_>) -> List {
             break;
         }
     }
-    List::from_file(&name, entries)
+    NamedList::from_file(&name, entries)
 }
 
 /// One value a line, without the space around it; the error is the line that is not UTF-8.
-fn entries(bytes: &[u8]) -> Result<Vec<Entry>, usize> {
+fn entries(bytes: &[u8]) -> Result<Vec<ListEntry>, usize> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let mut entries = Vec::new();
     for (line, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
         let text = value(std::str::from_utf8(text).map_err(|_| line)?);
         if !text.is_empty() {
-            entries.push(Entry {
+            entries.push(ListEntry {
                 text: text.into(),
                 line: number(line),
             });

@@ -1,4 +1,4 @@
-//! As written → as meant: a [`Blueprint`] from a [`File`], every mistake found at once.
+//! As written → as meant: a [`Blueprint`] from a [`ConfigFile`], every mistake found at once.
 //!
 //! This is where other files are read: certificates, lists, databases. A relative path is relative
 //! to the configuration file. Nothing is written, registered or logged.
@@ -30,25 +30,25 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::file::File;
-use super::lint::{self, Compiled};
+use super::file::ConfigFile;
+use super::lint::{self, CompiledConfig};
 use super::source::read_named;
-use super::{Diagnostics, Source};
+use super::{ConfigSource, Diagnostics};
 use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
-use crate::facts::client_ip::{ClientIp, HeaderKind, Prefixes};
+use crate::facts::client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
 use crate::observe::Redactor;
 use crate::snapshot::{GatewaySettings, PerIp, Snapshot, StartupSettings};
-use crate::store::Bounds;
+use crate::store::StoreBounds;
 use crate::tls::Certificate;
-use keys::Keys;
-use responses::Responses;
-use rules::Shared;
+use keys::KeyCompiler;
+use responses::ResponseTemplates;
+use rules::RuleCompiler;
 
 /// What compiling needs beside the file.
-struct Context<'a> {
+struct CompileContext<'a> {
     /// The file's text.
-    source: &'a Source,
+    source: &'a ConfigSource,
     /// The time, to which the lifetimes of certificates are compared.
     now: Timestamp,
     /// The snapshot that is to be replaced. What has not changed is shared with it.
@@ -62,13 +62,13 @@ struct Context<'a> {
 /// Compiles `file`. `None` after errors. `previous` is the snapshot that the blueprint will
 /// replace; `None` at the start and for a file that is only checked.
 pub fn compile(
-    file: &File,
-    source: &Source,
+    file: &ConfigFile,
+    source: &ConfigSource,
     now: Timestamp,
     previous: Option<&Snapshot>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Blueprint> {
-    let mut cx = Context {
+    let mut cx = CompileContext {
         source,
         now,
         previous,
@@ -78,19 +78,19 @@ pub fn compile(
     cx.blueprint(file)
 }
 
-// === impl Context ===
+// === impl CompileContext ===
 
-impl Context<'_> {
-    fn blueprint(&mut self, file: &File) -> Option<Blueprint> {
+impl CompileContext<'_> {
+    fn blueprint(&mut self, file: &ConfigFile) -> Option<Blueprint> {
         let cx = self;
         let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
         let redactor = Redactor::without_secret(&names);
         let lists = lists::lists(&file.lists, cx);
-        let keys = Keys::new(&lists, &redactor, prefixes(file));
+        let keys = KeyCompiler::new(&lists, &redactor, prefixes(file));
         let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
-        let shared = Shared {
+        let shared = RuleCompiler {
             keys,
-            responses: Responses::new(file, cx),
+            responses: ResponseTemplates::new(file, cx),
             upstreams: &upstreams,
         };
         let rules = rules::rules(file, &shared, cx);
@@ -104,7 +104,7 @@ impl Context<'_> {
         saved::check(&file.store.snapshot, cx);
         lint::warn_of_trust(file, cx.source, cx.diagnostics);
         let geo = geo.filter(|_| !cx.diagnostics.has_errors())?;
-        let compiled = Compiled {
+        let compiled = CompiledConfig {
             file,
             source: cx.source,
             rules: &rules.set,
@@ -170,28 +170,28 @@ fn resolve(path: &Path, file: &str) -> PathBuf {
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
-fn prefixes(file: &File) -> Prefixes {
-    Prefixes {
+fn prefixes(file: &ConfigFile) -> IpPrefixes {
+    IpPrefixes {
         v4: file.client_ip.ipv4_prefix.value,
         v6: file.client_ip.ipv6_prefix.value,
     }
 }
 
-fn client_ip(file: &File) -> ClientIp {
+fn client_ip(file: &ConfigFile) -> ClientIpResolver {
     let trusted = file.client_ip.trusted_proxies.iter().map(|net| net.value);
-    ClientIp::new(
+    ClientIpResolver::new(
         trusted,
         HeaderKind::named(file.client_ip.header.value.clone()),
     )
 }
 
-fn per_ip(file: &File) -> Option<PerIp> {
+fn per_ip(file: &ConfigFile) -> Option<PerIp> {
     let limit = file.limits.max_connections_per_ip as usize;
     let prefixes = prefixes(file);
     (limit > 0).then_some(PerIp { limit, prefixes })
 }
 
-fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
+fn admin_token(file: &ConfigFile, cx: &mut CompileContext<'_>) -> Option<String> {
     let path = file.admin.as_ref()?.token_file.as_ref()?;
     let bytes = cx.read(&path.value, &path.span)?;
     let token = String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -203,11 +203,11 @@ fn admin_token(file: &File, cx: &mut Context<'_>) -> Option<String> {
 }
 
 /// What only a restart can change.
-pub fn startup_settings(file: &File, source: &Source) -> StartupSettings {
+pub fn startup_settings(file: &ConfigFile, source: &ConfigSource) -> StartupSettings {
     let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, &source.path));
     StartupSettings {
         workers: file.server.workers.value as usize,
-        bounds: Bounds {
+        bounds: StoreBounds {
             max_keys: file.store.max_keys.value as usize,
             max_log_bytes: usize::try_from(file.store.max_log_bytes.value).unwrap_or(usize::MAX),
         },

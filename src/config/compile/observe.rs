@@ -5,18 +5,18 @@ use std::path::Path;
 
 use rustix::fs as kernel;
 
-use super::Context;
+use super::CompileContext;
 use crate::config::Diagnostics;
-use crate::config::file::{Access, Log};
+use crate::config::file::{AccessLogSettings, LogSettings};
 
 /// Where the access log goes. Reports a file that could not be opened. It is not opened here: a
 /// configuration that is refused creates no file.
-pub fn access(log: &Log, cx: &mut Context<'_>) -> Access {
+pub fn access(log: &LogSettings, cx: &mut CompileContext<'_>) -> AccessLogSettings {
     let target = match &log.access.value {
-        Access::File(path) => Access::File(cx.resolve(path)),
+        AccessLogSettings::File(path) => AccessLogSettings::File(cx.resolve(path)),
         other => other.clone(),
     };
-    if let Access::File(path) = &target
+    if let AccessLogSettings::File(path) = &target
         && !is_open(path, cx)
         && let Err(error) = must_be_writable(path)
     {
@@ -26,7 +26,7 @@ pub fn access(log: &Log, cx: &mut Context<'_>) -> Access {
 }
 
 /// Whether the configuration before has the file open.
-fn is_open(path: &Path, cx: &Context<'_>) -> bool {
+fn is_open(path: &Path, cx: &CompileContext<'_>) -> bool {
     let log = cx.previous.and_then(|snapshot| snapshot.access.as_ref());
     log.is_some_and(|log| log.sink().path() == Some(path))
 }
@@ -47,15 +47,15 @@ fn folder(path: &Path) -> &Path {
 
 /// Reports that the access log cannot be opened.
 pub fn report_unopened(
-    target: &Access,
+    target: &AccessLogSettings,
     error: &io::Error,
-    log: &Log,
+    log: &LogSettings,
     diagnostics: &mut Diagnostics,
 ) {
     let span = log.access.span.clone();
     let message = format!("cannot open the access log: {error}");
     let reported = diagnostics.error(span, message);
-    if let Access::File(path) = target
+    if let AccessLogSettings::File(path) = target
         && let Some(cure) = cure(path, error)
     {
         reported.help(cure);

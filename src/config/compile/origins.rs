@@ -1,28 +1,33 @@
 //! `upstreams.protocol` and `upstreams.tls`: what is spoken to origins, and whom to believe.
 
-use super::{Context, authority};
+use super::{CompileContext, authority};
 use crate::config::LintCode;
 use crate::config::file::{self, OriginTls};
-use crate::upstream::{At, Endpoint, Protocol, Roots, Secure, TlsError, is_name};
+use crate::upstream::{
+    ServerEndpoint, ServerLocation, TlsError, TrustedRoots, UpstreamProtocol, UpstreamTls, is_name,
+};
 
 /// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
-pub fn speech(written: &file::Upstream, cx: &mut Context<'_>) -> (Protocol, Option<Secure>) {
+pub fn speech(
+    written: &file::UpstreamSettings,
+    cx: &mut CompileContext<'_>,
+) -> (UpstreamProtocol, Option<UpstreamTls>) {
     let protocol = written.protocol.value;
     let tls = written.tls.value.as_ref();
     let secure = tls.and_then(|tls| secure(written, tls, protocol, cx));
     match (protocol, tls) {
         // Without TLS there is no ALPN, which would agree on HTTP/2.
-        (Protocol::Auto, None) => (Protocol::Http1, None),
+        (UpstreamProtocol::Auto, None) => (UpstreamProtocol::Http1, None),
         _ => (protocol, secure),
     }
 }
 
 fn secure(
-    written: &file::Upstream,
+    written: &file::UpstreamSettings,
     tls: &OriginTls,
-    protocol: Protocol,
-    cx: &mut Context<'_>,
-) -> Option<Secure> {
+    protocol: UpstreamProtocol,
+    cx: &mut CompileContext<'_>,
+) -> Option<UpstreamTls> {
     let roots = match &tls.unverified {
         Some(span) => {
             contradiction(tls, cx);
@@ -46,15 +51,19 @@ fn secure(
         }
     });
     let name = name.map(|name| name.value.as_str());
-    let made = Secure::new(roots?, name, protocol);
+    let made = UpstreamTls::new(roots?, name, protocol);
     made.map_err(|error| report(&error, written, tls, cx)).ok()
 }
 
 /// A socket in the file system has no name that a certificate could be for.
-fn nameless(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) {
+fn nameless(written: &file::UpstreamSettings, tls: &OriginTls, cx: &mut CompileContext<'_>) {
     let sockets = written.servers.iter().map(|server| &server.address);
-    let mut sockets =
-        sockets.filter(|address| matches!(address.value, At::Endpoint(Endpoint::Unix(_))));
+    let mut sockets = sockets.filter(|address| {
+        matches!(
+            address.value,
+            ServerLocation::Endpoint(ServerEndpoint::Unix(_))
+        )
+    });
     let (None, None, Some(socket)) = (&tls.server_name, &tls.unverified, sockets.next()) else {
         return;
     };
@@ -64,7 +73,7 @@ fn nameless(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) {
         .help("say who it must be: `tls = { server_name = \"app.example.com\" }`");
 }
 
-fn contradiction(tls: &OriginTls, cx: &mut Context<'_>) {
+fn contradiction(tls: &OriginTls, cx: &mut CompileContext<'_>) {
     if let Some(ca) = &tls.ca {
         let message = "`ca` says nothing beside `verify = false`";
         let reported = cx.diagnostics.error(ca.span.clone(), message);
@@ -72,19 +81,28 @@ fn contradiction(tls: &OriginTls, cx: &mut Context<'_>) {
     }
 }
 
-fn roots(written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) -> Option<Roots> {
+fn roots(
+    written: &file::UpstreamSettings,
+    tls: &OriginTls,
+    cx: &mut CompileContext<'_>,
+) -> Option<TrustedRoots> {
     let roots = match &tls.ca {
-        None => Roots::of_system(),
+        None => TrustedRoots::of_system(),
         Some(ca) => {
             let pem = cx.read(&ca.value, &ca.span)?;
             authority::warn_of_lifetimes(&pem, &ca.span, cx);
-            Roots::from_pem(&pem)
+            TrustedRoots::from_pem(&pem)
         }
     };
     roots.map_err(|error| report(&error, written, tls, cx)).ok()
 }
 
-fn report(error: &TlsError, written: &file::Upstream, tls: &OriginTls, cx: &mut Context<'_>) {
+fn report(
+    error: &TlsError,
+    written: &file::UpstreamSettings,
+    tls: &OriginTls,
+    cx: &mut CompileContext<'_>,
+) {
     let (name, ca) = (tls.server_name.as_ref(), tls.ca.as_ref());
     let span = match (error.is_name(), name, ca) {
         (true, Some(name), _) => name.span.clone(),

@@ -6,26 +6,26 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::Context;
+use super::CompileContext;
 use crate::action::template::TemplateError;
-use crate::action::{Field, ResponseTemplate, Template};
+use crate::action::{HeaderTemplate, ResponseTemplate, Template};
 use crate::config::Text;
-use crate::config::file::{File, Response, Rule};
+use crate::config::file::{ConfigFile, ResponseSettings, RuleSettings};
 use crate::decision::Action;
 
 /// The answers by name.
-pub struct Responses<'a>(HashMap<&'a str, &'a Response>);
+pub struct ResponseTemplates<'a>(HashMap<&'a str, &'a ResponseSettings>);
 
-// === impl Responses ===
+// === impl ResponseTemplates ===
 
-impl<'a> Responses<'a> {
+impl<'a> ResponseTemplates<'a> {
     /// Those of `file`; what is wrong with their templates is reported, whether they are used or
     /// not.
-    pub fn new(file: &'a File, cx: &mut Context<'_>) -> Self {
+    pub fn new(file: &'a ConfigFile, cx: &mut CompileContext<'_>) -> Self {
         for response in &file.responses {
             template(&response.body, cx);
             for header in &response.headers {
-                if let Err(error) = Field::parse(&header.value.value) {
+                if let Err(error) = HeaderTemplate::parse(&header.value.value) {
                     wrong(header.value.span.clone(), error, cx);
                 }
             }
@@ -35,19 +35,26 @@ impl<'a> Responses<'a> {
     }
 
     /// The answer that `rule` names.
-    pub fn of(&self, rule: &Rule, cx: &mut Context<'_>) -> Option<Arc<ResponseTemplate>> {
+    pub fn of(
+        &self,
+        rule: &RuleSettings,
+        cx: &mut CompileContext<'_>,
+    ) -> Option<Arc<ResponseTemplate>> {
         let name = rule.response.as_ref()?;
         // An unknown name was reported when the file was read.
         let response = self.0.get(name.value.as_str())?;
         let body = Template::parse(&response.body.value).ok()?;
         let action = rule.action.value;
         let headers = response.headers.iter();
-        let headers = headers.filter_map(|h| Some((h, Field::parse(&h.value.value).ok()?)));
+        let headers =
+            headers.filter_map(|h| Some((h, HeaderTemplate::parse(&h.value.value).ok()?)));
         let headers: Vec<_> = headers.collect();
         if action == Action::Shadow {
-            let telling = headers.iter().filter(|(_, field)| field.tells());
+            let telling = headers
+                .iter()
+                .filter(|(_, field)| field.names_rule_or_wait());
             let telling = telling.map(|(header, _)| &header.value.span);
-            let body = Some(&response.body.span).filter(|_| body.tells());
+            let body = Some(&response.body.span).filter(|_| body.names_rule_or_wait());
             for span in body.into_iter().chain(telling) {
                 cx.diagnostics
                     .error(
@@ -75,7 +82,7 @@ impl<'a> Responses<'a> {
     }
 }
 
-fn template(body: &Text, cx: &mut Context<'_>) {
+fn template(body: &Text, cx: &mut CompileContext<'_>) {
     let mut from = 0;
     while let Some(Err(error)) = body.value.get(from..).map(Template::parse) {
         let at = from + error.span.start..from + error.span.end;
@@ -84,7 +91,7 @@ fn template(body: &Text, cx: &mut Context<'_>) {
     }
 }
 
-fn wrong(span: Range<usize>, error: TemplateError, cx: &mut Context<'_>) {
+fn wrong(span: Range<usize>, error: TemplateError, cx: &mut CompileContext<'_>) {
     cx.diagnostics.error(span, error.message).help(
         "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
          `{{rule}}` `{{retry_after}}`",

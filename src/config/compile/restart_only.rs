@@ -2,15 +2,19 @@
 
 use std::ops::Range;
 
-use super::Context;
+use super::CompileContext;
 use crate::config::LintCode;
-use crate::config::file::File;
+use crate::config::file::ConfigFile;
 use crate::snapshot::StartupSettings;
 
 /// What holds while the process lives. A reload that asks for something else applies all other
 /// settings and warns: refusing it would keep a rule from stopping an attack because of a number of
 /// threads.
-pub(super) fn of(file: &File, asked: StartupSettings, cx: &mut Context<'_>) -> StartupSettings {
+pub(super) fn of(
+    file: &ConfigFile,
+    asked: StartupSettings,
+    cx: &mut CompileContext<'_>,
+) -> StartupSettings {
     let Some(before) = cx
         .previous
         .map(|snapshot| snapshot.settings.startup.clone())

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Context;
-use super::upstreams::Upstreams;
+use super::CompileContext;
+use super::upstreams::UpstreamBlueprints;
 use crate::config::blueprint::TargetBlueprint;
 use crate::config::file;
 use crate::route::edit::ForwardPath;
-use crate::route::{Edits, HostPattern, PathPattern, Pattern, Redirect};
-use crate::snapshot::Route;
+use crate::route::{HostPattern, PathPattern, RedirectTemplate, RouteEdits, RoutePattern};
+use crate::snapshot::RouteConfig;
 
 /// Compiles the routes, in file order.
 pub fn routes(
-    written: &[file::Route],
-    upstreams: &Upstreams,
-    cx: &mut Context<'_>,
-) -> Vec<(Pattern, Route<TargetBlueprint>)> {
+    written: &[file::RouteSettings],
+    upstreams: &UpstreamBlueprints,
+    cx: &mut CompileContext<'_>,
+) -> Vec<(RoutePattern, RouteConfig<TargetBlueprint>)> {
     let mut built = Vec::new();
     for route in written {
         let pattern = pattern(route, cx);
@@ -24,13 +24,13 @@ pub fn routes(
         if let (Some(pattern), Some(target), Some(edits)) = (pattern, target, edits) {
             let edits = Some(edits).filter(|edits| !edits.is_empty());
             let edits = edits.map(Arc::new);
-            built.push((pattern, Route { target, edits }));
+            built.push((pattern, RouteConfig { target, edits }));
         }
     }
     built
 }
 
-fn edits(route: &file::Route, cx: &mut Context<'_>) -> Option<Edits> {
+fn edits(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<RouteEdits> {
     let path = match (&route.strip_prefix, route.forward_raw.value) {
         (Some(prefix), _) => ForwardPath::without(&prefix.value)
             .map_err(|message| {
@@ -40,17 +40,17 @@ fn edits(route: &file::Route, cx: &mut Context<'_>) -> Option<Edits> {
         (None, true) => ForwardPath::Raw,
         (None, false) => ForwardPath::Normal,
     };
-    Some(Edits {
+    Some(RouteEdits {
         path,
         request: route.request_headers.clone(),
         response: route.response_headers.clone(),
     })
 }
 
-fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
+fn pattern(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<RoutePattern> {
     let hosts: Vec<String> = route.hosts.iter().map(|host| host.value.clone()).collect();
     let path = route.path.as_ref().map(|path| path.value.as_str());
-    if let Ok(pattern) = Pattern::parse(&hosts, path) {
+    if let Ok(pattern) = RoutePattern::parse(&hosts, path) {
         return Some(pattern);
     }
     // Each by itself, so that every mistake is reported.
@@ -67,15 +67,17 @@ fn pattern(route: &file::Route, cx: &mut Context<'_>) -> Option<Pattern> {
 }
 
 fn target(
-    route: &file::Route,
-    upstreams: &Upstreams,
-    cx: &mut Context<'_>,
+    route: &file::RouteSettings,
+    upstreams: &UpstreamBlueprints,
+    cx: &mut CompileContext<'_>,
 ) -> Option<TargetBlueprint> {
     match route.target.as_ref()? {
         // An unknown name was reported when the file was read.
-        file::Target::Upstream(name) => upstreams.index(&name.value).map(TargetBlueprint::Upstream),
-        file::Target::Respond(reply) => Some(TargetBlueprint::Reply(reply.clone())),
-        file::Target::Redirect(text) => Redirect::parse(&text.value)
+        file::RouteTargetSettings::Upstream(name) => {
+            upstreams.index(&name.value).map(TargetBlueprint::Upstream)
+        }
+        file::RouteTargetSettings::Respond(reply) => Some(TargetBlueprint::Reply(reply.clone())),
+        file::RouteTargetSettings::Redirect(text) => RedirectTemplate::parse(&text.value)
             .map(TargetBlueprint::Redirect)
             .map_err(|error| {
                 cx.diagnostics.error(text.span.clone(), error);

@@ -4,20 +4,20 @@ mod cost;
 
 use std::sync::Arc;
 
-use super::keys::{Keys, report};
-use super::responses::Responses;
-use super::upstreams::Upstreams;
-use super::{Context, identity};
+use super::keys::{KeyCompiler, report};
+use super::responses::ResponseTemplates;
+use super::upstreams::UpstreamBlueprints;
+use super::{CompileContext, identity};
 use crate::config::blueprint::RuleBlueprint;
-use crate::config::file::{self, File};
+use crate::config::file::{self, ConfigFile};
 use crate::config::{Text, limiter};
 use crate::decision::RuleIndex;
-use crate::expr::{self, Env, Predicate};
-use crate::facts::fields::Fields;
-use crate::rules::{Ban, Candidate, Jitter, Key, Rule, RuleId, RuleSet, Scope};
+use crate::expr::{self, ExprEnv, Predicate};
+use crate::facts::fields::FieldTable;
+use crate::rules::{BanLength, CandidateLimit, Key, LimitJitter, Rule, RuleId, RuleScope, RuleSet};
 
 /// The rules and what belongs to each.
-pub struct Rules {
+pub struct CompiledRules {
     /// The logic.
     pub set: RuleSet,
     /// What belongs to each rule beside its logic, by rule index.
@@ -27,17 +27,21 @@ pub struct Rules {
 }
 
 /// What all rules of a file share.
-pub struct Shared<'a> {
+pub struct RuleCompiler<'a> {
     /// What expressions and keys are compiled with.
-    pub keys: Keys<'a>,
+    pub keys: KeyCompiler<'a>,
     /// The answers that rules name.
-    pub responses: Responses<'a>,
+    pub responses: ResponseTemplates<'a>,
     /// The origins that rules name.
-    pub upstreams: &'a Upstreams,
+    pub upstreams: &'a UpstreamBlueprints,
 }
 
 /// Compiles the rules that are enabled. Those that are not are checked all the same.
-pub fn rules(file: &File, shared: &Shared<'_>, cx: &mut Context<'_>) -> Rules {
+pub fn rules(
+    file: &ConfigFile,
+    shared: &RuleCompiler<'_>,
+    cx: &mut CompileContext<'_>,
+) -> CompiledRules {
     let mut set = Vec::new();
     let mut resources = Vec::new();
     let mut disabled = Vec::new();
@@ -53,18 +57,22 @@ pub fn rules(file: &File, shared: &Shared<'_>, cx: &mut Context<'_>) -> Rules {
         let span = file.rules.first().map_or(0..0, |rule| rule.span.clone());
         cx.diagnostics.error(span, "more than 65,535 rules");
     }
-    Rules {
+    CompiledRules {
         set: RuleSet::new(set),
         resources,
         disabled,
     }
 }
 
-// === impl Shared ===
+// === impl RuleCompiler ===
 
-impl Shared<'_> {
+impl RuleCompiler<'_> {
     /// The rule; `None` after a mistake, or if it is not enabled.
-    fn rule(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<(Rule, RuleBlueprint)> {
+    fn rule(
+        &self,
+        written: &file::RuleSettings,
+        cx: &mut CompileContext<'_>,
+    ) -> Option<(Rule, RuleBlueprint)> {
         let scope = self.scope(written, cx);
         let key = self.key(written, cx);
         let cost = self.cost(written, cx);
@@ -97,7 +105,11 @@ impl Shared<'_> {
         Some((rule, resources))
     }
 
-    fn scope(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Scope> {
+    fn scope(
+        &self,
+        written: &file::RuleSettings,
+        cx: &mut CompileContext<'_>,
+    ) -> Option<RuleScope> {
         let count = written
             .count
             .as_ref()
@@ -107,11 +119,11 @@ impl Shared<'_> {
             .as_ref()
             .map(|text| self.predicate(text, false, cx));
         match (count, mitigate) {
-            (Some(count), Some(mitigate)) => Some(Scope::Separate {
+            (Some(count), Some(mitigate)) => Some(RuleScope::Separate {
                 count: count?,
                 mitigate: mitigate?,
             }),
-            (None, Some(both)) => Some(Scope::Same(both?)),
+            (None, Some(both)) => Some(RuleScope::Same(both?)),
             (Some(both), None) => {
                 let both = both?;
                 if both.reads_response() {
@@ -124,7 +136,7 @@ impl Shared<'_> {
                         .help("add `mitigate = '…'`: the requests that are stopped");
                     return None;
                 }
-                Some(Scope::Same(both))
+                Some(RuleScope::Same(both))
             }
             (None, None) => None,
         }
@@ -134,7 +146,7 @@ impl Shared<'_> {
         &self,
         text: &Text,
         allow_response: bool,
-        cx: &mut Context<'_>,
+        cx: &mut CompileContext<'_>,
     ) -> Option<Predicate> {
         let env = self.env(allow_response);
         expr::predicate(&text.value, &env)
@@ -142,15 +154,15 @@ impl Shared<'_> {
             .ok()
     }
 
-    fn env(&self, allow_response: bool) -> Env<'_> {
-        Env {
-            scheme: &Fields,
+    fn env(&self, allow_response: bool) -> ExprEnv<'_> {
+        ExprEnv {
+            scheme: &FieldTable,
             lists: self.keys.lists,
             allow_response,
         }
     }
 
-    fn key(&self, written: &file::Rule, cx: &mut Context<'_>) -> Option<Key> {
+    fn key(&self, written: &file::RuleSettings, cx: &mut CompileContext<'_>) -> Option<Key> {
         Some(Key {
             parts: self.keys.parts(&written.key, cx)?,
             missing: written.missing.value,
@@ -158,21 +170,21 @@ impl Shared<'_> {
     }
 }
 
-fn ban(written: &file::Rule) -> Ban {
+fn ban(written: &file::RuleSettings) -> BanLength {
     match written.escalate.as_slice() {
         [] => written.duration.value.into(),
-        bans => Ban::Escalating(bans.iter().map(|ban| ban.value).collect()),
+        bans => BanLength::Escalating(bans.iter().map(|ban| ban.value).collect()),
     }
 }
 
 /// Reading made sure of a part between 0 and 1.
-fn jitter(written: &file::Rule) -> Jitter {
-    Jitter((written.jitter.value * 1e6).round() as u32)
+fn jitter(written: &file::RuleSettings) -> LimitJitter {
+    LimitJitter((written.jitter.value * 1e6).round() as u32)
 }
 
 /// It counts under a name of its own, so that a reload keeps what it has learned.
-fn candidate(written: &file::Rule, of_rule: u64) -> Option<Candidate> {
+fn candidate(written: &file::RuleSettings, of_rule: u64) -> Option<CandidateLimit> {
     let limiter = limiter::of_candidate(written)?;
     let id = RuleId::unregistered(identity::of_candidate(of_rule, &limiter));
-    Some(Candidate { id, limiter })
+    Some(CandidateLimit { id, limiter })
 }

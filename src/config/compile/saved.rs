@@ -3,19 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Context;
+use super::CompileContext;
 use crate::config::{LintCode, Spanned};
 use crate::store::persist::SnapshotFile;
 
 /// Reports a path at which no file can be written.
-pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut Context<'_>) {
+pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>) {
     let Some(path) = file.value.as_ref().map(|path| cx.resolve(path)) else {
         return;
     };
     let saved = SnapshotFile::new(&path);
     let folder = saved.path().parent().filter(|it| *it != Path::new(""));
     let (shown, span) = (path.display(), file.span.clone());
-    if let Some(what) = saved.in_the_way() {
+    if let Some(what) = saved.kind_of_obstacle() {
         let message = format!("counters cannot be saved here: `{shown}` is a {what}");
         let wrong = cx.diagnostics.error(span, message);
         wrong.help(match what {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::Context;
+use super::CompileContext;
 use crate::config::source::read_named;
 use crate::config::{LintCode, Spanned};
 
@@ -16,7 +16,7 @@ pub fn secret(path: &Path) -> Option<Secret> {
 }
 
 /// Says what is wrong with the file. A gateway that runs has its secret already.
-pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut Context<'_>) {
+pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>) {
     let (Some(path), None) = (&file.value, cx.previous) else {
         return;
     };

@@ -4,26 +4,27 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::{self, Diagnostics, Source};
+use crate::config::{self, ConfigSource, Diagnostics};
 use crate::limit::Algorithm;
-use crate::observe::Log;
+use crate::observe::LogHandle;
 use crate::process::ProcessState;
-use crate::rules::{Ban, Cost, Rule};
-use crate::snapshot::{Snapshot, Target};
-use crate::store::Bounds;
+use crate::rules::{BanLength, Rule, RuleCost};
+use crate::snapshot::{RouteTarget, Snapshot};
+use crate::store::StoreBounds;
 
 const BASE: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n\
                     [[upstreams]]\nname = \"honeypot\"\nservers = [\"127.0.0.1:9\"]\n";
 
 /// Compiles the text and installs it in a process of its own.
 fn compile(text: &str) -> Result<Snapshot, String> {
-    let source = Source::new("folder/gateway.toml", format!("{text}\n{BASE}"));
+    let source = ConfigSource::new("folder/gateway.toml", format!("{text}\n{BASE}"));
     let mut diagnostics = Diagnostics::new();
     let file = config::read(&source, &mut diagnostics).unwrap();
     let now = Clock::System.now();
     let blueprint = config::compile(&file, &source, now, None, &mut diagnostics);
     let blueprint = blueprint.ok_or_else(|| diagnostics.render(&source, false))?;
-    let process = ProcessState::new(Clock::System, Log::off(), Bounds::keys(1000)).unwrap();
+    let process =
+        ProcessState::new(Clock::System, LogHandle::off(), StoreBounds::keys(1000)).unwrap();
     Ok(process.install(blueprint, None, None))
 }
 
@@ -56,7 +57,7 @@ fn every_key_reaches_its_rule() {
     assert_eq!(limiter.algorithm, Algorithm::Gcra);
     assert_eq!((limiter.limit, limiter.burst), (10, 20));
     assert_eq!(rule.jitter.0, 250_000);
-    assert!(matches!(rule.cost, Cost::Fixed(2)));
+    assert!(matches!(rule.cost, RuleCost::Fixed(2)));
     assert_eq!(rule.ban.length(0), Duration::from_secs(600));
     assert_eq!(rule.ban.length(9), Duration::from_secs(3_600));
     assert_eq!(rule.max_delay, Duration::from_secs(3));
@@ -68,7 +69,7 @@ fn what_is_absent_has_its_default() {
     let snapshot = compiled("period = \"1m\"\nalgorithm = \"token_bucket\"");
     let rule = first(&snapshot);
     assert_eq!(rule.limiter.unwrap().burst, 10);
-    assert_eq!(rule.ban, Ban::Never);
+    assert_eq!(rule.ban, BanLength::Never);
     let snapshot = compiled("period = \"1m\"\nalgorithm = \"leaky_bucket\"");
     let limiter = first(&snapshot).limiter.unwrap();
     assert_eq!(
@@ -184,7 +185,7 @@ fn a_divert_leads_to_its_upstream() {
     let snapshot = compiled("period = \"1m\"\naction = \"divert\"\nupstream = \"honeypot\"");
     let target = snapshot.rule_resources[0].divert.as_ref();
     assert!(
-        matches!(target, Some(Target::Upstream { upstream, .. }) if &*upstream.name == "honeypot")
+        matches!(target, Some(RouteTarget::Upstream { upstream, .. }) if &*upstream.name == "honeypot")
     );
     let snapshot = compiled("period = \"1m\"");
     assert!(snapshot.rule_resources[0].divert.is_none());
@@ -225,7 +226,7 @@ fn only_a_shadow_imitates() {
 fn paths_are_beside_the_file() {
     let server = "[server]\nsecret_file = \"secret\"\nmax_held = 7\n";
     let store = "[store]\nsnapshot = \"/var/counters\"\nmax_log_bytes = \"1MiB\"\n";
-    let source = Source::new("folder/gateway.toml", format!("{server}{store}{BASE}"));
+    let source = ConfigSource::new("folder/gateway.toml", format!("{server}{store}{BASE}"));
     let file = config::read(&source, &mut Diagnostics::new()).unwrap();
     let startup = config::startup_settings(&file, &source);
     assert_eq!(

@@ -5,23 +5,23 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::keys::Keys;
-use super::{Context, origins};
+use super::keys::KeyCompiler;
+use super::{CompileContext, origins};
 use crate::config::blueprint::UpstreamBlueprint;
 use crate::config::file;
-use crate::rules::{Key, Missing};
-use crate::upstream::{At, Balance, Endpoint, Place, Upstream};
+use crate::rules::{Key, MissingPart};
+use crate::upstream::{BalancePolicy, ServerEndpoint, ServerLocation, ServerSpec, Upstream};
 
 /// The longest path that the kernel takes for a socket, without the byte that ends it.
 const LONGEST_SOCKET: usize = 107;
 
 /// The upstreams, sorted by name.
 #[derive(Default)]
-pub struct Upstreams(pub Vec<UpstreamBlueprint>);
+pub struct UpstreamBlueprints(pub Vec<UpstreamBlueprint>);
 
-// === impl Upstreams ===
+// === impl UpstreamBlueprints ===
 
-impl Upstreams {
+impl UpstreamBlueprints {
     /// The index of the upstream with this name.
     pub fn index(&self, name: &str) -> Option<usize> {
         let by_name = |one: &UpstreamBlueprint| (*one.upstream.name).cmp(name);
@@ -30,28 +30,34 @@ impl Upstreams {
 }
 
 /// Compiles the upstreams. Of two with the same name, which is an error, the last remains.
-pub fn upstreams(written: &[file::Upstream], keys: &Keys<'_>, cx: &mut Context<'_>) -> Upstreams {
+pub fn upstreams(
+    written: &[file::UpstreamSettings],
+    keys: &KeyCompiler<'_>,
+    cx: &mut CompileContext<'_>,
+) -> UpstreamBlueprints {
     let mut compiled = BTreeMap::new();
     for one in written {
         // It is compiled even where nothing is chosen by it, so that its mistakes are reported.
         let parts = keys.parts(&one.hash_key, cx);
-        let parts = parts.filter(|_| one.balance.value == Balance::Hash);
+        let parts = parts.filter(|_| one.balance.value == BalancePolicy::Hash);
         let hash_key = parts.map(|parts| {
-            let missing = Missing::Group;
+            let missing = MissingPart::Group;
             Arc::new(Key { parts, missing })
         });
         compiled.insert(&one.name.value, upstream(one, hash_key, cx));
     }
-    Upstreams(compiled.into_values().collect())
+    UpstreamBlueprints(compiled.into_values().collect())
 }
 
 fn upstream(
-    written: &file::Upstream,
+    written: &file::UpstreamSettings,
     hash_key: Option<Arc<Key>>,
-    cx: &mut Context<'_>,
+    cx: &mut CompileContext<'_>,
 ) -> UpstreamBlueprint {
     let servers = written.servers.iter();
-    let servers = servers.filter_map(|server| place(server, cx)).collect();
+    let servers = servers
+        .filter_map(|server| server_spec(server, cx))
+        .collect();
     let mut upstream = Upstream::without_servers(written.name.value.as_str());
     let (protocol, tls) = origins::speech(written, cx);
     upstream.protocol = protocol;
@@ -71,19 +77,24 @@ fn upstream(
     }
 }
 
-fn place(server: &file::Member, cx: &mut Context<'_>) -> Option<Place> {
+fn server_spec(
+    server: &file::UpstreamServerSettings,
+    cx: &mut CompileContext<'_>,
+) -> Option<ServerSpec> {
     let at = match &server.address.value {
-        At::Endpoint(Endpoint::Unix(path)) => At::Endpoint(socket(path, &server.address.span, cx)?),
+        ServerLocation::Endpoint(ServerEndpoint::Unix(path)) => {
+            ServerLocation::Endpoint(socket(path, &server.address.span, cx)?)
+        }
         at => at.clone(),
     };
-    Some(Place {
+    Some(ServerSpec {
         at,
         weight: server.weight,
         backup: server.backup,
     })
 }
 
-fn socket(path: &Path, span: &Range<usize>, cx: &mut Context<'_>) -> Option<Endpoint> {
+fn socket(path: &Path, span: &Range<usize>, cx: &mut CompileContext<'_>) -> Option<ServerEndpoint> {
     let path = cx.resolve(path);
     let length = path.as_os_str().len();
     if length > LONGEST_SOCKET {
@@ -93,5 +104,5 @@ fn socket(path: &Path, span: &Range<usize>, cx: &mut Context<'_>) -> Option<Endp
             .help(format!("the kernel takes {LONGEST_SOCKET} at most"));
         return None;
     }
-    Some(Endpoint::Unix(path.into()))
+    Some(ServerEndpoint::Unix(path.into()))
 }

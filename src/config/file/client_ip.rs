@@ -8,13 +8,13 @@ use ipnet::IpNet;
 use crate::config::scalar::{
     continent, country, header_name, integer, network, parse_network, path, warn_of_host_bits,
 };
-use crate::config::section::{Raw, Section};
+use crate::config::section::{Raw, SectionReader};
 use crate::config::{LintCode, Spanned, Text, schema};
-use crate::geo::Override;
+use crate::geo::GeoOverride;
 
 /// `[client_ip]`.
 #[derive(Clone, Debug)]
-pub struct ClientIp {
+pub struct ClientIpSettings {
     /// Peers whose forwarding header is believed. Default none.
     pub trusted_proxies: Vec<Spanned<IpNet>>,
     /// That header. Default `x-forwarded-for`.
@@ -27,19 +27,19 @@ pub struct ClientIp {
 
 /// `[geo]`.
 #[derive(Clone, Debug)]
-pub struct Geo {
+pub struct GeoSettings {
     /// A database of autonomous systems, of either format.
     pub asn_database: Option<Spanned<PathBuf>>,
     /// A database of countries, of either format; maybe the same file.
     pub country_database: Option<Spanned<PathBuf>>,
     /// What wins over the databases, each network once.
-    pub overrides: Vec<(Spanned<IpNet>, Override)>,
+    pub overrides: Vec<(Spanned<IpNet>, GeoOverride)>,
 }
 
-pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
+pub(super) fn client_ip(s: &mut SectionReader<'_, '_>) -> ClientIpSettings {
     let trusted = s.array_or("trusted_proxies", network(), []);
-    nobody_is_believed(s, &trusted);
-    ClientIp {
+    report_untrusted_header(s, &trusted);
+    ClientIpSettings {
         trusted_proxies: trusted.into_iter().map(|net| whole(s, net)).collect(),
         header: s.or(
             "header",
@@ -52,7 +52,7 @@ pub(super) fn client_ip(s: &mut Section<'_, '_>) -> ClientIp {
 }
 
 /// A `header` without `trusted_proxies` is an oversight. A written, empty `trusted_proxies` is intended.
-fn nobody_is_believed(s: &mut Section<'_, '_>, trusted: &[Spanned<IpNet>]) {
+fn report_untrusted_header(s: &mut SectionReader<'_, '_>, trusted: &[Spanned<IpNet>]) {
     let header = s.key_span("header");
     if let (Some(span), true, false) = (header, trusted.is_empty(), s.has("trusted_proxies")) {
         s.out
@@ -66,21 +66,21 @@ fn nobody_is_believed(s: &mut Section<'_, '_>, trusted: &[Spanned<IpNet>]) {
 }
 
 /// The network that is meant. One that is written as one of its hosts is pointed at.
-fn whole(s: &mut Section<'_, '_>, written: Spanned<IpNet>) -> Spanned<IpNet> {
+fn whole(s: &mut SectionReader<'_, '_>, written: Spanned<IpNet>) -> Spanned<IpNet> {
     warn_of_host_bits(written.value, &written.span, s.out);
     written.map(|net| net.trunc())
 }
 
-pub(super) fn geo(s: &mut Section<'_, '_>) -> Geo {
-    Geo {
+pub(super) fn geo(s: &mut SectionReader<'_, '_>) -> GeoSettings {
+    GeoSettings {
         asn_database: s.optional("asn_database", path()),
         country_database: s.optional("country_database", path()),
         overrides: s.table("overrides", overrides).unwrap_or_default(),
     }
 }
 
-fn overrides(s: &mut Section<'_, '_>) -> Vec<(Spanned<IpNet>, Override)> {
-    let mut list: Vec<(Spanned<IpNet>, Override)> = Vec::new();
+fn overrides(s: &mut SectionReader<'_, '_>) -> Vec<(Spanned<IpNet>, GeoOverride)> {
+    let mut list: Vec<(Spanned<IpNet>, GeoOverride)> = Vec::new();
     for (key, raw) in s.entries(schema::NETWORK) {
         let Some(new) = one_override(s, &key, raw) else {
             continue;
@@ -98,18 +98,18 @@ fn overrides(s: &mut Section<'_, '_>) -> Vec<(Spanned<IpNet>, Override)> {
 }
 
 fn one_override(
-    s: &mut Section<'_, '_>,
+    s: &mut SectionReader<'_, '_>,
     key: &Text,
     raw: &Raw<'_>,
-) -> Option<(Spanned<IpNet>, Override)> {
+) -> Option<(Spanned<IpNet>, GeoOverride)> {
     let network = parse_network(&key.value).map_err(|wrong| s.wrong(key.span.clone(), wrong));
     let location = s.entry_table(raw, location)?;
     let network = Spanned::new(network.ok()?, key.span.clone());
     Some((whole(s, network), location))
 }
 
-fn location(s: &mut Section<'_, '_>) -> Override {
-    let location = Override {
+fn location(s: &mut SectionReader<'_, '_>) -> GeoOverride {
+    let location = GeoOverride {
         asn: s.optional("asn", integer(0..=u32::MAX)).map(|s| s.value),
         country: s.optional("country", country()).map(|s| s.value),
         continent: s.optional("continent", continent()).map(|s| s.value),

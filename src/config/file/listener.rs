@@ -7,31 +7,31 @@ use std::path::PathBuf;
 use super::UNKNOWN;
 use crate::config::Spanned;
 use crate::config::scalar::{boolean, choice, path, path_or_none, socket};
-use crate::config::section::Section;
-use crate::tls::{MinVersion, Protocol};
+use crate::config::section::SectionReader;
+use crate::tls::{AlpnProtocol, MinVersion};
 
 /// One of `[[listeners]]`.
 #[derive(Clone, Debug)]
-pub struct Listener {
+pub struct ListenerSection {
     /// The header of the section.
     pub span: Range<usize>,
     /// Where to listen; `[::]` is both families.
     pub address: Spanned<SocketAddr>,
     /// What is spoken, in ALPN order, each once. Default h2, then HTTP/1.1.
-    pub protocols: Vec<Spanned<Protocol>>,
+    pub protocols: Vec<Spanned<AlpnProtocol>>,
     /// A PROXY header comes first, from trusted proxies alone. Default false.
     pub proxy_protocol: Spanned<bool>,
     /// TLS; `None`: plain HTTP.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsSettings>,
 }
 
 /// `[listeners.tls]`.
 #[derive(Clone, Debug)]
-pub struct Tls {
+pub struct TlsSettings {
     /// The header of the section.
     pub span: Range<usize>,
     /// Certificates, the first of which is the default; empty: a self-signed one for development.
-    pub certificates: Vec<Certificate>,
+    pub certificates: Vec<CertificateSettings>,
     /// The oldest version that is spoken. Default 1.2.
     pub min_version: Spanned<MinVersion>,
     /// A PEM file of authorities that sign clients' certificates; `None`: none is asked for.
@@ -42,19 +42,20 @@ pub struct Tls {
 
 /// A certificate and its key, PEM files. What is absent was reported when it was read.
 #[derive(Clone, Debug)]
-pub struct Certificate {
+pub struct CertificateSettings {
     /// The chain.
     pub cert: Option<Spanned<PathBuf>>,
     /// The private key.
     pub key: Option<Spanned<PathBuf>>,
 }
 
-const PROTOCOLS: &[(&str, Protocol)] = &[("h2", Protocol::H2), ("http/1.1", Protocol::Http1)];
+const PROTOCOLS: &[(&str, AlpnProtocol)] =
+    &[("h2", AlpnProtocol::H2), ("http/1.1", AlpnProtocol::Http1)];
 const CLIENTS: &[(&str, bool)] = &[("required", true), ("optional", false)];
 const VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::Tls12), ("1.3", MinVersion::Tls13)];
 
 /// All listeners. A file without one is refused.
-pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
+pub(super) fn listeners(root: &mut SectionReader<'_, '_>) -> Vec<ListenerSection> {
     let listeners = root.tables("listeners", listener);
     let message = "there is no listener";
     let help = "add `[[listeners]]` with `address = \"0.0.0.0:8443\"`";
@@ -65,13 +66,13 @@ pub(super) fn listeners(root: &mut Section<'_, '_>) -> Vec<Listener> {
     listeners
 }
 
-fn listener(s: &mut Section<'_, '_>) -> Listener {
+fn listener(s: &mut SectionReader<'_, '_>) -> ListenerSection {
     let span = s.span();
     let address = s.required("address", socket(), "\"0.0.0.0:8443\"");
     let protocols = protocols(s);
     let proxy_protocol = s.or("proxy_protocol", boolean(), false);
     let tls = s.table("tls", tls);
-    Listener {
+    ListenerSection {
         address: address.unwrap_or(Spanned::new(UNKNOWN, span.clone())),
         span,
         protocols,
@@ -80,16 +81,16 @@ fn listener(s: &mut Section<'_, '_>) -> Listener {
     }
 }
 
-fn protocols(s: &mut Section<'_, '_>) -> Vec<Spanned<Protocol>> {
+fn protocols(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<AlpnProtocol>> {
     let words = choice(PROTOCOLS, &[]);
-    let protocols = s.array_or("protocols", words, [Protocol::H2, Protocol::Http1]);
+    let protocols = s.array_or("protocols", words, [AlpnProtocol::H2, AlpnProtocol::Http1]);
     let example = "for example `protocols = [\"h2\", \"http/1.1\"]`";
     s.not_empty("protocols", "a listener needs a protocol", example);
     s.each_once("protocols", protocols, "a protocol is listed twice")
 }
 
-fn tls(s: &mut Section<'_, '_>) -> Tls {
-    let tls = Tls {
+fn tls(s: &mut SectionReader<'_, '_>) -> TlsSettings {
+    let tls = TlsSettings {
         span: s.span(),
         certificates: certificates(s),
         min_version: s.or("min_version", choice(VERSIONS, &[]), MinVersion::Tls12),
@@ -108,10 +109,10 @@ fn tls(s: &mut Section<'_, '_>) -> Tls {
 }
 
 /// Those that were refused count: who names some wants none for development.
-fn certificates(s: &mut Section<'_, '_>) -> Vec<Certificate> {
+fn certificates(s: &mut SectionReader<'_, '_>) -> Vec<CertificateSettings> {
     let mut certificates = s.tables("certificates", certificate);
     if certificates.is_empty() && s.holds("certificates") {
-        certificates.push(Certificate {
+        certificates.push(CertificateSettings {
             cert: None,
             key: None,
         });
@@ -119,8 +120,8 @@ fn certificates(s: &mut Section<'_, '_>) -> Vec<Certificate> {
     certificates
 }
 
-fn certificate(s: &mut Section<'_, '_>) -> Certificate {
-    Certificate {
+fn certificate(s: &mut SectionReader<'_, '_>) -> CertificateSettings {
+    CertificateSettings {
         cert: s.required("cert", path(), "\"site.pem\""),
         key: s.required("key", path(), "\"site.key\""),
     }

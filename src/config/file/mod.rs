@@ -18,52 +18,52 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use toml::de::DeTable;
 
 use super::scalar::{self, check_name, filled};
-use super::schema::Table;
-use super::section::Section;
-use super::source::Part;
-use super::{Diagnostics, Source, Spanned, Text, check, lint, syntax};
-pub use client_ip::{ClientIp, Geo};
-pub use listener::{Certificate, Listener, Tls};
-pub use observe::{Access, Admin, Log};
-pub use response::{Header, Response};
-pub use route::{Route, Target};
-pub use rule::{Candidate, Cost, Rule};
+use super::schema::TableSchema;
+use super::section::SectionReader;
+use super::source::SourceFile;
+use super::{ConfigSource, Diagnostics, Spanned, Text, check, lint, syntax};
+pub use client_ip::{ClientIpSettings, GeoSettings};
+pub use listener::{CertificateSettings, ListenerSection, TlsSettings};
+pub use observe::{AccessLogSettings, AdminSettings, LogSettings};
+pub use response::{HeaderSetting, ResponseSettings};
+pub use route::{RouteSettings, RouteTargetSettings};
+pub use rule::{CandidateSettings, CostSettings, RuleSettings};
 pub(super) use rule_checks::check_numbers;
-pub use server::{Limits, Server};
-pub use store::{Item, Items, List, Store, StoreKind};
-pub use upstream::{Member, OriginTls, Upstream};
+pub use server::{LimitSettings, ServerSettings};
+pub use store::{ListItem, ListItems, ListSettings, StoreKind, StoreSettings};
+pub use upstream::{OriginTls, UpstreamServerSettings, UpstreamSettings};
 
 /// A whole file, with what it includes.
 #[derive(Clone, Debug)]
-pub struct File {
+pub struct ConfigFile {
     /// `include`: the files, whose sections stand after those of this one.
     pub include: Vec<Text>,
     /// `[server]`.
-    pub server: Server,
+    pub server: ServerSettings,
     /// `[[listeners]]`, at least one in a file without errors.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<ListenerSection>,
     /// `[limits]`.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// `[client_ip]`.
-    pub client_ip: ClientIp,
+    pub client_ip: ClientIpSettings,
     /// `[geo]`.
-    pub geo: Geo,
+    pub geo: GeoSettings,
     /// `[admin]`; `None`: no admin port.
-    pub admin: Option<Admin>,
+    pub admin: Option<AdminSettings>,
     /// `[log]`.
-    pub log: Log,
+    pub log: LogSettings,
     /// `[store]`.
-    pub store: Store,
+    pub store: StoreSettings,
     /// `[lists]`, in file order.
-    pub lists: Vec<List>,
+    pub lists: Vec<ListSettings>,
     /// `[[upstreams]]`.
-    pub upstreams: Vec<Upstream>,
+    pub upstreams: Vec<UpstreamSettings>,
     /// `[[routes]]`, in file order: the first match wins.
-    pub routes: Vec<Route>,
+    pub routes: Vec<RouteSettings>,
     /// `[[rules]]`, in file order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RuleSettings>,
     /// `[responses]`, in file order.
-    pub responses: Vec<Response>,
+    pub responses: Vec<ResponseSettings>,
 }
 
 /// Stands for an address that was refused, so that what belongs to it is still looked at. Nothing
@@ -72,7 +72,7 @@ const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Reads a file and those that it includes. There is something to go on with, also when there were
 /// errors: [`Diagnostics::has_errors`] decides whether it may be used.
-pub fn read(source: &Source, diagnostics: &mut Diagnostics) -> Option<File> {
+pub fn read(source: &ConfigSource, diagnostics: &mut Diagnostics) -> Option<ConfigFile> {
     let mut parts = source.parts();
     let mut whole = read_part(&parts.next()?, diagnostics, file);
     for included in parts {
@@ -84,26 +84,26 @@ pub fn read(source: &Source, diagnostics: &mut Diagnostics) -> Option<File> {
 
 /// Reads one file of a source. Of one with syntax errors, what the parser could read.
 fn read_part<T>(
-    part: &Part<'_>,
+    part: &SourceFile<'_>,
     diagnostics: &mut Diagnostics,
-    read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    read: impl FnOnce(&mut SectionReader<'_, '_>) -> T,
 ) -> T {
     let text = syntax::readable(part, diagnostics);
     let (root, _) = DeTable::parse_recoverable(&text);
     lint::read_comments(root.get_ref(), part, diagnostics);
-    let mut section = Section::root(root.get_ref(), part.start, diagnostics);
+    let mut section = SectionReader::root(root.get_ref(), part.start, diagnostics);
     let value = read(&mut section);
     section.finish();
     value
 }
 
 /// What a file may hold.
-pub(super) fn describe() -> Table {
-    Section::describe(file)
+pub(super) fn describe() -> TableSchema {
+    SectionReader::describe(file)
 }
 
-fn file(root: &mut Section<'_, '_>) -> File {
-    File {
+fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
+    ConfigFile {
         include: root.array_or("include", filled(), []),
         server: root.table_or_defaults("server", server::server),
         listeners: listener::listeners(root),
@@ -124,7 +124,7 @@ fn file(root: &mut Section<'_, '_>) -> File {
 }
 
 /// Adds the sections of an included file at the end of a file's own.
-fn include(whole: &mut File, root: &mut Section<'_, '_>) {
+fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
     let why = "cannot stand in an included file";
     let main_only = [
         "server",
@@ -152,7 +152,7 @@ fn include(whole: &mut File, root: &mut Section<'_, '_>) {
 }
 
 /// The `name` of a section. A wrong one is kept, so that references to it are not errors too.
-fn name(section: &mut Section<'_, '_>, example: &'static str) -> Text {
+fn name(section: &mut SectionReader<'_, '_>, example: &'static str) -> Text {
     let span = section.span();
     let Some(name) = section.required("name", scalar::name(), example) else {
         return Spanned::new(String::new(), span);
@@ -161,7 +161,7 @@ fn name(section: &mut Section<'_, '_>, example: &'static str) -> Text {
 }
 
 /// A name that is a key of the user's own.
-fn checked_name(section: &mut Section<'_, '_>, name: Text) -> Text {
+fn checked_name(section: &mut SectionReader<'_, '_>, name: Text) -> Text {
     if let Err(wrong) = check_name(&name.value) {
         section.wrong(name.span.clone(), wrong);
     }

@@ -9,14 +9,14 @@ use tracing::Level;
 
 use super::UNKNOWN;
 use crate::config::Spanned;
-use crate::config::scalar::{Scalar, Wrong, choice, header_name, path, socket};
-use crate::config::schema::Value;
-use crate::config::section::Section;
-use crate::observe::Format;
+use crate::config::scalar::{SettingType, ValueError, choice, header_name, path, socket};
+use crate::config::schema::ExampleValue;
+use crate::config::section::SectionReader;
+use crate::observe::LogOutput;
 
 /// `[admin]` with an address.
 #[derive(Clone, Debug)]
-pub struct Admin {
+pub struct AdminSettings {
     /// Where the admin port listens.
     pub address: Spanned<SocketAddr>,
     /// A file with the token; there in a file without errors if the address is not loopback.
@@ -25,13 +25,13 @@ pub struct Admin {
 
 /// `[log]`.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct LogSettings {
     /// What is worth a line. Default info.
     pub level: Spanned<Level>,
     /// How a line looks. Default auto.
-    pub format: Spanned<Format>,
+    pub format: Spanned<LogOutput>,
     /// Where the access log goes. Default standard output.
-    pub access: Spanned<Access>,
+    pub access: Spanned<AccessLogSettings>,
     /// Headers whose values appear only as a keyed hash. Default `authorization`, `cookie`,
     /// `set-cookie`, `x-api-key`.
     pub redact: Vec<Spanned<HeaderName>>,
@@ -39,7 +39,7 @@ pub struct Log {
 
 /// Where the access log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessLogSettings {
     /// Nowhere.
     Off,
     /// Standard output.
@@ -55,13 +55,13 @@ const LEVELS: &[(&str, Level)] = &[
     ("debug", Level::DEBUG),
     ("trace", Level::TRACE),
 ];
-const FORMATS: &[(&str, Format)] = &[
-    ("auto", Format::Auto),
-    ("text", Format::Text),
-    ("json", Format::Json),
+const FORMATS: &[(&str, LogOutput)] = &[
+    ("auto", LogOutput::Auto),
+    ("text", LogOutput::Text),
+    ("json", LogOutput::Json),
 ];
 
-pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
+pub(super) fn admin(s: &mut SectionReader<'_, '_>) -> Option<AdminSettings> {
     let address = s.optional("address", socket());
     let token_file = s.optional("token_file", path());
     // One that was refused is not absent.
@@ -77,17 +77,17 @@ pub(super) fn admin(s: &mut Section<'_, '_>) -> Option<Admin> {
             )
             .help("add `token_file = \"admin.token\"`, or listen on \"127.0.0.1:9901\"");
     }
-    Some(Admin {
+    Some(AdminSettings {
         address,
         token_file,
     })
 }
 
-pub(super) fn log(s: &mut Section<'_, '_>) -> Log {
-    Log {
+pub(super) fn log(s: &mut SectionReader<'_, '_>) -> LogSettings {
+    LogSettings {
         level: s.or("level", choice(LEVELS, &[]), Level::INFO),
-        format: s.or("format", choice(FORMATS, &[]), Format::Auto),
-        access: s.or("access", access(), Access::Stdout),
+        format: s.or("format", choice(FORMATS, &[]), LogOutput::Auto),
+        access: s.or("access", access(), AccessLogSettings::Stdout),
         redact: s.array_or(
             "redact",
             header_name(),
@@ -102,29 +102,29 @@ const NO_FILES: &[&str] = &[
     "-", "console", "syslog", "journal", "journald",
 ];
 
-fn access() -> Scalar<Access> {
+fn access() -> SettingType<AccessLogSettings> {
     let examples = &["stdout", "off", "access.log"];
     let file = path().examples(examples);
     let help = "write \"stdout\", \"off\" or the path of a file";
     let parse = move |value: &DeValue<'_>| match value.as_str() {
-        Some("off") => Ok(Access::Off),
-        Some("stdout") => Ok(Access::Stdout),
+        Some("off") => Ok(AccessLogSettings::Off),
+        Some("stdout") => Ok(AccessLogSettings::Stdout),
         Some(word) if NO_FILES.contains(&&*word.to_ascii_lowercase()) => {
-            let wrong = Wrong::new(format!("the access log cannot go to `{word}`"));
+            let wrong = ValueError::new(format!("the access log cannot go to `{word}`"));
             Err(wrong.help(format!("{help}; a file of that name is \"./{word}\"")))
         }
         _ => path()
             .parse(value)
-            .map(Access::File)
+            .map(AccessLogSettings::File)
             .map_err(|wrong| wrong.help(help)),
     };
-    Scalar::new(file.shape(), parse).shown(show_access)
+    SettingType::new(file.shape(), parse).shown(show_access)
 }
 
-fn show_access(access: &Access) -> Value {
-    Value::Text(match access {
-        Access::Off => "off".to_owned(),
-        Access::Stdout => "stdout".to_owned(),
-        Access::File(path) => path.display().to_string(),
+fn show_access(access: &AccessLogSettings) -> ExampleValue {
+    ExampleValue::Text(match access {
+        AccessLogSettings::Off => "off".to_owned(),
+        AccessLogSettings::Stdout => "stdout".to_owned(),
+        AccessLogSettings::File(path) => path.display().to_string(),
     })
 }

@@ -4,13 +4,13 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::checked_name;
 use super::route::{content_type, headers, owned};
-use crate::config::scalar::{Wrong, boolean, status, text};
-use crate::config::section::Section;
+use crate::config::scalar::{ValueError, boolean, status, text};
+use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text, schema};
 
 /// One of `[responses]`.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct ResponseSettings {
     /// What rules call it.
     pub name: Text,
     /// The status; `None`: 200, or 429 where a rule blocks with it.
@@ -20,21 +20,21 @@ pub struct Response {
     /// The body, with `{{uuid}}` and the like. Default empty.
     pub body: Text,
     /// Headers beside the media type, in file order.
-    pub headers: Vec<Header>,
+    pub headers: Vec<HeaderSetting>,
     /// `shadow`: headers and timing are those of the route's real answers. Default false.
     pub imitate: Spanned<bool>,
 }
 
 /// A header of a response.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub struct HeaderSetting {
     /// Its name, in lower case.
     pub name: Spanned<HeaderName>,
     /// Its value.
     pub value: Spanned<HeaderValue>,
 }
 
-pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
+pub(super) fn responses(s: &mut SectionReader<'_, '_>) -> Vec<ResponseSettings> {
     let mut responses = Vec::new();
     for (name, raw) in s.entries(schema::NAME) {
         let name = checked_name(s, name);
@@ -43,8 +43,8 @@ pub(super) fn responses(s: &mut Section<'_, '_>) -> Vec<Response> {
     responses
 }
 
-fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
-    let response = Response {
+fn response(s: &mut SectionReader<'_, '_>, name: Text) -> ResponseSettings {
+    let response = ResponseSettings {
         name,
         status: s.optional("status", status()),
         content_type: content_type(s),
@@ -59,7 +59,7 @@ fn response(s: &mut Section<'_, '_>, name: Text) -> Response {
 }
 
 /// What is learned are successes: another status beside their headers would give it away.
-fn must_succeed(s: &mut Section<'_, '_>, response: &Response) {
+fn must_succeed(s: &mut SectionReader<'_, '_>, response: &ResponseSettings) {
     let status = response.status.as_ref().filter(|_| response.imitate.value);
     if let Some(status) = status.filter(|status| !status.value.is_success()) {
         s.out
@@ -73,7 +73,7 @@ fn must_succeed(s: &mut Section<'_, '_>, response: &Response) {
 }
 
 /// What frames a message is the gateway's own (RFC 9110, section 7.6.1; RFC 9112, section 6).
-fn allowed(name: &HeaderName) -> Result<(), Wrong> {
+fn allowed(name: &HeaderName) -> Result<(), ValueError> {
     let own = [
         header::CONNECTION,
         header::CONTENT_LENGTH,
@@ -83,7 +83,7 @@ fn allowed(name: &HeaderName) -> Result<(), Wrong> {
         header::UPGRADE,
     ];
     if *name == header::CONTENT_TYPE {
-        return Err(Wrong::new("`content-type` is set by `content_type`"));
+        return Err(ValueError::new("`content-type` is set by `content_type`"));
     }
     match own.contains(name) || *name == "keep-alive" {
         true => Err(owned(name)),

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use super::Header;
-use crate::action::Reply;
+use super::HeaderSetting;
+use crate::action::FixedResponse;
 use crate::config::scalar::{
-    Wrong, choice, filled, header_name, header_value, parse_header_name, status, text,
+    ValueError, choice, filled, header_name, header_value, parse_header_name, status, text,
 };
-use crate::config::section::{Raw, Section};
+use crate::config::section::{Raw, SectionReader};
 use crate::config::{Spanned, Text, schema};
-use crate::route::edit::{Fields, Message, is_host};
+use crate::route::edit::{HeaderChanges, MessageKind, is_host};
 
 /// One of `[[routes]]`.
 #[derive(Clone, Debug)]
-pub struct Route {
+pub struct RouteSettings {
     /// The header of the section.
     pub span: Range<usize>,
     /// Hosts it is for; empty: any.
@@ -23,11 +23,11 @@ pub struct Route {
     /// A template of paths it is for; `None`: any.
     pub path: Option<Text>,
     /// Where its requests go; there in a file without errors.
-    pub target: Option<Target>,
+    pub target: Option<RouteTargetSettings>,
     /// Changes of what its origin gets.
-    pub request_headers: Fields,
+    pub request_headers: HeaderChanges,
     /// Changes of what its clients get.
-    pub response_headers: Fields,
+    pub response_headers: HeaderChanges,
     /// A beginning of paths that its origin does not get.
     pub strip_prefix: Option<Text>,
     /// Whether its origin gets paths as the client sent them, and not in normal form. Default false.
@@ -36,11 +36,11 @@ pub struct Route {
 
 /// Where the requests of a route go.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum RouteTargetSettings {
     /// To the upstream of that name.
     Upstream(Text),
     /// Nowhere: the gateway answers.
-    Respond(Reply),
+    Respond(FixedResponse),
     /// To another address; a template.
     Redirect(Text),
 }
@@ -48,19 +48,19 @@ pub enum Target {
 const TARGETS: &[&str] = &["upstream", "respond", "redirect"];
 const FORMS: &[(&str, bool)] = &[("normalized", false), ("raw", true)];
 
-pub(super) fn route(s: &mut Section<'_, '_>) -> Route {
+pub(super) fn route(s: &mut SectionReader<'_, '_>) -> RouteSettings {
     s.exactly_one("a route", TARGETS, "upstream = \"app\"");
-    let edits = |s: &mut Section<'_, '_>, key, message| {
+    let edits = |s: &mut SectionReader<'_, '_>, key, message| {
         let read = s.table(key, |s| edits(s, message));
         read.unwrap_or_default()
     };
-    let route = Route {
+    let route = RouteSettings {
         span: s.span(),
         hosts: s.array_or("hosts", filled(), []),
         path: s.optional("path", filled()),
         target: target(s),
-        request_headers: edits(s, "request_headers", Message::Request),
-        response_headers: edits(s, "response_headers", Message::Response),
+        request_headers: edits(s, "request_headers", MessageKind::Request),
+        response_headers: edits(s, "response_headers", MessageKind::Response),
         strip_prefix: s.optional("strip_prefix", filled()),
         forward_raw: s.or("forward_path", choice(FORMS, &[]), false),
     };
@@ -70,7 +70,7 @@ pub(super) fn route(s: &mut Section<'_, '_>) -> Route {
 }
 
 /// `strip_prefix` removes a prefix of the normalized path, so it does not apply to a path that is forwarded as sent.
-fn one_path(s: &mut Section<'_, '_>, route: &Route) {
+fn one_path(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     let raw = Some(&route.forward_raw).filter(|raw| raw.value);
     if let (Some(prefix), Some(raw)) = (&route.strip_prefix, raw) {
         s.out
@@ -84,8 +84,8 @@ fn one_path(s: &mut Section<'_, '_>, route: &Route) {
 }
 
 /// What changes a request has no meaning where none is forwarded.
-fn must_forward(s: &mut Section<'_, '_>, route: &Route) {
-    if matches!(route.target, None | Some(Target::Upstream(_))) {
+fn must_forward(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
+    if matches!(route.target, None | Some(RouteTargetSettings::Upstream(_))) {
         return;
     }
     for key in ["request_headers", "strip_prefix", "forward_path"] {
@@ -97,15 +97,21 @@ fn must_forward(s: &mut Section<'_, '_>, route: &Route) {
 }
 
 /// All three are read, so that their own mistakes are found; the first that is there is taken.
-fn target(s: &mut Section<'_, '_>) -> Option<Target> {
-    let upstream = s.optional("upstream", filled()).map(Target::Upstream);
-    let respond = s.table("respond", respond).map(Target::Respond);
-    let redirect = s.optional("redirect", filled()).map(Target::Redirect);
+fn target(s: &mut SectionReader<'_, '_>) -> Option<RouteTargetSettings> {
+    let upstream = s
+        .optional("upstream", filled())
+        .map(RouteTargetSettings::Upstream);
+    let respond = s
+        .table("respond", respond)
+        .map(RouteTargetSettings::Respond);
+    let redirect = s
+        .optional("redirect", filled())
+        .map(RouteTargetSettings::Redirect);
     upstream.or(respond).or(redirect)
 }
 
-fn respond(s: &mut Section<'_, '_>) -> Reply {
-    Reply {
+fn respond(s: &mut SectionReader<'_, '_>) -> FixedResponse {
+    FixedResponse {
         status: s.or("status", status(), StatusCode::OK).value,
         content_type: content_type(s).value,
         body: s.or("body", text(), "").value,
@@ -113,22 +119,22 @@ fn respond(s: &mut Section<'_, '_>) -> Reply {
 }
 
 /// The media type of a response.
-pub(super) fn content_type(s: &mut Section<'_, '_>) -> Spanned<HeaderValue> {
+pub(super) fn content_type(s: &mut SectionReader<'_, '_>) -> Spanned<HeaderValue> {
     let default = HeaderValue::from_static("text/plain; charset=utf-8");
     s.or("content_type", header_value(), default)
 }
 
 /// Whether a header may be named, and why not.
-type Allowed = fn(&HeaderName) -> Result<(), Wrong>;
+type Allowed = fn(&HeaderName) -> Result<(), ValueError>;
 
 /// A table of headers, each name once.
-pub(super) fn headers(s: &mut Section<'_, '_>, allowed: Allowed) -> Vec<Header> {
-    let mut headers: Vec<Header> = Vec::new();
+pub(super) fn headers(s: &mut SectionReader<'_, '_>, allowed: Allowed) -> Vec<HeaderSetting> {
+    let mut headers: Vec<HeaderSetting> = Vec::new();
     for (name, raw) in s.entries(schema::HEADER_NAME) {
         let Some(new) = one_header(s, &name, raw, allowed) else {
             continue;
         };
-        let same = |old: &&Header| old.name.value == new.name.value;
+        let same = |old: &&HeaderSetting| old.name.value == new.name.value;
         if let Some(old) = headers.iter().find(same) {
             s.out
                 .error(name.span, format!("`{}` is given twice", new.name.value))
@@ -141,14 +147,14 @@ pub(super) fn headers(s: &mut Section<'_, '_>, allowed: Allowed) -> Vec<Header> 
 }
 
 fn one_header(
-    s: &mut Section<'_, '_>,
+    s: &mut SectionReader<'_, '_>,
     name: &Text,
     raw: &Raw<'_>,
     allowed: Allowed,
-) -> Option<Header> {
+) -> Option<HeaderSetting> {
     let value = s.entry(raw, &header_value());
     match parse_header_name(&name.value).and_then(|name| allowed(&name).map(|()| name)) {
-        Ok(parsed) => Some(Header {
+        Ok(parsed) => Some(HeaderSetting {
             name: Spanned::new(parsed, name.span.clone()),
             value: value?,
         }),
@@ -160,21 +166,21 @@ fn one_header(
 }
 
 /// A header that only the gateway writes.
-pub(super) fn owned(name: &HeaderName) -> Wrong {
-    Wrong::new(format!("`{name}` is set by the gateway itself")).help("remove it")
+pub(super) fn owned(name: &HeaderName) -> ValueError {
+    ValueError::new(format!("`{name}` is set by the gateway itself")).help("remove it")
 }
 
 /// `request_headers` and `response_headers`.
-pub(super) fn edits(s: &mut Section<'_, '_>, message: Message) -> Fields {
+pub(super) fn edits(s: &mut SectionReader<'_, '_>, message: MessageKind) -> HeaderChanges {
     let allowed: Allowed = match message {
-        Message::Request => |name| may_change(name, Message::Request),
-        Message::Response => |name| may_change(name, Message::Response),
+        MessageKind::Request => |name| may_change(name, MessageKind::Request),
+        MessageKind::Response => |name| may_change(name, MessageKind::Response),
     };
     let set = s.table("set", |s| headers(s, allowed)).unwrap_or_default();
     let remove = s.array_or("remove", header_name(), []);
     let remove = s.each_once("remove", remove, "a header is listed twice");
     for host in set.iter().filter(|h| h.name.value == header::HOST) {
-        if message == Message::Request && !is_host(&host.value.value) {
+        if message == MessageKind::Request && !is_host(&host.value.value) {
             let message = "this is not a host";
             s.out
                 .error(host.value.span.clone(), message)
@@ -185,13 +191,13 @@ pub(super) fn edits(s: &mut Section<'_, '_>, message: Message) -> Fields {
     let remove = remove.filter(|name| may_remove(s, name, &set, message));
     let remove = remove.map(|name| name.value).collect();
     let set = set.into_iter().map(|one| (one.name.value, one.value.value));
-    Fields {
+    HeaderChanges {
         remove,
         set: set.collect(),
     }
 }
 
-fn may_change(name: &HeaderName, message: Message) -> Result<(), Wrong> {
+fn may_change(name: &HeaderName, message: MessageKind) -> Result<(), ValueError> {
     match message.owns(name) {
         true => Err(owned(name)),
         false => Ok(()),
@@ -199,12 +205,12 @@ fn may_change(name: &HeaderName, message: Message) -> Result<(), Wrong> {
 }
 
 fn may_remove(
-    s: &mut Section<'_, '_>,
+    s: &mut SectionReader<'_, '_>,
     name: &Spanned<HeaderName>,
-    set: &[Header],
-    message: Message,
+    set: &[HeaderSetting],
+    message: MessageKind,
 ) -> bool {
-    let host = message == Message::Request && name.value == header::HOST;
+    let host = message == MessageKind::Request && name.value == header::HOST;
     if host || message.owns(&name.value) {
         s.wrong(name.span.clone(), owned(&name.value));
         return false;

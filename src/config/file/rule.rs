@@ -8,19 +8,19 @@ use toml::de::DeValue;
 
 use super::{name, rule_checks};
 use crate::config::scalar::{
-    Scalar, Wrong, between, boolean, choice, duration, duration_or_seconds, filled, header_name,
-    integer, kind, number,
+    SettingType, ValueError, between, boolean, choice, duration, duration_or_seconds, filled,
+    header_name, integer, kind, number,
 };
-use crate::config::schema::{Shape, Value};
-use crate::config::section::Section;
+use crate::config::schema::{ExampleValue, ValueSchema};
+use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
-use crate::rules::{HeaderStyle, Missing};
+use crate::rules::{HeaderStyle, MissingPart};
 
 /// One of `[[rules]]`. Cloudflare's names of the keys have become ours.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct RuleSettings {
     /// The header of the section.
     pub span: Range<usize>,
     /// Unique, `[A-Za-z0-9_-]{1,64}`, in a file without errors; empty where it was missing.
@@ -46,11 +46,11 @@ pub struct Rule {
     /// `leaky_bucket`: how many may wait. Default 100.
     pub queue: Spanned<u32>,
     /// What a request costs. Default 1.
-    pub cost: Spanned<Cost>,
+    pub cost: Spanned<CostSettings>,
     /// How far each key's limit may be from `limit`, as a part of it. Default 0.
     pub jitter: Spanned<f64>,
     /// Another limit, tried beside this one.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<CandidateSettings>,
     /// What is done with what is stopped. Default block.
     pub action: Spanned<Action>,
     /// One of `[responses]`.
@@ -69,14 +69,14 @@ pub struct Rule {
     /// Whether the rule is there at all. Default true.
     pub enabled: Spanned<bool>,
     /// What a missing part of the key means. Default group.
-    pub missing: Spanned<Missing>,
+    pub missing: Spanned<MissingPart>,
     /// What a client is told. Default standard.
     pub headers: Spanned<HeaderStyle>,
 }
 
 /// What a request costs.
 #[derive(Clone, Debug)]
-pub enum Cost {
+pub enum CostSettings {
     /// Always so much.
     Fixed(u32),
     /// What an expression says.
@@ -87,7 +87,7 @@ pub enum Cost {
 
 /// A limit that is tried beside a rule's own. What is absent is as in the rule.
 #[derive(Clone, Debug, Default)]
-pub struct Candidate {
+pub struct CandidateSettings {
     /// The whole table.
     pub span: Range<usize>,
     /// How requests are counted.
@@ -122,7 +122,8 @@ const ACTIONS: &[(&str, Action)] = &[
     ("log", Action::Log),
     ("allow", Action::Allow),
 ];
-const MISSING: &[(&str, Missing)] = &[("group", Missing::Group), ("skip", Missing::Skip)];
+const MISSING: &[(&str, MissingPart)] =
+    &[("group", MissingPart::Group), ("skip", MissingPart::Skip)];
 const HEADERS: &[(&str, HeaderStyle)] = &[
     ("standard", HeaderStyle::Standard),
     ("legacy", HeaderStyle::Legacy),
@@ -139,7 +140,7 @@ const ALIASES: [(&str, &str); 5] = [
     ("duration", "mitigation_timeout"),
 ];
 
-pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
+pub(super) fn rule(s: &mut SectionReader<'_, '_>) -> RuleSettings {
     s.later(&["on_store_failure"]);
     for (ours, theirs) in ALIASES {
         s.alias(ours, theirs);
@@ -151,16 +152,16 @@ pub(super) fn rule(s: &mut Section<'_, '_>) -> Rule {
     s.at_least_one("a rule", &["count", "mitigate"], example);
     s.apart("a rule", ["duration", "escalate"]);
     rule_checks::check(s, &rule);
-    Rule {
+    RuleSettings {
         limit: rule.limit.filter(|limit| limit.value > 0),
         ..rule
     }
 }
 
-fn values(s: &mut Section<'_, '_>) -> Rule {
+fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
     let ban = between(Duration::ZERO, LONGEST, duration_or_seconds());
     let delay = between(MILLISECOND, LONGEST_DELAY, duration());
-    Rule {
+    RuleSettings {
         span: s.span(),
         name: name(s, "\"login-stuffing\""),
         count: s.optional("count", filled()),
@@ -183,14 +184,14 @@ fn values(s: &mut Section<'_, '_>) -> Rule {
         escalate: escalate(s),
         dry_run: s.or("dry_run", boolean(), false),
         enabled: s.or("enabled", boolean(), true),
-        missing: s.or("missing", choice(MISSING, &[]), Missing::Group),
+        missing: s.or("missing", choice(MISSING, &[]), MissingPart::Group),
         headers: s.or("headers", choice(HEADERS, &[]), HeaderStyle::Standard),
     }
 }
 
 /// The name of an answer.
-fn response() -> Scalar<String> {
-    Scalar::new(Shape::filled(), |value| {
+fn response() -> SettingType<String> {
+    SettingType::new(ValueSchema::filled(), |value| {
         let help =
             "the answer stands in `[responses.NAME]`, and the rule names it: `response = \"NAME\"`";
         let name = filled().parse(value);
@@ -202,19 +203,19 @@ fn response() -> Scalar<String> {
 }
 
 /// How the rule counts; `None` if what is written was refused.
-pub(super) fn known_algorithm(s: &Section<'_, '_>, rule: &Rule) -> Option<Algorithm> {
+pub(super) fn known_algorithm(s: &SectionReader<'_, '_>, rule: &RuleSettings) -> Option<Algorithm> {
     let refused = s.refused("algorithm", &rule.algorithm);
     (!refused).then_some(rule.algorithm.value)
 }
 
-fn escalate(s: &mut Section<'_, '_>) -> Vec<Spanned<Duration>> {
+fn escalate(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<Duration>> {
     let ban = between(SHORTEST_BAN, LONGEST, duration());
     let bans = s.array("escalate", ban).unwrap_or_default();
     let example = "for example `escalate = [\"10m\", \"1h\", \"1d\"]`";
     s.not_empty("escalate", "`escalate` is empty", example);
     let span = s.key_span("escalate");
     if let Some(span) = span.filter(|_| bans.len() > MOST_OFFENCES) {
-        let wrong = Wrong::new(format!("`escalate` has more than {MOST_OFFENCES} bans"));
+        let wrong = ValueError::new(format!("`escalate` has more than {MOST_OFFENCES} bans"));
         s.wrong(span, wrong.help("the last one repeats"));
     }
     bans
@@ -223,54 +224,54 @@ fn escalate(s: &mut Section<'_, '_>) -> Vec<Spanned<Duration>> {
 const MOST_SLICES: u16 = 3_600;
 const LONGEST_QUEUE: u32 = 1_000_000;
 
-pub(super) fn algorithm() -> Scalar<Algorithm> {
+pub(super) fn algorithm() -> SettingType<Algorithm> {
     choice(&Algorithm::NAMED, &[])
 }
 
-fn period() -> Scalar<Duration> {
+fn period() -> SettingType<Duration> {
     between(MILLISECOND, LONGEST, duration_or_seconds())
 }
 
-fn burst() -> Scalar<u32> {
+fn burst() -> SettingType<u32> {
     integer(1..=u32::MAX)
 }
 
-fn slices() -> Scalar<u16> {
+fn slices() -> SettingType<u16> {
     integer(1..=MOST_SLICES)
 }
 
-fn queue() -> Scalar<u32> {
+fn queue() -> SettingType<u32> {
     integer(0..=LONGEST_QUEUE)
 }
 
 /// A number, an expression, or a table that names a header of the response.
-fn cost(s: &mut Section<'_, '_>) -> Spanned<Cost> {
-    let default = Cost::Fixed(1u32);
+fn cost(s: &mut SectionReader<'_, '_>) -> Spanned<CostSettings> {
+    let default = CostSettings::Fixed(1u32);
     s.value_or_table("cost", number_or_expression(), default, |s| {
         let name = s.required("response_header", header_name(), "\"x-cost\"")?;
-        Some(Cost::Header(name.value))
+        Some(CostSettings::Header(name.value))
     })
 }
 
-fn number_or_expression() -> Scalar<Cost> {
+fn number_or_expression() -> SettingType<CostSettings> {
     let (number, text) = (integer(1..=u32::MAX), filled());
-    let shape = Shape::Either(vec![number.shape(), text.shape()]);
-    Scalar::new(shape, move |value| match value {
-        DeValue::Integer(_) => number.parse(value).map(Cost::Fixed),
-        DeValue::String(_) => text.parse(value).map(Cost::Expression),
+    let shape = ValueSchema::Either(vec![number.shape(), text.shape()]);
+    SettingType::new(shape, move |value| match value {
+        DeValue::Integer(_) => number.parse(value).map(CostSettings::Fixed),
+        DeValue::String(_) => text.parse(value).map(CostSettings::Expression),
         other => Err(kind("an integer, an expression or a table", other)
             .help("for example `cost = 5` or `cost = { response_header = \"x-cost\" }`")),
     })
     .shown(|cost| match cost {
-        Cost::Fixed(units) => Value::Integer(i64::from(*units)),
-        Cost::Expression(text) => Value::Text(text.clone()),
-        Cost::Header(name) => Value::Text(name.to_string()),
+        CostSettings::Fixed(units) => ExampleValue::Integer(i64::from(*units)),
+        CostSettings::Expression(text) => ExampleValue::Text(text.clone()),
+        CostSettings::Header(name) => ExampleValue::Text(name.to_string()),
     })
 }
 
 /// `of_rule`: how the rule counts; `None` if that is not known.
-fn candidate(s: &mut Section<'_, '_>, of_rule: Option<Algorithm>) -> Candidate {
-    let candidate = Candidate {
+fn candidate(s: &mut SectionReader<'_, '_>, of_rule: Option<Algorithm>) -> CandidateSettings {
+    let candidate = CandidateSettings {
         span: s.span(),
         algorithm: s.optional("algorithm", algorithm()),
         limit: s.optional("limit", integer(1..=u32::MAX)),

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::rule::known_algorithm;
-use super::{Cost, Rule};
-use crate::config::section::Section;
+use super::{CostSettings, RuleSettings};
+use crate::config::section::SectionReader;
 use crate::config::suggest::either;
 use crate::config::{Diagnostics, limiter};
 use crate::decision::Action;
-use crate::limit::{Algorithm, Capacity, Limiter};
+use crate::limit::{Algorithm, CapacityKind, Limiter};
 
 /// Whether an algorithm has a setting.
 type HasSetting = fn(Algorithm) -> bool;
@@ -22,7 +22,7 @@ const OF_ALGORITHMS: &[(&str, HasSetting)] = &[
 ];
 
 /// Checks a rule as a whole.
-pub(super) fn check(s: &mut Section<'_, '_>, rule: &Rule) {
+pub(super) fn check(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
     let zero = rule.limit.as_ref().is_some_and(|limit| limit.value == 0);
     match s.key_span("limit").filter(|_| !zero) {
         Some(limit) => quota(s, limit, rule),
@@ -36,7 +36,7 @@ pub(super) fn check(s: &mut Section<'_, '_>, rule: &Rule) {
 }
 
 /// Refuses the keys that mean nothing to `algorithm`.
-pub(super) fn by_algorithm(s: &mut Section<'_, '_>, algorithm: Algorithm) {
+pub(super) fn by_algorithm(s: &mut SectionReader<'_, '_>, algorithm: Algorithm) {
     for (key, has) in OF_ALGORITHMS {
         if !has(algorithm) {
             let known = Algorithm::ALL.into_iter().filter(|other| has(*other));
@@ -56,7 +56,7 @@ pub(super) fn by_algorithm(s: &mut Section<'_, '_>, algorithm: Algorithm) {
 }
 
 /// A limit has a period, but for what is in flight.
-fn quota(s: &mut Section<'_, '_>, limit: Range<usize>, rule: &Rule) {
+fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings) {
     // An algorithm that was refused may be one that needs no period.
     let Some(algorithm) = known_algorithm(s, rule) else {
         return;
@@ -76,7 +76,7 @@ fn quota(s: &mut Section<'_, '_>, limit: Range<usize>, rule: &Rule) {
 }
 
 /// Without a limit there is nothing to count, for anybody, for any time.
-fn plain(s: &mut Section<'_, '_>) {
+fn plain(s: &mut SectionReader<'_, '_>) {
     let both = s.has("count") && s.has("mitigate");
     let counting = ["count"].into_iter().filter(|_| both);
     let rest = [
@@ -104,7 +104,7 @@ fn plain(s: &mut Section<'_, '_>) {
     }
 }
 
-fn by_action(s: &mut Section<'_, '_>, rule: &Rule) {
+fn by_action(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
     let action = rule.action.value;
     let held = matches!(action, Action::Delay | Action::Tarpit);
     if !held && !waits(s, rule) {
@@ -121,13 +121,13 @@ fn by_action(s: &mut Section<'_, '_>, rule: &Rule) {
 }
 
 /// Whether requests may wait in a queue, or would with an algorithm that was refused.
-fn waits(s: &Section<'_, '_>, rule: &Rule) -> bool {
+fn waits(s: &SectionReader<'_, '_>, rule: &RuleSettings) -> bool {
     let candidate = rule.candidate.as_ref().and_then(|c| c.algorithm.as_ref());
     let candidate = candidate.is_some_and(|a| a.value.has_queue());
     candidate || known_algorithm(s, rule).is_none_or(Algorithm::has_queue)
 }
 
-fn no_meaning(s: &mut Section<'_, '_>, key: &str, here: &str, known: &[&str]) {
+fn no_meaning(s: &mut SectionReader<'_, '_>, key: &str, here: &str, known: &[&str]) {
     if let Some(span) = s.key_span(key) {
         s.out
             .lacks(span, format!("`{key}` has no meaning for `{here}`"))
@@ -147,7 +147,7 @@ fn one(key: &str) -> String {
 const SHORTEST_SLICE: Duration = Duration::from_millis(1);
 
 /// Checks the limits of a rule.
-pub(in crate::config) fn check_numbers(rule: &Rule, out: &mut Diagnostics) {
+pub(in crate::config) fn check_numbers(rule: &RuleSettings, out: &mut Diagnostics) {
     if let Some(own) = limiter::of(rule) {
         sub_windows(rule, &own, false, out);
         constant_cost(rule, &own, false, out);
@@ -159,7 +159,7 @@ pub(in crate::config) fn check_numbers(rule: &Rule, out: &mut Diagnostics) {
     }
 }
 
-fn sub_windows(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnostics) {
+fn sub_windows(rule: &RuleSettings, limiter: &Limiter, tried: bool, out: &mut Diagnostics) {
     let of_candidate = rule.candidate.as_ref().and_then(|c| c.slices.as_ref());
     let written = of_candidate.filter(|_| tried).unwrap_or(&rule.slices);
     let slices = u32::from(limiter.slices);
@@ -169,8 +169,8 @@ fn sub_windows(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnostic
     }
 }
 
-fn constant_cost(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnostics) {
-    let Cost::Fixed(cost) = rule.cost.value else {
+fn constant_cost(rule: &RuleSettings, limiter: &Limiter, tried: bool, out: &mut Diagnostics) {
+    let CostSettings::Fixed(cost) = rule.cost.value else {
         return;
     };
     let most = limiter.capacity();
@@ -178,9 +178,9 @@ fn constant_cost(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnost
         return;
     }
     let key = match limiter.algorithm.row().capacity {
-        Capacity::Limit => "limit",
-        Capacity::Burst => "burst",
-        Capacity::Queue => "queue",
+        CapacityKind::Limit => "limit",
+        CapacityKind::Burst => "burst",
+        CapacityKind::Queue => "queue",
     };
     let whom = if tried { " by the candidate" } else { "" };
     out.error(
@@ -191,7 +191,7 @@ fn constant_cost(rule: &Rule, limiter: &Limiter, tried: bool, out: &mut Diagnost
 }
 
 /// A rule that counts what is in flight has no period to lend.
-fn tried_period(rule: &Rule, out: &mut Diagnostics) {
+fn tried_period(rule: &RuleSettings, out: &mut Diagnostics) {
     let Some(candidate) = &rule.candidate else {
         return;
     };

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::config::Spanned;
 use crate::config::scalar::{between, duration, integer, path_or_none, size, size_between};
-use crate::config::section::Section;
+use crate::config::section::SectionReader;
 use crate::listen;
 
 /// `[server]`.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerSettings {
     /// Threads that serve; 0 is one per core. Default 0.
     pub workers: Spanned<u32>,
     /// How long open requests may take after a signal to stop. Default 30 s.
@@ -25,9 +25,9 @@ pub struct Server {
 
 /// `[limits]`: per connection and per request.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Time and size of a connection and its requests.
-    pub connection: listen::Limits,
+    pub connection: listen::ConnectionLimits,
     /// Bytes of a request body; 0 is unlimited. Default 0.
     pub max_body_bytes: u64,
     /// Connections at once of one address, by the prefixes of `[client_ip]`; 0 is unlimited.
@@ -38,8 +38,8 @@ pub struct Limits {
 const DAY: Duration = Duration::from_secs(86_400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
-    Server {
+pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
+    ServerSettings {
         workers: s.or("workers", integer(0..=1024), 0u32),
         drain_timeout: s.or(
             "drain_timeout",
@@ -55,13 +55,13 @@ pub(super) fn server(s: &mut Section<'_, '_>) -> Server {
 /// What `limits.min_rate` is averaged over.
 const RATE_WINDOW: Duration = Duration::from_secs(30);
 
-pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
-    let timeout = |s: &mut Section<'_, '_>, key, seconds| {
+pub(super) fn limits(s: &mut SectionReader<'_, '_>) -> LimitSettings {
+    let timeout = |s: &mut SectionReader<'_, '_>, key, seconds| {
         let bounded = between(MILLISECOND, DAY, duration());
         s.or(key, bounded, Duration::from_secs(seconds)).value
     };
     let bytes = size_between(256, 16 << 20);
-    let connection = listen::Limits {
+    let connection = listen::ConnectionLimits {
         header_timeout: timeout(s, "header_timeout", 10),
         idle_timeout: timeout(s, "idle_timeout", 75),
         request_body_timeout: timeout(s, "request_body_timeout", 30),
@@ -76,7 +76,7 @@ pub(super) fn limits(s: &mut Section<'_, '_>) -> Limits {
         h2_max_resets: s.or("h2_max_resets", integer(0..=1_000_000), 100u32).value,
     };
     let per_ip = integer(0..=10_000_000);
-    Limits {
+    LimitSettings {
         connection,
         max_body_bytes: s.or("max_body_bytes", size(), 0u64).value,
         max_connections_per_ip: s.or("max_connections_per_ip", per_ip, 0u32).value,

@@ -6,15 +6,15 @@ use toml::de::DeValue;
 
 use super::checked_name;
 use crate::config::scalar::{
-    Scalar, choice, filled, integer, kind, path, path_or_none, size_between,
+    SettingType, choice, filled, integer, kind, path, path_or_none, size_between,
 };
-use crate::config::schema::{self, Shape};
-use crate::config::section::{Raw, Section};
+use crate::config::schema::{self, ValueSchema};
+use crate::config::section::{Raw, SectionReader};
 use crate::config::{Spanned, Text};
 
 /// `[store]`.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct StoreSettings {
     /// Where counters live. Default memory.
     pub kind: Spanned<StoreKind>,
     /// Keys that are tracked at once, over all rules. Default 1,000,000.
@@ -34,25 +34,25 @@ pub enum StoreKind {
 
 /// One of `[lists]`.
 #[derive(Clone, Debug)]
-pub struct List {
+pub struct ListSettings {
     /// What expressions call it, after the `$`.
     pub name: Text,
     /// What is in it.
-    pub items: Items,
+    pub items: ListItems,
 }
 
 /// What is in a list.
 #[derive(Clone, Debug)]
-pub enum Items {
+pub enum ListItems {
     /// Written in place.
-    Inline(Vec<Spanned<Item>>),
+    Inline(Vec<Spanned<ListItem>>),
     /// In a file, one a line.
     File(Spanned<PathBuf>),
 }
 
 /// An element of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum ListItem {
     /// A string: an address, a network or any text.
     Text(String),
     /// An integer.
@@ -61,9 +61,9 @@ pub enum Item {
 
 const KINDS: &[(&str, StoreKind)] = &[("memory", StoreKind::Memory)];
 
-pub(super) fn store(s: &mut Section<'_, '_>) -> Store {
+pub(super) fn store(s: &mut SectionReader<'_, '_>) -> StoreSettings {
     s.later(&["redis"]);
-    Store {
+    StoreSettings {
         kind: s.or("kind", choice(KINDS, &["redis"]), StoreKind::Memory),
         max_keys: s.or("max_keys", integer(1..=1_000_000_000), 1_000_000u32),
         max_log_bytes: s.or(
@@ -75,35 +75,35 @@ pub(super) fn store(s: &mut Section<'_, '_>) -> Store {
     }
 }
 
-pub(super) fn lists(s: &mut Section<'_, '_>) -> Vec<List> {
+pub(super) fn lists(s: &mut SectionReader<'_, '_>) -> Vec<ListSettings> {
     let mut lists = Vec::new();
     for (name, raw) in s.entries(schema::NAME) {
         let name = checked_name(s, name);
         // A list with mistakes is still a list: rules that use it are not wrong.
-        let items = items(s, raw).unwrap_or(Items::Inline(Vec::new()));
-        lists.push(List { name, items });
+        let items = items(s, raw).unwrap_or(ListItems::Inline(Vec::new()));
+        lists.push(ListSettings { name, items });
     }
     lists
 }
 
-fn items(s: &mut Section<'_, '_>, raw: &Raw<'_>) -> Option<Items> {
+fn items(s: &mut SectionReader<'_, '_>, raw: &Raw<'_>) -> Option<ListItems> {
     let example = "[\"192.0.2.0/24\"] or { file = \"agents.txt\" }";
-    let inline = |items| Some(Items::Inline(items));
+    let inline = |items| Some(ListItems::Inline(items));
     s.entry_array_or_table(raw, &item(), inline, from_file, example)
         .flatten()
 }
 
-fn from_file(s: &mut Section<'_, '_>) -> Option<Items> {
+fn from_file(s: &mut SectionReader<'_, '_>) -> Option<ListItems> {
     s.required("file", path(), "\"agents.txt\"")
-        .map(Items::File)
+        .map(ListItems::File)
 }
 
-fn item() -> Scalar<Item> {
+fn item() -> SettingType<ListItem> {
     let (number, word) = (integer(i64::MIN..=i64::MAX), filled());
-    let shape = Shape::Either(vec![word.shape(), number.shape()]);
-    Scalar::new(shape, move |value| match value {
-        DeValue::Integer(_) => number.parse(value).map(Item::Integer),
-        DeValue::String(_) => word.parse(value).map(Item::Text),
+    let shape = ValueSchema::Either(vec![word.shape(), number.shape()]);
+    SettingType::new(shape, move |value| match value {
+        DeValue::Integer(_) => number.parse(value).map(ListItem::Integer),
+        DeValue::String(_) => word.parse(value).map(ListItem::Text),
         other => Err(kind("a string or an integer", other)),
     })
 }

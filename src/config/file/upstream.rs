@@ -8,29 +8,31 @@ use super::name;
 use crate::config::scalar::{
     between, boolean, choice, duration, filled, integer, path, server, target_path,
 };
-use crate::config::schema::Value;
-use crate::config::section::Section;
+use crate::config::schema::ExampleValue;
+use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text};
 use crate::facts::fields;
-use crate::upstream::{At, Balance, Breaker, Health, Protocol};
+use crate::upstream::{
+    BalancePolicy, BreakerPolicy, HealthPolicy, ServerLocation, UpstreamProtocol,
+};
 
 /// One of `[[upstreams]]`.
 #[derive(Clone, Debug)]
-pub struct Upstream {
+pub struct UpstreamSettings {
     /// The header of the section.
     pub span: Range<usize>,
     /// What routes call it; unique.
     pub name: Text,
     /// Its servers, at least one in a file without errors.
-    pub servers: Vec<Member>,
+    pub servers: Vec<UpstreamServerSettings>,
     /// How often names are looked up. Default 10 s.
     pub resolve_interval: Spanned<Duration>,
     /// How a server is chosen. Default p2c.
-    pub balance: Spanned<Balance>,
+    pub balance: Spanned<BalancePolicy>,
     /// `hash`: what requests share that go to the same server. Default the client's address.
     pub hash_key: Vec<Text>,
     /// What is spoken to them. Default HTTP/1.1.
-    pub protocol: Spanned<Protocol>,
+    pub protocol: Spanned<UpstreamProtocol>,
     /// Whether it is spoken over TLS. Default not.
     pub tls: Spanned<Option<OriginTls>>,
     /// For a connection to be made. Default 2 s.
@@ -42,16 +44,16 @@ pub struct Upstream {
     /// Idle connections kept to each server. Default 256.
     pub max_idle_per_server: Spanned<u32>,
     /// How servers are checked. Default not at all.
-    pub health: Option<Health>,
+    pub health: Option<HealthPolicy>,
     /// When a failing server gets no requests. Default never.
-    pub circuit_breaker: Option<Breaker>,
+    pub circuit_breaker: Option<BreakerPolicy>,
 }
 
 /// One of `upstreams.servers`.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct UpstreamServerSettings {
     /// Where it is.
-    pub address: Spanned<At>,
+    pub address: Spanned<ServerLocation>,
     /// Its share of the requests. Default 1.
     pub weight: u32,
     /// Only if no other is left. Default no.
@@ -69,35 +71,35 @@ pub struct OriginTls {
     pub unverified: Option<Range<usize>>,
 }
 
-const BALANCES: &[(&str, Balance)] = &[
-    ("p2c", Balance::P2c),
-    ("round_robin", Balance::RoundRobin),
-    ("least_requests", Balance::LeastRequests),
-    ("hash", Balance::Hash),
+const BALANCES: &[(&str, BalancePolicy)] = &[
+    ("p2c", BalancePolicy::P2c),
+    ("round_robin", BalancePolicy::RoundRobin),
+    ("least_requests", BalancePolicy::LeastRequests),
+    ("hash", BalancePolicy::Hash),
 ];
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(86_400);
 /// What is done again and again is not done more often than this.
 const OFTENEST: Duration = Duration::from_millis(100);
 
-const PROTOCOLS: &[(&str, Protocol)] = &[
-    ("http/1.1", Protocol::Http1),
-    ("h2", Protocol::Http2),
-    ("auto", Protocol::Auto),
+const PROTOCOLS: &[(&str, UpstreamProtocol)] = &[
+    ("http/1.1", UpstreamProtocol::Http1),
+    ("h2", UpstreamProtocol::Http2),
+    ("auto", UpstreamProtocol::Auto),
 ];
 
-pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
+pub(super) fn upstream(s: &mut SectionReader<'_, '_>) -> UpstreamSettings {
     s.later(&["concurrency"]);
     let bounded = || between(SHORTEST, LONGEST, duration());
     let interval = between(OFTENEST, LONGEST, duration());
-    Upstream {
+    UpstreamSettings {
         span: s.span(),
         name: name(s, "\"app\""),
         servers: servers(s),
         resolve_interval: s.or("resolve_interval", interval, Duration::from_secs(10)),
-        balance: s.or("balance", choice(BALANCES, &[]), Balance::P2c),
+        balance: s.or("balance", choice(BALANCES, &[]), BalancePolicy::P2c),
         hash_key: hash_key(s),
-        protocol: s.or("protocol", choice(PROTOCOLS, &[]), Protocol::Http1),
+        protocol: s.or("protocol", choice(PROTOCOLS, &[]), UpstreamProtocol::Http1),
         tls: tls(s),
         connect_timeout: s.or("connect_timeout", bounded(), Duration::from_secs(2)),
         response_timeout: s.or("response_timeout", bounded(), Duration::from_secs(30)),
@@ -108,10 +110,10 @@ pub(super) fn upstream(s: &mut Section<'_, '_>) -> Upstream {
     }
 }
 
-fn tls(s: &mut Section<'_, '_>) -> Spanned<Option<OriginTls>> {
+fn tls(s: &mut SectionReader<'_, '_>) -> Spanned<Option<OriginTls>> {
     let switch = boolean()
         .map(|on| on.then(OriginTls::default))
-        .shown(|tls: &Option<OriginTls>| Value::Boolean(tls.is_some()));
+        .shown(|tls: &Option<OriginTls>| ExampleValue::Boolean(tls.is_some()));
     s.value_or_table("tls", switch, None, |s| {
         Some(Some(OriginTls {
             server_name: s.optional("server_name", filled()),
@@ -121,13 +123,13 @@ fn tls(s: &mut Section<'_, '_>) -> Spanned<Option<OriginTls>> {
     })
 }
 
-fn unverified(s: &mut Section<'_, '_>) -> Option<Range<usize>> {
+fn unverified(s: &mut SectionReader<'_, '_>) -> Option<Range<usize>> {
     let verify = s.or("verify", boolean(), true);
     (!verify.value).then_some(verify.span)
 }
 
-fn servers(s: &mut Section<'_, '_>) -> Vec<Member> {
-    let plain = |address: Spanned<At>| Member {
+fn servers(s: &mut SectionReader<'_, '_>) -> Vec<UpstreamServerSettings> {
+    let plain = |address: Spanned<ServerLocation>| UpstreamServerSettings {
         address,
         weight: 1,
         backup: false,
@@ -149,18 +151,18 @@ fn servers(s: &mut Section<'_, '_>) -> Vec<Member> {
     servers
 }
 
-fn one(s: &mut Section<'_, '_>) -> Option<Member> {
+fn one(s: &mut SectionReader<'_, '_>) -> Option<UpstreamServerSettings> {
     let address = s.required("address", server(), "\"127.0.0.1:9000\"");
     let weight = s.or("weight", integer(1..=100), 1u32);
     let backup = s.or("backup", boolean(), false);
-    Some(Member {
+    Some(UpstreamServerSettings {
         address: address?,
         weight: weight.value,
         backup: backup.value,
     })
 }
 
-fn hash_key(s: &mut Section<'_, '_>) -> Vec<Text> {
+fn hash_key(s: &mut SectionReader<'_, '_>) -> Vec<Text> {
     let default = fields::by_id(fields::CLIENT_ADDRESS).name;
     let key = s.array_or("hash_key", filled(), [default.to_owned()]);
     let message = "a key without parts is the same for everybody";
@@ -168,7 +170,7 @@ fn hash_key(s: &mut Section<'_, '_>) -> Vec<Text> {
     key
 }
 
-fn health(s: &mut Section<'_, '_>) -> Option<Health> {
+fn health(s: &mut SectionReader<'_, '_>) -> Option<HealthPolicy> {
     let path = s.required("path", target_path(), "\"/healthz\"");
     let interval = between(OFTENEST, LONGEST, duration());
     let timeout = between(SHORTEST, LONGEST, duration());
@@ -177,7 +179,7 @@ fn health(s: &mut Section<'_, '_>) -> Option<Health> {
     let timeout = s.or("timeout", timeout, Duration::from_secs(1));
     let healthy = s.or("healthy", times(), 2u32);
     let unhealthy = s.or("unhealthy", times(), 3u32);
-    Some(Health {
+    Some(HealthPolicy {
         path: path?.value,
         interval: interval.value,
         timeout: timeout.value,
@@ -186,9 +188,9 @@ fn health(s: &mut Section<'_, '_>) -> Option<Health> {
     })
 }
 
-fn circuit_breaker(s: &mut Section<'_, '_>) -> Breaker {
+fn circuit_breaker(s: &mut SectionReader<'_, '_>) -> BreakerPolicy {
     let bounded = || between(SHORTEST, LONGEST, duration());
-    Breaker {
+    BreakerPolicy {
         failures: s.or("failures", integer(1..=1000), 5u32).value,
         within: s.or("within", bounded(), Duration::from_secs(10)).value,
         open_for: s.or("open_for", bounded(), Duration::from_secs(5)).value,

@@ -6,11 +6,15 @@ use toml::de::{DeTable, DeValue};
 
 use super::LintCode;
 use crate::config::Diagnostics;
-use crate::config::source::Part;
+use crate::config::source::SourceFile;
 
 /// Applies the comments of one file. A comment covers the setting below it with all its lines, also
 /// below further comments; an unknown code is an error. A line of a string is not a comment.
-pub(in crate::config) fn read_comments(root: &DeTable<'_>, part: &Part<'_>, out: &mut Diagnostics) {
+pub(in crate::config) fn read_comments(
+    root: &DeTable<'_>,
+    part: &SourceFile<'_>,
+    out: &mut Diagnostics,
+) {
     let mut values = Vec::new();
     collect(root, &mut values);
     let mut codes = Vec::new();

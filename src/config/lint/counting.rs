@@ -3,11 +3,11 @@
 use super::implies::covers;
 use super::{LintCode, LintedRule, Warnings};
 use crate::config::Text;
-use crate::config::file::File;
+use crate::config::file::ConfigFile;
 use crate::decision::Action;
-use crate::expr::{self, Outline};
-use crate::facts::fields::{self, Presence};
-use crate::limit::{Limiter, Shape};
+use crate::expr::{self, ExprOutline};
+use crate::facts::fields::{self, FieldPresence};
+use crate::limit::{CounterShape, Limiter};
 use crate::rules;
 
 /// In nanoseconds.
@@ -20,7 +20,7 @@ const BYTES_PER_UNIT: u64 = 12;
 pub(super) fn warn(
     rule: &LintedRule<'_>,
     all: &[LintedRule<'_>],
-    file: &File,
+    file: &ConfigFile,
     warnings: &mut Warnings<'_>,
 ) {
     if let Some(limiter) = &rule.rule.limiter {
@@ -63,7 +63,7 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
             .help("stop those first, or count `http.response.body.size`");
     }
     // A cost that the origin sets is not the client's choice.
-    if matches!(&rule.rule.cost, rules::Cost::Computed(scalar) if scalar.reads_response()) {
+    if matches!(&rule.rule.cost, rules::RuleCost::Computed(scalar) if scalar.reads_response()) {
         return;
     }
     let calls = expr::calls(&text.value).into_iter();
@@ -84,13 +84,13 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
 /// Whether a cost is the length of a value that may be empty. The number of values is never zero:
 /// without any, the field is missing.
 fn can_be_zero(text: &Text) -> bool {
-    let Ok(Outline::Leaf(leaf)) = expr::outline(&format!("{} gt 0", text.value)) else {
+    let Ok(ExprOutline::Leaf(leaf)) = expr::outline(&format!("{} gt 0", text.value)) else {
         return false;
     };
     let subject = leaf.subject;
     let of_values = subject.entry.is_some() && subject.index.is_none();
     let field = subject.field.as_deref().and_then(fields::find);
-    let never_empty = |id| fields::by_id(id).presence == Presence::Always;
+    let never_empty = |id| fields::by_id(id).presence == FieldPresence::Always;
     if of_values || field.is_some_and(never_empty) {
         return false;
     }
@@ -99,16 +99,16 @@ fn can_be_zero(text: &Text) -> bool {
 
 /// Whether `other` counts each request of `rule` with a fixed cost.
 fn counts_requests(other: &LintedRule<'_>, rule: &LintedRule<'_>) -> bool {
-    let fixed = matches!(other.rule.cost, rules::Cost::Fixed(1..));
+    let fixed = matches!(other.rule.cost, rules::RuleCost::Fixed(1..));
     let both = other.counts().zip(rule.counts());
     fixed && other.limits() && both.is_some_and(|(wide, narrow)| covers(wide, narrow))
 }
 
-fn large_log(rule: &LintedRule<'_>, own: &Limiter, file: &File, warnings: &mut Warnings<'_>) {
+fn large_log(rule: &LintedRule<'_>, own: &Limiter, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let candidate = rule.rule.candidate.as_ref().map(|c| c.limiter);
     let limiters = [Some(*own), candidate].into_iter().flatten();
     let max_bytes = file.store.max_log_bytes.value;
-    let mut logs = limiters.filter(|l| l.shape() == Shape::Log);
+    let mut logs = limiters.filter(|l| l.shape() == CounterShape::Log);
     if logs.any(|log| log.limit.saturating_mul(BYTES_PER_UNIT) > max_bytes) {
         let limit = rule.written.limit.as_ref();
         let span = limit.map_or(rule.written.span.clone(), |limit| limit.span.clone());

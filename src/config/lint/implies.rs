@@ -2,17 +2,17 @@
 //! only if they read the same field in the same way.
 
 use super::{LintCode, ParsedExpr, Warnings};
-use crate::expr::{Given, GivenValue, Leaf, Outline, Relation};
-use crate::facts::fields::{self, Format};
+use crate::expr::{ExprOutline, GivenValue, TestOutline, TestRelation, WrittenValue};
+use crate::facts::fields::{self, ValueFormat};
 
 /// How many pairs of parts are compared before the result is "unknown". An `or` in an `and` in an
 /// `or` has exponentially many, and a reload waits for the result.
 const STEPS: u32 = 2_000;
 
 /// Warns of tests joined by `and` that never hold together, in a part of an expression.
-pub(super) fn warn(part: &Outline, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
+pub(super) fn warn(part: &ExprOutline, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
     match part {
-        Outline::And(_) => {
+        ExprOutline::And(_) => {
             let parts = part.conjuncts();
             for (at, part) in parts.iter().enumerate() {
                 let before = parts.get(..at).unwrap_or_default();
@@ -22,28 +22,28 @@ pub(super) fn warn(part: &Outline, parsed: &ParsedExpr<'_>, warnings: &mut Warni
                 warn(part, parsed, warnings);
             }
         }
-        Outline::Or(parts) | Outline::Xor(parts) => {
+        ExprOutline::Or(parts) | ExprOutline::Xor(parts) => {
             parts.iter().for_each(|part| warn(part, parsed, warnings));
         }
-        Outline::Not(inner) => warn(inner, parsed, warnings),
-        Outline::Const(_) | Outline::Leaf(_) => {}
+        ExprOutline::Not(inner) => warn(inner, parsed, warnings),
+        ExprOutline::Const(_) | ExprOutline::Leaf(_) => {}
     }
 }
 
 /// Whether `wide` holds whenever `narrow` does. `false` means unknown.
-pub(super) fn covers(wide: &Outline, narrow: &Outline) -> bool {
+pub(super) fn covers(wide: &ExprOutline, narrow: &ExprOutline) -> bool {
     let mut steps = STEPS;
     covers_within(wide, narrow, &mut steps)
 }
 
 /// [`covers`] with `steps` comparisons left.
-fn covers_within(wide: &Outline, narrow: &Outline, steps: &mut u32) -> bool {
-    use Outline::{And, Leaf, Not, Or};
+fn covers_within(wide: &ExprOutline, narrow: &ExprOutline, steps: &mut u32) -> bool {
+    use ExprOutline::{And, Leaf, Not, Or};
     let Some(left) = steps.checked_sub(1) else {
         return false;
     };
     *steps = left;
-    if always(wide) || wide.says_as(narrow) {
+    if always(wide) || wide.is_equivalent(narrow) {
         return true;
     }
     let mut covers = |wide, narrow| covers_within(wide, narrow, steps);
@@ -53,46 +53,48 @@ fn covers_within(wide: &Outline, narrow: &Outline, steps: &mut u32) -> bool {
         (Or(parts), _) if parts.iter().any(|part| covers(part, narrow)) => true,
         (_, And(parts)) => parts.iter().any(|part| covers(wide, part)),
         (Not(wide), Not(narrow)) => covers(narrow, wide),
-        (Not(wide), Leaf(narrow)) => matches!(&**wide, Leaf(wide) if leaves_exclude(wide, narrow)),
+        (Not(wide), Leaf(narrow)) => {
+            matches!(&**wide, Leaf(wide) if leaves_exclude(wide, narrow))
+        }
         (Leaf(wide), Leaf(narrow)) => leaf_covers(wide, narrow),
         _ => false,
     }
 }
 
 /// Whether it holds for every request. `false` means unknown.
-pub(super) fn always(outline: &Outline) -> bool {
+pub(super) fn always(outline: &ExprOutline) -> bool {
     match outline {
-        Outline::Const(value) => *value,
-        Outline::And(parts) => parts.iter().all(always),
-        Outline::Or(parts) => {
-            let opposite = |part: &Outline| match part {
-                Outline::Not(inner) => parts.iter().any(|other| other.says_as(inner)),
+        ExprOutline::Const(value) => *value,
+        ExprOutline::And(parts) => parts.iter().all(always),
+        ExprOutline::Or(parts) => {
+            let opposite = |part: &ExprOutline| match part {
+                ExprOutline::Not(inner) => parts.iter().any(|other| other.is_equivalent(inner)),
                 _ => false,
             };
             parts.iter().any(|part| always(part) || opposite(part))
         }
-        Outline::Not(inner) => never(inner),
-        Outline::Leaf(leaf) => leaf_always(leaf),
-        Outline::Xor(_) => false,
+        ExprOutline::Not(inner) => never(inner),
+        ExprOutline::Leaf(leaf) => leaf_always(leaf),
+        ExprOutline::Xor(_) => false,
     }
 }
 
-fn never(outline: &Outline) -> bool {
+fn never(outline: &ExprOutline) -> bool {
     match outline {
-        Outline::Const(value) => !*value,
-        Outline::Or(parts) => parts.iter().all(never),
-        Outline::Not(inner) => always(inner),
-        Outline::And(parts) => parts.iter().any(never),
-        Outline::Leaf(_) | Outline::Xor(_) => false,
+        ExprOutline::Const(value) => !*value,
+        ExprOutline::Or(parts) => parts.iter().all(never),
+        ExprOutline::Not(inner) => always(inner),
+        ExprOutline::And(parts) => parts.iter().any(never),
+        ExprOutline::Leaf(_) | ExprOutline::Xor(_) => false,
     }
 }
 
 /// A path starts with `/`, for every request.
-fn leaf_always(leaf: &Leaf) -> bool {
-    use Relation::{Contains, Matches, StartsWith, StrictWildcard, Wildcard};
+fn leaf_always(leaf: &TestOutline) -> bool {
+    use TestRelation::{Contains, Matches, StartsWith, StrictWildcard, Wildcard};
     let field = leaf.subject.plain().and_then(fields::find);
     let format = field.map(|field| fields::by_id(field).format);
-    let on_path = matches!(format, Some(Format::Path | Format::Uri));
+    let on_path = matches!(format, Some(ValueFormat::Path | ValueFormat::Uri));
     let with = leaf.values.first().and_then(text_of);
     let any: &[&[u8]] = match leaf.relation {
         StartsWith | Contains => &[b"/", b""],
@@ -104,8 +106,8 @@ fn leaf_always(leaf: &Leaf) -> bool {
 }
 
 fn conflict(
-    first: &Outline,
-    second: &Outline,
+    first: &ExprOutline,
+    second: &ExprOutline,
     parsed: &ParsedExpr<'_>,
     warnings: &mut Warnings<'_>,
 ) {
@@ -121,14 +123,14 @@ fn conflict(
         .help("write `or` between them, or a set: `in {\"a\" \"b\"}`");
 }
 
-fn span(outline: &Outline) -> Option<std::ops::Range<usize>> {
+fn span(outline: &ExprOutline) -> Option<std::ops::Range<usize>> {
     let leaves = outline.leaves();
     Some(leaves.first()?.span.start..leaves.last()?.span.end)
 }
 
 /// Whether both can never hold at once.
-fn exclude(a: &Outline, b: &Outline) -> bool {
-    use Outline::{Leaf, Not};
+fn exclude(a: &ExprOutline, b: &ExprOutline) -> bool {
+    use ExprOutline::{Leaf, Not};
     match (a, b) {
         (Not(a), b) if covers(a, b) => true,
         (a, Not(b)) if covers(b, a) => true,
@@ -137,47 +139,48 @@ fn exclude(a: &Outline, b: &Outline) -> bool {
     }
 }
 
-fn leaf_covers(wide: &Leaf, narrow: &Leaf) -> bool {
+fn leaf_covers(wide: &TestOutline, narrow: &TestOutline) -> bool {
     if wide.subject != narrow.subject || wide.subject.field.is_none() {
         return false;
     }
-    let points = matches!(narrow.relation, Relation::Eq | Relation::In);
+    let points = matches!(narrow.relation, TestRelation::Eq | TestRelation::In);
     if points && !narrow.values.is_empty() {
         return narrow.values.iter().all(|given| admits(wide, &given.value));
     }
     match (&wide.relation, &narrow.relation) {
-        (Relation::StartsWith, Relation::StartsWith) => {
+        (TestRelation::StartsWith, TestRelation::StartsWith) => {
             pair(wide, narrow, |wide, narrow| narrow.starts_with(wide))
         }
-        (Relation::EndsWith, Relation::EndsWith) => {
+        (TestRelation::EndsWith, TestRelation::EndsWith) => {
             pair(wide, narrow, |wide, narrow| narrow.ends_with(wide))
         }
-        (Relation::Contains, Relation::Contains | Relation::StartsWith | Relation::EndsWith) => {
-            pair(wide, narrow, |wide, narrow| contains(narrow, wide))
-        }
+        (
+            TestRelation::Contains,
+            TestRelation::Contains | TestRelation::StartsWith | TestRelation::EndsWith,
+        ) => pair(wide, narrow, |wide, narrow| contains(narrow, wide)),
         _ => false,
     }
 }
 
 /// Whether a test surely holds for all of a written value.
-fn admits(leaf: &Leaf, value: &GivenValue) -> bool {
+fn admits(leaf: &TestOutline, value: &GivenValue) -> bool {
     let mut given = leaf.values.iter().map(|given| &given.value);
     match (&leaf.relation, value) {
         (_, GivenValue::Ints(low, high)) => {
             let admitted = integers(leaf);
             admitted.iter().any(|(from, to)| from <= low && high <= to)
         }
-        (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given.any(|wide| {
+        (TestRelation::Eq | TestRelation::In, GivenValue::Ips(low, high)) => given.any(|wide| {
             matches!(wide, GivenValue::Ips(from, to)
                 if from.is_ipv4() == low.is_ipv4() && from <= low && high <= to)
         }),
-        (Relation::Eq | Relation::In, value) => given.any(|wide| wide == value),
+        (TestRelation::Eq | TestRelation::In, value) => given.any(|wide| wide == value),
         (relation, GivenValue::Text(text)) => {
             let with = leaf.values.first().and_then(text_of).unwrap_or_default();
             match relation {
-                Relation::StartsWith => text.starts_with(with),
-                Relation::EndsWith => text.ends_with(with),
-                Relation::Contains => contains(text, with),
+                TestRelation::StartsWith => text.starts_with(with),
+                TestRelation::EndsWith => text.ends_with(with),
+                TestRelation::Contains => contains(text, with),
                 _ => false,
             }
         }
@@ -186,26 +189,26 @@ fn admits(leaf: &Leaf, value: &GivenValue) -> bool {
 }
 
 /// The ranges of integers for which a test holds. Empty if the relation is not known here.
-fn integers(leaf: &Leaf) -> Vec<(i64, i64)> {
-    let range = |given: &Given| match given.value {
+fn integers(leaf: &TestOutline) -> Vec<(i64, i64)> {
+    let range = |given: &WrittenValue| match given.value {
         GivenValue::Ints(low, high) => Some((low, high)),
         _ => None,
     };
     let ranges = leaf.values.iter().filter_map(range);
     let ranges = ranges.filter_map(|(low, high)| match leaf.relation {
-        Relation::Eq | Relation::In => Some((low, high)),
-        Relation::Lt => Some((i64::MIN, low.checked_sub(1)?)),
-        Relation::Le => Some((i64::MIN, low)),
-        Relation::Gt => Some((low.checked_add(1)?, i64::MAX)),
-        Relation::Ge => Some((low, i64::MAX)),
+        TestRelation::Eq | TestRelation::In => Some((low, high)),
+        TestRelation::Lt => Some((i64::MIN, low.checked_sub(1)?)),
+        TestRelation::Le => Some((i64::MIN, low)),
+        TestRelation::Gt => Some((low.checked_add(1)?, i64::MAX)),
+        TestRelation::Ge => Some((low, i64::MAX)),
         _ => None,
     });
     ranges.collect()
 }
 
 /// Whether two tests of the same single value can never hold at once.
-fn leaves_exclude(a: &Leaf, b: &Leaf) -> bool {
-    let walks = |leaf: &Leaf| {
+fn leaves_exclude(a: &TestOutline, b: &TestOutline) -> bool {
+    let walks = |leaf: &TestOutline| {
         let mut names = leaf.subject.functions.iter();
         names.any(|name| matches!(&**name, "any" | "all"))
     };
@@ -213,16 +216,16 @@ fn leaves_exclude(a: &Leaf, b: &Leaf) -> bool {
         return false;
     }
     match (&a.relation, &b.relation) {
-        (Relation::Eq | Relation::In, _) if known(a) && !a.values.is_empty() => {
+        (TestRelation::Eq | TestRelation::In, _) if known(a) && !a.values.is_empty() => {
             known(b) && a.values.iter().all(|given| refuses(b, &given.value))
         }
-        (_, Relation::Eq | Relation::In) if known(b) && !b.values.is_empty() => {
+        (_, TestRelation::Eq | TestRelation::In) if known(b) && !b.values.is_empty() => {
             known(a) && b.values.iter().all(|given| refuses(a, &given.value))
         }
-        (Relation::StartsWith, Relation::StartsWith) => {
+        (TestRelation::StartsWith, TestRelation::StartsWith) => {
             pair(a, b, |a, b| !a.starts_with(b) && !b.starts_with(a))
         }
-        (Relation::EndsWith, Relation::EndsWith) => {
+        (TestRelation::EndsWith, TestRelation::EndsWith) => {
             pair(a, b, |a, b| !a.ends_with(b) && !b.ends_with(a))
         }
         _ => false,
@@ -230,8 +233,8 @@ fn leaves_exclude(a: &Leaf, b: &Leaf) -> bool {
 }
 
 /// Relations that this file can decide for a written value.
-fn known(leaf: &Leaf) -> bool {
-    use Relation::{Contains, EndsWith, Eq, Ge, Gt, In, Le, Lt, StartsWith};
+fn known(leaf: &TestOutline) -> bool {
+    use TestRelation::{Contains, EndsWith, Eq, Ge, Gt, In, Le, Lt, StartsWith};
     matches!(
         leaf.relation,
         Eq | In | StartsWith | EndsWith | Contains | Lt | Le | Gt | Ge
@@ -240,14 +243,14 @@ fn known(leaf: &Leaf) -> bool {
 
 /// Whether a test surely fails for all of a written value. For single values, not admitting is
 /// refusing; ranges may overlap.
-fn refuses(leaf: &Leaf, value: &GivenValue) -> bool {
+fn refuses(leaf: &TestOutline, value: &GivenValue) -> bool {
     let mut given = leaf.values.iter().map(|given| &given.value);
     match (&leaf.relation, value) {
         (_, GivenValue::Ints(low, high)) => {
             let admitted = integers(leaf);
             admitted.iter().all(|(from, to)| high < from || to < low)
         }
-        (Relation::Eq | Relation::In, GivenValue::Ips(low, high)) => given.all(|other| {
+        (TestRelation::Eq | TestRelation::In, GivenValue::Ips(low, high)) => given.all(|other| {
             matches!(other, GivenValue::Ips(from, to)
                 if from.is_ipv4() != low.is_ipv4() || high < from || to < low)
         }),
@@ -255,7 +258,7 @@ fn refuses(leaf: &Leaf, value: &GivenValue) -> bool {
     }
 }
 
-fn pair(a: &Leaf, b: &Leaf, holds: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+fn pair(a: &TestOutline, b: &TestOutline, holds: impl Fn(&[u8], &[u8]) -> bool) -> bool {
     let a = a.values.first().and_then(text_of);
     let b = b.values.first().and_then(text_of);
     a.zip(b).is_some_and(|(a, b)| holds(a, b))
@@ -265,7 +268,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }
 
-fn text_of(given: &Given) -> Option<&[u8]> {
+fn text_of(given: &WrittenValue) -> Option<&[u8]> {
     match &given.value {
         GivenValue::Text(text) => Some(text),
         _ => None,

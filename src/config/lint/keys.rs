@@ -5,33 +5,33 @@ use std::ops::Range;
 use super::implies::covers;
 use super::{LintCode, LintedRule, Warnings};
 use crate::config::Text;
-use crate::config::file::{File, Route};
-use crate::expr::{self, FieldId, Outline, Phase, Relation, Subject};
-use crate::facts::fields::{self, Chosen, Presence, Spread, by_id};
-use crate::rules::{KeyPart, Missing};
+use crate::config::file::{ConfigFile, RouteSettings};
+use crate::expr::{self, ExprOutline, FieldId, Phase, TestRelation, TestSubject};
+use crate::facts::fields::{self, ClientChoice, FieldPresence, FieldSpread, by_id};
+use crate::rules::{KeyPart, MissingPart};
 
 /// Warns of a key that is shared, missing, chosen by the client, or new with every request.
 pub(super) fn warn(
     case: &LintedRule<'_>,
     all: &[LintedRule<'_>],
-    file: &File,
+    file: &ConfigFile,
     warnings: &mut Warnings<'_>,
 ) {
     if case.rule.limiter.is_none() {
         return;
     }
     let parts = &case.rule.key.parts;
-    if parts.iter().any(|part| has(part, Spread::PerRequest)) {
+    if parts.iter().any(|part| has(part, FieldSpread::PerRequest)) {
         return new_each_time(case, warnings);
     }
-    let has_client = parts.iter().any(|part| has(part, Spread::PerClient));
+    let has_client = parts.iter().any(|part| has(part, FieldSpread::PerClient));
     behind_a_proxy(case, file, warnings);
     let bans_many = case.bans() && !has_client;
-    let is_own = |id| by_id(id).spread != Spread::Shared;
+    let is_own = |id| by_id(id).spread != FieldSpread::Shared;
     if bans_many && !parts.iter().any(|part| reads(part, is_own)) {
         return shared(case, warnings);
     }
-    if bans_many && case.rule.key.missing == Missing::Group {
+    if bans_many && case.rule.key.missing == MissingPart::Group {
         grouped(case, file, warnings);
     }
     let free = |part: &KeyPart| is_free(part, case, file);
@@ -41,9 +41,9 @@ pub(super) fn warn(
 }
 
 /// Whether a client writes what it likes there, and is counted all the same.
-fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &File) -> bool {
+fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &ConfigFile) -> bool {
     let wild = |host: &Text| host.value.starts_with('*');
-    let any = |route: &Route| route.hosts.is_empty() || route.hosts.iter().any(wild);
+    let any = |route: &RouteSettings| route.hosts.is_empty() || route.hosts.iter().any(wild);
     let any_host = file.routes.iter().any(any);
     let tested = |field: FieldId| {
         let parsed = case.expressions();
@@ -52,10 +52,10 @@ fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &File) -> bool {
         fields.any(|read| read == field)
     };
     let free = |field: FieldId| match by_id(field).chosen {
-        Chosen::Fixed => false,
-        Chosen::IfUntested => !tested(field),
-        Chosen::IfUnrouted => any_host && !tested(field),
-        Chosen::Freely => true,
+        ClientChoice::Fixed => false,
+        ClientChoice::IfUntested => !tested(field),
+        ClientChoice::IfUnrouted => any_host && !tested(field),
+        ClientChoice::Freely => true,
     };
     reads(part, free) && !is_known(part, case)
 }
@@ -63,23 +63,29 @@ fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &File) -> bool {
 /// Whether only some values are counted at all: a made-up one is not.
 fn is_known(part: &KeyPart, case: &LintedRule<'_>) -> bool {
     let test = format!("{} eq \"\"", part.scalar.source());
-    let Ok(Outline::Leaf(own)) = expr::outline(&test) else {
+    let Ok(ExprOutline::Leaf(own)) = expr::outline(&test) else {
         return false;
     };
-    let counted = case.counts().map(Outline::conjuncts).unwrap_or_default();
+    let counted = case
+        .counts()
+        .map(ExprOutline::conjuncts)
+        .unwrap_or_default();
     counted.into_iter().any(|test| match test {
-        Outline::Leaf(leaf) => limits(&leaf.relation) && is_same(&leaf.subject, &own.subject),
+        ExprOutline::Leaf(leaf) => limits(&leaf.relation) && is_same(&leaf.subject, &own.subject),
         _ => false,
     })
 }
 
-fn limits(relation: &Relation) -> bool {
-    matches!(relation, Relation::Eq | Relation::In | Relation::InList(_))
+fn limits(relation: &TestRelation) -> bool {
+    matches!(
+        relation,
+        TestRelation::Eq | TestRelation::In | TestRelation::InList(_)
+    )
 }
 
 /// In a key the first value is meant where none is named.
-fn is_same(one: &Subject, other: &Subject) -> bool {
-    let first = |subject: &Subject| Subject {
+fn is_same(one: &TestSubject, other: &TestSubject) -> bool {
+    let first = |subject: &TestSubject| TestSubject {
         index: Some(subject.index.unwrap_or(0)),
         ..subject.clone()
     };
@@ -88,22 +94,25 @@ fn is_same(one: &Subject, other: &Subject) -> bool {
 
 /// Whether `other` counts the same requests by something that costs a client more to change: every
 /// part of its key, as a key is no harder to change than its easiest part.
-fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &File) -> bool {
+fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &ConfigFile) -> bool {
     let parts = &other.rule.key.parts;
-    let by_client = parts.iter().any(|part| has(part, Spread::PerClient))
+    let by_client = parts.iter().any(|part| has(part, FieldSpread::PerClient))
         && !parts.iter().any(|part| is_free(part, other, file));
     let Some(narrow) = case.counts().filter(|_| by_client && other.limits()) else {
         return false;
     };
     // A rule that counts what the origin refuses catches made-up values too.
-    let counted = other.counts().map(Outline::conjuncts).unwrap_or_default();
+    let counted = other
+        .counts()
+        .map(ExprOutline::conjuncts)
+        .unwrap_or_default();
     let mut counted = counted.into_iter().filter(|part| !of_response(part));
     counted.all(|wide| covers(wide, narrow))
         && other.stops().is_some_and(|wide| covers(wide, narrow))
 }
 
 /// Whether a part of an expression looks at the answer.
-fn of_response(part: &Outline) -> bool {
+fn of_response(part: &ExprOutline) -> bool {
     let fields = part.leaves().into_iter();
     let mut fields = fields.filter_map(|leaf| fields::find(leaf.subject.field.as_deref()?));
     fields.any(|field| by_id(field).phase == Phase::Response)
@@ -136,7 +145,7 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         .help(format!("add `ip.src` or a cookie to the key, {help}"));
 }
 
-fn grouped(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
+fn grouped(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
     let mut parts = case.rule.key.parts.iter();
     let Some(part) = parts.find(|part| reads(part, |field| can_be_missing(field, tls))) else {
@@ -174,7 +183,7 @@ fn new_each_time(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         .help("count by what stays the same, such as `ip.src`");
 }
 
-fn behind_a_proxy(case: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
+fn behind_a_proxy(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     if file.client_ip.trusted_proxies.is_empty() {
         return;
     }
@@ -208,7 +217,7 @@ fn reads(part: &KeyPart, test: impl Fn(FieldId) -> bool) -> bool {
     part.scalar.reads().iter().any(|id| test(*id))
 }
 
-fn has(part: &KeyPart, spread: Spread) -> bool {
+fn has(part: &KeyPart, spread: FieldSpread) -> bool {
     reads(part, |id| by_id(id).spread == spread)
 }
 
@@ -217,9 +226,11 @@ pub(super) fn can_be_missing(field: FieldId, only_tls: bool) -> bool {
     let field = by_id(field);
     field.phase == Phase::Request
         && match field.presence {
-            Presence::Always | Presence::MaybeEmpty => false,
-            Presence::Tls => !only_tls,
-            Presence::Sometimes | Presence::SometimesTls => true,
-            Presence::AsnDatabase | Presence::CountryDatabase | Presence::ContinentDatabase => true,
+            FieldPresence::Always | FieldPresence::MaybeEmpty => false,
+            FieldPresence::Tls => !only_tls,
+            FieldPresence::Sometimes | FieldPresence::SometimesTls => true,
+            FieldPresence::AsnDatabase
+            | FieldPresence::CountryDatabase
+            | FieldPresence::ContinentDatabase => true,
         }
 }

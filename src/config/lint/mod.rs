@@ -22,27 +22,27 @@ pub use routes::lists_in;
 
 use std::ops::Range;
 
-use super::file::{self, Cost, File};
-use super::{Diagnostic, Diagnostics, Source, Text};
-use crate::expr::{self, Outline};
-use crate::geo::Geo;
+use super::file::{self, ConfigFile, CostSettings};
+use super::{ConfigSource, Diagnostic, Diagnostics, Text};
+use crate::expr::{self, ExprOutline};
+use crate::geo::GeoLookup;
 use crate::rules::{Rule, RuleSet};
 
 /// A file that compiled.
-pub(super) struct Compiled<'a> {
+pub(super) struct CompiledConfig<'a> {
     /// As written.
-    pub(super) file: &'a File,
+    pub(super) file: &'a ConfigFile,
     /// The text.
-    pub(super) source: &'a Source,
+    pub(super) source: &'a ConfigSource,
     /// The rules that are enabled.
     pub(super) rules: &'a RuleSet,
     /// What addresses are looked up in.
-    pub(super) geo: &'a Geo,
+    pub(super) geo: &'a GeoLookup,
 }
 
 /// A rule as written and as compiled, with its parsed expressions.
 struct LintedRule<'a> {
-    written: &'a file::Rule,
+    written: &'a file::RuleSettings,
     rule: &'a Rule,
     count: Option<ParsedExpr<'a>>,
     mitigate: Option<ParsedExpr<'a>>,
@@ -53,17 +53,17 @@ struct LintedRule<'a> {
 /// An expression and its outline.
 struct ParsedExpr<'a> {
     text: &'a Text,
-    outline: Outline,
+    outline: ExprOutline,
 }
 
 /// Where warnings go.
 struct Warnings<'a> {
-    source: &'a Source,
+    source: &'a ConfigSource,
     out: &'a mut Diagnostics,
 }
 
 /// Adds the warnings of a file that compiled.
-pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
+pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
     let rules = linted_rules(compiled);
     let file = compiled.file;
     let mut warnings = Warnings {
@@ -86,11 +86,11 @@ pub(super) fn warn(compiled: &Compiled<'_>, out: &mut Diagnostics) {
 
 /// Adds the warnings that depend on nothing but `[client_ip]` and `[[listeners]]`, which errors
 /// elsewhere cannot change.
-pub(super) fn warn_of_trust(file: &File, source: &Source, out: &mut Diagnostics) {
+pub(super) fn warn_of_trust(file: &ConfigFile, source: &ConfigSource, out: &mut Diagnostics) {
     routes::warn_of_trust(file, &mut Warnings { source, out });
 }
 
-fn linted_rules<'a>(compiled: &Compiled<'a>) -> Vec<LintedRule<'a>> {
+fn linted_rules<'a>(compiled: &CompiledConfig<'a>) -> Vec<LintedRule<'a>> {
     let enabled = compiled.file.rules.iter().filter(|rule| rule.enabled.value);
     let compiled = compiled.rules.iter().map(|(_, rule)| rule);
     let pairs = enabled.zip(compiled);
@@ -100,8 +100,10 @@ fn linted_rules<'a>(compiled: &Compiled<'a>) -> Vec<LintedRule<'a>> {
         count: written.count.as_ref().and_then(ParsedExpr::new),
         mitigate: written.mitigate.as_ref().and_then(ParsedExpr::new),
         cost: match &written.cost.value {
-            Cost::Expression(text) => Some(Text::new(text.to_owned(), written.cost.span.clone())),
-            Cost::Fixed(_) | Cost::Header(_) => None,
+            CostSettings::Expression(text) => {
+                Some(Text::new(text.to_owned(), written.cost.span.clone()))
+            }
+            CostSettings::Fixed(_) | CostSettings::Header(_) => None,
         },
     });
     linted.collect()
@@ -116,13 +118,13 @@ impl<'a> LintedRule<'a> {
     }
 
     /// The requests that the rule counts.
-    fn counts(&self) -> Option<&Outline> {
+    fn counts(&self) -> Option<&ExprOutline> {
         let parsed = self.count.as_ref().or(self.mitigate.as_ref());
         parsed.map(|parsed| &parsed.outline)
     }
 
     /// The requests that the rule stops.
-    fn stops(&self) -> Option<&Outline> {
+    fn stops(&self) -> Option<&ExprOutline> {
         let parsed = self.mitigate.as_ref().or(self.count.as_ref());
         parsed.map(|parsed| &parsed.outline)
     }

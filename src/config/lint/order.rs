@@ -4,7 +4,7 @@ use http::header::RETRY_AFTER;
 
 use super::implies::{always, covers};
 use super::{LintCode, LintedRule, Warnings};
-use crate::config::file::File;
+use crate::config::file::ConfigFile;
 use crate::decision::Action;
 use crate::rules::HeaderStyle;
 
@@ -12,7 +12,7 @@ use crate::rules::HeaderStyle;
 pub(super) fn warn(
     rule: &LintedRule<'_>,
     earlier: &[LintedRule<'_>],
-    file: &File,
+    file: &ConfigFile,
     warnings: &mut Warnings<'_>,
 ) {
     unreachable(rule, earlier, warnings);
@@ -111,7 +111,7 @@ fn revealing_quota(
     };
     let mut shadows = earlier
         .iter()
-        .filter(|other| other.rule.action.pretends() && !other.rule.dry_run);
+        .filter(|other| other.rule.action.poses_as_origin() && !other.rule.dry_run);
     let hidden =
         |other: &&LintedRule<'_>| other.stops().is_some_and(|narrow| covers(counts, narrow));
     let Some(other) = shadows.find(hidden) else {
@@ -135,7 +135,7 @@ fn revealing_quota(
 }
 
 /// A shadow response that mentions a limit.
-fn revealing_response(rule: &LintedRule<'_>, file: &File, warnings: &mut Warnings<'_>) {
+fn revealing_response(rule: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let name = (rule.written.response.as_ref()).filter(|_| rule.rule.action == Action::Shadow);
     let mut responses = file.responses.iter();
     let named = name.and_then(|name| responses.find(|one| one.name.value == name.value));

@@ -3,16 +3,20 @@
 use std::ops::Range;
 
 use super::keys::can_be_missing;
-use super::{Compiled, LintCode, LintedRule, Warnings};
+use super::{CompiledConfig, LintCode, LintedRule, Warnings};
 use crate::config::Text;
-use crate::config::file::File;
-use crate::expr::{self, FieldId, Given, GivenValue, Leaf, Relation};
-use crate::facts::fields::{self, Presence, by_id};
+use crate::config::file::ConfigFile;
+use crate::expr::{self, FieldId, GivenValue, TestOutline, TestRelation, WrittenValue};
+use crate::facts::fields::{self, FieldPresence, by_id};
 
 /// Warns of fields that nothing fills here and of values that are easily forged or respelt.
-pub(super) fn warn(case: &LintedRule<'_>, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
+pub(super) fn warn(
+    case: &LintedRule<'_>,
+    compiled: &CompiledConfig<'_>,
+    warnings: &mut Warnings<'_>,
+) {
     for text in case.texts() {
-        places(text, compiled, warnings);
+        value_reads(text, compiled, warnings);
         tls(text, compiled.file, warnings);
         tokens(text, warnings);
     }
@@ -26,17 +30,17 @@ pub(super) fn warn(case: &LintedRule<'_>, compiled: &Compiled<'_>, warnings: &mu
     }
 }
 
-fn places(text: &Text, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
+fn value_reads(text: &Text, compiled: &CompiledConfig<'_>, warnings: &mut Warnings<'_>) {
     let geo = compiled.geo;
     let fields = [
-        (Presence::AsnDatabase, geo.knows_asn(), "asn_database"),
+        (FieldPresence::AsnDatabase, geo.knows_asn(), "asn_database"),
         (
-            Presence::CountryDatabase,
+            FieldPresence::CountryDatabase,
             geo.knows_country(),
             "country_database",
         ),
         (
-            Presence::ContinentDatabase,
+            FieldPresence::ContinentDatabase,
             geo.knows_continent(),
             "country_database",
         ),
@@ -53,12 +57,17 @@ fn places(text: &Text, compiled: &Compiled<'_>, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn tls(text: &Text, file: &File, warnings: &mut Warnings<'_>) {
+fn tls(text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     if file.listeners.iter().any(|listener| listener.tls.is_some()) {
         return;
     }
     let over_tls = first_read(text, |id| id == fields::OVER_TLS);
-    let needs_tls = |id| matches!(by_id(id).presence, Presence::Tls | Presence::SometimesTls);
+    let needs_tls = |id| {
+        matches!(
+            by_id(id).presence,
+            FieldPresence::Tls | FieldPresence::SometimesTls
+        )
+    };
     let of_tls = first_read(text, needs_tls);
     let unfilled = [(over_tls, "always false"), (of_tls, "never known")];
     for (read, what) in unfilled {
@@ -81,8 +90,8 @@ fn tokens(text: &Text, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn raw_path(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
-    use Relation::{EndsWith, Eq, In, StartsWith, StrictWildcard, Wildcard};
+fn raw_path(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
+    use TestRelation::{EndsWith, Eq, In, StartsWith, StrictWildcard, Wildcard};
     let compared = matches!(
         leaf.relation,
         Eq | In | StartsWith | EndsWith | Wildcard | StrictWildcard
@@ -95,7 +104,7 @@ fn raw_path(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn forwarded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
+fn forwarded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
     let entry = leaf.subject.entry.as_deref().unwrap_or_default();
     let is_header = entry.eq_ignore_ascii_case(b"x-forwarded-for");
     if is_header || field_of(leaf) == Some(fields::FORWARDED_FOR) {
@@ -107,8 +116,11 @@ fn forwarded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
 }
 
 /// Arguments are decoded before they are compared.
-fn encoded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
-    let compared = matches!(leaf.relation, Relation::Eq | Relation::Ne | Relation::In);
+fn encoded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
+    let compared = matches!(
+        leaf.relation,
+        TestRelation::Eq | TestRelation::Ne | TestRelation::In
+    );
     let of_args = field_of(leaf) == Some(fields::ARGUMENTS);
     if !compared || !of_args || leaf.subject.functions.iter().any(|name| &**name == "len") {
         return;
@@ -127,11 +139,11 @@ fn encoded(leaf: &Leaf, text: &Text, warnings: &mut Warnings<'_>) {
 }
 
 /// `ne` does not hold for a missing value, which surprises whoever means "all but".
-fn unequal(leaf: &Leaf, text: &Text, file: &File, warnings: &mut Warnings<'_>) {
+fn unequal(leaf: &TestOutline, text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
     // `ne ""` asks whether there is a value at all.
-    let empty = |given: &Given| given.value == GivenValue::Text(Box::default());
-    let all_but = leaf.relation == Relation::Ne && !leaf.values.iter().any(empty);
+    let empty = |given: &WrittenValue| given.value == GivenValue::Text(Box::default());
+    let all_but = leaf.relation == TestRelation::Ne && !leaf.values.iter().any(empty);
     if all_but && field_of(leaf).is_some_and(|field| can_be_missing(field, tls)) {
         let message = "`ne` is false where the value is missing, in Cloudflare's engine it is true";
         let said = text.value.get(leaf.span.clone()).unwrap_or_default();
@@ -148,6 +160,6 @@ fn first_read(text: &Text, test: impl Fn(FieldId) -> bool) -> Option<(Box<str>, 
     names.find(|(name, _)| fields::find(name).is_some_and(&test))
 }
 
-fn field_of(leaf: &Leaf) -> Option<FieldId> {
+fn field_of(leaf: &TestOutline) -> Option<FieldId> {
     fields::find(leaf.subject.field.as_deref()?)
 }

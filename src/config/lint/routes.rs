@@ -7,16 +7,16 @@ use ipnet::IpNet;
 
 use super::{LintCode, Warnings};
 use crate::config::Text;
-use crate::config::file::{File, Route, Target};
-use crate::expr::{self, Outline, Relation};
-use crate::route::{HostPattern, PathPattern, Segment};
-use crate::upstream::{At, Endpoint};
+use crate::config::file::{ConfigFile, RouteSettings, RouteTargetSettings};
+use crate::expr::{self, ExprOutline, TestRelation};
+use crate::route::{HostPattern, PathPattern, PathSegment};
+use crate::upstream::{ServerEndpoint, ServerLocation};
 
 /// Networks wider than this include strangers.
 const WIDEST: u8 = 8;
 
 /// Warns of routes, servers, and unused lists, responses and upstreams.
-pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
+pub(super) fn warn(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     unused_names(file, warnings);
     for (at, route) in file.routes.iter().enumerate() {
         let earlier = file.routes.get(..at).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn warn(file: &File, warnings: &mut Warnings<'_>) {
 }
 
 /// Warns of trusted proxies that include strangers, or of none where only they may connect.
-pub(super) fn warn_of_trust(file: &File, warnings: &mut Warnings<'_>) {
+pub(super) fn warn_of_trust(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let trusted = &file.client_ip.trusted_proxies;
     let listeners = file.listeners.iter().filter(|_| trusted.is_empty());
     for listener in listeners.filter(|listener| listener.proxy_protocol.value) {
@@ -61,14 +61,14 @@ fn includes_strangers(network: &IpNet) -> bool {
     network.prefix_len() < WIDEST && !private
 }
 
-fn unused_names(file: &File, warnings: &mut Warnings<'_>) {
+fn unused_names(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let lists = used_lists(file);
     let rules = || file.rules.iter();
     let responses = rules().filter_map(|rule| rule.response.as_ref());
     let responses: Vec<_> = responses.map(|name| name.value.clone()).collect();
     let of_rules = rules().filter_map(|rule| rule.upstream.as_ref());
     let of_routes = file.routes.iter().filter_map(|route| match &route.target {
-        Some(Target::Upstream(name)) => Some(name),
+        Some(RouteTargetSettings::Upstream(name)) => Some(name),
         _ => None,
     });
     let upstreams = of_rules.chain(of_routes);
@@ -92,7 +92,7 @@ fn unused_names(file: &File, warnings: &mut Warnings<'_>) {
 }
 
 /// The lists that any rule names, enabled or not.
-fn used_lists(file: &File) -> Vec<String> {
+fn used_lists(file: &ConfigFile) -> Vec<String> {
     let expressions = file.rules.iter();
     let expressions = expressions.flat_map(|rule| rule.count.iter().chain(&rule.mitigate));
     expressions.flat_map(|text| lists_in(&text.value)).collect()
@@ -101,19 +101,19 @@ fn used_lists(file: &File) -> Vec<String> {
 /// The lists that an expression names. None if it cannot be parsed.
 pub fn lists_in(expression: &str) -> Vec<String> {
     let outline = expr::outline(expression).ok();
-    let leaves = outline.iter().flat_map(Outline::leaves);
+    let leaves = outline.iter().flat_map(ExprOutline::leaves);
     let names = leaves.filter_map(|leaf| match &leaf.relation {
-        Relation::InList(name) => Some(name.to_string()),
+        TestRelation::InList(name) => Some(name.to_string()),
         _ => None,
     });
     names.collect()
 }
 
-fn unreachable(route: &Route, earlier: &[Route], warnings: &mut Warnings<'_>) {
+fn unreachable(route: &RouteSettings, earlier: &[RouteSettings], warnings: &mut Warnings<'_>) {
     let Some(other) = earlier.iter().find(|other| hides(other, route)) else {
         return;
     };
-    let file = |route: &Route| warnings.source.part(route.span.start).start;
+    let file = |route: &RouteSettings| warnings.source.part(route.span.start).start;
     let help = match file(route) == file(other) {
         true => "the first match wins: put the narrower route first",
         false => "routes come in the order of the files: put the wider one into the last",
@@ -125,12 +125,12 @@ fn unreachable(route: &Route, earlier: &[Route], warnings: &mut Warnings<'_>) {
         .help(help);
 }
 
-fn hides(wide: &Route, narrow: &Route) -> bool {
+fn hides(wide: &RouteSettings, narrow: &RouteSettings) -> bool {
     let paths = pattern(wide).zip(pattern(narrow));
     paths.is_some_and(|(wide, narrow)| path_hides(&wide, &narrow)) && hosts_hide(wide, narrow)
 }
 
-fn pattern(route: &Route) -> Option<PathPattern> {
+fn pattern(route: &RouteSettings) -> Option<PathPattern> {
     match &route.path {
         Some(path) => PathPattern::parse(&path.value).ok(),
         None => Some(PathPattern::Any),
@@ -152,16 +152,16 @@ fn path_hides(wide: &PathPattern, narrow: &PathPattern) -> bool {
 /// A segment that only a variable can take: no path contains it.
 const ANY: &str = "\0";
 
-fn sample(segments: &[Segment]) -> String {
-    let text = |segment: &Segment| match segment {
-        Segment::Literal(text) => format!("/{text}"),
-        Segment::Variable => format!("/{ANY}"),
+fn sample(segments: &[PathSegment]) -> String {
+    let text = |segment: &PathSegment| match segment {
+        PathSegment::Literal(text) => format!("/{text}"),
+        PathSegment::Variable => format!("/{ANY}"),
     };
     segments.iter().map(text).collect()
 }
 
-fn hosts_hide(wide: &Route, narrow: &Route) -> bool {
-    let patterns = |route: &Route| -> Option<Vec<HostPattern>> {
+fn hosts_hide(wide: &RouteSettings, narrow: &RouteSettings) -> bool {
+    let patterns = |route: &RouteSettings| -> Option<Vec<HostPattern>> {
         let hosts = route.hosts.iter();
         hosts
             .map(|host| HostPattern::parse(&host.value).ok())
@@ -191,7 +191,7 @@ fn host_hides(wide: &HostPattern, narrow: &HostPattern) -> bool {
 }
 
 /// nginx's name for every host.
-fn foreign_hosts(route: &Route, warnings: &mut Warnings<'_>) {
+fn foreign_hosts(route: &RouteSettings, warnings: &mut Warnings<'_>) {
     for host in route.hosts.iter().filter(|host| host.value == "_") {
         let message = "`_` is a host like others here";
         warnings
@@ -218,9 +218,14 @@ fn foreign_variables(path: &Text, warnings: &mut Warnings<'_>) {
 }
 
 /// `/` and `/api/`, which elsewhere take all paths below them.
-fn not_a_prefix(path: &Text, route: &Route, file: &File, warnings: &mut Warnings<'_>) {
+fn not_a_prefix(
+    path: &Text,
+    route: &RouteSettings,
+    file: &ConfigFile,
+    warnings: &mut Warnings<'_>,
+) {
     // A response of the gateway's own may well be one page.
-    let forwards = matches!(route.target, Some(Target::Upstream(_)));
+    let forwards = matches!(route.target, Some(RouteTargetSettings::Upstream(_)));
     if !forwards || !path.value.ends_with('/') {
         return;
     }
@@ -244,7 +249,7 @@ fn not_a_prefix(path: &Text, route: &Route, file: &File, warnings: &mut Warnings
 }
 
 /// Servers that are listeners of this file.
-fn loops(file: &File, warnings: &mut Warnings<'_>) {
+fn loops(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let servers = file.upstreams.iter().flat_map(|up| &up.servers);
     for server in servers.map(|member| &member.address) {
         let mut listeners = file.listeners.iter().map(|listener| &listener.address);
@@ -260,10 +265,14 @@ fn loops(file: &File, warnings: &mut Warnings<'_>) {
 }
 
 /// Whether a connection to `server` certainly reaches `listener`.
-fn is_at(server: &At, listener: SocketAddr) -> bool {
+fn is_at(server: &ServerLocation, listener: SocketAddr) -> bool {
     let (ip, port) = match server {
-        At::Endpoint(Endpoint::Tcp(address)) => (Some(address.ip()), address.port()),
-        At::Name(name) if name.host.eq_ignore_ascii_case("localhost") => (None, name.port),
+        ServerLocation::Endpoint(ServerEndpoint::Tcp(address)) => {
+            (Some(address.ip()), address.port())
+        }
+        ServerLocation::Name(name) if name.host.eq_ignore_ascii_case("localhost") => {
+            (None, name.port)
+        }
         _ => return false,
     };
     if port == 0 || port != listener.port() {

@@ -7,14 +7,14 @@ mod order;
 use proptest::prelude::*;
 
 use crate::clock::Clock;
-use crate::config::{self, Diagnostics, Source};
+use crate::config::{self, ConfigSource, Diagnostics};
 
 const TLS: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n";
 const PLAIN: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
 /// The warnings of a file, without the one about the development certificate.
 fn warnings(text: &str) -> Vec<String> {
-    let source = Source::new("gateway.toml", text);
+    let source = ConfigSource::new("gateway.toml", text);
     let mut diagnostics = Diagnostics::new();
     let file = config::read(&source, &mut diagnostics);
     if let Some(file) = file.filter(|_| !diagnostics.has_errors()) {
@@ -680,7 +680,7 @@ fn an_unknown_code_in_a_comment_is_an_error() {
             "a comment that begins with `lockgate:` allows warnings",
         ),
     ] {
-        let source = Source::new("gateway.toml", format!("{PLAIN}{comment}\n"));
+        let source = ConfigSource::new("gateway.toml", format!("{PLAIN}{comment}\n"));
         let mut diagnostics = Diagnostics::new();
         config::read(&source, &mut diagnostics);
         assert!(diagnostics.has_errors());

@@ -2,8 +2,8 @@
 
 use super::{LintCode, ParsedExpr, Warnings};
 use crate::config::scalar::warn_of_host_bits;
-use crate::expr::{Given, GivenValue, Leaf, Relation};
-use crate::facts::fields::{self, Format};
+use crate::expr::{GivenValue, TestOutline, TestRelation, WrittenValue};
+use crate::facts::fields::{self, ValueFormat};
 use crate::facts::path;
 
 /// What the values of a field look like, and the written value in that form. `None` if no such value
@@ -24,7 +24,7 @@ pub(super) fn warn(parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
 }
 
 /// A network that is written as one of its addresses.
-fn network(given: &Given, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
+fn network(given: &WrittenValue, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
     let written = parsed.text.value.get(given.span.clone());
     let network = written.and_then(|text| text.trim().parse().ok());
     if let Some(network) = network {
@@ -33,22 +33,30 @@ fn network(given: &Given, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) 
     }
 }
 
-fn value(leaf: &Leaf, given: &Given, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
+fn value(
+    leaf: &TestOutline,
+    given: &WrittenValue,
+    parsed: &ParsedExpr<'_>,
+    warnings: &mut Warnings<'_>,
+) {
     let Some(field) = leaf.subject.plain_each().and_then(fields::find) else {
         return;
     };
     let field = fields::by_id(field);
-    let equals = matches!(leaf.relation, Relation::Eq | Relation::Ne | Relation::In);
+    let equals = matches!(
+        leaf.relation,
+        TestRelation::Eq | TestRelation::Ne | TestRelation::In
+    );
     let never = format!("`{}` is never this:", field.name);
     let (code, message, help) = match (&given.value, field.format) {
-        (GivenValue::Ints(from, to), Format::Number(low, high))
+        (GivenValue::Ints(from, to), ValueFormat::Number(low, high))
             if equals && (*to < low || high < *from) =>
         {
             let message = format!("{never} it is from {low} to {high}");
             (LintCode::ImpossibleValue, message, None)
         }
-        (GivenValue::Text(text), Format::Header)
-            if text.is_empty() && matches!(leaf.relation, Relation::Eq | Relation::In) =>
+        (GivenValue::Text(text), ValueFormat::Header)
+            if text.is_empty() && matches!(leaf.relation, TestRelation::Eq | TestRelation::In) =>
         {
             let name = field.name;
             let message = format!("`{name}` is missing, not empty, where the header was not sent");
@@ -59,7 +67,7 @@ fn value(leaf: &Leaf, given: &Given, parsed: &ParsedExpr<'_>, warnings: &mut War
             let text = String::from_utf8_lossy(bytes);
             let (what, right) = match leaf.relation {
                 _ if equals => form(format, &text),
-                _ if format == Format::Path => part_of_path(&leaf.relation, &text),
+                _ if format == ValueFormat::Path => part_of_path(&leaf.relation, &text),
                 _ => return,
             };
             if right.as_deref() == Some(&*text) {
@@ -75,75 +83,77 @@ fn value(leaf: &Leaf, given: &Given, parsed: &ParsedExpr<'_>, warnings: &mut War
 }
 
 /// The form of a whole value.
-fn form(format: Format, text: &str) -> Form {
+fn form(format: ValueFormat, text: &str) -> Form {
     let lower = text.to_ascii_lowercase();
     let upper = text.to_ascii_uppercase();
     let if_right = |right: bool| right.then(|| text.to_owned());
     match format {
-        Format::Any | Format::Header | Format::Number(..) => ("", if_right(true)),
-        Format::Method => ("methods are in capitals", Some(upper)),
-        Format::Version => version(text),
-        Format::FullUri => {
+        ValueFormat::Any | ValueFormat::Header | ValueFormat::Number(..) => ("", if_right(true)),
+        ValueFormat::Method => ("methods are in capitals", Some(upper)),
+        ValueFormat::Version => version(text),
+        ValueFormat::FullUri => {
             let known = text.starts_with("https://") || text.starts_with("http://");
             ("it starts with `https://` or `http://`", if_right(known))
         }
-        Format::Uri => {
+        ValueFormat::Uri => {
             let path = text.split('?').next().unwrap_or_default();
             let (what, right) = whole_path(path);
             (what, if_right(right.as_deref() == Some(path)))
         }
-        Format::Path => whole_path(text),
-        Format::Extension => {
+        ValueFormat::Path => whole_path(text),
+        ValueFormat::Extension => {
             let last = lower.rsplit('.').next().unwrap_or_default();
             ("it has no dot and is in lower case", Some(last.to_owned()))
         }
-        Format::HeaderName => ("header names are in lower case", Some(lower)),
-        Format::MediaType => {
+        ValueFormat::HeaderName => ("header names are in lower case", Some(lower)),
+        ValueFormat::MediaType => {
             let bare = lower.split(';').next().unwrap_or_default().trim();
             let what = "it is in lower case, without parameters";
             (what, Some(bare.to_owned()))
         }
-        Format::Host => host(text),
-        Format::Country => {
+        ValueFormat::Host => host(text),
+        ValueFormat::Country => {
             let two = text.len() == 2 && text.bytes().all(|b| b.is_ascii_alphanumeric());
             let what = "a country is two capital letters (ISO 3166-1)";
             (what, Some(upper).filter(|_| two))
         }
-        Format::Continent => {
+        ValueFormat::Continent => {
             let known = ["AF", "AN", "AS", "EU", "NA", "OC", "SA"].contains(&&*upper);
             let what = "a continent is AF, AN, AS, EU, NA, OC or SA";
             (what, Some(upper).filter(|_| known))
         }
-        Format::TlsVersion | Format::Cipher | Format::Alpn | Format::Ja3 | Format::Ja4 => {
-            tls_form(format, text)
-        }
+        ValueFormat::TlsVersion
+        | ValueFormat::Cipher
+        | ValueFormat::Alpn
+        | ValueFormat::Ja3
+        | ValueFormat::Ja4 => tls_form(format, text),
     }
 }
 
-fn tls_form(format: Format, text: &str) -> Form {
+fn tls_form(format: ValueFormat, text: &str) -> Form {
     let hex = |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_hexdigit());
     let if_right = |right: bool| right.then(|| text.to_owned());
     match format {
-        Format::TlsVersion => {
+        ValueFormat::TlsVersion => {
             let mut known = ["TLSv1.2", "TLSv1.3"].into_iter();
             let near = known.find(|known| text.ends_with(known.trim_start_matches("TLSv")));
             ("it is `TLSv1.2` or `TLSv1.3`", near.map(str::to_owned))
         }
-        Format::Cipher => {
+        ValueFormat::Cipher => {
             // Cloudflare has the names of OpenSSL.
             let what = "ciphers have the names of IANA, as `TLS_AES_128_GCM_SHA256`";
             (what, if_right(text.starts_with("TLS")))
         }
-        Format::Alpn => {
+        ValueFormat::Alpn => {
             let known = ["h2", "http/1.1"].contains(&text);
             ("it is `h2` or `http/1.1`", if_right(known))
         }
-        Format::Ja3 => {
+        ValueFormat::Ja3 => {
             let what = "a JA3 is 32 hexadecimal digits in lower case";
             let lower = text.to_ascii_lowercase();
             (what, Some(lower).filter(|_| hex(text, 32)))
         }
-        Format::Ja4 => {
+        ValueFormat::Ja4 => {
             let shaped = match text.split('_').collect::<Vec<_>>().as_slice() {
                 [a, b, c] => a.len() == 10 && a.starts_with('t') && hex(b, 12) && hex(c, 12),
                 _ => false,
@@ -199,10 +209,13 @@ fn whole_path(text: &str) -> Form {
 }
 
 /// The form of the beginning of a path, of a pattern, or of another part of it.
-fn part_of_path(relation: &Relation, text: &str) -> Form {
-    let begins = *relation == Relation::StartsWith;
-    let pattern = matches!(relation, Relation::Wildcard | Relation::StrictWildcard);
-    let part = matches!(relation, Relation::Contains | Relation::EndsWith);
+fn part_of_path(relation: &TestRelation, text: &str) -> Form {
+    let begins = *relation == TestRelation::StartsWith;
+    let pattern = matches!(
+        relation,
+        TestRelation::Wildcard | TestRelation::StrictWildcard
+    );
+    let part = matches!(relation, TestRelation::Contains | TestRelation::EndsWith);
     let right = Some(text.to_owned());
     if !begins && !pattern && !part {
         return ("", right);

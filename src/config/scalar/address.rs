@@ -8,17 +8,17 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 use toml::de::DeValue;
 
-use super::{Parsed, Scalar, Wrong, string, whole};
+use super::{Parsed, SettingType, ValueError, string, whole};
 use crate::config::schema::{
-    HEADER_NAME, HEADER_VALUE, NETWORK, SERVER, SOCKET, Shape, TARGET, Value,
+    ExampleValue, HEADER_NAME, HEADER_VALUE, NETWORK, SERVER, SOCKET, TARGET, ValueSchema,
 };
 use crate::config::{Diagnostic, Diagnostics, LintCode};
-use crate::upstream::{At, Endpoint, Name};
+use crate::upstream::{HostPort, ServerEndpoint, ServerLocation};
 
 /// An address and a port.
-pub(in crate::config) fn socket() -> Scalar<SocketAddr> {
+pub(in crate::config) fn socket() -> SettingType<SocketAddr> {
     let examples = &["127.0.0.1:8443", "0.0.0.0:8443", "[::]:8443"];
-    Scalar::new(Shape::like(SOCKET, examples), parse_socket)
+    SettingType::new(ValueSchema::string_of_form(SOCKET, examples), parse_socket)
 }
 
 fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
@@ -26,7 +26,7 @@ fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
     let written = string(value, "an address and a port");
     let written = written.map_err(|wrong| wrong.help(example))?;
     written.parse().map_err(|_| {
-        let wrong = Wrong::new(format!("`{written}` is not an address and a port"));
+        let wrong = ValueError::new(format!("`{written}` is not an address and a port"));
         let port = written.rsplit_once(':').unwrap_or(("", written)).1;
         match port.parse::<u16>() {
             Ok(port) => wrong.help(format!(
@@ -38,9 +38,9 @@ fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
 }
 
 /// Where an origin is: an address or a name with a port, or a socket in the file system.
-pub(in crate::config) fn server() -> Scalar<At> {
+pub(in crate::config) fn server() -> SettingType<ServerLocation> {
     let examples = &["127.0.0.1:9000", "app.internal:9001", "unix:/run/app.sock"];
-    Scalar::new(Shape::like(SERVER, examples), |value| {
+    SettingType::new(ValueSchema::string_of_form(SERVER, examples), |value| {
         let written = string(value, "an address and a port");
         written.and_then(parse_server).map_err(|wrong| {
             let example =
@@ -53,21 +53,23 @@ pub(in crate::config) fn server() -> Scalar<At> {
     })
 }
 
-fn parse_server(written: &str) -> Parsed<At> {
+fn parse_server(written: &str) -> Parsed<ServerLocation> {
     if let Some(path) = written.strip_prefix("unix:") {
         return match path {
-            "" => Err(Wrong::new("`unix:` without a path")),
+            "" => Err(ValueError::new("`unix:` without a path")),
             path if path.bytes().any(|b| b.is_ascii_control()) => {
-                Err(Wrong::new("a path with a control character"))
+                Err(ValueError::new("a path with a control character"))
             }
-            path => Ok(At::Endpoint(Endpoint::Unix(Path::new(path).into()))),
+            path => Ok(ServerLocation::Endpoint(ServerEndpoint::Unix(
+                Path::new(path).into(),
+            ))),
         };
     }
     if let Ok(address) = written.parse() {
-        return Ok(At::Endpoint(Endpoint::Tcp(address)));
+        return Ok(ServerLocation::Endpoint(ServerEndpoint::Tcp(address)));
     }
     if let Some((scheme @ ("http" | "https"), rest)) = written.split_once("://") {
-        let wrong = Wrong::new(format!("a server is written without `{scheme}://`"));
+        let wrong = ValueError::new(format!("a server is written without `{scheme}://`"));
         return Err(match without_scheme(scheme, rest) {
             Some(help) => wrong.help(help),
             None => wrong,
@@ -76,7 +78,7 @@ fn parse_server(written: &str) -> Parsed<At> {
     let name = written.rsplit_once(':').filter(|(host, _)| is_host(host));
     let name = name.and_then(|(host, port)| Some((host, port.parse().ok()?)));
     let (host, port) = name.ok_or_else(|| {
-        let wrong = Wrong::new(format!(
+        let wrong = ValueError::new(format!(
             "`{written}` is not an address or a name with a port"
         ));
         match with_port(written, 80) {
@@ -85,7 +87,7 @@ fn parse_server(written: &str) -> Parsed<At> {
         }
     })?;
     let host = host.to_owned();
-    Ok(At::Name(Name { host, port }))
+    Ok(ServerLocation::Name(HostPort { host, port }))
 }
 
 /// What to write for a URL.
@@ -123,25 +125,28 @@ fn is_host(host: &str) -> bool {
 }
 
 /// The target of a request: a path, perhaps with a query.
-pub(in crate::config) fn target_path() -> Scalar<String> {
-    Scalar::new(Shape::like(TARGET, &["/healthz"]), |value| {
-        let written = string(value, "a path")?;
-        let plain = |b: u8| b.is_ascii_graphic() && b != b'#';
-        match written.starts_with('/') && written.bytes().all(plain) {
-            true => Ok(written.to_owned()),
-            false => Err(Wrong::new(format!("`{written}` is not a path"))
-                .help("it begins with `/` and has no spaces, for example \"/healthz\"")),
-        }
-    })
+pub(in crate::config) fn target_path() -> SettingType<String> {
+    SettingType::new(
+        ValueSchema::string_of_form(TARGET, &["/healthz"]),
+        |value| {
+            let written = string(value, "a path")?;
+            let plain = |b: u8| b.is_ascii_graphic() && b != b'#';
+            match written.starts_with('/') && written.bytes().all(plain) {
+                true => Ok(written.to_owned()),
+                false => Err(ValueError::new(format!("`{written}` is not a path"))
+                    .help("it begins with `/` and has no spaces, for example \"/healthz\"")),
+            }
+        },
+    )
 }
 
 /// A network; a bare address is a network of one.
-pub(in crate::config) fn network() -> Scalar<IpNet> {
+pub(in crate::config) fn network() -> SettingType<IpNet> {
     let examples = &["192.0.2.0/24", "2001:db8::/48"];
-    Scalar::new(Shape::like(NETWORK, examples), |value| {
+    SettingType::new(ValueSchema::string_of_form(NETWORK, examples), |value| {
         parse_network(string(value, "a network")?)
     })
-    .shown(|network| Value::Text(network.to_string()))
+    .shown(|network| ExampleValue::Text(network.to_string()))
 }
 
 /// A network as text, also where it stands as a key. Bits past the prefix are still there.
@@ -149,7 +154,7 @@ pub(in crate::config) fn parse_network(written: &str) -> Parsed<IpNet> {
     let net = written.parse::<IpNet>();
     net.or_else(|_| written.parse::<IpAddr>().map(IpNet::from))
         .map_err(|_| {
-            Wrong::new(format!("`{written}` is not a network"))
+            ValueError::new(format!("`{written}` is not a network"))
                 .help("for example \"192.0.2.0/24\", \"2001:db8::/48\" or a single address")
         })
 }
@@ -170,34 +175,35 @@ pub(in crate::config) fn warn_of_host_bits<'d>(
 }
 
 /// The name of a header, in lower case.
-pub(in crate::config) fn header_name() -> Scalar<HeaderName> {
-    Scalar::new(Shape::like(HEADER_NAME, &[]), |value| {
+pub(in crate::config) fn header_name() -> SettingType<HeaderName> {
+    SettingType::new(ValueSchema::string_of_form(HEADER_NAME, &[]), |value| {
         parse_header_name(string(value, "a header name")?)
     })
-    .shown(|name| Value::Text(name.to_string()))
+    .shown(|name| ExampleValue::Text(name.to_string()))
 }
 
 /// A header name as text, also where it stands as a key.
 pub(in crate::config) fn parse_header_name(written: &str) -> Parsed<HeaderName> {
     HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
-        Wrong::new(format!("`{written}` is not a header name"))
+        ValueError::new(format!("`{written}` is not a header name"))
             .help("for example \"x-forwarded-for\"")
     })
 }
 
 /// The value of a header.
-pub(in crate::config) fn header_value() -> Scalar<HeaderValue> {
-    Scalar::new(Shape::like(HEADER_VALUE, &[]), |value| {
+pub(in crate::config) fn header_value() -> SettingType<HeaderValue> {
+    SettingType::new(ValueSchema::string_of_form(HEADER_VALUE, &[]), |value| {
         let written = string(value, "a header value")?;
         HeaderValue::from_str(written).map_err(|_| {
-            Wrong::new("a header value cannot hold control characters").help("use one line of text")
+            ValueError::new("a header value cannot hold control characters")
+                .help("use one line of text")
         })
     })
-    .shown(|value| Value::Text(String::from_utf8_lossy(value.as_bytes()).into_owned()))
+    .shown(|value| ExampleValue::Text(String::from_utf8_lossy(value.as_bytes()).into_owned()))
 }
 
 /// The status of a final response.
-pub(in crate::config) fn status() -> Scalar<StatusCode> {
+pub(in crate::config) fn status() -> SettingType<StatusCode> {
     let (low, high) = (200, 599);
     let parse = move |value: &DeValue<'_>| {
         let number = whole(value)?;
@@ -206,13 +212,13 @@ pub(in crate::config) fn status() -> Scalar<StatusCode> {
         status
             .and_then(|code| StatusCode::from_u16(code).ok())
             .ok_or_else(|| {
-                Wrong::new(format!("{number} is not a status between {low} and {high}"))
+                ValueError::new(format!("{number} is not a status between {low} and {high}"))
                     .help("for example `status = 200`")
             })
     };
-    let shape = Shape::Integer {
+    let shape = ValueSchema::Integer {
         low: low.into(),
         high: high.into(),
     };
-    Scalar::new(shape, parse).shown(|status| Value::Integer(status.as_u16().into()))
+    SettingType::new(shape, parse).shown(|status| ExampleValue::Integer(status.as_u16().into()))
 }

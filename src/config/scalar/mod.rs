@@ -1,4 +1,4 @@
-//! Single values: what a string or number in the file may say. A [`Scalar`] turns one value into its
+//! Single values: what a string or number in the file may say. A [`SettingType`] turns one value into its
 //! type or says what is wrong with an example of what would be right; the schema asks it what it
 //! accepts.
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use toml::de::DeValue;
 
-use super::schema::{self, Shape, Value};
+use super::schema::{self, ExampleValue, ValueSchema};
 use super::suggest::{did_you_mean, either};
 use super::vocabulary::foreign_value;
 
@@ -21,18 +21,18 @@ use units::rate;
 pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
 
 /// How one value is read, and what it may be.
-pub(super) struct Scalar<T> {
-    shape: Shape,
+pub(super) struct SettingType<T> {
+    shape: ValueSchema,
     parse: Parse<T>,
     show: Option<Show<T>>,
 }
 
 type Parse<T> = Box<dyn Fn(&DeValue<'_>) -> Parsed<T>>;
-type Show<T> = Box<dyn Fn(&T) -> Value>;
+type Show<T> = Box<dyn Fn(&T) -> ExampleValue>;
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ValueError {
     /// What is wrong, in one sentence without a full stop.
     pub(super) message: String,
     /// What would be right.
@@ -40,13 +40,16 @@ pub(super) struct Wrong {
 }
 
 /// What reading a value gives.
-pub(super) type Parsed<T> = Result<T, Wrong>;
+pub(super) type Parsed<T> = Result<T, ValueError>;
 
-// === impl Scalar ===
+// === impl SettingType ===
 
-impl<T: 'static> Scalar<T> {
+impl<T: 'static> SettingType<T> {
     /// What is read by `parse` and looks like `shape`.
-    pub(super) fn new(shape: Shape, parse: impl Fn(&DeValue<'_>) -> Parsed<T> + 'static) -> Self {
+    pub(super) fn new(
+        shape: ValueSchema,
+        parse: impl Fn(&DeValue<'_>) -> Parsed<T> + 'static,
+    ) -> Self {
         Self {
             shape,
             parse: Box::new(parse),
@@ -55,22 +58,22 @@ impl<T: 'static> Scalar<T> {
     }
 
     /// With the way back: how a user would write a value that is a default.
-    pub(super) fn shown(mut self, show: impl Fn(&T) -> Value + 'static) -> Self {
+    pub(super) fn shown(mut self, show: impl Fn(&T) -> ExampleValue + 'static) -> Self {
         self.show = Some(Box::new(show));
         self
     }
 
     /// With values that show what it may look like.
     pub(super) fn examples(mut self, values: &'static [&'static str]) -> Self {
-        if let Shape::Text { examples, .. } = &mut self.shape {
+        if let ValueSchema::Text { examples, .. } = &mut self.shape {
             *examples = values;
         }
         self
     }
 
     /// The same values with another meaning.
-    pub(super) fn map<U: 'static>(self, f: impl Fn(T) -> U + 'static) -> Scalar<U> {
-        Scalar::new(self.shape, move |value| (self.parse)(value).map(&f))
+    pub(super) fn map<U: 'static>(self, f: impl Fn(T) -> U + 'static) -> SettingType<U> {
+        SettingType::new(self.shape, move |value| (self.parse)(value).map(&f))
     }
 
     /// Reads a value.
@@ -79,19 +82,19 @@ impl<T: 'static> Scalar<T> {
     }
 
     /// What it accepts.
-    pub(super) fn shape(&self) -> Shape {
+    pub(super) fn shape(&self) -> ValueSchema {
         self.shape.clone()
     }
 
     /// A value as a user would write it.
-    pub(super) fn show(&self, value: &T) -> Option<Value> {
+    pub(super) fn show(&self, value: &T) -> Option<ExampleValue> {
         self.show.as_ref().map(|show| show(value))
     }
 }
 
-// === impl Wrong ===
+// === impl ValueError ===
 
-impl Wrong {
+impl ValueError {
     /// A reason.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
@@ -108,7 +111,7 @@ impl Wrong {
 }
 
 /// A value of the wrong kind.
-pub(super) fn kind(expected: &str, found: &DeValue<'_>) -> Wrong {
+pub(super) fn kind(expected: &str, found: &DeValue<'_>) -> ValueError {
     let found = match found {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
@@ -118,67 +121,75 @@ pub(super) fn kind(expected: &str, found: &DeValue<'_>) -> Wrong {
         DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
     };
-    Wrong::new(format!("expected {expected}, found {found}"))
+    ValueError::new(format!("expected {expected}, found {found}"))
 }
 
 /// Any string.
-pub(super) fn text() -> Scalar<String> {
-    Scalar::new(Shape::text(), |value| {
+pub(super) fn text() -> SettingType<String> {
+    SettingType::new(ValueSchema::text(), |value| {
         string(value, "a string").map(str::to_owned)
     })
-    .shown(|text| Value::Text(text.clone()))
+    .shown(|text| ExampleValue::Text(text.clone()))
 }
 
 /// A string that says something.
-pub(super) fn filled() -> Scalar<String> {
-    Scalar::new(Shape::filled(), |value| match string(value, "a string")? {
-        "" => Err(Wrong::new("this string must not be empty")),
-        text => Ok(text.to_owned()),
+pub(super) fn filled() -> SettingType<String> {
+    SettingType::new(ValueSchema::filled(), |value| {
+        match string(value, "a string")? {
+            "" => Err(ValueError::new("this string must not be empty")),
+            text => Ok(text.to_owned()),
+        }
     })
-    .shown(|text| Value::Text(text.clone()))
+    .shown(|text| ExampleValue::Text(text.clone()))
 }
 
 /// A name. Any string is let through for [`check_name`], so that a wrong name is still known.
-pub(super) fn name() -> Scalar<String> {
-    Scalar::new(Shape::like(schema::NAME, &[]), |value| text().parse(value))
+pub(super) fn name() -> SettingType<String> {
+    SettingType::new(ValueSchema::string_of_form(schema::NAME, &[]), |value| {
+        text().parse(value)
+    })
 }
 
 /// A path to a file; relative ones are the caller's business.
-pub(super) fn path() -> Scalar<PathBuf> {
-    Scalar::new(Shape::filled(), |value| match string(value, "a path")? {
-        "" => Err(Wrong::new("this path is empty").help("name a file, or remove the key")),
-        path => Ok(PathBuf::from(path)),
+pub(super) fn path() -> SettingType<PathBuf> {
+    SettingType::new(ValueSchema::filled(), |value| {
+        match string(value, "a path")? {
+            "" => Err(ValueError::new("this path is empty").help("name a file, or remove the key")),
+            path => Ok(PathBuf::from(path)),
+        }
     })
 }
 
 /// A path to a file, or nothing: an empty string says that there is none.
-pub(super) fn path_or_none() -> Scalar<Option<PathBuf>> {
-    Scalar::new(Shape::text(), |value| match string(value, "a path")? {
-        "" => Ok(None),
-        path => Ok(Some(PathBuf::from(path))),
+pub(super) fn path_or_none() -> SettingType<Option<PathBuf>> {
+    SettingType::new(ValueSchema::text(), |value| {
+        match string(value, "a path")? {
+            "" => Ok(None),
+            path => Ok(Some(PathBuf::from(path))),
+        }
     })
     .shown(|path| {
         let text = path.as_ref().map(|path| path.display().to_string());
-        Value::Text(text.unwrap_or_default())
+        ExampleValue::Text(text.unwrap_or_default())
     })
 }
 
 /// True or false.
-pub(super) fn boolean() -> Scalar<bool> {
+pub(super) fn boolean() -> SettingType<bool> {
     let help = "write `true` or `false`, without quotes";
     let parse = move |value: &DeValue<'_>| {
         let found = value.as_bool();
         found.ok_or_else(|| kind("a boolean", value).help(help))
     };
-    Scalar::new(Shape::Boolean, parse).shown(|value| Value::Boolean(*value))
+    SettingType::new(ValueSchema::Boolean, parse).shown(|value| ExampleValue::Boolean(*value))
 }
 
 /// An integer within bounds.
-pub(super) fn integer<T>(bounds: RangeInclusive<T>) -> Scalar<T>
+pub(super) fn integer<T>(bounds: RangeInclusive<T>) -> SettingType<T>
 where
     T: TryFrom<i128> + Into<i128> + PartialOrd + Copy + std::fmt::Display + 'static,
 {
-    let shape = Shape::Integer {
+    let shape = ValueSchema::Integer {
         low: short((*bounds.start()).into()),
         high: short((*bounds.end()).into()),
     };
@@ -187,14 +198,14 @@ where
         let fits = T::try_from(number).ok().filter(|n| bounds.contains(n));
         fits.ok_or_else(|| {
             let (low, high) = (bounds.start(), bounds.end());
-            Wrong::new(format!("{number} is not between {low} and {high}"))
+            ValueError::new(format!("{number} is not between {low} and {high}"))
         })
     };
-    Scalar::new(shape, parse).shown(|number| Value::Integer(short((*number).into())))
+    SettingType::new(shape, parse).shown(|number| ExampleValue::Integer(short((*number).into())))
 }
 
 /// A number within bounds, whole or not.
-pub(super) fn number(low: f64, high: f64) -> Scalar<f64> {
+pub(super) fn number(low: f64, high: f64) -> SettingType<f64> {
     let parse = move |value: &DeValue<'_>| {
         let number = match value {
             DeValue::Integer(_) => whole(value)? as f64,
@@ -207,20 +218,21 @@ pub(super) fn number(low: f64, high: f64) -> Scalar<f64> {
         if (low..=high).contains(&number) {
             return Ok(number);
         }
-        Err(Wrong::new(format!(
+        Err(ValueError::new(format!(
             "{number} is not between {low:?} and {high:?}"
         )))
     };
-    Scalar::new(Shape::Number { low, high }, parse).shown(|number| Value::Number(*number))
+    SettingType::new(ValueSchema::Number { low, high }, parse)
+        .shown(|number| ExampleValue::Number(*number))
 }
 
 /// One word out of a few. `later` are words of the contract that have no effect yet.
 pub(super) fn choice<T: Copy + PartialEq>(
     words: &'static [(&'static str, T)],
     later: &'static [&'static str],
-) -> Scalar<T> {
+) -> SettingType<T> {
     let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-    let shape = Shape::Words(known.clone());
+    let shape = ValueSchema::Words(known.clone());
     let parse = move |value: &DeValue<'_>| {
         let help = format!("write {}", either(&known));
         let Some(written) = value.as_str() else {
@@ -230,18 +242,18 @@ pub(super) fn choice<T: Copy + PartialEq>(
             return Ok(*meaning);
         }
         if later.contains(&written) {
-            return Err(Wrong::new(format!("`{written}` does not work yet")).help(help));
+            return Err(ValueError::new(format!("`{written}` does not work yet")).help(help));
         }
         let all = known.iter().chain(later).copied();
         let guess = match foreign_value(written, &known) {
             Some(word) => format!("; did you mean `{word}`?"),
             None => did_you_mean(written, all),
         };
-        Err(Wrong::new(format!("unknown value `{written}`{guess}")).help(help))
+        Err(ValueError::new(format!("unknown value `{written}`{guess}")).help(help))
     };
-    Scalar::new(shape, parse).shown(move |meaning| {
+    SettingType::new(shape, parse).shown(move |meaning| {
         let word = words.iter().find(|(_, m)| m == meaning);
-        Value::Text(word.map_or(String::new(), |(word, _)| (*word).to_owned()))
+        ExampleValue::Text(word.map_or(String::new(), |(word, _)| (*word).to_owned()))
     })
 }
 
@@ -251,32 +263,35 @@ pub(super) fn check_name(written: &str) -> Parsed<()> {
     if (1..=64).contains(&written.len()) && written.bytes().all(legal) {
         return Ok(());
     }
-    Err(Wrong::new(format!("`{written}` is not a name"))
+    Err(ValueError::new(format!("`{written}` is not a name"))
         .help("a name has 1 to 64 letters, digits, `_` and `-`, for example `login-stuffing`"))
 }
 
 /// A country: two capital letters (ISO 3166-1 alpha-2), or `T1`, as Cloudflare calls Tor.
-pub(super) fn country() -> Scalar<[u8; 2]> {
-    Scalar::new(Shape::like(schema::COUNTRY, &["DE"]), |value| {
-        let written = string(value, "a country")?;
-        let code = <[u8; 2]>::try_from(written.as_bytes()).ok();
-        let known = |code: &[u8; 2]| code.iter().all(u8::is_ascii_uppercase) || code == b"T1";
-        code.filter(known).ok_or_else(|| {
-            let wrong = Wrong::new(format!("`{written}` is not a country"));
-            wrong.help("two capital letters, as \"DE\"")
-        })
-    })
+pub(super) fn country() -> SettingType<[u8; 2]> {
+    SettingType::new(
+        ValueSchema::string_of_form(schema::COUNTRY, &["DE"]),
+        |value| {
+            let written = string(value, "a country")?;
+            let code = <[u8; 2]>::try_from(written.as_bytes()).ok();
+            let known = |code: &[u8; 2]| code.iter().all(u8::is_ascii_uppercase) || code == b"T1";
+            code.filter(known).ok_or_else(|| {
+                let wrong = ValueError::new(format!("`{written}` is not a country"));
+                wrong.help("two capital letters, as \"DE\"")
+            })
+        },
+    )
 }
 
 /// A continent, in two capital letters.
-pub(super) fn continent() -> Scalar<[u8; 2]> {
+pub(super) fn continent() -> SettingType<[u8; 2]> {
     const ALL: [&str; 7] = ["AF", "AN", "AS", "EU", "NA", "OC", "SA"];
-    Scalar::new(Shape::Words(ALL.to_vec()), |value| {
+    SettingType::new(ValueSchema::Words(ALL.to_vec()), |value| {
         let written = string(value, "a continent")?;
         let known = Some(written).filter(|written| ALL.contains(written));
         let code = known.and_then(|code| code.as_bytes().try_into().ok());
         code.ok_or_else(|| {
-            let wrong = Wrong::new(format!("`{written}` is not a continent"));
+            let wrong = ValueError::new(format!("`{written}` is not a continent"));
             wrong.help(format!("one of {}", ALL.join(", ")))
         })
     })
@@ -297,10 +312,10 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
         });
     };
     if !integer.as_str().contains(|c: char| c.is_ascii_hexdigit()) {
-        return Err(Wrong::new("this is not a number").help("digits are missing"));
+        return Err(ValueError::new("this is not a number").help("digits are missing"));
     }
     i128::from_str_radix(integer.as_str(), integer.radix())
-        .map_err(|_| Wrong::new("this number is too large"))
+        .map_err(|_| ValueError::new("this number is too large"))
 }
 
 fn string<'v>(value: &'v DeValue<'_>, expected: &str) -> Parsed<&'v str> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::{Parsed, Scalar, Wrong, kind, whole};
-use crate::config::schema::{Shape, Value};
+use super::{Parsed, SettingType, ValueError, kind, whole};
+use crate::config::schema::{ExampleValue, ValueSchema};
 
 /// Milliseconds of each unit.
 const DURATIONS: [(&str, u64); 5] = [
@@ -39,19 +39,21 @@ const DURATION_HELP: &str = "a whole number and a unit: \"500ms\", \"10s\", \"5m
 const SIZE_HELP: &str = "a whole number and a unit: \"100B\", \"64KiB\", \"1MiB\", \"1GiB\"";
 
 /// A duration in the form `"10s"`.
-pub(in crate::config) fn duration() -> Scalar<Duration> {
+pub(in crate::config) fn duration() -> SettingType<Duration> {
     durations(false, parse_duration)
 }
 
 /// A duration, or whole seconds as Cloudflare writes them.
-pub(in crate::config) fn duration_or_seconds() -> Scalar<Duration> {
+pub(in crate::config) fn duration_or_seconds() -> SettingType<Duration> {
     durations(true, |value| {
         if !value.is_integer() {
             return parse_duration(value);
         }
         u64::try_from(whole(value)?)
             .map(Duration::from_secs)
-            .map_err(|_| Wrong::new("a duration cannot be negative or endless").help(DURATION_HELP))
+            .map_err(|_| {
+                ValueError::new("a duration cannot be negative or endless").help(DURATION_HELP)
+            })
     })
 }
 
@@ -59,44 +61,45 @@ pub(in crate::config) fn duration_or_seconds() -> Scalar<Duration> {
 pub(in crate::config) fn between(
     low: Duration,
     high: Duration,
-    mut any: Scalar<Duration>,
-) -> Scalar<Duration> {
-    if let Shape::Duration {
+    mut any: SettingType<Duration>,
+) -> SettingType<Duration> {
+    if let ValueSchema::Duration {
         low: l, high: h, ..
     } = &mut any.shape
     {
         (*l, *h) = (low, high);
     }
-    Scalar::new(any.shape(), move |value| {
+    SettingType::new(any.shape(), move |value| {
         let duration = any.parse(value)?;
         if (low..=high).contains(&duration) {
             return Ok(duration);
         }
         let (low, high) = (show(low), show(high));
-        Err(Wrong::new(format!(
+        Err(ValueError::new(format!(
             "this duration is not between {low} and {high}"
         )))
     })
-    .shown(|duration| Value::Text(show(*duration)))
+    .shown(|duration| ExampleValue::Text(show(*duration)))
 }
 
 /// A size in bytes in the form `"64KiB"`; zero needs no unit.
-pub(in crate::config) fn size() -> Scalar<u64> {
+pub(in crate::config) fn size() -> SettingType<u64> {
     size_between(0, u64::MAX)
 }
 
 /// A size within bounds, in bytes.
-pub(in crate::config) fn size_between(low: u64, high: u64) -> Scalar<u64> {
+pub(in crate::config) fn size_between(low: u64, high: u64) -> SettingType<u64> {
     let parse = move |value: &DeValue<'_>| {
         let bytes = parse_size(value)?;
         if (low..=high).contains(&bytes) {
             return Ok(bytes);
         }
-        Err(Wrong::new(format!(
+        Err(ValueError::new(format!(
             "this size is not between {low} and {high} bytes"
         )))
     };
-    Scalar::new(Shape::Size { low, high }, parse).shown(|bytes| Value::Text(show_size(*bytes)))
+    SettingType::new(ValueSchema::Size { low, high }, parse)
+        .shown(|bytes| ExampleValue::Text(show_size(*bytes)))
 }
 
 /// The number and the period in `5/min`, or in `5r/s` as nginx has it.
@@ -109,19 +112,22 @@ pub(super) fn rate(written: &str) -> Option<(&str, String)> {
         return None;
     }
     let times = if times.is_empty() { "1" } else { times };
-    Some((digits, format!("{times}{}", meant(unit, &DURATIONS)?)))
+    Some((
+        digits,
+        format!("{times}{}", canonical_unit(unit, &DURATIONS)?),
+    ))
 }
 
 fn durations(
     seconds: bool,
     parse: impl Fn(&DeValue<'_>) -> Parsed<Duration> + 'static,
-) -> Scalar<Duration> {
-    let shape = Shape::Duration {
+) -> SettingType<Duration> {
+    let shape = ValueSchema::Duration {
         low: Duration::ZERO,
         high: Duration::MAX,
         seconds,
     };
-    Scalar::new(shape, parse).shown(|duration| Value::Text(show(*duration)))
+    SettingType::new(shape, parse).shown(|duration| ExampleValue::Text(show(*duration)))
 }
 
 fn parse_duration(value: &DeValue<'_>) -> Parsed<Duration> {
@@ -167,26 +173,26 @@ fn scaled(written: &str, units: &[(&str, u64)]) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(*scale)
 }
 
-fn refuse(written: &str, what: &str, units: &[(&str, u64)]) -> Wrong {
+fn refuse(written: &str, what: &str, units: &[(&str, u64)]) -> ValueError {
     let (digits, unit) = split(written);
     let is_not = format!("`{written}` is not {what}");
     if digits.is_empty() {
-        return Wrong::new(is_not);
+        return ValueError::new(is_not);
     }
     if unit.is_empty() {
-        return Wrong::new(format!("`{written}` has no unit"));
+        return ValueError::new(format!("`{written}` has no unit"));
     }
     if units.iter().any(|(name, _)| *name == unit) {
-        return Wrong::new(format!("`{written}` is too large"));
+        return ValueError::new(format!("`{written}` is too large"));
     }
-    match meant(unit, units) {
-        Some(name) => Wrong::new(format!("{is_not}; did you mean `{digits}{name}`?")),
-        None => Wrong::new(is_not),
+    match canonical_unit(unit, units) {
+        Some(name) => ValueError::new(format!("{is_not}; did you mean `{digits}{name}`?")),
+        None => ValueError::new(is_not),
     }
 }
 
 /// The unit behind another way to write it.
-fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
+fn canonical_unit<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let lower = unit.trim().to_ascii_lowercase();
     let word = WORDS.iter().find(|(words, _)| words.contains(&&*lower));
     let lower = word.map_or(&*lower, |(_, name)| name);

@@ -3,19 +3,19 @@
 use std::ops::Range;
 
 use crate::config::Spanned;
-use crate::config::schema::Shape;
+use crate::config::schema::ValueSchema;
 use crate::config::suggest::either;
 
-use super::{Missing, Section};
+use super::{MissingSettings, SectionReader};
 
-// === impl Section ===
+// === impl SectionReader ===
 
-impl Section<'_, '_> {
+impl SectionReader<'_, '_> {
     /// Accepts `theirs` as another name of the key `ours`; both is an error at the second.
     pub(in crate::config) fn alias(&mut self, ours: &'static str, theirs: &'static str) {
         self.asked.extend([ours, theirs]);
         self.note_table(|noted| noted.aliases.push((ours, theirs)));
-        match self.both(ours, theirs) {
+        match self.spans_of_both(ours, theirs) {
             Some((first, second)) => {
                 let message = format!("`{ours}` and `{theirs}` are two names of one key");
                 self.out
@@ -34,7 +34,7 @@ impl Section<'_, '_> {
     }
 
     /// Where two keys are that are both there, in the order of the file.
-    fn both(&self, one: &str, other: &str) -> Option<(Range<usize>, Range<usize>)> {
+    fn spans_of_both(&self, one: &str, other: &str) -> Option<(Range<usize>, Range<usize>)> {
         let (a, b) = (self.key_span(one)?, self.key_span(other)?);
         Some(if a.start < b.start { (a, b) } else { (b, a) })
     }
@@ -42,7 +42,7 @@ impl Section<'_, '_> {
     /// Refuses a table with both of a pair of keys.
     pub(in crate::config) fn apart(&mut self, owner: &str, [ours, other]: [&'static str; 2]) {
         self.note_table(|noted| noted.apart.push((ours, other)));
-        if let Some((first, second)) = self.both(ours, other) {
+        if let Some((first, second)) = self.spans_of_both(ours, other) {
             let named = self.written(ours);
             let message = format!("{owner} has only one of `{named}` and `{other}`");
             self.out
@@ -120,7 +120,7 @@ impl Section<'_, '_> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.missing.push(Missing {
+        self.missing.push(MissingSettings {
             keys: keys.to_vec(),
             span: self.span(),
             message: message.into(),
@@ -137,7 +137,7 @@ impl Section<'_, '_> {
     /// Refuses an array that was asked for and holds nothing.
     pub(in crate::config) fn not_empty(&mut self, key: &'static str, message: &str, help: &str) {
         self.amend(key, |key| {
-            if let Shape::List { least, .. } = &mut key.shape {
+            if let ValueSchema::List { least, .. } = &mut key.shape {
                 *least = 1;
             }
         });
@@ -158,7 +158,7 @@ impl Section<'_, '_> {
         message: &str,
     ) -> Vec<Spanned<T>> {
         self.amend(key, |key| {
-            if let Shape::List { unique, .. } = &mut key.shape {
+            if let ValueSchema::List { unique, .. } = &mut key.shape {
                 *unique = true;
             }
         });

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::{Raw, Section, unknown};
-use crate::config::scalar::{Scalar, kind};
-use crate::config::schema::{Names, Shape, Value};
+use super::{Raw, SectionReader, unknown};
+use crate::config::scalar::{SettingType, kind};
+use crate::config::schema::{ExampleValue, UserNames, ValueSchema};
 use crate::config::{Spanned, Text};
 
 /// Stands in a path for a name that the user chooses.
@@ -25,18 +25,22 @@ pub(super) fn nothing() -> DeTable<'static> {
     table
 }
 
-// === impl Section ===
+// === impl SectionReader ===
 
-impl<'a> Section<'a, '_> {
+impl<'a> SectionReader<'a, '_> {
     /// An array of tables; absent is empty.
     pub(in crate::config) fn tables<T>(
         &mut self,
         key: &'static str,
-        read: impl Fn(&mut Section<'_, '_>) -> T,
+        read: impl Fn(&mut SectionReader<'_, '_>) -> T,
     ) -> Vec<T> {
-        self.note(key, || Shape::list(Shape::Table(Section::describe(&read))));
-        self.amend(key, |key| key.default = Some(Value::List(Vec::new())));
-        let Some(raw) = self.ask(key).filter(|raw| !self.is_torn(raw)) else {
+        self.note(key, || {
+            ValueSchema::list(ValueSchema::Table(SectionReader::describe(&read)))
+        });
+        self.amend(key, |key| {
+            key.default = Some(ExampleValue::List(Vec::new()))
+        });
+        let Some(raw) = self.take_value(key).filter(|raw| !self.is_torn(raw)) else {
             return Vec::new();
         };
         let Some(array) = raw.get_ref().as_array() else {
@@ -45,7 +49,7 @@ impl<'a> Section<'a, '_> {
                 false => format!("put it in brackets: `{key} = [ … ]`"),
             };
             let wrong = kind("an array of tables", raw.get_ref()).help(help);
-            self.wrong(self.place(raw.span()), wrong);
+            self.wrong(self.source_span(raw.span()), wrong);
             self.out.hide_names();
             return Vec::new();
         };
@@ -65,10 +69,10 @@ impl<'a> Section<'a, '_> {
     pub(in crate::config) fn array<T: 'static>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
     ) -> Option<Vec<Spanned<T>>> {
-        self.note(key, || Shape::list(scalar.shape()));
-        let array = self.ask_array(key)?;
+        self.note(key, || ValueSchema::list(scalar.shape()));
+        let array = self.take_array(key)?;
         Some(self.parse_all(array, &scalar))
     }
 
@@ -77,15 +81,15 @@ impl<'a> Section<'a, '_> {
     pub(in crate::config) fn array_or_tables<T: 'static, U>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
         one: impl Fn(Spanned<T>) -> U,
-        read: impl Fn(&mut Section<'_, '_>) -> Option<U>,
+        read: impl Fn(&mut SectionReader<'_, '_>) -> Option<U>,
     ) -> Option<Vec<U>> {
         self.note(key, || {
-            let table = Shape::Table(Section::describe(&read));
-            Shape::list(Shape::Either(vec![scalar.shape(), table]))
+            let table = ValueSchema::Table(SectionReader::describe(&read));
+            ValueSchema::list(ValueSchema::Either(vec![scalar.shape(), table]))
         });
-        let array = self.ask_array(key)?;
+        let array = self.take_array(key)?;
         let mut found = Vec::new();
         for item in array.iter() {
             found.extend(match item.get_ref() {
@@ -97,15 +101,15 @@ impl<'a> Section<'a, '_> {
     }
 
     /// The array of a key; another value is reported.
-    fn ask_array(&mut self, key: &'static str) -> Option<&'a DeArray<'a>> {
-        let raw = self.ask(key).filter(|raw| !self.is_torn(raw))?;
+    fn take_array(&mut self, key: &'static str) -> Option<&'a DeArray<'a>> {
+        let raw = self.take_value(key).filter(|raw| !self.is_torn(raw))?;
         let array = raw.get_ref().as_array();
         if array.is_none() {
             let text = raw.get_ref().as_str().filter(|text| text.len() < 80);
             let inner = text.map_or(" … ".to_owned(), |text| format!("{text:?}"));
             let help = format!("put it in brackets: `{key} = [{inner}]`");
             let wrong = kind("an array", raw.get_ref()).help(help);
-            self.wrong(self.place(raw.span()), wrong);
+            self.wrong(self.source_span(raw.span()), wrong);
         }
         array
     }
@@ -113,7 +117,7 @@ impl<'a> Section<'a, '_> {
     pub(super) fn parse_all<T: 'static>(
         &mut self,
         array: &DeArray<'_>,
-        scalar: &Scalar<T>,
+        scalar: &SettingType<T>,
     ) -> Vec<Spanned<T>> {
         let items = array.iter();
         items.filter_map(|item| self.parse(item, scalar)).collect()
@@ -124,9 +128,9 @@ impl<'a> Section<'a, '_> {
     pub(in crate::config) fn entries(&mut self, pattern: &'static str) -> Vec<(Text, &'a Raw<'a>)> {
         self.free = true;
         let shapes = Vec::new();
-        self.note_table(|noted| noted.names = Some(Names { pattern, shapes }));
+        self.note_table(|noted| noted.names = Some(UserNames { pattern, shapes }));
         let entry = |(key, value): (&toml::Spanned<Cow<'_, str>>, &'a Raw<'a>)| {
-            let span = self.place(key.span());
+            let span = self.source_span(key.span());
             (Spanned::new(key.get_ref().to_string(), span), value)
         };
         let mut entries: Vec<_> = self.table.iter().map(entry).collect();
@@ -138,7 +142,7 @@ impl<'a> Section<'a, '_> {
     pub(in crate::config) fn entry<T: 'static>(
         &mut self,
         raw: &Raw<'_>,
-        scalar: &Scalar<T>,
+        scalar: &SettingType<T>,
     ) -> Option<Spanned<T>> {
         self.note_entry(|| scalar.shape());
         self.parse(raw, scalar)
@@ -148,10 +152,10 @@ impl<'a> Section<'a, '_> {
     pub(in crate::config) fn entry_table<T>(
         &mut self,
         raw: &Raw<'_>,
-        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+        read: impl FnOnce(&mut SectionReader<'_, '_>) -> T,
     ) -> Option<T> {
         if self.describing() {
-            self.note_entry(|| Shape::Table(Section::describe(read)));
+            self.note_entry(|| ValueSchema::Table(SectionReader::describe(read)));
             return None;
         }
         self.open(raw, NAME, read)
@@ -161,13 +165,13 @@ impl<'a> Section<'a, '_> {
     pub(in crate::config) fn entry_array_or_table<T: 'static, U>(
         &mut self,
         raw: &Raw<'_>,
-        scalar: &Scalar<T>,
+        scalar: &SettingType<T>,
         all: impl FnOnce(Vec<Spanned<T>>) -> U,
-        read: impl FnOnce(&mut Section<'_, '_>) -> U,
+        read: impl FnOnce(&mut SectionReader<'_, '_>) -> U,
         example: &str,
     ) -> Option<U> {
         if self.describing() {
-            self.note_entry(|| Shape::list(scalar.shape()));
+            self.note_entry(|| ValueSchema::list(scalar.shape()));
             return self.entry_table(raw, read);
         }
         if self.is_torn(raw) {
@@ -179,13 +183,13 @@ impl<'a> Section<'a, '_> {
             other => {
                 let wrong = kind("an array or a table", other);
                 let help = format!("for example {example}");
-                self.wrong(self.place(raw.span()), wrong.help(help));
+                self.wrong(self.source_span(raw.span()), wrong.help(help));
                 None
             }
         }
     }
 
-    fn note_entry(&mut self, shape: impl FnOnce() -> Shape) {
+    fn note_entry(&mut self, shape: impl FnOnce() -> ValueSchema) {
         let noted = self.noted.as_mut().and_then(|noted| noted.names.as_mut());
         if let Some(names) = noted {
             names.shapes.push(shape());

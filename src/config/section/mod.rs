@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::scalar::{Scalar, Wrong, kind};
-use super::schema::{Key, Shape, Table, Value};
+use super::scalar::{SettingType, ValueError, kind};
+use super::schema::{ExampleValue, SettingSchema, TableSchema, ValueSchema};
 use super::suggest::nearest;
 use super::{Diagnostics, Spanned};
 
@@ -25,8 +25,8 @@ use unknown::{join, table_help};
 /// A value as the parser gives it.
 pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
 
-/// One table being read. Its opener calls [`Section::finish`].
-pub(super) struct Section<'a, 'd> {
+/// One table being read. Its opener calls [`SectionReader::finish`].
+pub(super) struct SectionReader<'a, 'd> {
     table: &'a DeTable<'a>,
     /// The dotted names of the sections down to it; empty for a whole file.
     path: String,
@@ -40,26 +40,26 @@ pub(super) struct Section<'a, 'd> {
     aliases: Vec<(&'static str, &'static str)>,
     /// Settings of which one must be there and none is. Reported at the end unless one of them is
     /// misspelt, which is an error of its own.
-    missing: Vec<Missing>,
+    missing: Vec<MissingSettings>,
     /// Whether the user chooses the names of the settings.
     free: bool,
     /// What was asked for, while describing.
-    noted: Option<Table>,
+    noted: Option<TableSchema>,
     /// Where mistakes go.
     pub(super) out: &'d mut Diagnostics,
 }
 
 /// The error that one of `keys` is not there.
-struct Missing {
+struct MissingSettings {
     keys: Vec<&'static str>,
     span: Range<usize>,
     message: String,
     help: String,
 }
 
-// === impl Section ===
+// === impl SectionReader ===
 
-impl<'a, 'd> Section<'a, 'd> {
+impl<'a, 'd> SectionReader<'a, 'd> {
     /// A reader of a whole file that begins at `start` of its source.
     pub(super) fn root(table: &'a DeTable<'a>, start: usize, out: &'d mut Diagnostics) -> Self {
         Self::new(table, String::new(), start..start, start, out)
@@ -89,11 +89,11 @@ impl<'a, 'd> Section<'a, 'd> {
     }
 
     /// What a table that is read by `read` may hold.
-    pub(super) fn describe<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Table {
+    pub(super) fn describe<T>(read: impl FnOnce(&mut SectionReader<'_, '_>) -> T) -> TableSchema {
         let nothing = items::nothing();
         let mut ignored = Diagnostics::new();
-        let mut section = Section::root(&nothing, 0, &mut ignored);
-        section.noted = Some(Table::default());
+        let mut section = SectionReader::root(&nothing, 0, &mut ignored);
+        section.noted = Some(TableSchema::default());
         read(&mut section);
         section.noted.unwrap_or_default()
     }
@@ -116,17 +116,17 @@ impl<'a, 'd> Section<'a, 'd> {
     /// Where the key is written.
     pub(super) fn key_span(&self, key: &str) -> Option<Range<usize>> {
         let (key, _) = self.table.get_key_value(self.written(key))?;
-        Some(self.place(key.span()))
+        Some(self.source_span(key.span()))
     }
 
     /// A value that may be absent. A wrong one is reported and counts as absent.
     pub(super) fn optional<T: 'static>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
     ) -> Option<Spanned<T>> {
         self.note(key, || scalar.shape());
-        let raw = self.ask(key)?;
+        let raw = self.take_value(key)?;
         self.parse(raw, &scalar)
     }
 
@@ -134,7 +134,7 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn or<T: 'static>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
         default: impl Into<T>,
     ) -> Spanned<T> {
         let default = default.into();
@@ -148,7 +148,7 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn required<T: 'static>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
         example: &'static str,
     ) -> Option<Spanned<T>> {
         let value = self.optional(key, scalar);
@@ -162,14 +162,16 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn array_or<T: 'static>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
         default: impl IntoIterator<Item = T>,
     ) -> Vec<Spanned<T>> {
         let span = self.span();
         let default: Vec<T> = default.into_iter().collect();
         let shown = default.iter().map(|value| scalar.show(value)).collect();
         let values = self.array(key, scalar);
-        self.amend(key, |key| key.default = Option::map(shown, Value::List));
+        self.amend(key, |key| {
+            key.default = Option::map(shown, ExampleValue::List)
+        });
         let at_section = |value| Spanned::new(value, span.clone());
         values.unwrap_or_else(|| default.into_iter().map(at_section).collect())
     }
@@ -178,13 +180,13 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn table<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+        read: impl FnOnce(&mut SectionReader<'_, '_>) -> T,
     ) -> Option<T> {
         if self.describing() {
-            self.note(key, || Shape::Table(Section::describe(read)));
+            self.note(key, || ValueSchema::Table(SectionReader::describe(read)));
             return None;
         }
-        let raw = self.ask(key)?;
+        let raw = self.take_value(key)?;
         self.open(raw, key, read)
     }
 
@@ -192,24 +194,24 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn value_or_table<T: 'static>(
         &mut self,
         key: &'static str,
-        scalar: Scalar<T>,
+        scalar: SettingType<T>,
         default: T,
-        read: impl FnOnce(&mut Section<'_, '_>) -> Option<T>,
+        read: impl FnOnce(&mut SectionReader<'_, '_>) -> Option<T>,
     ) -> Spanned<T> {
         self.note(key, || scalar.shape());
         if self.describing() {
-            let table = Shape::Table(Section::describe(read));
+            let table = ValueSchema::Table(SectionReader::describe(read));
             let shown = scalar.show(&default);
             self.amend(key, |key| {
-                key.shape = Shape::Either(vec![scalar.shape(), table]);
+                key.shape = ValueSchema::Either(vec![scalar.shape(), table]);
                 key.default = shown;
             });
             return Spanned::new(default, self.span());
         }
-        let found = self.ask(key).and_then(|raw| match raw.get_ref() {
+        let found = self.take_value(key).and_then(|raw| match raw.get_ref() {
             DeValue::Table(_) => {
                 let value = self.open(raw, key, read).flatten()?;
-                Some(Spanned::new(value, self.place(raw.span())))
+                Some(Spanned::new(value, self.source_span(raw.span())))
             }
             _ => self.parse(raw, &scalar),
         });
@@ -220,11 +222,11 @@ impl<'a, 'd> Section<'a, 'd> {
     pub(super) fn table_or_defaults<T>(
         &mut self,
         key: &'static str,
-        read: impl Fn(&mut Section<'_, '_>) -> T,
+        read: impl Fn(&mut SectionReader<'_, '_>) -> T,
     ) -> T {
         self.table(key, &read).unwrap_or_else(|| {
             let (empty, path) = (DeTable::new(), join(&self.path, key));
-            read(&mut Section::new(
+            read(&mut SectionReader::new(
                 &empty,
                 path,
                 self.span(),
@@ -261,7 +263,7 @@ impl<'a, 'd> Section<'a, 'd> {
     }
 
     /// Reports a wrong value.
-    pub(super) fn wrong(&mut self, span: Range<usize>, wrong: Wrong) {
+    pub(super) fn wrong(&mut self, span: Range<usize>, wrong: ValueError) {
         self.out.error(span, wrong.message).help.extend(wrong.help);
     }
 
@@ -270,32 +272,32 @@ impl<'a, 'd> Section<'a, 'd> {
         &mut self,
         raw: &Raw<'_>,
         key: &str,
-        read: impl FnOnce(&mut Section<'_, '_>) -> T,
+        read: impl FnOnce(&mut SectionReader<'_, '_>) -> T,
     ) -> Option<T> {
         if self.is_torn(raw) {
             return None;
         }
-        let (span, path) = (self.place(raw.span()), join(&self.path, key));
+        let (span, path) = (self.source_span(raw.span()), join(&self.path, key));
         let Some(table) = raw.get_ref().as_table() else {
             let help = table_help(&self.path, key);
             self.wrong(span, kind("a table", raw.get_ref()).help(help));
             return None;
         };
-        let mut section = Section::new(table, path, span, self.start, self.out);
+        let mut section = SectionReader::new(table, path, span, self.start, self.out);
         let value = read(&mut section);
         section.finish();
         Some(value)
     }
 
     /// Reads one value; a wrong one is reported.
-    fn parse<T: 'static>(&mut self, raw: &Raw<'_>, scalar: &Scalar<T>) -> Option<Spanned<T>> {
+    fn parse<T: 'static>(&mut self, raw: &Raw<'_>, scalar: &SettingType<T>) -> Option<Spanned<T>> {
         if self.is_torn(raw) {
             return None;
         }
         match scalar.parse(raw.get_ref()) {
-            Ok(value) => Some(Spanned::new(value, self.place(raw.span()))),
+            Ok(value) => Some(Spanned::new(value, self.source_span(raw.span()))),
             Err(wrong) => {
-                self.wrong(self.place(raw.span()), wrong);
+                self.wrong(self.source_span(raw.span()), wrong);
                 None
             }
         }
@@ -305,11 +307,11 @@ impl<'a, 'd> Section<'a, 'd> {
     /// invented too.
     fn is_torn(&self, raw: &Raw<'_>) -> bool {
         let nowhere = raw.span().is_empty() && !raw.get_ref().is_table();
-        nowhere && !self.describing() || self.out.is_torn(&self.place(raw.span()))
+        nowhere && !self.describing() || self.out.is_torn(&self.source_span(raw.span()))
     }
 
     /// Where in the source the parser's place is.
-    fn place(&self, span: Range<usize>) -> Range<usize> {
+    fn source_span(&self, span: Range<usize>) -> Range<usize> {
         shifted(span, self.start)
     }
 
@@ -318,9 +320,9 @@ impl<'a, 'd> Section<'a, 'd> {
     }
 
     /// Notes a key, while describing.
-    fn note(&mut self, name: &'static str, shape: impl FnOnce() -> Shape) {
+    fn note(&mut self, name: &'static str, shape: impl FnOnce() -> ValueSchema) {
         self.note_table(|noted| {
-            noted.keys.push(Key {
+            noted.keys.push(SettingSchema {
                 name,
                 shape: shape(),
                 required: false,
@@ -330,19 +332,19 @@ impl<'a, 'd> Section<'a, 'd> {
     }
 
     /// Notes something about the table, while describing.
-    fn note_table(&mut self, note: impl FnOnce(&mut Table)) {
+    fn note_table(&mut self, note: impl FnOnce(&mut TableSchema)) {
         self.noted.as_mut().map(note);
     }
 
     /// Notes more about a key, while describing.
-    fn amend(&mut self, name: &str, change: impl FnOnce(&mut Key)) {
+    fn amend(&mut self, name: &str, change: impl FnOnce(&mut SettingSchema)) {
         let keys = self.noted.iter_mut().flat_map(|noted| &mut noted.keys);
         if let Some(key) = keys.into_iter().find(|key| key.name == name) {
             change(key);
         }
     }
 
-    fn ask(&mut self, key: &'static str) -> Option<&'a Raw<'a>> {
+    fn take_value(&mut self, key: &'static str) -> Option<&'a Raw<'a>> {
         self.asked.push(key);
         self.table.get(self.written(key))
     }

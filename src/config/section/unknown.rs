@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::config::Diagnostics;
-use crate::config::schema::{self, Shape, Table};
+use crate::config::schema::{self, TableSchema, ValueSchema};
 use crate::config::suggest::{either, nearest};
 use crate::config::vocabulary::foreign_setting;
 
@@ -104,7 +104,7 @@ fn sections(name: &str) -> BTreeSet<String> {
     found
 }
 
-fn collect(table: &Table, path: &str, name: &str, found: &mut BTreeSet<String>) {
+fn collect(table: &TableSchema, path: &str, name: &str, found: &mut BTreeSet<String>) {
     for key in &table.keys {
         if key.name == name && !path.is_empty() {
             found.insert(header(path));
@@ -116,11 +116,11 @@ fn collect(table: &Table, path: &str, name: &str, found: &mut BTreeSet<String>) 
     }
 }
 
-fn within(shape: &Shape, path: &str, name: &str, found: &mut BTreeSet<String>) {
+fn within(shape: &ValueSchema, path: &str, name: &str, found: &mut BTreeSet<String>) {
     match shape {
-        Shape::Table(table) => collect(table, path, name, found),
-        Shape::List { item, .. } => within(item, path, name, found),
-        Shape::Either(shapes) => shapes
+        ValueSchema::Table(table) => collect(table, path, name, found),
+        ValueSchema::List { item, .. } => within(item, path, name, found),
+        ValueSchema::Either(shapes) => shapes
             .iter()
             .for_each(|shape| within(shape, path, name, found)),
         _ => {}

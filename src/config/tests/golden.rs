@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::beside;
-use crate::config::{Diagnostics, Source, compile, load, read};
+use crate::config::{ConfigSource, Diagnostics, compile, load, read};
 
 #[test]
 fn every_file_is_answered_as_its_golden_text() {
@@ -99,7 +99,7 @@ fn a_file_without_mistakes_has_an_empty_golden_text() {
 
 fn rendered(toml: &Path) -> String {
     let text = fs::read_to_string(toml).unwrap();
-    let source = Source::new(name(toml), text);
+    let source = ConfigSource::new(name(toml), text);
     let mut diagnostics = Diagnostics::new();
     read(&source, &mut diagnostics);
     diagnostics.render(&source, false)

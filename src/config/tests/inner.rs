@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use toml::de::DeTable;
 
-use crate::config::{Source, Spanned, Text};
+use crate::config::{ConfigSource, Spanned, Text};
 
 /// The value of the first key of a file.
-fn first_value(source: &Source) -> Option<Text> {
+fn first_value(source: &ConfigSource) -> Option<Text> {
     let root = DeTable::parse(&source.text).ok()?;
     let (_, value) = root.get_ref().iter().next()?;
     let text = value.get_ref().as_str()?.to_owned();
@@ -15,7 +15,7 @@ fn first_value(source: &Source) -> Option<Text> {
 
 /// What the file says where the value says `part`.
 fn written(file: &str, part: &str) -> String {
-    let source = Source::new("t.toml", file);
+    let source = ConfigSource::new("t.toml", file);
     let text = first_value(&source).unwrap();
     let start = text.value.find(part).unwrap();
     let span = text.inner(&source, start..start + part.len());
@@ -71,7 +71,7 @@ fn the_end_of_a_string_is_before_its_quote() {
         ("x = ''", 5),
         ("x = \"\"\"\"\"\"", 7),
     ] {
-        let source = Source::new("t.toml", file);
+        let source = ConfigSource::new("t.toml", file);
         let text = first_value(&source).unwrap();
         let len = text.value.len();
         assert_eq!(text.inner(&source, len..len), end..end, "{file}");
@@ -104,7 +104,7 @@ proptest! {
         body in bodies(),
         quote in prop::sample::select(vec!["'", "\"", "'''", "\"\"\""]),
     ) {
-        let source = Source::new("t.toml", format!("# ä\nx = {quote}{body}{quote} # end"));
+        let source = ConfigSource::new("t.toml", format!("# ä\nx = {quote}{body}{quote} # end"));
         if let Some(text) = first_value(&source) {
             for (at, c) in text.value.char_indices() {
                 let span = text.inner(&source, at..at + c.len_utf8());
@@ -120,6 +120,6 @@ fn decoded(found: &str) -> String {
     if found.len() == 1 || !found.starts_with('\\') {
         return found.to_owned();
     }
-    let source = Source::new("t.toml", format!("x = \"{found}\""));
+    let source = ConfigSource::new("t.toml", format!("x = \"{found}\""));
     first_value(&source).unwrap().value
 }

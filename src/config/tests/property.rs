@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::config::{Diagnostics, Source, read};
+use crate::config::{ConfigSource, Diagnostics, read};
 
 fn check(text: String) -> Result<(), TestCaseError> {
-    let source = Source::new("t.toml", text);
+    let source = ConfigSource::new("t.toml", text);
     let mut diagnostics = Diagnostics::new();
     let file = read(&source, &mut diagnostics);
     prop_assert!(file.is_some() || diagnostics.has_errors());
@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn a_column_counts_characters(before in "[a-zäö😀]{0,12}", line in "[a-zäö😀]{0,12}") {
         let text = format!("# {before}\n\"{line}\" = 1\n");
-        let source = Source::new("t.toml", text);
+        let source = ConfigSource::new("t.toml", text);
         let offset = source.text.find("= 1").unwrap();
         let at = source.position(offset);
         prop_assert_eq!((at.line, at.column), (2, line.chars().count() + 4));

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::file::{File, Items, Target};
-use crate::config::{Diagnostics, Severity, Source, load, read};
+use crate::config::file::{ConfigFile, ListItems, RouteTargetSettings};
+use crate::config::{ConfigSource, Diagnostics, Severity, load, read};
 use crate::decision::Action;
 
-fn read_ok(text: &str) -> File {
-    let source = Source::new("t.toml", text);
+fn read_ok(text: &str) -> ConfigFile {
+    let source = ConfigSource::new("t.toml", text);
     let mut diagnostics = Diagnostics::new();
     let file = read(&source, &mut diagnostics);
     assert!(
@@ -36,11 +36,20 @@ fn the_example_of_the_contract_is_read() {
     let text = include_str!("../../../tests/data/config/ok_full.toml");
     let file = read_ok(text);
     assert_eq!(file.upstreams[0].servers.len(), 2);
-    assert!(matches!(file.routes[0].target, Some(Target::Upstream(_))));
-    assert!(matches!(file.routes[1].target, Some(Target::Respond(_))));
-    assert!(matches!(file.routes[2].target, Some(Target::Redirect(_))));
-    assert!(matches!(&file.lists[0].items, Items::Inline(items) if items.len() == 2));
-    assert!(matches!(file.lists[1].items, Items::File(_)));
+    assert!(matches!(
+        file.routes[0].target,
+        Some(RouteTargetSettings::Upstream(_))
+    ));
+    assert!(matches!(
+        file.routes[1].target,
+        Some(RouteTargetSettings::Respond(_))
+    ));
+    assert!(matches!(
+        file.routes[2].target,
+        Some(RouteTargetSettings::Redirect(_))
+    ));
+    assert!(matches!(&file.lists[0].items, ListItems::Inline(items) if items.len() == 2));
+    assert!(matches!(file.lists[1].items, ListItems::File(_)));
     let rule = &file.rules[0];
     assert_eq!(rule.action.value, Action::Shadow);
     assert_eq!(rule.limit.as_ref().unwrap().value, 5);
@@ -84,7 +93,7 @@ fn a_limit_of_zero_is_no_limit() {
 
 #[test]
 fn a_file_with_errors_is_still_there_to_go_on_with() {
-    let source = Source::new(
+    let source = ConfigSource::new(
         "t.toml",
         "[[rules]]\nname = 'a'\ncount = 'ssl'\nlimit = 'x'\n",
     );
@@ -138,7 +147,7 @@ fn a_program_is_no_configuration_and_is_not_shown() {
 
 #[test]
 fn colour_changes_only_the_looks() {
-    let source = Source::new("t.toml", "lsteners = 1\n");
+    let source = ConfigSource::new("t.toml", "lsteners = 1\n");
     let mut diagnostics = Diagnostics::new();
     read(&source, &mut diagnostics);
     let text = diagnostics.render(&source, true);
@@ -148,7 +157,7 @@ fn colour_changes_only_the_looks() {
 
 #[test]
 fn diagnostics_can_be_read_as_data() {
-    let source = Source::new("t.toml", "# ü\n[[listeners]]\nprotcols = ['h2']\n");
+    let source = ConfigSource::new("t.toml", "# ü\n[[listeners]]\nprotcols = ['h2']\n");
     let mut diagnostics = Diagnostics::new();
     read(&source, &mut diagnostics);
     let list = diagnostics.sorted();
@@ -164,7 +173,7 @@ fn diagnostics_can_be_read_as_data() {
 #[test]
 fn a_mistake_in_an_expression_is_marked_inside_it() {
     let text = format!("# ü\n{LISTENER}[[rules]]\nname = 'a'\ncount = \"ä eq \\\"x\\\" or pth\"\n");
-    let source = Source::new("t.toml", text);
+    let source = ConfigSource::new("t.toml", text);
     let mut diagnostics = Diagnostics::new();
     let file = read(&source, &mut diagnostics).unwrap();
     let count = file.rules[0].count.as_ref().unwrap();

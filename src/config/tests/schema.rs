@@ -11,11 +11,11 @@ use toml::de::DeValue;
 use toml::{Table as Toml, Value};
 
 use crate::config::scalar::{
-    Scalar, check_name, country, duration, header_name, header_value, network, server, size,
+    SettingType, check_name, country, duration, header_name, header_value, network, server, size,
     socket, target_path,
 };
-use crate::config::schema::{self, Shape, Table};
-use crate::config::{Diagnostics, Source, read};
+use crate::config::schema::{self, TableSchema, ValueSchema};
+use crate::config::{ConfigSource, Diagnostics, read};
 
 /// What is between two values, or in a string past its form. No shape tells it.
 const NOT_IN_A_SHAPE: &[&str] = &[
@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn what_the_shapes_allow_is_read(file in table(&schema::root())) {
         let text = toml::to_string(&file).unwrap();
-        let source = Source::new("t.toml", text);
+        let source = ConfigSource::new("t.toml", text);
         let mut diagnostics = Diagnostics::new();
         prop_assert!(read(&source, &mut diagnostics).is_some(), "{}", source.text);
         for found in diagnostics.sorted() {
@@ -93,10 +93,10 @@ fn every_key_is_described_once() {
     let root = schema::root();
     assert_eq!(root.keys.len(), 14);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
-    let Shape::List { item, .. } = &rules.shape else {
+    let ValueSchema::List { item, .. } = &rules.shape else {
         panic!("{:?}", rules.shape);
     };
-    let Shape::Table(rule) = &**item else {
+    let ValueSchema::Table(rule) = &**item else {
         panic!("{item:?}");
     };
     assert_eq!(rule.aliases.len(), 5);
@@ -114,7 +114,7 @@ fn every_key_is_described_once() {
 
 fn has_form<T: 'static>(
     written: &str,
-    scalar: &Scalar<T>,
+    scalar: &SettingType<T>,
     pattern: &str,
 ) -> Result<(), TestCaseError> {
     let accepted = scalar.parse(&DeValue::String(written.into())).is_ok();
@@ -141,7 +141,7 @@ fn strings() -> impl Strategy<Value = String> {
 }
 
 /// A table of a kind.
-fn table(of: &Table) -> BoxedStrategy<Toml> {
+fn table(of: &TableSchema) -> BoxedStrategy<Toml> {
     let mut all = Just(Toml::new()).boxed();
     for key in &of.keys {
         let names: Vec<String> = names_of(of, key.name);
@@ -163,7 +163,7 @@ fn table(of: &Table) -> BoxedStrategy<Toml> {
     let Some(names) = &of.names else {
         return without_pairs(of.clone(), all);
     };
-    let value = Shape::Either(names.shapes.clone());
+    let value = ValueSchema::Either(names.shapes.clone());
     let entry = (matching(names.pattern), self::value(&value));
     prop::collection::vec(entry, 0..3)
         .prop_map(|entries| entries.into_iter().collect())
@@ -171,7 +171,7 @@ fn table(of: &Table) -> BoxedStrategy<Toml> {
 }
 
 /// Of two keys that do not go together the first.
-fn without_pairs(of: Table, all: BoxedStrategy<Toml>) -> BoxedStrategy<Toml> {
+fn without_pairs(of: TableSchema, all: BoxedStrategy<Toml>) -> BoxedStrategy<Toml> {
     all.prop_map(move |mut table| {
         for (one, other) in &of.apart {
             let names = names_of(&of, one);
@@ -185,23 +185,23 @@ fn without_pairs(of: Table, all: BoxedStrategy<Toml>) -> BoxedStrategy<Toml> {
 }
 
 /// The names of a key.
-fn names_of(of: &Table, key: &str) -> Vec<String> {
+fn names_of(of: &TableSchema, key: &str) -> Vec<String> {
     let aliases = of.aliases.iter().filter(|(ours, _)| *ours == key);
     let theirs = aliases.map(|(_, theirs)| (*theirs).to_owned());
     [key.to_owned()].into_iter().chain(theirs).collect()
 }
 
 /// Whether a key is always there, and else whether it may be: of a set there is the first.
-fn choices(of: &Table, key: &str, required: bool) -> (bool, bool) {
+fn choices(of: &TableSchema, key: &str, required: bool) -> (bool, bool) {
     let sets = of.exactly_one.iter();
     let of_set = sets.clone().find(|set| set.contains(&key));
     let first = sets.chain(&of.at_least_one).any(|set| set[0] == key);
     (required || first, of_set.is_none())
 }
 
-fn value(shape: &Shape) -> BoxedStrategy<Value> {
+fn value(shape: &ValueSchema) -> BoxedStrategy<Value> {
     match shape {
-        Shape::Text {
+        ValueSchema::Text {
             pattern, examples, ..
         } => {
             let any = matching(pattern.unwrap_or("^.{1,9}$")).prop_map(Value::String);
@@ -213,13 +213,13 @@ fn value(shape: &Shape) -> BoxedStrategy<Value> {
                 }
             }
         }
-        Shape::Integer { low, high } => (*low..=*high).prop_map(Value::Integer).boxed(),
-        Shape::Number { low, high } => (*low..=*high).prop_map(Value::Float).boxed(),
-        Shape::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
-        Shape::Words(words) => prop::sample::select(words.clone())
+        ValueSchema::Integer { low, high } => (*low..=*high).prop_map(Value::Integer).boxed(),
+        ValueSchema::Number { low, high } => (*low..=*high).prop_map(Value::Float).boxed(),
+        ValueSchema::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
+        ValueSchema::Words(words) => prop::sample::select(words.clone())
             .prop_map(Value::from)
             .boxed(),
-        Shape::Duration { low, high, seconds } => {
+        ValueSchema::Duration { low, high, seconds } => {
             let number = *seconds;
             (low.as_millis()..=high.as_millis(), any::<bool>())
                 .prop_map(
@@ -230,16 +230,16 @@ fn value(shape: &Shape) -> BoxedStrategy<Value> {
                 )
                 .boxed()
         }
-        Shape::Size { low, high } => (*low..=*high)
+        ValueSchema::Size { low, high } => (*low..=*high)
             .prop_map(|bytes| Value::String(format!("{bytes}B")))
             .boxed(),
-        Shape::List {
+        ValueSchema::List {
             item,
             least,
             unique,
         } => list(value(item), *least as usize, *unique),
-        Shape::Table(inner) => table(inner).prop_map(Value::Table).boxed(),
-        Shape::Either(shapes) => {
+        ValueSchema::Table(inner) => table(inner).prop_map(Value::Table).boxed(),
+        ValueSchema::Either(shapes) => {
             let shapes: Vec<_> = shapes.iter().map(value).collect();
             prop::strategy::Union::new(shapes).boxed()
         }

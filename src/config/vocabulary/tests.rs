@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{TABLE, VALUES, foreign_setting, foreign_value, rows};
-use crate::config::schema::{self, Shape, Table};
+use crate::config::schema::{self, TableSchema, ValueSchema};
 
 /// The keys of every section, by its path.
 fn sections() -> Vec<(String, BTreeSet<&'static str>)> {
@@ -12,7 +12,7 @@ fn sections() -> Vec<(String, BTreeSet<&'static str>)> {
     found
 }
 
-fn collect(path: &str, table: &Table, found: &mut Vec<(String, BTreeSet<&'static str>)>) {
+fn collect(path: &str, table: &TableSchema, found: &mut Vec<(String, BTreeSet<&'static str>)>) {
     let theirs = table.aliases.iter().map(|(_, theirs)| *theirs);
     let keys = table.keys.iter().map(|key| key.name).chain(theirs);
     found.push((path.to_owned(), keys.collect()));
@@ -28,11 +28,11 @@ fn collect(path: &str, table: &Table, found: &mut Vec<(String, BTreeSet<&'static
     }
 }
 
-fn within(path: &str, shape: &Shape, found: &mut Vec<(String, BTreeSet<&'static str>)>) {
+fn within(path: &str, shape: &ValueSchema, found: &mut Vec<(String, BTreeSet<&'static str>)>) {
     match shape {
-        Shape::Table(table) => collect(path, table, found),
-        Shape::List { item, .. } => within(path, item, found),
-        Shape::Either(all) => all.iter().for_each(|shape| within(path, shape, found)),
+        ValueSchema::Table(table) => collect(path, table, found),
+        ValueSchema::List { item, .. } => within(path, item, found),
+        ValueSchema::Either(all) => all.iter().for_each(|shape| within(path, shape, found)),
         _ => {}
     }
 }
@@ -97,19 +97,19 @@ fn choices() -> Vec<Vec<&'static str>> {
     found
 }
 
-fn choices_of(table: &Table, found: &mut Vec<Vec<&'static str>>) {
+fn choices_of(table: &TableSchema, found: &mut Vec<Vec<&'static str>>) {
     let names = table.names.iter().flat_map(|names| &names.shapes);
     let keys = table.keys.iter().map(|key| &key.shape);
     keys.chain(names)
         .for_each(|shape| choices_within(shape, found));
 }
 
-fn choices_within(shape: &Shape, found: &mut Vec<Vec<&'static str>>) {
+fn choices_within(shape: &ValueSchema, found: &mut Vec<Vec<&'static str>>) {
     match shape {
-        Shape::Words(words) => found.push(words.clone()),
-        Shape::Table(table) => choices_of(table, found),
-        Shape::List { item, .. } => choices_within(item, found),
-        Shape::Either(all) => all.iter().for_each(|shape| choices_within(shape, found)),
+        ValueSchema::Words(words) => found.push(words.clone()),
+        ValueSchema::Table(table) => choices_of(table, found),
+        ValueSchema::List { item, .. } => choices_within(item, found),
+        ValueSchema::Either(all) => all.iter().for_each(|shape| choices_within(shape, found)),
         _ => {}
     }
 }

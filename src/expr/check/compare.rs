@@ -2,24 +2,26 @@
 
 use regex::bytes::Regex;
 
-use super::super::ast::{Literal, LiteralKind, Op, Operand, Right};
-use super::super::lists::{List, Misfit};
-use super::super::literal::Atom;
-use super::super::mistake::nearest;
-use super::super::regexes::{self, Refused};
+use super::super::ast::{CompareOp, CompareTarget, LiteralKind, LiteralNode, Operand};
+use super::super::error::nearest;
+use super::super::lists::{ListTypeError, NamedList};
+use super::super::literal::UnquotedLiteral;
+use super::super::regexes::{self, RegexError};
 use super::super::set::{IntSet, IpSet, StringSet};
-use super::super::term::{Bytes, BytesTest, Int, IntTest, IpTest, Order, Term, Test};
-use super::super::transform::Transform;
-use super::super::wildcard::Wildcard;
-use super::{Checker, Shape, Span};
+use super::super::term::{
+    BoolTerm, BytesTerm, BytesTest, CompiledTerm, IntTerm, IntTest, IpTest, OrderOp,
+};
+use super::super::transform::TransformCall;
+use super::super::wildcard::WildcardPattern;
+use super::{Checker, OperandShape, Span};
 
 /// A comparison whose left side is known.
 struct Comparison<'a> {
     /// The left side as it stands there.
     left: &'a str,
-    op: Op,
+    op: CompareOp,
     op_span: &'a Span,
-    right: &'a Right,
+    right: &'a CompareTarget,
 }
 
 // === impl Checker ===
@@ -28,10 +30,10 @@ impl Checker<'_> {
     pub(super) fn compare(
         &mut self,
         left: &Operand,
-        op: Op,
+        op: CompareOp,
         op_span: &Span,
-        right: &Right,
-    ) -> Option<Shape> {
+        right: &CompareTarget,
+    ) -> Option<OperandShape> {
         let shape = self.operand(left)?;
         let c = Comparison {
             left: self.text(&left.span),
@@ -40,9 +42,11 @@ impl Checker<'_> {
             right,
         };
         let (list, term) = match shape {
-            Shape::One(term) => (None, term),
-            Shape::Each(list, term) => (Some(list), term),
-            Shape::List(list, term) if !matches!(term, Term::Bytes(Bytes::Item)) => {
+            OperandShape::One(term) => (None, term),
+            OperandShape::Each(list, term) => (Some(list), term),
+            OperandShape::List(list, term)
+                if !matches!(term, CompiledTerm::Bytes(BytesTerm::Item)) =>
+            {
                 (Some(list), term)
             }
             shape => return self.not_single(shape, &left.span),
@@ -50,52 +54,57 @@ impl Checker<'_> {
         Some(super::shape(list, self.relate(term, &c, &left.span)?))
     }
 
-    fn relate(&mut self, term: Term, c: &Comparison, span: &Span) -> Option<Test> {
+    fn relate(&mut self, term: CompiledTerm, c: &Comparison, span: &Span) -> Option<BoolTerm> {
         match term {
-            Term::Bytes(Bytes::Literal(_)) | Term::Int(Int::Literal(_)) => self.fail_with(
-                span,
-                "the left side must read a field",
-                "write the field first",
-            ),
-            Term::Bytes(bytes) => {
+            CompiledTerm::Bytes(BytesTerm::Literal(_)) | CompiledTerm::Int(IntTerm::Literal(_)) => {
+                self.fail_with(
+                    span,
+                    "the left side must read a field",
+                    "write the field first",
+                )
+            }
+            CompiledTerm::Bytes(bytes) => {
                 let test = self.bytes_test(&bytes, c)?;
-                Some(Test::Bytes(bytes, test))
+                Some(BoolTerm::Bytes(bytes, test))
             }
-            Term::Int(int) => {
+            CompiledTerm::Int(int) => {
                 let test = self.int_test(&int, c)?;
-                Some(Test::Int(int, test))
+                Some(BoolTerm::Int(int, test))
             }
-            Term::Ip(ip) => Some(Test::Ip(ip, self.ip_test(c)?)),
-            Term::Bool(test) => self.bool_test(test, c),
-            Term::Many(..) | Term::List(..) | Term::Map(_) | Term::Regex(_) => {
-                self.fail(span, "this has many values")
-            }
+            CompiledTerm::Ip(ip) => Some(BoolTerm::Ip(ip, self.ip_test(c)?)),
+            CompiledTerm::Bool(test) => self.bool_test(test, c),
+            CompiledTerm::Many(..)
+            | CompiledTerm::List(..)
+            | CompiledTerm::Map(_)
+            | CompiledTerm::Regex(_) => self.fail(span, "this has many values"),
         }
     }
 
-    fn bytes_test(&mut self, left: &Bytes, c: &Comparison) -> Option<BytesTest> {
-        if c.op == Op::In {
+    fn bytes_test(&mut self, left: &BytesTerm, c: &Comparison) -> Option<BytesTest> {
+        if c.op == CompareOp::In {
             return match c.right {
-                Right::Set(items) => {
+                CompareTarget::Set(items) => {
                     let items = self.all(items, c, "a string", LiteralKind::text)?;
                     Some(BytesTest::In(StringSet::new(items)))
                 }
-                _ => self.listed(c, "a string", List::strings).map(BytesTest::In),
+                _ => self
+                    .listed(c, "a string", NamedList::strings)
+                    .map(BytesTest::In),
             };
         }
-        if c.op == Op::BitAnd {
+        if c.op == CompareOp::BitAnd {
             return self.wrong_op(c, "works on integers", "a string");
         }
         let literal = value(c.right)?;
         let text = self.one(literal, c, "a string", LiteralKind::text)?;
         self.possible(left, c, &text, literal)?;
         Some(match c.op {
-            Op::Eq => BytesTest::Eq(text),
-            Op::Ne => BytesTest::Ne(text),
-            Op::Contains => BytesTest::Contains(text),
-            Op::Matches => BytesTest::Matches(self.regex(&text, literal)?),
-            Op::Wildcard => return self.wildcard(&text, literal, true),
-            Op::StrictWildcard => return self.wildcard(&text, literal, false),
+            CompareOp::Eq => BytesTest::Eq(text),
+            CompareOp::Ne => BytesTest::Ne(text),
+            CompareOp::Contains => BytesTest::Contains(text),
+            CompareOp::Matches => BytesTest::Matches(self.regex(&text, literal)?),
+            CompareOp::Wildcard => return self.wildcard(&text, literal, true),
+            CompareOp::StrictWildcard => return self.wildcard(&text, literal, false),
             op => BytesTest::Order(order(op)?, text),
         })
     }
@@ -103,21 +112,26 @@ impl Checker<'_> {
     /// `lower(x) eq "ABC"` can never be true: surely a mistake.
     fn possible(
         &mut self,
-        left: &Bytes,
+        left: &BytesTerm,
         c: &Comparison,
         text: &[u8],
-        literal: &Literal,
+        literal: &LiteralNode,
     ) -> Option<()> {
         let (wrong, case) = match left {
-            Bytes::Changed(Transform::Lower, _) => {
+            BytesTerm::Changed(TransformCall::Lower, _) => {
                 (text.iter().any(u8::is_ascii_uppercase), "upper")
             }
-            Bytes::Changed(Transform::Upper, _) => {
+            BytesTerm::Changed(TransformCall::Upper, _) => {
                 (text.iter().any(u8::is_ascii_lowercase), "lower")
             }
             _ => return Some(()),
         };
-        if !wrong || !matches!(c.op, Op::Eq | Op::Ne | Op::Contains | Op::StrictWildcard) {
+        if !wrong
+            || !matches!(
+                c.op,
+                CompareOp::Eq | CompareOp::Ne | CompareOp::Contains | CompareOp::StrictWildcard
+            )
+        {
             return Some(());
         }
         let message = format!(
@@ -127,12 +141,12 @@ impl Checker<'_> {
         self.fail(&literal.span, message)
     }
 
-    pub(super) fn regex(&mut self, pattern: &[u8], literal: &Literal) -> Option<Regex> {
+    pub(super) fn regex(&mut self, pattern: &[u8], literal: &LiteralNode) -> Option<Regex> {
         match self.budget.regex(pattern) {
             Ok(regex) => Some(regex),
             Err(refused) => {
                 let fault = match (&refused, &literal.kind) {
-                    (Refused::Syntax(report), LiteralKind::Text { body, .. }) => {
+                    (RegexError::Syntax(report), LiteralKind::Text { body, .. }) => {
                         regexes::fault(report, pattern, body)
                     }
                     _ => None,
@@ -145,31 +159,35 @@ impl Checker<'_> {
     fn wildcard(
         &mut self,
         pattern: &[u8],
-        literal: &Literal,
+        literal: &LiteralNode,
         ignore_case: bool,
     ) -> Option<BytesTest> {
-        match Wildcard::new(pattern, ignore_case) {
+        match WildcardPattern::new(pattern, ignore_case) {
             Ok(wildcard) => Some(BytesTest::Wildcard(wildcard)),
             Err(reason) => self.fail(&literal.span, reason),
         }
     }
 
-    fn int_test(&mut self, left: &Int, c: &Comparison) -> Option<IntTest> {
+    fn int_test(&mut self, left: &IntTerm, c: &Comparison) -> Option<IntTest> {
         match c.op {
-            Op::In => self.int_set(c),
-            Op::Contains | Op::Matches | Op::Wildcard | Op::StrictWildcard => {
-                self.wrong_op(c, "works on strings", "an integer")
-            }
+            CompareOp::In => self.int_set(c),
+            CompareOp::Contains
+            | CompareOp::Matches
+            | CompareOp::Wildcard
+            | CompareOp::StrictWildcard => self.wrong_op(c, "works on strings", "an integer"),
             op => {
                 let literal = value(c.right)?;
                 let int = self.one(literal, c, "an integer", LiteralKind::int)?;
-                if int < 0 && matches!(left, Int::Len(_) | Int::Count(_)) && op != Op::BitAnd {
+                if int < 0
+                    && matches!(left, IntTerm::Len(_) | IntTerm::Count(_))
+                    && op != CompareOp::BitAnd
+                {
                     return self.fail(&literal.span, "a length is never negative");
                 }
                 Some(match op {
-                    Op::Eq => IntTest::Eq(int),
-                    Op::Ne => IntTest::Ne(int),
-                    Op::BitAnd => IntTest::Bits(int),
+                    CompareOp::Eq => IntTest::Eq(int),
+                    CompareOp::Ne => IntTest::Ne(int),
+                    CompareOp::BitAnd => IntTest::Bits(int),
                     op => IntTest::Order(order(op)?, int),
                 })
             }
@@ -178,42 +196,44 @@ impl Checker<'_> {
 
     fn int_set(&mut self, c: &Comparison) -> Option<IntTest> {
         match c.right {
-            Right::Set(items) => {
+            CompareTarget::Set(items) => {
                 let items = self.all(items, c, "an integer", LiteralKind::ints)?;
                 Some(IntTest::In(IntSet::new(items)))
             }
-            _ => self.listed(c, "an integer", List::ints).map(IntTest::In),
+            _ => self
+                .listed(c, "an integer", NamedList::ints)
+                .map(IntTest::In),
         }
     }
 
     fn ip_test(&mut self, c: &Comparison) -> Option<IpTest> {
         match (c.op, c.right) {
-            (Op::In, Right::Set(items)) => {
+            (CompareOp::In, CompareTarget::Set(items)) => {
                 let items = self.all(items, c, "an address", LiteralKind::ips)?;
                 Some(IpTest::In(IpSet::new(items)))
             }
-            (Op::In, _) => self.listed(c, "an address", List::ips).map(IpTest::In),
-            (Op::Eq | Op::Ne, Right::Value(literal)) => {
+            (CompareOp::In, _) => self.listed(c, "an address", NamedList::ips).map(IpTest::In),
+            (CompareOp::Eq | CompareOp::Ne, CompareTarget::Value(literal)) => {
                 let ip = self.one(literal, c, "an address", LiteralKind::ip)?;
-                Some(if c.op == Op::Eq {
+                Some(if c.op == CompareOp::Eq {
                     IpTest::Eq(ip)
                 } else {
                     IpTest::Ne(ip)
                 })
             }
-            (Op::Lt | Op::Le | Op::Gt | Op::Ge, _) => {
+            (CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge, _) => {
                 let help = "write `in {192.0.2.1..192.0.2.9}`";
                 self.fail_with(c.op_span, "addresses have no order here", help)
             }
-            (Op::BitAnd, _) => self.wrong_op(c, "works on integers", "an address"),
+            (CompareOp::BitAnd, _) => self.wrong_op(c, "works on integers", "an address"),
             _ => self.wrong_op(c, "works on strings", "an address"),
         }
     }
 
-    fn bool_test(&mut self, test: Test, c: &Comparison) -> Option<Test> {
+    fn bool_test(&mut self, test: BoolTerm, c: &Comparison) -> Option<BoolTerm> {
         let wanted = match (c.op, c.right) {
-            (Op::Eq | Op::Ne, Right::Value(literal)) => {
-                self.one(literal, c, "a boolean", LiteralKind::truth)? == (c.op == Op::Eq)
+            (CompareOp::Eq | CompareOp::Ne, CompareTarget::Value(literal)) => {
+                self.one(literal, c, "a boolean", LiteralKind::truth)? == (c.op == CompareOp::Eq)
             }
             _ => {
                 let message = format!("`{}` is a boolean and needs no comparison", c.left);
@@ -222,7 +242,7 @@ impl Checker<'_> {
             }
         };
         match test {
-            Test::Field(field, _) => Some(Test::Field(field, wanted)),
+            BoolTerm::Field(field, _) => Some(BoolTerm::Field(field, wanted)),
             test if wanted => Some(test),
             // `not` and `eq false` differ where a value is missing; only one of them is clear.
             _ => self.fail_with(
@@ -235,7 +255,7 @@ impl Checker<'_> {
 
     fn one<T>(
         &mut self,
-        literal: &Literal,
+        literal: &LiteralNode,
         c: &Comparison,
         wants: &str,
         read: fn(&LiteralKind) -> Option<T>,
@@ -245,7 +265,11 @@ impl Checker<'_> {
         }
         let text = self.text(&literal.span);
         match literal.kind {
-            LiteralKind::Atom(Atom::IntRange(..) | Atom::IpRange(..) | Atom::Net(_)) => {
+            LiteralKind::Atom(
+                UnquotedLiteral::IntRange(..)
+                | UnquotedLiteral::IpRange(..)
+                | UnquotedLiteral::Net(_),
+            ) => {
                 let message = format!("`{text}` is more than one value");
                 self.fail_with(&literal.span, message, format!("write `in {{{text}}}`"))
             }
@@ -255,7 +279,7 @@ impl Checker<'_> {
 
     fn all<T>(
         &mut self,
-        literals: &[Literal],
+        literals: &[LiteralNode],
         c: &Comparison,
         wants: &str,
         read: fn(&LiteralKind) -> Option<T>,
@@ -266,11 +290,18 @@ impl Checker<'_> {
         items.into_iter().collect()
     }
 
-    fn wrong_literal<T>(&mut self, literal: &Literal, c: &Comparison, wants: &str) -> Option<T> {
+    fn wrong_literal<T>(
+        &mut self,
+        literal: &LiteralNode,
+        c: &Comparison,
+        wants: &str,
+    ) -> Option<T> {
         let kind = match literal.kind {
             LiteralKind::Text { .. } => "a string",
             LiteralKind::Bool(_) => "a boolean",
-            LiteralKind::Atom(Atom::Int(_) | Atom::IntRange(..)) => "an integer",
+            LiteralKind::Atom(UnquotedLiteral::Int(_) | UnquotedLiteral::IntRange(..)) => {
+                "an integer"
+            }
             LiteralKind::Atom(_) => "an address",
         };
         let text = self.text(&literal.span);
@@ -289,9 +320,9 @@ impl Checker<'_> {
         &mut self,
         c: &Comparison,
         is: &str,
-        read: fn(&List) -> Result<T, Misfit>,
+        read: fn(&NamedList) -> Result<T, ListTypeError>,
     ) -> Option<T> {
-        let Right::List { name, span } = c.right else {
+        let CompareTarget::List { name, span } = c.right else {
             return None;
         };
         let Some(list) = self.env.lists.get(name) else {
@@ -326,9 +357,9 @@ impl Checker<'_> {
 }
 
 /// The parser puts a single value after every operator but `in`.
-fn value(right: &Right) -> Option<&Literal> {
+fn value(right: &CompareTarget) -> Option<&LiteralNode> {
     match right {
-        Right::Value(literal) => Some(literal),
+        CompareTarget::Value(literal) => Some(literal),
         _ => None,
     }
 }
@@ -344,12 +375,12 @@ fn values_of(is: &str) -> &'static str {
     }
 }
 
-fn order(op: Op) -> Option<Order> {
+fn order(op: CompareOp) -> Option<OrderOp> {
     match op {
-        Op::Lt => Some(Order::Lt),
-        Op::Le => Some(Order::Le),
-        Op::Gt => Some(Order::Gt),
-        Op::Ge => Some(Order::Ge),
+        CompareOp::Lt => Some(OrderOp::Lt),
+        CompareOp::Le => Some(OrderOp::Le),
+        CompareOp::Gt => Some(OrderOp::Gt),
+        CompareOp::Ge => Some(OrderOp::Ge),
         _ => None,
     }
 }

@@ -5,16 +5,18 @@
 mod compare;
 mod names;
 
-use super::ast::{Base, IndexKind, Literal, LiteralKind, Logic, Node, NodeKind, Operand};
+use super::ast::{
+    ExprNode, IndexKind, LiteralKind, LiteralNode, LogicOp, NodeKind, Operand, OperandBase,
+};
 use super::lex::Span;
-use super::literal::Atom;
+use super::literal::UnquotedLiteral;
 use super::regexes::RegexBudget;
-use super::term::{Bytes, Each, Int, Source, Term, Test};
-use super::{Env, Error, FieldId, FieldSpec, Type};
+use super::term::{BoolTerm, BytesTerm, CompiledTerm, EachTerm, IntTerm, StringSource};
+use super::{ExprEnv, ExprError, FieldId, FieldSpec, ValueType};
 
 /// What an expression reads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct FieldReads {
     /// Fields, sorted, each once.
     pub fields: Vec<FieldId>,
     /// Entries of maps that are named, in the order they stand there, each once.
@@ -24,7 +26,11 @@ pub(super) struct Reads {
 }
 
 /// Checks a test.
-pub(super) fn test(source: &str, node: &Node, env: &Env) -> Result<(Test, Reads), Vec<Error>> {
+pub(super) fn test(
+    source: &str,
+    node: &ExprNode,
+    env: &ExprEnv,
+) -> Result<(BoolTerm, FieldReads), Vec<ExprError>> {
     let mut checker = Checker::new(source, env, false);
     let test = checker.test(node);
     checker.finish(test)
@@ -34,8 +40,8 @@ pub(super) fn test(source: &str, node: &Node, env: &Env) -> Result<(Test, Reads)
 pub(super) fn value(
     source: &str,
     operand: &Operand,
-    env: &Env,
-) -> Result<(Term, Reads), Vec<Error>> {
+    env: &ExprEnv,
+) -> Result<(CompiledTerm, FieldReads), Vec<ExprError>> {
     let mut checker = Checker::new(source, env, true);
     let term = checker
         .operand(operand)
@@ -51,32 +57,32 @@ pub(super) fn value(
 
 struct Checker<'a> {
     source: &'a str,
-    env: &'a Env<'a>,
+    env: &'a ExprEnv<'a>,
     /// In a key.
     key: bool,
     /// In `any` or `all`.
     many: bool,
     /// The tests there that do not look at the list.
-    kept: Vec<Test>,
+    kept: Vec<BoolTerm>,
     budget: RegexBudget,
-    errors: Vec<Error>,
-    reads: Reads,
+    errors: Vec<ExprError>,
+    reads: FieldReads,
 }
 
 /// What a part of an expression gives.
-enum Shape {
-    One(Term),
+enum OperandShape {
+    One(CompiledTerm),
     /// A list as a whole: how each value comes from the item.
-    List(Source, Term),
+    List(StringSource, CompiledTerm),
     /// Each value of a list, after `[*]`.
-    Each(Source, Term),
+    Each(StringSource, CompiledTerm),
     Map(FieldSpec),
 }
 
 // === impl Checker ===
 
 impl<'a> Checker<'a> {
-    fn new(source: &'a str, env: &'a Env<'a>, key: bool) -> Self {
+    fn new(source: &'a str, env: &'a ExprEnv<'a>, key: bool) -> Self {
         Checker {
             source,
             env,
@@ -85,11 +91,11 @@ impl<'a> Checker<'a> {
             kept: Vec::new(),
             budget: RegexBudget::new(),
             errors: Vec::new(),
-            reads: Reads::default(),
+            reads: FieldReads::default(),
         }
     }
 
-    fn finish<T>(mut self, checked: Option<T>) -> Result<(T, Reads), Vec<Error>> {
+    fn finish<T>(mut self, checked: Option<T>) -> Result<(T, FieldReads), Vec<ExprError>> {
         self.reads.fields.sort_unstable();
         self.reads.fields.dedup();
         match checked {
@@ -99,26 +105,28 @@ impl<'a> Checker<'a> {
     }
 
     /// A part that must be true or false.
-    fn test(&mut self, node: &Node) -> Option<Test> {
+    fn test(&mut self, node: &ExprNode) -> Option<BoolTerm> {
         let shape = self.node(node)?;
         self.single_test(shape, node)
     }
 
-    fn single_test(&mut self, shape: Shape, node: &Node) -> Option<Test> {
+    fn single_test(&mut self, shape: OperandShape, node: &ExprNode) -> Option<BoolTerm> {
         let text = self.text(&node.span);
         match shape {
-            Shape::One(Term::Bool(test)) => Some(test),
-            Shape::One(term) => {
+            OperandShape::One(CompiledTerm::Bool(test)) => Some(test),
+            OperandShape::One(term) => {
                 let message = format!("`{text}` is {}, not a test", term.ty().words());
                 let help = match term {
-                    Term::Bytes(Bytes::Literal(_)) | Term::Int(Int::Literal(_)) => {
+                    CompiledTerm::Bytes(BytesTerm::Literal(_))
+                    | CompiledTerm::Int(IntTerm::Literal(_)) => {
                         "write the field and the operator again before it, or use `in {…}`".into()
                     }
                     _ => format!("compare it, as in `{text} eq …`"),
                 };
                 self.fail_with(&node.span, message, help)
             }
-            Shape::Each(_, Term::Bool(_)) | Shape::List(_, Term::Bool(_)) => {
+            OperandShape::Each(_, CompiledTerm::Bool(_))
+            | OperandShape::List(_, CompiledTerm::Bool(_)) => {
                 let help = format!("write `any({text})` or `all({text})`");
                 self.fail_with(&node.span, "this tests many values", help)
             }
@@ -126,11 +134,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn node(&mut self, node: &Node) -> Option<Shape> {
+    fn node(&mut self, node: &ExprNode) -> Option<OperandShape> {
         match &node.kind {
             NodeKind::Not(inner) => {
                 let (list, inner) = self.part(inner)?;
-                Some(shape(list, Test::Not(Box::new(inner))))
+                Some(shape(list, BoolTerm::Not(Box::new(inner))))
             }
             NodeKind::Join(logic, nodes) => self.join(*logic, nodes, &node.span),
             NodeKind::Compare {
@@ -143,11 +151,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn join(&mut self, logic: Logic, nodes: &[Node], span: &Span) -> Option<Shape> {
+    fn join(&mut self, logic: LogicOp, nodes: &[ExprNode], span: &Span) -> Option<OperandShape> {
         // All parts are looked at before the first failure counts, so that all errors are found.
         let parts: Vec<_> = nodes.iter().map(|node| self.part(node)).collect();
         let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
-        let (lists, tests): (Vec<_>, Vec<Test>) = parts.into_iter().unzip();
+        let (lists, tests): (Vec<_>, Vec<BoolTerm>) = parts.into_iter().unzip();
         let mut lists = lists.into_iter().flatten();
         let first = lists.next();
         if let Some(first) = &first
@@ -158,22 +166,21 @@ impl<'a> Checker<'a> {
             return self.fail_with(span, "this looks at two lists at once", help);
         }
         let test = match logic {
-            Logic::And => Test::And(tests),
-            Logic::Xor => Test::Xor(tests),
-            Logic::Or => Test::Or(tests),
+            LogicOp::And => BoolTerm::And(tests),
+            LogicOp::Xor => BoolTerm::Xor(tests),
+            LogicOp::Or => BoolTerm::Or(tests),
         };
         Some(shape(first, test))
     }
 
     /// A part of a larger test. In `any` and `all` it may test each value of a list.
-    fn part(&mut self, node: &Node) -> Option<(Option<Source>, Test)> {
+    fn part(&mut self, node: &ExprNode) -> Option<(Option<StringSource>, BoolTerm)> {
         if !self.many {
             return self.test(node).map(|test| (None, test));
         }
         match self.node(node)? {
-            Shape::Each(list, Term::Bool(test)) | Shape::List(list, Term::Bool(test)) => {
-                Some((Some(list), test))
-            }
+            OperandShape::Each(list, CompiledTerm::Bool(test))
+            | OperandShape::List(list, CompiledTerm::Bool(test)) => Some((Some(list), test)),
             shape => {
                 let test = self.single_test(shape, node)?;
                 Some((None, self.keep(test, &node.span)?))
@@ -182,28 +189,28 @@ impl<'a> Checker<'a> {
     }
 
     /// Sets a test aside that is the same for every value of the list.
-    fn keep(&mut self, test: Test, span: &Span) -> Option<Test> {
-        if let Test::Const(_) | Test::Kept(_) = test {
+    fn keep(&mut self, test: BoolTerm, span: &Span) -> Option<BoolTerm> {
+        if let BoolTerm::Const(_) | BoolTerm::Kept(_) = test {
             return Some(test);
         }
         let at = self.kept.len();
-        if at == Each::MAX_KEPT {
+        if at == EachTerm::MAX_KEPT {
             let message = format!("more than {at} tests beside those of the list");
             return self.fail_with(span, message, "move them out of `any(…)` or `all(…)`");
         }
         self.kept.push(test);
-        Some(Test::Kept(at))
+        Some(BoolTerm::Kept(at))
     }
 
-    fn operand(&mut self, operand: &Operand) -> Option<Shape> {
+    fn operand(&mut self, operand: &Operand) -> Option<OperandShape> {
         let mut shape = match &operand.base {
-            Base::Field(name) => self.field(name, &operand.base_span)?,
-            Base::Call {
+            OperandBase::Field(name) => self.field(name, &operand.base_span)?,
+            OperandBase::Call {
                 name,
                 name_span,
                 args,
             } => self.call(name, name_span, &operand.base_span, args)?,
-            Base::Literal(literal) => self.literal(literal)?,
+            OperandBase::Literal(literal) => self.literal(literal)?,
         };
         let start = operand.span.start;
         let mut end = operand.base_span.end;
@@ -214,13 +221,15 @@ impl<'a> Checker<'a> {
         Some(shape)
     }
 
-    fn literal(&mut self, literal: &Literal) -> Option<Shape> {
+    fn literal(&mut self, literal: &LiteralNode) -> Option<OperandShape> {
         Some(match &literal.kind {
             LiteralKind::Text { bytes, .. } => {
-                Shape::One(Term::Bytes(Bytes::Literal(bytes.clone())))
+                OperandShape::One(CompiledTerm::Bytes(BytesTerm::Literal(bytes.clone())))
             }
-            LiteralKind::Bool(value) => bool(Test::Const(*value)),
-            LiteralKind::Atom(Atom::Int(int)) => Shape::One(Term::Int(Int::Literal(*int))),
+            LiteralKind::Bool(value) => bool(BoolTerm::Const(*value)),
+            LiteralKind::Atom(UnquotedLiteral::Int(int)) => {
+                OperandShape::One(CompiledTerm::Int(IntTerm::Literal(*int)))
+            }
             LiteralKind::Atom(_) => {
                 let message = format!(
                     "`{}` stands only on the right side",
@@ -233,63 +242,65 @@ impl<'a> Checker<'a> {
 
     fn index(
         &mut self,
-        shape: Shape,
+        shape: OperandShape,
         index: &IndexKind,
         before: Span,
         span: &Span,
-    ) -> Option<Shape> {
+    ) -> Option<OperandShape> {
         let text = self.text(&before);
         match (shape, index) {
-            (Shape::Map(spec), IndexKind::Name(name)) => self.entry(&spec, name, span),
-            (Shape::Map(spec), IndexKind::Every) => Some(names::values(&spec, None)),
-            (Shape::Map(_), IndexKind::At(_)) => {
+            (OperandShape::Map(spec), IndexKind::Name(name)) => self.entry(&spec, name, span),
+            (OperandShape::Map(spec), IndexKind::Every) => Some(names::values(&spec, None)),
+            (OperandShape::Map(_), IndexKind::At(_)) => {
                 let help = format!("name an entry, as in `{text}[\"name\"][0]`");
                 self.fail_with(span, format!("`{text}` is a map"), help)
             }
-            (Shape::List(source, term), IndexKind::Every) => Some(Shape::Each(source, term)),
-            (Shape::List(source, term), IndexKind::At(at)) => {
-                Some(Shape::One(term.fill(&Bytes::Element(source, *at))))
+            (OperandShape::List(source, term), IndexKind::Every) => {
+                Some(OperandShape::Each(source, term))
             }
-            (Shape::List(..), IndexKind::Name(_)) => {
+            (OperandShape::List(source, term), IndexKind::At(at)) => Some(OperandShape::One(
+                term.fill(&BytesTerm::Element(source, *at)),
+            )),
+            (OperandShape::List(..), IndexKind::Name(_)) => {
                 let help = format!("write `{text}[0]` or `{text}[*]`");
                 self.fail_with(span, format!("`{text}` is a list and has no names"), help)
             }
-            (Shape::One(term), _) => self.fail(
+            (OperandShape::One(term), _) => self.fail(
                 span,
                 format!("`{text}` is {} and has no parts", term.ty().words()),
             ),
-            (Shape::Each(..), _) => self.fail(span, format!("`{text}` has no parts")),
+            (OperandShape::Each(..), _) => self.fail(span, format!("`{text}` has no parts")),
         }
     }
 
     /// A part that must have one value.
-    fn single(&mut self, shape: Shape, span: &Span) -> Option<Term> {
+    fn single(&mut self, shape: OperandShape, span: &Span) -> Option<CompiledTerm> {
         match shape {
-            Shape::One(term) => Some(term),
-            Shape::List(source, term) if self.is_first(&source) => {
-                Some(term.fill(&Bytes::Element(source, 0)))
+            OperandShape::One(term) => Some(term),
+            OperandShape::List(source, term) if self.is_first(&source) => {
+                Some(term.fill(&BytesTerm::Element(source, 0)))
             }
             shape => self.not_single(shape, span),
         }
     }
 
     /// Whether a list stands for its first value: an entry of a map, in a key.
-    fn is_first(&self, list: &Source) -> bool {
-        self.key && matches!(list, Source::Field { name: Some(_), .. })
+    fn is_first(&self, list: &StringSource) -> bool {
+        self.key && matches!(list, StringSource::Field { name: Some(_), .. })
     }
 
-    fn not_single<T>(&mut self, shape: Shape, span: &Span) -> Option<T> {
+    fn not_single<T>(&mut self, shape: OperandShape, span: &Span) -> Option<T> {
         let text = self.text(span);
         let (what, help) = match shape {
-            Shape::Map(_) => (
+            OperandShape::Map(_) => (
                 "is a map",
                 format!("name an entry, as in `{text}[\"name\"][0]`"),
             ),
-            Shape::List(..) if self.key => (
+            OperandShape::List(..) if self.key => (
                 "is a list",
                 format!("write `{text}[0]` for the first value"),
             ),
-            Shape::List(..) => (
+            OperandShape::List(..) => (
                 "is a list",
                 format!("write `{text}[0]` for the first value, or `any({text}[*] …)`"),
             ),
@@ -321,7 +332,7 @@ impl<'a> Checker<'a> {
 
     fn report<T>(&mut self, span: &Span, message: String, help: Option<String>) -> Option<T> {
         let span = span.clone();
-        self.errors.push(Error {
+        self.errors.push(ExprError {
             span,
             message,
             help,
@@ -330,14 +341,14 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn bool(test: Test) -> Shape {
-    Shape::One(Term::Bool(test))
+fn bool(test: BoolTerm) -> OperandShape {
+    OperandShape::One(CompiledTerm::Bool(test))
 }
 
 /// A test of each value of a list, or else of the request.
-fn shape(list: Option<Source>, test: Test) -> Shape {
+fn shape(list: Option<StringSource>, test: BoolTerm) -> OperandShape {
     match list {
-        Some(list) => Shape::Each(list, Term::Bool(test)),
+        Some(list) => OperandShape::Each(list, CompiledTerm::Bool(test)),
         None => bool(test),
     }
 }

@@ -1,17 +1,21 @@
 //! Names to fields and functions, and the arguments of calls against the table of functions. A
 //! function of `list[*]` is a function of each value.
 
-use super::super::ast::{Base, LiteralKind, Node, NodeKind, Op};
-use super::super::function::{Args, FunctionSpec, Param, function, functions, nearest_to_missing};
-use super::super::mistake::{did_you_mean, nearest};
-use super::super::term::{Bytes, Each, Int, Ip, Source, Term, Test};
+use super::super::ast::{CompareOp, ExprNode, LiteralKind, NodeKind, OperandBase};
+use super::super::error::{did_you_mean, nearest};
+use super::super::function::{
+    CallArgs, FunctionSpec, ParamType, function, functions, nearest_to_missing,
+};
+use super::super::term::{
+    BoolTerm, BytesTerm, CompiledTerm, EachTerm, IntTerm, IpTerm, StringSource,
+};
 use super::super::{FieldSpec, Phase};
-use super::{Checker, Shape, Span, Type, bool};
+use super::{Checker, OperandShape, Span, ValueType, bool};
 
 // === impl Checker ===
 
 impl Checker<'_> {
-    pub(super) fn field(&mut self, name: &str, span: &Span) -> Option<Shape> {
+    pub(super) fn field(&mut self, name: &str, span: &Span) -> Option<OperandShape> {
         let Some(spec) = self.env.scheme.field(name) else {
             return match self.env.scheme.refusal(name) {
                 Some(refusal) => self.fail(span, refusal),
@@ -25,16 +29,16 @@ impl Checker<'_> {
         self.reads.fields.push(spec.id);
         self.reads.response |= spec.phase == Phase::Response;
         Some(match spec.ty {
-            Type::Bytes => Shape::One(Term::Bytes(Bytes::Field(spec.id))),
-            Type::Int => Shape::One(Term::Int(Int::Field(spec.id))),
-            Type::Ip => Shape::One(Term::Ip(Ip::Field(spec.id))),
-            Type::Bool => bool(Test::Field(spec.id, true)),
-            Type::Array => values(&spec, None),
-            Type::Map => Shape::Map(spec),
+            ValueType::Bytes => OperandShape::One(CompiledTerm::Bytes(BytesTerm::Field(spec.id))),
+            ValueType::Int => OperandShape::One(CompiledTerm::Int(IntTerm::Field(spec.id))),
+            ValueType::Ip => OperandShape::One(CompiledTerm::Ip(IpTerm::Field(spec.id))),
+            ValueType::Bool => bool(BoolTerm::Field(spec.id, true)),
+            ValueType::Array => values(&spec, None),
+            ValueType::Map => OperandShape::Map(spec),
         })
     }
 
-    fn no_field(&mut self, name: &str, span: &Span) -> Option<Shape> {
+    fn no_field(&mut self, name: &str, span: &Span) -> Option<OperandShape> {
         if name.starts_with('$') {
             return self.fail(span, "a set or a list stands after `in`");
         }
@@ -52,7 +56,12 @@ impl Checker<'_> {
     }
 
     /// The list of values that a map has under `name`.
-    pub(super) fn entry(&mut self, spec: &FieldSpec, name: &[u8], span: &Span) -> Option<Shape> {
+    pub(super) fn entry(
+        &mut self,
+        spec: &FieldSpec,
+        name: &[u8],
+        span: &Span,
+    ) -> Option<OperandShape> {
         let Ok(text) = std::str::from_utf8(name) else {
             return self.fail(span, "the name of an entry must be UTF-8");
         };
@@ -73,20 +82,20 @@ impl Checker<'_> {
         name: &str,
         name_span: &Span,
         span: &Span,
-        args: &[Node],
-    ) -> Option<Shape> {
+        args: &[ExprNode],
+    ) -> Option<OperandShape> {
         let Some(spec) = function(name) else {
             return self.no_function(name, name_span);
         };
         self.arity(spec, span, args.len())?;
         let mut source = None;
-        let terms: Vec<Option<Term>> = (args.iter().enumerate())
+        let terms: Vec<Option<CompiledTerm>> = (args.iter().enumerate())
             .map(|(at, node)| self.argument(spec, at, node, &mut source))
             .collect();
-        let terms = terms.into_iter().collect::<Option<Vec<Term>>>()?;
+        let terms = terms.into_iter().collect::<Option<Vec<CompiledTerm>>>()?;
         let terms = self.named(terms, span)?;
-        match ((spec.build)(Args::new(terms)), source) {
-            (Ok(Term::List(..)), Some(_)) => {
+        match ((spec.build)(CallArgs::new(terms)), source) {
+            (Ok(CompiledTerm::List(..)), Some(_)) => {
                 let message = format!("`{name}` of many values would be a list of lists");
                 self.fail_with(
                     span,
@@ -94,9 +103,9 @@ impl Checker<'_> {
                     "take one value, with `[0]` in the place of `[*]`",
                 )
             }
-            (Ok(Term::List(source, term)), None) => Some(Shape::List(source, *term)),
-            (Ok(term), Some(source)) => Some(Shape::List(source, term)),
-            (Ok(term), None) => Some(Shape::One(term)),
+            (Ok(CompiledTerm::List(source, term)), None) => Some(OperandShape::List(source, *term)),
+            (Ok(term), Some(source)) => Some(OperandShape::List(source, term)),
+            (Ok(term), None) => Some(OperandShape::One(term)),
             (Err((at, message)), _) => {
                 let blamed = args.get(at).map_or(span, |node| &node.span);
                 self.fail(blamed, message)
@@ -105,17 +114,20 @@ impl Checker<'_> {
     }
 
     /// A map and a name are the list of the entry's values.
-    fn named(&mut self, mut terms: Vec<Term>, span: &Span) -> Option<Vec<Term>> {
-        if let [Term::Map(map), Term::Bytes(Bytes::Literal(name))] = &*terms
-            && let Shape::List(source, each) = self.entry(map, name, span)?
+    fn named(&mut self, mut terms: Vec<CompiledTerm>, span: &Span) -> Option<Vec<CompiledTerm>> {
+        if let [
+            CompiledTerm::Map(map),
+            CompiledTerm::Bytes(BytesTerm::Literal(name)),
+        ] = &*terms
+            && let OperandShape::List(source, each) = self.entry(map, name, span)?
             && let Some(first) = terms.first_mut()
         {
-            *first = Term::List(source, Box::new(each));
+            *first = CompiledTerm::List(source, Box::new(each));
         }
         Some(terms)
     }
 
-    fn no_function(&mut self, name: &str, span: &Span) -> Option<Shape> {
+    fn no_function(&mut self, name: &str, span: &Span) -> Option<OperandShape> {
         if self.env.scheme.field(name).is_some() {
             return self.fail(span, format!("`{name}` is a field, not a function"));
         }
@@ -144,7 +156,7 @@ impl Checker<'_> {
             }
             own.push(c.to_ascii_lowercase());
         }
-        Some(match Op::spelt(&own) {
+        Some(match CompareOp::spelt(&own) {
             Some(_) => format!("write `{field} {own} \"…\"`"),
             None => {
                 let known = functions().iter().map(|spec| spec.name);
@@ -179,45 +191,50 @@ impl Checker<'_> {
         &mut self,
         spec: &FunctionSpec,
         at: usize,
-        node: &Node,
-        source: &mut Option<Source>,
-    ) -> Option<Term> {
+        node: &ExprNode,
+        source: &mut Option<StringSource>,
+    ) -> Option<CompiledTerm> {
         let param = *spec.params.get(at).or(spec.params.last())?;
-        if param == Param::Regex {
+        if param == ParamType::Regex {
             return self.regex_argument(spec, node);
         }
-        let outer = std::mem::replace(&mut self.many, param == Param::Tests);
+        let outer = std::mem::replace(&mut self.many, param == ParamType::Tests);
         let outer_kept = std::mem::take(&mut self.kept);
         let shape = self.node(node);
         self.many = outer;
         let kept = std::mem::replace(&mut self.kept, outer_kept);
         let term = match (shape?, param) {
-            (Shape::Each(list, Term::Bool(test)), Param::Tests)
-            | (Shape::List(list, Term::Bool(test)), Param::Tests) => {
-                Term::Many(list, Each { test, kept })
+            (OperandShape::Each(list, CompiledTerm::Bool(test)), ParamType::Tests)
+            | (OperandShape::List(list, CompiledTerm::Bool(test)), ParamType::Tests) => {
+                CompiledTerm::Many(list, EachTerm { test, kept })
             }
-            (Shape::Map(_) | Shape::One(_), Param::Tests) => return self.not_tests(spec, node),
-            (shape, Param::Tests) => return self.not_compared(shape, node),
-            (Shape::List(list, _), Param::Measured) => Term::Int(Int::Count(list)),
-            (Shape::Map(map), Param::Map) => Term::Map(map),
-            (Shape::Map(map), Param::Values) => {
-                let list = Source::Field {
+            (OperandShape::Map(_) | OperandShape::One(_), ParamType::Tests) => {
+                return self.not_tests(spec, node);
+            }
+            (shape, ParamType::Tests) => return self.not_compared(shape, node),
+            (OperandShape::List(list, _), ParamType::Measured) => {
+                CompiledTerm::Int(IntTerm::Count(list))
+            }
+            (OperandShape::Map(map), ParamType::Map) => CompiledTerm::Map(map),
+            (OperandShape::Map(map), ParamType::Values) => {
+                let list = StringSource::Field {
                     field: map.id,
                     name: None,
                 };
-                Term::List(list, Box::new(Term::Bytes(Bytes::Item)))
+                CompiledTerm::List(list, Box::new(CompiledTerm::Bytes(BytesTerm::Item)))
             }
-            (Shape::List(list, term), Param::Joined | Param::Map | Param::Values) => {
-                Term::List(list, Box::new(term))
+            (
+                OperandShape::List(list, term),
+                ParamType::Joined | ParamType::Map | ParamType::Values,
+            ) => CompiledTerm::List(list, Box::new(term)),
+            (OperandShape::List(list, term), ParamType::Part) if !self.is_first(&list) => {
+                CompiledTerm::List(list, Box::new(term))
             }
-            (Shape::List(list, term), Param::Part) if !self.is_first(&list) => {
-                Term::List(list, Box::new(term))
-            }
-            (Shape::Each(list, term), _) if at == 0 => {
+            (OperandShape::Each(list, term), _) if at == 0 => {
                 *source = Some(list);
                 term
             }
-            (Shape::Each(..), _) => {
+            (OperandShape::Each(..), _) => {
                 return self.fail(&node.span, "`[*]` stands only in the first argument");
             }
             (shape, _) => self.single(shape, &node.span)?,
@@ -228,13 +245,13 @@ impl Checker<'_> {
         }
     }
 
-    fn regex_argument(&mut self, spec: &FunctionSpec, node: &Node) -> Option<Term> {
+    fn regex_argument(&mut self, spec: &FunctionSpec, node: &ExprNode) -> Option<CompiledTerm> {
         if let NodeKind::Alone(operand) = &node.kind
-            && let Base::Literal(literal) = &operand.base
+            && let OperandBase::Literal(literal) = &operand.base
             && let LiteralKind::Text { bytes, .. } = &literal.kind
             && operand.path.is_empty()
         {
-            return self.regex(bytes, literal).map(Term::Regex);
+            return self.regex(bytes, literal).map(CompiledTerm::Regex);
         }
         let text = self.text(&node.span);
         let message = format!(
@@ -244,7 +261,7 @@ impl Checker<'_> {
         self.fail_with(&node.span, message, format!("write `{}`", spec.signature))
     }
 
-    fn not_tests(&mut self, spec: &FunctionSpec, node: &Node) -> Option<Term> {
+    fn not_tests(&mut self, spec: &FunctionSpec, node: &ExprNode) -> Option<CompiledTerm> {
         let help = format!(
             "write `{}(http.request.headers[\"name\"][*] eq \"…\")`",
             spec.name
@@ -253,9 +270,9 @@ impl Checker<'_> {
         self.fail_with(&node.span, message, help)
     }
 
-    fn not_compared(&mut self, shape: Shape, node: &Node) -> Option<Term> {
+    fn not_compared(&mut self, shape: OperandShape, node: &ExprNode) -> Option<CompiledTerm> {
         let text = self.text(&node.span);
-        let unpacked = if matches!(shape, Shape::Each(..)) {
+        let unpacked = if matches!(shape, OperandShape::Each(..)) {
             ""
         } else {
             "[*]"
@@ -267,10 +284,10 @@ impl Checker<'_> {
     fn unfit(
         &mut self,
         spec: &FunctionSpec,
-        param: Param,
-        term: &Term,
-        node: &Node,
-    ) -> Option<Term> {
+        param: ParamType,
+        term: &CompiledTerm,
+        node: &ExprNode,
+    ) -> Option<CompiledTerm> {
         let (wants, _) = wanted(param);
         let text = self.text(&node.span);
         let message = format!(
@@ -283,45 +300,53 @@ impl Checker<'_> {
 }
 
 /// What a parameter takes, in words, and whether a term is that.
-fn wanted(param: Param) -> (&'static str, fn(&Term) -> bool) {
-    use Term::{Bytes as Text, Ip as Address, List, Many};
+fn wanted(param: ParamType) -> (&'static str, fn(&CompiledTerm) -> bool) {
+    use CompiledTerm::{Bytes as Text, Ip as Address, List, Many};
     match param {
-        Param::Text => ("a string", |term| matches!(term, Text(_))),
-        Param::Tests => ("a string", |term| matches!(term, Many(..))),
-        Param::Measured => ("a string or a list", |term| {
-            matches!(term, Text(_) | Term::Int(Int::Count(_)))
+        ParamType::Text => ("a string", |term| matches!(term, Text(_))),
+        ParamType::Tests => ("a string", |term| matches!(term, Many(..))),
+        ParamType::Measured => ("a string or a list", |term| {
+            matches!(term, Text(_) | CompiledTerm::Int(IntTerm::Count(_)))
         }),
-        Param::Quoted => ("a string in quotes", |term| {
-            matches!(term, Text(Bytes::Literal(_)))
+        ParamType::Quoted => ("a string in quotes", |term| {
+            matches!(term, Text(BytesTerm::Literal(_)))
         }),
-        Param::Regex => ("a string in quotes", |term| matches!(term, Term::Regex(_))),
-        Param::Number => ("a written integer", |term| {
-            matches!(term, Term::Int(Int::Literal(_)))
+        ParamType::Regex => ("a string in quotes", |term| {
+            matches!(term, CompiledTerm::Regex(_))
         }),
-        Param::Step => ("a name in quotes or a place", |term| {
-            matches!(term, Text(Bytes::Literal(_)) | Term::Int(Int::Literal(_)))
+        ParamType::Number => ("a written integer", |term| {
+            matches!(term, CompiledTerm::Int(IntTerm::Literal(_)))
         }),
-        Param::Address => ("an address", |term| matches!(term, Address(_))),
-        Param::Scalar => ("a single value", |term| {
+        ParamType::Step => ("a name in quotes or a place", |term| {
+            matches!(
+                term,
+                Text(BytesTerm::Literal(_)) | CompiledTerm::Int(IntTerm::Literal(_))
+            )
+        }),
+        ParamType::Address => ("an address", |term| matches!(term, Address(_))),
+        ParamType::Scalar => ("a single value", |term| {
             !matches!(term, Many(..) | List(..))
         }),
-        Param::Part => ("a single value", |term| !matches!(term, Many(..))),
-        Param::Joined => ("a list", |term| matches!(term, List(..))),
-        Param::Map => ("a map", |term| matches!(term, Term::Map(_))),
-        Param::Values => ("a map or a list", |term| matches!(term, List(..))),
+        ParamType::Part => ("a single value", |term| !matches!(term, Many(..))),
+        ParamType::Joined => ("a list", |term| matches!(term, List(..))),
+        ParamType::Map => ("a map", |term| matches!(term, CompiledTerm::Map(_))),
+        ParamType::Values => ("a map or a list", |term| matches!(term, List(..))),
     }
 }
 
-fn describe(term: &Term, param: Param) -> &'static str {
+fn describe(term: &CompiledTerm, param: ParamType) -> &'static str {
     match (term, param) {
-        (Term::Bytes(_), Param::Quoted | Param::Step)
-        | (Term::Int(_), Param::Number | Param::Step) => "not written out",
+        (CompiledTerm::Bytes(_), ParamType::Quoted | ParamType::Step)
+        | (CompiledTerm::Int(_), ParamType::Number | ParamType::Step) => "not written out",
         (term, _) => term.ty().words(),
     }
 }
 
 /// The values of an array, of a map's entry or, without a name, of all its entries.
-pub(super) fn values(spec: &FieldSpec, name: Option<Box<[u8]>>) -> Shape {
+pub(super) fn values(spec: &FieldSpec, name: Option<Box<[u8]>>) -> OperandShape {
     let field = spec.id;
-    Shape::List(Source::Field { field, name }, Term::Bytes(Bytes::Item))
+    OperandShape::List(
+        StringSource::Field { field, name },
+        CompiledTerm::Bytes(BytesTerm::Item),
+    )
 }

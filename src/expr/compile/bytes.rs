@@ -9,18 +9,18 @@ use memchr::memchr;
 use memchr::memmem::Finder;
 use regex::bytes::Regex;
 
-use super::super::Value;
+use super::super::ScalarValue;
 use super::super::regexes;
 use super::super::replace::MAX_RESULT;
-use super::super::term::{Bytes, BytesTest, Source, Term};
-use super::super::transform::Transform;
-use super::context::Spot;
-use super::list::List;
+use super::super::term::{BytesTerm, BytesTest, CompiledTerm, StringSource};
+use super::super::transform::TransformCall;
+use super::context::MemoSlot;
+use super::list::ListReader;
 use super::{Check, GetBytes, value};
 
 /// Compiles a test of a string.
-pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
-    if let Bytes::Changed(case @ (Transform::Lower | Transform::Upper), inner) = &term
+pub(super) fn test(term: BytesTerm, test: BytesTest) -> Check {
+    if let BytesTerm::Changed(case @ (TransformCall::Lower | TransformCall::Upper), inner) = &term
         && let Some(check) = folded(case, inner, &test)
     {
         return check;
@@ -42,17 +42,19 @@ pub(super) fn test(term: Bytes, test: BytesTest) -> Check {
 }
 
 /// Runs `test` on the string that `term` gives, without a closure between for the plain ones.
-pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
+pub(super) fn on(term: BytesTerm, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
     match term {
-        Bytes::Field(field) => {
-            let spot = Spot::of(field);
+        BytesTerm::Field(field) => {
+            let spot = MemoSlot::of(field);
             Box::new(move |context| context.on_field(spot, &test))
         }
-        Bytes::Element(Source::Field { field, name }, index) => Box::new(move |context| {
-            let value = context.facts.element(field, name.as_deref(), index);
-            value.is_some_and(|value| test(&value))
-        }),
-        Bytes::Item => Box::new(move |context| test(context.item)),
+        BytesTerm::Element(StringSource::Field { field, name }, index) => {
+            Box::new(move |context| {
+                let value = context.facts.element(field, name.as_deref(), index);
+                value.is_some_and(|value| test(&value))
+            })
+        }
+        BytesTerm::Item => Box::new(move |context| test(context.item)),
         term => {
             let get = get(term);
             Box::new(move |context| get(context).is_some_and(|value| test(&value)))
@@ -61,30 +63,30 @@ pub(super) fn on(term: Bytes, test: impl Fn(&[u8]) -> bool + Send + Sync + 'stat
 }
 
 /// Compiles a string.
-pub(super) fn get(term: Bytes) -> GetBytes {
+pub(super) fn get(term: BytesTerm) -> GetBytes {
     match term {
-        Bytes::Field(field) => Box::new(move |context| context.facts.bytes(field)),
-        Bytes::Element(source, index) => {
-            let list = List::new(source);
+        BytesTerm::Field(field) => Box::new(move |context| context.facts.bytes(field)),
+        BytesTerm::Element(source, index) => {
+            let list = ListReader::new(source);
             Box::new(move |context| list.element(context, index))
         }
-        Bytes::Item => Box::new(|context| Some(Cow::Borrowed(context.item))),
-        Bytes::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
-        Bytes::Changed(change, inner) => {
+        BytesTerm::Item => Box::new(|context| Some(Cow::Borrowed(context.item))),
+        BytesTerm::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
+        BytesTerm::Changed(change, inner) => {
             let get = get(*inner);
             Box::new(move |context| get(context).and_then(|value| change.apply(value)))
         }
-        Bytes::Text(term) => text(*term),
-        Bytes::Concat(terms) => concat(terms),
-        Bytes::Join(source, each, separator) => join(source, *each, separator),
+        BytesTerm::Text(term) => text(*term),
+        BytesTerm::Concat(terms) => concat(terms),
+        BytesTerm::Join(source, each, separator) => join(source, *each, separator),
     }
 }
 
 /// `lower(x) eq "y"` and its like without the lowered copy. `None` where that would not be the
 /// same: a literal that the changed string can never equal, or a test that looks at more.
-fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
+fn folded(case: &TransformCall, inner: &BytesTerm, test: &BytesTest) -> Option<Check> {
     let kept = |text: &[u8]| match case {
-        Transform::Lower => !text.iter().any(u8::is_ascii_uppercase),
+        TransformCall::Lower => !text.iter().any(u8::is_ascii_uppercase),
         _ => !text.iter().any(u8::is_ascii_lowercase),
     };
     let inner = inner.clone();
@@ -116,7 +118,7 @@ fn folded(case: &Transform, inner: &Bytes, test: &BytesTest) -> Option<Check> {
 
 /// A byte that must be there is looked for first: a regex costs ten times as much. So are strings
 /// of which one must, for a regex does much else before it looks for them.
-fn matches(term: Bytes, regex: Regex) -> Check {
+fn matches(term: BytesTerm, regex: Regex) -> Check {
     if let Some(byte) = regexes::rare_byte(regex.as_str()) {
         return on(term, move |text| {
             memchr(byte, text).is_some() && regex.is_match(text)
@@ -132,23 +134,25 @@ fn matches(term: Bytes, regex: Regex) -> Check {
 }
 
 /// Any value as text.
-pub(super) fn text(term: Term) -> GetBytes {
-    if let Term::Bytes(term) = term {
+pub(super) fn text(term: CompiledTerm) -> GetBytes {
+    if let CompiledTerm::Bytes(term) = term {
         return get(term);
     }
     let get = value(term);
     Box::new(move |context| {
         get(context).map(|value| match value {
-            Value::Bytes(bytes) => bytes,
-            Value::Int(int) => Cow::Owned(int.to_string().into_bytes()),
-            Value::Ip(ip) => Cow::Owned(ip.to_string().into_bytes()),
-            Value::Bool(value) => Cow::Borrowed(if value { b"true".as_slice() } else { b"false" }),
+            ScalarValue::Bytes(bytes) => bytes,
+            ScalarValue::Int(int) => Cow::Owned(int.to_string().into_bytes()),
+            ScalarValue::Ip(ip) => Cow::Owned(ip.to_string().into_bytes()),
+            ScalarValue::Bool(value) => {
+                Cow::Borrowed(if value { b"true".as_slice() } else { b"false" })
+            }
         })
     })
 }
 
 /// A part that is missing is left out, as Cloudflare does; with none there the whole is missing.
-fn concat(terms: Vec<Term>) -> GetBytes {
+fn concat(terms: Vec<CompiledTerm>) -> GetBytes {
     let parts: Vec<GetBytes> = terms.into_iter().map(text).collect();
     Box::new(move |context| {
         let mut there = parts.iter().filter_map(|part| part(context));
@@ -163,8 +167,8 @@ fn concat(terms: Vec<Term>) -> GetBytes {
 
 /// A value that cannot be had is left out, as an absent one is. A result that would be too long is
 /// missing: a client could make megabytes of ten thousand values and a separator.
-fn join(source: Source, each: Term, separator: Box<[u8]>) -> GetBytes {
-    let (list, each) = (List::new(source), text(each));
+fn join(source: StringSource, each: CompiledTerm, separator: Box<[u8]>) -> GetBytes {
+    let (list, each) = (ListReader::new(source), text(each));
     Box::new(move |context| {
         let mut whole: Option<Vec<u8>> = None;
         let there = list.each(context, &mut |item| {

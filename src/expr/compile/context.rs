@@ -5,38 +5,38 @@ use std::array;
 use std::borrow::Cow;
 use std::cell::Cell;
 
-use super::super::{Facts, FieldId};
+use super::super::{FieldFacts, FieldId};
 
 /// How many strings are kept; a power of two.
 const SLOTS: usize = 8;
 
 /// Fields and their strings. One that takes another's slot only costs a second reading of it.
-pub struct Memo<'a>([Cell<(FieldId, &'a [u8])>; SLOTS]);
+pub struct FieldMemo<'a>([Cell<(FieldId, &'a [u8])>; SLOTS]);
 
 /// A field and its slot.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct MemoSlot {
     field: FieldId,
     slot: u8,
 }
 
 /// What a closure looks at.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
-    pub(super) facts: &'a dyn Facts,
-    memo: Option<&'a Memo<'a>>,
+pub struct EvalContext<'a> {
+    pub(super) facts: &'a dyn FieldFacts,
+    memo: Option<&'a FieldMemo<'a>>,
     pub(super) item: &'a [u8],
     /// What came out of the tests that `any` or `all` keeps, a bit each.
     pub(super) kept: u64,
 }
 
-// === impl Context ===
+// === impl EvalContext ===
 
-impl<'a> Context<'a> {
+impl<'a> EvalContext<'a> {
     /// The facts, and no item.
     #[inline]
-    pub fn of(facts: &'a dyn Facts) -> Context<'a> {
-        Context {
+    pub fn of(facts: &'a dyn FieldFacts) -> EvalContext<'a> {
+        EvalContext {
             facts,
             memo: None,
             item: &[],
@@ -46,16 +46,16 @@ impl<'a> Context<'a> {
 
     /// The facts for many tests, which remember in `memo` what they read.
     #[inline]
-    pub fn remembering(facts: &'a dyn Facts, memo: &'a Memo<'a>) -> Context<'a> {
-        Context {
+    pub fn remembering(facts: &'a dyn FieldFacts, memo: &'a FieldMemo<'a>) -> EvalContext<'a> {
+        EvalContext {
             memo: Some(memo),
-            ..Context::of(facts)
+            ..EvalContext::of(facts)
         }
     }
 
     /// The facts.
     #[inline]
-    pub fn facts(&self) -> &'a dyn Facts {
+    pub fn facts(&self) -> &'a dyn FieldFacts {
         self.facts
     }
 
@@ -64,7 +64,7 @@ impl<'a> Context<'a> {
         let Some(memo) = self.memo else {
             return self.facts.bytes(field);
         };
-        let spot = Spot::of(field);
+        let spot = MemoSlot::of(field);
         match memo.get(spot) {
             Some(text) => Some(Cow::Borrowed(text)),
             None => self.read(spot, memo),
@@ -73,7 +73,7 @@ impl<'a> Context<'a> {
 
     /// Runs `test` on a field's string; a missing one fails it.
     #[inline(always)]
-    pub(super) fn on_field(&self, spot: Spot, test: impl Fn(&[u8]) -> bool) -> bool {
+    pub(super) fn on_field(&self, spot: MemoSlot, test: impl Fn(&[u8]) -> bool) -> bool {
         let Some(memo) = self.memo else {
             return (self.facts.bytes(spot.field())).is_some_and(|text| test(&text));
         };
@@ -85,7 +85,7 @@ impl<'a> Context<'a> {
 
     /// Reads a field's string, and remembers it.
     #[inline(never)]
-    fn read(&self, spot: Spot, memo: &Memo<'a>) -> Option<Cow<'a, [u8]>> {
+    fn read(&self, spot: MemoSlot, memo: &FieldMemo<'a>) -> Option<Cow<'a, [u8]>> {
         let text = self.facts.bytes(spot.field())?;
         if let Cow::Borrowed(text) = &text {
             memo.keep(spot, text);
@@ -95,11 +95,11 @@ impl<'a> Context<'a> {
 
     /// The same facts with this item.
     #[inline]
-    pub(super) fn at<'i>(&self, item: &'i [u8]) -> Context<'i>
+    pub(super) fn at<'i>(&self, item: &'i [u8]) -> EvalContext<'i>
     where
         'a: 'i,
     {
-        Context {
+        EvalContext {
             facts: self.facts,
             memo: None,
             item,
@@ -108,14 +108,14 @@ impl<'a> Context<'a> {
     }
 }
 
-// === impl Spot ===
+// === impl MemoSlot ===
 
-impl Spot {
+impl MemoSlot {
     /// The fields that rules read most, which are the first and those about the client, have a
     /// slot each.
-    pub(super) fn of(field: FieldId) -> Spot {
+    pub(super) fn of(field: FieldId) -> MemoSlot {
         let FieldId(number) = field;
-        Spot {
+        MemoSlot {
             field,
             slot: (number ^ number >> 4) as u8 % SLOTS as u8,
         }
@@ -127,29 +127,29 @@ impl Spot {
     }
 }
 
-// === impl Memo ===
+// === impl FieldMemo ===
 
-impl<'a> Memo<'a> {
+impl<'a> FieldMemo<'a> {
     /// What was kept of the field.
     #[inline(always)]
-    pub(super) fn get(&self, spot: Spot) -> Option<&'a [u8]> {
+    pub(super) fn get(&self, spot: MemoSlot) -> Option<&'a [u8]> {
         let (kept, text) = self.0.get(usize::from(spot.slot) % SLOTS)?.get();
         (kept == spot.field).then_some(text)
     }
 
     /// Keeps the string of the field.
     #[inline]
-    pub(super) fn keep(&self, spot: Spot, text: &'a [u8]) {
+    pub(super) fn keep(&self, spot: MemoSlot, text: &'a [u8]) {
         if let Some(slot) = self.0.get(usize::from(spot.slot) % SLOTS) {
             slot.set((spot.field, text));
         }
     }
 }
 
-impl Default for Memo<'_> {
+impl Default for FieldMemo<'_> {
     #[inline]
     fn default() -> Self {
-        Memo(array::from_fn(|_| Cell::new((FieldId(u16::MAX), &[][..]))))
+        FieldMemo(array::from_fn(|_| Cell::new((FieldId(u16::MAX), &[][..]))))
     }
 }
 
@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn a_string_is_kept_until_another_takes_its_slot() {
-        let memo = Memo::default();
-        let [path, other, third] = [4, 5, 12].map(|field| Spot::of(FieldId(field)));
+        let memo = FieldMemo::default();
+        let [path, other, third] = [4, 5, 12].map(|field| MemoSlot::of(FieldId(field)));
         assert_eq!(memo.get(path), None);
         memo.keep(path, b"path");
         memo.keep(other, b"other");

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use super::super::FieldId;
-use super::super::term::Source;
-use super::{Context, GetBytes, bytes};
+use super::super::term::StringSource;
+use super::{EvalContext, GetBytes, bytes};
 
 /// A list, ready to be read.
-pub(super) enum List {
+pub(super) enum ListReader {
     Field {
         field: FieldId,
         name: Option<Box<[u8]>>,
@@ -18,30 +18,30 @@ pub(super) enum List {
         separator: Box<[u8]>,
         limit: usize,
     },
-    Chain(Vec<(List, GetBytes)>),
+    Chain(Vec<(ListReader, GetBytes)>),
 }
 
 type Visit<'v> = &'v mut dyn FnMut(&[u8]) -> ControlFlow<()>;
 
-// === impl List ===
+// === impl ListReader ===
 
-impl List {
-    pub(super) fn new(source: Source) -> List {
+impl ListReader {
+    pub(super) fn new(source: StringSource) -> ListReader {
         match source {
-            Source::Field { field, name } => List::Field { field, name },
-            Source::Split {
+            StringSource::Field { field, name } => ListReader::Field { field, name },
+            StringSource::Split {
                 text,
                 separator,
                 limit,
-            } => List::Split {
+            } => ListReader::Split {
                 text: bytes::get(*text),
                 separator,
                 limit,
             },
-            Source::Chain(links) => List::Chain(
+            StringSource::Chain(links) => ListReader::Chain(
                 links
                     .into_iter()
-                    .map(|(source, each)| (List::new(source), bytes::text(each)))
+                    .map(|(source, each)| (ListReader::new(source), bytes::text(each)))
                     .collect(),
             ),
         }
@@ -49,9 +49,9 @@ impl List {
 
     /// Visits the values in order until `visit` breaks; `false` if the list is missing: a named
     /// entry that is not there, or a string that is not.
-    pub(super) fn each(&self, context: &Context<'_>, visit: Visit<'_>) -> bool {
+    pub(super) fn each(&self, context: &EvalContext<'_>, visit: Visit<'_>) -> bool {
         match self {
-            List::Field { field, name } => {
+            ListReader::Field { field, name } => {
                 let mut some = name.is_none();
                 context.facts.each(*field, name.as_deref(), &mut |item| {
                     some = true;
@@ -59,32 +59,38 @@ impl List {
                 });
                 some
             }
-            List::Split { text, .. } => {
+            ListReader::Split { text, .. } => {
                 let Some(text) = text(context) else {
                     return false;
                 };
                 let _ = self.parts(&text).try_for_each(visit);
                 true
             }
-            List::Chain(links) => chain(links, context, visit),
+            ListReader::Chain(links) => chain(links, context, visit),
         }
     }
 
     /// The `index`th value; negative counts from the end.
-    pub(super) fn element<'a>(&self, context: &Context<'a>, index: i32) -> Option<Cow<'a, [u8]>> {
+    pub(super) fn element<'a>(
+        &self,
+        context: &EvalContext<'a>,
+        index: i32,
+    ) -> Option<Cow<'a, [u8]>> {
         match self {
-            List::Field { field, name } => context.facts.element(*field, name.as_deref(), index),
-            List::Split { text, .. } => match text(context)? {
+            ListReader::Field { field, name } => {
+                context.facts.element(*field, name.as_deref(), index)
+            }
+            ListReader::Split { text, .. } => match text(context)? {
                 Cow::Borrowed(text) => self.part(text, index).map(Cow::Borrowed),
                 Cow::Owned(text) => self
                     .part(&text, index)
                     .map(|part| Cow::Owned(part.to_vec())),
             },
-            List::Chain(_) => self.nth(context, index).map(Cow::Owned),
+            ListReader::Chain(_) => self.nth(context, index).map(Cow::Owned),
         }
     }
 
-    fn nth(&self, context: &Context<'_>, index: i32) -> Option<Vec<u8>> {
+    fn nth(&self, context: &EvalContext<'_>, index: i32) -> Option<Vec<u8>> {
         let count = || usize::try_from(self.count(context)?).ok();
         let mut left = position(index, count)?;
         let mut found = None;
@@ -102,7 +108,7 @@ impl List {
     }
 
     /// How many values there are; `None` if the list is missing.
-    pub(super) fn count(&self, context: &Context<'_>) -> Option<i64> {
+    pub(super) fn count(&self, context: &EvalContext<'_>) -> Option<i64> {
         let mut count = 0;
         let there = self.each(context, &mut |_| {
             count += 1;
@@ -118,10 +124,10 @@ impl List {
 
     fn parts<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t [u8]> {
         let (separator, limit) = match self {
-            List::Split {
+            ListReader::Split {
                 separator, limit, ..
             } => (&**separator, *limit),
-            List::Field { .. } | List::Chain(_) => (&b""[..], 0),
+            ListReader::Field { .. } | ListReader::Chain(_) => (&b""[..], 0),
         };
         let mut rest = Some(text).filter(|_| limit > 0);
         let mut left = limit;
@@ -150,7 +156,7 @@ pub fn position(index: i32, count: impl FnOnce() -> Option<usize>) -> Option<usi
 
 /// Visits the values of one list after the other; a list that is missing has none, and all
 /// together are missing where each is.
-fn chain(links: &[(List, GetBytes)], context: &Context<'_>, visit: Visit<'_>) -> bool {
+fn chain(links: &[(ListReader, GetBytes)], context: &EvalContext<'_>, visit: Visit<'_>) -> bool {
     let (mut there, mut flow) = (false, ControlFlow::Continue(()));
     for (list, value) in links {
         there |= list.each(context, &mut |item| {

@@ -12,31 +12,34 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
-use self::list::List;
-use super::Value;
-use super::json::{self, Step};
-use super::term::{Each, Int, IntTest, Ip, IpTest, Source, Term, Test};
+use self::list::ListReader;
+use super::ScalarValue;
+use super::json::{self, JsonStep};
+use super::term::{
+    BoolTerm, CompiledTerm, EachTerm, IntTerm, IntTest, IpTerm, IpTest, StringSource,
+};
 
-pub use context::{Context, Memo};
+pub use context::{EvalContext, FieldMemo};
 pub use list::position;
 
-pub(super) type Check = Box<dyn for<'a> Fn(&Context<'a>) -> bool + Send + Sync>;
-pub(super) type Get = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Value<'a>> + Send + Sync>;
-type GetBytes = Box<dyn for<'a> Fn(&Context<'a>) -> Option<Cow<'a, [u8]>> + Send + Sync>;
+pub(super) type Check = Box<dyn for<'a> Fn(&EvalContext<'a>) -> bool + Send + Sync>;
+pub(super) type Get =
+    Box<dyn for<'a> Fn(&EvalContext<'a>) -> Option<ScalarValue<'a>> + Send + Sync>;
+type GetBytes = Box<dyn for<'a> Fn(&EvalContext<'a>) -> Option<Cow<'a, [u8]>> + Send + Sync>;
 
 /// The tests that are made once for a whole list.
-struct Kept(Box<[Check]>);
+struct SharedTests(Box<[Check]>);
 
-// === impl Kept ===
+// === impl SharedTests ===
 
-impl Kept {
-    fn new(tests: Vec<Test>) -> Kept {
-        Kept(tests.into_iter().map(test).collect())
+impl SharedTests {
+    fn new(tests: Vec<BoolTerm>) -> SharedTests {
+        SharedTests(tests.into_iter().map(test).collect())
     }
 
     /// Makes the tests; a later one may read what came out of those before it.
     #[inline]
-    fn made<'a>(&self, context: &Context<'a>) -> Context<'a> {
+    fn made<'a>(&self, context: &EvalContext<'a>) -> EvalContext<'a> {
         let mut made = *context;
         made.kept = 0;
         for (at, check) in self.0.iter().enumerate() {
@@ -47,81 +50,84 @@ impl Kept {
 }
 
 /// Compiles a test.
-pub(super) fn test(test: Test) -> Check {
+pub(super) fn test(test: BoolTerm) -> Check {
     match test {
-        Test::Const(value) => Box::new(move |_| value),
-        Test::Field(field, value) => {
+        BoolTerm::Const(value) => Box::new(move |_| value),
+        BoolTerm::Field(field, value) => {
             Box::new(move |context| context.facts.bool(field) == Some(value))
         }
-        Test::Not(inner) => not(*inner),
-        Test::And(parts) => and(parts),
-        Test::Xor(parts) => xor(parts),
-        Test::Or(parts) => or(parts),
-        Test::Bytes(term, test) => bytes::test(term, test),
-        Test::Int(term, test) => int_test(term, test),
-        Test::Ip(term, test) => ip_test(term, test),
-        Test::Any(source, inner) => each(source, *inner, true),
-        Test::All(source, inner) => each(source, *inner, false),
-        Test::Kept(at) => Box::new(move |context| context.kept >> at & 1 == 1),
+        BoolTerm::Not(inner) => not(*inner),
+        BoolTerm::And(parts) => and(parts),
+        BoolTerm::Xor(parts) => xor(parts),
+        BoolTerm::Or(parts) => or(parts),
+        BoolTerm::Bytes(term, test) => bytes::test(term, test),
+        BoolTerm::Int(term, test) => int_test(term, test),
+        BoolTerm::Ip(term, test) => ip_test(term, test),
+        BoolTerm::Any(source, inner) => each(source, *inner, true),
+        BoolTerm::All(source, inner) => each(source, *inner, false),
+        BoolTerm::Kept(at) => Box::new(move |context| context.kept >> at & 1 == 1),
     }
 }
 
 /// Compiles a value.
-pub(super) fn value(term: Term) -> Get {
+pub(super) fn value(term: CompiledTerm) -> Get {
     match term {
-        Term::Bytes(term) => {
+        CompiledTerm::Bytes(term) => {
             let get = bytes::get(term);
-            Box::new(move |context| get(context).map(Value::Bytes))
+            Box::new(move |context| get(context).map(ScalarValue::Bytes))
         }
-        Term::Int(Int::Field(field)) => {
-            Box::new(move |context| context.facts.int(field).map(Value::Int))
+        CompiledTerm::Int(IntTerm::Field(field)) => {
+            Box::new(move |context| context.facts.int(field).map(ScalarValue::Int))
         }
-        Term::Int(Int::Literal(int)) => Box::new(move |_| Some(Value::Int(int))),
-        Term::Int(Int::Len(term)) => {
+        CompiledTerm::Int(IntTerm::Literal(int)) => Box::new(move |_| Some(ScalarValue::Int(int))),
+        CompiledTerm::Int(IntTerm::Len(term)) => {
             let get = bytes::get(*term);
-            Box::new(move |context| get(context).map(|value| Value::Int(len(&value))))
+            Box::new(move |context| get(context).map(|value| ScalarValue::Int(len(&value))))
         }
-        Term::Int(Int::Count(source)) => {
-            let list = List::new(source);
-            Box::new(move |context| list.count(context).map(Value::Int))
+        CompiledTerm::Int(IntTerm::Count(source)) => {
+            let list = ListReader::new(source);
+            Box::new(move |context| list.count(context).map(ScalarValue::Int))
         }
-        Term::Int(Int::Json(term, path)) => {
+        CompiledTerm::Int(IntTerm::Json(term, path)) => {
             let get = bytes::get(*term);
-            Box::new(move |context| json_int(&get(context)?, &path).map(Value::Int))
+            Box::new(move |context| json_int(&get(context)?, &path).map(ScalarValue::Int))
         }
-        Term::Ip(term) => Box::new(move |context| ip(&term, context).map(Value::Ip)),
-        Term::Bool(Test::Field(field, true)) => {
-            Box::new(move |context| context.facts.bool(field).map(Value::Bool))
+        CompiledTerm::Ip(term) => Box::new(move |context| ip(&term, context).map(ScalarValue::Ip)),
+        CompiledTerm::Bool(BoolTerm::Field(field, true)) => {
+            Box::new(move |context| context.facts.bool(field).map(ScalarValue::Bool))
         }
         // The checker gives these no single value.
-        Term::Many(..) | Term::List(..) | Term::Map(_) | Term::Regex(_) => Box::new(|_| None),
-        Term::Bool(inner) => {
+        CompiledTerm::Many(..)
+        | CompiledTerm::List(..)
+        | CompiledTerm::Map(_)
+        | CompiledTerm::Regex(_) => Box::new(|_| None),
+        CompiledTerm::Bool(inner) => {
             let inner = test(inner);
-            Box::new(move |context| Some(Value::Bool(inner(context))))
+            Box::new(move |context| Some(ScalarValue::Bool(inner(context))))
         }
     }
 }
 
-fn not(inner: Test) -> Check {
+fn not(inner: BoolTerm) -> Check {
     let inner = test(inner);
     Box::new(move |context| !inner(context))
 }
 
-fn and(parts: Vec<Test>) -> Check {
+fn and(parts: Vec<BoolTerm>) -> Check {
     match pair(parts.into_iter().map(test).collect()) {
         Ok((a, b)) => Box::new(move |context| a(context) && b(context)),
         Err(parts) => Box::new(move |context| parts.iter().all(|part| part(context))),
     }
 }
 
-fn or(parts: Vec<Test>) -> Check {
+fn or(parts: Vec<BoolTerm>) -> Check {
     match pair(parts.into_iter().map(test).collect()) {
         Ok((a, b)) => Box::new(move |context| a(context) || b(context)),
         Err(parts) => Box::new(move |context| parts.iter().any(|part| part(context))),
     }
 }
 
-fn xor(parts: Vec<Test>) -> Check {
+fn xor(parts: Vec<BoolTerm>) -> Check {
     let parts: Vec<Check> = parts.into_iter().map(test).collect();
     Box::new(move |context| parts.iter().fold(false, |odd, part| odd ^ part(context)))
 }
@@ -135,8 +141,12 @@ fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
 
 /// `any` stops at the first value that passes, `all` at the first that fails. A list that is missing
 /// fails `all`; one without values does not.
-fn each(source: Source, each: Each, any: bool) -> Check {
-    let (list, inner, kept) = (List::new(source), test(each.test), Kept::new(each.kept));
+fn each(source: StringSource, each: EachTerm, any: bool) -> Check {
+    let (list, inner, kept) = (
+        ListReader::new(source),
+        test(each.test),
+        SharedTests::new(each.kept),
+    );
     Box::new(move |context| {
         let context = &kept.made(context);
         let mut stopped = false;
@@ -152,7 +162,7 @@ fn each(source: Source, each: Each, any: bool) -> Check {
     })
 }
 
-fn int_test(term: Int, test: IntTest) -> Check {
+fn int_test(term: IntTerm, test: IntTest) -> Check {
     match test {
         IntTest::Eq(right) => on_int(term, move |left| left == right),
         IntTest::Ne(right) => on_int(term, move |left| left != right),
@@ -162,28 +172,30 @@ fn int_test(term: Int, test: IntTest) -> Check {
     }
 }
 
-fn on_int(term: Int, test: impl Fn(i64) -> bool + Send + Sync + 'static) -> Check {
+fn on_int(term: IntTerm, test: impl Fn(i64) -> bool + Send + Sync + 'static) -> Check {
     match term {
-        Int::Field(field) => Box::new(move |context| context.facts.int(field).is_some_and(&test)),
-        Int::Literal(int) => Box::new(move |_| test(int)),
-        Int::Len(term) => bytes::on(*term, move |value| test(len(value))),
-        Int::Count(source) => {
-            let list = List::new(source);
+        IntTerm::Field(field) => {
+            Box::new(move |context| context.facts.int(field).is_some_and(&test))
+        }
+        IntTerm::Literal(int) => Box::new(move |_| test(int)),
+        IntTerm::Len(term) => bytes::on(*term, move |value| test(len(value))),
+        IntTerm::Count(source) => {
+            let list = ListReader::new(source);
             Box::new(move |context| list.count(context).is_some_and(&test))
         }
-        Int::Json(term, path) => bytes::on(*term, move |value| {
+        IntTerm::Json(term, path) => bytes::on(*term, move |value| {
             json_int(value, &path).is_some_and(&test)
         }),
     }
 }
 
-fn ip_test(term: Ip, test: IpTest) -> Check {
+fn ip_test(term: IpTerm, test: IpTest) -> Check {
     match test {
         IpTest::Eq(right) => on_ip(term, move |left| left == right),
         IpTest::Ne(right) => on_ip(term, move |left| left != right),
         IpTest::In(set) => match term {
             // The set takes any form of an address.
-            Ip::Field(field) => {
+            IpTerm::Field(field) => {
                 Box::new(move |context| context.facts.ip(field).is_some_and(|ip| set.contains(ip)))
             }
             term => on_ip(term, move |left| set.contains(left)),
@@ -191,15 +203,15 @@ fn ip_test(term: Ip, test: IpTest) -> Check {
     }
 }
 
-fn on_ip(term: Ip, test: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Check {
+fn on_ip(term: IpTerm, test: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Check {
     Box::new(move |context| ip(&term, context).is_some_and(&test))
 }
 
 #[inline]
-fn ip(term: &Ip, context: &Context<'_>) -> Option<IpAddr> {
+fn ip(term: &IpTerm, context: &EvalContext<'_>) -> Option<IpAddr> {
     match *term {
-        Ip::Field(field) => Some(context.facts.ip(field)?.to_canonical()),
-        Ip::Network(field, v4, v6) => Some(mask(context.facts.ip(field)?, v4, v6)),
+        IpTerm::Field(field) => Some(context.facts.ip(field)?.to_canonical()),
+        IpTerm::Network(field, v4, v6) => Some(mask(context.facts.ip(field)?, v4, v6)),
     }
 }
 
@@ -216,7 +228,7 @@ fn mask(ip: IpAddr, v4: u8, v6: u8) -> IpAddr {
     }
 }
 
-fn json_int(text: &[u8], path: &[Step]) -> Option<i64> {
+fn json_int(text: &[u8], path: &[JsonStep]) -> Option<i64> {
     json::find(text, path)?.int()
 }
 

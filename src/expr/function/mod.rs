@@ -3,7 +3,7 @@
 
 mod build;
 
-use super::term::{Bytes, Each, Int, Ip, Source, Term};
+use super::term::{BytesTerm, CompiledTerm, EachTerm, IntTerm, IpTerm, StringSource};
 
 /// A function of the rule language.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct FunctionSpec {
     pub signature: &'static str,
     /// What it gives, in one sentence.
     pub doc: &'static str,
-    pub(super) params: &'static [Param],
+    pub(super) params: &'static [ParamType],
     /// How many of the last parameters may be left out.
     pub(super) optional: usize,
     /// The last parameter may be repeated.
@@ -24,7 +24,7 @@ pub struct FunctionSpec {
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Param {
+pub(super) enum ParamType {
     /// A string.
     Text,
     /// A string that is written in the rule.
@@ -54,13 +54,13 @@ pub(super) enum Param {
 }
 
 /// Makes the term of a call; the arguments fit the parameters.
-pub(super) type Build = fn(Args) -> Built;
-type Built = Result<Term, Fault>;
+pub(super) type Build = fn(CallArgs) -> Built;
+type Built = Result<CompiledTerm, Fault>;
 /// The number of the argument to blame, and the reason.
 type Fault = (usize, String);
 
 /// The arguments of a call that are not taken yet.
-pub(super) struct Args(std::vec::IntoIter<Term>);
+pub(super) struct CallArgs(std::vec::IntoIter<CompiledTerm>);
 
 /// All functions.
 pub fn functions() -> &'static [FunctionSpec] {
@@ -78,7 +78,7 @@ pub(super) fn function(name: &str) -> Option<&'static FunctionSpec> {
     TABLE.iter().find(|spec| spec.name == name)
 }
 
-// === impl Args ===
+// === impl CallArgs ===
 
 /// A method for each kind of argument: its name, its type, the term and what is taken from it.
 macro_rules! takes {
@@ -92,26 +92,26 @@ macro_rules! takes {
     )*};
 }
 
-impl Args {
-    pub(super) fn new(terms: Vec<Term>) -> Args {
-        Args(terms.into_iter())
+impl CallArgs {
+    pub(super) fn new(terms: Vec<CompiledTerm>) -> CallArgs {
+        CallArgs(terms.into_iter())
     }
 
-    fn into_terms(self) -> Vec<Term> {
+    fn into_terms(self) -> Vec<CompiledTerm> {
         self.0.collect()
     }
 
-    fn term(&mut self) -> Result<Term, Fault> {
+    fn term(&mut self) -> Result<CompiledTerm, Fault> {
         self.0.next().ok_or_else(unfit)
     }
 
     takes! {
-        bytes: Bytes, Term::Bytes(bytes) => bytes;
-        quoted: Box<[u8]>, Term::Bytes(Bytes::Literal(text)) => text;
-        number: i64, Term::Int(Int::Literal(number)) => number;
-        ip: Ip, Term::Ip(ip) => ip;
-        list: (Source, Term), Term::List(source, each) => (source, *each);
-        tests: (Source, Each), Term::Many(source, each) => (source, each);
+        bytes: BytesTerm, CompiledTerm::Bytes(bytes) => bytes;
+        quoted: Box<[u8]>, CompiledTerm::Bytes(BytesTerm::Literal(text)) => text;
+        number: i64, CompiledTerm::Int(IntTerm::Literal(number)) => number;
+        ip: IpTerm, CompiledTerm::Ip(ip) => ip;
+        list: (StringSource, CompiledTerm), CompiledTerm::List(source, each) => (source, *each);
+        tests: (StringSource, EachTerm), CompiledTerm::Many(source, each) => (source, each);
     }
 }
 
@@ -123,7 +123,7 @@ fn unfit() -> Fault {
 const fn row(
     signature: &'static str,
     name: &'static str,
-    params: &'static [Param],
+    params: &'static [ParamType],
     build: Build,
     doc: &'static str,
 ) -> FunctionSpec {
@@ -148,7 +148,7 @@ const fn repeats(mut spec: FunctionSpec) -> FunctionSpec {
     spec
 }
 
-use Param::{
+use ParamType::{
     Address, Joined, Map, Measured, Number, Part, Quoted, Regex, Scalar, Step, Tests, Text, Values,
 };
 

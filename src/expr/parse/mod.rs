@@ -12,12 +12,14 @@
 
 mod operand;
 
-use super::Error;
-use super::ast::{Literal, LiteralKind, Logic, Node, NodeKind, Op, Operand, Right};
+use super::ExprError;
+use super::ast::{
+    CompareOp, CompareTarget, ExprNode, LiteralKind, LiteralNode, LogicOp, NodeKind, Operand,
+};
+use super::error::{error, fail, no_item, no_set, turned_round, unknown_operator};
 use super::lex::lex;
-use super::lex::{Kind, Span, Token};
-use super::literal::{Reader, decode};
-use super::mistake::{error, fail, no_item, no_set, turned_round, unknown_operator};
+use super::lex::{Span, Token, TokenKind};
+use super::literal::{LiteralUse, decode};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 4096;
@@ -26,15 +28,15 @@ const MAX_DEPTH: usize = 64;
 /// Words that can name no field.
 const RESERVED: [&str; 7] = ["and", "or", "xor", "not", "strict", "true", "false"];
 
-type Parsed<T> = Result<T, Error>;
+type Parsed<T> = Result<T, ExprError>;
 
 /// Parses a whole expression as a test.
-pub(super) fn predicate(source: &str) -> Result<Node, Vec<Error>> {
+pub(super) fn predicate(source: &str) -> Result<ExprNode, Vec<ExprError>> {
     whole(source, |parser| parser.or())
 }
 
 /// Parses a whole expression as a value.
-pub(super) fn value(source: &str) -> Result<Operand, Vec<Error>> {
+pub(super) fn value(source: &str) -> Result<Operand, Vec<ExprError>> {
     whole(source, |parser| {
         let value = parser.operand()?;
         let (at, span) = (parser.at, parser.here());
@@ -47,7 +49,7 @@ pub(super) fn value(source: &str) -> Result<Operand, Vec<Error>> {
     })
 }
 
-fn whole<T>(source: &str, rule: fn(&mut Parser) -> Parsed<T>) -> Result<T, Vec<Error>> {
+fn whole<T>(source: &str, rule: fn(&mut Parser) -> Parsed<T>) -> Result<T, Vec<ExprError>> {
     if let Some((end, _)) = source.char_indices().nth(MAX_CHARS) {
         let message = format!("the expression is longer than {MAX_CHARS} characters");
         return Err(vec![error(
@@ -78,24 +80,24 @@ struct Parser<'a> {
 // === impl Parser ===
 
 impl<'a> Parser<'a> {
-    fn or(&mut self) -> Parsed<Node> {
-        self.join(Logic::Or, ["or", "||"], Self::xor)
+    fn or(&mut self) -> Parsed<ExprNode> {
+        self.join(LogicOp::Or, ["or", "||"], Self::xor)
     }
 
-    fn xor(&mut self) -> Parsed<Node> {
-        self.join(Logic::Xor, ["xor", "^^"], Self::and)
+    fn xor(&mut self) -> Parsed<ExprNode> {
+        self.join(LogicOp::Xor, ["xor", "^^"], Self::and)
     }
 
-    fn and(&mut self) -> Parsed<Node> {
-        self.join(Logic::And, ["and", "&&"], Self::not)
+    fn and(&mut self) -> Parsed<ExprNode> {
+        self.join(LogicOp::And, ["and", "&&"], Self::not)
     }
 
     fn join(
         &mut self,
-        logic: Logic,
+        logic: LogicOp,
         words: [&str; 2],
-        part: fn(&mut Self) -> Parsed<Node>,
-    ) -> Parsed<Node> {
+        part: fn(&mut Self) -> Parsed<ExprNode>,
+    ) -> Parsed<ExprNode> {
         let first = part(self)?;
         if !words.iter().any(|word| self.peeks(word)) {
             return Ok(first);
@@ -105,18 +107,18 @@ impl<'a> Parser<'a> {
         while words.iter().any(|word| self.take(word)) {
             parts.push(part(self)?);
         }
-        Ok(Node {
+        Ok(ExprNode {
             span: start..self.last_end(),
             kind: NodeKind::Join(logic, parts),
         })
     }
 
-    fn not(&mut self) -> Parsed<Node> {
+    fn not(&mut self) -> Parsed<ExprNode> {
         let start = self.here();
         if self.take("not") || self.take("!") {
             let inner = self.deeper(start.clone(), Self::not)?;
             let span = start.start..inner.span.end;
-            return Ok(Node {
+            return Ok(ExprNode {
                 span,
                 kind: NodeKind::Not(Box::new(inner)),
             });
@@ -129,7 +131,7 @@ impl<'a> Parser<'a> {
         self.comparison()
     }
 
-    fn comparison(&mut self) -> Parsed<Node> {
+    fn comparison(&mut self) -> Parsed<ExprNode> {
         let left = self.operand()?;
         if self.peeks("not") {
             let operator = self.tokens.get(self.at + 1);
@@ -149,41 +151,46 @@ impl<'a> Parser<'a> {
                 }
             }
         };
-        Ok(Node {
+        Ok(ExprNode {
             span: start..self.last_end(),
             kind,
         })
     }
 
-    fn operator(&mut self) -> Parsed<Option<(Op, Span)>> {
+    fn operator(&mut self) -> Parsed<Option<(CompareOp, Span)>> {
         let span = self.here();
         if self.take("strict") {
             return match self.take("wildcard") {
-                true => Ok(Some((Op::StrictWildcard, span.start..self.last_end()))),
+                true => Ok(Some((
+                    CompareOp::StrictWildcard,
+                    span.start..self.last_end(),
+                ))),
                 false => fail(span, "`strict` stands only before `wildcard`", None),
             };
         }
         let word = match self.peek() {
-            Some(Kind::Name(word)) => &**word,
-            Some(Kind::Sign(sign)) => sign,
+            Some(TokenKind::Name(word)) => &**word,
+            Some(TokenKind::Sign(sign)) => sign,
             _ => return Ok(None),
         };
-        match Op::spelt(word) {
+        match CompareOp::spelt(word) {
             Some(op) => {
                 self.at += 1;
                 Ok(Some((op, span)))
             }
-            None if matches!(self.peek(), Some(Kind::Sign(_))) || is_reserved(word) => Ok(None),
+            None if matches!(self.peek(), Some(TokenKind::Sign(_))) || is_reserved(word) => {
+                Ok(None)
+            }
             None => Err(unknown_operator(span, word)),
         }
     }
 
-    fn right(&mut self, op: Op) -> Parsed<Right> {
+    fn right(&mut self, op: CompareOp) -> Parsed<CompareTarget> {
         let span = self.here();
-        if let Some(Kind::List(name)) = self.peek() {
+        if let Some(TokenKind::List(name)) = self.peek() {
             self.at += 1;
             return match op {
-                Op::In => Ok(Right::List {
+                CompareOp::In => Ok(CompareTarget::List {
                     name: name.clone(),
                     span,
                 }),
@@ -193,7 +200,7 @@ impl<'a> Parser<'a> {
         if self.take("{") {
             let set = self.set(span.clone())?;
             return match op {
-                Op::In => Ok(Right::Set(set)),
+                CompareOp::In => Ok(CompareTarget::Set(set)),
                 _ => fail(
                     span.start..self.last_end(),
                     "a set is compared with `in`",
@@ -201,27 +208,27 @@ impl<'a> Parser<'a> {
                 ),
             };
         }
-        if op == Op::In {
+        if op == CompareOp::In {
             return Err(no_set(self.found(), self.text(&self.found())));
         }
-        if op == Op::Matches && self.peeks("*") {
+        if op == CompareOp::Matches && self.peeks("*") {
             let help = Some("`matches \"(?i)…\"` ignores case");
             return fail(self.here(), "`~*` is not an operator", help);
         }
         let reader = match op {
-            Op::Matches => Reader::Regex,
-            Op::Wildcard | Op::StrictWildcard => Reader::Wildcard,
-            _ => Reader::Plain,
+            CompareOp::Matches => LiteralUse::Regex,
+            CompareOp::Wildcard | CompareOp::StrictWildcard => LiteralUse::Wildcard,
+            _ => LiteralUse::Plain,
         };
         self.literal(reader)?
-            .map(Right::Value)
+            .map(CompareTarget::Value)
             .ok_or_else(|| self.no_value())
     }
 
-    fn no_value(&self) -> Error {
+    fn no_value(&self) -> ExprError {
         let quotes = "strings stand in double quotes";
         let (message, help) = match self.peek() {
-            Some(Kind::Name(name)) if !is_reserved(name) => (
+            Some(TokenKind::Name(name)) if !is_reserved(name) => (
                 format!("the right side must be a value, not the name `{name}`"),
                 match name.contains('.') {
                     true => quotes.into(),
@@ -236,7 +243,7 @@ impl<'a> Parser<'a> {
         error(self.found(), message, Some(&help))
     }
 
-    fn set(&mut self, open: Span) -> Parsed<Vec<Literal>> {
+    fn set(&mut self, open: Span) -> Parsed<Vec<LiteralNode>> {
         let mut items = Vec::new();
         while !self.take("}") {
             if self.peeks(",") {
@@ -247,7 +254,7 @@ impl<'a> Parser<'a> {
                     help,
                 );
             }
-            match self.literal(Reader::Plain)? {
+            match self.literal(LiteralUse::Plain)? {
                 Some(item) => items.push(item),
                 None if self.peek().is_none() => {
                     return fail(open, "this set is never closed", Some("close it with `}`"));
@@ -261,13 +268,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn literal(&mut self, reader: Reader) -> Parsed<Option<Literal>> {
+    fn literal(&mut self, reader: LiteralUse) -> Parsed<Option<LiteralNode>> {
         let span = self.here();
         let kind = match self.peek() {
-            Some(Kind::Atom(atom)) => LiteralKind::Atom(*atom),
-            Some(Kind::Name(name)) if &**name == "true" => LiteralKind::Bool(true),
-            Some(Kind::Name(name)) if &**name == "false" => LiteralKind::Bool(false),
-            Some(Kind::Text { body, raw }) => {
+            Some(TokenKind::Atom(atom)) => LiteralKind::Atom(*atom),
+            Some(TokenKind::Name(name)) if &**name == "true" => LiteralKind::Bool(true),
+            Some(TokenKind::Name(name)) if &**name == "false" => LiteralKind::Bool(false),
+            Some(TokenKind::Text { body, raw }) => {
                 let text = self.source.get(body.clone()).unwrap_or("");
                 let bytes = match raw {
                     true => text.as_bytes().into(),
@@ -281,14 +288,16 @@ impl<'a> Parser<'a> {
             _ => return Ok(None),
         };
         self.at += 1;
-        Ok(Some(Literal { span, kind }))
+        Ok(Some(LiteralNode { span, kind }))
     }
 
     fn end(&self) -> Parsed<()> {
         match self.peek() {
             None => Ok(()),
-            Some(Kind::Sign(")")) => fail(self.here(), "this parenthesis closes nothing", None),
-            Some(Kind::Name(word)) if Logic::spelt(&word.to_ascii_lowercase()) => {
+            Some(TokenKind::Sign(")")) => {
+                fail(self.here(), "this parenthesis closes nothing", None)
+            }
+            Some(TokenKind::Name(word)) if LogicOp::spelt(&word.to_ascii_lowercase()) => {
                 Err(unknown_operator(self.here(), word))
             }
             Some(_) => fail(
@@ -326,14 +335,14 @@ impl<'a> Parser<'a> {
         fail(self.here(), format!("expected `{sign}` here"), None)
     }
 
-    fn peek(&self) -> Option<&'a Kind> {
+    fn peek(&self) -> Option<&'a TokenKind> {
         self.tokens.get(self.at).map(|token| &token.kind)
     }
 
     fn peeks(&self, word: &str) -> bool {
         match self.peek() {
-            Some(Kind::Name(name)) => &**name == word,
-            Some(Kind::Sign(sign)) => *sign == word,
+            Some(TokenKind::Name(name)) => &**name == word,
+            Some(TokenKind::Sign(sign)) => *sign == word,
             _ => false,
         }
     }
@@ -369,5 +378,5 @@ impl<'a> Parser<'a> {
 }
 
 fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word) || Op::spelt(word).is_some()
+    RESERVED.contains(&word) || CompareOp::spelt(word).is_some()
 }

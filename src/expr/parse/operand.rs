@@ -1,11 +1,13 @@
 //! The left sides: fields, calls and what follows them in brackets.
 
-use super::super::ast::{Base, Index, IndexKind, LiteralKind, Node, Op, Operand};
-use super::super::lex::{Kind, Span};
-use super::super::literal::Atom;
-use super::super::literal::Reader;
+use super::super::ast::{
+    CompareOp, ExprNode, IndexKind, LiteralKind, Operand, OperandBase, ValueIndex,
+};
+use super::super::lex::{Span, TokenKind};
+use super::super::literal::LiteralUse;
+use super::super::literal::UnquotedLiteral;
 use super::{Parsed, Parser, error, fail, is_reserved};
-use crate::expr::Error;
+use crate::expr::ExprError;
 
 // === impl Parser ===
 
@@ -26,56 +28,56 @@ impl Parser<'_> {
         })
     }
 
-    fn base(&mut self) -> Parsed<Base> {
-        if let Some(literal) = self.literal(Reader::Plain)? {
-            return Ok(Base::Literal(literal));
+    fn base(&mut self) -> Parsed<OperandBase> {
+        if let Some(literal) = self.literal(LiteralUse::Plain)? {
+            return Ok(OperandBase::Literal(literal));
         }
         let name_span = self.here();
         match self.peek() {
-            Some(Kind::Name(name)) if !is_reserved(name) => {
+            Some(TokenKind::Name(name)) if !is_reserved(name) => {
                 self.at += 1;
                 let name = name.clone();
                 let open = self.here();
                 if !self.take("(") {
-                    return Ok(Base::Field(name));
+                    return Ok(OperandBase::Field(name));
                 }
                 let args = self.args(open)?;
-                Ok(Base::Call {
+                Ok(OperandBase::Call {
                     name,
                     name_span,
                     args,
                 })
             }
             // Elsewhere a variable is written so; the checker says what it is called here.
-            Some(Kind::List(name)) => {
+            Some(TokenKind::List(name)) => {
                 self.at += 1;
-                Ok(Base::Field(format!("${name}").into()))
+                Ok(OperandBase::Field(format!("${name}").into()))
             }
             _ => Err(self.no_operand()),
         }
     }
 
-    fn no_operand(&self) -> Error {
+    fn no_operand(&self) -> ExprError {
         let (span, message) = match self.peek() {
             None if self.tokens.is_empty() => (self.found(), "the expression is empty".into()),
             None => (
                 self.found(),
                 "a field or a function is missing after this".into(),
             ),
-            Some(Kind::Sign("{")) => (self.here(), "a set or a list stands after `in`".into()),
-            Some(Kind::Name(word)) => (
+            Some(TokenKind::Sign("{")) => (self.here(), "a set or a list stands after `in`".into()),
+            Some(TokenKind::Name(word)) => (
                 self.here(),
                 format!("a field or a function is missing before `{word}`"),
             ),
-            Some(Kind::Sign(sign)) => (
+            Some(TokenKind::Sign(sign)) => (
                 self.here(),
                 format!("a field or a function is missing before `{sign}`"),
             ),
             Some(_) => (self.here(), "a field or a function is missing here".into()),
         };
         let help = match self.peek() {
-            Some(Kind::Sign("*")) => Some("every request is `true`"),
-            Some(Kind::Name(word)) if Op::spelt(word).is_some() => {
+            Some(TokenKind::Sign("*")) => Some("every request is `true`"),
+            Some(TokenKind::Name(word)) if CompareOp::spelt(word).is_some() => {
                 Some("each test has its own field: `http.host eq \"a\" or http.host eq \"b\"`")
             }
             _ => None,
@@ -86,7 +88,7 @@ impl Parser<'_> {
     /// Refuses a value right behind another.
     fn comma(&mut self) -> Parsed<()> {
         match self.peek() {
-            Some(Kind::Text { .. } | Kind::Atom(_)) => fail(
+            Some(TokenKind::Text { .. } | TokenKind::Atom(_)) => fail(
                 self.here(),
                 "a comma is missing before this",
                 Some("arguments have `,` between them"),
@@ -95,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    fn args(&mut self, open: Span) -> Parsed<Vec<Node>> {
+    fn args(&mut self, open: Span) -> Parsed<Vec<ExprNode>> {
         let mut args = Vec::new();
         if self.take(")") {
             return Ok(args);
@@ -110,14 +112,14 @@ impl Parser<'_> {
         }
     }
 
-    fn index(&mut self) -> Parsed<Option<Index>> {
+    fn index(&mut self) -> Parsed<Option<ValueIndex>> {
         let open = self.here();
         if !self.take("[") {
             return Ok(None);
         }
         let kind = self.index_kind()?;
         self.close("]", open.clone())?;
-        Ok(Some(Index {
+        Ok(Some(ValueIndex {
             span: open.start..self.last_end(),
             kind,
         }))
@@ -128,10 +130,10 @@ impl Parser<'_> {
             return Ok(IndexKind::Every);
         }
         let span = self.found();
-        let literal = self.literal(Reader::Plain)?.map(|literal| literal.kind);
+        let literal = self.literal(LiteralUse::Plain)?.map(|literal| literal.kind);
         let at = match literal {
             Some(LiteralKind::Text { bytes, .. }) => return Ok(IndexKind::Name(bytes)),
-            Some(LiteralKind::Atom(Atom::Int(at))) => i32::try_from(at).ok(),
+            Some(LiteralKind::Atom(UnquotedLiteral::Int(at))) => i32::try_from(at).ok(),
             _ => None,
         };
         let help = Some("write `[\"name\"]`, `[0]` or `[*]`");

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::super::{Facts, FieldId, IntSet, Value, functions, predicate, scalar};
+use super::super::{FieldFacts, FieldId, IntSet, ScalarValue, functions, predicate, scalar};
 use super::{Sample, id, request, with_env};
 
-fn eval<'a>(source: &str, facts: &'a dyn Facts) -> Option<Value<'a>> {
+fn eval<'a>(source: &str, facts: &'a dyn FieldFacts) -> Option<ScalarValue<'a>> {
     with_env(|env| {
         scalar(source, env)
             .unwrap_or_else(|errors| panic!("{source}: {errors:?}"))
@@ -13,8 +13,8 @@ fn eval<'a>(source: &str, facts: &'a dyn Facts) -> Option<Value<'a>> {
     })
 }
 
-fn text(value: &str) -> Option<Value<'_>> {
-    Some(Value::Bytes(Cow::Borrowed(value.as_bytes())))
+fn text(value: &str) -> Option<ScalarValue<'_>> {
+    Some(ScalarValue::Bytes(Cow::Borrowed(value.as_bytes())))
 }
 
 #[test]
@@ -68,26 +68,29 @@ fn keys_have_the_type_of_their_field() {
     let request = request();
     assert_eq!(
         eval("ip.src", &request),
-        Some(Value::Ip("203.0.113.7".parse().unwrap()))
+        Some(ScalarValue::Ip("203.0.113.7".parse().unwrap()))
     );
     assert_eq!(
         eval("ip.peer", &request),
-        Some(Value::Ip("192.0.2.5".parse().unwrap()))
+        Some(ScalarValue::Ip("192.0.2.5".parse().unwrap()))
     );
     assert_eq!(
         eval("cidr(ip.src, 8, 64)", &request),
-        Some(Value::Ip("203.0.0.0".parse().unwrap()))
+        Some(ScalarValue::Ip("203.0.0.0".parse().unwrap()))
     );
-    assert_eq!(eval("ip.src.asnum", &request), Some(Value::Int(64500)));
-    assert_eq!(eval("ssl", &request), Some(Value::Bool(true)));
-    assert_eq!(eval("len(http.host)", &request), Some(Value::Int(16)));
+    assert_eq!(
+        eval("ip.src.asnum", &request),
+        Some(ScalarValue::Int(64500))
+    );
+    assert_eq!(eval("ssl", &request), Some(ScalarValue::Bool(true)));
+    assert_eq!(eval("len(http.host)", &request), Some(ScalarValue::Int(16)));
     assert_eq!(
         eval("len(http.request.headers.names)", &request),
-        Some(Value::Int(6))
+        Some(ScalarValue::Int(6))
     );
     assert_eq!(
         eval(r#"starts_with(http.host, "s")"#, &request),
-        Some(Value::Bool(true))
+        Some(ScalarValue::Bool(true))
     );
     assert_eq!(eval("http.referer", &request), None);
     assert_eq!(eval("ssl", &Sample::default()), None);
@@ -108,7 +111,7 @@ fn fields_and_unchanged_strings_are_borrowed() {
     ] {
         let value = eval(source, &request);
         assert!(
-            matches!(value, Some(Value::Bytes(Cow::Borrowed(_)))),
+            matches!(value, Some(ScalarValue::Bytes(Cow::Borrowed(_)))),
             "{source}: {value:?}"
         );
     }

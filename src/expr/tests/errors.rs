@@ -1,6 +1,6 @@
 //! Mistakes: the source, the text under the marker, the message.
 
-use super::super::{Env, Error, predicate, scalar};
+use super::super::{ExprEnv, ExprError, predicate, scalar};
 use super::{Small, lists, with_env};
 
 #[rustfmt::skip]
@@ -144,7 +144,7 @@ const SCALARS: &[(&str, &str, &str)] = &[
     ("ip.scr", "ip.scr", "unknown field `ip.scr`; did you mean `ip.src`?"),
 ];
 
-fn shown<'a>(source: &'a str, error: &'a Error) -> (&'a str, &'a str) {
+fn shown<'a>(source: &'a str, error: &'a ExprError) -> (&'a str, &'a str) {
     (source.get(error.span.clone()).unwrap(), &error.message)
 }
 
@@ -166,7 +166,7 @@ fn mistakes_are_marked_and_named() {
 #[test]
 fn a_response_field_is_refused_where_there_is_no_response() {
     let lists = lists();
-    let env = Env {
+    let env = ExprEnv {
         scheme: &Small,
         lists: &lists,
         allow_response: false,

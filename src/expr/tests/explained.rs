@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 
-use super::super::{Explained, Facts, Kind, Value, explain, predicate};
+use super::super::{ExplainedPart, FieldFacts, PartKind, ScalarValue, explain, predicate};
 use super::random::{expression, facts};
 use super::{request, with_env};
 
-fn explained(text: &str, facts: &dyn Facts) -> Explained {
+fn explained(text: &str, facts: &dyn FieldFacts) -> ExplainedPart {
     with_env(|env| explain(text, env, facts).unwrap())
 }
 
 /// Every part on a line: indented, with its truth and what it read.
-fn shown(part: &Explained, depth: usize) -> String {
+fn shown(part: &ExplainedPart, depth: usize) -> String {
     let mut lines = format!("{:depth$}{} {}", "", part.holds, part.text);
     for read in &part.reads {
         let values: Vec<String> = read.values.iter().map(show).collect();
@@ -21,12 +21,12 @@ fn shown(part: &Explained, depth: usize) -> String {
     parts.fold(lines, |lines, part| lines + "\n" + &part)
 }
 
-fn show(value: &Value<'_>) -> String {
+fn show(value: &ScalarValue<'_>) -> String {
     match value {
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::Int(int) => int.to_string(),
-        Value::Ip(ip) => ip.to_string(),
-        Value::Bool(truth) => truth.to_string(),
+        ScalarValue::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ScalarValue::Int(int) => int.to_string(),
+        ScalarValue::Ip(ip) => ip.to_string(),
+        ScalarValue::Bool(truth) => truth.to_string(),
     }
 }
 
@@ -125,13 +125,13 @@ fn mistakes_are_those_of_the_rule() {
 }
 
 /// Fails unless each connective is what its parts make it.
-fn adds_up(part: &Explained) {
+fn adds_up(part: &ExplainedPart) {
     let mut truths = part.parts.iter().map(|part| part.holds);
     let made = match part.kind {
-        Kind::And => truths.all(|truth| truth),
-        Kind::Or => truths.any(|truth| truth),
-        Kind::Xor => truths.fold(false, |odd, truth| odd ^ truth),
-        Kind::Not => truths.all(|truth| !truth),
+        PartKind::And => truths.all(|truth| truth),
+        PartKind::Or => truths.any(|truth| truth),
+        PartKind::Xor => truths.fold(false, |odd, truth| odd ^ truth),
+        PartKind::Not => truths.all(|truth| !truth),
         _ => part.holds,
     };
     assert_eq!(made, part.holds, "{part:?}");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 
 use super::super::set::{IntSet, IpSet, StringSet};
-use super::super::{Entry, Env, List, Lists, predicate};
+use super::super::{ExprEnv, ListEntry, NamedList, NamedLists, predicate};
 use super::{Small, request};
 
 fn ip(text: &str) -> IpAddr {
@@ -14,7 +14,7 @@ fn ip(text: &str) -> IpAddr {
 
 #[test]
 fn digits_are_integers_and_strings() {
-    let list = List::from_texts(["64500", "-2", "0x10", "7..9"]);
+    let list = NamedList::from_texts(["64500", "-2", "0x10", "7..9"]);
     let ints = list.ints().unwrap();
     for int in [64500, -2, 16, 7, 8, 9] {
         assert!(ints.contains(int), "{int}");
@@ -30,7 +30,7 @@ fn digits_are_integers_and_strings() {
         "`64500` (list:1) and 3 more that do not fit"
     );
     // An identifier, but no integer.
-    let list = List::from_texts(["1", "007"]);
+    let list = NamedList::from_texts(["1", "007"]);
     assert!(list.strings().unwrap().contains(b"007"));
     assert_eq!(list.ints().unwrap_err().to_string(), "`007` (list:2)");
 }
@@ -43,7 +43,7 @@ fn addresses_blocks_and_ranges() {
         "2001:db8::/48",
         "2001:db9::1",
     ];
-    let ips = List::from_texts(texts).ips().unwrap();
+    let ips = NamedList::from_texts(texts).ips().unwrap();
     for inside in [
         "192.0.2.1",
         "192.0.2.9",
@@ -70,31 +70,37 @@ fn addresses_blocks_and_ranges() {
         "10.0.0",
         "x",
     ] {
-        let misfit = List::from_texts(["192.0.2.1", wrong]).ips().unwrap_err();
+        let misfit = NamedList::from_texts(["192.0.2.1", wrong])
+            .ips()
+            .unwrap_err();
         assert_eq!(misfit.to_string(), format!("`{wrong}` (list:2)"));
     }
 }
 
 #[test]
 fn hosts_that_are_addresses_are_strings_too() {
-    let hosts = List::from_texts(["example.com", "192.0.2.1", "10.0.0.0/8"]);
+    let hosts = NamedList::from_texts(["example.com", "192.0.2.1", "10.0.0.0/8"]);
     assert!(hosts.strings().unwrap().contains(b"192.0.2.1"));
-    assert!(List::from_texts(["192.0.2.1", "::1"]).strings().is_ok());
+    assert!(
+        NamedList::from_texts(["192.0.2.1", "::1"])
+            .strings()
+            .is_ok()
+    );
     // Nothing but networks: whoever compares a string with it means something else.
-    let networks = List::from_texts(["192.0.2.1", "10.0.0.0/8"]);
+    let networks = NamedList::from_texts(["192.0.2.1", "10.0.0.0/8"]);
     assert_eq!(networks.strings().unwrap_err().text, "10.0.0.0/8");
 }
 
 #[test]
 fn rules_share_the_values_of_a_list() {
-    let list = List::from_texts(["curl", "wget"]);
+    let list = NamedList::from_texts(["curl", "wget"]);
     let (one, other) = (list.strings().unwrap(), list.clone().strings().unwrap());
     assert_eq!(one.few().unwrap().as_ptr(), other.few().unwrap().as_ptr());
 }
 
 #[test]
 fn an_empty_list_goes_with_everything_and_holds_nothing() {
-    let nobody = List::from_texts([]);
+    let nobody = NamedList::from_texts([]);
     assert!(!nobody.strings().unwrap().contains(b""));
     assert!(!nobody.ints().unwrap().contains(0));
     assert!(!nobody.ips().unwrap().contains(ip("::")));
@@ -103,13 +109,16 @@ fn an_empty_list_goes_with_everything_and_holds_nothing() {
 #[test]
 fn a_value_that_does_not_fit_is_named_with_its_line() {
     let entries = [("192.0.2.1", 3), ("curl", 17), ("wget", 18)];
-    let entries = entries.map(|(text, line)| Entry {
+    let entries = entries.map(|(text, line)| ListEntry {
         text: text.into(),
         line,
     });
-    let mut lists = Lists::new();
-    lists.insert("office", List::from_file("office.txt", entries.to_vec()));
-    let env = Env {
+    let mut lists = NamedLists::new();
+    lists.insert(
+        "office",
+        NamedList::from_file("office.txt", entries.to_vec()),
+    );
+    let env = ExprEnv {
         scheme: &Small,
         lists: &lists,
         allow_response: true,
@@ -143,7 +152,7 @@ fn a_hundred_thousand_blocks_are_told_apart() {
         ]
     });
     let texts: Vec<String> = blocks.collect();
-    let set = List::from_texts(texts.iter().map(|text| &**text))
+    let set = NamedList::from_texts(texts.iter().map(|text| &**text))
         .ips()
         .unwrap();
     for n in (0..100_000u32).step_by(97) {

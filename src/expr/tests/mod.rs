@@ -18,34 +18,46 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use super::{Env, Facts, FieldId, FieldSpec, List, Lists, Phase, Scheme, Type};
+use super::{
+    ExprEnv, FieldFacts, FieldId, FieldScheme, FieldSpec, NamedList, NamedLists, Phase, ValueType,
+};
 
 use Phase::{Request, Response};
 
 /// Name, type, phase, whether names ignore case; the place is the number.
-const FIELDS: [(&str, Type, Phase, bool); 17] = [
-    ("http.request.method", Type::Bytes, Request, false),
-    ("http.request.uri.path", Type::Bytes, Request, false),
-    ("http.host", Type::Bytes, Request, false),
-    ("http.user_agent", Type::Bytes, Request, false),
-    ("http.referer", Type::Bytes, Request, false),
-    ("http.request.headers", Type::Map, Request, true),
-    ("http.request.headers.names", Type::Array, Request, false),
-    ("http.request.headers.values", Type::Array, Request, false),
-    ("http.request.cookies", Type::Map, Request, false),
-    ("http.request.uri.args", Type::Map, Request, false),
-    ("http.request.body.size", Type::Int, Request, false),
-    ("ip.src", Type::Ip, Request, false),
-    ("ip.peer", Type::Ip, Request, false),
-    ("ip.src.asnum", Type::Int, Request, false),
-    ("ip.src.country", Type::Bytes, Request, false),
-    ("ssl", Type::Bool, Request, false),
-    ("http.response.code", Type::Int, Response, false),
+const FIELDS: [(&str, ValueType, Phase, bool); 17] = [
+    ("http.request.method", ValueType::Bytes, Request, false),
+    ("http.request.uri.path", ValueType::Bytes, Request, false),
+    ("http.host", ValueType::Bytes, Request, false),
+    ("http.user_agent", ValueType::Bytes, Request, false),
+    ("http.referer", ValueType::Bytes, Request, false),
+    ("http.request.headers", ValueType::Map, Request, true),
+    (
+        "http.request.headers.names",
+        ValueType::Array,
+        Request,
+        false,
+    ),
+    (
+        "http.request.headers.values",
+        ValueType::Array,
+        Request,
+        false,
+    ),
+    ("http.request.cookies", ValueType::Map, Request, false),
+    ("http.request.uri.args", ValueType::Map, Request, false),
+    ("http.request.body.size", ValueType::Int, Request, false),
+    ("ip.src", ValueType::Ip, Request, false),
+    ("ip.peer", ValueType::Ip, Request, false),
+    ("ip.src.asnum", ValueType::Int, Request, false),
+    ("ip.src.country", ValueType::Bytes, Request, false),
+    ("ssl", ValueType::Bool, Request, false),
+    ("http.response.code", ValueType::Int, Response, false),
 ];
 
 pub(super) struct Small;
 
-impl Scheme for Small {
+impl FieldScheme for Small {
     fn field(&self, name: &str) -> Option<FieldSpec> {
         let at = FIELDS.iter().position(|field| field.0 == name)?;
         let (_, ty, phase, names_ignore_case) = FIELDS[at];
@@ -122,7 +134,7 @@ impl Sample {
     }
 }
 
-impl Facts for Sample {
+impl FieldFacts for Sample {
     fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>> {
         self.bytes.get(&field.0).map(Cow::from)
     }
@@ -198,22 +210,22 @@ pub(super) fn request() -> Sample {
         )
 }
 
-pub(super) fn lists() -> Lists {
-    let mut lists = Lists::new();
+pub(super) fn lists() -> NamedLists {
+    let mut lists = NamedLists::new();
     lists.insert(
         "office",
-        List::from_texts(["203.0.113.0/24", "2001:db8::/48"]),
+        NamedList::from_texts(["203.0.113.0/24", "2001:db8::/48"]),
     );
-    lists.insert("agents", List::from_texts(["curl", "wget", "CN"]));
-    lists.insert("networks", List::from_texts(["64500", "64501"]));
-    lists.insert("nobody", List::from_texts([]));
+    lists.insert("agents", NamedList::from_texts(["curl", "wget", "CN"]));
+    lists.insert("networks", NamedList::from_texts(["64500", "64501"]));
+    lists.insert("nobody", NamedList::from_texts([]));
     lists
 }
 
 /// Runs `look` with an environment that allows everything.
-pub(super) fn with_env<T>(look: impl FnOnce(&Env) -> T) -> T {
+pub(super) fn with_env<T>(look: impl FnOnce(&ExprEnv) -> T) -> T {
     let lists = lists();
-    look(&Env {
+    look(&ExprEnv {
         scheme: &Small,
         lists: &lists,
         allow_response: true,

@@ -9,10 +9,12 @@ mod functions;
 
 pub(super) use functions::{encode, json_int, json_text};
 
-use super::super::ast::{Base, IndexKind, LiteralKind, Logic, Node, NodeKind, Operand};
-use super::super::json::Step;
-use super::super::literal::Atom;
-use super::super::{Facts, Scheme, Type};
+use super::super::ast::{
+    ExprNode, IndexKind, LiteralKind, LogicOp, NodeKind, Operand, OperandBase,
+};
+use super::super::json::JsonStep;
+use super::super::literal::UnquotedLiteral;
+use super::super::{FieldFacts, FieldScheme, ValueType};
 use super::{Sample, Small};
 use compare::compare;
 
@@ -32,11 +34,11 @@ enum V {
 }
 
 /// Whether `node` holds for `facts`.
-pub(super) fn holds(node: &Node, facts: &Sample) -> bool {
+pub(super) fn holds(node: &ExprNode, facts: &Sample) -> bool {
     eval(node, facts) == Some(V::B(true))
 }
 
-fn eval(node: &Node, facts: &Sample) -> Option<V> {
+fn eval(node: &ExprNode, facts: &Sample) -> Option<V> {
     Some(match &node.kind {
         NodeKind::Not(inner) => map(truth(inner, facts), |value| !value),
         NodeKind::Join(logic, nodes) => {
@@ -60,7 +62,7 @@ fn eval(node: &Node, facts: &Sample) -> Option<V> {
 }
 
 /// True or false, or a list of them.
-fn truth(node: &Node, facts: &Sample) -> V {
+fn truth(node: &ExprNode, facts: &Sample) -> V {
     eval(node, facts).unwrap_or(V::B(false))
 }
 
@@ -75,7 +77,7 @@ fn map(value: V, change: fn(bool) -> bool) -> V {
 }
 
 /// All lists have one length; what is no list is the same beside each of their values.
-fn joined(logic: Logic, parts: &[V]) -> V {
+fn joined(logic: LogicOp, parts: &[V]) -> V {
     let list = parts.iter().find_map(|part| match part {
         V::L(items, gone) | V::E(items, gone) => Some((items.len(), *gone)),
         _ => None,
@@ -86,9 +88,9 @@ fn joined(logic: Logic, parts: &[V]) -> V {
             part => *part == V::B(true),
         });
         V::B(match logic {
-            Logic::And => values.all(|value| value),
-            Logic::Or => values.any(|value| value),
-            Logic::Xor => values.filter(|value| *value).count() % 2 == 1,
+            LogicOp::And => values.all(|value| value),
+            LogicOp::Or => values.any(|value| value),
+            LogicOp::Xor => values.filter(|value| *value).count() % 2 == 1,
         })
     };
     match list {
@@ -99,14 +101,14 @@ fn joined(logic: Logic, parts: &[V]) -> V {
 
 fn operand(operand: &Operand, facts: &Sample) -> Option<V> {
     let mut value = match &operand.base {
-        Base::Literal(literal) => match &literal.kind {
+        OperandBase::Literal(literal) => match &literal.kind {
             LiteralKind::Text { bytes, .. } => V::S(bytes.to_vec()),
             LiteralKind::Bool(value) => V::B(*value),
-            LiteralKind::Atom(Atom::Int(int)) => V::I(*int),
+            LiteralKind::Atom(UnquotedLiteral::Int(int)) => V::I(*int),
             other => panic!("{other:?}"),
         },
-        Base::Field(name) => field(name, facts)?,
-        Base::Call { name, args, .. } => {
+        OperandBase::Field(name) => field(name, facts)?,
+        OperandBase::Call { name, args, .. } => {
             let args: Vec<Option<V>> = args.iter().map(|arg| eval(arg, facts)).collect();
             match (&**name, &args[0]) {
                 ("has_key", Some(V::Map(id, fold))) => {
@@ -155,12 +157,12 @@ fn folded(name: &[u8], fold: bool) -> Vec<u8> {
 fn field(name: &str, facts: &Sample) -> Option<V> {
     let spec = Small.field(name).unwrap();
     match spec.ty {
-        Type::Bytes => Facts::bytes(facts, spec.id).map(|value| V::S(value.into_owned())),
-        Type::Int => Facts::int(facts, spec.id).map(V::I),
-        Type::Ip => Facts::ip(facts, spec.id).map(|ip| V::A(ip.to_canonical())),
-        Type::Bool => Facts::bool(facts, spec.id).map(V::B),
-        Type::Array => Some(V::L(each(facts, spec.id.0, None), false)),
-        Type::Map => Some(V::Map(spec.id.0, spec.names_ignore_case)),
+        ValueType::Bytes => FieldFacts::bytes(facts, spec.id).map(|value| V::S(value.into_owned())),
+        ValueType::Int => FieldFacts::int(facts, spec.id).map(V::I),
+        ValueType::Ip => FieldFacts::ip(facts, spec.id).map(|ip| V::A(ip.to_canonical())),
+        ValueType::Bool => FieldFacts::bool(facts, spec.id).map(V::B),
+        ValueType::Array => Some(V::L(each(facts, spec.id.0, None), false)),
+        ValueType::Map => Some(V::Map(spec.id.0, spec.names_ignore_case)),
     }
 }
 
@@ -302,10 +304,10 @@ fn substring(value: &[u8], ends: &[&V]) -> Vec<u8> {
     value[from..to.max(from)].to_vec()
 }
 
-fn steps(values: &[&V]) -> Vec<Step> {
+fn steps(values: &[&V]) -> Vec<JsonStep> {
     let step = |value: &&V| match value {
-        V::S(name) => Step::Name((**name).into()),
-        V::I(at) => Step::At(*at as usize),
+        V::S(name) => JsonStep::Name((**name).into()),
+        V::I(at) => JsonStep::At(*at as usize),
         other => panic!("{other:?}"),
     };
     values.iter().map(step).collect()

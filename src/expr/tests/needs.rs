@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
-use super::super::{Atom, Facts, Hint, Need, Place, predicate};
+use super::super::{
+    FieldFacts, Prefilter, PrefilterCondition, PrefilterTest, ValueSource, predicate,
+};
 use super::random::{expression, facts};
 use super::{Sample, request, with_env};
 
@@ -214,74 +216,76 @@ fn a_big_set_is_asked_as_a_whole_and_only_without_a_change_of_case() {
     assert!(!held("http.host in {\"v8\"}"));
 }
 
-fn show(need: &Need) -> String {
-    let join = |parts: &[Need], word: &str| {
+fn show(need: &Prefilter) -> String {
+    let join = |parts: &[Prefilter], word: &str| {
         let parts: Vec<String> = parts.iter().map(show).collect();
         format!("({})", parts.join(word))
     };
     let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     match need {
-        Need::Anything => "?".into(),
-        Need::All(parts) => join(parts, " and "),
-        Need::Any(parts) => join(parts, " or "),
-        Need::Atom(Atom { hint, .. }) => match hint {
-            Hint::Exact(whole) => format!("is {}", text(whole)),
-            Hint::Prefix(start) => format!("starts {}", text(start)),
-            Hint::Contains(part) => format!("has {}", text(part)),
-            Hint::Ints(low, high) => format!("{low}..{high}"),
-            Hint::Ips(low, high) => format!("{low}..{high}"),
-            Hint::InStrings(_) => "in strings".into(),
-            Hint::InInts(_) => "in ints".into(),
-            Hint::InIps(_) => "in ips".into(),
+        Prefilter::Anything => "?".into(),
+        Prefilter::All(parts) => join(parts, " and "),
+        Prefilter::Any(parts) => join(parts, " or "),
+        Prefilter::Atom(PrefilterTest { hint, .. }) => match hint {
+            PrefilterCondition::Exact(whole) => format!("is {}", text(whole)),
+            PrefilterCondition::Prefix(start) => format!("starts {}", text(start)),
+            PrefilterCondition::Contains(part) => format!("has {}", text(part)),
+            PrefilterCondition::Ints(low, high) => format!("{low}..{high}"),
+            PrefilterCondition::Ips(low, high) => format!("{low}..{high}"),
+            PrefilterCondition::InStrings(_) => "in strings".into(),
+            PrefilterCondition::InInts(_) => "in ints".into(),
+            PrefilterCondition::InIps(_) => "in ips".into(),
         },
     }
 }
 
-fn holds(need: &Need, facts: &Sample) -> bool {
+fn holds(need: &Prefilter, facts: &Sample) -> bool {
     match need {
-        Need::Anything => true,
-        Need::All(parts) => parts.iter().all(|part| holds(part, facts)),
-        Need::Any(parts) => parts.iter().any(|part| holds(part, facts)),
-        Need::Atom(atom) => atom_holds(atom, facts),
+        Prefilter::Anything => true,
+        Prefilter::All(parts) => parts.iter().all(|part| holds(part, facts)),
+        Prefilter::Any(parts) => parts.iter().any(|part| holds(part, facts)),
+        Prefilter::Atom(atom) => atom_holds(atom, facts),
     }
 }
 
-fn atom_holds(Atom { place, hint }: &Atom, facts: &Sample) -> bool {
+fn atom_holds(PrefilterTest { place, hint }: &PrefilterTest, facts: &Sample) -> bool {
     let field = place.field();
     let ip = facts.ip(field).map(|ip: IpAddr| ip.to_canonical());
     match hint {
-        Hint::Ints(low, high) => facts
+        PrefilterCondition::Ints(low, high) => facts
             .int(field)
             .is_some_and(|int| (low..=high).contains(&&int)),
-        Hint::Ips(low, high) => ip.is_some_and(|ip| (low..=high).contains(&&ip)),
-        Hint::InInts(set) => facts.int(field).is_some_and(|int| set.contains(int)),
-        Hint::InIps(set) => ip.is_some_and(|ip| set.contains(ip)),
+        PrefilterCondition::Ips(low, high) => ip.is_some_and(|ip| (low..=high).contains(&&ip)),
+        PrefilterCondition::InInts(set) => facts.int(field).is_some_and(|int| set.contains(int)),
+        PrefilterCondition::InIps(set) => ip.is_some_and(|ip| set.contains(ip)),
         hint => values(place, facts)
             .iter()
             .any(|value| text_holds(hint, value)),
     }
 }
 
-fn text_holds(hint: &Hint, value: &[u8]) -> bool {
+fn text_holds(hint: &PrefilterCondition, value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     match hint {
-        Hint::Exact(whole) => lower == **whole,
-        Hint::Prefix(start) => lower.starts_with(start),
-        Hint::Contains(part) => lower.windows(part.len()).any(|window| window == &**part),
-        Hint::InStrings(set) => set.contains(value),
+        PrefilterCondition::Exact(whole) => lower == **whole,
+        PrefilterCondition::Prefix(start) => lower.starts_with(start),
+        PrefilterCondition::Contains(part) => {
+            lower.windows(part.len()).any(|window| window == &**part)
+        }
+        PrefilterCondition::InStrings(set) => set.contains(value),
         _ => false,
     }
 }
 
-fn values(place: &Place, facts: &Sample) -> Vec<Vec<u8>> {
+fn values(place: &ValueSource, facts: &Sample) -> Vec<Vec<u8>> {
     let mut values = Vec::new();
     match place {
-        Place::Field(field) => values.extend(facts.bytes(*field).map(|value| value.to_vec())),
-        Place::Element { field, name, index } => {
+        ValueSource::Field(field) => values.extend(facts.bytes(*field).map(|value| value.to_vec())),
+        ValueSource::Element { field, name, index } => {
             let value = facts.element(*field, name.as_deref(), *index);
             values.extend(value.map(|value| value.to_vec()));
         }
-        Place::Each { field, name } => facts.each(*field, name.as_deref(), &mut |value| {
+        ValueSource::Each { field, name } => facts.each(*field, name.as_deref(), &mut |value| {
             values.push(value.to_vec());
             ControlFlow::Continue(())
         }),

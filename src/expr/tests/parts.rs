@@ -5,22 +5,22 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::json::{self, Step};
-use super::super::replace::{Pattern, Replace};
+use super::super::json::{self, JsonStep};
+use super::super::replace::{ReplaceCall, ReplacePattern};
 use super::super::transform::{claim, decode_base64};
-use super::super::wildcard::Wildcard;
+use super::super::wildcard::WildcardPattern;
 use super::naive;
 
-fn name(name: &str) -> Step {
-    Step::Name(name.as_bytes().into())
+fn name(name: &str) -> JsonStep {
+    JsonStep::Name(name.as_bytes().into())
 }
 
-fn string(text: &str, path: &[Step]) -> Option<String> {
+fn string(text: &str, path: &[JsonStep]) -> Option<String> {
     let found = json::find(text.as_bytes(), path)?.text()?;
     Some(String::from_utf8(found.into_owned()).unwrap())
 }
 
-fn int(text: &str, path: &[Step]) -> Option<i64> {
+fn int(text: &str, path: &[JsonStep]) -> Option<i64> {
     json::find(text.as_bytes(), path)?.int()
 }
 
@@ -53,7 +53,7 @@ fn escapes_are_undone() {
         ("", Some("")),
     ] {
         assert_eq!(
-            string(&format!("[\"{body}\"]"), &[Step::At(0)]).as_deref(),
+            string(&format!("[\"{body}\"]"), &[JsonStep::At(0)]).as_deref(),
             expected,
             "{body}"
         );
@@ -94,10 +94,10 @@ fn only_plain_integers_are_integers() {
 #[test]
 fn hostile_texts_are_missing_and_cost_no_stack() {
     let deep = |count| "[".repeat(count) + "1" + &"]".repeat(count);
-    assert_eq!(int(&deep(64), &vec![Step::At(0); 64]), Some(1));
-    assert_eq!(int(&deep(65), &vec![Step::At(0); 65]), None);
+    assert_eq!(int(&deep(64), &vec![JsonStep::At(0); 64]), Some(1));
+    assert_eq!(int(&deep(65), &vec![JsonStep::At(0); 65]), None);
     assert_eq!(int(&deep(100_000), &[]), None);
-    assert_eq!(int(&"[".repeat(1_000_000), &[Step::At(0)]), None);
+    assert_eq!(int(&"[".repeat(1_000_000), &[JsonStep::At(0)]), None);
     assert_eq!(int(&"{\"a\":".repeat(1000), &[name("a")]), None);
     assert_eq!(json::find(b"\xef\xbb\xbf1", &[]), None);
     assert_eq!(json::find(b"\"\xff\"", &[]), None);
@@ -180,8 +180,9 @@ fn tokens_have_three_parts_and_a_bound() {
 #[test]
 fn a_replacement_has_a_bound() {
     let replace = |pattern: &str, with: &str| {
-        let pattern = Pattern::Wildcard(Wildcard::new(pattern.as_bytes(), true).unwrap());
-        Replace::new(pattern, with.as_bytes()).unwrap()
+        let pattern =
+            ReplacePattern::Wildcard(WildcardPattern::new(pattern.as_bytes(), true).unwrap());
+        ReplaceCall::new(pattern, with.as_bytes()).unwrap()
     };
     let eight = replace("*", &"${1}".repeat(8));
     let fits = vec![b'a'; 8192];
@@ -213,10 +214,10 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-fn path() -> impl Strategy<Value = Vec<Step>> {
+fn path() -> impl Strategy<Value = Vec<JsonStep>> {
     let step = prop_oneof![
         "[ab\"]{0,2}".prop_map(|text| name(&text)),
-        (0usize..4).prop_map(Step::At),
+        (0usize..4).prop_map(JsonStep::At),
     ];
     prop::collection::vec(step, 0..4)
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 
-use super::{ClientIp, HeaderKind, Prefixes};
+use super::{ClientIpResolver, HeaderKind, IpPrefixes};
 
 const PROXIES: [&str; 3] = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1/32"];
 
@@ -25,7 +25,7 @@ fn client_of(peer: &str, header: &str, lines: &[&str]) -> String {
         headers.append(&name, HeaderValue::from_str(line).unwrap());
     }
     let trusted = PROXIES.iter().map(|net| net.parse().unwrap());
-    let client_ip = ClientIp::new(trusted, HeaderKind::named(name));
+    let client_ip = ClientIpResolver::new(trusted, HeaderKind::named(name));
     client_ip.resolve(ip(peer), &headers).to_string()
 }
 
@@ -168,13 +168,13 @@ fn a_single_address_header() {
 
 #[test]
 fn an_address_becomes_its_network() {
-    let network = |v4, v6, address| Prefixes { v4, v6 }.network(ip(address)).to_string();
+    let network = |v4, v6, address| IpPrefixes { v4, v6 }.network(ip(address)).to_string();
     assert_eq!(
-        Prefixes::default().network(ip("192.0.2.77")),
+        IpPrefixes::default().network(ip("192.0.2.77")),
         ip("192.0.2.77")
     );
     assert_eq!(
-        Prefixes::default().network(ip("2001:db8:1:2:3::4")),
+        IpPrefixes::default().network(ip("2001:db8:1:2:3::4")),
         ip("2001:db8:1:2::")
     );
     assert_eq!(network(24, 64, "192.0.2.77"), "192.0.2.0");
@@ -202,7 +202,7 @@ fn a_trusted_proxys_id_is_taken_over_if_it_can_stand_anywhere() {
             headers.append("x-request-id", HeaderValue::from_str(line).unwrap());
         }
         let trusted = PROXIES.iter().map(|net| net.parse().unwrap());
-        let client_ip = ClientIp::new(trusted, HeaderKind::XForwardedFor);
+        let client_ip = ClientIpResolver::new(trusted, HeaderKind::XForwardedFor);
         client_ip.request_id(ip(peer), &headers).map(str::to_owned)
     };
     let longest = "x".repeat(128);

@@ -2,7 +2,7 @@
 
 /// Whether requests have a value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum FieldPresence {
     /// Every request has a value, which is not empty. Exceptions are rare: HTTP/1.0 without a
     /// host, a request that no route matches.
     Always,
@@ -35,7 +35,7 @@ pub enum ReadCost {
 
 /// Whether logs and metrics must hide the values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Secret {
+pub enum FieldSecrecy {
     /// Its values are shown.
     Public,
     /// Its values are hidden.
@@ -49,7 +49,7 @@ pub enum Secret {
 
 /// How many clients have the same value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spread {
+pub enum FieldSpread {
     /// The address of one client.
     PerClient,
     /// Many clients that have nothing to do with each other.
@@ -62,7 +62,7 @@ pub enum Spread {
 
 /// Whether a client can change the value of a field at will, and so start with a new counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ClientChoice {
     /// A client cannot, or a rule that reads it would no longer match.
     Fixed,
     /// A client can, unless the rule tests the field.
@@ -75,7 +75,7 @@ pub enum Chosen {
 
 /// How the access log shows a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Logged {
+pub enum LogFormat {
     /// Each record shows it, or what it is computed from, under a name of its own.
     OwnEntry,
     /// A record shows it among the fields that rules read, if one reads it.
@@ -85,7 +85,7 @@ pub enum Logged {
 /// What the values of a field look like, so that a comparison that never holds can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is named after its kind of value")]
-pub enum Format {
+pub enum ValueFormat {
     /// Nothing is known.
     Any,
     /// One header: missing where it was not sent, never empty.

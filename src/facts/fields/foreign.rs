@@ -3,7 +3,7 @@
 //! but cannot be used here, with the nearest thing that works.
 
 use super::all;
-use crate::expr::Type;
+use crate::expr::ValueType;
 
 /// What is written, and the field.
 #[rustfmt::skip] // a field a line
@@ -45,7 +45,7 @@ const BEGINNINGS: &[(&str, &str)] = &[
 ];
 
 /// What to write instead of `name`.
-pub(super) fn meant(name: &str) -> Option<String> {
+pub(super) fn suggest_field(name: &str) -> Option<String> {
     let bare = name.strip_prefix('$').unwrap_or(name).to_ascii_lowercase();
     let row = ROWS
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn meant(name: &str) -> Option<String> {
     }
     // The names of a map's entries stand in brackets.
     let entry = |map: &str| bare.strip_prefix(map)?.strip_prefix('.');
-    let mut maps = all().iter().filter(|field| field.ty() == Type::Map);
+    let mut maps = all().iter().filter(|field| field.ty() == ValueType::Map);
     if let Some((map, entry)) = maps.find_map(|map| Some((map.name, entry(map.name)?))) {
         return Some(format!("{map}[\"{entry}\"][0]"));
     }
@@ -188,38 +188,41 @@ fn fits(row: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Fields;
-    use super::{BEGINNINGS, ROWS, meant};
-    use crate::expr::Scheme as _;
+    use super::super::FieldTable;
+    use super::{BEGINNINGS, ROWS, suggest_field};
+    use crate::expr::FieldScheme as _;
 
     #[test]
     fn what_is_meant_exists_and_what_is_written_does_not() {
         for (words, field) in ROWS {
-            assert!(Fields.field(field).is_some(), "{field}");
+            assert!(FieldTable.field(field).is_some(), "{field}");
             for word in words.split(' ') {
-                assert!(Fields.field(word).is_none(), "{word} is a field");
+                assert!(FieldTable.field(word).is_none(), "{word} is a field");
                 assert_eq!(
-                    meant(word).as_deref(),
+                    suggest_field(word).as_deref(),
                     Some(*field),
                     "{word} stands there twice"
                 );
-                assert_eq!(meant(&format!("${word}")), meant(word));
+                assert_eq!(suggest_field(&format!("${word}")), suggest_field(word));
             }
         }
         for (_, map) in BEGINNINGS {
-            assert!(Fields.field(map).is_some(), "{map}");
+            assert!(FieldTable.field(map).is_some(), "{map}");
         }
     }
 
     #[test]
     fn the_rest_of_a_variable_is_the_name_of_an_entry() {
         let header = "http.request.headers[\"x-api-key\"][0]";
-        assert_eq!(meant("$http_x_api_key").as_deref(), Some(header));
+        assert_eq!(suggest_field("$http_x_api_key").as_deref(), Some(header));
         let cookie = "http.request.cookies[\"session_id\"][0]";
-        assert_eq!(meant("cookie_session_id").as_deref(), Some(cookie));
+        assert_eq!(suggest_field("cookie_session_id").as_deref(), Some(cookie));
         let host = "http.request.headers[\"host\"][0]";
-        assert_eq!(meant("http.request.headers.host").as_deref(), Some(host));
-        assert_eq!(meant("arg_"), None);
-        assert_eq!(meant("flavour"), None);
+        assert_eq!(
+            suggest_field("http.request.headers.host").as_deref(),
+            Some(host)
+        );
+        assert_eq!(suggest_field("arg_"), None);
+        assert_eq!(suggest_field("flavour"), None);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Fields, all};
-use crate::expr::{Phase, Scheme, Type};
+use super::{FieldTable, all};
+use crate::expr::{FieldScheme, Phase, ValueType};
 
 #[test]
 fn names_are_unique() {
-    let names = Fields.names();
+    let names = FieldTable.names();
     let distinct: HashSet<_> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
 }
@@ -16,7 +16,7 @@ fn names_are_unique() {
 fn every_name_finds_its_row_and_no_usable_name_is_refused_first() {
     for (at, field) in all().iter().enumerate() {
         for name in field.aliases.iter().chain([&field.name]) {
-            let spec = Fields.field(name).unwrap();
+            let spec = FieldTable.field(name).unwrap();
             assert_eq!(usize::from(spec.id.0), at, "{name}");
             assert_eq!((spec.ty, spec.phase), (field.ty(), field.phase), "{name}");
         }
@@ -33,42 +33,44 @@ fn every_name_finds_its_row_and_no_usable_name_is_refused_first() {
 fn the_fields_of_the_language() {
     let groups = [
         (
-            Type::Bytes,
+            ValueType::Bytes,
             Phase::Request,
             "http.request.method http.request.version http.request.full_uri http.request.uri http.request.uri.path http.request.uri.path.extension http.request.uri.query http.host http.referer http.user_agent http.cookie http.x_forwarded_for raw.http.request.full_uri raw.http.request.uri raw.http.request.uri.path raw.http.request.uri.path.extension raw.http.request.uri.query http.request.route http.request.id ip.src.country ip.src.continent ip.geoip.country ip.geoip.continent tls.version tls.cipher tls.sni tls.alpn tls.ja3 tls.ja3_raw tls.ja4 cf.tls_version cf.tls_cipher cf.bot_management.ja3_hash cf.bot_management.ja4",
         ),
         (
-            Type::Int,
+            ValueType::Int,
             Phase::Request,
             "http.request.timestamp.sec http.request.timestamp.msec http.request.body.size ip.src.asnum ip.geoip.asnum tls.client_hello_length",
         ),
-        (Type::Ip, Phase::Request, "ip.src ip.peer"),
-        (Type::Bool, Phase::Request, "ssl"),
+        (ValueType::Ip, Phase::Request, "ip.src ip.peer"),
+        (ValueType::Bool, Phase::Request, "ssl"),
         (
-            Type::Map,
+            ValueType::Map,
             Phase::Request,
             "http.request.uri.args http.request.headers http.request.cookies",
         ),
         (
-            Type::Array,
+            ValueType::Array,
             Phase::Request,
             "http.request.uri.args.names http.request.uri.args.values http.request.headers.names http.request.headers.values",
         ),
         (
-            Type::Int,
+            ValueType::Int,
             Phase::Response,
             "http.response.code http.response.duration_ms http.response.body.size",
         ),
         (
-            Type::Bytes,
+            ValueType::Bytes,
             Phase::Response,
             "http.response.content_type.media_type upstream.name upstream.error",
         ),
-        (Type::Map, Phase::Response, "http.response.headers"),
+        (ValueType::Map, Phase::Response, "http.response.headers"),
     ];
     for (ty, phase, names) in groups {
         for name in names.split(' ') {
-            let spec = Fields.field(name).unwrap_or_else(|| panic!("no {name}"));
+            let spec = FieldTable
+                .field(name)
+                .unwrap_or_else(|| panic!("no {name}"));
             assert_eq!((spec.ty, spec.phase), (ty, phase), "{name}");
         }
     }
@@ -76,7 +78,7 @@ fn the_fields_of_the_language() {
 
 #[test]
 fn only_header_names_ignore_case() {
-    let ignoring = |name| Fields.field(name).unwrap().names_ignore_case;
+    let ignoring = |name| FieldTable.field(name).unwrap().names_ignore_case;
     assert!(ignoring("http.request.headers") && ignoring("http.response.headers"));
     assert!(!ignoring("http.request.cookies") && !ignoring("http.request.uri.args"));
 }
@@ -93,28 +95,28 @@ fn fields_that_only_cloudflare_fills_are_refused_with_the_nearest() {
         "cf.client.bot",
         "cf.something.new",
     ] {
-        assert!(Fields.field(name).is_none(), "{name}");
-        let why = Fields.refusal(name).unwrap_or_else(|| panic!("{name}"));
+        assert!(FieldTable.field(name).is_none(), "{name}");
+        let why = FieldTable.refusal(name).unwrap_or_else(|| panic!("{name}"));
         assert!(
             why.starts_with(&format!("only Cloudflare can fill `{name}`; nearest: ")),
             "{why}"
         );
     }
     assert!(
-        Fields
+        FieldTable
             .refusal("ip.src.city")
             .unwrap()
             .contains("`ip.src.country`")
     );
     assert!(
-        Fields
+        FieldTable
             .refusal("http.request.body.raw")
             .unwrap()
             .contains("body.size")
     );
     for name in ["http.request.jwt.claims", "http.request.jwt.claims.iat.sec"] {
         assert!(
-            Fields.refusal(name).unwrap().contains("jwt_claim("),
+            FieldTable.refusal(name).unwrap().contains("jwt_claim("),
             "{name}"
         );
     }
@@ -132,20 +134,20 @@ fn a_mistyped_name_is_not_a_refusal() {
         "",
         "http.request.body",
     ] {
-        assert_eq!(Fields.refusal(name), None, "{name}");
+        assert_eq!(FieldTable.refusal(name), None, "{name}");
     }
 }
 
 /// What `refusal` names as nearest must exist.
 #[test]
 fn the_nearest_fields_exist() {
-    for name in Fields.names() {
-        assert!(Fields.field(name).is_some());
+    for name in FieldTable.names() {
+        assert!(FieldTable.field(name).is_some());
     }
     for nearest in super::foreign::nearest() {
         for quoted in nearest.split('`').skip(1).step_by(2) {
             let field = quoted.split([' ', '[', '(']).next().unwrap();
-            let known = Fields.field(field).is_some();
+            let known = FieldTable.field(field).is_some();
             assert!(
                 known || ["matches", "lockgate", "jwt_claim"].contains(&field),
                 "{quoted}"
@@ -156,21 +158,21 @@ fn the_nearest_fields_exist() {
 
 #[test]
 fn every_name_compiles() {
-    let lists = crate::expr::Lists::new();
-    let env = crate::expr::Env {
-        scheme: &Fields,
+    let lists = crate::expr::NamedLists::new();
+    let env = crate::expr::ExprEnv {
+        scheme: &FieldTable,
         lists: &lists,
         allow_response: true,
     };
     for field in all() {
         for name in [field.name].iter().chain(field.aliases) {
             let source = match field.ty() {
-                Type::Map => format!("len({name}[\"a\"]) ge 0"),
-                Type::Array => format!("len({name}) ge 0"),
-                Type::Bytes => format!("{name} eq \"a\""),
-                Type::Int => format!("{name} eq 1"),
-                Type::Ip => format!("{name} eq 192.0.2.1"),
-                Type::Bool => name.to_string(),
+                ValueType::Map => format!("len({name}[\"a\"]) ge 0"),
+                ValueType::Array => format!("len({name}) ge 0"),
+                ValueType::Bytes => format!("{name} eq \"a\""),
+                ValueType::Int => format!("{name} eq 1"),
+                ValueType::Ip => format!("{name} eq 192.0.2.1"),
+                ValueType::Bool => name.to_string(),
             };
             let compiled = crate::expr::predicate(&source, &env);
             assert!(compiled.is_ok(), "{source}: {:?}", compiled.err());

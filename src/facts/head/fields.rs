@@ -3,7 +3,7 @@
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::{BodyLength, CookieLines, Malformed, Upgrade};
+use super::{BodyLength, CookieLines, MalformedRequest, UpgradeProtocol};
 
 /// Fields about who the client is or where a message ends.
 const GUARDED: &[&str] = &[
@@ -34,7 +34,7 @@ const GUARDED_FAMILIES: &[&str] = &["x-forwarded-", "x-lockgate-", "x-original-"
 
 /// What the fields of a request say about how to read it.
 #[derive(Default)]
-pub struct Fields<'r> {
+pub struct HeadHeaders<'r> {
     /// The only `Host`.
     pub host: Option<&'r str>,
     /// `Connection` holds `upgrade`.
@@ -47,22 +47,22 @@ pub struct Fields<'r> {
     chunked: bool,
 }
 
-// === impl Fields ===
+// === impl HeadHeaders ===
 
-impl<'r> Fields<'r> {
+impl<'r> HeadHeaders<'r> {
     /// Reads all fields; the first bad one is the error. `opens`: what an HTTP/2 stream becomes.
     pub fn read(
         headers: &'r HeaderMap,
         version: Version,
-        opens: Option<Upgrade>,
-    ) -> Result<Self, Malformed> {
+        opens: Option<UpgradeProtocol>,
+    ) -> Result<Self, MalformedRequest> {
         if !matches!(
             version,
             Version::HTTP_10 | Version::HTTP_11 | Version::HTTP_2
         ) {
-            return Err(Malformed::Version);
+            return Err(MalformedRequest::Version);
         }
-        let mut fields = Fields::default();
+        let mut fields = HeadHeaders::default();
         for (name, value) in headers {
             check_value(value)?;
             let of_handshake = opens.is_some() && is_of_handshake(name);
@@ -72,7 +72,7 @@ impl<'r> Fields<'r> {
             fields.take(name, value, version)?;
         }
         match fields.chunked && fields.length.is_some() {
-            true => Err(Malformed::Framing),
+            true => Err(MalformedRequest::Framing),
             false => Ok(fields),
         }
     }
@@ -91,7 +91,7 @@ impl<'r> Fields<'r> {
         name: &HeaderName,
         value: &'r HeaderValue,
         version: Version,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedRequest> {
         match *name {
             header::HOST => self.take_host(value)?,
             header::CONTENT_LENGTH => self.take_length(value)?,
@@ -99,33 +99,37 @@ impl<'r> Fields<'r> {
             header::CONNECTION => self.connection_upgrade |= has_token(value, b"upgrade"),
             header::USER_AGENT => _ = self.agent.get_or_insert(value),
             header::COOKIE => self.cookies.take(value),
-            _ if is_underscore_alias(name.as_str()) => return Err(Malformed::Twin),
+            _ if is_underscore_alias(name.as_str()) => return Err(MalformedRequest::Twin),
             _ => {}
         }
         Ok(())
     }
 
-    fn take_host(&mut self, value: &'r HeaderValue) -> Result<(), Malformed> {
-        let host = value.to_str().map_err(|_| Malformed::Host)?;
+    fn take_host(&mut self, value: &'r HeaderValue) -> Result<(), MalformedRequest> {
+        let host = value.to_str().map_err(|_| MalformedRequest::Host)?;
         match self.host.replace(host) {
             None => Ok(()),
-            Some(_) => Err(Malformed::Host),
+            Some(_) => Err(MalformedRequest::Host),
         }
     }
 
-    fn take_length(&mut self, value: &HeaderValue) -> Result<(), Malformed> {
-        let length = digits(value.as_bytes()).ok_or(Malformed::ContentLength)?;
+    fn take_length(&mut self, value: &HeaderValue) -> Result<(), MalformedRequest> {
+        let length = digits(value.as_bytes()).ok_or(MalformedRequest::ContentLength)?;
         match self.length.replace(length) {
             None => Ok(()),
-            Some(_) => Err(Malformed::ContentLength),
+            Some(_) => Err(MalformedRequest::ContentLength),
         }
     }
 
     /// RFC 9112, section 6.1: HTTP/1.0 has no transfer codings, and a list of them has as many
     /// readings as readers.
-    fn take_coding(&mut self, value: &HeaderValue, version: Version) -> Result<(), Malformed> {
+    fn take_coding(
+        &mut self,
+        value: &HeaderValue,
+        version: Version,
+    ) -> Result<(), MalformedRequest> {
         if version != Version::HTTP_11 || self.chunked {
-            return Err(Malformed::TransferEncoding);
+            return Err(MalformedRequest::TransferEncoding);
         }
         check_coding(value.as_bytes())?;
         self.chunked = true;
@@ -135,15 +139,15 @@ impl<'r> Fields<'r> {
 
 /// Exactly `chunked`. Another coding, alone or in front of it, is an unknown one; what is not even
 /// a list of codings that ends there has no meaning.
-fn check_coding(value: &[u8]) -> Result<(), Malformed> {
+fn check_coding(value: &[u8]) -> Result<(), MalformedRequest> {
     let mut codings = value.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let last = codings.next().unwrap_or_default();
     let others = codings.try_fold(0, |count, coding| is_unknown(coding).then_some(count + 1));
     match others {
         Some(0) if is_chunked(last) => Ok(()),
-        Some(0) if is_unknown(last) => Err(Malformed::UnknownCoding),
-        Some(_) if is_chunked(last) => Err(Malformed::UnknownCoding),
-        _ => Err(Malformed::TransferEncoding),
+        Some(0) if is_unknown(last) => Err(MalformedRequest::UnknownCoding),
+        Some(_) if is_chunked(last) => Err(MalformedRequest::UnknownCoding),
+        _ => Err(MalformedRequest::TransferEncoding),
     }
 }
 
@@ -156,14 +160,14 @@ fn is_unknown(coding: &[u8]) -> bool {
 }
 
 /// RFC 9113, section 8.2.2.
-fn check_connection_field(name: &HeaderName, value: &HeaderValue) -> Result<(), Malformed> {
+fn check_connection_field(name: &HeaderName, value: &HeaderValue) -> Result<(), MalformedRequest> {
     let bad = match *name {
         header::CONNECTION | header::TRANSFER_ENCODING | header::UPGRADE => true,
         header::TE => value.as_bytes() != b"trailers",
         _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
     };
     match bad {
-        true => Err(Malformed::ConnectionField),
+        true => Err(MalformedRequest::ConnectionField),
         false => Ok(()),
     }
 }
@@ -173,12 +177,12 @@ fn is_of_handshake(name: &HeaderName) -> bool {
     matches!(*name, header::CONNECTION | header::UPGRADE)
 }
 
-fn check_value(value: &HeaderValue) -> Result<(), Malformed> {
+fn check_value(value: &HeaderValue) -> Result<(), MalformedRequest> {
     if has_control(value.as_bytes()) {
-        return Err(Malformed::FieldValue);
+        return Err(MalformedRequest::FieldValue);
     }
     match is_padded(value.as_bytes()) {
-        true => Err(Malformed::Padding),
+        true => Err(MalformedRequest::Padding),
         false => Ok(()),
     }
 }

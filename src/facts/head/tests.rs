@@ -6,8 +6,8 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Version};
 use proptest::prelude::*;
 
-use super::{BodyLength, Head, Malformed, Upgrade};
-use crate::facts::path::Bad;
+use super::{BodyLength, MalformedRequest, RequestHead, UpgradeProtocol};
+use crate::facts::path::PathError;
 
 /// A request with the given line and fields; no field is added.
 fn request(method: &str, uri: &str, version: Version, fields: &[(&str, &str)]) -> Parts {
@@ -26,12 +26,12 @@ fn h2(uri: &str, fields: &[(&str, &str)]) -> Parts {
     request("GET", uri, Version::HTTP_2, fields)
 }
 
-fn refusal(parts: &Parts) -> Option<Malformed> {
-    Head::read(parts, true).err()
+fn refusal(parts: &Parts) -> Option<MalformedRequest> {
+    RequestHead::read(parts, true).err()
 }
 
 /// What a GET with a good host and one more field gives.
-fn with(name: &str, value: &str) -> Option<Malformed> {
+fn with(name: &str, value: &str) -> Option<MalformedRequest> {
     refusal(&h1("GET", "/", &[("host", "a.com"), (name, value)]))
 }
 
@@ -40,7 +40,7 @@ const HOST: (&str, &str) = ("host", "a.com");
 #[test]
 fn a_plain_request_is_read_without_copies() {
     let parts = h1("POST", "/a/b?x=1", &[HOST, ("content-length", "12")]);
-    let head = Head::read(&parts, true).unwrap();
+    let head = RequestHead::read(&parts, true).unwrap();
     assert_eq!((&*head.host, head.port), ("a.com", None));
     assert_eq!((&*head.path, head.query), ("/a/b", Some("x=1")));
     assert_eq!(head.body, BodyLength::Declared(12));
@@ -54,7 +54,7 @@ fn a_plain_request_is_read_without_copies() {
 #[test]
 fn host_and_path_get_their_normal_form() {
     let parts = h1("GET", "//x/%6c?q=//", &[("host", "A.com.:8443")]);
-    let head = Head::read(&parts, true).unwrap();
+    let head = RequestHead::read(&parts, true).unwrap();
     assert_eq!((&*head.host, head.port), ("a.com", Some(8443)));
     assert_eq!(head.authority(), "a.com:8443");
     assert_eq!((&*head.path, head.raw_path), ("/x/l", "//x/%6c"));
@@ -64,57 +64,63 @@ fn host_and_path_get_their_normal_form() {
 #[test]
 fn the_default_port_is_that_of_the_transport() {
     let parts = h1("GET", "/", &[("host", "a.com:80")]);
-    assert_eq!(Head::read(&parts, false).unwrap().port, None);
-    assert_eq!(Head::read(&parts, true).unwrap().port, Some(80));
+    assert_eq!(RequestHead::read(&parts, false).unwrap().port, None);
+    assert_eq!(RequestHead::read(&parts, true).unwrap().port, Some(80));
 }
 
 #[test]
 fn connect_is_refused() {
     let parts = h1("CONNECT", "a.com:443", &[HOST]);
-    assert_eq!(refusal(&parts), Some(Malformed::Connect));
+    assert_eq!(refusal(&parts), Some(MalformedRequest::Connect));
 }
 
 #[test]
 fn targets_other_than_the_origin_form() {
     let head = |method: &str, uri: &str| {
         let parts = h1(method, uri, &[HOST]);
-        Head::read(&parts, true).map(|head| head.uri().into_owned())
+        RequestHead::read(&parts, true).map(|head| head.uri().into_owned())
     };
     assert_eq!(head("OPTIONS", "*"), Ok("*".into()));
-    assert_eq!(head("GET", "*"), Err(Malformed::Target));
-    assert_eq!(head("GET", "a.com:443"), Err(Malformed::Target));
-    assert_eq!(head("GET", "a.com"), Err(Malformed::Target));
+    assert_eq!(head("GET", "*"), Err(MalformedRequest::Target));
+    assert_eq!(head("GET", "a.com:443"), Err(MalformedRequest::Target));
+    assert_eq!(head("GET", "a.com"), Err(MalformedRequest::Target));
     assert_eq!(head("GET", "http://a.com/x?y"), Ok("/x?y".into()));
     assert_eq!(head("GET", "https://A.com.:443/x"), Ok("/x".into()));
     assert_eq!(head("GET", "http://a.com"), Ok("/".into()));
-    assert_eq!(head("GET", "http://a.com?y"), Err(Malformed::Target));
-    assert_eq!(head("GET", "ftp://a.com/x"), Err(Malformed::Target));
-    assert_eq!(head("GET", "http://b.com/x"), Err(Malformed::Authority));
-    assert_eq!(head("GET", "http://a.com:81/x"), Err(Malformed::Authority));
-    assert_eq!(head("GET", "http://u@a.com/x"), Err(Malformed::Host));
+    assert_eq!(head("GET", "http://a.com?y"), Err(MalformedRequest::Target));
+    assert_eq!(head("GET", "ftp://a.com/x"), Err(MalformedRequest::Target));
+    assert_eq!(
+        head("GET", "http://b.com/x"),
+        Err(MalformedRequest::Authority)
+    );
+    assert_eq!(
+        head("GET", "http://a.com:81/x"),
+        Err(MalformedRequest::Authority)
+    );
+    assert_eq!(head("GET", "http://u@a.com/x"), Err(MalformedRequest::Host));
 }
 
 #[test]
 fn exactly_one_valid_host() {
-    assert_eq!(refusal(&h1("GET", "/", &[])), Some(Malformed::Host));
+    assert_eq!(refusal(&h1("GET", "/", &[])), Some(MalformedRequest::Host));
     assert_eq!(
         refusal(&h1("GET", "/", &[HOST, HOST])),
-        Some(Malformed::Host)
+        Some(MalformedRequest::Host)
     );
     for bad in ["", "a b", "a,b", "u@a", "a:b", "a/", "[::1", "127.1"] {
         let parts = h1("GET", "/", &[("host", bad)]);
-        assert_eq!(refusal(&parts), Some(Malformed::Host), "{bad:?}");
+        assert_eq!(refusal(&parts), Some(MalformedRequest::Host), "{bad:?}");
     }
     let absolute = h1("GET", "http://a.com/", &[]);
-    assert_eq!(refusal(&absolute), Some(Malformed::Host));
+    assert_eq!(refusal(&absolute), Some(MalformedRequest::Host));
 }
 
 #[test]
 fn http_1_0_may_name_no_host() {
     let parts = request("GET", "/", Version::HTTP_10, &[]);
-    assert_eq!(Head::read(&parts, true).unwrap().host, "");
+    assert_eq!(RequestHead::read(&parts, true).unwrap().host, "");
     let parts = request("GET", "/", Version::HTTP_10, &[HOST, HOST]);
-    assert_eq!(refusal(&parts), Some(Malformed::Host));
+    assert_eq!(refusal(&parts), Some(MalformedRequest::Host));
 }
 
 #[test]
@@ -124,16 +130,16 @@ fn http_2_compares_host_with_its_authority() {
     assert_eq!(refusal(&h2(url, &[("host", "A.com:443")])), None);
     assert_eq!(
         refusal(&h2(url, &[("host", "b.com")])),
-        Some(Malformed::Authority)
+        Some(MalformedRequest::Authority)
     );
     assert_eq!(refusal(&h2("/", &[HOST])), None);
-    assert_eq!(refusal(&h2("/", &[])), Some(Malformed::Host));
+    assert_eq!(refusal(&h2("/", &[])), Some(MalformedRequest::Host));
 }
 
 #[test]
 fn other_versions_are_refused() {
     let parts = request("GET", "/", Version::HTTP_09, &[HOST]);
-    assert_eq!(refusal(&parts), Some(Malformed::Version));
+    assert_eq!(refusal(&parts), Some(MalformedRequest::Version));
 }
 
 #[test]
@@ -148,7 +154,11 @@ fn transfer_encoding_is_exactly_chunked() {
         "xchunked",
         "gzip,deflate,chunked",
     ] {
-        assert_eq!(coding(unknown), Some(Malformed::UnknownCoding), "{unknown}");
+        assert_eq!(
+            coding(unknown),
+            Some(MalformedRequest::UnknownCoding),
+            "{unknown}"
+        );
     }
     for bad in [
         "",
@@ -163,26 +173,33 @@ fn transfer_encoding_is_exactly_chunked() {
         "gzip, deflate",
         "chun ked",
     ] {
-        assert_eq!(coding(bad), Some(Malformed::TransferEncoding), "{bad:?}");
+        assert_eq!(
+            coding(bad),
+            Some(MalformedRequest::TransferEncoding),
+            "{bad:?}"
+        );
     }
-    assert_eq!(Malformed::UnknownCoding.status(), 501);
-    assert_eq!(Malformed::TransferEncoding.status(), 400);
+    assert_eq!(MalformedRequest::UnknownCoding.status(), 501);
+    assert_eq!(MalformedRequest::TransferEncoding.status(), 400);
 }
 
 #[test]
 fn two_transfer_encodings_are_refused() {
     let te = ("transfer-encoding", "chunked");
     let parts = h1("POST", "/", &[HOST, te, te]);
-    assert_eq!(refusal(&parts), Some(Malformed::TransferEncoding));
+    assert_eq!(refusal(&parts), Some(MalformedRequest::TransferEncoding));
     let parts = request("POST", "/", Version::HTTP_10, &[HOST, te]);
-    assert_eq!(refusal(&parts), Some(Malformed::TransferEncoding));
+    assert_eq!(refusal(&parts), Some(MalformedRequest::TransferEncoding));
 }
 
 #[test]
 fn length_and_coding_exclude_each_other() {
     let (te, cl) = (("transfer-encoding", "chunked"), ("content-length", "1"));
     for fields in [[HOST, te, cl], [HOST, cl, te]] {
-        assert_eq!(refusal(&h1("POST", "/", &fields)), Some(Malformed::Framing));
+        assert_eq!(
+            refusal(&h1("POST", "/", &fields)),
+            Some(MalformedRequest::Framing)
+        );
     }
 }
 
@@ -201,11 +218,15 @@ fn content_length_is_one_number() {
         "1.0",
         "18446744073709551616",
     ] {
-        assert_eq!(length(bad), Some(Malformed::ContentLength), "{bad:?}");
+        assert_eq!(
+            length(bad),
+            Some(MalformedRequest::ContentLength),
+            "{bad:?}"
+        );
     }
     let cl = ("content-length", "1");
     let twice = h1("POST", "/", &[HOST, cl, cl]);
-    assert_eq!(refusal(&twice), Some(Malformed::ContentLength));
+    assert_eq!(refusal(&twice), Some(MalformedRequest::ContentLength));
 }
 
 #[test]
@@ -213,7 +234,11 @@ fn white_space_around_a_value_is_refused() {
     for padded in [" 1", "1 ", "\t1", "1\t", " ", "\t"] {
         for name in ["content-length", "x-api-key", "host"] {
             let refused = with(name, padded);
-            assert_eq!(refused, Some(Malformed::Padding), "{name}: {padded:?}");
+            assert_eq!(
+                refused,
+                Some(MalformedRequest::Padding),
+                "{name}: {padded:?}"
+            );
         }
     }
     for kept in ["", "a b", "a\tb"] {
@@ -223,13 +248,13 @@ fn white_space_around_a_value_is_refused() {
 
 #[test]
 fn bodies_by_version() {
-    let get = |parts: &Parts| Head::read(parts, true).unwrap().body;
+    let get = |parts: &Parts| RequestHead::read(parts, true).unwrap().body;
     assert_eq!(get(&h1("GET", "/", &[HOST])), BodyLength::None);
     let chunked = h1("POST", "/", &[HOST, ("transfer-encoding", "chunked")]);
     assert_eq!(get(&chunked), BodyLength::Unknown);
     let stream = h2("https://a.com/", &[]);
     assert_eq!(get(&stream), BodyLength::Unknown);
-    let head = Head::read(&stream, true).unwrap().without_body();
+    let head = RequestHead::read(&stream, true).unwrap().without_body();
     assert_eq!((head.has_body(), head.body_size()), (false, Some(0)));
 }
 
@@ -250,7 +275,7 @@ fn underscore_twins_are_refused() {
         "x_real_ip",
         "content_length",
     ] {
-        assert_eq!(with(name, "1"), Some(Malformed::Twin), "{name}");
+        assert_eq!(with(name, "1"), Some(MalformedRequest::Twin), "{name}");
     }
     assert_eq!(with("my_field", "1"), None);
 }
@@ -267,7 +292,11 @@ fn http_2_has_no_connection_fields() {
         ("te", "trailers, gzip"),
     ] {
         let parts = h2("https://a.com/", &[(name, value)]);
-        assert_eq!(refusal(&parts), Some(Malformed::ConnectionField), "{name}");
+        assert_eq!(
+            refusal(&parts),
+            Some(MalformedRequest::ConnectionField),
+            "{name}"
+        );
     }
     let parts = h2("https://a.com/", &[("te", "trailers")]);
     assert_eq!(refusal(&parts), None);
@@ -278,32 +307,32 @@ fn a_stream_that_becomes_a_web_socket_has_a_handshake() {
     let handshake = [("connection", "upgrade"), ("upgrade", "websocket")];
     let opening = |more: &[(&str, &str)]| {
         let mut parts = h2("https://a.com/", &[&handshake[..], more].concat());
-        parts.extensions.insert(Upgrade::WebSocket);
+        parts.extensions.insert(UpgradeProtocol::WebSocket);
         parts
     };
     let parts = opening(&[]);
-    let head = Head::read(&parts, true).unwrap();
-    assert_eq!(head.upgrade, Some(Upgrade::WebSocket));
+    let head = RequestHead::read(&parts, true).unwrap();
+    assert_eq!(head.upgrade, Some(UpgradeProtocol::WebSocket));
     for (name, value) in [("keep-alive", "1"), ("te", "gzip")] {
         let refused = refusal(&opening(&[(name, value)]));
-        assert_eq!(refused, Some(Malformed::ConnectionField), "{name}");
+        assert_eq!(refused, Some(MalformedRequest::ConnectionField), "{name}");
     }
     let refused = refusal(&opening(&[("transfer-encoding", "chunked")]));
-    assert_eq!(refused, Some(Malformed::ConnectionField));
-    assert_eq!(Malformed::Protocol.status(), 501);
+    assert_eq!(refused, Some(MalformedRequest::ConnectionField));
+    assert_eq!(MalformedRequest::Protocol.status(), 501);
 }
 
 #[test]
 fn a_websocket_is_asked_for_in_one_way() {
     let ask = |method: &str, fields: &[(&str, &str)]| {
         let parts = h1(method, "/", &[&[HOST], fields].concat());
-        Head::read(&parts, true).unwrap().upgrade
+        RequestHead::read(&parts, true).unwrap().upgrade
     };
     let (up, ws) = (
         ("connection", "keep-alive, Upgrade"),
         ("upgrade", "WebSocket"),
     );
-    assert_eq!(ask("GET", &[up, ws]), Some(Upgrade::WebSocket));
+    assert_eq!(ask("GET", &[up, ws]), Some(UpgradeProtocol::WebSocket));
     assert_eq!(ask("POST", &[up, ws]), None);
     assert_eq!(ask("GET", &[ws]), None);
     assert_eq!(ask("GET", &[up]), None);
@@ -315,8 +344,11 @@ fn a_websocket_is_asked_for_in_one_way() {
 #[test]
 fn bad_paths_carry_their_reason() {
     let path = |uri| refusal(&h1("GET", uri, &[HOST]));
-    assert_eq!(path("/%00"), Some(Malformed::Path(Bad::Nul)));
-    assert_eq!(path("/..%2f"), Some(Malformed::Path(Bad::HiddenDots)));
+    assert_eq!(path("/%00"), Some(MalformedRequest::Path(PathError::Nul)));
+    assert_eq!(
+        path("/..%2f"),
+        Some(MalformedRequest::Path(PathError::HiddenDots))
+    );
     assert_eq!(path("/?a=%00%zz"), None);
 }
 
@@ -332,7 +364,7 @@ proptest! {
         let request = Request::builder().uri(uri).version(version).header(name, value);
         if let Ok(request) = request.header("host", "a").body(()) {
             let (parts, ()) = request.into_parts();
-            if let Ok(head) = Head::read(&parts, false) {
+            if let Ok(head) = RequestHead::read(&parts, false) {
                 prop_assert!(head.path.starts_with('/') || parts.method == Method::OPTIONS);
             }
         }

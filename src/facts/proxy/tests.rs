@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn source(address: &str) -> Said {
-    Said::Source(address.parse().unwrap())
+fn source(address: &str) -> ProxyHeader {
+    ProxyHeader::Source(address.parse().unwrap())
 }
 
 /// Version 2 with this command, family and what follows.
@@ -27,7 +27,7 @@ fn v6() -> Vec<u8> {
 }
 
 /// The header with this behind it is read, and every beginning of it wants more.
-fn reads(bytes: &[u8], said: Said) {
+fn reads(bytes: &[u8], said: ProxyHeader) {
     let whole = [bytes, b"GET / HTTP/1.1\r\n"].concat();
     assert_eq!(parse(&whole), Ok(Some((said, bytes.len()))), "{bytes:?}");
     for end in 0..bytes.len() {
@@ -47,8 +47,8 @@ fn version_1_is_read() {
         longest,
         source("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"),
     );
-    reads(b"PROXY UNKNOWN\r\n", Said::Nothing);
-    reads(b"PROXY UNKNOWN any words 1 2\r\n", Said::Nothing);
+    reads(b"PROXY UNKNOWN\r\n", ProxyHeader::Nothing);
+    reads(b"PROXY UNKNOWN any words 1 2\r\n", ProxyHeader::Nothing);
 }
 
 #[test]
@@ -70,20 +70,31 @@ fn version_1_has_one_spelling() {
         "PROXY TCP4\r\n",
         "PROXY TCP4 \r\n",
     ] {
-        assert_eq!(parse(line.as_bytes()), Err(Bad::Malformed), "{line:?}");
+        assert_eq!(
+            parse(line.as_bytes()),
+            Err(ProxyHeaderError::Malformed),
+            "{line:?}"
+        );
     }
     for line in [
         "PROXY \r\n",
         "PROXY UDP4 1.1.1.1 1.1.1.1 1 2\r\n",
         "PROXY tcp4 \r\n",
     ] {
-        assert_eq!(parse(line.as_bytes()), Err(Bad::Unknown), "{line:?}");
+        assert_eq!(
+            parse(line.as_bytes()),
+            Err(ProxyHeaderError::Unknown),
+            "{line:?}"
+        );
     }
-    assert_eq!(parse(b"PROXY TCP4 \xff\r\n"), Err(Bad::Malformed));
+    assert_eq!(
+        parse(b"PROXY TCP4 \xff\r\n"),
+        Err(ProxyHeaderError::Malformed)
+    );
     // A line feed alone ends nothing.
     assert_eq!(parse(b"PROXY UNKNOWN\nGET / HTTP/1.1\n"), Ok(None));
     let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LONGEST_V1));
-    assert_eq!(parse(long.as_bytes()), Err(Bad::TooLong));
+    assert_eq!(parse(long.as_bytes()), Err(ProxyHeaderError::TooLong));
 }
 
 #[test]
@@ -91,10 +102,10 @@ fn version_2_is_read() {
     reads(&v2(0x21, 0x11, &V4), source("203.0.113.7:56324"));
     reads(&v2(0x21, 0x21, &v6()), source("[2001:db8::7]:56324"));
     // A proxy's own connections, what it does not know, a Unix socket.
-    reads(&v2(0x20, 0x00, b""), Said::Nothing);
-    reads(&v2(0x20, 0x11, &V4), Said::Nothing);
-    reads(&v2(0x21, 0x00, b""), Said::Nothing);
-    reads(&v2(0x21, 0x31, &[0; 216]), Said::Nothing);
+    reads(&v2(0x20, 0x00, b""), ProxyHeader::Nothing);
+    reads(&v2(0x20, 0x11, &V4), ProxyHeader::Nothing);
+    reads(&v2(0x21, 0x00, b""), ProxyHeader::Nothing);
+    reads(&v2(0x21, 0x31, &[0; 216]), ProxyHeader::Nothing);
     // Extensions: ALPN, one of nobody's, an empty one.
     let extended = [&V4[..], &[1, 0, 2, b'h', b'2', 0xee, 0, 1, 9, 4, 0, 0]].concat();
     reads(&v2(0x21, 0x11, &extended), source("203.0.113.7:56324"));
@@ -114,7 +125,10 @@ fn version_2_is_as_long_as_it_says() {
         (0x11, &[&V4[..], &[1, 0, 3, 0, 0]].concat()[..]),
         (0x11, &[&V4[..], &[3, 0, 3, 0, 0, 0]].concat()[..]),
     ] {
-        assert_eq!(parse(&v2(0x21, family, rest)), Err(Bad::Malformed));
+        assert_eq!(
+            parse(&v2(0x21, family, rest)),
+            Err(ProxyHeaderError::Malformed)
+        );
     }
     for (command, family) in [
         (0x11, 0x11),
@@ -123,12 +137,15 @@ fn version_2_is_as_long_as_it_says() {
         (0x21, 0x12),
         (0x21, 0x22),
     ] {
-        assert_eq!(parse(&v2(command, family, &V4)), Err(Bad::Unknown));
+        assert_eq!(
+            parse(&v2(command, family, &V4)),
+            Err(ProxyHeaderError::Unknown)
+        );
     }
     // Too long is known from its length, before the bytes have come.
     let mut long = v2(0x21, 0x11, &[]);
     long[14..16].copy_from_slice(&(LONGEST as u16).to_be_bytes());
-    assert_eq!(parse(&long), Err(Bad::TooLong));
+    assert_eq!(parse(&long), Err(ProxyHeaderError::TooLong));
 }
 
 #[test]
@@ -141,8 +158,8 @@ fn a_checksum_is_the_header_s() {
     reads(&with(sum), source("203.0.113.7:56324"));
     let mut other = with(sum);
     other[FIXED] ^= 1;
-    assert_eq!(parse(&other), Err(Bad::Checksum));
-    assert_eq!(parse(&zero), Err(Bad::Checksum));
+    assert_eq!(parse(&other), Err(ProxyHeaderError::Checksum));
+    assert_eq!(parse(&zero), Err(ProxyHeaderError::Checksum));
 }
 
 #[test]
@@ -155,7 +172,7 @@ fn other_bytes_are_no_header() {
         b"\r\n\r\n\0\r\nQUIT\r",
         b"\r\nGET",
     ] {
-        assert_eq!(parse(bytes), Err(Bad::NoHeader), "{bytes:?}");
+        assert_eq!(parse(bytes), Err(ProxyHeaderError::NoHeader), "{bytes:?}");
     }
     assert_eq!(parse(b""), Ok(None));
 }

@@ -9,8 +9,8 @@ use http::{HeaderMap, Request, Version};
 
 use super::{GeoSource, NoGeo, RequestFacts, ResponseFacts};
 use crate::clock::Timestamp;
-use crate::expr::{Facts, FieldId, Scheme};
-use crate::facts::{Connection, Fields, Head, HelloFacts, TlsFacts};
+use crate::expr::{FieldFacts, FieldId, FieldScheme};
+use crate::facts::{ClientConnection, FieldTable, HelloFacts, RequestHead, TlsFacts};
 
 /// A database that counts how often it is asked.
 #[derive(Default)]
@@ -33,7 +33,10 @@ impl GeoSource for Counted {
 }
 
 fn id(name: &str) -> FieldId {
-    Fields.field(name).unwrap_or_else(|| panic!("no {name}")).id
+    FieldTable
+        .field(name)
+        .unwrap_or_else(|| panic!("no {name}"))
+        .id
 }
 
 fn parts(uri: &str, fields: &[(&str, &str)]) -> Parts {
@@ -47,8 +50,8 @@ fn parts(uri: &str, fields: &[(&str, &str)]) -> Parts {
     builder.body(()).unwrap().into_parts().0
 }
 
-fn connection() -> Connection {
-    Connection {
+fn connection() -> ClientConnection {
+    ClientConnection {
         peer: "[::ffff:10.0.0.1]:4711".parse().unwrap(),
         listener: "0.0.0.0:8443".into(),
         tls: Some(TlsFacts {
@@ -69,7 +72,7 @@ fn connection() -> Connection {
 /// Runs `ask` on the facts of a request.
 fn facts<T>(parts: &Parts, geo: &dyn GeoSource, ask: impl FnOnce(&RequestFacts<'_>) -> T) -> T {
     let connection = connection();
-    let head = Head::read(parts, true).unwrap();
+    let head = RequestHead::read(parts, true).unwrap();
     let client = "203.0.113.7".parse().unwrap();
     let now = Timestamp::from_millis(1_700_000_000_999);
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
@@ -78,12 +81,12 @@ fn facts<T>(parts: &Parts, geo: &dyn GeoSource, ask: impl FnOnce(&RequestFacts<'
     ask(&facts)
 }
 
-fn text(facts: &impl Facts, field: &str) -> Option<String> {
+fn text(facts: &impl FieldFacts, field: &str) -> Option<String> {
     let bytes = facts.bytes(id(field))?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn all(facts: &impl Facts, field: &str, name: Option<&str>) -> Vec<String> {
+fn all(facts: &impl FieldFacts, field: &str, name: Option<&str>) -> Vec<String> {
     let mut found = Vec::new();
     facts.each(id(field), name.map(str::as_bytes), &mut |value| {
         found.push(String::from_utf8_lossy(value).into_owned());
@@ -92,7 +95,7 @@ fn all(facts: &impl Facts, field: &str, name: Option<&str>) -> Vec<String> {
     found
 }
 
-fn at(facts: &impl Facts, field: &str, name: Option<&str>, index: i32) -> Option<String> {
+fn at(facts: &impl FieldFacts, field: &str, name: Option<&str>, index: i32) -> Option<String> {
     let value = facts.element(id(field), name.map(str::as_bytes), index)?;
     Some(String::from_utf8_lossy(&value).into_owned())
 }

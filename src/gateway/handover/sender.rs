@@ -25,7 +25,7 @@ use super::{
 };
 use crate::gateway::listener_set::ListenerSet;
 use crate::gateway::snapshot_saver::SnapshotSaver;
-use crate::process::Live;
+use crate::process::RunningGateway;
 
 /// How much of the counters is written in one go.
 const PIECE: usize = 256 << 10;
@@ -36,15 +36,15 @@ const CANCELLED: &str = "this process was told to stop before the new one served
 
 /// Hands a gateway over.
 pub struct HandoverSender {
-    live: Arc<Live>,
+    live: Arc<RunningGateway>,
     listeners: Arc<ListenerSet>,
     saver: Arc<SnapshotSaver>,
-    progress: Mutex<Progress>,
+    progress: Mutex<HandoverProgress>,
 }
 
 /// How far it is, so that it can be ended.
 #[derive(Default)]
-struct Progress {
+struct HandoverProgress {
     child: Option<Child>,
     /// Our end of what the two speak over.
     wire: Option<UnixStream>,
@@ -58,7 +58,7 @@ const OF_SYSTEMD: [&str; 3] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
 /// How this process was started.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct StartCommand {
     path: PathBuf,
     arguments: Vec<OsString>,
 }
@@ -67,7 +67,7 @@ pub struct Program {
 
 impl HandoverSender {
     pub(in crate::gateway) fn new(
-        live: Arc<Live>,
+        live: Arc<RunningGateway>,
         listeners: Arc<ListenerSet>,
         saver: Arc<SnapshotSaver>,
     ) -> Self {
@@ -82,7 +82,7 @@ impl HandoverSender {
     /// Starts `program` and gives it everything; its process id once it listens. `announce` is told
     /// of it before it is told to go on. After an error all is as it was. Waits for files and
     /// processes: not for a thread that serves.
-    pub fn run(&self, program: &Program, announce: impl FnOnce(u32)) -> anyhow::Result<u32> {
+    pub fn run(&self, program: &StartCommand, announce: impl FnOnce(u32)) -> anyhow::Result<u32> {
         if std::process::id() == 1 {
             bail!("this is the first process of its container, which ends with it");
         }
@@ -113,7 +113,7 @@ impl HandoverSender {
 
     fn start(
         &self,
-        program: &Program,
+        program: &StartCommand,
         ours: UnixStream,
         theirs: UnixStream,
     ) -> anyhow::Result<u32> {
@@ -134,11 +134,11 @@ impl HandoverSender {
         if let Some(admin) = self.listeners.admin() {
             wire.give(ADMIN, &admin.socket)?;
         }
-        wire.say(SECRET)?;
+        wire.send_message(SECRET)?;
         wire.send(&self.live.lasting.secret)?;
-        wire.say(TICKETS)?;
+        wire.send_message(TICKETS)?;
         wire.send(self.live.lasting.tickets.save().bytes())?;
-        wire.say(END)?;
+        wire.send_message(END)?;
         wire.expect(PREPARED)?;
         // From here on the file is the other's.
         self.saver.suspend();
@@ -146,19 +146,19 @@ impl HandoverSender {
         if let Err(error) = &counters {
             error!(%error, "cannot hand over the counters");
         }
-        self.tell(|| match &counters {
+        self.send_go(|| match &counters {
             Ok(file) => wire.give(COUNTERS, file),
-            Err(_) => wire.say(NO_COUNTERS),
+            Err(_) => wire.send_message(NO_COUNTERS),
         })?;
         wire.expect(LISTENING)?;
         announce();
         // It listens: what it does not hear it does not need.
-        let _ = wire.say(FAREWELL);
+        let _ = wire.send_message(FAREWELL);
         Ok(())
     }
 
     /// Says the word after which the new process serves, unless that is not wanted any more.
-    fn tell(&self, word: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn send_go(&self, word: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut progress = self.progress.lock();
         if progress.cancelled {
             return Err(io::Error::other(CANCELLED));
@@ -193,9 +193,9 @@ impl HandoverSender {
     }
 }
 
-// === impl Progress ===
+// === impl HandoverProgress ===
 
-impl Progress {
+impl HandoverProgress {
     fn end(&mut self) {
         self.cancelled = true;
         // They fail where the process is gone. Whoever waits for its word reaps it, and does not
@@ -244,9 +244,9 @@ fn ending(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-// === impl Program ===
+// === impl StartCommand ===
 
-impl Program {
+impl StartCommand {
     /// To be asked at the start: later the file may be another or gone.
     pub fn own() -> io::Result<Self> {
         let mut arguments = env::args_os();

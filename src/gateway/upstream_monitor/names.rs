@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use super::{TICK, jittered};
-use crate::process::{Live, ProcessState};
+use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::Snapshot;
-use crate::upstream::{Name, Upstream};
+use crate::upstream::{HostPort, Upstream};
 
 /// How long a start or a reload waits for names that were never found before.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The names of all upstreams.
-pub(super) struct Names {
-    live: Arc<Live>,
-    names: HashMap<Name, Rc<RefCell<Following>>>,
+pub(super) struct NameResolver {
+    live: Arc<RunningGateway>,
+    names: HashMap<HostPort, Rc<RefCell<Following>>>,
     /// The upstreams of the last time.
     upstreams: Vec<Arc<Upstream>>,
 }
@@ -36,10 +36,10 @@ struct Following {
     failed: bool,
 }
 
-// === impl Names ===
+// === impl NameResolver ===
 
-impl Names {
-    pub(super) fn new(live: Arc<Live>) -> Self {
+impl NameResolver {
+    pub(super) fn new(live: Arc<RunningGateway>) -> Self {
         Self {
             live,
             names: HashMap::new(),
@@ -51,7 +51,7 @@ impl Names {
     /// again.
     pub(super) fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
         self.catch_up(upstreams);
-        let mut intervals: HashMap<&Name, Duration> = HashMap::new();
+        let mut intervals: HashMap<&HostPort, Duration> = HashMap::new();
         for upstream in upstreams {
             for name in upstream.names() {
                 let interval = intervals.entry(name).or_insert(upstream.resolve_interval);
@@ -59,7 +59,7 @@ impl Names {
             }
         }
         if self.names.len() != intervals.len() {
-            let live: Vec<&Name> = intervals.keys().copied().collect();
+            let live: Vec<&HostPort> = intervals.keys().copied().collect();
             self.live.lasting.servers.keep_names(&live);
         }
         self.names.retain(|name, _| intervals.contains_key(name));
@@ -94,7 +94,7 @@ impl Names {
     /// A name that was found at the start is looked up again after its interval, others at once.
     fn following(
         &mut self,
-        name: &Name,
+        name: &HostPort,
         now: Instant,
         interval: Duration,
     ) -> Rc<RefCell<Following>> {
@@ -112,11 +112,11 @@ impl Names {
         following
     }
 
-    fn start(&self, name: Name, following: Rc<RefCell<Following>>) {
+    fn start(&self, name: HostPort, following: Rc<RefCell<Following>>) {
         let live = self.live.clone();
         tokio::task::spawn_local(async move {
             let asked = name.clone();
-            let looked_up = tokio::task::spawn_blocking(move || asked.look_up()).await;
+            let looked_up = tokio::task::spawn_blocking(move || asked.resolve()).await;
             let mut state = following.borrow_mut();
             state.running = false;
             let looked_up = looked_up.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -127,7 +127,12 @@ impl Names {
 
 /// Takes in where a name leads; whether it was not found. `failed`: so it was the last time, and
 /// that was said.
-fn take_in(live: &Live, name: &Name, looked_up: io::Result<Vec<SocketAddr>>, failed: bool) -> bool {
+fn take_in(
+    live: &RunningGateway,
+    name: &HostPort,
+    looked_up: io::Result<Vec<SocketAddr>>,
+    failed: bool,
+) -> bool {
     let lasting = &live.lasting;
     let addresses = match looked_up {
         Ok(addresses) => addresses,
@@ -146,7 +151,7 @@ fn take_in(live: &Live, name: &Name, looked_up: io::Result<Vec<SocketAddr>>, fai
 }
 
 /// Lets the upstreams of a configuration know that a name leads elsewhere.
-fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &Name) {
+fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
     for upstream in &snapshot.upstreams {
         if !upstream.names().any(|own| own == name) {
             continue;
@@ -166,8 +171,8 @@ fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &Name) {
 
 /// Looks up the names of a configuration that were never found, before it is used. One that is not
 /// found in time leads nowhere until it is.
-pub(in crate::gateway) fn look_up_new(lasting: &ProcessState, snapshot: &Snapshot) {
-    let mut new: Vec<Name> = Vec::new();
+pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapshot) {
+    let mut new: Vec<HostPort> = Vec::new();
     for name in snapshot
         .upstreams
         .iter()
@@ -181,7 +186,7 @@ pub(in crate::gateway) fn look_up_new(lasting: &ProcessState, snapshot: &Snapsho
     for name in new.clone() {
         let sender = sender.clone();
         // Nobody waits for one that hangs, and what it finds is found again.
-        let look_up = move || drop(sender.send((name.look_up(), name)));
+        let look_up = move || drop(sender.send((name.resolve(), name)));
         if let Err(error) = thread::Builder::new().spawn(look_up) {
             error!(%error, "cannot look up a name");
         }
@@ -207,6 +212,6 @@ pub(in crate::gateway) fn look_up_new(lasting: &ProcessState, snapshot: &Snapsho
     }
 }
 
-fn not_found(name: &Name, error: &dyn Display) {
+fn not_found(name: &HostPort, error: &dyn Display) {
     warn!(%name, %error, "cannot look up a server");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maxminddb::{PathElement, Reader};
 
 use super::super::continent;
-use super::{COUNTRY, Geo, Override, Written, data, geo, ip, said};
+use super::{COUNTRY, GeoLookup, GeoOverride, Written, data, geo, ip, said};
 use crate::facts::GeoSource;
 
 #[test]
@@ -57,9 +57,9 @@ fn the_table_agrees_with_every_record_of_the_database() {
 
 #[test]
 fn an_override_says_the_continent_or_its_country_does() {
-    let only = |continent: &[u8; 2]| Override {
+    let only = |continent: &[u8; 2]| GeoOverride {
         continent: Some(*continent),
-        ..Override::default()
+        ..GeoOverride::default()
     };
     let geo = geo(&[
         // In the database all of it is GB, EU.
@@ -88,22 +88,22 @@ fn an_override_says_the_continent_or_its_country_does() {
 
 #[test]
 fn it_is_told_what_can_be_known() {
-    let knows = |geo: &Geo| (geo.knows_asn(), geo.knows_country(), geo.knows_continent());
-    let with = |said: Override| {
+    let knows = |geo: &GeoLookup| (geo.knows_asn(), geo.knows_country(), geo.knows_continent());
+    let with = |said: GeoOverride| {
         let net = "192.0.2.0/24".parse().unwrap();
-        Geo::open(None, None, vec![(net, said)]).unwrap()
+        GeoLookup::open(None, None, vec![(net, said)]).unwrap()
     };
-    assert_eq!(knows(&Geo::default()), (false, false, false));
+    assert_eq!(knows(&GeoLookup::default()), (false, false, false));
     assert_eq!(knows(&geo(&[])), (true, true, true));
     assert_eq!(knows(&with(said(Some(1), None))), (true, false, false));
     assert_eq!(knows(&with(said(None, Some(b"DE")))), (false, true, true));
     assert_eq!(knows(&with(said(None, Some(b"ZZ")))), (false, true, false));
-    let eu = Override {
+    let eu = GeoOverride {
         continent: Some(*b"EU"),
-        ..Override::default()
+        ..GeoOverride::default()
     };
     assert_eq!(knows(&with(eu)), (false, false, true));
     let file = Written::new("c.tsv", b"1.0.0.0\t1.0.0.255\tAU\n");
-    let geo = Geo::open(None, Some(&file.0), Vec::new()).unwrap();
+    let geo = GeoLookup::open(None, Some(&file.0), Vec::new()).unwrap();
     assert_eq!(knows(&geo), (false, true, true));
 }

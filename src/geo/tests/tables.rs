@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::database::unpack;
 use super::super::tsv;
-use super::{Fault, Geo, Wanted, Written, ip, refused};
+use super::{DatabaseError, DatabaseUse, GeoLookup, Written, ip, refused};
 use crate::facts::GeoSource;
 
 const SYSTEMS: &[u8] = b"1.0.0.0\t1.0.0.255\t13335\tUS\tCLOUDFLARENET\n\
@@ -25,14 +25,14 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// One file for both uses.
-fn both(name: &str, bytes: &[u8]) -> Geo {
+fn both(name: &str, bytes: &[u8]) -> GeoLookup {
     let file = Written::new(name, bytes);
-    Geo::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap()
+    GeoLookup::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap()
 }
 
 fn asn(text: &[u8], address: &str) -> Option<u32> {
     let file = Written::new("asn.tsv", text);
-    let geo = Geo::open(Some(&file.0), None, Vec::new()).unwrap();
+    let geo = GeoLookup::open(Some(&file.0), None, Vec::new()).unwrap();
     geo.asn(ip(address))
 }
 
@@ -88,7 +88,7 @@ fn a_table_is_read_plain_and_packed_whatever_its_name() {
 fn a_table_of_countries_and_addresses_as_numbers() {
     let text = b"16777216\t16777471\tau\n16777472\t16778239\tNone\n4294967040\t4294967295\tT1\n";
     let file = Written::new("countries.tsv", text);
-    let geo = Geo::open(None, Some(&file.0), Vec::new()).unwrap();
+    let geo = GeoLookup::open(None, Some(&file.0), Vec::new()).unwrap();
     assert_eq!(geo.country(ip("1.0.0.255")), Some(*b"AU"));
     assert_eq!(geo.country(ip("1.0.1.0")), None);
     assert_eq!(geo.country(ip("255.255.255.255")), Some(*b"T1"));
@@ -99,11 +99,11 @@ fn a_table_of_countries_and_addresses_as_numbers() {
 #[test]
 fn one_file_may_lack_what_it_is_also_given_for() {
     let file = Written::new("countries.tsv", b"1.0.0.0\t1.0.0.255\tAU\n");
-    let errors = Geo::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap_err();
+    let errors = GeoLookup::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap_err();
     let [error] = errors.as_slice() else {
         panic!("{errors:?}")
     };
-    assert_eq!(error.wanted, Wanted::Asn);
+    assert_eq!(error.wanted, DatabaseUse::Asn);
     let said = error.to_string();
     let expected = ": holds no autonomous system numbers; `ip2asn-combined.tsv` has them";
     assert!(said.ends_with(expected), "{said}");
@@ -114,7 +114,7 @@ fn one_file_for_both_is_opened_once() {
     let file = Written::new("asn.tsv", SYSTEMS);
     let link = Written(file.0.with_extension("link.tsv"));
     std::os::unix::fs::symlink(&file.0, &link.0).unwrap();
-    let geo = Geo::open(Some(&file.0), Some(&link.0), Vec::new()).unwrap();
+    let geo = GeoLookup::open(Some(&file.0), Some(&link.0), Vec::new()).unwrap();
     let (asn, country) = (geo.asn.unwrap(), geo.country.unwrap());
     assert!(Arc::ptr_eq(&asn, &country));
 }
@@ -122,7 +122,7 @@ fn one_file_for_both_is_opened_once() {
 #[test]
 fn a_damaged_file_given_for_both_is_told_once() {
     let file = Written::new("asn.tsv", b"x");
-    let errors = Geo::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap_err();
+    let errors = GeoLookup::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap_err();
     assert_eq!(errors.len(), 1);
 }
 
@@ -221,7 +221,7 @@ fn a_name_that_tells_the_format_is_believed() {
     assert!(refused(&file.0).contains("asn.tsv:1: "));
     for (name, bytes) in [("asn.db", bytes.clone()), ("asn.mmdb.gz", packed(&bytes))] {
         let file = Written::new(name, &bytes);
-        let geo = Geo::open(Some(&file.0), None, Vec::new()).unwrap();
+        let geo = GeoLookup::open(Some(&file.0), None, Vec::new()).unwrap();
         assert_eq!(geo.asn(ip("1.128.0.1")), Some(1221), "{name}");
     }
 }
@@ -249,7 +249,10 @@ fn a_gzip_file_that_was_cut_off_or_changed_is_refused() {
 fn what_unpacks_to_too_much_is_refused() {
     let bomb = packed(&vec![0; 100_000]);
     assert!(bomb.len() < 2_000);
-    assert!(matches!(unpack(&bomb, 99_999), Err(Fault::TooLarge)));
+    assert!(matches!(
+        unpack(&bomb, 99_999),
+        Err(DatabaseError::TooLarge)
+    ));
     assert_eq!(unpack(&bomb, 100_000).unwrap().len(), 100_000);
 }
 
@@ -270,7 +273,7 @@ fn a_row_takes_few_bytes() {
             row + 2
         ));
     }
-    let table = tsv::parse(text.as_bytes(), &[Wanted::Asn, Wanted::Country]).unwrap();
+    let table = tsv::parse(text.as_bytes(), &[DatabaseUse::Asn, DatabaseUse::Country]).unwrap();
     let each = table.bytes() as f64 / f64::from(rows);
     eprintln!("{each} bytes a row of {rows}");
     // Half are IPv4 and touch: a step of 10 bytes. Half are IPv6 with gaps: two of 22.
@@ -294,7 +297,7 @@ proptest! {
         let turn = order.index(rows.len());
         rows.rotate_left(turn);
         let text: String = rows.iter().map(|(first, last, asn)| format!("{first}\t{last}\t{asn}\tNone\t\n")).collect();
-        let table = tsv::parse(text.as_bytes(), &[Wanted::Asn]).unwrap();
+        let table = tsv::parse(text.as_bytes(), &[DatabaseUse::Asn]).unwrap();
         for probe in 0..at + 3 {
             let row = rows.iter().find(|(first, last, _)| (*first..=*last).contains(&probe));
             let expected = row.map(|row| row.2).filter(|asn| *asn != 0);
@@ -305,7 +308,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), pack in any::<bool>()) {
         let bytes = if pack { packed(&bytes) } else { [b"\x1f\x8b", &*bytes].concat() };
-        let _ = unpack(&bytes, 1 << 20).map(|text| tsv::parse(&text, &[Wanted::Asn]).is_ok());
+        let _ = unpack(&bytes, 1 << 20).map(|text| tsv::parse(&text, &[DatabaseUse::Asn]).is_ok());
     }
 
     #[test]
@@ -314,6 +317,6 @@ proptest! {
     ) {
         let mut bytes = SYSTEMS.to_vec();
         for (at, value) in flips { bytes[at] = value; }
-        let _ = tsv::parse(&bytes, &[Wanted::Asn, Wanted::Country]);
+        let _ = tsv::parse(&bytes, &[DatabaseUse::Asn, DatabaseUse::Country]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{LEASE_LIFETIME, Leases};
+use super::{KeyLeases, LEASE_LIFETIME};
 use crate::limit::samples::{START, at};
 use crate::limit::subject::{any_limiter, survives};
 use crate::limit::{Algorithm, Limiter, micros};
@@ -32,7 +32,7 @@ proptest! {
     #[test]
     fn no_more_than_the_limit_is_in_flight(limit in 1..10u64, events in events()) {
         let limiter = Limiter::new(Algorithm::Concurrency, limit, Duration::ZERO);
-        let (mut leases, mut now) = (Leases::default(), START);
+        let (mut leases, mut now) = (KeyLeases::default(), START);
         let mut held: Vec<(u64, u64, u64)> = Vec::new();
         for (event, wait) in events {
             now += wait;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LEASE_LIFETIME, Leases};
+use super::{KeyLeases, LEASE_LIFETIME};
 use crate::clock::Timestamp;
 use crate::limit::samples::{START, at};
 use crate::limit::{Algorithm, Limiter};
@@ -17,7 +17,7 @@ fn after(wait: Duration) -> Timestamp {
 
 #[test]
 fn a_unit_is_free_once_its_lease_is_released() {
-    let (limiter, mut leases) = (limiter(2), Leases::default());
+    let (limiter, mut leases) = (limiter(2), KeyLeases::default());
     assert_eq!(leases.admit(&limiter, at(START), 1, 1).remaining, 1);
     assert_eq!(leases.admit(&limiter, at(START), 1, 2).remaining, 0);
     let third = leases.admit(&limiter, after(LEASE_LIFETIME / 2), 1, 3);
@@ -31,7 +31,7 @@ fn a_unit_is_free_once_its_lease_is_released() {
 
 #[test]
 fn a_lease_that_is_not_renewed_expires() {
-    let (limiter, mut leases) = (limiter(2), Leases::default());
+    let (limiter, mut leases) = (limiter(2), KeyLeases::default());
     leases.admit(&limiter, at(START), 1, 1);
     leases.admit(&limiter, at(START), 1, 2);
     leases.renew(after(Duration::from_secs(10)), 2);
@@ -45,7 +45,7 @@ fn a_lease_that_is_not_renewed_expires() {
 
 #[test]
 fn taking_or_releasing_a_lease_twice_has_the_effect_of_once() {
-    let (limiter, mut leases) = (limiter(3), Leases::default());
+    let (limiter, mut leases) = (limiter(3), KeyLeases::default());
     for _ in 0..2 {
         assert_eq!(leases.admit(&limiter, at(START), 2, 7).remaining, 1);
     }
@@ -61,7 +61,7 @@ fn taking_or_releasing_a_lease_twice_has_the_effect_of_once() {
 fn a_huge_cost_releases_no_unit_of_others() {
     let limiter = limiter(3);
     for cost in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
-        let mut leases = Leases::default();
+        let mut leases = KeyLeases::default();
         for id in 0..3 {
             assert!(leases.admit(&limiter, at(START), 1, id).fits);
         }
@@ -74,7 +74,9 @@ fn a_huge_cost_releases_no_unit_of_others() {
         assert_eq!((full.fits, full.remaining), (false, 0), "{cost}");
     }
     assert_eq!(
-        Leases::default().peek(&limiter, at(START), 4).retry_after(),
+        KeyLeases::default()
+            .peek(&limiter, at(START), 4)
+            .retry_after(),
         None
     );
 }

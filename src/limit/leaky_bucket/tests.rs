@@ -40,13 +40,13 @@ fn the_turn_of_one_that_finds_no_place_is_behind_the_queue() {
             limiter.charge(&mut state, at(START), 1);
             match reading.fits {
                 true => reading.wait().as_secs(),
-                false => limiter.turn(&reading).unwrap().as_secs(),
+                false => limiter.wait_for_turn(&reading).unwrap().as_secs(),
             }
         })
         .collect();
     assert_eq!(turns, [0, 2, 4, 6, 8]);
     let never = limiter.peek(&state, at(START), 3);
-    assert_eq!(limiter.turn(&never), None);
+    assert_eq!(limiter.wait_for_turn(&never), None);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::Slices;
+use super::SubWindows;
 use crate::limit::samples::{at, limits, periods, requests, timed};
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
 use crate::limit::{Algorithm, Limiter, State, clocks};
@@ -69,7 +69,7 @@ proptest! {
         requests in requests(), steps in prop::collection::vec(-100..100i64, 60)
     ) {
         let limiter = limiter(limit, period, 1);
-        let mut slices = Slices::new(&limiter);
+        let mut slices = SubWindows::new(&limiter);
         let mut state = State::default();
         for ((now, cost), step) in timed(&requests, limit, period).zip(steps) {
             // What is refused turns the slices too, so only charges are the same after a step
@@ -97,13 +97,13 @@ proptest! {
         requests in requests()
     ) {
         let limiter = limiter(limit, period, slices);
-        let mut original = Slices::new(&limiter);
+        let mut original = SubWindows::new(&limiter);
         let mut last = 0;
         for (now, cost) in timed(&requests, limit, period) {
             original.admit(&limiter, at(now), cost);
             last = now;
         }
-        let mut copy = Slices::new(&limiter);
+        let mut copy = SubWindows::new(&limiter);
         for (moment, count) in original.entries(&limiter) {
             copy.charge(&limiter, moment, u64::from(count));
         }

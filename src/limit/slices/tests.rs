@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SLICES_OF_A_LOG, Slices};
+use super::{SLICES_OF_A_LOG, SubWindows};
 use crate::limit::samples::{SECOND, START, at};
 use crate::limit::{Algorithm, Limiter};
 
@@ -16,7 +16,7 @@ fn per_minute(limit: u64, slices: u16) -> Limiter {
 #[test]
 fn only_the_oldest_slice_is_weighted() {
     let limiter = per_minute(100, 6);
-    let mut slices = Slices::new(&limiter);
+    let mut slices = SubWindows::new(&limiter);
     slices.charge(&limiter, at(START + 5 * SECOND), 10);
     slices.charge(&limiter, at(START + 15 * SECOND), 10);
     let mut left = |seconds| {
@@ -35,7 +35,7 @@ fn only_the_oldest_slice_is_weighted() {
 #[test]
 fn the_estimate_is_a_fraction() {
     let limiter = per_minute(100, 6);
-    let mut slices = Slices::new(&limiter);
+    let mut slices = SubWindows::new(&limiter);
     slices.charge(&limiter, at(START), 3);
     slices.charge(&limiter, at(START + 10 * SECOND), 4);
     let estimate = slices.estimate(&limiter, at(START + 65 * SECOND));
@@ -45,7 +45,7 @@ fn the_estimate_is_a_fraction() {
 #[test]
 fn a_wait_walks_the_slices() {
     let limiter = per_minute(20, 6);
-    let mut slices = Slices::new(&limiter);
+    let mut slices = SubWindows::new(&limiter);
     slices.charge(&limiter, at(START), 10);
     slices.charge(&limiter, at(START + 30 * SECOND), 10);
     let now = at(START + 40 * SECOND);
@@ -60,7 +60,7 @@ fn a_wait_walks_the_slices() {
 #[test]
 fn a_seam_gives_nothing_away() {
     let limiter = per_minute(100, 60);
-    let mut slices = Slices::new(&limiter);
+    let mut slices = SubWindows::new(&limiter);
     let moments = [START + 59 * SECOND, START + 61 * SECOND];
     let requests = moments.iter().flat_map(|moment| [*moment; 100]);
     let admitted = requests.filter(|moment| slices.admit(&limiter, at(*moment), 1).fits);
@@ -70,7 +70,7 @@ fn a_seam_gives_nothing_away() {
 #[test]
 fn a_log_without_room_has_sixty_slices() {
     let limiter = Limiter::new(Algorithm::SlidingLog, 5, Duration::from_secs(60));
-    let slices = Slices::new(&limiter);
+    let slices = SubWindows::new(&limiter);
     assert_eq!(slices.slices(), u64::from(SLICES_OF_A_LOG));
     assert_eq!(slices.heap_bytes(), 61 * 4);
 }
@@ -78,7 +78,7 @@ fn a_log_without_room_has_sixty_slices() {
 #[test]
 fn counts_saturate() {
     let limiter = per_minute(u64::MAX, 2);
-    let mut slices = Slices::new(&limiter);
+    let mut slices = SubWindows::new(&limiter);
     for half in 0..4 {
         slices.charge(&limiter, at(START + half * 30 * SECOND), u64::MAX);
     }

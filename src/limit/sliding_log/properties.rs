@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::Log;
+use super::UnitLog;
 use crate::limit::samples::{at, limits, periods, requests, timed};
 use crate::limit::subject::{Operation, agrees, any_limiter, operations, survives};
 use crate::limit::{Algorithm, Limiter, State, clocks};
@@ -21,8 +21,8 @@ fn limiter(limit: u64, period: u64) -> Limiter {
     Limiter::new(Algorithm::SlidingLog, limit, Duration::from_micros(period))
 }
 
-fn filled(limiter: &Limiter, requests: &[(u64, u64, u64, u64)]) -> (Log, u64) {
-    let mut log = Log::default();
+fn filled(limiter: &Limiter, requests: &[(u64, u64, u64, u64)]) -> (UnitLog, u64) {
+    let mut log = UnitLog::default();
     let mut last = 0;
     for (now, cost) in timed(requests, limiter.limit, limiter.micros()) {
         log.charge(limiter, at(now), cost);
@@ -67,7 +67,7 @@ proptest! {
     ) {
         let limiter = limiter(limit, period);
         let (mut original, last) = filled(&limiter, &requests);
-        let mut copy = Log::default();
+        let mut copy = UnitLog::default();
         for (moment, units) in original.entries() {
             copy.charge(&limiter, moment, u64::from(units));
         }

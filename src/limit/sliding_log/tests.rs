@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Log;
+use super::UnitLog;
 use crate::limit::samples::{SECOND, START, at};
 use crate::limit::{Algorithm, Limiter, MAX_LIMIT};
 
@@ -13,7 +13,7 @@ fn per_minute(limit: u64) -> Limiter {
 #[test]
 fn a_unit_counts_for_exactly_a_period() {
     let limiter = per_minute(1);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     let first = log.admit(&limiter, at(START), 1);
     assert_eq!((first.fits, first.remaining), (true, 0));
     assert_eq!(first.reset_after(), Duration::from_secs(60));
@@ -25,7 +25,7 @@ fn a_unit_counts_for_exactly_a_period() {
 #[test]
 fn a_cost_waits_for_as_many_to_leave() {
     let limiter = per_minute(3);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     for second in [0, 10, 20] {
         log.admit(&limiter, at(START + second * SECOND), 1);
     }
@@ -40,7 +40,7 @@ fn a_cost_waits_for_as_many_to_leave() {
 #[test]
 fn one_moment_is_one_entry() {
     let limiter = per_minute(100);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     for _ in 0..50 {
         log.admit(&limiter, at(START), 2);
     }
@@ -50,7 +50,7 @@ fn one_moment_is_one_entry() {
 #[test]
 fn what_is_far_past_the_limit_is_forgotten() {
     let limiter = per_minute(10);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     for second in 0..50 {
         log.charge(&limiter, at(START + second * SECOND), 3);
     }
@@ -63,7 +63,7 @@ fn what_is_far_past_the_limit_is_forgotten() {
 #[test]
 fn the_largest_limit_needs_a_unit_more_than_an_entry_holds() {
     let limiter = per_minute(MAX_LIMIT);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     log.charge(&limiter, at(START), u64::MAX);
     assert_eq!(log.entries().count(), 2);
     assert!(!log.peek(&limiter, at(START), 0).fits);
@@ -72,7 +72,7 @@ fn the_largest_limit_needs_a_unit_more_than_an_entry_holds() {
 #[test]
 fn memory_is_given_back() {
     let limiter = per_minute(10_000);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     for moment in 0..10_000 {
         log.admit(&limiter, at(START + moment), 1);
     }
@@ -84,7 +84,7 @@ fn memory_is_given_back() {
 #[test]
 fn a_clock_that_was_set_back_moves_the_log() {
     let limiter = per_minute(2);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     log.admit(&limiter, at(START), 1);
     log.admit(&limiter, at(START + 20 * SECOND), 1);
     let back = log.admit(&limiter, at(START - 3_600 * SECOND), 1);

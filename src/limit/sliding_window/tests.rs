@@ -40,7 +40,7 @@ fn a_limit_of_one_admits_one_and_tells_when_the_next_fits() {
     let limiter = per_minute(1);
     let mut state = State::default();
     let first = limiter.admit(&mut state, at(START + 10 * SECOND), 1);
-    assert_eq!(first, Reading::fitting(0, Duration::from_secs(110)));
+    assert_eq!(first, CounterReading::fitting(0, Duration::from_secs(110)));
     let second = limiter.admit(&mut state, at(START + 20 * SECOND), 1);
     assert!(!second.fits);
     assert_eq!(second.retry_after(), Some(Duration::from_secs(100)));

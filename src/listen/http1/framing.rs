@@ -10,7 +10,7 @@
 //! This finds where the last line of such a request must end: see [`ENDING`].
 //!
 //! What comes behind a whole request is not followed until the response has ended: it may be of a
-//! tunnel. See [`Cut::Behind`].
+//! tunnel. See [`FramingStop::Behind`].
 //!
 //! hyper calls the longest lengths a head that is too large; here they are spoilt like those that
 //! no number holds. A head that is refused because it leaves in doubt where its body ends is
@@ -35,8 +35,8 @@ const SPOILT: u8 = 0;
 
 /// Where a connection's bytes are.
 #[derive(Debug)]
-pub(super) struct Framing {
-    at: At,
+pub(super) struct FramingScanner {
+    at: ScanState,
     /// The current head is of HTTP/1.0.
     http10: bool,
     /// The `Content-Length` of the current head, as far as it is read.
@@ -48,7 +48,7 @@ pub(super) struct Framing {
 
 /// Where a connection's bytes must not be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum FramingStop {
     /// [`ENDING`] must stand here instead of all that follows.
     Ending(usize),
     /// Behind a whole request: what follows is another only if the response opens no tunnel.
@@ -56,7 +56,7 @@ pub(super) enum Cut {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum ScanState {
     /// Before a request line.
     Start,
     /// Behind a whole request, which is reported at once.
@@ -106,12 +106,12 @@ const CHUNKED_WHOLE: Coding = 7;
 const CHUNKED_AND_SPACE: Coding = 8;
 const OTHER_CODING: Coding = 9;
 
-// === impl Framing ===
+// === impl FramingScanner ===
 
-impl Framing {
+impl FramingScanner {
     pub(super) const fn new() -> Self {
         Self {
-            at: At::Start,
+            at: ScanState::Start,
             http10: false,
             length: None,
             chunked: false,
@@ -126,12 +126,12 @@ impl Framing {
 
     /// Whether no request is begun, or none but the empty lines before it.
     pub(super) const fn is_between(&self) -> bool {
-        matches!(self.at, At::Start)
+        matches!(self.at, ScanState::Start)
     }
 
     /// Follows `bytes`, the next of the connection, and spoils what frames a request twice. Gives
     /// how far they may be read, if not to their end; what is behind a cut must be given again.
-    pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<Cut> {
+    pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<FramingStop> {
         let mut at = 0;
         while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
             let plain = self.plain_lines(rest);
@@ -140,12 +140,12 @@ impl Framing {
                 continue;
             }
             if self.is_unknown(rest) {
-                return Some(Cut::Ending(at));
+                return Some(FramingStop::Ending(at));
             }
             at += self.step(rest);
-            if matches!(self.at, At::Behind) {
-                self.at = At::Start;
-                return (at < bytes.len()).then_some(Cut::Behind(at));
+            if matches!(self.at, ScanState::Behind) {
+                self.at = ScanState::Start;
+                return (at < bytes.len()).then_some(FramingStop::Behind(at));
             }
         }
         None
@@ -154,10 +154,10 @@ impl Framing {
     /// How many bytes of whole lines of a head need no closer look: nearly all do not.
     fn plain_lines(&self, bytes: &[u8]) -> usize {
         let mut read = 0;
-        if !matches!(self.at, At::Field) {
+        if !matches!(self.at, ScanState::Field) {
             return read;
         }
-        while let Some(rest) = bytes.get(read..).filter(|rest| !is_telling(rest)) {
+        while let Some(rest) = bytes.get(read..).filter(|rest| !is_framing_header(rest)) {
             match memchr::memchr(b'\n', rest) {
                 Some(end) => read += end + 1,
                 None => break,
@@ -170,7 +170,7 @@ impl Framing {
     fn is_unknown(&self, bytes: &[u8]) -> bool {
         let ends = matches!(bytes, [b'\r' | b'\n', ..]);
         let chunked = CHUNKED_WHOLE..=CHUNKED_AND_SPACE;
-        matches!(self.at, At::Coding(last) if ends && !chunked.contains(&last))
+        matches!(self.at, ScanState::Coding(last) if ends && !chunked.contains(&last))
     }
 
     /// Reads as much as has one meaning; gives how much that was. Nothing only where the state
@@ -180,27 +180,31 @@ impl Framing {
             return 0;
         };
         match self.at {
-            At::RequestLine(last) => return self.request_line(bytes, last),
-            At::Line => return self.skip_line(bytes, At::Field),
-            At::TrailerLine(cr) => return self.trailer_line(bytes, cr),
-            At::Lost => return bytes.len(),
-            At::Extension(size) => return self.skip_line(bytes, after_size(size)),
-            At::Body(left) => return self.skip(bytes, left, At::Body, At::Behind),
-            At::Chunk(left) => return self.skip(bytes, left, At::Chunk, At::Size(0)),
-            At::Name(name, length) if name.len() == length && first == b':' => {
+            ScanState::RequestLine(last) => return self.request_line(bytes, last),
+            ScanState::Line => return self.skip_line(bytes, ScanState::Field),
+            ScanState::TrailerLine(cr) => return self.trailer_line(bytes, cr),
+            ScanState::Lost => return bytes.len(),
+            ScanState::Extension(size) => return self.skip_line(bytes, after_size(size)),
+            ScanState::Body(left) => {
+                return self.skip(bytes, left, ScanState::Body, ScanState::Behind);
+            }
+            ScanState::Chunk(left) => {
+                return self.skip(bytes, left, ScanState::Chunk, ScanState::Size(0));
+            }
+            ScanState::Name(name, length) if name.len() == length && first == b':' => {
                 let unknown = self.http10 && name == CODING;
                 if unknown || self.chunked || self.length.is_some() {
                     self.spoil(bytes);
                 }
             }
-            At::Length(_) if first.is_ascii_digit() && self.longer(first) > LONGEST => {
+            ScanState::Length(_) if first.is_ascii_digit() && self.longer(first) > LONGEST => {
                 self.spoil(bytes);
             }
-            At::Trailer(false) if first == b'\n' => {
+            ScanState::Trailer(false) if first == b'\n' => {
                 if let Some(end) = bytes.first_mut() {
                     *end = SPOILT;
                 }
-                self.at = At::Lost;
+                self.at = ScanState::Lost;
                 return 1;
             }
             _ => {}
@@ -217,47 +221,52 @@ impl Framing {
 
     fn take(&mut self, byte: u8) -> usize {
         let (next, read) = match (self.at, byte) {
-            (At::Start | At::Field, b'\r') => return 1,
-            (At::Start, b'\n') => return 1,
-            (At::Start, _) => (At::RequestLine(0), 0),
-            (At::Field, b'\n') => (self.end_head(), 1),
-            (At::Field, b'c' | b'C') => (At::Name(LENGTH, 1), 1),
-            (At::Field, b't' | b'T') => (At::Name(CODING, 1), 1),
-            (At::Name(name, length), _) => self.name(name, length, byte),
-            (At::Length(digits), _) => (self.length(digits, byte), 1),
-            (At::Coding(_), b'\r' | b'\n') => (At::Line, 0),
-            (At::Coding(coding), _) => (At::Coding(next_coding(coding, byte)), 1),
-            (At::Size(size), b'\n') => (after_size(size), 1),
-            (At::Size(size), _) => match char::from(byte).to_digit(16) {
-                Some(digit) => (At::Size(size.saturating_mul(16) | u64::from(digit)), 1),
-                None => (At::Extension(size), 0),
+            (ScanState::Start | ScanState::Field, b'\r') => return 1,
+            (ScanState::Start, b'\n') => return 1,
+            (ScanState::Start, _) => (ScanState::RequestLine(0), 0),
+            (ScanState::Field, b'\n') => (self.end_head(), 1),
+            (ScanState::Field, b'c' | b'C') => (ScanState::Name(LENGTH, 1), 1),
+            (ScanState::Field, b't' | b'T') => (ScanState::Name(CODING, 1), 1),
+            (ScanState::Name(name, length), _) => self.name(name, length, byte),
+            (ScanState::Length(digits), _) => (self.length(digits, byte), 1),
+            (ScanState::Coding(_), b'\r' | b'\n') => (ScanState::Line, 0),
+            (ScanState::Coding(coding), _) => (ScanState::Coding(next_coding(coding, byte)), 1),
+            (ScanState::Size(size), b'\n') => (after_size(size), 1),
+            (ScanState::Size(size), _) => match char::from(byte).to_digit(16) {
+                Some(digit) => (
+                    ScanState::Size(size.saturating_mul(16) | u64::from(digit)),
+                    1,
+                ),
+                None => (ScanState::Extension(size), 0),
             },
-            (At::Trailer(_), b'\n') => (At::Behind, 1),
-            (At::Trailer(false), b'\r') => (At::Trailer(true), 1),
-            (At::Trailer(_), _) => (At::TrailerLine(false), 0),
-            _ => (At::Line, 0),
+            (ScanState::Trailer(_), b'\n') => (ScanState::Behind, 1),
+            (ScanState::Trailer(false), b'\r') => (ScanState::Trailer(true), 1),
+            (ScanState::Trailer(_), _) => (ScanState::TrailerLine(false), 0),
+            _ => (ScanState::Line, 0),
         };
         self.at = next;
         read
     }
 
-    fn name(&mut self, name: &'static [u8], length: usize, byte: u8) -> (At, usize) {
+    fn name(&mut self, name: &'static [u8], length: usize, byte: u8) -> (ScanState, usize) {
         match name.get(length) {
-            Some(wanted) if wanted.eq_ignore_ascii_case(&byte) => (At::Name(name, length + 1), 1),
+            Some(wanted) if wanted.eq_ignore_ascii_case(&byte) => {
+                (ScanState::Name(name, length + 1), 1)
+            }
             None if byte == b':' && name == LENGTH => {
                 self.length = Some(0);
-                (At::Length(Digits::Before), 1)
+                (ScanState::Length(Digits::Before), 1)
             }
             None if byte == b':' => {
                 self.chunked = true;
-                (At::Coding(NO_LETTER), 1)
+                (ScanState::Coding(NO_LETTER), 1)
             }
-            _ => (At::Line, 0),
+            _ => (ScanState::Line, 0),
         }
     }
 
     /// hyper refuses a value that is not digits between white space.
-    fn length(&mut self, digits: Digits, byte: u8) -> At {
+    fn length(&mut self, digits: Digits, byte: u8) -> ScanState {
         let (next, valid) = match (byte, digits) {
             (b'\n', digits) => (None, digits != Digits::Before),
             (b'\r', digits) => (Some(digits), true),
@@ -270,7 +279,7 @@ impl Framing {
             _ => (Some(digits), false),
         };
         self.ambiguous |= !valid;
-        next.map_or(At::Field, At::Length)
+        next.map_or(ScanState::Field, ScanState::Length)
     }
 
     /// The length that the next digit makes.
@@ -279,12 +288,12 @@ impl Framing {
         length.saturating_add(u64::from(digit.saturating_sub(b'0')))
     }
 
-    fn end_head(&mut self) -> At {
+    fn end_head(&mut self) -> ScanState {
         let length = self.length.take().unwrap_or(0);
         match (std::mem::take(&mut self.chunked), length) {
-            (true, _) => At::Size(0),
-            (false, 0) => At::Behind,
-            (false, length) => At::Body(length),
+            (true, _) => ScanState::Size(0),
+            (false, 0) => ScanState::Behind,
+            (false, length) => ScanState::Body(length),
         }
     }
 
@@ -293,11 +302,11 @@ impl Framing {
         let line = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
         let last = line.iter().rfind(|byte| **byte != b'\r').unwrap_or(&last);
         self.http10 = *last == b'0';
-        self.at = end.map_or(At::RequestLine(*last), |_| At::Field);
+        self.at = end.map_or(ScanState::RequestLine(*last), |_| ScanState::Field);
         end.map_or(bytes.len(), |end| end + 1)
     }
 
-    fn skip_line(&mut self, bytes: &[u8], then: At) -> usize {
+    fn skip_line(&mut self, bytes: &[u8], then: ScanState) -> usize {
         match memchr::memchr(b'\n', bytes) {
             Some(end) => {
                 self.at = then;
@@ -310,20 +319,26 @@ impl Framing {
     /// Skips a trailer line, and spoils its end if that is LF alone.
     fn trailer_line(&mut self, bytes: &mut [u8], cr: bool) -> usize {
         let Some(end) = memchr::memchr(b'\n', bytes) else {
-            self.at = At::TrailerLine(bytes.last() == Some(&b'\r'));
+            self.at = ScanState::TrailerLine(bytes.last() == Some(&b'\r'));
             return bytes.len();
         };
         let before = end.checked_sub(1).and_then(|before| bytes.get(before));
         let cr = before.map_or(cr, |byte| *byte == b'\r');
-        self.at = At::Trailer(false);
+        self.at = ScanState::Trailer(false);
         if let Some(lf) = bytes.get_mut(end).filter(|_| !cr) {
             *lf = SPOILT;
-            self.at = At::Lost;
+            self.at = ScanState::Lost;
         }
         end + 1
     }
 
-    fn skip(&mut self, bytes: &[u8], left: u64, more: fn(u64) -> At, then: At) -> usize {
+    fn skip(
+        &mut self,
+        bytes: &[u8],
+        left: u64,
+        more: fn(u64) -> ScanState,
+        then: ScanState,
+    ) -> usize {
         let read = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
         let left = left - read as u64;
         self.at = if left == 0 { then } else { more(left) };
@@ -345,7 +360,7 @@ fn next_coding(coding: Coding, byte: u8) -> Coding {
 }
 
 /// Whether a line may be one of those that are looked at, or none.
-const fn is_telling(line: &[u8]) -> bool {
+const fn is_framing_header(line: &[u8]) -> bool {
     match line {
         [first, ..] => matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T'),
         [] => true,
@@ -353,10 +368,10 @@ const fn is_telling(line: &[u8]) -> bool {
 }
 
 /// A chunk ends in a line end of its own; the last one has no data.
-const fn after_size(size: u64) -> At {
+const fn after_size(size: u64) -> ScanState {
     match size {
-        0 => At::Trailer(false),
-        size => At::Chunk(size.saturating_add(2)),
+        0 => ScanState::Trailer(false),
+        size => ScanState::Chunk(size.saturating_add(2)),
     }
 }
 

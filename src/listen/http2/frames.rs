@@ -43,7 +43,7 @@ pub(super) mod flag {
 
 /// Where the bytes of a direction are.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct FrameScanner {
     begun: [u8; HEADER + PEEK_SETTINGS],
     have: usize,
     /// Bytes of the last frame's payload that are still to come.
@@ -52,7 +52,7 @@ pub(super) struct Frames {
 
 /// A frame by its header and the first octets of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct FrameHeader {
     pub(super) length: usize,
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -75,9 +75,9 @@ pub(super) struct ClosedStreams {
     ended: [u64; SPAN as usize / 64],
 }
 
-// === impl Frames ===
+// === impl FrameScanner ===
 
-impl Frames {
+impl FrameScanner {
     pub(super) const fn new() -> Self {
         Self {
             begun: [0; HEADER + PEEK_SETTINGS],
@@ -88,7 +88,7 @@ impl Frames {
 
     /// The next frame that begins in `bytes`, which shrink to what is behind its beginning. `None`
     /// once all bytes are read.
-    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameHeader> {
         let skipped = self.left.min(bytes.len());
         self.left -= skipped;
         *bytes = bytes.get(skipped..)?;
@@ -98,14 +98,14 @@ impl Frames {
             }
             self.gather(bytes);
         }
-        let frame = Frame::read(&self.begun);
+        let frame = FrameHeader::read(&self.begun);
         self.left = frame.length - (self.have - HEADER);
         self.have = 0;
         Some(frame)
     }
 
     /// The identifiers and values of `frame`, if it is SETTINGS and the last one returned.
-    pub(super) fn settings(&self, frame: &Frame) -> impl Iterator<Item = (u16, u32)> {
+    pub(super) fn settings(&self, frame: &FrameHeader) -> impl Iterator<Item = (u16, u32)> {
         let end = HEADER + frame.length.min(PEEK_SETTINGS);
         let payload = self.begun.get(HEADER..end).unwrap_or_default();
         payload.chunks_exact(SETTING).filter_map(|setting| {
@@ -115,8 +115,8 @@ impl Frames {
     }
 
     /// The last frame that was returned, until another begins.
-    pub(super) fn last(&self) -> Frame {
-        Frame::read(&self.begun)
+    pub(super) fn last(&self) -> FrameHeader {
+        FrameHeader::read(&self.begun)
     }
 
     /// How many bytes come before a frame can begin.
@@ -149,7 +149,7 @@ impl Frames {
         match self.have {
             ..HEADER => HEADER,
             _ => {
-                let frame = Frame::read(&self.begun);
+                let frame = FrameHeader::read(&self.begun);
                 let peek = match frame.kind {
                     kind::SETTINGS => PEEK_SETTINGS,
                     _ => PEEK,
@@ -160,9 +160,9 @@ impl Frames {
     }
 }
 
-// === impl Frame ===
+// === impl FrameHeader ===
 
-impl Frame {
+impl FrameHeader {
     fn read(begun: &[u8; HEADER + PEEK_SETTINGS]) -> Self {
         let [a, b, c, kind, flags, s, t, r, e, payload @ ..] = *begun;
         let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = payload;
@@ -226,7 +226,7 @@ impl ClosedStreams {
     }
 
     /// Records what a frame opens and ends.
-    pub(super) fn follow(&mut self, frame: &Frame) {
+    pub(super) fn follow(&mut self, frame: &FrameHeader) {
         if frame.stream.is_multiple_of(2) {
             return;
         }

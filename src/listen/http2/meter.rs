@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Windows;
-use super::frames::{ClosedStreams, Frame, Frames, flag, kind};
+use super::ClientWindows;
+use super::frames::{ClosedStreams, FrameHeader, FrameScanner, flag, kind};
 use crate::listen::H2Violation;
 
 /// The time that budgets are for.
@@ -71,7 +71,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What both sides of a connection have sent.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct H2Meter {
     /// Bytes of the preface that were read.
     preface: usize,
     /// The client's first SETTINGS frame came.
@@ -83,12 +83,12 @@ pub(super) struct Meter {
     /// The last frame came alone: nothing else can be what h2 complains of next.
     alone: bool,
     heads: u32,
-    received: Frames,
-    sent: Frames,
+    received: FrameScanner,
+    sent: FrameScanner,
     streams: ClosedStreams,
     /// The length of the last frame, if it was DATA.
     data: usize,
-    windows: Windows,
+    windows: ClientWindows,
     max_resets: u32,
     since: Instant,
     /// The frames of each [`FrameBudget`] in the current window.
@@ -115,9 +115,9 @@ impl FrameBudget {
     }
 }
 
-// === impl Meter ===
+// === impl H2Meter ===
 
-impl Meter {
+impl H2Meter {
     /// `max_resets`: streams in a window, reset by the client or for its errors; 0 is no bound.
     pub(super) fn new(max_resets: u32, now: Instant) -> Self {
         Self {
@@ -127,11 +127,11 @@ impl Meter {
             of_head: false,
             alone: false,
             heads: 0,
-            received: Frames::new(),
-            sent: Frames::new(),
+            received: FrameScanner::new(),
+            sent: FrameScanner::new(),
             streams: ClosedStreams::default(),
             data: 0,
-            windows: Windows::INITIAL,
+            windows: ClientWindows::INITIAL,
             max_resets: if max_resets == 0 {
                 u32::MAX
             } else {
@@ -194,7 +194,7 @@ impl Meter {
     /// Whether `goaway`, a GOAWAY frame that h2 sends, blames a head that it cannot read: it says
     /// PROTOCOL_ERROR, where RFC 9113, 4.3 wants COMPRESSION_ERROR. Only where nothing else can be
     /// meant: the head of a new stream came alone and whole, and h2 knows of no such stream.
-    pub(super) fn is_unreadable(&self, goaway: &Frame) -> bool {
+    pub(super) fn is_unreadable(&self, goaway: &FrameHeader) -> bool {
         let head = self.received.last();
         let whole = head.flags & !flag::END_STREAM == flag::END_HEADERS;
         let new = head.stream == self.streams.newest && goaway.word() < head.stream;
@@ -253,7 +253,7 @@ impl Meter {
     }
 
     /// What the client allows.
-    pub(super) fn windows(&self) -> Windows {
+    pub(super) fn windows(&self) -> ClientWindows {
         self.windows
     }
 
@@ -275,7 +275,7 @@ impl Meter {
         due.starts_with(first).then_some(rest)
     }
 
-    fn judge(&mut self, frame: &Frame) -> Result<(), H2Violation> {
+    fn judge(&mut self, frame: &FrameHeader) -> Result<(), H2Violation> {
         if !self.greeted && (frame.kind != kind::SETTINGS || frame.has(flag::ACK)) {
             return Err(H2Violation::PREFACE);
         }
@@ -303,7 +303,7 @@ impl Meter {
         Ok(())
     }
 
-    fn count(&mut self, frame: &Frame) -> Result<(), H2Violation> {
+    fn count(&mut self, frame: &FrameHeader) -> Result<(), H2Violation> {
         match frame.kind {
             kind::DATA if frame.is_blank() && !frame.has(flag::END_STREAM) => self.spend(&BLANKS),
             kind::DATA | kind::PUSH_PROMISE => Ok(()),
@@ -324,7 +324,7 @@ impl Meter {
         }
     }
 
-    fn count_head(&mut self, frame: &Frame) -> Result<(), H2Violation> {
+    fn count_head(&mut self, frame: &FrameHeader) -> Result<(), H2Violation> {
         if frame.kind == kind::HEADERS && frame.stream > self.streams.newest {
             self.earned += 1;
         }
@@ -357,7 +357,7 @@ impl Meter {
 
 /// Whether a frame has a size that its type allows: h2 says PROTOCOL_ERROR where RFC 9113, 4.2
 /// wants FRAME_SIZE_ERROR.
-const fn fits(frame: &Frame) -> bool {
+const fn fits(frame: &FrameHeader) -> bool {
     match frame.kind {
         kind::PRIORITY => frame.length == 5,
         kind::RST_STREAM | kind::WINDOW_UPDATE => frame.length == 4,

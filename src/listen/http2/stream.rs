@@ -12,8 +12,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use super::frames::{Frame, GOAWAY};
-use super::meter::Meter;
+use super::frames::{FrameHeader, GOAWAY};
+use super::meter::H2Meter;
 use crate::listen::H2Violation;
 use crate::listen::connection_state::ConnectionState;
 
@@ -28,13 +28,13 @@ thread_local! {
 
 /// A stream with a meter. Clones are the same stream: one for hyper, one for the driver.
 pub(super) struct MeteredStream<S> {
-    shared: Rc<RefCell<Shared<S>>>,
+    shared: Rc<RefCell<MeteredShared<S>>>,
     state: Rc<ConnectionState>,
 }
 
-struct Shared<S> {
+struct MeteredShared<S> {
     stream: BatchedStream<S>,
-    meter: Meter,
+    meter: H2Meter,
     /// The client has ended its side.
     client_ended: bool,
 }
@@ -58,9 +58,9 @@ struct BatchedStream<S> {
 
 impl<S> MeteredStream<S> {
     pub(super) fn new(stream: S, state: Rc<ConnectionState>, max_resets: u32) -> Self {
-        let shared = Shared {
+        let shared = MeteredShared {
             stream: BatchedStream::new(stream),
-            meter: Meter::new(max_resets, state.timers.now.get()),
+            meter: H2Meter::new(max_resets, state.timers.now.get()),
             client_ended: false,
         };
         Self {
@@ -70,7 +70,7 @@ impl<S> MeteredStream<S> {
     }
 
     /// The meter, for the driver.
-    pub(super) fn meter(&self) -> RefMut<'_, Meter> {
+    pub(super) fn meter(&self) -> RefMut<'_, H2Meter> {
         RefMut::map(self.shared.borrow_mut(), |shared| &mut shared.meter)
     }
 
@@ -118,7 +118,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Shared {
+        let MeteredShared {
             stream,
             meter,
             client_ended,
@@ -154,8 +154,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let Shared { stream, meter, .. } = &mut *self.shared.borrow_mut();
-        let amended = Frame::goaway(buf).and_then(|frame| amended(meter, buf, &frame));
+        let MeteredShared { stream, meter, .. } = &mut *self.shared.borrow_mut();
+        let amended = FrameHeader::goaway(buf).and_then(|frame| amended(meter, buf, &frame));
         let buf = amended.as_deref().unwrap_or(buf);
         let written = Pin::new(stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(n)) = written {
@@ -174,7 +174,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
 }
 
 /// What is sent instead of `bytes`, which begin with GOAWAY.
-fn amended(meter: &Meter, bytes: &[u8], goaway: &Frame) -> Option<Vec<u8>> {
+fn amended(meter: &H2Meter, bytes: &[u8], goaway: &FrameHeader) -> Option<Vec<u8>> {
     if !meter.is_unreadable(goaway) {
         return None;
     }

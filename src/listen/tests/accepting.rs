@@ -26,7 +26,7 @@ fn the_unspecified_ipv6_address_takes_both_families() {
 #[test]
 fn past_the_bound_clients_wait_until_a_place_is_free() {
     run(async {
-        let site = Site::with_gate(limits(), Gate::new(1)).await;
+        let site = Site::with_gate(limits(), ConnectionLimit::new(1)).await;
         let mut first = site.connect().await;
         first.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
         first.until("hello").await;
@@ -88,7 +88,7 @@ fn half_a_preface_is_waited_for_without_spinning() {
         let quiet = timeout(Duration::from_millis(300), counted).await;
         assert!(quiet.is_err() && polls < 20, "{polls} polls");
         client.send(" * HTTP/2.0").await;
-        assert_eq!(sniffing.await.unwrap(), Protocol::Http2);
+        assert_eq!(sniffing.await.unwrap(), HttpVersion::Http2);
     });
 }
 

@@ -115,7 +115,7 @@ fn one_listener_of_a_core_can_end_alone() {
         let trigger = DrainTrigger::default();
         let core = trigger.core();
         let (one, other) = (core.apart(), core.apart());
-        let gate = Gate::new(2);
+        let gate = ConnectionLimit::new(2);
         let permits = (
             gate.try_enter(&one).unwrap(),
             gate.try_enter(&other).unwrap(),

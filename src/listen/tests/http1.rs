@@ -168,7 +168,7 @@ fn a_head_too_large_gets_431_and_a_close() {
 #[test]
 fn a_target_too_long_gets_414_and_is_said_to() {
     run(async {
-        let wide = Limits {
+        let wide = ConnectionLimits {
             max_header_bytes: 128 * 1024,
             ..limits()
         };
@@ -192,7 +192,7 @@ fn a_target_too_long_gets_414_and_is_said_to() {
 #[test]
 fn the_smallest_head_limit_is_kept() {
     run(async {
-        let tight = Limits {
+        let tight = ConnectionLimits {
             max_header_bytes: 100,
             ..limits()
         };
@@ -262,7 +262,7 @@ fn a_tunnel_keeps_its_place_until_it_ends() {
         let permit = site.gate.try_enter(&site.drain).unwrap();
         let timer = site.timers.start(&limits(), permit);
         let me = site.clone();
-        let app = move |mut request: Request<Incoming>, _| {
+        let app = move |mut request: Request<RequestBody>, _| {
             let upgrade = hyper::upgrade::on(&mut request);
             tokio::task::spawn_local(async move {
                 let mut tunnel = hyper_util::rt::TokioIo::new(upgrade.await.unwrap());
@@ -274,7 +274,7 @@ fn a_tunnel_keeps_its_place_until_it_ends() {
         let ask =
             "GET /upgrade HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
         client.write_all(ask.as_bytes()).await.unwrap();
-        serve(stream, Protocol::Http1, &limits(), timer, app)
+        serve(stream, HttpVersion::Http1, &limits(), timer, app)
             .await
             .unwrap();
         assert_eq!((site.gate.open(), site.timers.count()), (1, 0));

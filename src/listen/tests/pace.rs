@@ -9,8 +9,8 @@ const RST_STREAM: u8 = 3;
 const SHUT: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
 
 /// A client may be silent for 300 ms, and owes `rate` bytes a second within half a second.
-fn paced(rate: u64) -> Limits {
-    Limits {
+fn paced(rate: u64) -> ConnectionLimits {
+    ConnectionLimits {
         request_body_timeout: Duration::from_millis(300),
         response_write_timeout: Duration::from_millis(300),
         min_rate: rate,
@@ -107,7 +107,10 @@ fn a_client_that_does_not_read_is_cut() {
         let site = Site::open(paced(0)).await;
         let mut client = site.connect().await;
         client.send("GET /stream HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        assert!(matches!(site.end().await, Err(Error::Slow(Slow::Reading))));
+        assert!(matches!(
+            site.end().await,
+            Err(ServeError::Slow(SlowPhase::Reading))
+        ));
         assert_eq!((site.gate.open(), site.timers.count()), (0, 0));
     });
 }
@@ -119,7 +122,10 @@ fn the_rest_of_an_answer_is_not_waited_for_either() {
         let mut client = site.connect().await;
         // It is all handed over before the socket is full.
         client.send("GET /huge HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        assert!(matches!(site.end().await, Err(Error::Slow(Slow::Reading))));
+        assert!(matches!(
+            site.end().await,
+            Err(ServeError::Slow(SlowPhase::Reading))
+        ));
     });
 }
 
@@ -134,7 +140,10 @@ fn a_client_that_reads_too_little_is_cut() {
             tokio::time::sleep(Duration::from_millis(10)).await;
             let _ = client.0.read(&mut part).await;
         }
-        assert!(matches!(site.end().await, Err(Error::Slow(Slow::Reading))));
+        assert!(matches!(
+            site.end().await,
+            Err(ServeError::Slow(SlowPhase::Reading))
+        ));
     });
 }
 
@@ -235,7 +244,10 @@ fn a_connection_of_http2_that_does_not_read_is_cut() {
     run(async {
         let site = Site::open(paced(0)).await;
         let _client = ask(&site, "/stream", http2::WIDE_OPEN).await;
-        assert!(matches!(site.end().await, Err(Error::Slow(Slow::Reading))));
+        assert!(matches!(
+            site.end().await,
+            Err(ServeError::Slow(SlowPhase::Reading))
+        ));
     });
 }
 

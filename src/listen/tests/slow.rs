@@ -3,16 +3,16 @@
 use super::*;
 
 /// Limits that a test waits for: `header` and `idle` in milliseconds.
-fn within(header: u64, idle: u64) -> Limits {
-    Limits {
+fn within(header: u64, idle: u64) -> ConnectionLimits {
+    ConnectionLimits {
         header_timeout: Duration::from_millis(header),
         idle_timeout: Duration::from_millis(idle),
         ..limits()
     }
 }
 
-fn is_slow(end: Result<(), Error>, slow: Slow) -> bool {
-    matches!(end, Err(Error::Slow(s)) if s == slow)
+fn is_slow(end: Result<(), ServeError>, slow: SlowPhase) -> bool {
+    matches!(end, Err(ServeError::Slow(s)) if s == slow)
 }
 
 #[test]
@@ -21,14 +21,14 @@ fn a_connection_that_sends_nothing_is_closed() {
         let site = Site::open(within(300, 60_000)).await;
         let mut client = site.connect().await;
         assert_eq!(client.rest().await, "");
-        assert!(is_slow(site.end().await, Slow::Handshake));
+        assert!(is_slow(site.end().await, SlowPhase::Handshake));
         assert_eq!((site.gate.open(), site.timers.count()), (0, 0));
     });
 }
 
 #[test]
 fn a_server_without_sniffing_closes_a_silent_connection_too() {
-    for protocol in [Protocol::Http1, Protocol::Http2] {
+    for protocol in [HttpVersion::Http1, HttpVersion::Http2] {
         run(async {
             let site = Site::open(within(300, 60_000)).await;
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,7 +42,7 @@ fn a_server_without_sniffing_closes_a_silent_connection_too() {
             let me = site.clone();
             let app = move |request, _| me.clone().answer(request);
             let end = serve(stream, protocol, &limits, timer, app).await;
-            assert!(is_slow(end, Slow::Head));
+            assert!(is_slow(end, SlowPhase::Head));
             drop(client);
         });
     }
@@ -57,7 +57,7 @@ fn a_head_that_dribbles_is_cut_however_busily_it_does() {
         while client.0.write_all(b"x: y\r\n").await.is_ok() && site.ends.borrow().is_empty() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert!(is_slow(site.end().await, Slow::Head));
+        assert!(is_slow(site.end().await, SlowPhase::Head));
         assert_eq!(site.seen.get(), 0);
     });
 }
@@ -74,7 +74,7 @@ fn the_head_of_a_second_request_has_a_deadline_too() {
             .await;
         client.send("GET / HT").await;
         assert_eq!(client.rest().await, "");
-        assert!(is_slow(site.end().await, Slow::Head));
+        assert!(is_slow(site.end().await, SlowPhase::Head));
     });
 }
 
@@ -107,7 +107,7 @@ fn half_a_head_behind_a_whole_request_has_a_deadline_too() {
             client.send(format!("{whole}GET /ha")).await;
             let answer = client.rest().await;
             assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-            assert!(is_slow(site.end().await, Slow::Head));
+            assert!(is_slow(site.end().await, SlowPhase::Head));
         });
     }
 }
@@ -243,7 +243,10 @@ fn a_head_of_http2_in_parts_is_cut_whatever_else_is_under_way() {
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
         let end = site.end().await;
-        assert!(matches!(end, Err(Error::Slow(Slow::Head))), "{end:?}");
+        assert!(
+            matches!(end, Err(ServeError::Slow(SlowPhase::Head))),
+            "{end:?}"
+        );
     });
 }
 
@@ -259,7 +262,7 @@ fn half_a_frame_or_half_a_preface_of_http2_is_cut() {
             let site = Site::open(within(300, 60_000)).await;
             let mut client = site.connect().await;
             client.send(half).await;
-            assert!(is_slow(site.end().await, Slow::Head), "{half:?}");
+            assert!(is_slow(site.end().await, SlowPhase::Head), "{half:?}");
         });
     }
 }

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{Read, pipe};
 use std::os::fd::OwnedFd;
 
-fn record() -> Record<'static> {
-    Record {
+fn record() -> AccessRecord<'static> {
+    AccessRecord {
         ts: Timestamp::from_millis(1_767_323_045_678),
         id: "01J",
         client_ip: "203.0.113.7".parse().unwrap(),
@@ -36,21 +36,21 @@ fn record() -> Record<'static> {
     }
 }
 
-const CLOSING: Closing = Closing {
+const CLOSING: AccessEnd = AccessEnd {
     bytes_in: 0,
     bytes_out: 5,
     duration: Duration::from_micros(1_002),
     cut: None,
 };
 
-fn json_line(record: &Record<'_>, closing: &Closing) -> String {
+fn json_line(record: &AccessRecord<'_>, closing: &AccessEnd) -> String {
     let mut out = Vec::new();
     record.json(&mut out);
     closing.json(&mut out);
     String::from_utf8(out).unwrap()
 }
 
-fn text_line(record: &Record<'_>) -> String {
+fn text_line(record: &AccessRecord<'_>) -> String {
     let mut out = Vec::new();
     record.text(&mut out);
     CLOSING.text(&mut out);
@@ -76,21 +76,24 @@ fn every_field_of_the_contract_is_there() {
 
 #[test]
 fn key_fields_keep_their_types_and_missing_is_not_empty() {
-    let text = |text: &'static [u8]| Value::Bytes(text.into());
+    let text = |text: &'static [u8]| ScalarValue::Bytes(text.into());
     let name = "http.request.headers[\"x-key\"]";
     let fields = [
-        (name, Seen::One(text(b"h:5f2a"))),
+        (name, LoggedField::One(text(b"h:5f2a"))),
         (
             "http.request.headers.names",
-            Seen::Many(vec![text(b"a"), text(b"b")]),
+            LoggedField::Many(vec![text(b"a"), text(b"b")]),
         ),
-        ("ip.src.asnum", Seen::One(Value::Int(-1))),
-        ("ip.src", Seen::One(Value::Ip("::1".parse().unwrap()))),
-        ("ssl", Seen::One(Value::Bool(true))),
-        ("http.referer", Seen::Missing),
-        ("http.user_agent", Seen::One(text(b""))),
+        ("ip.src.asnum", LoggedField::One(ScalarValue::Int(-1))),
+        (
+            "ip.src",
+            LoggedField::One(ScalarValue::Ip("::1".parse().unwrap())),
+        ),
+        ("ssl", LoggedField::One(ScalarValue::Bool(true))),
+        ("http.referer", LoggedField::Missing),
+        ("http.user_agent", LoggedField::One(text(b""))),
     ];
-    let record = Record {
+    let record = AccessRecord {
         key_fields: &fields,
         asn: Some(u32::MAX),
         upstream_duration: Some(Duration::from_secs(3)),
@@ -110,7 +113,7 @@ fn key_fields_keep_their_types_and_missing_is_not_empty() {
 
 #[test]
 fn a_text_line_reads_well() {
-    let record = Record {
+    let record = AccessRecord {
         host: Some(b"example.com"),
         path: b"/login",
         query: Some(b"a=1"),
@@ -130,8 +133,8 @@ fn a_text_line_reads_well() {
 #[test]
 fn text_is_for_terminals_only() {
     let (mut reader, writer) = pipe().unwrap();
-    let sink = Sink::stream(File::from(OwnedFd::from(writer))).unwrap();
-    let log = AccessLog::new(sink, Format::Text);
+    let sink = LineSink::stream(File::from(OwnedFd::from(writer))).unwrap();
+    let log = AccessLog::new(sink, LogOutput::Text);
     for _ in 0..2 {
         let mut line = log.start(&record());
         log.finish(&mut line, &CLOSING);
@@ -148,8 +151,8 @@ fn text_is_for_terminals_only() {
 
 #[test]
 fn an_answer_that_broke_off_says_so() {
-    for (cut, word) in Cut::ALL.map(|cut| (cut, cut.name())) {
-        let closing = Closing {
+    for (cut, word) in AbortReason::ALL.map(|cut| (cut, cut.name())) {
+        let closing = AccessEnd {
             cut: Some(cut),
             ..CLOSING
         };
@@ -164,7 +167,7 @@ fn an_answer_that_broke_off_says_so() {
 
 #[test]
 fn long_durations_stay_numbers() {
-    let closing = Closing {
+    let closing = AccessEnd {
         duration: Duration::MAX,
         ..CLOSING
     };
@@ -178,9 +181,9 @@ proptest! {
         path in any::<Vec<u8>>(), host in any::<Option<Vec<u8>>>(),
         agent in any::<Vec<u8>>(), name in any::<String>(), method in any::<String>(),
     ) {
-        let value = Value::Bytes(agent.as_slice().into());
-        let fields = [(name.as_str(), Seen::Many(vec![value.clone(), value]))];
-        let record = Record {
+        let value = ScalarValue::Bytes(agent.as_slice().into());
+        let fields = [(name.as_str(), LoggedField::Many(vec![value.clone(), value]))];
+        let record = AccessRecord {
             path: &path, query: Some(&path), host: host.as_deref(), method: &method,
             user_agent: Some(&agent), referer: Some(&agent), key_fields: &fields, ..record()
         };

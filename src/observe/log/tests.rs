@@ -9,11 +9,11 @@ use std::os::fd::OwnedFd;
 use tracing::{debug, info, warn};
 
 /// What the log writes when `work` runs at a fixed time.
-fn written(filter: &str, work: impl FnOnce(&Log)) -> String {
+fn written(filter: &str, work: impl FnOnce(&LogHandle)) -> String {
     let (mut reader, writer) = pipe().unwrap();
-    let sink = Sink::stream(File::from(OwnedFd::from(writer))).unwrap();
+    let sink = LineSink::stream(File::from(OwnedFd::from(writer))).unwrap();
     let at = Timestamp::from_millis(1_767_323_045_678);
-    let (log, dispatch) = Log::to(sink, Clock::Manual(ManualClock::at(at)), filter);
+    let (log, dispatch) = LogHandle::to(sink, Clock::Manual(ManualClock::at(at)), filter);
     tracing::dispatcher::with_default(&dispatch, || work(&log));
     drop((log, dispatch));
     let mut text = String::new();
@@ -24,7 +24,7 @@ fn written(filter: &str, work: impl FnOnce(&Log)) -> String {
 #[test]
 fn text_lines_are_for_people() {
     let text = written("", |log| {
-        log.configure(Level::INFO, Format::Text);
+        log.configure(Level::INFO, LogOutput::Text);
         let until = Rfc3339(Timestamp::from_secs(1_767_323_645));
         let (key, dry_run) = ("203.0.113.7 t13d", false);
         info!(rule = "login-stuffing", key, dry_run, more = 3, %until, "banned");
@@ -41,7 +41,7 @@ fn text_lines_are_for_people() {
 #[test]
 fn json_lines_are_for_machines() {
     let text = written("", |log| {
-        log.configure(Level::INFO, Format::Json);
+        log.configure(Level::INFO, LogOutput::Json);
         let (pid, most, s) = (331, u64::MAX, "a\nb");
         warn!(pid, most, dry_run = true, rule = %5, s, message = "m", "bad \"thing\"");
     });
@@ -72,12 +72,12 @@ fn one_of_each() {
 #[test]
 fn lines_below_the_level_are_not_written() {
     let text = written("", |log| {
-        log.configure(Level::WARN, Format::Text);
+        log.configure(Level::WARN, LogOutput::Text);
         one_of_each();
         // As a reload does.
-        log.configure(Level::ERROR, Format::Text);
+        log.configure(Level::ERROR, LogOutput::Text);
         one_of_each();
-        log.configure(Level::DEBUG, Format::Text);
+        log.configure(Level::DEBUG, LogOutput::Text);
         one_of_each();
     });
     let expected = "warn error error debug info warn error upstream";
@@ -88,7 +88,7 @@ fn lines_below_the_level_are_not_written() {
 fn the_environment_overrides_the_level_also_per_module() {
     let lines = |filter| {
         let text = written(filter, |log| {
-            log.configure(Level::INFO, Format::Text);
+            log.configure(Level::INFO, LogOutput::Text);
             one_of_each();
         });
         messages(&text).join(" ")
@@ -120,7 +120,7 @@ fn a_bad_filter_is_reported_in_the_configured_format_and_ignored() {
     ] {
         let text = written(filter, |log| {
             for _ in 0..2 {
-                log.configure(Level::ERROR, Format::Json);
+                log.configure(Level::ERROR, LogOutput::Json);
             }
             warn!("not written");
         });
@@ -144,8 +144,8 @@ fn a_filter_can_name_every_module() {
 fn json_is_the_format_where_there_is_no_terminal() {
     let text = written("", |log| {
         info!("first");
-        assert!(log.is_json() && log.format() == Format::Auto);
-        log.configure(Level::INFO, Format::Auto);
+        assert!(log.is_json() && log.format() == LogOutput::Auto);
+        log.configure(Level::INFO, LogOutput::Auto);
         info!("second");
     });
     assert!(text.lines().all(|line| line.starts_with('{')), "{text}");
@@ -153,8 +153,8 @@ fn json_is_the_format_where_there_is_no_terminal() {
 
 #[test]
 fn a_log_that_is_off_takes_everything() {
-    let log = Log::off();
-    log.configure(Level::INFO, Format::Json);
+    let log = LogHandle::off();
+    log.configure(Level::INFO, LogOutput::Json);
     assert!(log.flush(Duration::ZERO));
     assert_eq!((log.dropped(), log.is_json()), (0, false));
 }
@@ -176,8 +176,8 @@ proptest! {
             })
         };
         let has_control = |line: &str| line.trim_end_matches('\n').chars().any(char::is_control);
-        prop_assert!(!has_control(&write(Format::Text)));
-        let line = write(Format::Json);
+        prop_assert!(!has_control(&write(LogOutput::Text)));
+        let line = write(LogOutput::Json);
         let back: serde_json::Value = serde_json::from_str(&line).unwrap();
         prop_assert_eq!((&back["event"], &back["v"]), (&event.into(), &value.as_str().into()));
         prop_assert!(!has_control(&line));

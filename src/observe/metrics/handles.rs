@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::series::{Count, Histogram};
+use super::series::{Histogram, MetricCounter};
 
 /// The methods with a series of their own, in the order of [`ListenerMetrics`]' table.
 pub(super) const METHODS: [&str; 10] = [
@@ -16,32 +16,32 @@ pub(super) const METHODS: [&str; 10] = [
 pub(super) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Requests by method, then by class of status.
-pub(super) type Table = [[Count; CLASSES.len()]; METHODS.len()];
+pub(super) type Table = [[MetricCounter; CLASSES.len()]; METHODS.len()];
 
 /// A rule's counters.
 #[derive(Clone, Debug)]
 pub struct RuleMetrics {
     /// Requests that `count` matched.
-    pub matched_count: Count,
+    pub matched_count: MetricCounter,
     /// Requests that `mitigate` matched.
-    pub matched_mitigate: Count,
+    pub matched_mitigate: MetricCounter,
     /// Requests that were acted on.
-    pub mitigated: Count,
+    pub mitigated: MetricCounter,
     /// Requests that would have been, were it not a dry run.
-    pub would_mitigate: Count,
+    pub would_mitigate: MetricCounter,
     /// Where it has a candidate: requests on which the two differ.
-    pub divergence: Option<Divergence>,
+    pub divergence: Option<CandidateDivergence>,
     /// Keys in the store. For the moment of a scrape.
     pub keys: Gauge,
 }
 
 /// Requests on which a rule and its candidate differ.
 #[derive(Clone, Debug)]
-pub struct Divergence {
+pub struct CandidateDivergence {
     /// The candidate would have acted where the rule did not.
-    pub acts: Count,
+    pub acts: MetricCounter,
     /// The candidate would have passed what the rule acted on.
-    pub passes: Count,
+    pub passes: MetricCounter,
 }
 
 /// A listener's counters.
@@ -55,7 +55,7 @@ pub struct ListenerMetrics {
 
 /// An open connection in the metrics, until it is dropped.
 #[derive(Debug)]
-pub struct OpenConnection(Gauge);
+pub struct OpenConnectionGauge(Gauge);
 
 /// The counters of one server of an upstream, for the moment of a scrape. An attempt ends in one of
 /// the results.
@@ -66,33 +66,33 @@ pub struct UpstreamMetrics {
     /// Addresses that take requests.
     pub healthy: Gauge,
     /// Requests sent once more after it failed them.
-    pub retries: Count,
+    pub retries: MetricCounter,
     /// A response came.
-    pub ok: Count,
+    pub ok: MetricCounter,
     /// No connection could be made.
-    pub connect_error: Count,
+    pub connect_error: MetricCounter,
     /// The connection broke, or what came was no response.
-    pub error: Count,
+    pub error: MetricCounter,
     /// The server took too long.
-    pub timeout: Count,
+    pub timeout: MetricCounter,
 }
 
 /// TLS handshakes by how they ended.
 #[derive(Clone, Debug)]
-pub struct Handshakes {
+pub struct HandshakeCounters {
     /// A full handshake.
-    pub full: Count,
+    pub full: MetricCounter,
     /// An earlier session went on.
-    pub resumed: Count,
+    pub resumed: MetricCounter,
     /// It failed or took too long.
-    pub failed: Count,
+    pub failed: MetricCounter,
 }
 
 /// Configuration reloads.
 #[derive(Clone, Debug)]
-pub struct Reloads {
-    pub(super) success: Count,
-    pub(super) failure: Count,
+pub struct ReloadCounters {
+    pub(super) success: MetricCounter,
+    pub(super) failure: MetricCounter,
     pub(super) last: Gauge,
 }
 
@@ -146,9 +146,9 @@ impl RuleMetrics {
 
 impl ListenerMetrics {
     /// Counts a connection for as long as the value lives.
-    pub fn open(&self) -> OpenConnection {
+    pub fn open(&self) -> OpenConnectionGauge {
         self.connections.inc();
-        OpenConnection(self.connections.clone())
+        OpenConnectionGauge(self.connections.clone())
     }
 
     /// Counts a request that is over.
@@ -170,9 +170,9 @@ impl ListenerMetrics {
     }
 }
 
-// === impl OpenConnection ===
+// === impl OpenConnectionGauge ===
 
-impl Drop for OpenConnection {
+impl Drop for OpenConnectionGauge {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -191,9 +191,9 @@ fn class_index(status: u16) -> usize {
     }
 }
 
-// === impl Reloads ===
+// === impl ReloadCounters ===
 
-impl Reloads {
+impl ReloadCounters {
     /// A new configuration is in force.
     pub fn succeeded(&self) {
         self.success.inc();

@@ -14,13 +14,14 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    Divergence, Handshakes, ListenerMetrics, ProtocolError, Reloads, RuleMetrics, UpstreamMetrics,
+    CandidateDivergence, HandshakeCounters, ListenerMetrics, ProtocolError, ReloadCounters,
+    RuleMetrics, UpstreamMetrics,
 };
-pub use series::{Count, Histogram};
+pub use series::{Histogram, MetricCounter};
 
-use super::Cut;
+use super::AbortReason;
 use handles::{CLASSES, METHODS};
-use series::Family;
+use series::MetricFamily;
 
 /// All metrics of the process.
 #[derive(Debug)]
@@ -28,16 +29,16 @@ pub struct Metrics {
     registry: Registry,
     families: Families,
     /// TLS handshakes.
-    pub handshakes: Handshakes,
+    pub handshakes: HandshakeCounters,
     /// Configuration reloads.
-    pub reloads: Reloads,
-    protocol_errors: [Count; ProtocolError::ALL.len()],
-    cuts: [Count; Cut::ALL.len()],
+    pub reloads: ReloadCounters,
+    protocol_errors: [MetricCounter; ProtocolError::ALL.len()],
+    cuts: [MetricCounter; AbortReason::ALL.len()],
     /// Requests that were cancelled when their clients disconnected, though a rule might have
     /// counted the response.
-    pub uncounted: Count,
+    pub uncounted: MetricCounter,
     /// Panics.
-    pub panics: Count,
+    pub panics: MetricCounter,
 }
 
 /// Declares [`Families`] with the type, name and help line of each metric, and registers them.
@@ -60,44 +61,44 @@ macro_rules! families {
 }
 
 families! {
-    requests: Family<Count>, "requests_total", "Requests answered";
+    requests: MetricFamily<MetricCounter>, "requests_total", "Requests answered";
     duration: Histogram, "request_duration_seconds",
         "From the request's head to the response's end";
-    connections: Family<Gauge>, "connections", "Open client connections";
-    tls_handshakes: Family<Count>, "tls_handshakes_total", "TLS handshakes by how they ended";
-    certificate_not_after: Family<Gauge>, "certificate_not_after_timestamp_seconds",
+    connections: MetricFamily<Gauge>, "connections", "Open client connections";
+    tls_handshakes: MetricFamily<MetricCounter>, "tls_handshakes_total", "TLS handshakes by how they ended";
+    certificate_not_after: MetricFamily<Gauge>, "certificate_not_after_timestamp_seconds",
         "When a certificate ends, in seconds since the epoch";
-    upstream_requests: Family<Count>, "upstream_requests_total",
+    upstream_requests: MetricFamily<MetricCounter>, "upstream_requests_total",
         "Requests sent to a server by what became of them";
-    upstream_in_flight: Family<Gauge>, "upstream_in_flight",
+    upstream_in_flight: MetricFamily<Gauge>, "upstream_in_flight",
         "Requests that a server has not answered yet";
-    upstream_healthy: Family<Gauge>, "upstream_healthy", "Addresses of a server that take requests";
-    upstream_retries: Family<Count>, "upstream_retries_total",
+    upstream_healthy: MetricFamily<Gauge>, "upstream_healthy", "Addresses of a server that take requests";
+    upstream_retries: MetricFamily<MetricCounter>, "upstream_retries_total",
         "Requests sent once more after a server failed them";
-    responses_cut: Family<Count>, "responses_cut_total", "Answers that had begun and broke off";
-    protocol_errors: Family<Count>, "protocol_errors_total",
+    responses_cut: MetricFamily<MetricCounter>, "responses_cut_total", "Answers that had begun and broke off";
+    protocol_errors: MetricFamily<MetricCounter>, "protocol_errors_total",
         "Requests and connections refused for breaking the protocol";
-    rule_matched: Family<Count>, "rule_matched_total",
+    rule_matched: MetricFamily<MetricCounter>, "rule_matched_total",
         "Requests that a rule's expression matched, by phase";
-    rule_mitigated: Family<Count>, "rule_mitigated_total", "Requests that a rule acted on";
-    rule_would_mitigate: Family<Count>, "rule_would_mitigate_total",
+    rule_mitigated: MetricFamily<MetricCounter>, "rule_mitigated_total", "Requests that a rule acted on";
+    rule_would_mitigate: MetricFamily<MetricCounter>, "rule_would_mitigate_total",
         "Requests that a dry run would have acted on";
-    rule_divergence: Family<Count>, "rule_divergence_total",
+    rule_divergence: MetricFamily<MetricCounter>, "rule_divergence_total",
         "Requests on which a rule and its candidate differ";
     held_requests: Gauge, "held_requests",
         "Requests that wait before they are forwarded or answered";
-    uncounted: Count, "requests_uncounted_total",
+    uncounted: MetricCounter, "requests_uncounted_total",
         "Requests whose clients left and whose answers no rule counted";
-    store_keys: Family<Gauge>, "store_keys", "Keys that the store tracks for a rule";
-    store_evictions: Family<Count>, "store_evictions_total", "Entries that made room for others";
-    settle_dropped: Count, "settle_dropped_total",
+    store_keys: MetricFamily<Gauge>, "store_keys", "Keys that the store tracks for a rule";
+    store_evictions: MetricFamily<MetricCounter>, "store_evictions_total", "Entries that made room for others";
+    settle_dropped: MetricCounter, "settle_dropped_total",
         "Work behind responses that was dropped because the store did not keep up";
-    config_reloads: Family<Count>, "config_reloads_total", "Configuration reloads by result";
+    config_reloads: MetricFamily<MetricCounter>, "config_reloads_total", "Configuration reloads by result";
     config_last_reload_success: Gauge, "config_last_reload_success",
         "Whether the last configuration was taken";
-    log_lines_dropped: Count, "log_lines_dropped_total",
+    log_lines_dropped: MetricCounter, "log_lines_dropped_total",
         "Log lines lost because a target could not keep up";
-    panics: Count, "panics_total",
+    panics: MetricCounter, "panics_total",
         "Faults of the gateway's own: each cost a connection at the most";
 }
 
@@ -108,7 +109,7 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("lockgate");
         let families = Families::register(&mut registry);
-        let cut = |cut: Cut| families.responses_cut.series(&[("by", cut.name())]);
+        let cut = |cut: AbortReason| families.responses_cut.series(&[("by", cut.name())]);
         let error = |kind: ProtocolError| {
             let labels = [("kind", kind.name())];
             families.protocol_errors.series(&labels)
@@ -117,7 +118,7 @@ impl Metrics {
             handshakes: families.handshakes(),
             reloads: families.reloads(),
             protocol_errors: ProtocolError::ALL.map(error),
-            cuts: Cut::ALL.map(cut),
+            cuts: AbortReason::ALL.map(cut),
             uncounted: families.uncounted.clone(),
             panics: families.panics.clone(),
             registry,
@@ -130,13 +131,13 @@ impl Metrics {
     /// Counts a request or a connection that broke the protocol.
     pub fn count_protocol_error(&self, kind: ProtocolError) {
         let count = self.protocol_errors.get(kind as usize);
-        count.into_iter().for_each(Count::inc);
+        count.into_iter().for_each(MetricCounter::inc);
     }
 
     /// Counts a response that broke off.
-    pub fn count_cut(&self, cut: Cut) {
+    pub fn count_cut(&self, cut: AbortReason) {
         let count = self.cuts.get(cut as usize);
-        count.into_iter().for_each(Count::inc);
+        count.into_iter().for_each(MetricCounter::inc);
     }
 
     /// The handles of a rule. Its series exist from now on; a rule of this name keeps its values.
@@ -153,7 +154,7 @@ impl Metrics {
             matched_mitigate: matched("mitigate"),
             mitigated: all.rule_mitigated.series(&[rule, ("action", action)]),
             would_mitigate: all.rule_would_mitigate.series(&[rule]),
-            divergence: candidate.then(|| Divergence {
+            divergence: candidate.then(|| CandidateDivergence {
                 acts: divergence("pass", "act"),
                 passes: divergence("act", "pass"),
             }),
@@ -285,9 +286,9 @@ impl Default for Metrics {
 // === impl Families ===
 
 impl Families {
-    fn handshakes(&self) -> Handshakes {
+    fn handshakes(&self) -> HandshakeCounters {
         let of = |result| self.tls_handshakes.series(&[("result", result)]);
-        Handshakes {
+        HandshakeCounters {
             full: of("full"),
             resumed: of("resumed"),
             failed: of("failed"),
@@ -295,11 +296,11 @@ impl Families {
     }
 
     /// The gateway runs, so a configuration was accepted: the last result starts as a success.
-    fn reloads(&self) -> Reloads {
+    fn reloads(&self) -> ReloadCounters {
         let last = self.config_last_reload_success.clone();
         last.set(1);
         let of = |result| self.config_reloads.series(&[("result", result)]);
-        Reloads {
+        ReloadCounters {
             success: of("success"),
             failure: of("failure"),
             last,

@@ -22,7 +22,7 @@ const BOUNDS: [u64; 14] = [
 /// The library's own counter writes OpenMetrics, where `# TYPE` names a counter without `_total`;
 /// Prometheus text wants the full name in both places.
 #[derive(Clone, Debug, Default)]
-pub struct Count(Arc<AtomicU64>);
+pub struct MetricCounter(Arc<AtomicU64>);
 
 /// How often which durations were observed. Clones share it. The library's histogram takes a mutex
 /// for each observation.
@@ -40,11 +40,11 @@ pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// The series of one metric by their labels. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Family<M>(Arc<Mutex<BTreeMap<Labels, M>>>);
+pub(super) struct MetricFamily<M>(Arc<Mutex<BTreeMap<Labels, M>>>);
 
-// === impl Count ===
+// === impl MetricCounter ===
 
-impl Count {
+impl MetricCounter {
     /// Adds one.
     pub fn inc(&self) {
         self.add(1);
@@ -66,11 +66,11 @@ impl Count {
     }
 }
 
-impl TypedMetric for Count {
+impl TypedMetric for MetricCounter {
     const TYPE: MetricType = MetricType::Counter;
 }
 
-impl EncodeMetric for Count {
+impl EncodeMetric for MetricCounter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         // The sample line of a gauge is that of a counter without the added suffix.
         encoder.encode_gauge(&self.get())
@@ -120,9 +120,9 @@ impl EncodeMetric for Histogram {
     }
 }
 
-// === impl Family ===
+// === impl MetricFamily ===
 
-impl<M: Clone + Default> Family<M> {
+impl<M: Clone + Default> MetricFamily<M> {
     /// The series with these labels, which exists from now on.
     pub(super) fn series(&self, labels: &[(&'static str, &str)]) -> M {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).into()));
@@ -141,11 +141,11 @@ impl<M: Clone + Default> Family<M> {
     }
 }
 
-impl<M: TypedMetric> TypedMetric for Family<M> {
+impl<M: TypedMetric> TypedMetric for MetricFamily<M> {
     const TYPE: MetricType = M::TYPE;
 }
 
-impl<M: EncodeMetric + TypedMetric> EncodeMetric for Family<M> {
+impl<M: EncodeMetric + TypedMetric> EncodeMetric for MetricFamily<M> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         for (labels, metric) in self.0.lock().iter() {
             metric.encode(encoder.encode_family(labels)?)?;

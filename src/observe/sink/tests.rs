@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::observe::{Format, Log};
+use crate::observe::{LogHandle, LogOutput};
 use std::io::{PipeReader, Read, pipe};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -10,14 +10,14 @@ use tracing::Level;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn piped() -> (Sink, PipeReader) {
+fn piped() -> (LineSink, PipeReader) {
     let (reader, writer) = pipe().unwrap();
     let file = File::from(OwnedFd::from(writer));
-    (Sink::stream(file).unwrap(), reader)
+    (LineSink::stream(file).unwrap(), reader)
 }
 
-fn writer(file: File) -> Writer {
-    Writer {
+fn writer(file: File) -> SinkWriter {
+    SinkWriter {
         shared: Arc::default(),
         file,
         reports: true,
@@ -83,8 +83,8 @@ fn a_reader_that_stops_costs_lines_and_no_time_and_all_goes_on_when_it_reads_aga
 #[test]
 fn a_reader_that_left_is_reported_once_and_losses_are_counted() {
     let (stderr, mut told) = piped();
-    let (log, dispatch) = Log::to(stderr, Clock::System, "");
-    log.configure(Level::INFO, Format::Text);
+    let (log, dispatch) = LogHandle::to(stderr, Clock::System, "");
+    log.configure(Level::INFO, LogOutput::Text);
     let (reader, closed) = pipe().unwrap();
     let mut writer = writer(File::from(OwnedFd::from(closed)));
     drop(reader);
@@ -106,7 +106,7 @@ fn a_reader_that_left_is_reported_once_and_losses_are_counted() {
 
 #[test]
 fn a_full_disk_costs_lines_only() {
-    let sink = Sink::stream(File::options().write(true).open("/dev/full").unwrap()).unwrap();
+    let sink = LineSink::stream(File::options().write(true).open("/dev/full").unwrap()).unwrap();
     sink.line(b"one");
     sink.line(b"two");
     assert!(sink.flush(LONG));
@@ -130,7 +130,7 @@ fn a_line_cut_by_an_error_does_not_spoil_the_next() {
 fn a_file_is_appended_to_and_not_for_everyone() {
     let path = place("append").join("access.log");
     for line in ["one", "two"] {
-        let sink = Sink::file(&path).unwrap();
+        let sink = LineSink::file(&path).unwrap();
         sink.line(line.as_bytes());
         assert!(sink.flush(LONG));
     }
@@ -143,7 +143,7 @@ fn a_file_is_appended_to_and_not_for_everyone() {
 fn reopening_follows_a_rotation() {
     let place = place("reopen");
     let (path, old) = (place.join("access.log"), place.join("access.log.1"));
-    let sink = Sink::file(&path).unwrap();
+    let sink = LineSink::file(&path).unwrap();
     sink.line(b"before");
     assert!(sink.flush(LONG));
     std::fs::rename(&path, &old).unwrap();
@@ -161,7 +161,7 @@ fn a_reopening_that_fails_keeps_the_file() {
     let place = place("keep");
     let (path, moved) = (place.join("logs/access.log"), place.join("moved"));
     std::fs::create_dir(place.join("logs")).unwrap();
-    let sink = Sink::file(&path).unwrap();
+    let sink = LineSink::file(&path).unwrap();
     std::fs::rename(place.join("logs"), &moved).unwrap();
     sink.reopen();
     assert!(sink.flush(LONG));
@@ -172,7 +172,7 @@ fn a_reopening_that_fails_keeps_the_file() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_an_error_at_once() {
-    assert!(Sink::file(Path::new("/nowhere/at/all/access.log")).is_err());
+    assert!(LineSink::file(Path::new("/nowhere/at/all/access.log")).is_err());
 }
 
 /// A pipe in the file system.
@@ -195,7 +195,7 @@ fn a_pipe_that_nobody_reads_is_an_error_at_once() {
     let place = place("unread");
     let path = fifo(&place);
     let (send, opened) = std::sync::mpsc::channel();
-    thread::spawn(move || send.send(Sink::file(&path)));
+    thread::spawn(move || send.send(LineSink::file(&path)));
     let error = opened.recv_timeout(LONG).unwrap().unwrap_err();
     assert_eq!(error.to_string(), "nobody reads this pipe");
     std::fs::remove_dir_all(place).unwrap();
@@ -206,7 +206,7 @@ fn a_pipe_in_the_file_system_is_a_pipe_like_others() {
     let place = place("fifo");
     let path = fifo(&place);
     let mut first = reader(&path);
-    let sink = Sink::file(&path).unwrap();
+    let sink = LineSink::file(&path).unwrap();
     let flags = fcntl_getfl(append(&path).unwrap()).unwrap();
     assert!(!flags.contains(OFlags::NONBLOCK), "the writer waits");
     sink.line(b"one");

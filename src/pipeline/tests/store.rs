@@ -15,13 +15,13 @@ use super::*;
 use crate::action::QuotaNames;
 use crate::clock::{ManualClock, Timestamp};
 use crate::decision::Decision;
-use crate::expr::{Env, Lists, Predicate, predicate};
-use crate::facts::{Fields, NoGeo, ResponseFacts};
+use crate::expr::{ExprEnv, NamedLists, Predicate, predicate};
+use crate::facts::{FieldTable, NoGeo, ResponseFacts};
 use crate::limit::{Algorithm, Limiter};
 use crate::pipeline::engine::{Engine, Evaluation, ResponsePhase};
-use crate::rules::plan::Ban;
-use crate::rules::{OnStoreFailure, Rule, RuleId, RuleSet, Scope};
-use crate::store::{Bounds, OnSettled, Store, StoreHandle};
+use crate::rules::plan::BanLength;
+use crate::rules::{OnStoreFailure, Rule, RuleId, RuleScope, RuleSet};
+use crate::store::{OnSettled, Store, StoreBounds, StoreHandle};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// The start of a minute.
@@ -31,7 +31,7 @@ const LONG: Duration = Duration::from_secs(10);
 
 /// A gateway of one core, on a store that fails on demand.
 struct TestGateway {
-    core: Rc<Core>,
+    core: Rc<CoreState>,
     address: SocketAddr,
 }
 
@@ -54,7 +54,7 @@ impl TestGateway {
         let config = folder.join("gateway.toml");
         std::fs::write(&config, CONFIG).unwrap();
         let (mut lasting, mut snapshot) = load(&config, clock);
-        lasting.store = Arc::new(Store::faulty(Bounds::keys(1000)));
+        lasting.store = Arc::new(Store::faulty(StoreBounds::keys(1000)));
         snapshot.rules = RuleSet::new(vec![rule]);
         snapshot.quota_names = QuotaNames::of(&snapshot.rules);
         let live = Arc::new(live(lasting, snapshot));
@@ -66,11 +66,11 @@ impl TestGateway {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    async fn start(live: Arc<Live>) -> Self {
-        let (drain, gate) = (DrainTrigger::default().core(), Gate::new(100));
+    async fn start(live: Arc<RunningGateway>) -> Self {
+        let (drain, gate) = (DrainTrigger::default().core(), ConnectionLimit::new(100));
         let pool = Pool::new(Clock::System);
         let timers = ConnectionTimers::spawn(drain.clone(), |_| {});
-        let core = Rc::new(Core::new(live, drain.clone(), pool, timers));
+        let core = Rc::new(CoreState::new(live, drain.clone(), pool, timers));
         tokio::task::spawn_local(core.store.clone().run());
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -131,15 +131,15 @@ fn rule(limiter: Limiter, on_store_failure: OnStoreFailure) -> Rule {
         ..Rule::new(
             "rule".into(),
             id,
-            Scope::Same(compile("ip.src ne 192.0.2.1")),
+            RuleScope::Same(compile("ip.src ne 192.0.2.1")),
         )
     }
 }
 
 fn compile(text: &str) -> Predicate {
-    let env = Env {
-        scheme: &Fields,
-        lists: &Lists::default(),
+    let env = ExprEnv {
+        scheme: &FieldTable,
+        lists: &NamedLists::default(),
         allow_response: true,
     };
     predicate(text, &env).unwrap()
@@ -278,7 +278,7 @@ fn the_decision_uses_the_clock_of_the_store() {
         );
     });
     let ban = Rule {
-        ban: Ban::For(Duration::from_secs(600)),
+        ban: BanLength::For(Duration::from_secs(600)),
         ..rule(one_a_minute(), OnStoreFailure::Closed)
     };
     TestGateway::run(ban, clock(), async |gateway| {
@@ -314,8 +314,8 @@ async fn decide(
 async fn with_facts(then: impl AsyncFnOnce(&RequestFacts<'_>)) {
     let request = Request::get("/").header("host", "a").body(()).unwrap();
     let parts = request.into_parts().0;
-    let head = Head::read(&parts, false).unwrap();
-    let connection = Connection {
+    let head = RequestHead::read(&parts, false).unwrap();
+    let connection = ClientConnection {
         peer: SocketAddr::from(([192, 0, 2, 7], 7)),
         listener: "".into(),
         tls: None,
@@ -354,7 +354,7 @@ async fn settle_401(
 }
 
 fn handle() -> Rc<StoreHandle> {
-    let store = Arc::new(Store::faulty(Bounds::keys(1000)));
+    let store = Arc::new(Store::faulty(StoreBounds::keys(1000)));
     StoreHandle::new(store, Clock::Manual(ManualClock::at(NOW)))
 }
 
@@ -389,7 +389,7 @@ async fn counting_a_response_waits_behind_it_and_a_full_queue_drops() {
         identity: 1,
         slot: 1,
     };
-    let scope = Scope::Separate {
+    let scope = RuleScope::Separate {
         count: compile("http.response.code eq 401"),
         mitigate: compile("ip.src ne 192.0.2.1"),
     };
@@ -425,7 +425,7 @@ async fn a_response_that_the_store_cannot_count_is_counted_locally() {
     let store = handle();
     store.store().faults().is_down.store(true, Ordering::SeqCst);
     for (on_failure, expected) in [(OnStoreFailure::Local, false), (OnStoreFailure::Open, true)] {
-        let scope = Scope::Separate {
+        let scope = RuleScope::Separate {
             count: compile("http.response.code eq 401"),
             mitigate: compile("ip.src ne 192.0.2.1"),
         };

@@ -13,14 +13,14 @@ fn parts(target: &str) -> Parts {
 /// The target that an origin gets.
 fn target(path: &ForwardPath, sent: &str) -> String {
     let parts = parts(sent);
-    let head = Head::read(&parts, false).unwrap();
+    let head = RequestHead::read(&parts, false).unwrap();
     path.target(&head).into_owned()
 }
 
-fn fields(set: &[(&'static str, &'static str)], remove: &[&'static str]) -> Fields {
+fn fields(set: &[(&'static str, &'static str)], remove: &[&'static str]) -> HeaderChanges {
     let name = |text: &'static str| HeaderName::from_static(text);
     let set = set.iter();
-    Fields {
+    HeaderChanges {
         set: set
             .map(|(n, v)| (name(n), HeaderValue::from_static(v)))
             .collect(),
@@ -29,7 +29,7 @@ fn fields(set: &[(&'static str, &'static str)], remove: &[&'static str]) -> Fiel
 }
 
 /// The fields of a head after a change, in order.
-fn changed(fields: &Fields, head: &[(&'static str, &'static str)]) -> Vec<(String, String)> {
+fn changed(fields: &HeaderChanges, head: &[(&'static str, &'static str)]) -> Vec<(String, String)> {
     let mut headers = HeaderMap::new();
     for (name, value) in head {
         headers.append(*name, HeaderValue::from_static(value));
@@ -151,7 +151,7 @@ fn framing_is_the_gateway_s() {
         "upgrade",
         "x-lockgate-rule",
     ];
-    for message in [Message::Request, Message::Response] {
+    for message in [MessageKind::Request, MessageKind::Response] {
         for name in both {
             assert!(message.owns(&HeaderName::from_static(name)), "{name}");
         }
@@ -159,8 +159,10 @@ fn framing_is_the_gateway_s() {
             assert!(!message.owns(&HeaderName::from_static(name)), "{name}");
         }
     }
-    assert!(Message::Request.owns(&header::EXPECT) && !Message::Response.owns(&header::EXPECT));
-    assert!(Message::Response.owns(&header::DATE) && !Message::Request.owns(&header::DATE));
+    assert!(
+        MessageKind::Request.owns(&header::EXPECT) && !MessageKind::Response.owns(&header::EXPECT)
+    );
+    assert!(MessageKind::Response.owns(&header::DATE) && !MessageKind::Request.owns(&header::DATE));
 }
 
 #[test]

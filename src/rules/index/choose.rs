@@ -8,22 +8,22 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
-use super::{Worth, price};
-use crate::expr::{Atom, Hint, Need, Place};
+use super::{IndexCost, cost};
+use crate::expr::{Prefilter, PrefilterCondition, PrefilterTest, ValueSource};
 
 /// What a rule's guard is: at least one of these must hold. `None`: it has none.
-pub(super) type Guard<'n> = Option<Vec<&'n Atom>>;
+pub(super) type Guard<'n> = Option<Vec<&'n PrefilterTest>>;
 
 /// A value and the way of looking at it: what makes a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Site<'n> {
-    pub(super) place: &'n Place,
-    pub(super) kind: Kind,
+pub(super) struct GuardSite<'n> {
+    pub(super) place: &'n ValueSource,
+    pub(super) kind: GuardKind,
 }
 
 /// Ways of looking at a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum GuardKind {
     /// At how it starts, or the whole.
     Head,
     /// At all its parts.
@@ -40,11 +40,11 @@ pub(super) enum Kind {
 struct Choice<'n> {
     /// How many rules could use a condition, by its hash.
     crowds: HashMap<u64, u64>,
-    closed: HashSet<Site<'n>>,
+    closed: HashSet<GuardSite<'n>>,
 }
 
 /// The guards of rules with these needs.
-pub(super) fn guards<'n>(needs: &'n [Need], worth: Worth<'_>) -> Vec<Guard<'n>> {
+pub(super) fn guards<'n>(needs: &'n [Prefilter], worth: IndexCost<'_>) -> Vec<Guard<'n>> {
     let mut choice = Choice {
         crowds: HashMap::new(),
         closed: HashSet::new(),
@@ -59,20 +59,20 @@ pub(super) fn guards<'n>(needs: &'n [Need], worth: Worth<'_>) -> Vec<Guard<'n>> 
     }
 }
 
-// === impl Site ===
+// === impl GuardSite ===
 
-impl<'n> Site<'n> {
-    pub(super) fn of(atom: &'n Atom) -> Site<'n> {
+impl<'n> GuardSite<'n> {
+    pub(super) fn of(atom: &'n PrefilterTest) -> GuardSite<'n> {
         let kind = match &atom.hint {
-            Hint::Exact(_) | Hint::Prefix(_) => Kind::Head,
-            Hint::Contains(_) => Kind::Parts,
-            Hint::Ints(..) => Kind::Int,
-            Hint::Ips(..) => Kind::Ip,
-            Hint::InStrings(set) => Kind::Set(set.id()),
-            Hint::InInts(set) => Kind::Set(set.id()),
-            Hint::InIps(set) => Kind::Ips(set.id()),
+            PrefilterCondition::Exact(_) | PrefilterCondition::Prefix(_) => GuardKind::Head,
+            PrefilterCondition::Contains(_) => GuardKind::Parts,
+            PrefilterCondition::Ints(..) => GuardKind::Int,
+            PrefilterCondition::Ips(..) => GuardKind::Ip,
+            PrefilterCondition::InStrings(set) => GuardKind::Set(set.id()),
+            PrefilterCondition::InInts(set) => GuardKind::Set(set.id()),
+            PrefilterCondition::InIps(set) => GuardKind::Ips(set.id()),
         };
-        Site {
+        GuardSite {
             place: &atom.place,
             kind,
         }
@@ -82,15 +82,17 @@ impl<'n> Site<'n> {
 // === impl Choice ===
 
 impl<'n> Choice<'n> {
-    fn count(&mut self, need: &Need) {
+    fn count(&mut self, need: &Prefilter) {
         match need {
-            Need::Anything => {}
-            Need::Atom(atom) => *self.crowds.entry(hash(atom)).or_default() += 1,
-            Need::All(parts) | Need::Any(parts) => parts.iter().for_each(|part| self.count(part)),
+            Prefilter::Anything => {}
+            Prefilter::Atom(atom) => *self.crowds.entry(hash(atom)).or_default() += 1,
+            Prefilter::All(parts) | Prefilter::Any(parts) => {
+                parts.iter().for_each(|part| self.count(part))
+            }
         }
     }
 
-    fn guard(&self, need: &'n Need) -> Guard<'n> {
+    fn guard(&self, need: &'n Prefilter) -> Guard<'n> {
         let mut guard = Vec::new();
         self.weigh(need)?;
         self.collect(need, &mut guard);
@@ -98,26 +100,26 @@ impl<'n> Choice<'n> {
     }
 
     /// How often the best guard holds, on no scale; `None`: there is none.
-    fn weigh(&self, need: &'n Need) -> Option<u64> {
+    fn weigh(&self, need: &'n Prefilter) -> Option<u64> {
         match need {
-            Need::Anything => None,
-            Need::Atom(atom) if self.closed.contains(&Site::of(atom)) => None,
-            Need::Atom(atom) => {
+            Prefilter::Anything => None,
+            Prefilter::Atom(atom) if self.closed.contains(&GuardSite::of(atom)) => None,
+            Prefilter::Atom(atom) => {
                 let crowd = self.crowds.get(&hash(atom)).copied().unwrap_or(1);
                 Some(commonness(atom).saturating_mul(crowd))
             }
-            Need::All(parts) => parts.iter().filter_map(|part| self.weigh(part)).min(),
-            Need::Any(parts) => parts.iter().try_fold(0, |sum: u64, part| {
+            Prefilter::All(parts) => parts.iter().filter_map(|part| self.weigh(part)).min(),
+            Prefilter::Any(parts) => parts.iter().try_fold(0, |sum: u64, part| {
                 Some(sum.saturating_add(self.weigh(part)?))
             }),
         }
     }
 
-    fn collect(&self, need: &'n Need, guard: &mut Vec<&'n Atom>) {
+    fn collect(&self, need: &'n Prefilter, guard: &mut Vec<&'n PrefilterTest>) {
         match need {
-            Need::Anything => {}
-            Need::Atom(atom) => guard.push(atom),
-            Need::All(parts) => {
+            Prefilter::Anything => {}
+            Prefilter::Atom(atom) => guard.push(atom),
+            Prefilter::All(parts) => {
                 let weighed = parts
                     .iter()
                     .filter_map(|part| Some((self.weigh(part)?, part)));
@@ -125,21 +127,22 @@ impl<'n> Choice<'n> {
                     self.collect(best, guard);
                 }
             }
-            Need::Any(parts) => parts.iter().for_each(|part| self.collect(part, guard)),
+            Prefilter::Any(parts) => parts.iter().for_each(|part| self.collect(part, guard)),
         }
     }
 
     /// Closes the sites that too few rules use; whether there were any.
-    fn close(&mut self, guards: &[Guard<'n>], worth: Worth<'_>) -> bool {
-        let mut users: HashMap<Site<'n>, usize> = HashMap::new();
+    fn close(&mut self, guards: &[Guard<'n>], worth: IndexCost<'_>) -> bool {
+        let mut users: HashMap<GuardSite<'n>, usize> = HashMap::new();
         for guard in guards.iter().flatten() {
-            let sites: HashSet<Site<'n>> = guard.iter().map(|atom| Site::of(atom)).collect();
+            let sites: HashSet<GuardSite<'n>> =
+                guard.iter().map(|atom| GuardSite::of(atom)).collect();
             sites
                 .into_iter()
                 .for_each(|site| *users.entry(site).or_default() += 1);
         }
-        let few = |(site, users): &(Site<'n>, usize)| *users < price::least(*site, worth);
-        let few: Vec<Site<'n>> = users
+        let few = |(site, users): &(GuardSite<'n>, usize)| *users < cost::least(*site, worth);
+        let few: Vec<GuardSite<'n>> = users
             .into_iter()
             .filter(few)
             .map(|(site, _)| site)
@@ -150,35 +153,39 @@ impl<'n> Choice<'n> {
 }
 
 /// How likely a value is to be such, on no scale.
-fn commonness(atom: &Atom) -> u64 {
+fn commonness(atom: &PrefilterTest) -> u64 {
     let text = |base: u64, worst: u64, text: &[u8]| base + worst / (1 + text.len() as u64);
     let hint = match &atom.hint {
-        Hint::Exact(whole) => text(16, 128, whole),
-        Hint::Prefix(start) => text(24, 512, start),
-        Hint::Contains(part) => text(48, 512, part),
-        Hint::Ints(low, high) => {
+        PrefilterCondition::Exact(whole) => text(16, 128, whole),
+        PrefilterCondition::Prefix(start) => text(24, 512, start),
+        PrefilterCondition::Contains(part) => text(48, 512, part),
+        PrefilterCondition::Ints(low, high) => {
             32 + 8 * u64::from(high.abs_diff(*low).checked_ilog2().unwrap_or(0))
         }
-        Hint::Ips(IpAddr::V4(low), IpAddr::V4(high)) => {
+        PrefilterCondition::Ips(IpAddr::V4(low), IpAddr::V4(high)) => {
             let size = high.to_bits().abs_diff(low.to_bits());
             16 + 12 * u64::from(size.checked_ilog2().unwrap_or(0))
         }
-        Hint::Ips(..) => 64,
-        Hint::InStrings(_) | Hint::InInts(_) | Hint::InIps(_) => 256,
+        PrefilterCondition::Ips(..) => 64,
+        PrefilterCondition::InStrings(_)
+        | PrefilterCondition::InInts(_)
+        | PrefilterCondition::InIps(_) => 256,
     };
-    hint + price::of(&atom.place) as u64 / 4
+    hint + cost::of(&atom.place) as u64 / 4
 }
 
-fn hash(atom: &Atom) -> u64 {
+fn hash(atom: &PrefilterTest) -> u64 {
     let mut hasher = DefaultHasher::new();
-    Site::of(atom).hash(&mut hasher);
+    GuardSite::of(atom).hash(&mut hasher);
     match &atom.hint {
-        Hint::Exact(text) => (0, text).hash(&mut hasher),
-        Hint::Prefix(text) => (1, text).hash(&mut hasher),
-        Hint::Contains(text) => (2, text).hash(&mut hasher),
-        Hint::Ints(low, high) => (low, high).hash(&mut hasher),
-        Hint::Ips(low, high) => (low, high).hash(&mut hasher),
-        Hint::InStrings(_) | Hint::InInts(_) | Hint::InIps(_) => {}
+        PrefilterCondition::Exact(text) => (0, text).hash(&mut hasher),
+        PrefilterCondition::Prefix(text) => (1, text).hash(&mut hasher),
+        PrefilterCondition::Contains(text) => (2, text).hash(&mut hasher),
+        PrefilterCondition::Ints(low, high) => (low, high).hash(&mut hasher),
+        PrefilterCondition::Ips(low, high) => (low, high).hash(&mut hasher),
+        PrefilterCondition::InStrings(_)
+        | PrefilterCondition::InInts(_)
+        | PrefilterCondition::InIps(_) => {}
     }
     hasher.finish()
 }

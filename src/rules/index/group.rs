@@ -3,15 +3,17 @@
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use super::heads::Heads;
-use super::parts::Parts;
-use super::spans::Spans;
+use super::ranges::RangeGuards;
+use super::string_hashes::StringHashes;
+use super::substrings::SubstringSet;
 use super::{Marks, Rules};
-use crate::expr::{Context, Facts, Hint, IntSet, IpSet, Place, StringSet};
+use crate::expr::{
+    EvalContext, FieldFacts, IntSet, IpSet, PrefilterCondition, StringSet, ValueSource,
+};
 
 /// Guards on one value.
-pub(super) struct Group {
-    place: Place,
+pub(super) struct GuardGroup {
+    place: ValueSource,
     /// The first rule that it can find.
     first: u16,
     look: Look,
@@ -19,34 +21,41 @@ pub(super) struct Group {
 
 /// How the value is looked at.
 enum Look {
-    Heads(Heads),
-    Parts(Parts),
-    Ints(Spans<i64>),
-    Ips(Spans<u32>, Spans<u128>),
+    Heads(StringHashes),
+    Parts(SubstringSet),
+    Ints(RangeGuards<i64>),
+    Ips(RangeGuards<u32>, RangeGuards<u128>),
     InStrings(StringSet, Rules),
     InInts(IntSet, Rules),
     InIps(IpSet, Rules),
 }
 
-// === impl Group ===
+// === impl GuardGroup ===
 
-impl Group {
+impl GuardGroup {
     /// `hints` are of one kind. `None`: they are too many.
-    pub(super) fn new(place: &Place, hints: &[(&Hint, u16)]) -> Option<Group> {
+    pub(super) fn new(
+        place: &ValueSource,
+        hints: &[(&PrefilterCondition, u16)],
+    ) -> Option<GuardGroup> {
         let rules = || hints.iter().map(|(_, rule)| *rule);
         let look = match hints.first()?.0 {
-            Hint::Exact(_) | Hint::Prefix(_) => Look::Heads(Heads::new(hints)),
-            Hint::Contains(_) => Look::Parts(Parts::new(hints)?),
-            Hint::Ints(..) => Look::Ints(Spans::new(hints.iter().filter_map(ints))),
-            Hint::Ips(..) => Look::Ips(
-                Spans::new(hints.iter().filter_map(v4)),
-                Spans::new(hints.iter().filter_map(v6)),
+            PrefilterCondition::Exact(_) | PrefilterCondition::Prefix(_) => {
+                Look::Heads(StringHashes::new(hints))
+            }
+            PrefilterCondition::Contains(_) => Look::Parts(SubstringSet::new(hints)?),
+            PrefilterCondition::Ints(..) => {
+                Look::Ints(RangeGuards::new(hints.iter().filter_map(ints)))
+            }
+            PrefilterCondition::Ips(..) => Look::Ips(
+                RangeGuards::new(hints.iter().filter_map(v4)),
+                RangeGuards::new(hints.iter().filter_map(v6)),
             ),
-            Hint::InStrings(set) => Look::InStrings(set.clone(), rules().collect()),
-            Hint::InInts(set) => Look::InInts(set.clone(), rules().collect()),
-            Hint::InIps(set) => Look::InIps(set.clone(), rules().collect()),
+            PrefilterCondition::InStrings(set) => Look::InStrings(set.clone(), rules().collect()),
+            PrefilterCondition::InInts(set) => Look::InInts(set.clone(), rules().collect()),
+            PrefilterCondition::InIps(set) => Look::InIps(set.clone(), rules().collect()),
         };
-        Some(Group {
+        Some(GuardGroup {
             place: place.clone(),
             first: rules().min()?,
             look,
@@ -61,30 +70,30 @@ impl Group {
 
     /// Marks the rules whose guards hold.
     #[inline]
-    pub(super) fn ask(&self, context: &Context<'_>, marks: &mut Marks<'_>) {
+    pub(super) fn mark_matches(&self, context: &EvalContext<'_>, marks: &mut Marks<'_>) {
         match (&self.place, &self.look) {
             // A path, nearly always.
-            (Place::Field(field), Look::Heads(heads)) => {
+            (ValueSource::Field(field), Look::Heads(heads)) => {
                 if let Some(text) = context.text(*field) {
-                    heads.ask(&text, marks);
+                    heads.mark_matches(&text, marks);
                 }
             }
-            _ => self.ask_other(context.facts(), marks),
+            _ => self.mark_scalar(context.facts(), marks),
         }
     }
 
     #[inline(never)]
-    fn ask_other(&self, facts: &dyn Facts, marks: &mut Marks<'_>) {
+    fn mark_scalar(&self, facts: &dyn FieldFacts, marks: &mut Marks<'_>) {
         let field = self.place.field();
         match &self.look {
             Look::Ints(spans) => {
                 if let Some(value) = facts.int(field) {
-                    spans.ask(value, marks);
+                    spans.mark_matches(value, marks);
                 }
             }
             Look::Ips(v4, v6) => match facts.ip(field).map(|ip| ip.to_canonical()) {
-                Some(IpAddr::V4(ip)) => v4.ask(ip.to_bits(), marks),
-                Some(IpAddr::V6(ip)) => v6.ask(ip.to_bits(), marks),
+                Some(IpAddr::V4(ip)) => v4.mark_matches(ip.to_bits(), marks),
+                Some(IpAddr::V6(ip)) => v6.mark_matches(ip.to_bits(), marks),
                 None => {}
             },
             Look::InInts(set, rules) => {
@@ -97,24 +106,24 @@ impl Group {
                     marks.add(rules);
                 }
             }
-            look => self.each(facts, |text| look.ask_text(text, marks)),
+            look => self.each(facts, |text| look.mark_text(text, marks)),
         }
     }
 
     /// Visits the strings at the place.
-    fn each(&self, facts: &dyn Facts, mut visit: impl FnMut(&[u8])) {
+    fn each(&self, facts: &dyn FieldFacts, mut visit: impl FnMut(&[u8])) {
         match &self.place {
-            Place::Field(field) => {
+            ValueSource::Field(field) => {
                 if let Some(text) = facts.bytes(*field) {
                     visit(&text);
                 }
             }
-            Place::Element { field, name, index } => {
+            ValueSource::Element { field, name, index } => {
                 if let Some(text) = facts.element(*field, name.as_deref(), *index) {
                     visit(&text);
                 }
             }
-            Place::Each { field, name } => facts.each(*field, name.as_deref(), &mut |text| {
+            ValueSource::Each { field, name } => facts.each(*field, name.as_deref(), &mut |text| {
                 visit(text);
                 ControlFlow::Continue(())
             }),
@@ -125,35 +134,35 @@ impl Group {
 // === impl Look ===
 
 impl Look {
-    fn ask_text(&self, text: &[u8], marks: &mut Marks<'_>) {
+    fn mark_text(&self, text: &[u8], marks: &mut Marks<'_>) {
         match self {
-            Look::Heads(heads) => heads.ask(text, marks),
-            Look::Parts(parts) => parts.ask(text, marks),
+            Look::Heads(heads) => heads.mark_matches(text, marks),
+            Look::Parts(parts) => parts.mark_matches(text, marks),
             Look::InStrings(set, rules) if set.contains(text) => marks.add(rules),
             _ => {}
         }
     }
 }
 
-fn ints((hint, rule): &(&Hint, u16)) -> Option<(i64, i64, u16)> {
+fn ints((hint, rule): &(&PrefilterCondition, u16)) -> Option<(i64, i64, u16)> {
     match hint {
-        Hint::Ints(low, high) => Some((*low, *high, *rule)),
+        PrefilterCondition::Ints(low, high) => Some((*low, *high, *rule)),
         _ => None,
     }
 }
 
-fn v4((hint, rule): &(&Hint, u16)) -> Option<(u32, u32, u16)> {
+fn v4((hint, rule): &(&PrefilterCondition, u16)) -> Option<(u32, u32, u16)> {
     match hint {
-        Hint::Ips(IpAddr::V4(low), IpAddr::V4(high)) => {
+        PrefilterCondition::Ips(IpAddr::V4(low), IpAddr::V4(high)) => {
             Some((low.to_bits(), high.to_bits(), *rule))
         }
         _ => None,
     }
 }
 
-fn v6((hint, rule): &(&Hint, u16)) -> Option<(u128, u128, u16)> {
+fn v6((hint, rule): &(&PrefilterCondition, u16)) -> Option<(u128, u128, u16)> {
     match hint {
-        Hint::Ips(IpAddr::V6(low), IpAddr::V6(high)) => {
+        PrefilterCondition::Ips(IpAddr::V6(low), IpAddr::V6(high)) => {
             Some((low.to_bits(), high.to_bits(), *rule))
         }
         _ => None,

@@ -1,7 +1,9 @@
 //! What a rule needs of a request, from what its expressions need.
 
-use super::super::{Rule, Scope};
-use crate::expr::{Atom, FieldId, Hint, Need, Phase, Place, Predicate};
+use super::super::{Rule, RuleScope};
+use crate::expr::{
+    FieldId, Phase, Predicate, Prefilter, PrefilterCondition, PrefilterTest, ValueSource,
+};
 use crate::facts::fields;
 
 /// What must hold for a rule to have a step in a plan that anybody can notice.
@@ -11,31 +13,33 @@ use crate::facts::fields;
 /// the answer in the end. They count it only if `count` holds, and so what `count` needs of the
 /// request, which no answer changes. Where that fails already, nobody would see the look: it
 /// charges nothing, and a request that does not match `mitigate` is not acted on.
-pub(in super::super) fn to_plan(rule: &Rule) -> Need {
+pub(in super::super) fn to_plan(rule: &Rule) -> Prefilter {
     let (count, mitigate) = rule.predicates();
     let stops = adapt(mitigate.need(), Phase::Request);
     let counts = || adapt(count.need(), Phase::Request);
     match &rule.scope {
-        Scope::Same(_) => stops,
-        Scope::Separate { .. } if rule.limiter.is_none() => stops,
-        Scope::Separate { .. } if rule.counts_response() && !rule.tells() => stops,
-        Scope::Separate { .. } => Need::Any(vec![counts(), stops]),
+        RuleScope::Same(_) => stops,
+        RuleScope::Separate { .. } if rule.limiter.is_none() => stops,
+        RuleScope::Separate { .. } if rule.counts_response() && !rule.sends_quota_headers() => {
+            stops
+        }
+        RuleScope::Separate { .. } => Prefilter::Any(vec![counts(), stops]),
     }
 }
 
 /// What must hold for a rule to count an answer.
-pub(in super::super) fn to_settle(rule: &Rule) -> Need {
+pub(in super::super) fn to_settle(rule: &Rule) -> Prefilter {
     match rule.counts_response() {
         true => adapt(rule.predicates().0.need(), Phase::Response),
-        false => Need::Any(Vec::new()),
+        false => Prefilter::Any(Vec::new()),
     }
 }
 
 /// What must hold of a request for a rule to count its answer, whatever that is.
-pub(in super::super) fn to_await(rule: &Rule) -> Need {
+pub(in super::super) fn to_await(rule: &Rule) -> Prefilter {
     match rule.counts_response() {
         true => adapt(rule.predicates().0.need(), Phase::Request),
-        false => Need::Any(Vec::new()),
+        false => Prefilter::Any(Vec::new()),
     }
 }
 
@@ -49,33 +53,34 @@ pub(in super::super) fn reads_first(rule: &Rule, phase: Phase) -> impl Iterator<
 
 /// The need with what can be told in `phase`, and with the names of entries as another way to
 /// know that a value is there.
-pub(super) fn adapt(need: &Need, phase: Phase) -> Need {
-    let each = |parts: &[Need]| parts.iter().map(|part| adapt(part, phase)).collect();
+pub(super) fn adapt(need: &Prefilter, phase: Phase) -> Prefilter {
+    let each = |parts: &[Prefilter]| parts.iter().map(|part| adapt(part, phase)).collect();
     match need {
-        Need::Anything => Need::Anything,
-        Need::All(parts) => Need::All(each(parts)),
-        Need::Any(parts) => Need::Any(each(parts)),
-        Need::Atom(atom) if phase == Phase::Request && is_later(atom) => Need::Anything,
-        Need::Atom(atom) => match named(&atom.place) {
-            Some(name) => Need::All(vec![need.clone(), Need::Atom(name)]),
+        Prefilter::Anything => Prefilter::Anything,
+        Prefilter::All(parts) => Prefilter::All(each(parts)),
+        Prefilter::Any(parts) => Prefilter::Any(each(parts)),
+        Prefilter::Atom(atom) if phase == Phase::Request && is_later(atom) => Prefilter::Anything,
+        Prefilter::Atom(atom) => match named(&atom.place) {
+            Some(name) => Prefilter::All(vec![need.clone(), Prefilter::Atom(name)]),
             None => need.clone(),
         },
     }
 }
 
-fn is_later(atom: &Atom) -> bool {
+fn is_later(atom: &PrefilterTest) -> bool {
     fields::by_id(atom.place.field()).phase == Phase::Response
 }
 
 /// The name of the entry among the names of its map.
-fn named(place: &Place) -> Option<Atom> {
-    let (Place::Element { field, name, .. } | Place::Each { field, name }) = place else {
+fn named(place: &ValueSource) -> Option<PrefilterTest> {
+    let (ValueSource::Element { field, name, .. } | ValueSource::Each { field, name }) = place
+    else {
         return None;
     };
-    let hint = Hint::Exact(name.as_ref()?.to_ascii_lowercase().into());
-    let place = Place::Each {
+    let hint = PrefilterCondition::Exact(name.as_ref()?.to_ascii_lowercase().into());
+    let place = ValueSource::Each {
         field: fields::names_of(*field)?,
         name: None,
     };
-    Some(Atom { place, hint })
+    Some(PrefilterTest { place, hint })
 }

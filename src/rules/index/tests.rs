@@ -8,10 +8,12 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
-use super::spans::Spans;
-use super::{Index, Marks, Worth};
-use crate::expr::{Context, Env, Facts, FieldId, Lists, Need, Scheme, predicate};
-use crate::facts::Fields;
+use super::ranges::RangeGuards;
+use super::{IndexCost, Marks, PrefilterIndex};
+use crate::expr::{
+    EvalContext, ExprEnv, FieldFacts, FieldId, FieldScheme, NamedLists, Prefilter, predicate,
+};
+use crate::facts::FieldTable;
 
 /// One path, one network, no header; remembers what was asked for.
 #[derive(Default)]
@@ -21,7 +23,7 @@ struct Asked {
     reads: RefCell<Vec<FieldId>>,
 }
 
-impl Facts for Asked {
+impl FieldFacts for Asked {
     fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>> {
         self.reads.borrow_mut().push(field);
         (field == id("http.request.uri.path")).then_some(Cow::Borrowed(self.path.as_bytes()))
@@ -113,7 +115,7 @@ fn a_value_is_read_once_and_only_when_its_first_rule_is_reached() {
         ..Asked::default()
     };
     let mut seen = Vec::new();
-    index.candidates(&Context::of(&asked), |rule| {
+    index.candidates(&EvalContext::of(&asked), |rule| {
         seen.push((rule.0, asked.reads.borrow().len()));
         ControlFlow::Continue(())
     });
@@ -174,10 +176,10 @@ proptest! {
     ) {
         let holds = |(low, width): &(i64, i64)| (*low..=low + width).contains(&value);
         let expected: Vec<usize> = (0..ranges.len()).filter(|at| holds(&ranges[*at])).collect();
-        let spans = Spans::new((0..).zip(&ranges).map(|(at, (low, width))| (*low, low + width, at)));
+        let spans = RangeGuards::new((0..).zip(&ranges).map(|(at, (low, width))| (*low, low + width, at)));
         let mut words = [0; 2];
         let mut marks = Marks(&mut words);
-        spans.ask(value, &mut marks);
+        spans.mark_matches(value, &mut marks);
         let marked = (0..ranges.len()).filter(|at| marks.0[at / 64] >> (at % 64) & 1 == 1);
         prop_assert_eq!(marked.collect::<Vec<_>>(), expected);
     }
@@ -187,7 +189,7 @@ fn path(text: &str) -> String {
     format!("http.request.uri.path eq \"{text}\"")
 }
 
-fn found(index: &Index, path: &'static str) -> Vec<u16> {
+fn found(index: &PrefilterIndex, path: &'static str) -> Vec<u16> {
     let asked = Asked {
         path,
         ..Asked::default()
@@ -195,19 +197,19 @@ fn found(index: &Index, path: &'static str) -> Vec<u16> {
     candidates(index, &asked)
 }
 
-fn candidates(index: &Index, asked: &Asked) -> Vec<u16> {
+fn candidates(index: &PrefilterIndex, asked: &Asked) -> Vec<u16> {
     let mut found = Vec::new();
-    index.candidates(&Context::of(asked), |rule| {
+    index.candidates(&EvalContext::of(asked), |rule| {
         found.push(rule.0);
         ControlFlow::Continue(())
     });
     found
 }
 
-fn index(rules: &[String], read_anyway: &[&str]) -> Index {
-    let lists = Lists::new();
-    let env = Env {
-        scheme: &Fields,
+fn index(rules: &[String], read_anyway: &[&str]) -> PrefilterIndex {
+    let lists = NamedLists::new();
+    let env = ExprEnv {
+        scheme: &FieldTable,
         lists: &lists,
         allow_response: true,
     };
@@ -215,11 +217,11 @@ fn index(rules: &[String], read_anyway: &[&str]) -> Index {
         let need = predicate(text, &env).unwrap().need().clone();
         super::needs::adapt(&need, crate::expr::Phase::Response)
     };
-    let needs: Vec<Need> = rules.iter().map(need).collect();
+    let needs: Vec<Prefilter> = rules.iter().map(need).collect();
     let read_anyway: HashSet<FieldId> = read_anyway.iter().map(|name| id(name)).collect();
-    Index::new(
+    PrefilterIndex::new(
         &needs,
-        Worth {
+        IndexCost {
             least: 4,
             read_anyway: &read_anyway,
         },
@@ -227,5 +229,5 @@ fn index(rules: &[String], read_anyway: &[&str]) -> Index {
 }
 
 fn id(name: &str) -> FieldId {
-    Fields.field(name).unwrap().id
+    FieldTable.field(name).unwrap().id
 }

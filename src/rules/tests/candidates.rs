@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::{Candidate, Cost, Missing, Op, Plan, PlanResult, Rule, RuleId, RuleSet};
+use super::super::{
+    CandidateLimit, MissingPart, Plan, PlanResult, Rule, RuleCost, RuleId, RuleSet, StepOp,
+};
 use super::deciding::{banned, events, found_for, over, within};
 use super::{Ask, answered, key, rule, separate, set};
-use crate::decision::{Action, Decision, Event, Verdict};
-use crate::limit::{Algorithm, Limiter, Reading};
+use crate::decision::{Action, Decision, RuleEventKind, Verdict};
+use crate::limit::{Algorithm, CounterReading, Limiter};
 use crate::rules::KeyStatus;
 
 const OTHER: RuleId = RuleId {
@@ -17,8 +19,8 @@ const OTHER: RuleId = RuleId {
 #[test]
 fn a_candidate_stands_before_its_rule_with_a_counter_of_its_own() {
     let mut tried = tried();
-    tried.cost = Cost::Fixed(3);
-    tried.key = key(&["ip.src"], Missing::Group);
+    tried.cost = RuleCost::Fixed(3);
+    tried.key = key(&["ip.src"], MissingPart::Group);
     tried.ban = Duration::from_secs(60).into();
     let plan = plan(&set([rule(), tried]), &Ask::post("/a"));
     let [_, candidate, own] = &plan.steps[..] else {
@@ -41,21 +43,36 @@ fn a_candidate_only_does_what_would_be_done_in_the_rules_place() {
     let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
     let late = || separate("http.response.code eq 401");
     let cases = [
-        (Ask::post("/a"), zero, None, vec![Op::Admit, Op::Admit]),
-        (Ask::post("/b"), zero, None, vec![Op::Charge, Op::Charge]),
-        (Ask::get("/a"), zero, None, vec![Op::Peek, Op::Peek]),
-        (Ask::get("/a"), ban, None, vec![Op::Pass, Op::Pass]),
+        (
+            Ask::post("/a"),
+            zero,
+            None,
+            vec![StepOp::Admit, StepOp::Admit],
+        ),
+        (
+            Ask::post("/b"),
+            zero,
+            None,
+            vec![StepOp::Charge, StepOp::Charge],
+        ),
+        (Ask::get("/a"), zero, None, vec![StepOp::Peek, StepOp::Peek]),
+        (Ask::get("/a"), ban, None, vec![StepOp::Pass, StepOp::Pass]),
         (Ask::get("/b"), zero, None, vec![]),
         // The rule itself looks so that it can tell; nobody tells of a candidate.
-        (Ask::get("/a"), ban, Some(late()), vec![Op::Pass, Op::Peek]),
-        (Ask::get("/b"), zero, Some(late()), vec![Op::Peek]),
+        (
+            Ask::get("/a"),
+            ban,
+            Some(late()),
+            vec![StepOp::Pass, StepOp::Peek],
+        ),
+        (Ask::get("/b"), zero, Some(late()), vec![StepOp::Peek]),
     ];
     for (ask, ban, scope, expected) in cases {
         let mut tried = tried();
         tried.ban = ban.into();
         tried.scope = scope.unwrap_or(tried.scope);
         let plan = plan(&set([tried]), &ask);
-        let ops: Vec<Op> = plan.steps.iter().map(|step| step.op).collect();
+        let ops: Vec<StepOp> = plan.steps.iter().map(|step| step.op).collect();
         assert_eq!(ops, expected, "{} {} {ban:?}", ask.method, ask.path);
     }
 }
@@ -63,7 +80,7 @@ fn a_candidate_only_does_what_would_be_done_in_the_rules_place() {
 #[test]
 fn a_skipped_rule_skips_its_candidate() {
     let mut tried = tried();
-    tried.key = key(&["tls.ja3"], Missing::Skip);
+    tried.key = key(&["tls.ja3"], MissingPart::Skip);
     assert!(plan(&set([tried]), &Ask::post("/a")).steps.is_empty());
 }
 
@@ -73,21 +90,25 @@ fn only_where_the_two_differ_is_it_noted() {
     let cases = [
         (within(1, 1), within(3, 1_000), None),
         (over(Some(1)), over(Some(9_000)), None),
-        (over(Some(1)), within(3, 1_000), Some(Event::CandidateActs)),
+        (
+            over(Some(1)),
+            within(3, 1_000),
+            Some(RuleEventKind::CandidateActs),
+        ),
         (
             banned(9, true),
             within(3, 1_000),
-            Some(Event::CandidateActs),
+            Some(RuleEventKind::CandidateActs),
         ),
         (
             within(1, 1),
             over(Some(9_000)),
-            Some(Event::CandidatePasses),
+            Some(RuleEventKind::CandidatePasses),
         ),
         (
             within(1, 1),
             banned(9_000, false),
-            Some(Event::CandidatePasses),
+            Some(RuleEventKind::CandidatePasses),
         ),
     ];
     for (candidate, own, expected) in cases {
@@ -97,9 +118,12 @@ fn only_where_the_two_differ_is_it_noted() {
             &Ask::post("/a"),
             &[[candidate, own], [second()[0]; 2]].concat()[..3],
         );
-        let noted = events(&decision)
-            .into_iter()
-            .filter(|(_, event)| matches!(event, Event::CandidateActs | Event::CandidatePasses));
+        let noted = events(&decision).into_iter().filter(|(_, event)| {
+            matches!(
+                event,
+                RuleEventKind::CandidateActs | RuleEventKind::CandidatePasses
+            )
+        });
         let expected = expected.map(|event| (0, event));
         assert_eq!(noted.collect::<Vec<_>>(), Vec::from_iter(expected));
         // And nothing else changes.
@@ -119,7 +143,7 @@ fn a_candidate_that_would_act_marks_nothing_on_what_is_only_counted() {
         &Ask::post("/b"),
         &[over(Some(1)), within(3, 1_000)],
     );
-    assert_eq!(events(&decision), [(0, Event::Counted)]);
+    assert_eq!(events(&decision), [(0, RuleEventKind::Counted)]);
     assert_eq!(decision.verdict, Verdict::Forward);
 }
 
@@ -130,8 +154,8 @@ fn a_dry_run_and_its_candidate_are_compared_too() {
     let found = [within(1, 1), over(Some(9_000))];
     let decision = decide(&set([tried]), &Ask::post("/a"), &found);
     let events = events(&decision);
-    assert!(events.contains(&(0, Event::CandidatePasses)));
-    assert!(events.contains(&(0, Event::WouldMitigate)));
+    assert!(events.contains(&(0, RuleEventKind::CandidatePasses)));
+    assert!(events.contains(&(0, RuleEventKind::WouldMitigate)));
 }
 
 #[test]
@@ -160,12 +184,12 @@ fn the_response_is_charged_to_both_and_told_of_one() {
         answered(facts, 401, |facts| {
             let settled = rules.settle(facts, None);
             let steps: Vec<_> = settled.steps.iter().map(|s| (s.op, s.candidate)).collect();
-            assert_eq!(steps, [(Op::Charge, true), (Op::Charge, false)]);
+            assert_eq!(steps, [(StepOp::Charge, true), (StepOp::Charge, false)]);
             assert_eq!(settled.steps[0].id, OTHER);
             rules.settled(&mut decision, &settled);
         });
     });
-    assert_eq!(events(&decision), [(0, Event::Counted)]);
+    assert_eq!(events(&decision), [(0, RuleEventKind::Counted)]);
     assert_eq!(decision.quotas.len(), 1);
 }
 
@@ -186,7 +210,7 @@ fn a_rule_without_a_limit_tries_nothing() {
 fn tried() -> Rule {
     let minute = Duration::from_secs(60);
     let mut rule = rule();
-    rule.candidate = Some(Candidate {
+    rule.candidate = Some(CandidateLimit {
         id: OTHER,
         limiter: Limiter::new(Algorithm::SlidingWindow, 2, minute),
     });
@@ -197,7 +221,7 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
     ask.facts(|facts| rules.plan(facts))
 }
 
-fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
+fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<CounterReading>)]) -> Decision {
     let plan = plan(rules, ask);
     assert_eq!(plan.steps.len(), found.len());
     let result: PlanResult = found_for(found).collect();
@@ -206,8 +230,11 @@ fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) ->
 
 /// Without what is noted of the candidate.
 fn unnoted(mut decision: Decision) -> Decision {
-    decision
-        .marks
-        .retain(|mark| !matches!(mark.event, Event::CandidateActs | Event::CandidatePasses));
+    decision.marks.retain(|mark| {
+        !matches!(
+            mark.event,
+            RuleEventKind::CandidateActs | RuleEventKind::CandidatePasses
+        )
+    });
     decision
 }

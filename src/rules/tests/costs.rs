@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName};
 
-use super::super::{Cost, HeaderStyle, Op, Plan, RuleSet};
+use super::super::{HeaderStyle, Plan, RuleCost, RuleSet, StepOp};
 use super::{Ask, answered_with, rule, same, separate, set, with_env};
 use crate::expr::scalar;
 
@@ -10,8 +10,8 @@ use crate::expr::scalar;
 fn a_cost_is_a_number_or_what_an_expression_says() {
     let json = r#"lookup_json_integer(http.request.headers["x-json"][0], "a")"#;
     let cases = [
-        (Cost::Fixed(4), "", 4),
-        (Cost::Fixed(0), "", 0),
+        (RuleCost::Fixed(4), "", 4),
+        (RuleCost::Fixed(0), "", 0),
         (computed("len(http.request.uri.path)"), "", 2),
         (computed(json), r#"{"a":7}"#, 7),
         (computed(json), r#"{"a":0}"#, 0),
@@ -23,17 +23,20 @@ fn a_cost_is_a_number_or_what_an_expression_says() {
         let mut rule = rule();
         rule.cost = cost;
         let plan = plan(&set([rule]), &Ask::post("/a").header("x-json", text));
-        assert_eq!(steps(&plan), [(Op::Admit, expected)], "{text:?}");
+        assert_eq!(steps(&plan), [(StepOp::Admit, expected)], "{text:?}");
     }
 }
 
 #[test]
 fn what_is_only_looked_at_asks_for_one_unit() {
     let mut dear = rule();
-    dear.cost = Cost::Fixed(4);
+    dear.cost = RuleCost::Fixed(4);
     let rules = set([dear]);
-    assert_eq!(steps(&plan(&rules, &Ask::get("/a"))), [(Op::Peek, 1)]);
-    assert_eq!(steps(&plan(&rules, &Ask::post("/b"))), [(Op::Charge, 4)]);
+    assert_eq!(steps(&plan(&rules, &Ask::get("/a"))), [(StepOp::Peek, 1)]);
+    assert_eq!(
+        steps(&plan(&rules, &Ask::post("/b"))),
+        [(StepOp::Charge, 4)]
+    );
 }
 
 #[test]
@@ -47,7 +50,7 @@ fn a_cost_of_the_response_counts_at_the_response() {
         let rules = set([rule]);
         assert!(rules.counts_responses());
         // Acted on while one more unit would be refused.
-        assert_eq!(steps(&plan(&rules, &Ask::post("/a"))), [(Op::Peek, 1)]);
+        assert_eq!(steps(&plan(&rules, &Ask::post("/a"))), [(StepOp::Peek, 1)]);
         assert_eq!(steps(&plan(&rules, &Ask::get("/a"))), []);
         let charged = settled(&rules, &Ask::post("/a"), Some("12"));
         assert_eq!(charged.len(), 1);
@@ -65,10 +68,13 @@ fn what_does_not_match_count_is_known_before_the_response() {
     silent.headers = HeaderStyle::None;
     let rules = set([late, silent]);
     let ops = |ask: &Ask| steps(&plan(&rules, ask));
-    assert_eq!(ops(&Ask::post("/a")), [(Op::Peek, 1), (Op::Peek, 1)]);
-    assert_eq!(ops(&Ask::get("/a")), [(Op::Pass, 1), (Op::Peek, 1)]);
+    assert_eq!(
+        ops(&Ask::post("/a")),
+        [(StepOp::Peek, 1), (StepOp::Peek, 1)]
+    );
+    assert_eq!(ops(&Ask::get("/a")), [(StepOp::Pass, 1), (StepOp::Peek, 1)]);
     // The first tells what it knew.
-    assert_eq!(ops(&Ask::post("/b")), [(Op::Peek, 1)]);
+    assert_eq!(ops(&Ask::post("/b")), [(StepOp::Peek, 1)]);
     assert_eq!(ops(&Ask::get("/b")), []);
 }
 
@@ -85,7 +91,7 @@ fn a_header_that_is_no_whole_number_counts_nothing() {
         ("007", 7),
         ("99999999999999999999999", u64::MAX),
     ] {
-        assert_eq!(costs(Some(value)), [(Op::Charge, cost)], "{value}");
+        assert_eq!(costs(Some(value)), [(StepOp::Charge, cost)], "{value}");
     }
     for value in ["", "-5", "+5", "5.0", "5 units", "0x5", "many"] {
         assert_eq!(costs(Some(value)), [], "{value}");
@@ -100,15 +106,15 @@ fn a_cost_is_found_again_with_the_response() {
     late.cost = computed("http.response.code");
     let rules = set([late]);
     let charged = settled(&rules, &Ask::post("/b"), None);
-    assert_eq!(charged, [(Op::Charge, 401)]);
+    assert_eq!(charged, [(StepOp::Charge, 401)]);
 }
 
-fn computed(text: &str) -> Cost {
-    Cost::Computed(with_env(|env| scalar(text, env).unwrap()))
+fn computed(text: &str) -> RuleCost {
+    RuleCost::Computed(with_env(|env| scalar(text, env).unwrap()))
 }
 
-fn header() -> Cost {
-    Cost::Header(HeaderName::from_static("x-cost"))
+fn header() -> RuleCost {
+    RuleCost::Header(HeaderName::from_static("x-cost"))
 }
 
 fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
@@ -116,15 +122,15 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
 }
 
 /// What is charged for an answer with status 401 and this `x-cost`.
-fn settled(rules: &RuleSet, ask: &Ask, cost: Option<&str>) -> Vec<(Op, u64)> {
+fn settled(rules: &RuleSet, ask: &Ask, cost: Option<&str>) -> Vec<(StepOp, u64)> {
     let mut headers = HeaderMap::new();
     if let Some(cost) = cost {
         headers.insert("x-cost", cost.parse().unwrap());
     }
-    let settle = |facts: &dyn crate::expr::Facts| rules.settle(facts, None);
+    let settle = |facts: &dyn crate::expr::FieldFacts| rules.settle(facts, None);
     steps(&ask.facts(|facts| answered_with(facts, 401, &headers, settle)))
 }
 
-fn steps(plan: &Plan) -> Vec<(Op, u64)> {
+fn steps(plan: &Plan) -> Vec<(StepOp, u64)> {
     plan.steps.iter().map(|s| (s.op, s.cost)).collect()
 }

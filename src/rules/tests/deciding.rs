@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::{KeyStatus, Plan, Rule, RuleSet, StepResult};
 use super::{Ask, NOW, answered, rule, same, separate, set};
-use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
-use crate::limit::{Algorithm, Limiter, Reading};
+use crate::decision::{Action, Decision, QuotaStatus, RuleEventKind, RuleIndex, Verdict};
+use crate::limit::{Algorithm, CounterReading, Limiter};
 
 #[test]
 fn below_the_limit_a_request_is_forwarded_and_told() {
@@ -15,7 +15,7 @@ fn below_the_limit_a_request_is_forwarded_and_told() {
     assert_eq!(*decision.quotas, [quota(0, 4, 120)]);
     assert_eq!(
         events(&decision),
-        [(0, Event::Counted), (0, Event::Matched)]
+        [(0, RuleEventKind::Counted), (0, RuleEventKind::Matched)]
     );
 }
 
@@ -30,7 +30,10 @@ fn over_the_limit_it_is_refused_with_a_wait_in_whole_seconds_rounded_up() {
         assert_eq!(decision.verdict, expected, "{millis} ms");
         assert_eq!(*decision.quotas, [quota(0, 0, seconds)]);
         assert_eq!(credited(&decision), Some((RuleIndex(0), "block")));
-        assert_eq!(events(&decision).last(), Some(&(0, Event::Mitigated)));
+        assert_eq!(
+            events(&decision).last(),
+            Some(&(0, RuleEventKind::Mitigated))
+        );
     }
 }
 
@@ -50,10 +53,11 @@ fn a_ban_is_told_until_its_end() {
 #[test]
 fn the_longest_wait_counts_and_none_if_no_wait_helps() {
     let three = || set([rule(), rule(), rule()]);
-    let waits = |result: &[(KeyStatus, Option<Reading>)]| match decide(&three(), result).verdict {
-        Verdict::Block { rule, retry_after } => (rule.0, retry_after),
-        other => panic!("{other:?}"),
-    };
+    let waits =
+        |result: &[(KeyStatus, Option<CounterReading>)]| match decide(&three(), result).verdict {
+            Verdict::Block { rule, retry_after } => (rule.0, retry_after),
+            other => panic!("{other:?}"),
+        };
     assert_eq!(
         waits(&[over(Some(5_000)), over(Some(9_000)), over(Some(7_000))]),
         (0, Some(9))
@@ -80,7 +84,7 @@ fn the_longest_wait_counts_and_none_if_no_wait_helps() {
 fn only_blocking_rules_that_this_request_has_filled_are_peeked_at_again() {
     let rules = set([rule(), with(Action::Log, false), rule(), rule()]);
     let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
-    let filled = |found: &[(KeyStatus, Option<Reading>)]| -> Vec<bool> {
+    let filled = |found: &[(KeyStatus, Option<CounterReading>)]| -> Vec<bool> {
         let steps = plan.steps.iter().zip(found_for(found));
         steps
             .map(|(step, result)| step.is_filled_up(&result))
@@ -176,8 +180,8 @@ fn a_dry_run_only_marks() {
         };
         assert_eq!(decision.verdict, verdict);
         assert_eq!(*decision.quotas, [quota(1, 0, 9)]);
-        assert!(events(&decision).contains(&(0, Event::WouldMitigate)));
-        assert!(!events(&decision).contains(&(0, Event::Mitigated)));
+        assert!(events(&decision).contains(&(0, RuleEventKind::WouldMitigate)));
+        assert!(!events(&decision).contains(&(0, RuleEventKind::Mitigated)));
         let alone = decide(&set([with(action, true)]), &[over(Some(5_000))]);
         let name = credited(&alone).map(|(_, name)| name.to_owned());
         assert_eq!(name, Some(format!("would_{}", action.name())));
@@ -252,7 +256,7 @@ fn the_quota_of_a_rule_that_counts_the_response_includes_this_response() {
     };
     let counted = told(401);
     assert_eq!(*counted.quotas, [quota(0, 2, 120), quota(1, 2, 30)]);
-    assert!(events(&counted).contains(&(0, Event::Counted)));
+    assert!(events(&counted).contains(&(0, RuleEventKind::Counted)));
     assert_eq!(*told(200).quotas, [quota(1, 2, 30)]);
 }
 
@@ -289,18 +293,22 @@ fn with(action: Action, dry_run: bool) -> Rule {
 }
 
 /// Decides on a request that every rule counts and stops.
-fn decide(rules: &RuleSet, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
+fn decide(rules: &RuleSet, found: &[(KeyStatus, Option<CounterReading>)]) -> Decision {
     decide_for(rules, &Ask::post("/a"), found)
 }
 
-fn decide_for(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
+fn decide_for(
+    rules: &RuleSet,
+    ask: &Ask,
+    found: &[(KeyStatus, Option<CounterReading>)],
+) -> Decision {
     let plan = ask.facts(|facts| rules.plan(facts));
     assert_eq!(plan.steps.len(), found.len());
     rules.decide(&plan, &found_for(found).collect())
 }
 
 pub(super) fn found_for(
-    found: &[(KeyStatus, Option<Reading>)],
+    found: &[(KeyStatus, Option<CounterReading>)],
 ) -> impl Iterator<Item = StepResult> {
     (0..)
         .zip(found)
@@ -312,13 +320,13 @@ pub(super) fn found_for(
         })
 }
 
-pub(super) fn within(remaining: u64, reset: u64) -> (KeyStatus, Option<Reading>) {
-    let reading = Reading::fitting(remaining, Duration::from_millis(reset));
+pub(super) fn within(remaining: u64, reset: u64) -> (KeyStatus, Option<CounterReading>) {
+    let reading = CounterReading::fitting(remaining, Duration::from_millis(reset));
     (KeyStatus::Within, Some(reading))
 }
 
-pub(super) fn over(retry: Option<u64>) -> (KeyStatus, Option<Reading>) {
-    let reading = Reading::refusing(
+pub(super) fn over(retry: Option<u64>) -> (KeyStatus, Option<CounterReading>) {
+    let reading = CounterReading::refusing(
         0,
         Duration::from_secs(999),
         retry.map(Duration::from_millis),
@@ -326,20 +334,20 @@ pub(super) fn over(retry: Option<u64>) -> (KeyStatus, Option<Reading>) {
     (KeyStatus::Over, Some(reading))
 }
 
-pub(super) fn banned(millis: u64, started: bool) -> (KeyStatus, Option<Reading>) {
+pub(super) fn banned(millis: u64, started: bool) -> (KeyStatus, Option<CounterReading>) {
     let until = NOW.plus(Duration::from_millis(millis));
     (KeyStatus::Banned { until, started }, None)
 }
 
-pub(super) fn quota(rule: u16, remaining: u64, reset: u64) -> Quota {
-    Quota {
+pub(super) fn quota(rule: u16, remaining: u64, reset: u64) -> QuotaStatus {
+    QuotaStatus {
         rule: RuleIndex(rule),
         remaining,
         reset,
     }
 }
 
-pub(super) fn events(decision: &Decision) -> Vec<(u16, Event)> {
+pub(super) fn events(decision: &Decision) -> Vec<(u16, RuleEventKind)> {
     let marks = decision.marks.iter();
     marks.map(|mark| (mark.rule.0, mark.event)).collect()
 }

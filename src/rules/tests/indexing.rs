@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::{HeaderStyle, Missing, Op, Plan, Rule, RuleSet, Scope, Step};
+use super::super::{HeaderStyle, MissingPart, Plan, Rule, RuleScope, RuleSet, Step, StepOp};
 use super::{Ask, answered, compile, key, rule};
 use crate::decision::Action;
 
@@ -68,7 +68,7 @@ fn compare(rules: &RuleSet, plain: &Plan, indexed: &Plan, settled: &[Plan]) {
         }
         let rule = rules.get(step.rule).unwrap();
         assert!(
-            step.op == Op::Peek && !step.acts && rule.counts_response(),
+            step.op == StepOp::Peek && !step.acts && rule.counts_response(),
             "{shown}"
         );
         let counted = |plan: &Plan| plan.steps.iter().any(|counted| counted.rule == step.rule);
@@ -99,13 +99,16 @@ impl Draft {
         let plain = rule();
         Rule {
             scope: match &self.count {
-                Some(count) => Scope::Separate {
+                Some(count) => RuleScope::Separate {
                     count: compile(count),
                     mitigate,
                 },
-                None => Scope::Same(mitigate),
+                None => RuleScope::Same(mitigate),
             },
-            key: key(&["ip.src", "http.request.headers[\"x-k\"]"], Missing::Skip),
+            key: key(
+                &["ip.src", "http.request.headers[\"x-k\"]"],
+                MissingPart::Skip,
+            ),
             limiter: plain.limiter.filter(|_| self.limited),
             ban: Duration::from_secs(if self.banned { 60 } else { 0 }).into(),
             dry_run: self.dry_run,

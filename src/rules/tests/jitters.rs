@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::super::{Candidate, Jitter, Missing, Rule, RuleId, RuleSet};
+use super::super::{CandidateLimit, LimitJitter, MissingPart, Rule, RuleId, RuleSet};
 use super::{Ask, NOW, key, rule, same, set};
 use crate::clock::Timestamp;
 use crate::limit::{Algorithm, Limiter};
@@ -95,7 +95,7 @@ fn a_burst_is_drawn_alike_and_nothing_below_one() {
 #[test]
 fn a_candidate_has_the_luck_of_its_rule() {
     let mut tried = jittered(1, 100, 200_000);
-    tried.candidate = Some(Candidate {
+    tried.candidate = Some(CandidateLimit {
         id: RuleId {
             identity: 9,
             slot: 9,
@@ -112,9 +112,9 @@ fn a_candidate_has_the_luck_of_its_rule() {
 fn jittered(identity: u64, limit: u64, ppm: u32) -> Rule {
     let limiter = Limiter::new(Algorithm::SlidingWindow, limit, Duration::from_secs(60));
     Rule {
-        key: key(&[r#"http.request.headers["x-k"]"#], Missing::Group),
+        key: key(&[r#"http.request.headers["x-k"]"#], MissingPart::Group),
         limiter: Some(limiter),
-        jitter: Jitter(ppm),
+        jitter: LimitJitter(ppm),
         ..Rule::new(
             "jittered".into(),
             RuleId { identity, slot: 1 },

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::super::written::Written;
-use super::super::{Key, Missing};
+use super::super::key_buffer::KeyBuffer;
+use super::super::{Key, MissingPart};
 use super::{Ask, key};
 
 const TWO: &[&str] = &[
@@ -15,7 +15,7 @@ const TWO: &[&str] = &[
 
 #[test]
 fn a_bare_address_is_its_network() {
-    let key = key(&["ip.src"], Missing::Group);
+    let key = key(&["ip.src"], MissingPart::Group);
     let from = |ip: &str| {
         let mut ask = Ask::get("/");
         ask.client = ip.parse().unwrap();
@@ -31,12 +31,12 @@ fn a_bare_address_is_its_network() {
 
 #[test]
 fn a_missing_part_an_empty_one_and_none_differ() {
-    let one = key(&TWO[..1], Missing::Group);
+    let one = key(&TWO[..1], MissingPart::Group);
     let missing = bytes(&one, &Ask::get("/"));
     let empty = bytes(&one, &Ask::get("/").header("x-a", ""));
     let nothing = bytes(&Key::default(), &Ask::get("/"));
     assert!(missing.is_some() && missing != empty && missing != nothing && empty != nothing);
-    let skip = key(&TWO[..1], Missing::Skip);
+    let skip = key(&TWO[..1], MissingPart::Skip);
     assert_eq!(bytes(&skip, &Ask::get("/")), None);
     assert_eq!(bytes(&skip, &Ask::get("/").header("x-a", "")), empty);
 }
@@ -44,7 +44,7 @@ fn a_missing_part_an_empty_one_and_none_differ() {
 #[test]
 fn ja3_and_ja4_hold_a_client_together() {
     for field in ["tls.ja3", "tls.ja4"] {
-        let key = key(&[field], Missing::Group);
+        let key = key(&[field], MissingPart::Group);
         let of = |ja3, client: [u8; 4]| {
             let mut ask = Ask::get("/");
             (ask.ja3, ask.client) = (ja3, client.into());
@@ -60,7 +60,7 @@ fn ja3_and_ja4_hold_a_client_together() {
 
 #[test]
 fn long_values_are_short_in_a_key_and_still_differ() {
-    let key = key(&TWO[..1], Missing::Group);
+    let key = key(&TWO[..1], MissingPart::Group);
     let of = |value: String| bytes(&key, &Ask::get("/").header("x-a", value)).unwrap();
     let long = "a".repeat(5_000);
     assert!(of(long.clone()).len() < 128);
@@ -73,7 +73,7 @@ fn long_values_are_short_in_a_key_and_still_differ() {
 #[test]
 fn a_number_out_of_a_secret_is_hashed() {
     let number = r#"lookup_json_integer(http.request.cookies["session"], "user")"#;
-    let key = key(&[number, "len(http.request.uri.path)"], Missing::Group);
+    let key = key(&[number, "len(http.request.uri.path)"], MissingPart::Group);
     let ask = Ask::get("/a").header("cookie", r#"session={"user":40961}"#);
     assert_eq!(describe(&key, &bytes(&key, &ask).unwrap()), "#5 2");
 }
@@ -88,7 +88,7 @@ fn people_can_read_a_key_and_secrets_are_hashed() {
         "http.request.timestamp.sec",
         "ssl",
     ];
-    let key = key(&parts, Missing::Group);
+    let key = key(&parts, MissingPart::Group);
     let ask = Ask::get("/")
         .header("x-a", "say \"hi\"")
         .header("cookie", "session=secret");
@@ -104,7 +104,7 @@ fn people_can_read_a_key_and_secrets_are_hashed() {
 
 #[test]
 fn bytes_that_are_no_key_are_shown_as_such() {
-    let key = key(TWO, Missing::Group);
+    let key = key(TWO, MissingPart::Group);
     for bytes in [
         &b""[..],
         &[9],
@@ -121,7 +121,7 @@ proptest! {
     fn two_different_pairs_never_share_a_key(
         pairs in prop::collection::vec((value(), value()), 2..40)
     ) {
-        let key = key(TWO, Missing::Group);
+        let key = key(TWO, MissingPart::Group);
         let mut seen = HashMap::new();
         for (a, b) in pairs {
             let mut ask = Ask::get("/");
@@ -147,7 +147,7 @@ fn value() -> impl Strategy<Value = Option<String>> {
 }
 
 fn bytes(key: &Key, ask: &Ask) -> Option<Vec<u8>> {
-    let mut out = Written::new();
+    let mut out = KeyBuffer::new();
     let whole = ask.facts(|facts| key.write(facts, &mut out));
     whole.then(|| out.to_vec())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{HeaderStyle, Missing, Op, Plan, Rule, RuleSet};
+use super::super::{HeaderStyle, MissingPart, Plan, Rule, RuleSet, StepOp};
 use super::{Ask, answered, key, rule, same, separate, set};
 use crate::decision::{Action, RuleIndex};
 
@@ -16,12 +16,12 @@ fn what_is_counted_and_what_is_stopped_make_the_operation() {
     let stopped = Ask::get("/a");
     let neither = Ask::get("/b");
     let cases = [
-        (&both, zero, Some((Op::Admit, true))),
-        (&both, ban, Some((Op::Admit, true))),
-        (&counted, zero, Some((Op::Charge, false))),
-        (&counted, ban, Some((Op::Charge, false))),
-        (&stopped, zero, Some((Op::Peek, true))),
-        (&stopped, ban, Some((Op::Pass, true))),
+        (&both, zero, Some((StepOp::Admit, true))),
+        (&both, ban, Some((StepOp::Admit, true))),
+        (&counted, zero, Some((StepOp::Charge, false))),
+        (&counted, ban, Some((StepOp::Charge, false))),
+        (&stopped, zero, Some((StepOp::Peek, true))),
+        (&stopped, ban, Some((StepOp::Pass, true))),
         (&neither, zero, None),
         (&neither, ban, None),
     ];
@@ -38,11 +38,21 @@ fn what_is_counted_at_the_response_is_looked_at_first() {
     let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
     let cases = [
         // A rule that tells looks, so that its headers can show what was known.
-        ("/a", zero, HeaderStyle::Standard, Some((Op::Peek, true))),
-        ("/a", ban, HeaderStyle::Standard, Some((Op::Peek, true))),
-        ("/b", ban, HeaderStyle::Standard, Some((Op::Peek, false))),
-        ("/a", zero, HeaderStyle::None, Some((Op::Peek, true))),
-        ("/a", ban, HeaderStyle::None, Some((Op::Pass, true))),
+        (
+            "/a",
+            zero,
+            HeaderStyle::Standard,
+            Some((StepOp::Peek, true)),
+        ),
+        ("/a", ban, HeaderStyle::Standard, Some((StepOp::Peek, true))),
+        (
+            "/b",
+            ban,
+            HeaderStyle::Standard,
+            Some((StepOp::Peek, false)),
+        ),
+        ("/a", zero, HeaderStyle::None, Some((StepOp::Peek, true))),
+        ("/a", ban, HeaderStyle::None, Some((StepOp::Pass, true))),
         ("/b", ban, HeaderStyle::None, None),
         ("/b", zero, HeaderStyle::None, None),
     ];
@@ -63,7 +73,7 @@ fn an_answer_is_waited_for_where_a_rule_may_count_it() {
     let rules = set([rule(), late, rule()]);
     let may = |path: &str, before: Option<u16>| {
         let ask = Ask::post(path);
-        ask.facts(|facts| rules.may_count_answer(facts, before.map(RuleIndex)))
+        ask.facts(|facts| rules.may_count_response(facts, before.map(RuleIndex)))
     };
     assert!(may("/login", None));
     assert!(may("/login", Some(2)));
@@ -73,7 +83,7 @@ fn an_answer_is_waited_for_where_a_rule_may_count_it() {
         let mut late = rule();
         late.scope = separate(scope);
         let rules = set([late]);
-        Ask::post("/x").facts(|facts| rules.may_count_answer(facts, None))
+        Ask::post("/x").facts(|facts| rules.may_count_response(facts, None))
     };
     assert!(any(RESPONSE));
     assert!(any("not http.response.code eq 200"));
@@ -94,13 +104,13 @@ fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
         let mut deny = rule();
         deny.limiter = None;
         deny.scope = same(r#"http.request.uri.path eq "/a""#);
-        deny.key = key(&["tls.ja3"], Missing::Skip);
+        deny.key = key(&["tls.ja3"], MissingPart::Skip);
         deny.action = action;
         deny.dry_run = dry_run;
         let rules = set([deny, rule()]);
         let reached = plan(&rules, &Ask::post("/a"));
         assert_eq!(reached.steps.len(), steps, "{action:?} {dry_run}");
-        assert_eq!(ops(&reached)[0], (Op::Always, true));
+        assert_eq!(ops(&reached)[0], (StepOp::Always, true));
         assert_eq!(plan(&rules, &Ask::post("/b")).steps.len(), 1);
     }
 }
@@ -108,9 +118,12 @@ fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
 #[test]
 fn a_skipped_rule_leaves_no_bytes() {
     let mut skipped = rule();
-    skipped.key = key(&["ip.src", r#"http.request.headers["x-k"]"#], Missing::Skip);
+    skipped.key = key(
+        &["ip.src", r#"http.request.headers["x-k"]"#],
+        MissingPart::Skip,
+    );
     let mut counted = rule();
-    counted.key = key(&["http.host"], Missing::Group);
+    counted.key = key(&["http.host"], MissingPart::Group);
     let plan = plan(&set([skipped, counted]), &Ask::post("/a"));
     assert_eq!(plan.steps.len(), 1);
     assert_eq!(plan.steps[0].rule, RuleIndex(1));
@@ -128,7 +141,7 @@ fn a_key_that_two_rules_have_is_written_once() {
         &["http.host"],
     ];
     let keyed = |parts| Rule {
-        key: key(parts, Missing::Group),
+        key: key(parts, MissingPart::Group),
         ..rule()
     };
     let plan = plan(&set(keys.map(keyed)), &Ask::post("/a"));
@@ -182,7 +195,7 @@ fn settling_charges_the_rules_that_read_the_response_and_were_reached() {
     let mut unlimited = respond();
     unlimited.limiter = None;
     let mut skipped = respond();
-    skipped.key = key(&["tls.ja3"], Missing::Skip);
+    skipped.key = key(&["tls.ja3"], MissingPart::Skip);
     let rules = set([respond(), rule(), unlimited, skipped, respond()]);
     assert!(rules.counts_responses());
     let settled = |status, before| {
@@ -190,7 +203,7 @@ fn settling_charges_the_rules_that_read_the_response_and_were_reached() {
             let before: Option<u16> = before;
             answered(facts, status, |facts| {
                 let plan = rules.settle(facts, before.map(RuleIndex));
-                assert!(ops(&plan).iter().all(|op| *op == (Op::Charge, false)));
+                assert!(ops(&plan).iter().all(|op| *op == (StepOp::Charge, false)));
                 plan.steps.iter().map(|s| s.rule.0).collect::<Vec<_>>()
             })
         })
@@ -216,6 +229,6 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
     ask.facts(|facts| rules.plan(facts))
 }
 
-fn ops(plan: &Plan) -> Vec<(Op, bool)> {
+fn ops(plan: &Plan) -> Vec<(StepOp, bool)> {
     plan.steps.iter().map(|s| (s.op, s.acts)).collect()
 }

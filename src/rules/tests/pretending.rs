@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::{Cost, KeyStatus, Plan, PlanResult, Rule, RuleSet};
+use super::super::{KeyStatus, Plan, PlanResult, Rule, RuleCost, RuleSet};
 use super::deciding::{banned, found_for, over, quota, within};
 use super::{Ask, NOW, answered, rule, same, separate, set};
 use crate::clock::Timestamp;
-use crate::decision::{Action, Decision, Event, Quota, RuleIndex, Verdict};
-use crate::limit::slices::Slices;
-use crate::limit::sliding_log::Log;
-use crate::limit::{Algorithm, Limiter, Reading, State};
+use crate::decision::{Action, Decision, QuotaStatus, RuleEventKind, RuleIndex, Verdict};
+use crate::limit::slices::SubWindows;
+use crate::limit::sliding_log::UnitLog;
+use crate::limit::{Algorithm, CounterReading, Limiter, State};
 
 #[test]
 fn rules_behind_a_shadow_are_looked_at_if_they_tell() {
@@ -55,7 +55,7 @@ fn a_diverted_answer_tells_what_a_shadow_tells() {
 #[test]
 fn they_tell_what_a_charge_would_have_left() {
     let mut dear = rule();
-    dear.cost = Cost::Fixed(2);
+    dear.cost = RuleCost::Fixed(2);
     let rules = set([shadow(), rule(), dear]);
     let found = [over(Some(5_000)), within(5, 0), within(4, 30_000)];
     let decision = decide(&rules, &Ask::post("/a"), &found);
@@ -111,13 +111,13 @@ fn every_algorithm_shows_what_it_would_have_shown() {
         slices: 7,
         ..limiter(Algorithm::SlidingWindow)
     };
-    let mut slices = Slices::new(&sliced);
+    let mut slices = SubWindows::new(&sliced);
     shows_alike(sliced, |now| {
         let looked = slices.peek(&sliced, now, 1);
         (looked, slices.admit(&sliced, now, 1))
     });
     let logged = limiter(Algorithm::SlidingLog);
-    let mut log = Log::default();
+    let mut log = UnitLog::default();
     shows_alike(logged, |now| {
         let looked = log.peek(&logged, now, 1);
         (looked, log.admit(&logged, now, 1))
@@ -126,12 +126,15 @@ fn every_algorithm_shows_what_it_would_have_shown() {
 
 /// Compares what is told behind a shadow with what is told without one. `count` looks, and then
 /// counts.
-fn shows_alike(limiter: Limiter, mut count: impl FnMut(Timestamp) -> (Reading, Reading)) {
+fn shows_alike(
+    limiter: Limiter,
+    mut count: impl FnMut(Timestamp) -> (CounterReading, CounterReading),
+) {
     for second in [0, 3, 14] {
         let now = NOW.plus(Duration::from_secs(second));
         let (looked, charged) = count(now);
         assert!(charged.fits);
-        let told = |shadowed: bool, reading: Reading| {
+        let told = |shadowed: bool, reading: CounterReading| {
             let mut rule = rule();
             rule.limiter = Some(limiter);
             let first = match shadowed {
@@ -189,7 +192,7 @@ fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
     let mut late = rule();
     late.scope = separate("http.response.code eq 200");
     let rules = set([shadow(), late]);
-    let told = |status| -> (Vec<Quota>, usize) {
+    let told = |status| -> (Vec<QuotaStatus>, usize) {
         let ask = Ask::post("/a");
         let found = [over(Some(1)), within(3, 60_000)];
         let mut decision = decide(&rules, &ask, &found);
@@ -222,7 +225,7 @@ fn only_a_pretence_tells_of_what_is_behind_it() {
             !decision
                 .marks
                 .iter()
-                .any(|mark| mark.event == Event::Counted && mark.rule.0 == 2)
+                .any(|mark| mark.event == RuleEventKind::Counted && mark.rule.0 == 2)
         );
     }
 }
@@ -239,7 +242,7 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
     ask.facts(|facts| rules.plan(facts))
 }
 
-fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<Reading>)]) -> Decision {
+fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<CounterReading>)]) -> Decision {
     let plan = plan(rules, ask);
     assert_eq!(plan.steps.len(), found.len());
     rules.decide(&plan, &found_for(found).collect())

@@ -4,20 +4,20 @@ mod amounts;
 
 use std::time::Duration;
 
-use super::super::trace::{Pass, Secrets, Trace, unreached};
-use super::super::{KeyStatus, Missing, Plan, PlanResult, Rule, RuleSet};
+use super::super::trace::{RequestPass, RuleTrace, SecretValues, unreached};
+use super::super::{KeyStatus, MissingPart, Plan, PlanResult, Rule, RuleSet};
 use super::deciding::{banned, found_for, over, within};
 use super::{Ask, NOW, answered, key, rule, same, separate, set};
 use crate::decision::Action;
-use crate::expr::{Facts, FieldId, Lists};
-use crate::limit::Reading;
+use crate::expr::{FieldFacts, FieldId, NamedLists};
+use crate::limit::CounterReading;
 
-type Found = (KeyStatus, Option<Reading>);
+type Found = (KeyStatus, Option<CounterReading>);
 
 /// Everything with an entry is a secret.
 struct Entries;
 
-impl Secrets for Entries {
+impl SecretValues for Entries {
     fn is_secret(&self, _: &[FieldId], entries: &[(FieldId, Box<str>)]) -> bool {
         !entries.is_empty()
     }
@@ -34,15 +34,15 @@ fn traces(
     ask: &Ask,
     found: &[Found],
     answer: Option<(u16, &[Found])>,
-) -> Vec<Trace> {
+) -> Vec<RuleTrace> {
     ask.facts(|facts| {
         let plan = rules.plan(facts);
         let result: PlanResult = found_for(found).collect();
         let decision = rules.decide(&plan, &result);
-        let look = |facts: &dyn Facts, settled: Option<(&Plan, &PlanResult)>| {
-            let pass = Pass {
+        let look = |facts: &dyn FieldFacts, settled: Option<(&Plan, &PlanResult)>| {
+            let pass = RequestPass {
                 rules,
-                lists: &Lists::default(),
+                lists: &NamedLists::default(),
                 facts,
                 now: NOW,
                 planned: (&plan, &result),
@@ -183,7 +183,7 @@ fn a_mismatch_blames_what_decided_it() {
 fn an_absent_part_of_the_key_is_named() {
     let part = r#"http.request.cookies["s"]"#;
     let skipping = || Rule {
-        key: key(&["ip.src", part], Missing::Skip),
+        key: key(&["ip.src", part], MissingPart::Skip),
         ..rule()
     };
     let why = r#"key part `http.request.cookies["s"]` is missing and missing = "skip""#;

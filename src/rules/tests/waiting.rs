@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::super::{KeyStatus, Plan, PlanResult, Rule, RuleSet};
 use super::deciding::{banned, events, found_for, over, quota, within};
 use super::{Ask, rule, same, set};
-use crate::decision::{Action, Decision, Event, RuleIndex, Verdict};
-use crate::limit::{Algorithm, Limiter, Reading};
+use crate::decision::{Action, Decision, RuleEventKind, RuleIndex, Verdict};
+use crate::limit::{Algorithm, CounterReading, Limiter};
 
-type Found = (KeyStatus, Option<Reading>);
+type Found = (KeyStatus, Option<CounterReading>);
 
 #[test]
 fn delay_holds_until_its_turn_and_goes_on() {
@@ -270,7 +270,7 @@ fn one_that_cannot_wait_in_a_queue_meets_its_rules_action() {
         assert_eq!(decision.tags.len(), tags, "{action:?}");
         assert_eq!(decision.settle_before, settle_before, "{action:?}");
         assert_eq!(credited(&decision), Some((rule, action.name())));
-        assert!(events(&decision).contains(&(0, Event::Mitigated)));
+        assert!(events(&decision).contains(&(0, RuleEventKind::Mitigated)));
         if action == Action::Block {
             assert_eq!(*decision.quotas, [quota(0, 0, 14)]);
         }
@@ -298,7 +298,7 @@ fn a_queue_that_acts_undoes_what_later_rules_did() {
     assert_eq!(credited(&decision), Some((RuleIndex(1), "block")));
     let acted = events(&decision).into_iter();
     let acted: Vec<u16> = acted
-        .filter(|(_, e)| *e == Event::Mitigated)
+        .filter(|(_, e)| *e == RuleEventKind::Mitigated)
         .map(|(r, _)| r)
         .collect();
     assert_eq!(acted, [0, 1]);

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::Secrets;
-use crate::expr::{self, Env, Explained, Facts, Kind, Predicate, Read, Value};
+use super::SecretValues;
+use crate::expr::{
+    self, ExplainedPart, ExprEnv, FieldFacts, PartKind, Predicate, ReadValue, ScalarValue,
+};
 
 /// How much of a value a sentence shows, in characters.
 const LONGEST: usize = 80;
@@ -12,70 +14,75 @@ const MOST: usize = 4;
 
 /// A part of an expression, with what came of it.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct TracedCondition {
     /// What kind of part it is.
-    pub kind: Kind,
+    pub kind: PartKind,
     /// The part as it was written; the word alone for a connective.
     pub text: String,
     /// Whether it holds.
     pub holds: bool,
     /// What it read.
-    pub reads: Vec<Seen>,
+    pub reads: Vec<TracedValue>,
     /// What a connective joins.
-    pub parts: Vec<Condition>,
+    pub parts: Vec<TracedCondition>,
 }
 
 /// Something that a part of an expression read.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct TracedValue {
     /// What was read, as it was written.
     pub label: String,
     /// The values; none: it is missing. Hashes stand in for secrets.
-    pub values: Vec<Value<'static>>,
+    pub values: Vec<ScalarValue<'static>>,
     /// The values are hashes.
     pub secret: bool,
 }
 
-// === impl Condition ===
+// === impl TracedCondition ===
 
-impl Condition {
+impl TracedCondition {
     /// What becomes of `predicate`; `None` only if `env` is not the one that it was compiled in.
     pub(super) fn of(
         predicate: &Predicate,
-        env: &Env,
-        facts: &dyn Facts,
-        secrets: &dyn Secrets,
+        env: &ExprEnv,
+        facts: &dyn FieldFacts,
+        secrets: &dyn SecretValues,
     ) -> Option<Self> {
         let explained = expr::explain(predicate.source(), env, facts).ok()?;
         Some(Self::new(explained, secrets))
     }
 
-    fn new(explained: Explained, secrets: &dyn Secrets) -> Self {
+    fn new(explained: ExplainedPart, secrets: &dyn SecretValues) -> Self {
         let reads = explained.reads.into_iter();
         let parts = explained.parts.into_iter();
         Self {
             kind: explained.kind,
             text: one_line(&explained.text),
             holds: explained.holds,
-            reads: reads.map(|read| Seen::new(read, secrets)).collect(),
+            reads: reads.map(|read| TracedValue::new(read, secrets)).collect(),
             parts: parts.map(|part| Self::new(part, secrets)).collect(),
         }
     }
 
     /// The parts that make it true or false.
-    pub(super) fn decisive(&self) -> Vec<&Condition> {
-        let same = |part: &&Condition| part.holds == self.holds;
-        let all = || self.parts.iter().flat_map(Condition::decisive).collect();
-        let first = || self.parts.iter().find(same).map(Condition::decisive);
+    pub(super) fn decisive(&self) -> Vec<&TracedCondition> {
+        let same = |part: &&TracedCondition| part.holds == self.holds;
+        let all = || {
+            self.parts
+                .iter()
+                .flat_map(TracedCondition::decisive)
+                .collect()
+        };
+        let first = || self.parts.iter().find(same).map(TracedCondition::decisive);
         match (self.kind, self.holds) {
-            (Kind::And, false) | (Kind::Or, true) => first().unwrap_or_default(),
-            (Kind::And | Kind::Or | Kind::Xor | Kind::Not, _) => all(),
+            (PartKind::And, false) | (PartKind::Or, true) => first().unwrap_or_default(),
+            (PartKind::And | PartKind::Or | PartKind::Xor | PartKind::Not, _) => all(),
             _ => vec![self],
         }
     }
 
     /// The part, its truth and what it read, in words.
-    pub(super) fn sentence(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let mut text = format!("`{}` is {}", self.text, self.holds);
         for seen in &self.reads {
             let _ = write!(text, ", {} is {}", seen.label, seen.show());
@@ -84,14 +91,14 @@ impl Condition {
     }
 }
 
-// === impl Seen ===
+// === impl TracedValue ===
 
-impl Seen {
-    fn new(read: Read, secrets: &dyn Secrets) -> Self {
+impl TracedValue {
+    fn new(read: ReadValue, secrets: &dyn SecretValues) -> Self {
         let secret = secrets.is_secret(&read.fields, &read.entries);
         let values = read.values.into_iter().map(|value| match value {
-            Value::Bytes(bytes) if secret => hashed(&bytes, secrets),
-            Value::Int(int) if secret => hashed(int.to_string().as_bytes(), secrets),
+            ScalarValue::Bytes(bytes) if secret => hashed(&bytes, secrets),
+            ScalarValue::Int(int) if secret => hashed(int.to_string().as_bytes(), secrets),
             other => other,
         });
         Self {
@@ -112,19 +119,19 @@ impl Seen {
         }
     }
 
-    fn one(&self, value: &Value<'_>) -> String {
+    fn one(&self, value: &ScalarValue<'_>) -> String {
         match value {
-            Value::Bytes(bytes) if self.secret => String::from_utf8_lossy(bytes).into_owned(),
-            Value::Bytes(bytes) => quoted(&String::from_utf8_lossy(bytes)),
-            Value::Int(int) => int.to_string(),
-            Value::Ip(ip) => ip.to_string(),
-            Value::Bool(truth) => truth.to_string(),
+            ScalarValue::Bytes(bytes) if self.secret => String::from_utf8_lossy(bytes).into_owned(),
+            ScalarValue::Bytes(bytes) => quoted(&String::from_utf8_lossy(bytes)),
+            ScalarValue::Int(int) => int.to_string(),
+            ScalarValue::Ip(ip) => ip.to_string(),
+            ScalarValue::Bool(truth) => truth.to_string(),
         }
     }
 }
 
-fn hashed(value: &[u8], secrets: &dyn Secrets) -> Value<'static> {
-    Value::Bytes(secrets.hash(value).into_bytes().into())
+fn hashed(value: &[u8], secrets: &dyn SecretValues) -> ScalarValue<'static> {
+    ScalarValue::Bytes(secrets.hash(value).into_bytes().into())
 }
 
 /// In quotes, with control characters escaped.

@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 
@@ -38,7 +38,7 @@ async fn each_charges_past_its_limit(store: &Store) {
             KeyStatus::Over,
             KeyStatus::Over,
         ] {
-            let found = rule.ask(store, Op::Charge, "k", 0).await;
+            let found = rule.ask(store, StepOp::Charge, "k", 0).await;
             assert_eq!((found.status, found.charged), (status, true), "{name}");
         }
     }
@@ -47,12 +47,15 @@ async fn each_charges_past_its_limit(store: &Store) {
 async fn each_looks_and_takes_nothing(store: &Store) {
     for (name, limiter) in limiters(1) {
         let rule = Rule::counting(store, &format!("looks-{name}"), limiter);
-        for op in [Op::Peek, Op::Pass] {
+        for op in [StepOp::Peek, StepOp::Pass] {
             let found = rule.ask(store, op, "k", 0).await;
             assert_eq!((found.status, found.charged), (KeyStatus::Within, false));
         }
         assert!(rule.takes(store, "k", 0).await, "{name}");
-        for (op, status) in [(Op::Peek, KeyStatus::Over), (Op::Pass, KeyStatus::Within)] {
+        for (op, status) in [
+            (StepOp::Peek, KeyStatus::Over),
+            (StepOp::Pass, KeyStatus::Within),
+        ] {
             let found = rule.ask(store, op, "k", 0).await;
             assert_eq!((found.status, found.charged), (status, false), "{name}");
         }
@@ -70,7 +73,7 @@ async fn each_counts_costs(store: &Store) {
             (2, true),
             (1, false),
         ] {
-            let plan = plan([("k", rule.step(Op::Admit, cost))]);
+            let plan = plan([("k", rule.step(StepOp::Admit, cost))]);
             let found = store.run(&plan, at(0)).await[0];
             assert_eq!(found.charged, charged, "{name} {cost}");
             if cost == 6 {
@@ -90,7 +93,7 @@ async fn each_is_exact_about_its_wait(store: &Store) {
             rule.admit(store, "k", secs).await;
         }
         let mut now = at(20);
-        let admit = |now| store.apply_one(rule.step(Op::Admit, 2), "k", now);
+        let admit = |now| store.apply_one(rule.step(StepOp::Admit, 2), "k", now);
         for _ in 0..3 {
             let refused = admit(now).await;
             assert!(!refused.charged, "{name}");
@@ -111,7 +114,7 @@ async fn each_starts_afresh_after_a_ban(store: &Store) {
             ban: 5,
             ..Rule::counting(store, &format!("afresh-{name}"), limiter)
         };
-        for op in [Op::Charge, Op::Admit] {
+        for op in [StepOp::Charge, StepOp::Admit] {
             let key = format!("{op:?}");
             for status in [KeyStatus::Within, KeyStatus::Within, banned(5, true)] {
                 assert_eq!(rule.ask(store, op, &key, 0).await.status, status, "{name}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, at, banned};
 use crate::store::{BanEntry, Store};
 
@@ -22,7 +22,7 @@ pub(super) async fn all(store: &Store) {
 }
 
 async fn a_ban_starts_past_the_limit(store: &Store) {
-    for (name, op) in [("ban-admit", Op::Admit), ("ban-charge", Op::Charge)] {
+    for (name, op) in [("ban-admit", StepOp::Admit), ("ban-charge", StepOp::Charge)] {
         let rule = Rule::ban(store, name, 2, 300);
         for _ in 0..2 {
             let found = rule.ask(store, op, "k", 0).await;
@@ -43,7 +43,7 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
     for _ in 0..3 {
         rule.admit(store, "k", 0).await;
     }
-    for op in [Op::Admit, Op::Charge, Op::Peek, Op::Pass] {
+    for op in [StepOp::Admit, StepOp::Charge, StepOp::Peek, StepOp::Pass] {
         let found = rule.ask(store, op, "k", 19).await;
         assert_eq!(found.status, banned(20, false));
         assert_eq!(found.reading, None);
@@ -58,7 +58,7 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
 async fn a_look_starts_no_ban(store: &Store) {
     let rule = Rule::ban(store, "ban-look", 1, 60);
     rule.admit(store, "k", 0).await;
-    for op in [Op::Peek, Op::Pass] {
+    for op in [StepOp::Peek, StepOp::Pass] {
         let found = rule.ask(store, op, "k", 0).await;
         assert_eq!(found.status, KeyStatus::Within);
     }
@@ -127,7 +127,7 @@ async fn an_ended_ban_leaves_the_key_free(store: &Store) {
     let rule = Rule::escalating(store, "free-again", 1, &[10, 60]);
     rule.admit(store, "k", 0).await;
     assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
-    for op in [Op::Peek, Op::Pass, Op::Admit] {
+    for op in [StepOp::Peek, StepOp::Pass, StepOp::Admit] {
         assert_eq!(rule.ask(store, op, "k", 10).await.status, KeyStatus::Within);
     }
     assert_eq!(rule.admit(store, "k", 11).await, banned(71, true));
@@ -143,7 +143,11 @@ async fn bans_of_one_length_are_each_the_first(store: &Store) {
 
 async fn a_request_that_meets_a_ban_is_not_charged(store: &Store) {
     let rule = Rule::ban(store, "uncharged", 1, 10);
-    for (op, charged) in [(Op::Charge, true), (Op::Charge, false), (Op::Admit, false)] {
+    for (op, charged) in [
+        (StepOp::Charge, true),
+        (StepOp::Charge, false),
+        (StepOp::Admit, false),
+    ] {
         assert_eq!(rule.ask(store, op, "k", 0).await.charged, charged);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::limit::Reading;
-use crate::rules::plan::{KeyStatus, Op};
+use crate::limit::CounterReading;
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, plan};
 
@@ -21,13 +21,14 @@ pub(super) async fn all(store: &Store) {
 async fn throttle_refuses_what_is_over(store: &Store) {
     let rule = Rule::throttle(store, "over", 2);
     assert_eq!(rule.admit(store, "k", 0).await, KeyStatus::Within);
-    let second = rule.ask(store, Op::Admit, "k", 1).await;
+    let second = rule.ask(store, StepOp::Admit, "k", 1).await;
     assert_eq!(second.status, KeyStatus::Within);
-    let reading = Reading::fitting(0, Duration::from_secs(119));
+    let reading = CounterReading::fitting(0, Duration::from_secs(119));
     assert_eq!(second.reading, Some(reading));
-    let third = rule.ask(store, Op::Admit, "k", 30).await;
+    let third = rule.ask(store, StepOp::Admit, "k", 30).await;
     assert_eq!(third.status, KeyStatus::Over);
-    let reading = Reading::refusing(0, Duration::from_secs(90), Some(Duration::from_secs(60)));
+    let reading =
+        CounterReading::refusing(0, Duration::from_secs(90), Some(Duration::from_secs(60)));
     assert_eq!(third.reading, Some(reading));
     assert_eq!(rule.admit(store, "k", 89).await, KeyStatus::Over);
     assert_eq!(rule.admit(store, "k", 90).await, KeyStatus::Within);
@@ -45,10 +46,10 @@ async fn a_refusal_takes_nothing(store: &Store) {
 async fn a_charge_passes_the_limit(store: &Store) {
     let rule = Rule::throttle(store, "charge", 2);
     for expected in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
-        let found = rule.ask(store, Op::Charge, "k", 0).await;
+        let found = rule.ask(store, StepOp::Charge, "k", 0).await;
         assert_eq!(found.status, expected);
     }
-    rule.ask(store, Op::Charge, "k", 0).await;
+    rule.ask(store, StepOp::Charge, "k", 0).await;
     // Four were counted: one still weighs when three quarters of the next minute have passed.
     assert_eq!(rule.admit(store, "k", 104).await, KeyStatus::Over);
     assert_eq!(rule.admit(store, "k", 105).await, KeyStatus::Within);
@@ -57,11 +58,11 @@ async fn a_charge_passes_the_limit(store: &Store) {
 async fn a_look_takes_nothing(store: &Store) {
     let rule = Rule::throttle(store, "look", 1);
     for _ in 0..3 {
-        let found = rule.ask(store, Op::Peek, "k", 0).await;
+        let found = rule.ask(store, StepOp::Peek, "k", 0).await;
         assert_eq!(found.status, KeyStatus::Within);
     }
     assert_eq!(rule.admit(store, "k", 0).await, KeyStatus::Within);
-    let found = rule.ask(store, Op::Peek, "k", 0).await;
+    let found = rule.ask(store, StepOp::Peek, "k", 0).await;
     assert_eq!(found.status, KeyStatus::Over);
     assert_eq!(
         found.reading.unwrap().retry_after(),
@@ -71,9 +72,9 @@ async fn a_look_takes_nothing(store: &Store) {
 
 async fn a_pass_leaves_the_counter_alone(store: &Store) {
     let rule = Rule::throttle(store, "pass", 1);
-    rule.ask(store, Op::Charge, "k", 0).await;
-    rule.ask(store, Op::Charge, "k", 0).await;
-    let found = rule.ask(store, Op::Pass, "k", 0).await;
+    rule.ask(store, StepOp::Charge, "k", 0).await;
+    rule.ask(store, StepOp::Charge, "k", 0).await;
+    let found = rule.ask(store, StepOp::Pass, "k", 0).await;
     assert_eq!(found.status, KeyStatus::Within);
     assert_eq!(found.reading, None);
 }
@@ -92,7 +93,7 @@ async fn keys_and_rules_are_apart(store: &Store) {
 async fn a_cost_above_the_limit_never_fits(store: &Store) {
     let rule = Rule::throttle(store, "cost", 5);
     let ask = async |cost| {
-        let plan = plan([("k", rule.step(Op::Admit, cost))]);
+        let plan = plan([("k", rule.step(StepOp::Admit, cost))]);
         store.run(&plan, at(0)).await[0]
     };
     let found = ask(6).await;

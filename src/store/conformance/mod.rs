@@ -6,16 +6,16 @@ use super::Store;
 mod algorithms;
 mod bans;
 mod counting;
-mod passes;
-mod patience;
-mod places;
+mod leases;
+mod plans;
+mod waiting;
 
 /// Runs every case.
 pub(super) async fn all(store: &Store) {
     counting::all(store).await;
     algorithms::all(store).await;
-    patience::all(store).await;
-    places::all(store).await;
+    waiting::all(store).await;
+    leases::all(store).await;
     bans::all(store).await;
-    passes::all(store).await;
+    plans::all(store).await;
 }

@@ -11,25 +11,25 @@ pub(super) const PLACES: usize = 9;
 /// Nine entries, their tags apart, so that looking for one reads little. An empty place is all zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
-pub(super) struct Bucket {
+pub(super) struct TableBucket {
     tags: [u64; PLACES],
-    places: [Place; PLACES],
+    places: [EntryData; PLACES],
 }
 
-/// An entry without its tag; the fields are those of [`Entry`].
+/// An entry without its tag; the fields are those of [`TableEntry`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct EntryData {
     expires: u32,
     state: State,
     slot: u16,
     fill: u8,
-    kind: Kind,
+    kind: EntryKind,
 }
 
 /// What the words of an entry mean, and what becomes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// The limiter's numbers.
     #[default]
     Words,
@@ -42,14 +42,14 @@ pub(super) enum Kind {
 /// From when to when an entry's end may lie. One that ends later than anything could that was
 /// counted by now is from before the clock was set back: it means no more than an expired one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct ExpiryRange {
     pub(super) second: u32,
     pub(super) last: u32,
 }
 
 /// What is kept of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TableEntry {
     /// What the key is known by; zero: nothing is here.
     pub(super) tag: u64,
     /// The second since the epoch from which on the entry means nothing.
@@ -61,12 +61,12 @@ pub(super) struct Entry {
     /// How near its limit the key was when it was last written.
     pub(super) fill: u8,
     /// What the words are.
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
 }
 
 /// What a newcomer can find in a bucket.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Survey {
+pub(super) struct BucketSurvey {
     /// Entries that have not expired.
     pub(super) live: usize,
     /// A place that was never used or has been cleared.
@@ -74,21 +74,21 @@ pub(super) struct Survey {
     /// A place whose entry has expired.
     pub(super) expired: Option<usize>,
     /// The live entry furthest below its limit, of those the one that expires first.
-    pub(super) weakest: Option<Weak>,
+    pub(super) weakest: Option<EvictionRank>,
 }
 
 /// How little would be lost with an entry, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Weak {
+pub(super) struct EvictionRank {
     in_flight: bool,
     fill: u8,
     expires: u32,
     pub(super) place: usize,
 }
 
-// === impl Bucket ===
+// === impl TableBucket ===
 
-impl Bucket {
+impl TableBucket {
     /// Where the entry with this tag is.
     #[inline]
     pub(super) fn find(&self, tag: u64) -> Option<usize> {
@@ -97,16 +97,16 @@ impl Bucket {
 
     /// The entry at `place`, to be updated.
     #[inline(always)]
-    pub(super) fn place_mut(&mut self, place: usize) -> Option<&mut Place> {
+    pub(super) fn entry_mut(&mut self, place: usize) -> Option<&mut EntryData> {
         self.places.get_mut(place)
     }
 
     /// All that is at `place`.
     #[inline]
-    pub(super) fn entry(&self, place: usize) -> Entry {
+    pub(super) fn entry(&self, place: usize) -> TableEntry {
         let tag = self.tags.get(place).copied().unwrap_or_default();
         let place = self.places.get(place).copied().unwrap_or_default();
-        Entry {
+        TableEntry {
             tag,
             expires: place.expires,
             state: place.state,
@@ -118,12 +118,12 @@ impl Bucket {
 
     /// Writes `entry` at `place`.
     #[inline]
-    pub(super) fn put(&mut self, place: usize, entry: Entry) {
+    pub(super) fn put(&mut self, place: usize, entry: TableEntry) {
         if let Some(tag) = self.tags.get_mut(place)
             && let Some(place) = self.places.get_mut(place)
         {
             *tag = entry.tag;
-            *place = Place {
+            *place = EntryData {
                 expires: entry.expires,
                 state: entry.state,
                 slot: entry.slot,
@@ -134,8 +134,8 @@ impl Bucket {
     }
 
     /// What a newcomer would find.
-    pub(super) fn survey(&self, span: Span) -> Survey {
-        let mut survey = Survey::default();
+    pub(super) fn survey(&self, span: ExpiryRange) -> BucketSurvey {
+        let mut survey = BucketSurvey::default();
         for place in 0..PLACES {
             let entry = self.entry(place);
             if entry.tag == 0 {
@@ -143,8 +143,8 @@ impl Bucket {
             } else if !entry.is_live(span) {
                 survey.expired.get_or_insert(place);
             } else {
-                survey.count(Weak {
-                    in_flight: entry.kind == Kind::Leases,
+                survey.count(EvictionRank {
+                    in_flight: entry.kind == EntryKind::Leases,
                     fill: entry.fill,
                     expires: entry.expires,
                     place,
@@ -155,14 +155,14 @@ impl Bucket {
     }
 
     /// All that is in it, empty places too.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = TableEntry> {
         (0..PLACES).map(|place| self.entry(place))
     }
 }
 
-// === impl Place ===
+// === impl EntryData ===
 
-impl Place {
+impl EntryData {
     /// Whether the words mean nothing any more.
     #[inline(always)]
     pub(super) fn has_expired(&self, now: Timestamp) -> bool {
@@ -196,25 +196,25 @@ impl Place {
     }
 }
 
-// === impl Entry ===
+// === impl TableEntry ===
 
-impl Entry {
+impl TableEntry {
     /// Its handle, if that is what its words are.
     pub(super) fn handle(&self) -> Option<u32> {
         let [handle, ..] = self.state;
-        (self.kind != Kind::Words).then_some(handle)
+        (self.kind != EntryKind::Words).then_some(handle)
     }
 
     /// Whether it means something.
-    pub(super) fn is_live(&self, span: Span) -> bool {
+    pub(super) fn is_live(&self, span: ExpiryRange) -> bool {
         self.tag != 0 && self.expires > span.second && self.expires <= span.last
     }
 }
 
-// === impl Survey ===
+// === impl BucketSurvey ===
 
-impl Survey {
-    fn count(&mut self, entry: Weak) {
+impl BucketSurvey {
+    fn count(&mut self, entry: EvictionRank) {
         self.live += 1;
         self.weakest = Some(self.weakest.map_or(entry, |weakest| weakest.min(entry)));
     }

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use super::sync::AtomicUsize;
-use crate::limit::{Counter, Shape};
+use crate::limit::{Counter, CounterShape};
 
 /// A bounded number of places.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct SlotCapacity {
     taken: AtomicUsize,
     max: usize,
 }
@@ -17,14 +17,14 @@ const LEAST: usize = 512;
 
 /// The memory of counters beside the table, in bytes, over all shards.
 #[derive(Debug)]
-pub(super) struct Budgets {
-    pub(super) logs: Room,
-    pub(super) slices: Room,
+pub(super) struct MemoryBudgets {
+    pub(super) logs: SlotCapacity,
+    pub(super) slices: SlotCapacity,
 }
 
-// === impl Room ===
+// === impl SlotCapacity ===
 
-impl Room {
+impl SlotCapacity {
     pub(super) fn of(max: usize) -> Self {
         Self {
             taken: AtomicUsize::new(0),
@@ -79,14 +79,14 @@ impl Room {
     }
 }
 
-// === impl Budgets ===
+// === impl MemoryBudgets ===
 
-impl Budgets {
+impl MemoryBudgets {
     /// Each of `bytes`.
     pub(super) fn of(bytes: usize) -> Self {
         Self {
-            logs: Room::of(bytes),
-            slices: Room::of(bytes),
+            logs: SlotCapacity::of(bytes),
+            slices: SlotCapacity::of(bytes),
         }
     }
 
@@ -103,7 +103,7 @@ impl Budgets {
 
     /// The budget that `counter` is paid from; `None` if it needs none: leases are bounded by the requests in
     /// flight.
-    pub(super) fn paying(&self, counter: &Counter) -> Option<&Room> {
+    pub(super) fn paying(&self, counter: &Counter) -> Option<&SlotCapacity> {
         match counter {
             Counter::Log(_) => Some(&self.logs),
             Counter::Slices(_) => Some(&self.slices),
@@ -112,12 +112,14 @@ impl Budgets {
     }
 
     /// The best shape that there is memory for.
-    pub(super) fn shape(&self, wanted: Shape) -> Shape {
+    pub(super) fn shape(&self, wanted: CounterShape) -> CounterShape {
         match wanted {
-            Shape::Leases | Shape::Words => wanted,
-            Shape::Log if self.logs.has(LEAST) => Shape::Log,
-            Shape::Log | Shape::Slices if self.slices.has(LEAST) => Shape::Slices,
-            Shape::Log | Shape::Slices => Shape::Words,
+            CounterShape::Leases | CounterShape::Words => wanted,
+            CounterShape::Log if self.logs.has(LEAST) => CounterShape::Log,
+            CounterShape::Log | CounterShape::Slices if self.slices.has(LEAST) => {
+                CounterShape::Slices
+            }
+            CounterShape::Log | CounterShape::Slices => CounterShape::Words,
         }
     }
 }

@@ -4,15 +4,15 @@
 use super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::{KeyStatus, Op, Step};
+use crate::rules::plan::{KeyStatus, Step, StepOp};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
 /// Every algorithm but that whose places make room last.
 fn each(limit: u64, test: impl Fn(&Store, &Rule)) {
     for (name, limiter) in limiters(limit) {
         if limiter.algorithm != Algorithm::Concurrency {
-            let store = Store::memory(Bounds::keys(8));
+            let store = Store::memory(StoreBounds::keys(8));
             test(&store, &Rule::counting(&store, name, limiter));
         }
     }
@@ -20,12 +20,12 @@ fn each(limit: u64, test: impl Fn(&Store, &Rule)) {
 
 fn charge(store: &Store, rule: &Rule, key: &str, times: u64) {
     for _ in 0..times {
-        ask(store, rule, Op::Charge, key, 0);
+        ask(store, rule, StepOp::Charge, key, 0);
     }
 }
 
 fn left(store: &Store, rule: &Rule, key: &str) -> u64 {
-    let plan = plan([(key, rule.step(Op::Peek, 1))]);
+    let plan = plan([(key, rule.step(StepOp::Peek, 1))]);
     let step_result = memory(store).run(&plan, at(0))[0];
     step_result.reading.unwrap().remaining
 }
@@ -36,11 +36,11 @@ fn a_new_key_takes_the_place_of_an_expired_entry() {
         for round in 0..4 {
             for key in 0..8 {
                 let key = format!("{round}/{key}");
-                ask(store, rule, Op::Admit, &key, round * 200);
+                ask(store, rule, StepOp::Admit, &key, round * 200);
             }
             assert_eq!(tracked(store, round * 200), 8);
         }
-        assert_eq!(store.evictions(), Evictions::default());
+        assert_eq!(store.evictions(), EvictionCounts::default());
     });
 }
 
@@ -64,7 +64,7 @@ fn else_of_the_one_furthest_below_its_limit() {
 
 #[test]
 fn it_is_the_share_of_the_limit_that_counts() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let [wide, narrow] = [100, 4].map(|limit| Rule::throttle(&store, &format!("r{limit}"), limit));
     for key in 0..4 {
         charge(&store, &wide, &key.to_string(), 20);
@@ -86,7 +86,7 @@ fn in_flight(store: &Store, limit: u64) -> Rule {
 
 #[test]
 fn places_in_flight_make_room_last() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let places = in_flight(&store, 100);
     let full = Rule::throttle(&store, "full", 1);
     for key in 0..4 {
@@ -105,7 +105,7 @@ fn places_in_flight_make_room_last() {
 
 #[test]
 fn places_in_flight_make_room_for_one_another() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let places = in_flight(&store, 2);
     for key in 0..20 {
         charge(&store, &places, &key.to_string(), 1);
@@ -117,9 +117,9 @@ fn places_in_flight_make_room_for_one_another() {
 
 #[test]
 fn a_place_that_made_room_is_given_back_to_nobody() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let places = in_flight(&store, 10);
-    let plan = plan([("gone", places.step(Op::Admit, 1))]);
+    let plan = plan([("gone", places.step(StepOp::Admit, 1))]);
     memory(&store).run(&plan, at(0));
     for key in 0..8 {
         charge(&store, &places, &key.to_string(), 1);
@@ -133,24 +133,24 @@ fn a_place_that_made_room_is_given_back_to_nobody() {
 
 #[test]
 fn a_place_given_back_is_a_free_place() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let places = in_flight(&store, 2);
     for key in 0..100 {
-        let plan = plan([(&*key.to_string(), places.step(Op::Admit, 2))]);
+        let plan = plan([(&*key.to_string(), places.step(StepOp::Admit, 2))]);
         memory(&store).run(&plan, at(0));
         assert_eq!(tracked(&store, 0), 1);
         store.give_back(&plan);
         assert_eq!(tracked(&store, 0), 0);
     }
     assert!(memory(&store).counter_room.is_empty());
-    assert_eq!(store.evictions(), Evictions::default());
+    assert_eq!(store.evictions(), EvictionCounts::default());
 }
 
 #[test]
 fn old_requests_release_no_lease_of_a_rule_that_was_registered_anew() {
-    let store = Store::memory(Bounds::keys(100));
+    let store = Store::memory(StoreBounds::keys(100));
     let old = in_flight(&store, 5);
-    let steps = |rule: &Rule| plan([("k", rule.step(Op::Admit, 1))]);
+    let steps = |rule: &Rule| plan([("k", rule.step(StepOp::Admit, 1))]);
     let before = steps(&old);
     memory(&store).run(&before, at(0));
     store.remove_rules(&[old.id], at(0));
@@ -174,21 +174,27 @@ fn escalating(store: &Store) -> Rule {
 #[test]
 fn past_offences_make_room_before_live_bans() {
     // Four shards and 1,024 bans.
-    let store = Store::memory(Bounds::keys(4_096));
+    let store = Store::memory(StoreBounds::keys(4_096));
     let rule = escalating(&store);
     let long = Rule::ban(&store, "long", 0, 5_000);
     for key in 0..512 {
-        ask(&store, &rule, Op::Admit, &format!("past {key}"), key % 20);
-        ask(&store, &long, Op::Admit, &format!("live {key}"), 0);
+        ask(
+            &store,
+            &rule,
+            StepOp::Admit,
+            &format!("past {key}"),
+            key % 20,
+        );
+        ask(&store, &long, StepOp::Admit, &format!("live {key}"), 0);
     }
     for key in 0..512 {
-        ask(&store, &long, Op::Admit, &format!("more {key}"), 40);
+        ask(&store, &long, StepOp::Admit, &format!("more {key}"), 40);
     }
     assert_eq!(store.evictions().bans, 0);
     assert_eq!(store.bans(at(40)).len(), 1_024);
     // All offences are forgotten: the next one is the first, and a live ban makes room for it.
     assert_eq!(
-        ask(&store, &rule, Op::Admit, "past 7", 40),
+        ask(&store, &rule, StepOp::Admit, "past 7", 40),
         banned(50, true)
     );
     assert_eq!(store.evictions().bans, 1);
@@ -196,20 +202,20 @@ fn past_offences_make_room_before_live_bans() {
 
 #[test]
 fn the_offence_that_ended_first_is_forgotten_first() {
-    let store = Store::memory(Bounds::keys(4_096));
+    let store = Store::memory(StoreBounds::keys(4_096));
     let rule = escalating(&store);
     for key in 0..1_024 {
-        ask(&store, &rule, Op::Admit, &key.to_string(), key);
+        ask(&store, &rule, StepOp::Admit, &key.to_string(), key);
     }
     let other = Rule::ban(&store, "other", 0, 5_000);
     for key in 0..500 {
-        ask(&store, &other, Op::Admit, &key.to_string(), 2_000);
+        ask(&store, &other, StepOp::Admit, &key.to_string(), 2_000);
     }
     assert_eq!(store.evictions().bans, 0);
     // Those that are remembered need no room for the next ban, so they are asked first.
     for key in (0..1_024).rev() {
         let length = if key < 500 { 10 } else { 1_000 };
-        let found = ask(&store, &rule, Op::Admit, &key.to_string(), 2_000);
+        let found = ask(&store, &rule, StepOp::Admit, &key.to_string(), 2_000);
         assert_eq!(found, banned(2_000 + length, true), "{key}");
     }
 }
@@ -218,20 +224,20 @@ fn the_offence_that_ended_first_is_forgotten_first() {
 fn a_ban_that_ended_goes_before_a_past_offence() {
     // Which shards the keys are in is chance: enough rounds see every case.
     for _ in 0..12 {
-        let store = Store::memory(Bounds::keys(4_096));
+        let store = Store::memory(StoreBounds::keys(4_096));
         let rule = escalating(&store);
         let plain = Rule::ban(&store, "plain", 0, 30);
-        ask(&store, &rule, Op::Admit, "offender", 0);
-        ask(&store, &rule, Op::Pass, "offender", 10);
+        ask(&store, &rule, StepOp::Admit, "offender", 0);
+        ask(&store, &rule, StepOp::Pass, "offender", 10);
         for key in 0..1_023 {
-            ask(&store, &plain, Op::Admit, &key.to_string(), 10);
+            ask(&store, &plain, StepOp::Admit, &key.to_string(), 10);
         }
         for key in 0..1_023 {
-            ask(&store, &plain, Op::Admit, &format!("next {key}"), 50);
+            ask(&store, &plain, StepOp::Admit, &format!("next {key}"), 50);
         }
         assert_eq!(store.evictions().bans, 0);
         assert_eq!(
-            ask(&store, &rule, Op::Admit, "offender", 60),
+            ask(&store, &rule, StepOp::Admit, "offender", 60),
             banned(1_060, true)
         );
     }
@@ -239,13 +245,13 @@ fn a_ban_that_ended_goes_before_a_past_offence() {
 
 #[test]
 fn a_repetition_needs_no_room_of_its_own() {
-    let store = Store::memory(Bounds::keys(16));
+    let store = Store::memory(StoreBounds::keys(16));
     let rule = escalating(&store);
     for key in 0..4 {
-        ask(&store, &rule, Op::Admit, &key.to_string(), 0);
+        ask(&store, &rule, StepOp::Admit, &key.to_string(), 0);
     }
     for key in 0..4 {
-        let found = ask(&store, &rule, Op::Admit, &key.to_string(), 20);
+        let found = ask(&store, &rule, StepOp::Admit, &key.to_string(), 20);
         assert_eq!(found, banned(1_020, true));
     }
     assert_eq!(store.evictions().bans, 0);
@@ -255,10 +261,10 @@ fn a_repetition_needs_no_room_of_its_own() {
 #[test]
 fn what_is_only_tried_lifts_no_ban_and_forgets_no_offence() {
     // Room for one ban.
-    let store = Store::memory(Bounds::keys(4));
+    let store = Store::memory(StoreBounds::keys(4));
     let (real, again) = (Rule::ban(&store, "real", 0, 100), escalating(&store));
     let tried = |key, secs| {
-        let step = Rule::ban(&store, "tried", 0, 1_000).step(Op::Admit, 1);
+        let step = Rule::ban(&store, "tried", 0, 1_000).step(StepOp::Admit, 1);
         let step = Step {
             candidate: true,
             ends_pass: false,
@@ -266,27 +272,30 @@ fn what_is_only_tried_lifts_no_ban_and_forgets_no_offence() {
         };
         memory(&store).run(&plan([(key, step)]), at(secs))[0].status
     };
-    assert_eq!(ask(&store, &real, Op::Admit, "a", 0), banned(100, true));
+    assert_eq!(ask(&store, &real, StepOp::Admit, "a", 0), banned(100, true));
     assert_eq!(tried("b", 1), KeyStatus::Over);
-    assert_eq!(ask(&store, &real, Op::Pass, "a", 2), banned(100, false));
-    assert_eq!(ask(&store, &again, Op::Admit, "c", 100), banned(110, true));
+    assert_eq!(ask(&store, &real, StepOp::Pass, "a", 2), banned(100, false));
+    assert_eq!(
+        ask(&store, &again, StepOp::Admit, "c", 100),
+        banned(110, true)
+    );
     assert_eq!(tried("b", 120), KeyStatus::Over);
     assert_eq!(
-        ask(&store, &again, Op::Admit, "c", 120),
+        ask(&store, &again, StepOp::Admit, "c", 120),
         banned(1_120, true)
     );
-    assert_eq!(store.evictions(), Evictions::default());
+    assert_eq!(store.evictions(), EvictionCounts::default());
 }
 
 #[test]
 fn a_ban_that_has_ended_makes_room_for_what_is_only_tried() {
-    let store = Store::memory(Bounds::keys(4));
+    let store = Store::memory(StoreBounds::keys(4));
     let real = Rule::ban(&store, "real", 0, 100);
     let step = Step {
         candidate: true,
-        ..Rule::ban(&store, "tried", 0, 1_000).step(Op::Admit, 1)
+        ..Rule::ban(&store, "tried", 0, 1_000).step(StepOp::Admit, 1)
     };
-    ask(&store, &real, Op::Admit, "a", 0);
+    ask(&store, &real, StepOp::Admit, "a", 0);
     let found = memory(&store).run(&plan([("b", step)]), at(100));
     assert_eq!(found[0].status, banned(1_100, true));
 }

@@ -1,17 +1,17 @@
 //! Applies a plan: one step after the other, each under the lock of its key's shard.
 //!
-//! The frequent case is a key that was counted before and is within its limit: [`Memory::count_words`] updates its
+//! The frequent case is a key that was counted before and is within its limit: [`MemoryStore::count_words`] updates its
 //! entry in place. Everything else is left to [`StepRun`].
 
-use super::Memory;
+use super::MemoryStore;
 use super::hash::KeyHash;
 use super::step_run::{StepRun, end};
 use crate::clock::Timestamp;
 use crate::limit::math::CounterMath;
-use crate::limit::{Shape, by_algorithm};
-use crate::rules::plan::{KeyStatus, Op, Plan, PlanResult, Step, StepResult};
+use crate::limit::{CounterShape, by_algorithm};
+use crate::rules::plan::{KeyStatus, Plan, PlanResult, Step, StepOp, StepResult};
 
-impl Memory {
+impl MemoryStore {
     /// See [`crate::store::Store::apply`].
     pub fn apply(&self, plan: &Plan, now: Timestamp, result: &mut PlanResult) {
         result.at = now;
@@ -40,7 +40,11 @@ impl Memory {
             .zip(&last.plan.steps)
             .skip(usize::from(last.index) + 1);
         for (index, step) in steps.filter(|(_, step)| step.peek_after_end) {
-            let op = if step.op.counts() { Op::Peek } else { step.op };
+            let op = if step.op.counts() {
+                StepOp::Peek
+            } else {
+                step.op
+            };
             let run = StepRun {
                 index,
                 step,
@@ -58,7 +62,7 @@ impl Memory {
                 return;
             };
             if step.is_filled_up(&earlier) {
-                let (index, op) = (earlier.step, Op::Peek);
+                let (index, op) = (earlier.step, StepOp::Peek);
                 let run = StepRun {
                     index,
                     step,
@@ -75,13 +79,13 @@ impl Memory {
     fn execute(&self, run: StepRun<'_>, result: &mut PlanResult) -> bool {
         let limiter = &run.step.limiter;
         match run.op {
-            Op::Admit | Op::Charge if limiter.shape() == Shape::Words => {
+            StepOp::Admit | StepOp::Charge if limiter.shape() == CounterShape::Words => {
                 by_algorithm!(limiter.algorithm, M => Self::count_words::<M>(&run, result))
             }
-            Op::Admit | Op::Charge | Op::Peek => run.execute(result),
-            Op::Pass if self.ban_room.is_empty() => run.finish(result, KeyStatus::Within),
-            Op::Pass => run.execute(result),
-            Op::Always => run.finish(result, KeyStatus::Over),
+            StepOp::Admit | StepOp::Charge | StepOp::Peek => run.execute(result),
+            StepOp::Pass if self.ban_room.is_empty() => run.finish(result, KeyStatus::Within),
+            StepOp::Pass => run.execute(result),
+            StepOp::Always => run.finish(result, KeyStatus::Over),
         }
     }
 

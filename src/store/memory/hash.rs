@@ -7,35 +7,35 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
 
-use self::sip::Sip;
+use self::sip::SipState;
 
 mod sip;
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
     /// As it stands before every key, with the secret in it.
-    start: Sip,
+    start: SipState,
 }
 
 /// A key's hash.
 #[derive(Clone, Copy)]
 pub(super) struct KeyHash {
     /// The half that a counter keeps.
-    pub(super) tag: Tag,
+    pub(super) tag: KeyTag,
     /// The other half, for what is kept with more care.
-    rest: Rest,
+    rest: HashRest,
 }
 
 /// What a counter is known by, and where it is looked for: all that it keeps of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag(u64);
+pub(super) struct KeyTag(u64);
 
 /// The half of a hash that is seldom asked for.
 #[derive(Clone, Copy)]
-enum Rest {
+enum HashRest {
     Known(u64),
     /// It follows from this.
-    Later(Sip),
+    Later(SipState),
 }
 
 /// For maps whose keys are hashes already.
@@ -58,7 +58,7 @@ impl KeyHasher {
     /// A hasher with this secret: it hashes as every other one with the same.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
         let whole = u128::from_le_bytes(secret);
-        let start = Sip::keyed([whole as u64, (whole >> 64) as u64]);
+        let start = SipState::keyed([whole as u64, (whole >> 64) as u64]);
         Self { start }
     }
 
@@ -84,8 +84,8 @@ impl KeyHasher {
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
         let (first, later) = self.start.hash(identity, key);
         KeyHash {
-            tag: Tag::of(first),
-            rest: Rest::Later(later),
+            tag: KeyTag::of(first),
+            rest: HashRest::Later(later),
         }
     }
 }
@@ -102,8 +102,8 @@ impl KeyHash {
     /// All of it, for a map.
     pub(super) fn whole(self) -> u128 {
         let rest = match self.rest {
-            Rest::Known(rest) => rest,
-            Rest::Later(later) => later.second(),
+            HashRest::Known(rest) => rest,
+            HashRest::Later(later) => later.second(),
         };
         u128::from(rest) << 64 | u128::from(self.tag.get())
     }
@@ -111,15 +111,15 @@ impl KeyHash {
     /// The hash of which [`KeyHash::whole`] is all.
     pub(super) fn from_whole(whole: u128) -> Self {
         Self {
-            tag: Tag::of(whole as u64),
-            rest: Rest::Known((whole >> 64) as u64),
+            tag: KeyTag::of(whole as u64),
+            rest: HashRest::Known((whole >> 64) as u64),
         }
     }
 }
 
-// === impl Tag ===
+// === impl KeyTag ===
 
-impl Tag {
+impl KeyTag {
     /// This half of a hash.
     pub(super) fn of(half: u64) -> Self {
         Self(half.max(1))
@@ -132,7 +132,7 @@ impl Tag {
 
     /// The shard; `mask` is one less than a power of two up to 256.
     pub(super) fn shard(self, mask: usize) -> usize {
-        (self.place() >> 56) as usize & mask
+        (self.mixed_bits() >> 56) as usize & mask
     }
 
     /// Its two buckets of `count`. They are different if there is more than one.
@@ -143,14 +143,14 @@ impl Tag {
     /// The first of them.
     #[inline]
     pub(super) fn bucket(self, count: usize) -> usize {
-        scale(self.place() as u32, count)
+        scale(self.mixed_bits() as u32, count)
     }
 
     /// The second of them.
     #[inline]
     pub(super) fn other_bucket(self, count: usize) -> usize {
         let first = self.bucket(count);
-        match scale((self.place() >> 24) as u32, count) {
+        match scale((self.mixed_bits() >> 24) as u32, count) {
             second if second != first => second,
             _ if first + 1 < count => first + 1,
             _ => 0,
@@ -159,7 +159,7 @@ impl Tag {
 
     /// Bits that say where. They are mixed, because a map within a shard goes by the tag's own
     /// bits, which must not all be the same there.
-    fn place(self) -> u64 {
+    fn mixed_bits(self) -> u64 {
         self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(hash.whole(), same.whole());
             let same = KeyHash::from_whole(hash.whole());
             assert_eq!((hash.tag, hash.whole()), (same.tag, same.whole()));
-            assert_eq!(Tag::of(hash.tag.get()), hash.tag);
+            assert_eq!(KeyTag::of(hash.tag.get()), hash.tag);
         }
     }
 

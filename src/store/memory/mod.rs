@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::bans::{Bans, Firsts};
+use self::bans::{NextExpiries, ShardBans};
 use self::bucket::PLACES;
-use self::capacity::{Budgets, Room};
-use self::hash::{KeyHasher, Tag};
+use self::capacity::{MemoryBudgets, SlotCapacity};
+use self::hash::{KeyHasher, KeyTag};
 use self::shard_data::ShardData;
 use self::sync::{AtomicU64, Mutex};
-use super::{BanEntry, Bounds, Evictions};
+use super::{BanEntry, EvictionCounts, StoreBounds};
 use crate::clock::Timestamp;
 use crate::limit::Counter;
-use crate::limit::concurrency::{LEASE_LIFETIME, Leases};
+use crate::limit::concurrency::{KeyLeases, LEASE_LIFETIME};
 use crate::rules::plan::{HeldLeases, RuleId};
 use crate::rules::registry::RuleRegistry;
 
@@ -58,19 +58,19 @@ mod threads;
 #[cfg(test)]
 mod wear;
 
-pub use self::saved::Damage;
+pub use self::saved::SnapshotError;
 
 /// How many bytes of a banned key are kept for listings, so that long keys cannot fill the memory.
 pub const SHOWN: usize = 256;
 
 /// Counters and bans in this process.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryStore {
     hasher: KeyHasher,
     shards: Box<[Shard]>,
-    counter_room: Room,
-    ban_room: Room,
-    budgets: Budgets,
+    counter_room: SlotCapacity,
+    ban_room: SlotCapacity,
+    budgets: MemoryBudgets,
     counters_evicted: AtomicU64,
     bans_evicted: AtomicU64,
 }
@@ -79,18 +79,18 @@ pub struct Memory {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Shard {
-    /// See [`Firsts::live`].
+    /// See [`NextExpiries::live`].
     first_live: AtomicU64,
-    /// See [`Firsts::past`].
+    /// See [`NextExpiries::past`].
     first_past: AtomicU64,
     held: Mutex<ShardData>,
 }
 
-// === impl Memory ===
+// === impl MemoryStore ===
 
-impl Memory {
+impl MemoryStore {
     /// A store for at least one key, and a quarter as many bans.
-    pub fn new(bounds: Bounds) -> Self {
+    pub fn new(bounds: StoreBounds) -> Self {
         let max_keys = bounds.max_keys.max(1);
         // One place in five stays free, so that two full buckets are rare before `max_keys` is
         // reached.
@@ -101,9 +101,9 @@ impl Memory {
             shards: (0..shards)
                 .map(|_| Shard::new(buckets.div_ceil(shards)))
                 .collect(),
-            counter_room: Room::of(max_keys),
-            ban_room: Room::of((max_keys / 4).max(1)),
-            budgets: Budgets::of(bounds.max_log_bytes),
+            counter_room: SlotCapacity::of(max_keys),
+            ban_room: SlotCapacity::of((max_keys / 4).max(1)),
+            budgets: MemoryBudgets::of(bounds.max_log_bytes),
             counters_evicted: AtomicU64::new(0),
             bans_evicted: AtomicU64::new(0),
         }
@@ -133,7 +133,7 @@ impl Memory {
         }
     }
 
-    fn for_each_lease(&self, leases: &HeldLeases, change: impl Fn(&mut Leases)) {
+    fn for_each_lease(&self, leases: &HeldLeases, change: impl Fn(&mut KeyLeases)) {
         for (id, key) in &leases.counters {
             let tag = self.hasher.hash(id.identity, key).tag;
             let data = &mut *self.shard(tag).held.lock();
@@ -187,8 +187,8 @@ impl Memory {
     }
 
     /// See [`super::Store::evictions`].
-    pub fn evictions(&self) -> Evictions {
-        Evictions {
+    pub fn evictions(&self) -> EvictionCounts {
+        EvictionCounts {
             counters: self.counters_evicted.load(Ordering::Relaxed),
             bans: self.bans_evicted.load(Ordering::Relaxed),
         }
@@ -209,7 +209,7 @@ impl Memory {
     fn banned(
         &self,
         shard: &Shard,
-        bans: &mut Bans,
+        bans: &mut ShardBans,
         key: u128,
         now: Timestamp,
     ) -> Option<Timestamp> {
@@ -220,7 +220,7 @@ impl Memory {
         bans.until(key)
     }
 
-    fn shard(&self, key: Tag) -> &Shard {
+    fn shard(&self, key: KeyTag) -> &Shard {
         let index = key.shard(self.shards.len() - 1);
         let shard = self.shards.get(index);
         shard.expect("the number of shards is a power of two, and the index is masked by it")
@@ -239,8 +239,8 @@ impl Shard {
     }
 
     /// Tells other shards what makes room first here. The caller holds the lock.
-    fn publish(&self, bans: &Bans) {
-        let Firsts { live, past } = bans.firsts();
+    fn publish(&self, bans: &ShardBans) {
+        let NextExpiries { live, past } = bans.firsts();
         self.first_live.store(live, Ordering::Relaxed);
         self.first_past.store(past, Ordering::Relaxed);
     }

@@ -8,18 +8,18 @@ use proptest::prelude::*;
 use super::tests::memory;
 use super::*;
 use crate::limit::concurrency::LeaseId;
-use crate::limit::{Algorithm, Counter, Limiter, Reading};
-use crate::rules::plan::Ban;
-use crate::rules::plan::{KeyStatus, Op, Step, StepResult};
+use crate::limit::{Algorithm, Counter, CounterReading, Limiter};
+use crate::rules::plan::BanLength;
+use crate::rules::plan::{KeyStatus, Step, StepOp, StepResult};
 use crate::store::fixture::{Rule, at, limiters, plan};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A store of one rule, as it would be without bounds.
 struct Model {
     limiter: Limiter,
-    ban: Ban,
+    ban: BanLength,
     patience: Duration,
     counters: HashMap<u8, Counter>,
     /// The last ban of each key: its end, and which offence it was.
@@ -29,7 +29,7 @@ struct Model {
 /// What a client does.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    Ask(Op, u64),
+    Ask(StepOp, u64),
     /// Ends the oldest request that is in flight.
     Leave,
 }
@@ -38,7 +38,7 @@ impl Model {
     fn ask(
         &mut self,
         key: u8,
-        (op, cost, lease): (Op, u64, LeaseId),
+        (op, cost, lease): (StepOp, u64, LeaseId),
         now: Timestamp,
     ) -> StepResult {
         let last = self.bans.get(&key).copied();
@@ -51,17 +51,17 @@ impl Model {
         let counter = self.counters.entry(key).or_insert_with(new);
         let look = counter.peek(&limiter, now, cost);
         let (reading, charged) = match op {
-            Op::Pass => return found(KeyStatus::Within),
-            Op::Always => return found(KeyStatus::Over),
-            Op::Peek => (look, false),
-            Op::Admit | Op::Charge if !look.fits && !self.ban.is_never() => {
+            StepOp::Pass => return found(KeyStatus::Within),
+            StepOp::Always => return found(KeyStatus::Over),
+            StepOp::Peek => (look, false),
+            StepOp::Admit | StepOp::Charge if !look.fits && !self.ban.is_never() => {
                 return self.start(key, now);
             }
-            Op::Charge => (counter.charge(&limiter, now, cost, lease), true),
-            Op::Admit if look.fits => (counter.admit(&limiter, now, cost, lease), true),
-            Op::Admit => {
+            StepOp::Charge => (counter.charge(&limiter, now, cost, lease), true),
+            StepOp::Admit if look.fits => (counter.admit(&limiter, now, cost, lease), true),
+            StepOp::Admit => {
                 let waits = limiter
-                    .turn(&look)
+                    .wait_for_turn(&look)
                     .is_some_and(|wait| wait <= self.patience);
                 if waits {
                     counter.charge(&limiter, now, cost, lease);
@@ -69,7 +69,7 @@ impl Model {
                 (look, waits)
             }
         };
-        let matters = self.ban.is_never() || op != Op::Peek;
+        let matters = self.ban.is_never() || op != StepOp::Peek;
         let status = match !reading.fits && matters {
             true => KeyStatus::Over,
             false => KeyStatus::Within,
@@ -87,13 +87,13 @@ impl Model {
         }
         let recent = self.bans.get(&key).filter(|(end, _)| end.plus(DAY) > now);
         let before = match self.ban {
-            Ban::Escalating(_) => recent.map_or(0, |(_, offence)| *offence),
+            BanLength::Escalating(_) => recent.map_or(0, |(_, offence)| *offence),
             _ => 0,
         };
         let length = self.ban.length(before);
         let (until, started) = (now.plus(length), true);
         self.bans.insert(key, (until, before + 1));
-        let reading = Reading::refusing(0, length, Some(length));
+        let reading = CounterReading::refusing(0, length, Some(length));
         StepResult {
             reading: Some(reading),
             ..found(KeyStatus::Banned { until, started })
@@ -120,10 +120,10 @@ fn found(status: KeyStatus) -> StepResult {
 fn acts() -> impl Strategy<Value = Act> {
     let costs = prop_oneof![6 => Just(1u64), 1 => Just(0), 1 => 2..5u64];
     let ops = prop_oneof![
-        4 => Just(Op::Admit),
-        2 => Just(Op::Charge),
-        1 => Just(Op::Peek),
-        1 => Just(Op::Pass),
+        4 => Just(StepOp::Admit),
+        2 => Just(StepOp::Charge),
+        1 => Just(StepOp::Peek),
+        1 => Just(StepOp::Pass),
     ];
     prop_oneof![
         5 => (ops, costs).prop_map(|(op, cost)| Act::Ask(op, cost)),
@@ -131,13 +131,13 @@ fn acts() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn bans() -> impl Strategy<Value = Ban> {
+fn bans() -> impl Strategy<Value = BanLength> {
     let lengths = prop::collection::vec(1..5_000u64, 1..4);
     let lengths = lengths.prop_map(|lengths| lengths.into_iter().map(Duration::from_millis));
     prop_oneof![
-        Just(Ban::Never),
-        (1..5_000u64).prop_map(|length| Ban::For(Duration::from_millis(length))),
-        lengths.prop_map(|lengths| Ban::Escalating(lengths.collect())),
+        Just(BanLength::Never),
+        (1..5_000u64).prop_map(|length| BanLength::For(Duration::from_millis(length))),
+        lengths.prop_map(|lengths| BanLength::Escalating(lengths.collect())),
     ]
 }
 
@@ -156,7 +156,7 @@ proptest! {
         patience in prop_oneof![Just(0u64), 1..2_000u64],
         requests in prop::collection::vec((0..40u8, acts(), waits()), 1..300),
     ) {
-        let store = Store::memory(Bounds::keys(200));
+        let store = Store::memory(StoreBounds::keys(200));
         let rule = Rule::throttle(&store, "r", limit);
         let period = Duration::from_millis(period);
         let limiter = Limiter { period, ..limiters(limit)[algorithm].1 };
@@ -187,6 +187,6 @@ proptest! {
                 in_flight.push((key, plan));
             }
         }
-        prop_assert_eq!(store.evictions(), Evictions::default());
+        prop_assert_eq!(store.evictions(), EvictionCounts::default());
     }
 }

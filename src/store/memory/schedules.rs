@@ -14,9 +14,9 @@ use super::sync::AtomicUsize;
 use super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, at, banned, plan, rules_named};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
 /// Runs `model` in many orders: chosen by chance at each point, and with few changes of thread at
 /// the points where they hurt most.
@@ -45,11 +45,11 @@ fn together<T: Send + 'static>(
 
 /// A store of two shards in which every key is where it always is, with room for `bans`.
 fn store(bans: usize) -> Arc<Store> {
-    let mut memory = Memory::new(Bounds::keys(1));
+    let mut memory = MemoryStore::new(StoreBounds::keys(1));
     memory.hasher = KeyHasher::keyed([7; 16]);
     memory.shards = [Shard::new(4), Shard::new(4)].into();
-    memory.counter_room = Room::of(16);
-    memory.ban_room = Room::of(bans);
+    memory.counter_room = SlotCapacity::of(16);
+    memory.ban_room = SlotCapacity::of(bans);
     Arc::new(Store::of(memory))
 }
 
@@ -71,7 +71,7 @@ fn no_order_admits_more_than_the_limit() {
         let rule = Rule::throttle(&store, "r", 3);
         let shared = store.clone();
         let found = together(3, move |_| {
-            [0, 0].map(|_| ask(&shared, &rule, Op::Admit, "k", 0))
+            [0, 0].map(|_| ask(&shared, &rule, StepOp::Admit, "k", 0))
         });
         let found = found.concat();
         assert_eq!(count(&found, |s| *s == KeyStatus::Within), 3);
@@ -88,7 +88,7 @@ fn no_order_counts_two_keys_as_one_or_loses_one() {
         let shared = store.clone();
         let found = together(3, move |part| {
             let key = ["a", "b", "a"][part];
-            [0, 0].map(|_| ask(&shared, &rule, Op::Admit, key, 0))
+            [0, 0].map(|_| ask(&shared, &rule, StepOp::Admit, key, 0))
         });
         assert_eq!(found[1], [KeyStatus::Within; 2]);
         let found = [found[0], found[2]].concat();
@@ -104,7 +104,7 @@ fn no_order_starts_two_bans_or_charges_beside_one() {
         let rule = Rule::ban(&store, "r", 2, 30);
         let shared = store.clone();
         let found = together(3, move |part| {
-            let op = [Op::Charge, Op::Admit, Op::Charge][part];
+            let op = [StepOp::Charge, StepOp::Admit, StepOp::Charge][part];
             [0, 0].map(|_| ask(&shared, &rule, op, "k", 0))
         });
         let found = found.concat();
@@ -113,7 +113,10 @@ fn no_order_starts_two_bans_or_charges_beside_one() {
         assert_eq!(count(&found, |s| *s == banned(30, false)), 3);
         assert_eq!(tracked(&store, 0), 0);
         // It starts afresh.
-        assert_eq!(ask(&store, &rule, Op::Admit, "k", 30), KeyStatus::Within);
+        assert_eq!(
+            ask(&store, &rule, StepOp::Admit, "k", 30),
+            KeyStatus::Within
+        );
         assert!(memory(&store).ban_room.is_empty());
     });
 }
@@ -127,7 +130,7 @@ fn no_order_deadlocks_where_bans_have_no_room_or_passes_their_bound() {
             for n in 0..2 {
                 let rule = Rule::ban(&shared, "r", 0, 10 + part as u64 + n);
                 let key = format!("{part}/{n}");
-                let found = ask(&shared, &rule, Op::Admit, &key, 0);
+                let found = ask(&shared, &rule, StepOp::Admit, &key, 0);
                 assert!(matches!(found, KeyStatus::Banned { started: true, .. }));
                 let taken = held_bans(&shared);
                 assert!(taken <= 2, "{taken}");
@@ -150,11 +153,11 @@ fn no_order_of_a_ban_and_its_end_loses_a_place() {
         let shared = store.clone();
         together(3, move |part| {
             let (key, now) = [("a", 0), ("a", 10), ("b", 10)][part];
-            ask(&shared, &rule, Op::Admit, key, now);
+            ask(&shared, &rule, StepOp::Admit, key, now);
         });
         assert!(store.bans(at(10)).len() <= 1);
-        ask(&store, &rule, Op::Pass, "a", 1_000);
-        ask(&store, &rule, Op::Pass, "b", 1_000);
+        ask(&store, &rule, StepOp::Pass, "a", 1_000);
+        ask(&store, &rule, StepOp::Pass, "b", 1_000);
         assert!(memory(&store).ban_room.is_empty());
     });
 }
@@ -165,10 +168,10 @@ fn no_order_of_bans_of_one_key_loses_a_place() {
         let store = store(2);
         let rule = Rule::ban(&store, "r", 0, 10);
         for old in ["old", "older"] {
-            ask(&store, &rule, Op::Admit, old, 0);
+            ask(&store, &rule, StepOp::Admit, old, 0);
         }
         let shared = store.clone();
-        let found = together(3, move |_| ask(&shared, &rule, Op::Admit, "k", 1));
+        let found = together(3, move |_| ask(&shared, &rule, StepOp::Admit, "k", 1));
         assert_eq!(count(&found, |s| *s == banned(11, true)), 1);
         assert_eq!(count(&found, |s| *s == banned(11, false)), 2);
         let bans = store.bans(at(1)).len();
@@ -180,16 +183,16 @@ fn no_order_of_bans_of_one_key_loses_a_place() {
 #[test]
 fn no_order_of_newcomers_passes_the_bound_of_counters() {
     check(|| {
-        let mut memory = Memory::new(Bounds::keys(1));
+        let mut memory = MemoryStore::new(StoreBounds::keys(1));
         memory.hasher = KeyHasher::keyed([7; 16]);
         memory.shards = [Shard::new(1), Shard::new(1)].into();
-        memory.counter_room = Room::of(4);
+        memory.counter_room = SlotCapacity::of(4);
         let store = Arc::new(Store::of(memory));
         let rule = Rule::throttle(&store, "r", 9);
         let shared = store.clone();
         together(3, move |part| {
             for n in 0..3 {
-                ask(&shared, &rule, Op::Admit, &format!("{part}/{n}"), 0);
+                ask(&shared, &rule, StepOp::Admit, &format!("{part}/{n}"), 0);
             }
         });
         let left = tracked(&store, 0);
@@ -210,7 +213,7 @@ fn no_order_takes_more_places_than_there_are_or_loses_one() {
         let rule = Rule::counting(&store, "r", limiter);
         let (shared, taken) = (store.clone(), Arc::new(AtomicUsize::new(0)));
         let found = together(3, move |_| {
-            let plan = plan([("k", rule.step(Op::Admit, 1))]);
+            let plan = plan([("k", rule.step(StepOp::Admit, 1))]);
             [0, 0].map(|_| {
                 let result = memory(&shared).run(&plan, at(0));
                 if result[0].charged {
@@ -225,7 +228,7 @@ fn no_order_takes_more_places_than_there_are_or_loses_one() {
         assert_eq!(tracked(&store, 0), 0);
         assert!(memory(&store).counter_room.is_empty());
         for expected in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
-            assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), expected);
+            assert_eq!(ask(&store, &rule, StepOp::Admit, "k", 0), expected);
         }
     });
 }
@@ -235,18 +238,18 @@ fn no_order_of_a_snapshot_and_a_ban_saves_half_of_it() {
     check(|| {
         let store = store(8);
         let rule = Rule::ban(&store, "schedule", 1, 30);
-        ask(&store, &rule, Op::Charge, "k", 0);
+        ask(&store, &rule, StepOp::Charge, "k", 0);
         let shared = store.clone();
         let saved = together(2, move |part| match part {
             0 => memory(&shared)
                 .save(Vec::new(), &rules_named(&["schedule"]), at(0))
                 .unwrap(),
             _ => {
-                ask(&shared, &rule, Op::Charge, "k", 0);
+                ask(&shared, &rule, StepOp::Charge, "k", 0);
                 Vec::new()
             }
         });
-        let mut again = Memory::new(Bounds::keys(8));
+        let mut again = MemoryStore::new(StoreBounds::keys(8));
         let rules = rules_named(&["schedule"]);
         let restored = again.restore(&saved[0][..], &rules, at(0)).unwrap();
         // The count or the ban, never both, never none.
@@ -265,7 +268,7 @@ fn no_order_of_a_reload_and_a_charge_loses_a_place() {
             0 => drop(shared.remove_rules(&[gone.id], at(0))),
             _ => {
                 for rule in [&gone, &kept] {
-                    ask(&shared, rule, Op::Charge, "k", 0);
+                    ask(&shared, rule, StepOp::Charge, "k", 0);
                 }
             }
         });
@@ -276,7 +279,7 @@ fn no_order_of_a_reload_and_a_charge_loses_a_place() {
             id: gone.id,
             ..kept
         };
-        ask(&store, &late, Op::Pass, "k", 1_000);
+        ask(&store, &late, StepOp::Pass, "k", 1_000);
         assert!(memory(&store).ban_room.is_empty());
     });
 }

@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering;
 
 use slab::Slab;
 
-use super::bans::Bans;
-use super::bucket::{Entry, Kind};
-use super::hash::Tag;
+use super::bans::ShardBans;
+use super::bucket::{EntryKind, TableEntry};
+use super::hash::KeyTag;
 use super::step_run::StepRun;
-use super::table::{Spot, Table};
-use super::{Memory, second};
+use super::table::{CounterTable, EntrySlot};
+use super::{MemoryStore, second};
 use crate::clock::Timestamp;
 use crate::limit::{Counter, State};
 
@@ -28,8 +28,8 @@ mod tests;
 /// Counters and bans.
 #[derive(Debug)]
 pub(super) struct ShardData {
-    pub(super) table: Table,
-    pub(super) bans: Bans,
+    pub(super) table: CounterTable,
+    pub(super) bans: ShardBans,
     /// The counters that do not fit into an entry, by the handle in their entry.
     pub(super) large: Slab<Counter>,
     /// The second of the last [`ShardData::sweep`].
@@ -42,15 +42,15 @@ impl ShardData {
     /// A table with `buckets` buckets, and no bans.
     pub(super) fn new(buckets: usize) -> Self {
         Self {
-            table: Table::new(buckets),
-            bans: Bans::default(),
+            table: CounterTable::new(buckets),
+            bans: ShardBans::default(),
             large: Slab::new(),
             swept: 0,
         }
     }
 
     /// Writes `entry` at `spot`.
-    pub(super) fn put(&mut self, spot: Spot, entry: Entry, memory: &Memory) {
+    pub(super) fn put(&mut self, spot: EntrySlot, entry: TableEntry, memory: &MemoryStore) {
         if let Some(handle) = self.table.put(spot, entry) {
             self.free(handle, memory);
         }
@@ -58,7 +58,13 @@ impl ShardData {
 
     /// Writes a new entry for `key`.
     #[inline(never)]
-    pub(super) fn insert(&mut self, key: Tag, entry: Entry, second: u32, memory: &Memory) {
+    pub(super) fn insert(
+        &mut self,
+        key: KeyTag,
+        entry: TableEntry,
+        second: u32,
+        memory: &MemoryStore,
+    ) {
         let room = &memory.counter_room;
         let displaced = self.table.insert(key, entry, second, room);
         if displaced.live {
@@ -70,28 +76,32 @@ impl ShardData {
     }
 
     /// Empties `spot`, which was in use.
-    pub(super) fn clear(&mut self, spot: Spot, memory: &Memory) {
+    pub(super) fn clear(&mut self, spot: EntrySlot, memory: &MemoryStore) {
         if let Some(handle) = self.table.clear(spot, &memory.counter_room) {
             self.free(handle, memory);
         }
     }
 
     /// [`ShardData::clear`], if there is something.
-    pub(super) fn clear_some(&mut self, spot: Option<Spot>, memory: &Memory) {
+    pub(super) fn clear_some(&mut self, spot: Option<EntrySlot>, memory: &MemoryStore) {
         if let Some(spot) = spot {
             self.clear(spot, memory);
         }
     }
 
     /// Clears the entries that `unwanted` returns `true` for.
-    pub(super) fn clear_all(&mut self, unwanted: impl Fn(&Entry) -> bool, memory: &Memory) {
+    pub(super) fn clear_all(
+        &mut self,
+        unwanted: impl Fn(&TableEntry) -> bool,
+        memory: &MemoryStore,
+    ) {
         for handle in self.table.clear_all(unwanted, &memory.counter_room) {
             self.free(handle, memory);
         }
     }
 
     /// Lets the table hold entries that last as long as this one.
-    pub(super) fn allow(&mut self, entry: &Entry, now: Timestamp) {
+    pub(super) fn allow(&mut self, entry: &TableEntry, now: Timestamp) {
         self.table.allow(entry.expires.saturating_sub(second(now)));
     }
 
@@ -99,18 +109,18 @@ impl ShardData {
     /// `paid` bytes of it are paid for. Returns what its entry holds.
     pub(super) fn keep(
         &mut self,
-        tag: Tag,
+        tag: KeyTag,
         counter: Counter,
         paid: usize,
         run: &StepRun<'_>,
-    ) -> (Kind, State) {
+    ) -> (EntryKind, State) {
         let Some(counter) = self.fit(tag, counter, paid, run) else {
-            return (Kind::Words, State::default());
+            return (EntryKind::Words, State::default());
         };
         let kind = match &counter {
-            Counter::Words(state) => return (Kind::Words, *state),
-            Counter::Slices(_) | Counter::Log(_) => Kind::Handle,
-            Counter::Leases(_) => Kind::Leases,
+            Counter::Words(state) => return (EntryKind::Words, *state),
+            Counter::Slices(_) | Counter::Log(_) => EntryKind::Handle,
+            Counter::Leases(_) => EntryKind::Leases,
         };
         let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);
         (kind, [handle, 0, 0])
@@ -118,12 +128,12 @@ impl ShardData {
 
     /// Pays for a counter that has grown, or gives back what it no longer takes. `paid` bytes are paid for.
     #[cold]
-    pub(super) fn resized(&mut self, spot: Spot, handle: u32, paid: usize, run: &StepRun<'_>) {
+    pub(super) fn resized(&mut self, spot: EntrySlot, handle: u32, paid: usize, run: &StepRun<'_>) {
         let Some(counter) = self.large.try_remove(handle as usize) else {
             return;
         };
         let mut entry = self.table.entry(spot);
-        let tag = Tag::of(entry.tag);
+        let tag = KeyTag::of(entry.tag);
         (entry.kind, entry.state) = self.keep(tag, counter, paid, run);
         // The handle that was there is that of the counter removed above.
         let _ = self.table.put(spot, entry);
@@ -132,7 +142,7 @@ impl ShardData {
     /// Pays for what the counter takes beyond `paid` bytes; without memory, makes it smaller.
     fn fit(
         &mut self,
-        tag: Tag,
+        tag: KeyTag,
         counter: Counter,
         paid: usize,
         run: &StepRun<'_>,
@@ -155,19 +165,19 @@ impl ShardData {
     /// Frees expired counters beside the table, but for that of `tag`, which is in use. Reads the whole shard, so
     /// at most once per second; returns whether it did.
     #[cold]
-    pub(super) fn sweep(&mut self, tag: Tag, second: u32, memory: &Memory) -> bool {
+    pub(super) fn sweep(&mut self, tag: KeyTag, second: u32, memory: &MemoryStore) -> bool {
         if self.swept == second {
             return false;
         }
         self.swept = second;
         let span = self.table.span(second);
-        let ended = |entry: &Entry| entry.handle().is_some() && !entry.is_live(span);
+        let ended = |entry: &TableEntry| entry.handle().is_some() && !entry.is_live(span);
         self.clear_all(|entry| entry.tag != tag.get() && ended(entry), memory);
         true
     }
 
     #[cold]
-    fn free(&mut self, handle: u32, memory: &Memory) {
+    fn free(&mut self, handle: u32, memory: &MemoryStore) {
         if let Some(counter) = self.large.try_remove(handle as usize)
             && let Some(budget) = memory.budgets.paying(&counter)
         {

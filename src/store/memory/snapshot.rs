@@ -6,25 +6,28 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
-use super::bucket::{Entry, Kind};
-use super::hash::{KeyHash, KeyHasher, Tag};
-use super::saved::{Ban, Count, Counter, Damage, Header, Reader, Record, Writer};
+use super::bucket::{EntryKind, TableEntry};
+use super::hash::{KeyHash, KeyHasher, KeyTag};
+use super::saved::{
+    RecordReader, RecordWriter, SavedBan, SavedCount, SavedCounter, SavedHeader, SavedRecord,
+    SnapshotError,
+};
 use super::shard_data::ShardData;
-use super::{Memory, second};
+use super::{MemoryStore, second};
 use crate::clock::Timestamp;
-use crate::limit::slices::Slices;
-use crate::limit::sliding_log::Log;
+use crate::limit::slices::SubWindows;
+use crate::limit::sliding_log::UnitLog;
 use crate::limit::{self, State};
 use crate::rules::plan::RuleId;
 use crate::rules::registry::RegisteredRule;
-use crate::store::Restored;
+use crate::store::RestoreSummary;
 
 #[cfg(test)]
 mod tests;
 
 /// What the rules of a snapshot are here.
 #[derive(Default)]
-struct Rules {
+struct RestoredRules {
     known: HashMap<u64, RuleId>,
     /// By the slots that the snapshot has for them.
     slots: HashMap<u16, u16>,
@@ -32,9 +35,9 @@ struct Rules {
     unknown: HashMap<u64, (String, usize)>,
 }
 
-// === impl Memory ===
+// === impl MemoryStore ===
 
-impl Memory {
+impl MemoryStore {
     /// Writes all that means something at `now`; gives `out` back, which should be buffered.
     pub fn save<W: Write>(
         &self,
@@ -43,25 +46,25 @@ impl Memory {
         now: Timestamp,
     ) -> io::Result<W> {
         let longest = self.shards.iter().map(|s| s.held.lock().table.longest());
-        let header = Header {
+        let header = SavedHeader {
             secret: self.hasher.secret(),
             taken: now,
             longest: longest.max().unwrap_or_default(),
         };
-        let mut writer = Writer::new(out, &header)?;
-        let mut rules = rules.iter().cloned().map(Record::Rule);
+        let mut writer = RecordWriter::new(out, &header)?;
+        let mut rules = rules.iter().cloned().map(SavedRecord::Rule);
         rules.try_for_each(|rule| writer.add(&rule))?;
         for shard in &self.shards {
             let mut copy = shard.held.lock().copy(now);
-            copy.sort_unstable_by_key(Record::order);
+            copy.sort_unstable_by_key(SavedRecord::order);
             copy.iter().try_for_each(|record| writer.add(record))?;
         }
         writer.end()
     }
 
     /// Reads a snapshot to its end and says whether it is whole.
-    pub fn verify(input: impl Read) -> Result<(), Damage> {
-        let (mut reader, _) = Reader::new(input, 0)?;
+    pub fn verify(input: impl Read) -> Result<(), SnapshotError> {
+        let (mut reader, _) = RecordReader::new(input, 0)?;
         while reader.next()?.is_some() {}
         Ok(())
     }
@@ -74,27 +77,27 @@ impl Memory {
         input: impl Read,
         rules: &[RegisteredRule],
         now: Timestamp,
-    ) -> Result<Restored, Damage> {
+    ) -> Result<RestoreSummary, SnapshotError> {
         let ids = rules.iter().map(|rule| (rule.id.identity, rule.id));
         let ids: HashMap<_, _> = ids.collect();
-        let (mut reader, header) = Reader::new(input, self.budgets.longest_log())?;
+        let (mut reader, header) = RecordReader::new(input, self.budgets.longest_log())?;
         let other_secret = self.hasher.secret() != header.secret;
         self.hasher = KeyHasher::keyed(header.secret);
         for shard in &self.shards {
             shard.held.lock().table.allow(header.longest);
         }
-        let mut rules = Rules::default();
+        let mut rules = RestoredRules::default();
         while let Some(record) = reader.next()? {
             match record {
-                Record::Rule(rule) => rules.add(rule, &ids),
-                Record::Ban(ban) => rules.restore_ban(ban, self, now),
-                Record::Counter(counter) => rules.restore_counter(counter, self, now),
+                SavedRecord::Rule(rule) => rules.add(rule, &ids),
+                SavedRecord::Ban(ban) => rules.restore_ban(ban, self, now),
+                SavedRecord::Counter(counter) => rules.restore_counter(counter, self, now),
             }
         }
         self.catch_up(now);
         let counters = self.keys(now).into_iter().map(|(_, count)| count).sum();
         let restored = rules.restored(counters, self.bans(now).len());
-        Ok(Restored {
+        Ok(RestoreSummary {
             other_secret,
             ..restored
         })
@@ -113,33 +116,37 @@ impl Memory {
 
 impl ShardData {
     /// All that means something at `now`.
-    fn copy(&self, now: Timestamp) -> Vec<Record> {
-        let bans = self.bans.saved(now).map(Record::Ban);
+    fn copy(&self, now: Timestamp) -> Vec<SavedRecord> {
+        let bans = self.bans.saved(now).map(SavedRecord::Ban);
         let entries = self.table.live(second(now));
         let counters = entries.filter_map(|entry| self.counter(entry));
-        bans.chain(counters.map(Record::Counter)).collect()
+        bans.chain(counters.map(SavedRecord::Counter)).collect()
     }
 
     /// What an entry with this count holds. `None`: there is no memory for it.
-    fn restore_count(&mut self, count: Count, memory: &Memory) -> Option<(Kind, State)> {
+    fn restore_count(
+        &mut self,
+        count: SavedCount,
+        memory: &MemoryStore,
+    ) -> Option<(EntryKind, State)> {
         let counter = count.restored();
         if let limit::Counter::Words(state) = counter {
-            return Some((Kind::Words, state));
+            return Some((EntryKind::Words, state));
         }
         let paid = memory.budgets.paying(&counter)?.take_many(counter.bytes());
         paid.then(|| {
             let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);
-            (Kind::Handle, [handle, 0, 0])
+            (EntryKind::Handle, [handle, 0, 0])
         })
     }
 
-    fn counter(&self, entry: Entry) -> Option<Counter> {
+    fn counter(&self, entry: TableEntry) -> Option<SavedCounter> {
         let count = match entry.kind {
-            Kind::Words => Count::Words(entry.state),
-            Kind::Handle => Count::of(self.large.get(entry.handle()? as usize)?)?,
-            Kind::Leases => return None,
+            EntryKind::Words => SavedCount::Words(entry.state),
+            EntryKind::Handle => SavedCount::of(self.large.get(entry.handle()? as usize)?)?,
+            EntryKind::Leases => return None,
         };
-        Some(Counter {
+        Some(SavedCounter {
             tag: entry.tag,
             expires: entry.expires,
             slot: entry.slot,
@@ -149,19 +156,19 @@ impl ShardData {
     }
 }
 
-// === impl Count ===
+// === impl SavedCount ===
 
-impl Count {
+impl SavedCount {
     /// What is saved of `counter`; `None` for leases, whose requests end with the process.
     fn of(counter: &limit::Counter) -> Option<Self> {
         Some(match counter {
-            limit::Counter::Words(state) => Count::Words(*state),
+            limit::Counter::Words(state) => SavedCount::Words(*state),
             limit::Counter::Slices(slices) => {
                 let (index, counts) = slices.saved();
-                Count::Slices { index, counts }
+                SavedCount::Slices { index, counts }
             }
-            limit::Counter::Log(log) => Count::Log {
-                at: log.asked(),
+            limit::Counter::Log(log) => SavedCount::Log {
+                at: log.latest_time(),
                 entries: log.entries().collect(),
             },
             limit::Counter::Leases(_) => return None,
@@ -171,16 +178,18 @@ impl Count {
     fn restored(self) -> limit::Counter {
         use limit::Counter;
         match self {
-            Count::Words(state) => Counter::Words(state),
-            Count::Slices { index, counts } => Counter::Slices(Slices::restored(index, counts)),
-            Count::Log { at, entries } => Counter::Log(Log::restored(at, &entries)),
+            SavedCount::Words(state) => Counter::Words(state),
+            SavedCount::Slices { index, counts } => {
+                Counter::Slices(SubWindows::restored(index, counts))
+            }
+            SavedCount::Log { at, entries } => Counter::Log(UnitLog::restored(at, &entries)),
         }
     }
 }
 
-// === impl Rules ===
+// === impl RestoredRules ===
 
-impl Rules {
+impl RestoredRules {
     fn add(&mut self, rule: RegisteredRule, ids: &HashMap<u64, RuleId>) {
         let RuleId { identity, slot } = rule.id;
         match ids.get(&identity) {
@@ -194,7 +203,7 @@ impl Rules {
         }
     }
 
-    fn restore_ban(&mut self, ban: Ban, memory: &Memory, now: Timestamp) {
+    fn restore_ban(&mut self, ban: SavedBan, memory: &MemoryStore, now: Timestamp) {
         let (hash, past) = (KeyHash::from_whole(ban.hash), ban.past);
         let mut sentence = ban.sentence;
         let identity = sentence.ban.id.identity;
@@ -223,26 +232,26 @@ impl Rules {
         }
     }
 
-    fn restore_counter(&self, counter: Counter, memory: &Memory, now: Timestamp) {
+    fn restore_counter(&self, counter: SavedCounter, memory: &MemoryStore, now: Timestamp) {
         let Some(slot) = self.slots.get(&counter.slot) else {
             return;
         };
-        let tag = Tag::of(counter.tag);
+        let tag = KeyTag::of(counter.tag);
         let mut held = memory.shard(tag).held.lock();
-        let entry = Entry {
+        let entry = TableEntry {
             tag: tag.get(),
             expires: counter.expires,
             state: State::default(),
             slot: *slot,
             fill: counter.fill,
-            kind: Kind::Words,
+            kind: EntryKind::Words,
         };
         let span = held.table.span(second(now));
         if !entry.is_live(span) || held.table.find(tag).is_some() {
             return;
         }
         if let Some((kind, state)) = held.restore_count(counter.count, memory) {
-            let entry = Entry {
+            let entry = TableEntry {
                 kind,
                 state,
                 ..entry
@@ -251,10 +260,10 @@ impl Rules {
         }
     }
 
-    fn restored(self, counters: usize, bans: usize) -> Restored {
+    fn restored(self, counters: usize, bans: usize) -> RestoreSummary {
         let mut unknown: Vec<_> = self.unknown.into_values().collect();
         unknown.sort();
-        Restored {
+        RestoreSummary {
             counters,
             bans,
             unknown,

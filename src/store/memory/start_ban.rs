@@ -5,19 +5,19 @@
 use std::mem;
 use std::sync::atomic::Ordering;
 
-use super::bans::Sentence;
+use super::bans::BanRecord;
 use super::hash::KeyHash;
 use super::shard_data::ShardData;
 use super::step_run::{NoBanCapacity, StepRun};
 use super::sync::yield_now;
-use super::table::Spot;
-use super::{Memory, SHOWN, Shard};
+use super::table::EntrySlot;
+use super::{MemoryStore, SHOWN, Shard};
 use crate::clock::Timestamp;
-use crate::limit::{Reading, Shape};
-use crate::rules::plan::{Ban, KeyStatus, StepResult};
+use crate::limit::{CounterReading, CounterShape};
+use crate::rules::plan::{BanLength, KeyStatus, StepResult};
 use crate::store::BanEntry;
 
-impl Memory {
+impl MemoryStore {
     /// Makes room for a ban and leaves the place taken, for the caller: what has ended goes first,
     /// then the past offence that ended first, then the ban that ends first, unless it is that of
     /// `key`, which another thread has banned meanwhile. There may be none when others are about
@@ -75,7 +75,7 @@ impl StepRun<'_> {
     /// Runs the step after making room for a ban, while no lock is held: the ban that ends first is often in
     /// another shard.
     #[cold]
-    pub(super) fn execute_after_making_room(&self) -> StepResult {
+    pub(super) fn execute_after_eviction(&self) -> StepResult {
         loop {
             let mut reserved = self.reserve_ban();
             if !reserved {
@@ -110,7 +110,7 @@ impl StepRun<'_> {
     pub(super) fn ban(
         &self,
         data: &mut ShardData,
-        spot: Option<Spot>,
+        spot: Option<EntrySlot>,
         reserved: &mut bool,
     ) -> Result<StepResult, NoBanCapacity> {
         let hash = self.hash();
@@ -118,23 +118,23 @@ impl StepRun<'_> {
         if past.is_none() && !mem::take(reserved) && !self.memory.ban_room.take() {
             return Err(NoBanCapacity);
         }
-        let sentence = self.sentence(past.unwrap_or_default());
+        let sentence = self.ban_record(past.unwrap_or_default());
         let until = sentence.ban.until;
         data.bans.add(hash, sentence);
         self.memory.shard(hash.tag).publish(&data.bans);
-        if self.step.limiter.shape() != Shape::Leases {
+        if self.step.limiter.shape() != CounterShape::Leases {
             data.clear_some(spot, self.memory);
         }
         let (started, length) = (true, until.since(self.now));
         Ok(StepResult {
-            reading: Some(Reading::refusing(0, length, Some(length))),
+            reading: Some(CounterReading::refusing(0, length, Some(length))),
             ..self.without_counter(KeyStatus::Banned { until, started })
         })
     }
 
-    fn sentence(&self, past: u32) -> Sentence {
+    fn ban_record(&self, past: u32) -> BanRecord {
         let key = self.plan.key(self.step);
-        let counts = matches!(self.step.ban, Ban::Escalating(_));
+        let counts = matches!(self.step.ban, BanLength::Escalating(_));
         let before = if counts { past } else { 0 };
         let ban = BanEntry {
             id: self.step.id,
@@ -142,7 +142,7 @@ impl StepRun<'_> {
             until: self.now.plus(self.step.ban.length(before)),
             offence: before.saturating_add(1),
         };
-        Sentence {
+        BanRecord {
             ban,
             began: self.now,
             counts,

@@ -3,34 +3,34 @@
 use std::ops::DerefMut;
 use std::time::Duration;
 
-use super::bucket::{Entry, Kind};
-use super::hash::{KeyHash, Tag};
+use super::bucket::{EntryKind, TableEntry};
+use super::hash::{KeyHash, KeyTag};
 use super::shard_data::ShardData;
-use super::table::Spot;
-use super::{Memory, second};
+use super::table::EntrySlot;
+use super::{MemoryStore, second};
 use crate::clock::Timestamp;
-use crate::limit::{Counter, Reading, Shape, State};
-use crate::rules::plan::{KeyStatus, Op, Plan, PlanResult, Step, StepResult};
+use crate::limit::{Counter, CounterReading, CounterShape, State};
+use crate::rules::plan::{KeyStatus, Plan, PlanResult, Step, StepOp, StepResult};
 
 /// One step of a plan, its key and its time.
 #[derive(Clone, Copy)]
 pub(super) struct StepRun<'a> {
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a MemoryStore,
     pub(super) plan: &'a Plan,
     /// The step's index in the plan.
     pub(super) index: u16,
     pub(super) step: &'a Step,
     /// The operation, which is less than the step's own after the pass has ended.
-    pub(super) op: Op,
+    pub(super) op: StepOp,
     pub(super) now: Timestamp,
 }
 
 /// What follows from a reading.
-enum Outcome {
+enum StepOutcome {
     /// The key is banned.
     Ban,
     /// The cost was charged; the counter reads so now.
-    Charged(Reading),
+    Charged(CounterReading),
     /// Nothing was charged.
     Unchanged,
 }
@@ -46,23 +46,23 @@ impl StepRun<'_> {
     pub(super) fn execute(&self, result: &mut PlanResult) -> bool {
         let mut reserved = false;
         let done = self.try_execute(&mut reserved);
-        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_making_room());
+        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_eviction());
         self.push(result, done)
     }
 
     /// Runs the step for a key that is not banned and whose shard is locked. Cold to the compiler, so that
-    /// [`Memory::count_words`] keeps its registers.
+    /// [`MemoryStore::count_words`] keeps its registers.
     #[cold]
     #[inline(never)]
     pub(super) fn execute_locked(
         &self,
-        tag: Tag,
+        tag: KeyTag,
         mut data: impl DerefMut<Target = ShardData>,
         result: &mut PlanResult,
     ) -> bool {
         let done = self.attempt(tag, &mut data, &mut false);
         drop(data);
-        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_making_room());
+        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_eviction());
         self.push(result, done)
     }
 
@@ -82,17 +82,17 @@ impl StepRun<'_> {
     #[inline(never)]
     fn attempt(
         &self,
-        tag: Tag,
+        tag: KeyTag,
         data: &mut ShardData,
         reserved: &mut bool,
     ) -> Result<StepResult, NoBanCapacity> {
-        if self.op == Op::Pass {
+        if self.op == StepOp::Pass {
             return Ok(self.without_counter(KeyStatus::Within));
         }
         let spot = data.table.find(tag);
-        let entry = spot.map_or_else(Entry::default, |spot| data.table.entry(spot));
+        let entry = spot.map_or_else(TableEntry::default, |spot| data.table.entry(spot));
         let is_live = entry.expires > second(self.now);
-        if self.step.limiter.shape() == Shape::Words {
+        if self.step.limiter.shape() == CounterShape::Words {
             let state = if is_live {
                 entry.state
             } else {
@@ -104,7 +104,7 @@ impl StepRun<'_> {
             Some(large) => self.attempt_large(data, large, reserved),
             None if is_live => self.attempt_words(tag, data, (spot, entry.state), reserved),
             None => {
-                if self.op != Op::Peek {
+                if self.op != StepOp::Peek {
                     data.clear_some(spot, self.memory);
                 }
                 self.attempt_new(tag, data, reserved)
@@ -115,24 +115,24 @@ impl StepRun<'_> {
     /// Counts in the words of an entry, or of one that is yet to be written.
     fn attempt_words(
         &self,
-        tag: Tag,
+        tag: KeyTag,
         data: &mut ShardData,
-        (spot, state): (Option<Spot>, State),
+        (spot, state): (Option<EntrySlot>, State),
         reserved: &mut bool,
     ) -> Result<StepResult, NoBanCapacity> {
         let mut counter = Counter::Words(state);
         let reading = self.operate(&mut counter);
         let (after, charged) = match self.outcome(&mut counter, &reading) {
-            Outcome::Ban => return self.ban(data, spot, reserved),
-            Outcome::Charged(after) => (after, true),
-            Outcome::Unchanged => (reading, false),
+            StepOutcome::Ban => return self.ban(data, spot, reserved),
+            StepOutcome::Charged(after) => (after, true),
+            StepOutcome::Unchanged => (reading, false),
         };
         // Also where nothing was charged: the operation may have moved the state to the time of a clock that
         // was set back.
         if let Counter::Words(state) = counter
             && (charged || (!reading.fits && spot.is_some()))
         {
-            self.write(tag, data, spot, (Kind::Words, state), &after);
+            self.write(tag, data, spot, (EntryKind::Words, state), &after);
         }
         Ok(self.result(reading, charged))
     }
@@ -141,7 +141,7 @@ impl StepRun<'_> {
     fn attempt_large(
         &self,
         data: &mut ShardData,
-        (spot, handle): (Spot, u32),
+        (spot, handle): (EntrySlot, u32),
         reserved: &mut bool,
     ) -> Result<StepResult, NoBanCapacity> {
         let Some(counter) = data.large.get_mut(handle as usize) else {
@@ -149,20 +149,20 @@ impl StepRun<'_> {
         };
         let paid = counter.bytes();
         // A charge that starts a ban must change nothing if there is no capacity for the ban.
-        if self.op == Op::Charge && self.may_ban() && !self.peek(counter).fits {
+        if self.op == StepOp::Charge && self.may_ban() && !self.peek(counter).fits {
             return self.ban(data, Some(spot), reserved);
         }
         let reading = self.operate(counter);
         let (after, charged) = match self.outcome(counter, &reading) {
-            Outcome::Ban => return self.ban(data, Some(spot), reserved),
-            Outcome::Charged(after) => (after, true),
-            Outcome::Unchanged => (reading, false),
+            StepOutcome::Ban => return self.ban(data, Some(spot), reserved),
+            StepOutcome::Charged(after) => (after, true),
+            StepOutcome::Unchanged => (reading, false),
         };
         let is_resized = counter.bytes() != paid;
         let expires = end(self.now, &after);
         data.table.allow(expires.saturating_sub(second(self.now)));
         let fill = self.step.limiter.level(after.remaining);
-        if let Some(entry) = data.table.place_mut(spot) {
+        if let Some(entry) = data.table.entry_mut(spot) {
             entry.refresh(expires, fill);
         }
         if is_resized {
@@ -174,20 +174,20 @@ impl StepRun<'_> {
     /// Counts for a key that has no counter yet and whose limiter wants more than words.
     fn attempt_new(
         &self,
-        tag: Tag,
+        tag: KeyTag,
         data: &mut ShardData,
         reserved: &mut bool,
     ) -> Result<StepResult, NoBanCapacity> {
         let shape = self.shape_of_new(tag, data);
-        if shape == Shape::Words {
+        if shape == CounterShape::Words {
             return self.attempt_words(tag, data, (None, State::default()), reserved);
         }
         let mut counter = Counter::new(shape, &self.step.limiter);
         let reading = self.operate(&mut counter);
         let (after, charged) = match self.outcome(&mut counter, &reading) {
-            Outcome::Ban => return self.ban(data, None, reserved),
-            Outcome::Charged(after) => (after, true),
-            Outcome::Unchanged => (reading, false),
+            StepOutcome::Ban => return self.ban(data, None, reserved),
+            StepOutcome::Charged(after) => (after, true),
+            StepOutcome::Unchanged => (reading, false),
         };
         if charged && after.reset_micros() > 0 {
             let words = data.keep(tag, counter, 0, self);
@@ -197,10 +197,10 @@ impl StepRun<'_> {
     }
 
     /// The shape of a new counter. One that is only peeked at needs no memory.
-    fn shape_of_new(&self, tag: Tag, data: &mut ShardData) -> Shape {
+    fn shape_of_new(&self, tag: KeyTag, data: &mut ShardData) -> CounterShape {
         let (wanted, budgets) = (self.step.limiter.shape(), &self.memory.budgets);
-        if self.op == Op::Peek && wanted != Shape::Leases {
-            return Shape::Words;
+        if self.op == StepOp::Peek && wanted != CounterShape::Leases {
+            return CounterShape::Words;
         }
         if budgets.shape(wanted) != wanted {
             data.sweep(tag, second(self.now), self.memory);
@@ -208,40 +208,40 @@ impl StepRun<'_> {
         budgets.shape(wanted)
     }
 
-    fn operate(&self, counter: &mut Counter) -> Reading {
+    fn operate(&self, counter: &mut Counter) -> CounterReading {
         let (limiter, cost, lease) = (&self.step.limiter, self.step.cost, self.plan.lease);
         match self.op {
-            Op::Admit => counter.admit(limiter, self.now, cost, lease),
-            Op::Charge => counter.charge(limiter, self.now, cost, lease),
-            Op::Peek | Op::Pass | Op::Always => self.peek(counter),
+            StepOp::Admit => counter.admit(limiter, self.now, cost, lease),
+            StepOp::Charge => counter.charge(limiter, self.now, cost, lease),
+            StepOp::Peek | StepOp::Pass | StepOp::Always => self.peek(counter),
         }
     }
 
-    fn peek(&self, counter: &mut Counter) -> Reading {
+    fn peek(&self, counter: &mut Counter) -> CounterReading {
         counter.peek(&self.step.limiter, self.now, self.step.cost)
     }
 
     /// What follows from `reading`, which [`StepRun::operate`] returned.
-    fn outcome(&self, counter: &mut Counter, reading: &Reading) -> Outcome {
+    fn outcome(&self, counter: &mut Counter, reading: &CounterReading) -> StepOutcome {
         if self.may_ban() && !reading.fits {
-            return Outcome::Ban;
+            return StepOutcome::Ban;
         }
-        if self.op == Op::Charge || (self.op == Op::Admit && reading.fits) {
-            return Outcome::Charged(*reading);
+        if self.op == StepOp::Charge || (self.op == StepOp::Admit && reading.fits) {
+            return StepOutcome::Charged(*reading);
         }
         if self.will_wait(reading) {
             let (limiter, cost, lease) = (&self.step.limiter, self.step.cost, self.plan.lease);
-            return Outcome::Charged(counter.charge(limiter, self.now, cost, lease));
+            return StepOutcome::Charged(counter.charge(limiter, self.now, cost, lease));
         }
-        Outcome::Unchanged
+        StepOutcome::Unchanged
     }
 
     /// Does not fit, but is charged because the request will wait for its turn.
-    fn will_wait(&self, reading: &Reading) -> bool {
+    fn will_wait(&self, reading: &CounterReading) -> bool {
         let patience = self.step.patience;
         let soon = |wait: Duration| wait <= patience;
-        let may = self.op == Op::Admit && !patience.is_zero();
-        may && self.step.limiter.turn(reading).is_some_and(soon)
+        let may = self.op == StepOp::Admit && !patience.is_zero();
+        may && self.step.limiter.wait_for_turn(reading).is_some_and(soon)
     }
 
     /// Whether a cost that does not fit bans the key.
@@ -252,11 +252,11 @@ impl StepRun<'_> {
     /// Writes an entry over that at `spot`, or a new one if there is something to keep.
     fn write(
         &self,
-        tag: Tag,
+        tag: KeyTag,
         data: &mut ShardData,
-        spot: Option<Spot>,
-        (kind, state): (Kind, State),
-        after: &Reading,
+        spot: Option<EntrySlot>,
+        (kind, state): (EntryKind, State),
+        after: &CounterReading,
     ) {
         let entry = self.entry(tag.get(), kind, state, after);
         match spot {
@@ -273,8 +273,8 @@ impl StepRun<'_> {
         }
     }
 
-    fn entry(&self, tag: u64, kind: Kind, state: State, after: &Reading) -> Entry {
-        Entry {
+    fn entry(&self, tag: u64, kind: EntryKind, state: State, after: &CounterReading) -> TableEntry {
+        TableEntry {
             tag,
             expires: end(self.now, after),
             state,
@@ -294,7 +294,7 @@ impl StepRun<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn result(&self, reading: Reading, charged: bool) -> StepResult {
+    pub(super) fn result(&self, reading: CounterReading, charged: bool) -> StepResult {
         StepResult {
             reading: Some(reading),
             charged,
@@ -304,8 +304,8 @@ impl StepRun<'_> {
 
     /// A ban rule acts on a key only while it is banned. That the key is full matters to what counts it.
     #[inline(always)]
-    fn status(&self, reading: &Reading) -> KeyStatus {
-        if reading.fits || (self.step.op == Op::Peek && !self.step.ban.is_never()) {
+    fn status(&self, reading: &CounterReading) -> KeyStatus {
+        if reading.fits || (self.step.op == StepOp::Peek && !self.step.ban.is_never()) {
             KeyStatus::Within
         } else {
             KeyStatus::Over
@@ -348,7 +348,7 @@ fn push_more(result: &mut PlanResult, done: StepResult) {
 
 /// The first second that does not begin before the counter is empty.
 #[inline(always)]
-pub(super) fn end(now: Timestamp, reading: &Reading) -> u32 {
+pub(super) fn end(now: Timestamp, reading: &CounterReading) -> u32 {
     const SECOND: u64 = 1_000_000;
     const LAST: u64 = u32::MAX as u64 * SECOND;
     let end = now.as_micros().saturating_add(reading.reset_micros());

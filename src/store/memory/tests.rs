@@ -1,19 +1,19 @@
 //! What only the store in this process promises: its bounds, and what gives way at them.
 
-use super::bucket::{Bucket, Entry};
-use super::hash::Tag;
-use super::table::{Displaced, Table};
+use super::bucket::{TableBucket, TableEntry};
+use super::hash::KeyTag;
+use super::table::{CounterTable, DisplacedEntry};
 use super::*;
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, at, banned, plan};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
-pub(super) fn memory(store: &Store) -> &Memory {
+pub(super) fn memory(store: &Store) -> &MemoryStore {
     store.local()
 }
 
 /// One step alone, without awaiting.
-pub(super) fn ask(store: &Store, rule: &Rule, op: Op, key: &str, secs: u64) -> KeyStatus {
+pub(super) fn ask(store: &Store, rule: &Rule, op: StepOp, key: &str, secs: u64) -> KeyStatus {
     let plan = plan([(key, rule.step(op, 1))]);
     memory(store).run(&plan, at(secs))[0].status
 }
@@ -29,14 +29,14 @@ fn bytes(store: &Store) -> usize {
 
 #[test]
 fn a_bucket_is_four_cache_lines() {
-    assert_eq!(size_of::<Bucket>(), 256);
-    assert_eq!(align_of::<Bucket>(), 64);
+    assert_eq!(size_of::<TableBucket>(), 256);
+    assert_eq!(align_of::<TableBucket>(), 64);
 }
 
 #[test]
 fn a_key_takes_at_most_forty_bytes() {
     for max_keys in [1_000, 12_345, 100_000, 1_000_000] {
-        let store = Store::memory(Bounds::keys(max_keys));
+        let store = Store::memory(StoreBounds::keys(max_keys));
         let shards = size_of_val(&*memory(&store).shards);
         let total = bytes(&store) + shards;
         assert!(total <= 40 * max_keys, "{total} for {max_keys}");
@@ -45,22 +45,22 @@ fn a_key_takes_at_most_forty_bytes() {
 
 #[test]
 fn a_store_for_nothing_still_counts_one_key() {
-    let store = Store::memory(Bounds::keys(0));
+    let store = Store::memory(StoreBounds::keys(0));
     let rule = Rule::throttle(&store, "r", 1);
-    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), KeyStatus::Within);
-    assert_eq!(ask(&store, &rule, Op::Admit, "a", 0), KeyStatus::Over);
-    assert_eq!(ask(&store, &rule, Op::Admit, "b", 0), KeyStatus::Within);
+    assert_eq!(ask(&store, &rule, StepOp::Admit, "a", 0), KeyStatus::Within);
+    assert_eq!(ask(&store, &rule, StepOp::Admit, "a", 0), KeyStatus::Over);
+    assert_eq!(ask(&store, &rule, StepOp::Admit, "b", 0), KeyStatus::Within);
     assert_eq!(tracked(&store, 0), 1);
 }
 
 #[test]
 fn keys_are_counted_by_slot_while_they_mean_something() {
-    let store = Store::memory(Bounds::keys(1_000));
+    let store = Store::memory(StoreBounds::keys(1_000));
     let busy = Rule::throttle(&store, "busy", 5);
     for key in ["a", "b", "c", "a"] {
-        ask(&store, &busy, Op::Admit, key, 10);
+        ask(&store, &busy, StepOp::Admit, key, 10);
     }
-    ask(&store, &busy, Op::Peek, "d", 10);
+    ask(&store, &busy, StepOp::Peek, "d", 10);
     assert_eq!(store.keys(at(10)), [(busy.id.slot, 3)]);
     assert_eq!(store.keys(at(119)), [(busy.id.slot, 3)]);
     assert_eq!(store.keys(at(120)), []);
@@ -69,12 +69,12 @@ fn keys_are_counted_by_slot_while_they_mean_something() {
 #[test]
 fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
     const KEYS: usize = 100_000;
-    let store = Store::memory(Bounds::keys(KEYS));
+    let store = Store::memory(StoreBounds::keys(KEYS));
     let ban = Rule::ban(&store, "ban", 0, 3_600);
     let flood = Rule::throttle(&store, "flood", 10);
     let before = bytes(&store);
     for key in 0..1_000 {
-        ask(&store, &ban, Op::Admit, &format!("banned {key}"), 0);
+        ask(&store, &ban, StepOp::Admit, &format!("banned {key}"), 0);
     }
     std::thread::scope(|scope| {
         for part in 0..2 {
@@ -82,7 +82,7 @@ fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
             scope.spawn(move || {
                 for key in 0..1_000_000 {
                     let key = format!("{part}/{key}");
-                    let found = ask(store, flood, Op::Admit, &key, 1);
+                    let found = ask(store, flood, StepOp::Admit, &key, 1);
                     assert_eq!(found, KeyStatus::Within);
                 }
             });
@@ -95,7 +95,7 @@ fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
     assert_eq!(evictions.counters, 2_000_000 - tracked as u64);
     assert_eq!(evictions.bans, 0);
     for key in 0..1_000 {
-        let found = ask(&store, &ban, Op::Pass, &format!("banned {key}"), 3_599);
+        let found = ask(&store, &ban, StepOp::Pass, &format!("banned {key}"), 3_599);
         assert_eq!(found, banned(3_600, false));
     }
 }
@@ -103,10 +103,10 @@ fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
 #[test]
 fn what_fits_is_not_evicted() {
     for max_keys in [10, 100, 1_000, 50_000] {
-        let store = Store::memory(Bounds::keys(max_keys));
+        let store = Store::memory(StoreBounds::keys(max_keys));
         let rule = Rule::throttle(&store, "r", 10);
         for key in 0..max_keys {
-            ask(&store, &rule, Op::Admit, &key.to_string(), 0);
+            ask(&store, &rule, StepOp::Admit, &key.to_string(), 0);
         }
         // Two full buckets before the table is full are rare, not impossible.
         let evicted = store.evictions().counters as usize;
@@ -117,42 +117,42 @@ fn what_fits_is_not_evicted() {
 
 #[test]
 fn expired_entries_make_room_first() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let rule = Rule::throttle(&store, "r", 10);
     for key in 0..4 {
-        ask(&store, &rule, Op::Admit, &format!("old {key}"), 0);
+        ask(&store, &rule, StepOp::Admit, &format!("old {key}"), 0);
     }
     for key in 0..4 {
-        ask(&store, &rule, Op::Admit, &format!("new {key}"), 60);
+        ask(&store, &rule, StepOp::Admit, &format!("new {key}"), 60);
     }
     // The old ones end at 120, the new ones at 180.
     for key in 0..4 {
-        ask(&store, &rule, Op::Admit, &format!("newest {key}"), 120);
+        ask(&store, &rule, StepOp::Admit, &format!("newest {key}"), 120);
     }
     assert_eq!(store.evictions().counters, 0);
     assert_eq!(tracked(&store, 120), 8);
-    ask(&store, &rule, Op::Admit, "one more", 120);
+    ask(&store, &rule, StepOp::Admit, "one more", 120);
     assert_eq!(store.evictions().counters, 1);
     assert_eq!(tracked(&store, 120), 8);
 }
 
 #[test]
 fn the_key_furthest_below_its_limit_makes_room() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let rule = Rule::throttle(&store, "r", 20);
     let keys: Vec<_> = (1..=8).map(|count| format!("key {count}")).collect();
     for (count, key) in (1..=8).zip(&keys) {
         for _ in 0..count {
-            ask(&store, &rule, Op::Charge, key, 0);
+            ask(&store, &rule, StepOp::Charge, key, 0);
         }
     }
     let newcomer = |name: &str| {
         for _ in 0..9 {
-            ask(&store, &rule, Op::Charge, name, 0);
+            ask(&store, &rule, StepOp::Charge, name, 0);
         }
     };
     let remaining = |key: &str| {
-        let plan = plan([(key, rule.step(Op::Peek, 1))]);
+        let plan = plan([(key, rule.step(StepOp::Peek, 1))]);
         let step_result = memory(&store).run(&plan, at(0))[0];
         step_result.reading.unwrap().remaining
     };
@@ -168,19 +168,19 @@ fn the_key_furthest_below_its_limit_makes_room() {
 
 #[test]
 fn a_newcomer_goes_to_the_emptier_bucket() {
-    let room = Room::of(usize::MAX);
-    let mut table = Table::new(2);
+    let room = SlotCapacity::of(usize::MAX);
+    let mut table = CounterTable::new(2);
     table.allow(10);
-    let entry = |tag| Entry {
+    let entry = |tag| TableEntry {
         tag,
         expires: 10,
-        ..Entry::default()
+        ..TableEntry::default()
     };
     for tag in 1..=10 {
-        let displaced = table.insert(Tag::of(tag), entry(tag), 0, &room);
-        assert_eq!(displaced, Displaced::default());
+        let displaced = table.insert(KeyTag::of(tag), entry(tag), 0, &room);
+        assert_eq!(displaced, DisplacedEntry::default());
         let buckets = (1..=tag).filter(|tag| {
-            let spot = table.find(Tag::of(*tag)).unwrap();
+            let spot = table.find(KeyTag::of(*tag)).unwrap();
             format!("{spot:?}").contains("bucket: 0")
         });
         let first = buckets.count() as u64;
@@ -190,16 +190,19 @@ fn a_newcomer_goes_to_the_emptier_bucket() {
 
 #[test]
 fn the_bound_gives_way_rather_than_leave_a_key_uncounted() {
-    let room = Room::of(0);
-    let mut table = Table::new(1);
+    let room = SlotCapacity::of(0);
+    let mut table = CounterTable::new(1);
     table.allow(10);
-    let key = Tag::of(5);
-    let entry = Entry {
+    let key = KeyTag::of(5);
+    let entry = TableEntry {
         tag: 5,
         expires: 10,
-        ..Entry::default()
+        ..TableEntry::default()
     };
-    assert_eq!(table.insert(key, entry, 0, &room), Displaced::default());
+    assert_eq!(
+        table.insert(key, entry, 0, &room),
+        DisplacedEntry::default()
+    );
     assert!(table.find(key).is_some());
     assert!(!room.is_empty());
 }
@@ -207,17 +210,17 @@ fn the_bound_gives_way_rather_than_leave_a_key_uncounted() {
 #[test]
 fn at_the_bound_the_ban_that_ends_first_makes_room() {
     // Four shards, so that the first to end is mostly in another one.
-    let store = Store::memory(Bounds::keys(4_096));
+    let store = Store::memory(StoreBounds::keys(4_096));
     assert_eq!(memory(&store).shards.len(), 4);
     let bound = 1_024;
     let key = |n: u64| format!("key {n}");
     for n in 0..bound + 100 {
         // Ends go down and up again.
         let rule = Rule::ban(&store, "ban", 0, 10_000 + (n * 7_919) % 5_000);
-        let found = ask(&store, &rule, Op::Admit, &key(n), 0);
+        let found = ask(&store, &rule, StepOp::Admit, &key(n), 0);
         assert!(matches!(found, KeyStatus::Banned { started: true, .. }));
         assert!(matches!(
-            ask(&store, &rule, Op::Pass, &key(n), 0),
+            ask(&store, &rule, StepOp::Pass, &key(n), 0),
             KeyStatus::Banned { started: false, .. }
         ));
     }
@@ -242,17 +245,20 @@ fn at_the_bound_the_ban_that_ends_first_makes_room() {
 fn bans_that_ended_do_not_hide_which_ends_first() {
     // Which shards the keys are in is chance: enough rounds see every case.
     for _ in 0..12 {
-        let store = Store::memory(Bounds::keys(4_096));
+        let store = Store::memory(StoreBounds::keys(4_096));
         let ban = |key: &str, now, secs| {
             let rule = Rule::ban(&store, "ban", 0, secs);
-            ask(&store, &rule, Op::Admit, key, now)
+            ask(&store, &rule, StepOp::Admit, key, now)
         };
         for key in 1..1_024 {
             ban(&format!("long {key}"), 0, 1_000 + key);
         }
         ban("short", 0, 10);
         let rule = Rule::ban(&store, "ban", 0, 10);
-        assert_eq!(ask(&store, &rule, Op::Pass, "short", 10), KeyStatus::Within);
+        assert_eq!(
+            ask(&store, &rule, StepOp::Pass, "short", 10),
+            KeyStatus::Within
+        );
         ban("into its place", 10, 5_000);
         assert_eq!(store.evictions().bans, 0);
         ban("one too many", 10, 5_000);
@@ -263,14 +269,14 @@ fn bans_that_ended_do_not_hide_which_ends_first() {
 
 #[test]
 fn ended_bans_make_room_and_count_as_nothing() {
-    let store = Store::memory(Bounds::keys(16));
+    let store = Store::memory(StoreBounds::keys(16));
     let rule = Rule::ban(&store, "ban", 0, 10);
     for round in 0..20 {
         for key in 0..4 {
             let found = ask(
                 &store,
                 &rule,
-                Op::Admit,
+                StepOp::Admit,
                 &format!("{round}/{key}"),
                 round * 10,
             );
@@ -278,20 +284,20 @@ fn ended_bans_make_room_and_count_as_nothing() {
         }
         assert_eq!(store.bans(at(round * 10)).len(), 4);
     }
-    assert_eq!(store.evictions(), Evictions::default());
+    assert_eq!(store.evictions(), EvictionCounts::default());
 }
 
 #[test]
 fn a_ban_gives_its_counters_place_back() {
-    let store = Store::memory(Bounds::keys(8));
+    let store = Store::memory(StoreBounds::keys(8));
     let rule = Rule::ban(&store, "ban", 1, 10);
     for key in ["a", "b"] {
-        ask(&store, &rule, Op::Admit, key, 0);
-        ask(&store, &rule, Op::Admit, key, 0);
+        ask(&store, &rule, StepOp::Admit, key, 0);
+        ask(&store, &rule, StepOp::Admit, key, 0);
     }
     let throttle = Rule::throttle(&store, "throttle", 1);
     for key in 0..8 {
-        ask(&store, &throttle, Op::Admit, &key.to_string(), 0);
+        ask(&store, &throttle, StepOp::Admit, &key.to_string(), 0);
     }
     assert_eq!(tracked(&store, 0), 8);
     assert_eq!(store.evictions().counters, 0);
@@ -299,47 +305,56 @@ fn a_ban_gives_its_counters_place_back() {
 
 #[test]
 fn long_keys_are_cut_in_listings_but_not_confused() {
-    let store = Store::memory(Bounds::keys(100));
+    let store = Store::memory(StoreBounds::keys(100));
     let rule = Rule::ban(&store, "ban", 0, 10);
     let long = "x".repeat(SHOWN + 1);
-    ask(&store, &rule, Op::Admit, &long, 0);
+    ask(&store, &rule, StepOp::Admit, &long, 0);
     assert_eq!(&*store.bans(at(0))[0].key, &long.as_bytes()[..SHOWN]);
     let other = "x".repeat(SHOWN + 2);
-    assert_eq!(ask(&store, &rule, Op::Pass, &other, 0), KeyStatus::Within);
-    assert_eq!(ask(&store, &rule, Op::Pass, &long, 0), banned(10, false));
+    assert_eq!(
+        ask(&store, &rule, StepOp::Pass, &other, 0),
+        KeyStatus::Within
+    );
+    assert_eq!(
+        ask(&store, &rule, StepOp::Pass, &long, 0),
+        banned(10, false)
+    );
 }
 
 #[test]
 fn removed_rules_lose_their_counters_and_bans() {
-    let store = Store::memory(Bounds::keys(1_000));
+    let store = Store::memory(StoreBounds::keys(1_000));
     let kept = Rule::ban(&store, "kept", 1, 100);
     let gone = Rule::ban(&store, "gone", 1, 100);
     let idle = Rule::throttle(&store, "idle", 1);
     for rule in [kept, gone] {
         for key in ["banned", "banned", "too", "too", "counted"] {
-            ask(&store, &rule, Op::Admit, key, 0);
+            ask(&store, &rule, StepOp::Admit, key, 0);
         }
     }
     let short = Rule { ban: 5, ..gone };
-    ask(&store, &short, Op::Admit, "ended", 0);
-    ask(&store, &short, Op::Admit, "ended", 0);
+    ask(&store, &short, StepOp::Admit, "ended", 0);
+    ask(&store, &short, StepOp::Admit, "ended", 0);
 
     let ended = store.remove_rules(&[gone.id, idle.id], at(10));
     assert_eq!(ended, [2, 0]);
     assert_eq!(store.keys(at(10)), [(kept.id.slot, 1)]);
     assert_eq!(store.bans(at(10)).len(), 2);
     assert_eq!(
-        ask(&store, &kept, Op::Pass, "banned", 10),
+        ask(&store, &kept, StepOp::Pass, "banned", 10),
         banned(100, false)
     );
     assert_eq!(
-        ask(&store, &kept, Op::Admit, "counted", 10),
+        ask(&store, &kept, StepOp::Admit, "counted", 10),
         banned(110, true)
     );
 
     // Back again, it starts afresh.
     for key in ["banned", "counted"] {
-        assert_eq!(ask(&store, &gone, Op::Admit, key, 10), KeyStatus::Within);
+        assert_eq!(
+            ask(&store, &gone, StepOp::Admit, key, 10),
+            KeyStatus::Within
+        );
     }
     assert!(store.remove_rules(&[], at(10)).is_empty());
 }

@@ -10,10 +10,10 @@ use sha2::{Digest as _, Sha256};
 use super::tests::memory;
 use super::*;
 use crate::limit::Limiter;
-use crate::rules::plan::Ban;
-use crate::rules::plan::{Op, Plan, Step};
+use crate::rules::plan::BanLength;
+use crate::rules::plan::{Plan, Step, StepOp};
 use crate::store::fixture::{Rule, limiters, plan};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
 const RULES: usize = 16;
 const MOST: u64 = u32::MAX as u64;
@@ -40,7 +40,7 @@ const MOMENTS: [u64; 8] = [
 #[derive(Clone, Debug)]
 enum Event {
     /// A request comes: rule, operation, key, cost.
-    Come(usize, Op, u8, u64),
+    Come(usize, StepOp, u8, u64),
     /// One of them ends.
     Leave(Index),
     /// So many nanoseconds pass.
@@ -67,13 +67,18 @@ prop_compose! {
         max_log_bytes in prop_oneof![Just(0), 0..3_000usize, Just(1 << 20)],
         limit in prop_oneof![1..4u64, Just(MOST)],
         period in prop::sample::select(vec![1, 60_000, 366 * 86_400_000]),
-    ) -> (Bounds, u64, Duration) {
-        (Bounds { max_keys, max_log_bytes }, limit, Duration::from_millis(period))
+    ) -> (StoreBounds, u64, Duration) {
+        (StoreBounds { max_keys, max_log_bytes }, limit, Duration::from_millis(period))
     }
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
-    let ops = prop::sample::select(vec![Op::Admit, Op::Charge, Op::Peek, Op::Pass]);
+    let ops = prop::sample::select(vec![
+        StepOp::Admit,
+        StepOp::Charge,
+        StepOp::Peek,
+        StepOp::Pass,
+    ]);
     let costs = prop::sample::select(COSTS.to_vec());
     let come = (0..RULES, ops, 0..40u8, costs);
     let event = prop_oneof![
@@ -124,7 +129,7 @@ proptest! {
 // === impl World ===
 
 impl World {
-    fn new(bounds: Bounds, limit: u64, period: Duration) -> Self {
+    fn new(bounds: StoreBounds, limit: u64, period: Duration) -> Self {
         let world = Self {
             store: Store::memory(bounds).keyed(b"secret"),
             rules: RefCell::default(),
@@ -156,7 +161,7 @@ impl World {
         }
     }
 
-    fn come(&mut self, rule: usize, op: Op, key: u8, cost: u64) {
+    fn come(&mut self, rule: usize, op: StepOp, key: u8, cost: u64) {
         let step = Step {
             limiter: self.limiter(rule),
             ban: ban(rule),
@@ -224,10 +229,10 @@ impl World {
 }
 
 /// Two rules of each algorithm, with different bans.
-fn ban(rule: usize) -> Ban {
+fn ban(rule: usize) -> BanLength {
     match (rule + rule / 8) % 3 {
-        0 => Ban::Never,
-        1 => Ban::For(Duration::from_secs(30)),
-        _ => Ban::Escalating([10, 100, u64::MAX].map(Duration::from_secs).into()),
+        0 => BanLength::Never,
+        1 => BanLength::For(Duration::from_secs(30)),
+        _ => BanLength::Escalating([10, 100, u64::MAX].map(Duration::from_secs).into()),
     }
 }

@@ -4,8 +4,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::rules::plan::{KeyStatus, Op};
-use crate::store::Bounds;
+use crate::rules::plan::{KeyStatus, StepOp};
+use crate::store::StoreBounds;
 use crate::store::fixture::{Rule, at, banned, rules_named};
 
 /// A folder that goes with this value.
@@ -51,7 +51,7 @@ fn a_file_is_kept_by_one_at_a_time() {
 }
 
 fn store() -> (Store, Rule) {
-    let store = Store::memory(Bounds::keys(1_000));
+    let store = Store::memory(StoreBounds::keys(1_000));
     let rule = Rule::ban(&store, "r", 0, 600);
     (store, rule)
 }
@@ -74,7 +74,7 @@ async fn restarted(file: &SnapshotFile) -> Option<[bool; 2]> {
     assert_eq!(restored.bans, store.bans(at(1)).len());
     let mut found = [false; 2];
     for (found, key) in found.iter_mut().zip(["old", "new"]) {
-        let status = rule.ask(&store, Op::Pass, key, 1).await.status;
+        let status = rule.ask(&store, StepOp::Pass, key, 1).await.status;
         *found = status == banned(600, false);
         assert!(*found || status == KeyStatus::Within);
     }
@@ -160,7 +160,7 @@ async fn what_is_no_file_is_never_replaced() {
             symlink(&path, folder.0.join(name)).unwrap();
         }
         let file = SnapshotFile::new(&folder.0.join(name));
-        assert_eq!(file.in_the_way(), Some("socket"));
+        assert_eq!(file.kind_of_obstacle(), Some("socket"));
         let said = file.probe().unwrap_err().to_string();
         assert_eq!(said, "it is a socket, which is left alone");
         let said = file
@@ -175,7 +175,7 @@ async fn what_is_no_file_is_never_replaced() {
 fn links_in_a_circle_lead_nowhere() {
     let folder = Folder::new();
     symlink("counters", folder.0.join("counters")).unwrap();
-    assert_eq!(folder.file().in_the_way(), Some("link"));
+    assert_eq!(folder.file().kind_of_obstacle(), Some("link"));
     assert!(folder.file().probe().is_err());
 }
 

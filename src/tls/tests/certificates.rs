@@ -23,10 +23,10 @@ fn a_chain_may_stand_in_one_text_with_its_key() {
     assert_eq!(
         read.names(),
         [
-            Name::Dns("a.example".into()),
-            Name::Dns("*.b.example".into()),
-            Name::Ip([192, 0, 2, 7].into()),
-            Name::Ip("2001:db8::1".parse().unwrap()),
+            CertificateName::Dns("a.example".into()),
+            CertificateName::Dns("*.b.example".into()),
+            CertificateName::Ip([192, 0, 2, 7].into()),
+            CertificateName::Ip("2001:db8::1".parse().unwrap()),
         ]
     );
     assert_eq!(read.key.cert.len(), 2);
@@ -59,7 +59,7 @@ fn refusals_say_what_is_wrong() {
 
 #[test]
 fn a_terminator_needs_a_certificate() {
-    let made = Terminator::new(settings(&[]));
+    let made = TlsTerminator::new(settings(&[]));
     let error = made.unwrap_err().to_string();
     assert_eq!(error, "TLS needs at least one certificate");
 }

@@ -57,7 +57,7 @@ fn made(scratch: &Scratch, key: &[&str]) -> Certificate {
 
 /// Runs the program, PORT in its words replaced, while serving so many connections.
 async fn talk(
-    server: &Terminator,
+    server: &TlsTerminator,
     program: &'static str,
     words: &[&str],
     connections: usize,

@@ -4,7 +4,7 @@ use rustls::client::{Resumption, Tls12Resumption};
 
 use super::*;
 
-async fn resumes(first: &Terminator, second: &Terminator, config: ClientConfig) {
+async fn resumes(first: &TlsTerminator, second: &TlsTerminator, config: ClientConfig) {
     let config = Arc::new(config);
     let (seen, _) = meet(first, &config, "localhost").await;
     assert_eq!(seen.unwrap().kind, Some(HandshakeKind::Full));
@@ -34,11 +34,11 @@ async fn sessions_are_resumed() {
 #[tokio::test]
 async fn sessions_from_before_a_reload_are_resumed() {
     let own = [certificate(&["localhost"])];
-    let tickets = Tickets::default();
-    let before = Terminator::new(settings(&own))
+    let tickets = TicketKeys::default();
+    let before = TlsTerminator::new(settings(&own))
         .unwrap()
         .with_tickets(&tickets);
-    let after = Terminator::new(settings(&own))
+    let after = TlsTerminator::new(settings(&own))
         .unwrap()
         .with_tickets(&tickets);
     resumes(&before, &after, client(&TLS13, &own)).await;
@@ -60,14 +60,14 @@ async fn other_tickets_mean_a_full_handshake() {
 #[tokio::test]
 async fn a_session_belongs_to_its_listener() {
     let own = [certificate(&["localhost"])];
-    let tickets = Tickets::default();
+    let tickets = TicketKeys::default();
     let config = Arc::new(client(&TLS13, &own));
     let at = |listener: &str| {
-        let settings = Settings {
+        let settings = TerminatorSettings {
             listener: listener.into(),
             ..settings(&own)
         };
-        Terminator::new(settings).unwrap().with_tickets(&tickets)
+        TlsTerminator::new(settings).unwrap().with_tickets(&tickets)
     };
     for server in [at("127.0.0.1:443"), at("127.0.0.1:8443")] {
         let (seen, _) = meet(&server, &config, "localhost").await;

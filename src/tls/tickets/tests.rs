@@ -3,9 +3,9 @@
 use super::*;
 use crate::clock::ManualClock;
 
-fn scope(listener: &str, clients: Option<[u8; 32]>) -> Scope {
+fn scope(listener: &str, clients: Option<[u8; 32]>) -> TicketScope {
     let listener = listener.into();
-    Scope { listener, clients }
+    TicketScope { listener, clients }
 }
 
 fn ticketer(ring: &Arc<Ring>) -> Ticketer {
@@ -14,7 +14,7 @@ fn ticketer(ring: &Arc<Ring>) -> Ticketer {
 
 fn ring() -> (Arc<Ring>, ManualClock) {
     let clock = ManualClock::at(Timestamp::from_secs(1_000_000));
-    (Tickets::on(Clock::Manual(clock.clone())).ring, clock)
+    (TicketKeys::on(Clock::Manual(clock.clone())).ring, clock)
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn another_ring_opens_them_once_it_has_the_keys() {
     let first = tickets.encrypt(b"plain").unwrap();
     clock.advance(LIFE);
     let second = tickets.encrypt(b"plain").unwrap();
-    let other = Tickets::on(Clock::Manual(clock)).ring;
+    let other = TicketKeys::on(Clock::Manual(clock)).ring;
     let heir = ticketer(&other);
     assert!(heir.decrypt(&second).is_none());
     other.load(&ring.save());

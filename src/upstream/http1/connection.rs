@@ -17,7 +17,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 
 use crate::clock::Timestamp;
-use crate::upstream::connection::Stream;
+use crate::upstream::connection::OriginStream;
 use crate::upstream::pool::CoreShared;
 
 /// The size of the shared buffer and of a connection's first reads.
@@ -49,8 +49,8 @@ pub(crate) struct ReadBuffer {
 }
 
 /// An open connection; closed when dropped.
-pub(crate) struct Connection {
-    pub(crate) stream: Stream,
+pub(crate) struct H1Connection {
+    pub(crate) stream: OriginStream,
     pub(crate) buffer: ReadBuffer,
     /// The origin accepts another request.
     pub(super) reusable: bool,
@@ -63,14 +63,14 @@ pub(crate) const IDLE: Duration = Duration::from_secs(60);
 pub(crate) struct IdleConnections {
     pub(crate) shared: Rc<CoreShared>,
     /// Each with the time since when it is idle.
-    idle: RefCell<VecDeque<(Connection, Timestamp)>>,
+    idle: RefCell<VecDeque<(H1Connection, Timestamp)>>,
     max: Cell<usize>,
 }
 
-// === impl Connection ===
+// === impl H1Connection ===
 
-impl Connection {
-    pub(crate) fn new(stream: Stream) -> Self {
+impl H1Connection {
+    pub(crate) fn new(stream: OriginStream) -> Self {
         Self {
             stream,
             buffer: ReadBuffer::default(),
@@ -93,11 +93,11 @@ impl ReadBuffer {
     /// Reads what is there to read; zero at the end of the stream.
     pub(crate) fn poll_fill(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut OriginStream,
         shared: &Shared,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        self.make_room(shared);
+        self.make_space(shared);
         let room = self.bytes.capacity() - self.bytes.len();
         let polled = pin!(stream.read_buf(&mut self.bytes)).poll(cx);
         if self.bytes.is_empty() && self.size == FIRST {
@@ -147,7 +147,7 @@ impl ReadBuffer {
         }
     }
 
-    fn make_room(&mut self, shared: &Shared) {
+    fn make_space(&mut self, shared: &Shared) {
         self.size = self.size.max(FIRST);
         if self.bytes.capacity() == 0 && self.size == FIRST {
             self.bytes = shared.take();
@@ -181,7 +181,7 @@ impl IdleConnections {
     /// The connection used last, so that the others can grow old. One that the origin closed, or
     /// wrote on without a request, is dropped. A request that can be sent `once` only is worth a
     /// system call.
-    pub(crate) fn take(&self, once: bool) -> Option<Connection> {
+    pub(crate) fn take(&self, once: bool) -> Option<H1Connection> {
         let mut idle = self.idle.borrow_mut();
         while let Some((mut connection, _)) = idle.pop_back() {
             let stream = &mut connection.stream;
@@ -201,7 +201,7 @@ impl IdleConnections {
         self.max.set(max);
     }
 
-    pub(crate) fn put(&self, connection: Connection) {
+    pub(crate) fn put(&self, connection: H1Connection) {
         let max = self.max.get();
         if max == 0 {
             return;

@@ -10,39 +10,39 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::connection::{Connection, IdleConnections};
-use super::response_body::{Download, Http1Body, Length};
-use super::response_head::{self, Asked, Head};
-use super::upload::Upload;
+use super::connection::{H1Connection, IdleConnections};
+use super::response_body::{BodyEnd, Http1Body, ResponseBody};
+use super::response_head::{self, ExpectedResponse, ResponseHead};
+use super::upload::H1Upload;
 use crate::body::{Body, BodyError};
-use crate::upstream::coarse_timer::Deadline;
-use crate::upstream::error::{Error, Kind};
-use crate::upstream::server::InFlight;
-use crate::upstream::{Answer, Server, Tunnel};
+use crate::upstream::coarse_timer::CoarseDeadline;
+use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
+use crate::upstream::server::ServerInFlight;
+use crate::upstream::{OriginTunnel, UpstreamResponse, UpstreamServer};
 
 /// How many informational responses are skipped.
 pub(crate) const INFORMATIONAL: u8 = 16;
 
 /// A connection in use, and the pool that it returns to.
-pub(crate) struct Lease {
-    pub(crate) connection: Connection,
+pub(crate) struct H1Lease {
+    pub(crate) connection: H1Connection,
     pub(crate) idle: Rc<IdleConnections>,
-    pub(crate) in_flight: InFlight,
+    pub(crate) in_flight: ServerInFlight,
 }
 
 /// A request on a connection, until its response has ended.
-pub(crate) struct Exchange {
-    pub(super) lease: Lease,
-    pub(crate) upload: Box<Upload>,
+pub(crate) struct H1Exchange {
+    pub(super) lease: H1Lease,
+    pub(crate) upload: Box<H1Upload>,
     /// A byte of the response came.
     answered: bool,
     informational: u8,
 }
 
-// === impl Exchange ===
+// === impl H1Exchange ===
 
-impl Exchange {
-    pub(crate) fn new(lease: Lease, upload: Box<Upload>) -> Self {
+impl H1Exchange {
+    pub(crate) fn new(lease: H1Lease, upload: Box<H1Upload>) -> Self {
         Self {
             lease,
             upload,
@@ -53,15 +53,19 @@ impl Exchange {
 
     /// Sends the request, its body as it comes, and waits for the head of the response. The
     /// timeout `limit` starts again when the body moves, and while the client is the slow side.
-    pub(crate) async fn head(&mut self, asked: Asked, limit: Duration) -> Result<Head, Error> {
-        let mut deadline = Deadline::after(limit, &self.lease.idle.shared.timer);
+    pub(crate) async fn head(
+        &mut self,
+        asked: ExpectedResponse,
+        limit: Duration,
+    ) -> Result<ResponseHead, UpstreamError> {
+        let mut deadline = CoarseDeadline::after(limit, &self.lease.idle.shared.timer);
         poll_fn(|cx| {
             if let Poll::Ready(head) = self.poll_head(asked, cx) {
                 return Poll::Ready(head);
             }
             let moved = self.upload.moved();
             if deadline.has_passed(cx, moved, || self.upload.waits_for_client()) {
-                return Poll::Ready(Err(Kind::ResponseTimeout.into()));
+                return Poll::Ready(Err(UpstreamErrorKind::ResponseTimeout.into()));
             }
             Poll::Pending
         })
@@ -70,17 +74,18 @@ impl Exchange {
 
     /// The request for another connection, after this one failed with `error`: only if the origin
     /// sent nothing, and cannot have acted on the request or may act on it twice.
-    pub(crate) fn rewind(mut self, error: &Error) -> Option<Box<Upload>> {
-        let silent = (error.kind == Kind::Closed || error.is_timeout()) && !self.answered;
+    pub(crate) fn rewind(mut self, error: &UpstreamError) -> Option<Box<H1Upload>> {
+        let silent =
+            (error.kind == UpstreamErrorKind::Closed || error.is_timeout()) && !self.answered;
         (silent && self.upload.rewind()).then_some(self.upload)
     }
 
-    pub(crate) fn server(&self) -> &Arc<Server> {
+    pub(crate) fn server(&self) -> &Arc<UpstreamServer> {
         self.lease.in_flight.server()
     }
 
     /// The response to a head.
-    pub(crate) fn into_answer(mut self, head: Head) -> Answer {
+    pub(crate) fn into_response(mut self, head: ResponseHead) -> UpstreamResponse {
         let server = Arc::clone(self.server());
         self.lease.connection.reusable = head.keeps;
         let buffer = &mut self.lease.connection.buffer;
@@ -90,30 +95,30 @@ impl Exchange {
                 upgraded = Some(self.into_tunnel());
                 Body::Empty
             }
-            Length::Exact(0) => {
+            BodyEnd::Exact(0) => {
                 self.end();
                 Body::Empty
             }
-            Length::Exact(length) if length <= buffer.bytes().len() as u64 => {
+            BodyEnd::Exact(length) if length <= buffer.bytes().len() as u64 => {
                 let body = buffer.take(usize::try_from(length).unwrap_or(usize::MAX));
                 self.end();
                 Body::Whole(body)
             }
             length => {
                 let exchange = self;
-                Body::Stream(Box::pin(Download::Open(Http1Body { exchange, length })))
+                Body::Stream(Box::pin(ResponseBody::Open(Http1Body { exchange, length })))
             }
         };
-        Answer {
+        UpstreamResponse {
             upgraded,
-            ..Answer::new(head.status, head.headers, body, server)
+            ..UpstreamResponse::new(head.status, head.headers, body, server)
         }
     }
 
     /// The response was read to its end. An origin that responded before it had the whole request
     /// may never read the rest: then the connection is closed.
     pub(super) fn end(self) {
-        let Lease {
+        let H1Lease {
             mut connection,
             idle,
             ..
@@ -131,17 +136,21 @@ impl Exchange {
 
     /// Reads more of the response; zero at the end of the stream.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Connection { stream, buffer, .. } = &mut self.lease.connection;
+        let H1Connection { stream, buffer, .. } = &mut self.lease.connection;
         buffer.poll_fill(stream, &self.lease.idle.shared.buffer, cx)
     }
 
-    fn poll_head(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Result<Head, Error>> {
-        self.send(cx).map_err(Error::of_request_body)?;
+    fn poll_head(
+        &mut self,
+        asked: ExpectedResponse,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ResponseHead, UpstreamError>> {
+        self.send(cx).map_err(UpstreamError::of_request_body)?;
         loop {
-            let closed = |error| Error::from(Kind::Closed).because(error);
+            let closed = |error| UpstreamError::from(UpstreamErrorKind::Closed).because(error);
             let read = ready!(self.poll_fill(cx)).map_err(closed)?;
             if read == 0 {
-                return Poll::Ready(Err(Kind::Closed.into()));
+                return Poll::Ready(Err(UpstreamErrorKind::Closed.into()));
             }
             if let Some(head) = self.read_head(asked, read).transpose() {
                 return Poll::Ready(head);
@@ -150,7 +159,11 @@ impl Exchange {
     }
 
     /// The head of the response, if it is complete now that `read` more bytes came.
-    fn read_head(&mut self, asked: Asked, read: usize) -> Result<Option<Head>, Error> {
+    fn read_head(
+        &mut self,
+        asked: ExpectedResponse,
+        read: usize,
+    ) -> Result<Option<ResponseHead>, UpstreamError> {
         let bytes = self.lease.connection.buffer.bytes();
         let new = bytes.get(bytes.len() - read..).unwrap_or_default();
         // A head ends with a line: one that comes byte by byte is not parsed as often.
@@ -158,7 +171,7 @@ impl Exchange {
             if bytes.len() < response_head::HEAD_BYTES {
                 return Ok(None);
             }
-            return Err(Kind::BadResponse.into());
+            return Err(UpstreamErrorKind::BadResponse.into());
         }
         while let Some(head) = response_head::read(&mut self.lease.connection.buffer, asked)? {
             if head.is_final() {
@@ -166,15 +179,15 @@ impl Exchange {
             }
             self.informational += 1;
             if self.informational > INFORMATIONAL {
-                return Err(Kind::BadResponse.into());
+                return Err(UpstreamErrorKind::BadResponse.into());
             }
         }
         Ok(None)
     }
 
-    fn into_tunnel(self) -> Tunnel {
+    fn into_tunnel(self) -> OriginTunnel {
         let mut connection = self.lease.connection;
         let early = connection.buffer.take(usize::MAX);
-        Tunnel::new(connection.stream, early, self.lease.in_flight)
+        OriginTunnel::new(connection.stream, early, self.lease.in_flight)
     }
 }

@@ -13,27 +13,27 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
 use self::connection::ReadBuffer;
-use self::response_body::Length;
-use self::response_head::Asked;
-pub use self::upload::Framing;
-use self::upload::Upload;
-use super::Outbound;
-use super::error::{Error, Kind};
+use self::response_body::BodyEnd;
+use self::response_head::ExpectedResponse;
+pub use self::upload::BodyFraming;
+use self::upload::H1Upload;
+use super::OutboundRequest;
+use super::error::{UpstreamError, UpstreamErrorKind};
 
 /// Reads the responses to one request from the bytes of a connection.
-pub struct Reader {
+pub struct ResponseReader {
     buffer: ReadBuffer,
-    asked: Asked,
+    asked: ExpectedResponse,
     /// How long the body is, once its head was read.
-    length: Option<Length>,
+    length: Option<BodyEnd>,
 }
 
 /// The next part of a response.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ResponseEvent {
     /// A head, and the framing of the body; `None`: it ends with its connection. After an
     /// informational head comes another.
-    Head(StatusCode, HeaderMap, Option<Framing>),
+    Head(StatusCode, HeaderMap, Option<BodyFraming>),
     /// A piece of the body.
     Data(Bytes),
     /// The end of the body, with trailers.
@@ -43,18 +43,18 @@ pub enum Event {
 }
 
 /// The bytes of a request's head, up to and with the empty line.
-pub fn request_head(outbound: Outbound<'_>) -> Result<Vec<u8>, Error> {
-    Ok(Upload::new(outbound)?.into_head())
+pub fn request_head(outbound: OutboundRequest<'_>) -> Result<Vec<u8>, UpstreamError> {
+    Ok(H1Upload::new(outbound)?.into_head())
 }
 
-// === impl Reader ===
+// === impl ResponseReader ===
 
-impl Reader {
+impl ResponseReader {
     /// Reads the response to `method`, or to a WebSocket handshake.
     pub fn new(method: &Method, upgrade: bool) -> Self {
         Self {
             buffer: ReadBuffer::default(),
-            asked: Asked::new(method, upgrade),
+            asked: ExpectedResponse::new(method, upgrade),
             length: None,
         }
     }
@@ -70,31 +70,31 @@ impl Reader {
     }
 
     /// The next part; `None` if more bytes are needed.
-    pub fn read(&mut self) -> Result<Option<Event>, Error> {
+    pub fn read(&mut self) -> Result<Option<ResponseEvent>, UpstreamError> {
         let Some(length) = &mut self.length else {
             return self.head();
         };
-        let bad = |error| Error::from(Kind::BadResponse).because(error);
+        let bad = |error| UpstreamError::from(UpstreamErrorKind::BadResponse).because(error);
         Ok(match length.take(&mut self.buffer).map_err(bad)? {
-            None => length.is_over().then_some(Event::End),
+            None => length.is_over().then_some(ResponseEvent::End),
             Some(frame) => match frame.into_data() {
-                Ok(data) => Some(Event::Data(data)),
-                Err(frame) => frame.into_trailers().ok().map(Event::Trailers),
+                Ok(data) => Some(ResponseEvent::Data(data)),
+                Err(frame) => frame.into_trailers().ok().map(ResponseEvent::Trailers),
             },
         })
     }
 
-    fn head(&mut self) -> Result<Option<Event>, Error> {
+    fn head(&mut self) -> Result<Option<ResponseEvent>, UpstreamError> {
         let Some(head) = response_head::read(&mut self.buffer, self.asked)? else {
             return Ok(None);
         };
         let framing = match head.length {
-            Length::Exact(length) => Some(Framing::Length(length)),
-            Length::Chunked(_) => Some(Framing::Chunked),
-            Length::Close => None,
+            BodyEnd::Exact(length) => Some(BodyFraming::Length(length)),
+            BodyEnd::Chunked(_) => Some(BodyFraming::Chunked),
+            BodyEnd::Close => None,
         };
         let is_final = head.is_final();
-        let event = Event::Head(head.status, head.headers, framing);
+        let event = ResponseEvent::Head(head.status, head.headers, framing);
         self.length = is_final.then_some(head.length);
         Ok(Some(event))
     }

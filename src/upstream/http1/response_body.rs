@@ -16,10 +16,10 @@ use http::header::{HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 
 use super::connection::ReadBuffer;
-use super::exchange::Exchange;
+use super::exchange::H1Exchange;
 use crate::body::BodyError;
-use crate::upstream::Server;
-use crate::upstream::error::Error;
+use crate::upstream::UpstreamServer;
+use crate::upstream::error::UpstreamError;
 use crate::upstream::headers::clean_trailers;
 
 /// The largest extensions of one body, all together.
@@ -45,13 +45,13 @@ pub(crate) trait BodySource: Unpin {
     /// Whether no frame follows.
     fn is_over(&self) -> bool;
     fn size_hint(&self) -> SizeHint;
-    fn server(&self) -> &Arc<Server>;
+    fn server(&self) -> &Arc<UpstreamServer>;
     /// Called after the last frame.
     fn end(self);
 }
 
 /// A response body on its way in, over either version of HTTP.
-pub(crate) enum Download<S> {
+pub(crate) enum ResponseBody<S> {
     Open(S),
     /// Why the body broke off, until the reader gets the error.
     Broken(BodyError),
@@ -60,23 +60,23 @@ pub(crate) enum Download<S> {
 
 /// The source of a body over HTTP/1.1.
 pub(super) struct Http1Body {
-    pub(super) exchange: Exchange,
-    pub(super) length: Length,
+    pub(super) exchange: H1Exchange,
+    pub(super) length: BodyEnd,
 }
 
 /// Where a body ends.
 #[derive(Debug)]
-pub(crate) enum Length {
+pub(crate) enum BodyEnd {
     /// After this number of bytes.
     Exact(u64),
-    Chunked(Chunked),
+    Chunked(ChunkedDecoder),
     /// With its connection.
     Close,
 }
 
 /// Decodes the chunked coding.
 #[derive(Debug, Default)]
-pub(crate) struct Chunked {
+pub(crate) struct ChunkedDecoder {
     state: State,
     /// The size of a chunk while it is read, then what is left of it.
     left: u64,
@@ -98,9 +98,9 @@ enum State {
     End,
 }
 
-// === impl Download ===
+// === impl ResponseBody ===
 
-impl<S: BodySource> http_body::Body for Download<S> {
+impl<S: BodySource> http_body::Body for ResponseBody<S> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -116,7 +116,7 @@ impl<S: BodySource> http_body::Body for Download<S> {
             // Delayed by one poll, so that the client first gets what came before. A client whose
             // connection just closes may send its request again.
             Some(Err(error)) => {
-                *this = Self::Broken(Error::of_body(error, source.server()).into());
+                *this = Self::Broken(UpstreamError::of_body(error, source.server()).into());
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -148,7 +148,7 @@ impl<S: BodySource> http_body::Body for Download<S> {
 impl BodySource for Http1Body {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let sent = self.exchange.send(cx);
-        sent.map_err(Error::of_request_body)?;
+        sent.map_err(UpstreamError::of_request_body)?;
         loop {
             let buffer = &mut self.exchange.lease.connection.buffer;
             if let Some(frame) = self.length.take(buffer)? {
@@ -159,7 +159,7 @@ impl BodySource for Http1Body {
             }
             if ready!(self.exchange.poll_fill(cx)).map_err(closed)? == 0 {
                 return Poll::Ready(match self.length {
-                    Length::Close => None,
+                    BodyEnd::Close => None,
                     _ => Some(Err(CLOSED.into())),
                 });
             }
@@ -172,12 +172,12 @@ impl BodySource for Http1Body {
 
     fn size_hint(&self) -> SizeHint {
         match self.length {
-            Length::Exact(left) => SizeHint::with_exact(left),
+            BodyEnd::Exact(left) => SizeHint::with_exact(left),
             _ => SizeHint::default(),
         }
     }
 
-    fn server(&self) -> &Arc<Server> {
+    fn server(&self) -> &Arc<UpstreamServer> {
         self.exchange.server()
     }
 
@@ -196,9 +196,9 @@ fn closed(error: io::Error) -> BodyError {
     }
 }
 
-// === impl Length ===
+// === impl BodyEnd ===
 
-impl Length {
+impl BodyEnd {
     /// Takes a frame of the body from the bytes that came; `None` if they hold none.
     pub(super) fn take(
         &mut self,
@@ -229,9 +229,9 @@ fn take_up_to(buffer: &mut ReadBuffer, left: &mut u64) -> Bytes {
     data
 }
 
-// === impl Chunked ===
+// === impl ChunkedDecoder ===
 
-impl Chunked {
+impl ChunkedDecoder {
     pub(crate) fn is_over(&self) -> bool {
         self.state == State::End
     }

@@ -9,8 +9,8 @@ use http::{Method, StatusCode};
 use httparse::{ParserConfig, Status};
 
 use super::connection::ReadBuffer;
-use super::response_body::{Chunked, Length};
-use crate::upstream::error::{Error, Kind};
+use super::response_body::{BodyEnd, ChunkedDecoder};
+use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{is_close, is_hop_by_hop, named};
 
 /// The largest head that an origin may send.
@@ -19,7 +19,7 @@ pub(crate) const FIELDS: usize = 100;
 
 /// What matters of the request for the meaning of its response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ExpectedResponse {
     /// The response to a HEAD has no body, whatever its headers say.
     pub(crate) head: bool,
     /// A 101 may come back.
@@ -28,18 +28,18 @@ pub(crate) struct Asked {
 
 /// A head that was read.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
     /// As a client may see them.
     pub(crate) headers: HeaderMap,
-    pub(crate) length: Length,
+    pub(crate) length: BodyEnd,
     /// Whether the origin takes another request on this connection.
     pub(crate) keeps: bool,
 }
 
 /// What the fields say beside what they are passed on for.
 #[derive(Default)]
-struct Said {
+struct HeadMeaning {
     length: Option<u64>,
     chunked: bool,
     /// `Connection` may name fields.
@@ -48,9 +48,9 @@ struct Said {
     websocket: Option<bool>,
 }
 
-// === impl Asked ===
+// === impl ExpectedResponse ===
 
-impl Asked {
+impl ExpectedResponse {
     pub(crate) fn new(method: &Method, upgrade: bool) -> Self {
         Self {
             head: *method == Method::HEAD,
@@ -59,9 +59,9 @@ impl Asked {
     }
 }
 
-// === impl Head ===
+// === impl ResponseHead ===
 
-impl Head {
+impl ResponseHead {
     /// Whether no other head follows it.
     pub(super) fn is_final(&self) -> bool {
         !self.status.is_informational() || self.status == StatusCode::SWITCHING_PROTOCOLS
@@ -69,7 +69,10 @@ impl Head {
 }
 
 /// Takes a whole head; `None` if more bytes are needed.
-pub(crate) fn read(buffer: &mut ReadBuffer, asked: Asked) -> Result<Option<Head>, Error> {
+pub(crate) fn read(
+    buffer: &mut ReadBuffer,
+    asked: ExpectedResponse,
+) -> Result<Option<ResponseHead>, UpstreamError> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut response = httparse::Response::new(&mut []);
     let bytes = buffer.bytes();
@@ -79,18 +82,18 @@ pub(crate) fn read(buffer: &mut ReadBuffer, asked: Asked) -> Result<Option<Head>
     let length = match parsed {
         Ok(Status::Complete(length)) if length <= HEAD_BYTES => length,
         Ok(Status::Partial) if bytes.len() < HEAD_BYTES => return Ok(None),
-        Ok(_) => return Err(Kind::BadResponse.into()),
+        Ok(_) => return Err(UpstreamErrorKind::BadResponse.into()),
         Err(error) => return Err(not_http(bytes, error)),
     };
     let whole = Bytes::copy_from_slice(bytes.get(..length).unwrap_or_default());
-    let head = understand(&response, bytes, &whole, asked).ok_or(Kind::BadResponse)?;
+    let head = understand(&response, bytes, &whole, asked).ok_or(UpstreamErrorKind::BadResponse)?;
     buffer.skip(length);
     Ok(Some(head))
 }
 
 /// An alert or a handshake message shows an origin that expects TLS (RFC 8446, section 5.1).
-fn not_http(bytes: &[u8], error: httparse::Error) -> Error {
-    let wrong = Error::from(Kind::BadResponse);
+fn not_http(bytes: &[u8], error: httparse::Error) -> UpstreamError {
+    let wrong = UpstreamError::from(UpstreamErrorKind::BadResponse);
     match bytes {
         [21 | 22, 3, ..] => wrong.because("it looks like TLS, which `tls = true` speaks"),
         _ => wrong.because(error),
@@ -102,11 +105,11 @@ fn understand(
     response: &httparse::Response<'_, '_>,
     bytes: &[u8],
     whole: &Bytes,
-    asked: Asked,
-) -> Option<Head> {
+    asked: ExpectedResponse,
+) -> Option<ResponseHead> {
     let status = StatusCode::from_u16(response.code?).ok()?;
     let is_new = response.version == Some(1);
-    let mut said = Said::default();
+    let mut said = HeadMeaning::default();
     // No more than needed: an allocator is slow beyond its small sizes.
     let mut headers = HeaderMap::with_capacity(response.headers.len() + 1);
     for field in response.headers.iter() {
@@ -123,7 +126,7 @@ fn understand(
         return None;
     }
     finish(&mut headers, status);
-    Some(Head {
+    Some(ResponseHead {
         status,
         headers,
         length,
@@ -172,9 +175,9 @@ fn finish(headers: &mut HeaderMap, status: StatusCode) {
     }
 }
 
-// === impl Said ===
+// === impl HeadMeaning ===
 
-impl Said {
+impl HeadMeaning {
     /// Whether a client may see a field; `None` if it cannot stand in this head.
     fn passes(&mut self, name: &HeaderName, value: &[u8]) -> Option<bool> {
         match *name {
@@ -210,22 +213,22 @@ impl Said {
     }
 
     /// RFC 9112, section 6.3; `None` if two readers could take it for two things.
-    fn framing(&self, status: StatusCode, asked: Asked) -> Option<Length> {
+    fn framing(&self, status: StatusCode, asked: ExpectedResponse) -> Option<BodyEnd> {
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let wanted = asked.upgrade && self.websocket == Some(true);
-            return wanted.then_some(Length::Exact(0));
+            return wanted.then_some(BodyEnd::Exact(0));
         }
         if self.chunked && self.length.is_some() {
             return None;
         }
         let empty = asked.head || status.is_informational();
         if empty || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-            return Some(Length::Exact(0));
+            return Some(BodyEnd::Exact(0));
         }
         Some(match (self.chunked, self.length) {
-            (true, _) => Length::Chunked(Chunked::default()),
-            (false, Some(length)) => Length::Exact(length),
-            (false, None) => Length::Close,
+            (true, _) => BodyEnd::Chunked(ChunkedDecoder::default()),
+            (false, Some(length)) => BodyEnd::Exact(length),
+            (false, None) => BodyEnd::Close,
         })
     }
 }

@@ -16,10 +16,10 @@ use tokio::io::AsyncWrite;
 
 use super::response_head::plain_number;
 use crate::body::{Body, BodyError};
-use crate::upstream::connection::Stream;
-use crate::upstream::error::{Error, Kind};
+use crate::upstream::connection::OriginStream;
+use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{Named, clean_trailers};
-use crate::upstream::{Outbound, request_head as head};
+use crate::upstream::{OutboundRequest, request_head as head};
 
 pub(crate) const WRONG_LENGTH: &str = "the body is not as long as declared";
 
@@ -28,14 +28,14 @@ const WRITES: usize = 8;
 
 /// A request on its way out.
 #[derive(Default)]
-pub(crate) struct Upload {
+pub(crate) struct H1Upload {
     /// The head, or what frames the body: `out`, then `data`, then `tail`.
     out: Vec<u8>,
     written: usize,
     data: Bytes,
     tail: &'static [u8],
     body: Body,
-    framing: Framing,
+    framing: BodyFraming,
     /// The last bytes of a declared length, until it is sure that no more follow.
     last: Option<Bytes>,
     /// The names of trailers that may follow.
@@ -57,7 +57,7 @@ pub(crate) struct Upload {
 
 /// Where a body ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Framing {
+pub enum BodyFraming {
     /// After this number of bytes.
     Length(u64),
     /// With its last chunk.
@@ -65,28 +65,28 @@ pub enum Framing {
     Chunked,
 }
 
-// === impl Upload ===
+// === impl H1Upload ===
 
-impl Upload {
+impl H1Upload {
     /// The request with its head as the origin gets it; an error if HTTP/1.1 cannot express it
     /// unambiguously.
-    pub(crate) fn new(mut outbound: Outbound<'_>) -> Result<Box<Self>, Error> {
+    pub(crate) fn new(mut outbound: OutboundRequest<'_>) -> Result<Box<Self>, UpstreamError> {
         if !head::is_target(&outbound) {
-            return Err(Kind::RequestTarget.into());
+            return Err(UpstreamErrorKind::RequestTarget.into());
         }
         let framing = framing(outbound.headers, &outbound.body)?;
         let body = match framing {
             // Complete with its head; whatever the body holds is not sent.
-            Framing::Length(0) => Body::Empty,
+            BodyFraming::Length(0) => Body::Empty,
             _ => std::mem::take(&mut outbound.body),
         };
-        let taken = body.is_end_stream() && framing == Framing::Length(0);
+        let taken = body.is_end_stream() && framing == BodyFraming::Length(0);
         Ok(Box::new(Self {
             out: head::write(&outbound, framing),
             framing,
             announced: match framing {
-                Framing::Chunked => head::announced(outbound.headers),
-                Framing::Length(_) => Named::new(),
+                BodyFraming::Chunked => head::announced(outbound.headers),
+                BodyFraming::Length(_) => Named::new(),
             },
             taken,
             // RFC 9110, section 9.2.2.
@@ -150,7 +150,7 @@ impl Upload {
     /// Sends as much as the client gives and the origin takes. An error is the client's.
     pub(super) fn send(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut OriginStream,
         cx: &mut Context<'_>,
     ) -> Result<(), BodyError> {
         for _ in 0..WRITES {
@@ -180,7 +180,11 @@ impl Upload {
         self.written == self.out.len() && self.data.is_empty() && self.tail.is_empty()
     }
 
-    fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write(
+        &mut self,
+        stream: &mut OriginStream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         let out = self.out.get(self.written..).unwrap_or_default();
         let encrypts = stream.encrypts();
         let stream = Pin::new(stream);
@@ -201,7 +205,11 @@ impl Upload {
     }
 
     /// Only a stream that encrypts holds anything back.
-    fn poll_flush(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(
+        &mut self,
+        stream: &mut OriginStream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.unflushed {
             ready!(Pin::new(stream).poll_flush(cx))?;
             self.unflushed = false;
@@ -238,20 +246,20 @@ impl Upload {
     fn take(&mut self, frame: Frame<Bytes>) -> Result<(), BodyError> {
         match (frame.into_data(), self.framing) {
             (Ok(data), _) if data.is_empty() => {}
-            (Ok(data), Framing::Length(left)) => self.take_of(data, left)?,
-            (Ok(data), Framing::Chunked) => self.chunk(data),
-            (Err(frame), Framing::Chunked) => {
+            (Ok(data), BodyFraming::Length(left)) => self.take_of(data, left)?,
+            (Ok(data), BodyFraming::Chunked) => self.chunk(data),
+            (Err(frame), BodyFraming::Chunked) => {
                 self.last_chunk(frame.into_trailers().unwrap_or_default());
             }
             // A body of known length has no trailers in HTTP/1.1.
-            (Err(_), Framing::Length(_)) => {}
+            (Err(_), BodyFraming::Length(_)) => {}
         }
         Ok(())
     }
 
     fn take_of(&mut self, data: Bytes, left: u64) -> Result<(), BodyError> {
         let left = left.checked_sub(data.len() as u64).ok_or(WRONG_LENGTH)?;
-        self.framing = Framing::Length(left);
+        self.framing = BodyFraming::Length(left);
         if left > 0 {
             self.data = data;
         } else if self.body.is_end_stream() {
@@ -265,12 +273,12 @@ impl Upload {
 
     fn end(&mut self) -> Result<(), BodyError> {
         match self.framing {
-            Framing::Length(1..) => return Err(WRONG_LENGTH.into()),
-            Framing::Length(0) => {
+            BodyFraming::Length(1..) => return Err(WRONG_LENGTH.into()),
+            BodyFraming::Length(0) => {
                 self.data = self.last.take().unwrap_or_default();
                 self.taken = true;
             }
-            Framing::Chunked => self.last_chunk(HeaderMap::new()),
+            BodyFraming::Chunked => self.last_chunk(HeaderMap::new()),
         }
         Ok(())
     }
@@ -305,7 +313,7 @@ impl Upload {
 }
 
 /// The one framing of a body: the declared length, the known length, or chunks.
-pub(crate) fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error> {
+pub(crate) fn framing(headers: &HeaderMap, body: &Body) -> Result<BodyFraming, UpstreamError> {
     let declared = declared(headers)?;
     let length = if body.is_end_stream() {
         Some(0)
@@ -313,12 +321,12 @@ pub(crate) fn framing(headers: &HeaderMap, body: &Body) -> Result<Framing, Error
         declared.or_else(|| body.size_hint().exact())
     };
     if declared.is_some() && declared != length {
-        return Err(Error::of_request_body(WRONG_LENGTH));
+        return Err(UpstreamError::of_request_body(WRONG_LENGTH));
     }
-    Ok(length.map_or(Framing::Chunked, Framing::Length))
+    Ok(length.map_or(BodyFraming::Chunked, BodyFraming::Length))
 }
 
-fn declared(headers: &HeaderMap) -> Result<Option<u64>, Error> {
+fn declared(headers: &HeaderMap) -> Result<Option<u64>, UpstreamError> {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();
     let length = match (lines.next(), lines.next()) {
         (None, _) => return Ok(None),
@@ -327,6 +335,6 @@ fn declared(headers: &HeaderMap) -> Result<Option<u64>, Error> {
     };
     match length {
         Some(length) => Ok(Some(length)),
-        None => Err(Error::of_request_body(WRONG_LENGTH)),
+        None => Err(UpstreamError::of_request_body(WRONG_LENGTH)),
     }
 }

@@ -17,11 +17,11 @@ use http::Request;
 use tokio::sync::Notify;
 
 use crate::clock::Timestamp;
-use crate::upstream::Server;
-use crate::upstream::connection::{ALERTED, Stream};
-use crate::upstream::error::{Error, Kind};
+use crate::upstream::UpstreamServer;
+use crate::upstream::connection::{ALERTED, OriginStream};
+use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::http1::response_head::HEAD_BYTES;
-use crate::upstream::server::InFlight;
+use crate::upstream::server::ServerInFlight;
 
 /// Requests that share a connection, also where an origin would take more.
 const STREAMS: u32 = 100;
@@ -66,18 +66,18 @@ pub(crate) struct H2Pool {
 /// One stream of a connection; free when dropped.
 pub(crate) struct StreamSlot {
     pub(crate) connection: Rc<H2Connection>,
-    pub(crate) in_flight: InFlight,
+    pub(crate) in_flight: ServerInFlight,
 }
 
 /// A connection that is being opened. Requests may wait for it until this is dropped.
-pub(super) struct Opening<'a>(&'a H2Pool);
+pub(super) struct PendingConnection<'a>(&'a H2Pool);
 
 // === impl H2Connection ===
 
 impl H2Connection {
     /// Ready when the origin has sent its settings: it speaks HTTP/2, and how many requests it
     /// takes at once is known before the first.
-    pub(crate) async fn open(stream: Stream) -> Result<Self, Error> {
+    pub(crate) async fn open(stream: OriginStream) -> Result<Self, UpstreamError> {
         let (sender, mut connection) = builder().handshake(stream).await.map_err(no_http2)?;
         poll_fn(|cx| poll_settings(&mut connection, cx)).await?;
         let closed = Rc::<Cell<bool>>::default();
@@ -119,17 +119,17 @@ impl H2Connection {
         &self,
         request: Request<()>,
         ended: bool,
-    ) -> Result<(ResponseFuture, SendStream<Bytes>), Error> {
+    ) -> Result<(ResponseFuture, SendStream<Bytes>), UpstreamError> {
         let mut sender = self.sender.borrow_mut();
         let refused = |error| {
             self.retire();
-            Error::from(Kind::Refused).because(error)
+            UpstreamError::from(UpstreamErrorKind::Refused).because(error)
         };
         match sender.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => sender.send_request(request, ended).map_err(refused),
             Poll::Ready(Err(error)) => Err(refused(error)),
             // Streams that were reset have not left yet.
-            Poll::Pending => Err(Kind::Refused.into()),
+            Poll::Pending => Err(UpstreamErrorKind::Refused.into()),
         }
     }
 }
@@ -150,25 +150,25 @@ fn builder() -> Builder {
 }
 
 fn poll_settings(
-    connection: &mut Connection<Stream>,
+    connection: &mut Connection<OriginStream>,
     cx: &mut Context<'_>,
-) -> Poll<Result<(), Error>> {
+) -> Poll<Result<(), UpstreamError>> {
     let polled = Pin::new(&mut *connection).poll(cx);
     if connection.max_concurrent_send_streams() > 0 {
         return Poll::Ready(Ok(()));
     }
     match ready!(polled) {
-        Ok(()) => Poll::Ready(Err(Kind::NoHttp2.into())),
+        Ok(()) => Poll::Ready(Err(UpstreamErrorKind::NoHttp2.into())),
         Err(error) => Poll::Ready(Err(no_http2(error))),
     }
 }
 
-fn no_http2(error: h2::Error) -> Error {
+fn no_http2(error: h2::Error) -> UpstreamError {
     match error.get_io().map(io::Error::kind) {
-        Some(ALERTED) => Error::from(Kind::Handshake).because(error),
-        Some(_) => Error::from(Kind::NoHttp2).because(error),
+        Some(ALERTED) => UpstreamError::from(UpstreamErrorKind::Handshake).because(error),
+        Some(_) => UpstreamError::from(UpstreamErrorKind::NoHttp2).because(error),
         // Which rule of HTTP/2 another protocol breaks says nothing.
-        None => Kind::NoHttp2.into(),
+        None => UpstreamErrorKind::NoHttp2.into(),
     }
 }
 
@@ -194,13 +194,13 @@ impl H2Pool {
     }
 
     /// Begins to open a connection, for which other requests may wait.
-    pub(super) fn begin(&self) -> Opening<'_> {
+    pub(super) fn begin(&self) -> PendingConnection<'_> {
         self.opening.set(self.opening.get() + 1);
-        Opening(self)
+        PendingConnection(self)
     }
 
     /// Whether a connection that is being opened will have a stream left for one more request.
-    pub(super) fn expects_room(&self) -> bool {
+    pub(super) fn expects_free_stream(&self) -> bool {
         let opening = self.opening.get();
         let waiting = Rc::strong_count(&self.waiting) - 1;
         let capacity = self.capacity.get().unwrap_or(STREAMS as usize);
@@ -240,9 +240,9 @@ fn streams(connection: &Rc<H2Connection>) -> usize {
     Rc::strong_count(connection) - 1
 }
 
-// === impl Opening ===
+// === impl PendingConnection ===
 
-impl Drop for Opening<'_> {
+impl Drop for PendingConnection<'_> {
     fn drop(&mut self) {
         self.0.opening.set(self.0.opening.get().saturating_sub(1));
         self.0.finished.notify_waiters();
@@ -252,7 +252,7 @@ impl Drop for Opening<'_> {
 // === impl StreamSlot ===
 
 impl StreamSlot {
-    pub(super) fn server(&self) -> &Arc<Server> {
+    pub(super) fn server(&self) -> &Arc<UpstreamServer> {
         self.in_flight.server()
     }
 }

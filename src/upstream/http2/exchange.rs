@@ -17,26 +17,26 @@ use http::{Method, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use super::connection::StreamSlot;
-use super::upload::Upload;
+use super::upload::H2Upload;
 use crate::body::Body;
-use crate::upstream::coarse_timer::{CoarseTimer, Deadline};
-use crate::upstream::error::{Error, Kind};
+use crate::upstream::coarse_timer::{CoarseDeadline, CoarseTimer};
+use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{clean_trailers, is_hop_by_hop, remove_all};
 use crate::upstream::http1::exchange::INFORMATIONAL;
-use crate::upstream::http1::response_body::{BodySource, Download, Next};
+use crate::upstream::http1::response_body::{BodySource, Next, ResponseBody};
 use crate::upstream::http1::response_head::{FIELDS, plain_number};
-use crate::upstream::{Answer, Server};
+use crate::upstream::{UpstreamResponse, UpstreamServer};
 
 /// A request on a connection, until its response has ended.
-pub(crate) struct Exchange {
-    upload: Box<Upload>,
+pub(crate) struct H2Exchange {
+    upload: Box<H2Upload>,
     stream: SendStream<Bytes>,
     /// Free again when the rest is.
     slot: StreamSlot,
 }
 
 /// A stream that waits for its response.
-struct Waiting {
+struct PendingResponse {
     response: ResponseFuture,
     informational: u8,
 }
@@ -53,7 +53,7 @@ struct H2Head {
 
 /// The source of a body over HTTP/2.
 struct Http2Body {
-    exchange: Exchange,
+    exchange: H2Exchange,
     body: RecvStream,
     /// The declared bytes that are still to come.
     left: Option<u64>,
@@ -62,23 +62,24 @@ struct Http2Body {
     is_over: bool,
 }
 
-// === impl Exchange ===
+// === impl H2Exchange ===
 
-impl Exchange {
+impl H2Exchange {
     /// Sends a request over a connection and waits for the head of the response. The request comes
     /// back if it can be sent again: with an error, or with a 503.
     pub(crate) async fn send(
-        mut upload: Box<Upload>,
+        mut upload: Box<H2Upload>,
         slot: StreamSlot,
         limit: Duration,
         timer: &Rc<CoarseTimer>,
-    ) -> Result<(Answer, Option<Box<Upload>>), (Error, Option<Box<Upload>>)> {
+    ) -> Result<(UpstreamResponse, Option<Box<H2Upload>>), (UpstreamError, Option<Box<H2Upload>>)>
+    {
         let (head, ended) = upload.head();
         let server = Arc::clone(slot.server());
         let (response, stream) = match slot.connection.open_stream(head, ended) {
             Ok(opened) => opened,
             Err(error) => {
-                let again = upload.again(&error);
+                let again = upload.retryable_error(&error);
                 return Err((error.at(&server), again));
             }
         };
@@ -87,7 +88,7 @@ impl Exchange {
             stream,
             slot,
         };
-        let mut waiting = Waiting {
+        let mut waiting = PendingResponse {
             response,
             informational: 0,
         };
@@ -95,13 +96,15 @@ impl Exchange {
             Ok((head, body)) => {
                 let busy = head.status == StatusCode::SERVICE_UNAVAILABLE;
                 let copy = busy.then(|| exchange.upload.copy()).flatten();
-                Ok((exchange.into_answer(head, body, server), copy))
+                Ok((exchange.into_response(head, body, server), copy))
             }
             Err(error) => {
                 // The request will not be whole.
                 exchange.stream.send_reset(Reason::CANCEL);
                 let silent = waiting.informational == 0;
-                let again = silent.then(|| exchange.upload.again(&error)).flatten();
+                let again = silent
+                    .then(|| exchange.upload.retryable_error(&error))
+                    .flatten();
                 Err((error.at(&server), again))
             }
         }
@@ -111,16 +114,16 @@ impl Exchange {
     /// when the body moves, and while the client is the slow side.
     async fn head(
         &mut self,
-        waiting: &mut Waiting,
+        waiting: &mut PendingResponse,
         limit: Duration,
         timer: &Rc<CoarseTimer>,
-    ) -> Result<(H2Head, RecvStream), Error> {
+    ) -> Result<(H2Head, RecvStream), UpstreamError> {
         let connection = &self.slot.connection;
         let received = connection.received();
-        let mut deadline = Deadline::after(limit, timer);
+        let mut deadline = CoarseDeadline::after(limit, timer);
         poll_fn(|cx| {
             let sent = self.upload.send(&mut self.stream, cx);
-            sent.map_err(Error::of_request_body)?;
+            sent.map_err(UpstreamError::of_request_body)?;
             if let Poll::Ready(response) = waiting.poll(cx) {
                 connection.note_received();
                 let (parts, body) = response?.into_parts();
@@ -133,18 +136,23 @@ impl Exchange {
                 if connection.received() == received {
                     connection.retire();
                 }
-                return Poll::Ready(Err(Kind::ResponseTimeout.into()));
+                return Poll::Ready(Err(UpstreamErrorKind::ResponseTimeout.into()));
             }
             Poll::Pending
         })
         .await
     }
 
-    fn into_answer(self, head: H2Head, body: RecvStream, server: Arc<Server>) -> Answer {
+    fn into_response(
+        self,
+        head: H2Head,
+        body: RecvStream,
+        server: Arc<UpstreamServer>,
+    ) -> UpstreamResponse {
         let body = if head.bodiless || body.is_end_stream() {
             Body::Empty
         } else {
-            Body::Stream(Box::pin(Download::Open(Http2Body {
+            Body::Stream(Box::pin(ResponseBody::Open(Http2Body {
                 exchange: self,
                 body,
                 left: head.length,
@@ -152,23 +160,25 @@ impl Exchange {
                 is_over: false,
             })))
         };
-        Answer::new(head.status, head.headers, body, server)
+        UpstreamResponse::new(head.status, head.headers, body, server)
     }
 }
 
 /// The head of a response as a client may see it; an error if it is ambiguous. The library has
 /// already refused what is malformed: headers about the connection, several lengths that differ, a
 /// body that is not as long as declared.
-fn read_head(parts: Parts, method: &Method) -> Result<H2Head, Error> {
+fn read_head(parts: Parts, method: &Method) -> Result<H2Head, UpstreamError> {
     let (status, mut headers) = (parts.status, parts.headers);
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let length = match (lengths.next(), lengths.next()) {
         (None, _) => None,
-        (Some(length), None) => Some(plain_number(length.as_bytes()).ok_or(Kind::BadResponse)?),
-        (Some(_), Some(_)) => return Err(Kind::BadResponse.into()),
+        (Some(length), None) => {
+            Some(plain_number(length.as_bytes()).ok_or(UpstreamErrorKind::BadResponse)?)
+        }
+        (Some(_), Some(_)) => return Err(UpstreamErrorKind::BadResponse.into()),
     };
     if status.is_informational() || headers.len() > FIELDS {
-        return Err(Kind::BadResponse.into());
+        return Err(UpstreamErrorKind::BadResponse.into());
     }
     remove_all(&mut headers, is_hop_by_hop);
     if status == StatusCode::NO_CONTENT {
@@ -183,17 +193,17 @@ fn read_head(parts: Parts, method: &Method) -> Result<H2Head, Error> {
     })
 }
 
-// === impl Waiting ===
+// === impl PendingResponse ===
 
-impl Waiting {
+impl PendingResponse {
     /// The response. Informational ones are skipped, up to a limit.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, Error>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, UpstreamError>> {
         while let Some(interim) = ready!(self.response.poll_informational(cx)) {
             let interim = interim.map_err(failed)?;
             self.informational += 1;
             let switches = interim.status() == StatusCode::SWITCHING_PROTOCOLS;
             if switches || self.informational > INFORMATIONAL {
-                return Poll::Ready(Err(Kind::BadResponse.into()));
+                return Poll::Ready(Err(UpstreamErrorKind::BadResponse.into()));
             }
         }
         Pin::new(&mut self.response).poll(cx).map_err(failed)
@@ -202,24 +212,26 @@ impl Waiting {
 
 /// Classifies the error of a stream. RFC 9113, section 8.7 defines which requests the origin did
 /// not process.
-fn failed(error: h2::Error) -> Error {
+fn failed(error: h2::Error) -> UpstreamError {
     let unread = error.reason() == Some(Reason::REFUSED_STREAM) || error.is_go_away();
     let kind = match error.is_remote() {
-        true if unread => Kind::Refused,
-        true if error.is_reset() => Kind::Reset,
-        true => Kind::Closed,
-        false if error.is_io() => Kind::Closed,
-        false => Kind::BadResponse,
+        true if unread => UpstreamErrorKind::Refused,
+        true if error.is_reset() => UpstreamErrorKind::Reset,
+        true => UpstreamErrorKind::Closed,
+        false if error.is_io() => UpstreamErrorKind::Closed,
+        false => UpstreamErrorKind::BadResponse,
     };
-    Error::from(kind).because(error)
+    UpstreamError::from(kind).because(error)
 }
 
 // === impl Http2Body ===
 
 impl BodySource for Http2Body {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let Exchange { upload, stream, .. } = &mut self.exchange;
-        upload.send(stream, cx).map_err(Error::of_request_body)?;
+        let H2Exchange { upload, stream, .. } = &mut self.exchange;
+        upload
+            .send(stream, cx)
+            .map_err(UpstreamError::of_request_body)?;
         while !self.all_data {
             let Some(data) = ready!(self.body.poll_data(cx)).transpose()? else {
                 self.all_data = true;
@@ -251,7 +263,7 @@ impl BodySource for Http2Body {
             .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 
-    fn server(&self) -> &Arc<Server> {
+    fn server(&self) -> &Arc<UpstreamServer> {
         self.exchange.slot.server()
     }
 

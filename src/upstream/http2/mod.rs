@@ -13,16 +13,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use self::connection::{H2Pool, StreamSlot};
-use self::exchange::Exchange;
-use self::upload::Upload;
-use super::connection::{Opened, connect};
-use super::error::{Error, Kind};
-use super::http1::exchange::Lease;
-use super::http1::response_head::Asked;
+use self::exchange::H2Exchange;
+use self::upload::H2Upload;
+use super::connection::{OpenedConnection, connect};
+use super::error::{UpstreamError, UpstreamErrorKind};
+use super::http1::exchange::H1Lease;
+use super::http1::response_head::ExpectedResponse;
 use super::pool::{Pool, PreparedRequest, exchange, pool_key};
 use super::retry::{Attempt, FailedAttempt};
-use super::server::InFlight;
-use super::{Protocol, Server, Upstream};
+use super::server::ServerInFlight;
+use super::{Upstream, UpstreamProtocol, UpstreamServer};
 
 /// How often one request may be refused unread by one server.
 const REFUSALS: usize = 3;
@@ -32,9 +32,9 @@ enum Found {
     /// A stream of a connection, and whether the connection is new.
     Http2(StreamSlot, bool),
     /// An idle HTTP/1.1 connection, if it is still usable.
-    Idle(InFlight),
+    Idle(ServerInFlight),
     /// A new HTTP/1.1 connection.
-    Http1(Lease),
+    Http1(H1Lease),
 }
 
 // === impl Pool ===
@@ -44,8 +44,8 @@ impl Pool {
     pub(super) async fn multiplex<'a>(
         &self,
         upstream: &Upstream,
-        in_flight: InFlight,
-        asked: Asked,
+        in_flight: ServerInFlight,
+        asked: ExpectedResponse,
         request: PreparedRequest<'a>,
     ) -> Attempt<'a> {
         match self.find(upstream, in_flight).await {
@@ -70,7 +70,7 @@ impl Pool {
     async fn share<'a>(
         &self,
         upstream: &Upstream,
-        mut upload: Box<Upload>,
+        mut upload: Box<H2Upload>,
         mut slot: StreamSlot,
         mut is_new: bool,
     ) -> Attempt<'a> {
@@ -86,8 +86,8 @@ impl Pool {
                 Some(PreparedRequest::Http2(upload)) => upload,
                 _ => return Err(failed),
             };
-            may_close &= !failed.is(&[Kind::Closed]);
-            (slot, is_new) = match self.find(upstream, InFlight::begin(&server)).await {
+            may_close &= !failed.is(&[UpstreamErrorKind::Closed]);
+            (slot, is_new) = match self.find(upstream, ServerInFlight::begin(&server)).await {
                 Ok(Found::Http2(slot, is_new)) => (slot, is_new),
                 Ok(_) => return Err(failed),
                 Err(error) => {
@@ -103,11 +103,11 @@ impl Pool {
     pub(super) async fn send_over<'a>(
         &self,
         upstream: &Upstream,
-        upload: Box<Upload>,
+        upload: Box<H2Upload>,
         slot: StreamSlot,
     ) -> Attempt<'a> {
         let (limit, timer) = (upstream.response_timeout, &self.shared.timer);
-        match Exchange::send(upload, slot, limit, timer).await {
+        match H2Exchange::send(upload, slot, limit, timer).await {
             Ok((answer, copy)) => {
                 FailedAttempt::unless_busy(answer, copy.map(PreparedRequest::Http2))
             }
@@ -119,7 +119,11 @@ impl Pool {
 
     /// Finds or opens a connection to a server. Requests that arrive together wait for as few new
     /// connections as can carry them, but not again after one that could not be opened.
-    async fn find(&self, upstream: &Upstream, in_flight: InFlight) -> Result<Found, Error> {
+    async fn find(
+        &self,
+        upstream: &Upstream,
+        in_flight: ServerInFlight,
+    ) -> Result<Found, UpstreamError> {
         let server = in_flight.server();
         let pool = self.h2_pool(upstream, server);
         let mut waited = pool.http1.get();
@@ -131,25 +135,26 @@ impl Pool {
                 };
                 return Ok(Found::Http2(slot, false));
             }
-            let may_idle = upstream.protocol == Protocol::Auto;
+            let may_idle = upstream.protocol == UpstreamProtocol::Auto;
             if may_idle && self.idle_connections(upstream, server).len() > 0 {
                 return Ok(Found::Idle(in_flight));
             }
-            if waited || !pool.expects_room() {
+            if waited || !pool.expects_free_stream() {
                 break;
             }
             waited = !pool.wait().await;
         }
         let opening = pool.begin();
         let opened = connect(upstream, server, false).await;
-        pool.http1.set(matches!(opened, Ok(Opened::Http1(_))));
+        pool.http1
+            .set(matches!(opened, Ok(OpenedConnection::Http1(_))));
         match opened.map_err(|error| error.at(server))? {
-            Opened::Http1(connection) => Ok(Found::Http1(Lease {
+            OpenedConnection::Http1(connection) => Ok(Found::Http1(H1Lease {
                 connection,
                 idle: self.idle_connections(upstream, server),
                 in_flight,
             })),
-            Opened::Http2(connection) => {
+            OpenedConnection::Http2(connection) => {
                 let connection = pool.put(connection);
                 drop(opening);
                 let slot = StreamSlot {
@@ -161,7 +166,7 @@ impl Pool {
         }
     }
 
-    fn h2_pool(&self, upstream: &Upstream, server: &Server) -> Rc<H2Pool> {
+    fn h2_pool(&self, upstream: &Upstream, server: &UpstreamServer) -> Rc<H2Pool> {
         let mut pools = self.http2.borrow_mut();
         Rc::clone(pools.entry(pool_key(upstream, server)).or_default())
     }

@@ -13,11 +13,11 @@ use http::{Method, Request, Uri, Version};
 use http_body::{Body as _, Frame};
 
 use crate::body::{Body, BodyError};
-use crate::upstream::Outbound;
-use crate::upstream::error::{Error, Kind};
+use crate::upstream::OutboundRequest;
+use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::clean_trailers;
-use crate::upstream::http1::upload::{Framing, WRONG_LENGTH, framing};
-use crate::upstream::request_head::{self as head, Form};
+use crate::upstream::http1::upload::{BodyFraming, WRONG_LENGTH, framing};
+use crate::upstream::request_head::{self as head, HeaderSpelling};
 
 /// How often one poll sends before it looks for a response.
 const SENDS: usize = 16;
@@ -27,7 +27,7 @@ const KEPT: usize = 64 * 1024;
 
 /// A request on its way out.
 #[derive(Default)]
-pub(crate) struct Upload {
+pub(crate) struct H2Upload {
     head: Request<()>,
     body: Body,
     /// What the body still has to bring, if that was declared.
@@ -51,19 +51,22 @@ pub(crate) struct Upload {
     stopped: bool,
 }
 
-// === impl Upload ===
+// === impl H2Upload ===
 
-impl Upload {
-    pub(crate) fn new(mut outbound: Outbound<'_>, secure: bool) -> Result<Box<Self>, Error> {
+impl H2Upload {
+    pub(crate) fn new(
+        mut outbound: OutboundRequest<'_>,
+        secure: bool,
+    ) -> Result<Box<Self>, UpstreamError> {
         if !head::is_target(&outbound) {
-            return Err(Kind::RequestTarget.into());
+            return Err(UpstreamErrorKind::RequestTarget.into());
         }
         let framing = framing(outbound.headers, &outbound.body)?;
         let head = write_head(&outbound, framing, secure)?;
         let (body, left) = match framing {
-            Framing::Length(0) => (Body::Empty, None),
-            Framing::Length(length) => (std::mem::take(&mut outbound.body), Some(length)),
-            Framing::Chunked => (std::mem::take(&mut outbound.body), None),
+            BodyFraming::Length(0) => (Body::Empty, None),
+            BodyFraming::Length(length) => (std::mem::take(&mut outbound.body), Some(length)),
+            BodyFraming::Chunked => (std::mem::take(&mut outbound.body), None),
         };
         Ok(Box::new(Self {
             taken: body.is_end_stream(),
@@ -89,10 +92,10 @@ impl Upload {
 
     /// The request for another connection after it failed with `error`: if the origin has not
     /// looked at it, or if it does no harm twice.
-    pub(super) fn again(mut self: Box<Self>, error: &Error) -> Option<Box<Self>> {
+    pub(super) fn retryable_error(mut self: Box<Self>, error: &UpstreamError) -> Option<Box<Self>> {
         let repeatable = match error.kind {
-            Kind::Refused => true,
-            Kind::Closed | Kind::Reset => self.is_repeatable(),
+            UpstreamErrorKind::Refused => true,
+            UpstreamErrorKind::Closed | UpstreamErrorKind::Reset => self.is_repeatable(),
             _ => error.is_timeout() && self.is_repeatable(),
         };
         (repeatable && self.rewind()).then_some(self)
@@ -225,7 +228,7 @@ impl Upload {
     ) -> Poll<Option<()>> {
         let last = self.taken && self.again.is_empty();
         if !self.data.is_empty() {
-            let Some(room) = ready!(poll_room(stream, self.data.len(), cx)) else {
+            let Some(room) = ready!(poll_capacity(stream, self.data.len(), cx)) else {
                 return Poll::Ready(None);
             };
             let data = self.data.split_to(room.min(self.data.len()));
@@ -249,7 +252,7 @@ impl Upload {
 }
 
 /// How much the stream takes now, of `wanted` bytes. `None` if the origin takes no more.
-fn poll_room(
+fn poll_capacity(
     stream: &mut SendStream<Bytes>,
     wanted: usize,
     cx: &mut Context<'_>,
@@ -265,12 +268,12 @@ fn poll_room(
 
 /// The head of a request; an error if HTTP/2 cannot express it.
 fn write_head(
-    outbound: &Outbound<'_>,
-    framing: Framing,
+    outbound: &OutboundRequest<'_>,
+    framing: BodyFraming,
     secure: bool,
-) -> Result<Request<()>, Error> {
+) -> Result<Request<()>, UpstreamError> {
     let mut request = Request::new(());
-    let uri = uri(outbound, secure).ok_or(Kind::RequestTarget)?;
+    let uri = uri(outbound, secure).ok_or(UpstreamErrorKind::RequestTarget)?;
     *request.version_mut() = match uri.authority() {
         Some(_) => Version::HTTP_2,
         // The library lets a request of another version go without an authority.
@@ -284,7 +287,7 @@ fn write_head(
 }
 
 /// An HTTP/1.0 client may have named no host.
-fn uri(outbound: &Outbound<'_>, secure: bool) -> Option<Uri> {
+fn uri(outbound: &OutboundRequest<'_>, secure: bool) -> Option<Uri> {
     let target = Bytes::copy_from_slice(outbound.target.as_bytes());
     let mut parts = http::uri::Parts::default();
     parts.path_and_query = Some(PathAndQuery::from_maybe_shared(target).ok()?);
@@ -296,7 +299,7 @@ fn uri(outbound: &Outbound<'_>, secure: bool) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-impl Form for HeaderMap {
+impl HeaderSpelling for HeaderMap {
     const JOINS_COOKIES: bool = false;
 
     fn field(&mut self, name: &'static str, value: &[u8]) {

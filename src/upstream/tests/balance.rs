@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::upstream::Balance;
-use crate::upstream::balance::{Chooser, Random};
-use crate::upstream::server::InFlight;
+use crate::upstream::BalancePolicy;
+use crate::upstream::balance::{BalanceState, SmallRng};
+use crate::upstream::server::ServerInFlight;
 use crate::upstream::server_health::Eligibility;
 
 /// Servers at the ports 1, 2, … with these weights.
-fn weighted(weights: &[u32], balance: Balance) -> Upstream {
+fn weighted(weights: &[u32], balance: BalancePolicy) -> Upstream {
     upstream(
         (1..)
             .zip(weights)
@@ -18,14 +18,17 @@ fn weighted(weights: &[u32], balance: Balance) -> Upstream {
     )
 }
 
-fn upstream(servers: impl IntoIterator<Item = (u16, u32, bool)>, balance: Balance) -> Upstream {
-    let place = |(port, weight, backup)| Place {
+fn upstream(
+    servers: impl IntoIterator<Item = (u16, u32, bool)>,
+    balance: BalancePolicy,
+) -> Upstream {
+    let place = |(port, weight, backup)| ServerSpec {
         weight,
         backup,
         ..place(SocketAddr::from(([127, 0, 0, 1], port)))
     };
     let places = servers.into_iter().map(place).collect();
-    let mut upstream = Upstream::new("app", places, &Registry::default());
+    let mut upstream = Upstream::new("app", places, &ServerRegistry::default());
     upstream.balance = balance;
     upstream
 }
@@ -33,7 +36,7 @@ fn upstream(servers: impl IntoIterator<Item = (u16, u32, bool)>, balance: Balanc
 /// Chooses once and again, by `key`.
 struct Choice<'a> {
     upstream: &'a Upstream,
-    random: Random,
+    random: SmallRng,
     clock: Clock,
     key: u64,
 }
@@ -42,14 +45,14 @@ impl<'a> Choice<'a> {
     fn of(upstream: &'a Upstream) -> Self {
         Self {
             upstream,
-            random: Random::new(),
+            random: SmallRng::new(),
             clock: Clock::System,
             key: 0,
         }
     }
 
-    fn chooser(&self) -> Chooser<'_> {
-        Chooser {
+    fn chooser(&self) -> BalanceState<'_> {
+        BalanceState {
             upstream: self.upstream,
             key: self.key,
             random: &self.random,
@@ -76,23 +79,23 @@ impl<'a> Choice<'a> {
     }
 }
 
-fn port(server: &Server) -> u16 {
+fn port(server: &UpstreamServer) -> u16 {
     match server.endpoint {
-        Endpoint::Tcp(address) => address.port(),
-        Endpoint::Unix(_) => 0,
+        ServerEndpoint::Tcp(address) => address.port(),
+        ServerEndpoint::Unix(_) => 0,
     }
 }
 
-const ALL: [Balance; 4] = [
-    Balance::RoundRobin,
-    Balance::P2c,
-    Balance::LeastRequests,
-    Balance::Hash,
+const ALL: [BalancePolicy; 4] = [
+    BalancePolicy::RoundRobin,
+    BalancePolicy::P2c,
+    BalancePolicy::LeastRequests,
+    BalancePolicy::Hash,
 ];
 
 #[test]
 fn round_robin_takes_each_in_turn() {
-    let upstream = weighted(&[1, 1, 1], Balance::RoundRobin);
+    let upstream = weighted(&[1, 1, 1], BalancePolicy::RoundRobin);
     let choice = Choice::of(&upstream);
     let turns: Vec<_> = (0..7).map(|_| choice.first()).collect();
     assert_eq!(turns, [1, 2, 3, 1, 2, 3, 1]);
@@ -105,7 +108,7 @@ fn round_robin_with_weights_is_smooth() {
         ([2, 2, 2], [1, 2, 3, 1, 2, 3, 1]),
         ([20, 10, 10], [1, 2, 3, 1, 1, 2, 3]),
     ] {
-        let upstream = weighted(&weights, Balance::RoundRobin);
+        let upstream = weighted(&weights, BalancePolicy::RoundRobin);
         let choice = Choice::of(&upstream);
         let turns: Vec<_> = (0..7).map(|_| choice.first()).collect();
         assert_eq!(turns, order, "{weights:?}");
@@ -114,15 +117,15 @@ fn round_robin_with_weights_is_smooth() {
 
 #[test]
 fn p2c_never_takes_the_busier_of_two() {
-    let upstream = weighted(&[1, 1], Balance::P2c);
-    let _busy = InFlight::begin(&upstream.servers()[0]);
+    let upstream = weighted(&[1, 1], BalancePolicy::P2c);
+    let _busy = ServerInFlight::begin(&upstream.servers()[0]);
     assert_eq!(Choice::of(&upstream).shares(100), [0, 100]);
 }
 
 #[test]
 fn p2c_spreads_over_all_and_avoids_the_busiest() {
-    let upstream = weighted(&[1; 5], Balance::P2c);
-    let _busy = InFlight::begin(&upstream.servers()[2]);
+    let upstream = weighted(&[1; 5], BalancePolicy::P2c);
+    let _busy = ServerInFlight::begin(&upstream.servers()[2]);
     let seen = Choice::of(&upstream).shares(2_000);
     assert_eq!(seen[2], 0);
     assert!([0, 1, 3, 4].iter().all(|&at| seen[at] > 200), "{seen:?}");
@@ -130,7 +133,11 @@ fn p2c_spreads_over_all_and_avoids_the_busiest() {
 
 #[test]
 fn with_nothing_in_flight_weights_are_shares() {
-    for balance in [Balance::P2c, Balance::LeastRequests, Balance::RoundRobin] {
+    for balance in [
+        BalancePolicy::P2c,
+        BalancePolicy::LeastRequests,
+        BalancePolicy::RoundRobin,
+    ] {
         let upstream = weighted(&[3, 1], balance);
         let seen = Choice::of(&upstream).shares(4_000);
         assert!((2_700..3_300).contains(&seen[0]), "{balance:?}: {seen:?}");
@@ -139,7 +146,7 @@ fn with_nothing_in_flight_weights_are_shares() {
 
 #[test]
 fn a_heavier_server_carries_more_at_once() {
-    for balance in [Balance::P2c, Balance::LeastRequests] {
+    for balance in [BalancePolicy::P2c, BalancePolicy::LeastRequests] {
         let upstream = weighted(&[3, 1], balance);
         let choice = Choice::of(&upstream);
         let held: Vec<_> = (0..40).map(|_| choice.chooser().first().unwrap()).collect();
@@ -154,10 +161,10 @@ fn a_heavier_server_carries_more_at_once() {
 
 #[test]
 fn least_requests_finds_the_one_idle_server() {
-    let upstream = weighted(&[1; 9], Balance::LeastRequests);
+    let upstream = weighted(&[1; 9], BalancePolicy::LeastRequests);
     let servers = upstream.servers();
     let busy = servers.iter().filter(|server| port(server) != 7);
-    let _busy: Vec<_> = busy.map(InFlight::begin).collect();
+    let _busy: Vec<_> = busy.map(ServerInFlight::begin).collect();
     assert_eq!(Choice::of(&upstream).shares(20)[6], 20);
 }
 
@@ -187,14 +194,18 @@ fn nobody_is_left_when_every_circuit_is_open() {
         let time = choice.chooser().first().unwrap_err();
         assert!(time <= Duration::from_secs(5) && time > Duration::from_secs(4));
     }
-    let none = weighted(&[], Balance::P2c);
+    let none = weighted(&[], BalancePolicy::P2c);
     let none = Choice::of(&none).chooser().first().unwrap_err();
     assert_eq!(none, Duration::from_secs(10));
 }
 
 #[test]
 fn what_the_others_carry_keeps_to_their_weights() {
-    for balance in [Balance::RoundRobin, Balance::P2c, Balance::LeastRequests] {
+    for balance in [
+        BalancePolicy::RoundRobin,
+        BalancePolicy::P2c,
+        BalancePolicy::LeastRequests,
+    ] {
         let mut upstream = weighted(&[1, 3, 5, 1], balance);
         upstream.breaker = Some(breaker(1));
         open(&upstream, &upstream.servers()[2]);
@@ -226,7 +237,7 @@ fn another_is_another() {
 
 #[test]
 fn a_server_stays_the_same_while_it_is_configured() {
-    let registry = Registry::default();
+    let registry = ServerRegistry::default();
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let server = |upstream| registry.server(upstream, &address.to_string(), address.into());
     let one = server("app");
@@ -238,15 +249,15 @@ fn a_server_stays_the_same_while_it_is_configured() {
     assert_eq!(&**server("app").label(), "127.0.0.1:1");
 }
 
-fn breaker(failures: u32) -> crate::upstream::Breaker {
-    crate::upstream::Breaker {
+fn breaker(failures: u32) -> crate::upstream::BreakerPolicy {
+    crate::upstream::BreakerPolicy {
         failures,
         within: Duration::from_secs(10),
         open_for: Duration::from_secs(5),
     }
 }
 
-fn open(upstream: &Upstream, server: &Server) {
+fn open(upstream: &Upstream, server: &UpstreamServer) {
     let now = Clock::System.now();
     let breaker = upstream.breaker.as_ref();
     server.health.failed(false, now, breaker, || false);
@@ -256,7 +267,7 @@ fn open(upstream: &Upstream, server: &Server) {
 fn hashed(ports: &[u16], weighted: bool) -> Upstream {
     let weight = |port: u16| if weighted { u32::from(port % 3) + 1 } else { 1 };
     let servers = ports.iter().map(|&port| (port, weight(port), false));
-    upstream(servers, Balance::Hash)
+    upstream(servers, BalancePolicy::Hash)
 }
 
 proptest! {
@@ -294,7 +305,7 @@ proptest! {
 
 #[test]
 fn keys_are_shared_out_by_weight() {
-    let upstream = weighted(&[1, 2, 5], Balance::Hash);
+    let upstream = weighted(&[1, 2, 5], BalancePolicy::Hash);
     let mut choice = Choice::of(&upstream);
     let mut seen = [0; 3];
     for key in 0..8_000 {
@@ -310,7 +321,7 @@ fn keys_are_shared_out_by_weight() {
 
 #[test]
 fn a_key_moves_while_its_server_is_out_and_comes_back() {
-    let mut upstream = weighted(&[1; 4], Balance::Hash);
+    let mut upstream = weighted(&[1; 4], BalancePolicy::Hash);
     upstream.breaker = Some(breaker(1));
     let mut choice = Choice::of(&upstream);
     let before: Vec<_> = (0..200).map(|key| choice.by_key(key)).collect();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::HeaderMap;
 use crate::upstream::http1::connection::ReadBuffer;
-use crate::upstream::http1::response_body::Chunked;
+use crate::upstream::http1::response_body::ChunkedDecoder;
 
 /// A body, its trailers and what was left behind it; `None`: malformed or cut short.
 type Decoded = Option<(Vec<u8>, Vec<(String, Vec<u8>)>, Vec<u8>)>;
@@ -18,7 +18,7 @@ fn list(trailers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
 
 /// Decodes bytes that come in pieces.
 fn decode(pieces: &[&[u8]]) -> Decoded {
-    let (mut chunked, mut buffer) = (Chunked::default(), ReadBuffer::default());
+    let (mut chunked, mut buffer) = (ChunkedDecoder::default(), ReadBuffer::default());
     let (mut data, mut trailers) = (Vec::new(), Vec::new());
     for piece in pieces {
         buffer.push(piece);
@@ -150,7 +150,7 @@ fn what_chunks_may_not_look_like() {
 
 #[test]
 fn a_huge_chunk_is_not_waited_for() {
-    let mut chunked = Chunked::default();
+    let mut chunked = ChunkedDecoder::default();
     let mut buffer = ReadBuffer::from(&b"ffffffffffffffff\r\nabc"[..]);
     let frame = chunked.next(&mut buffer).unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "abc");

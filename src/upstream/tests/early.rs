@@ -51,7 +51,9 @@ async fn a_request_that_breaks_off_breaks_its_answer() {
         .await
         .unwrap();
     let error = body.frame().await.unwrap().err().unwrap();
-    let error = error.downcast_ref::<crate::upstream::Error>().unwrap();
+    let error = error
+        .downcast_ref::<crate::upstream::UpstreamError>()
+        .unwrap();
     assert!(error.is_bad_request(), "the client is to blame");
     assert_eq!(error.to_string(), "the request's body broke off: gone");
     assert!(body.frame().await.is_none());

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::{Ipv4Addr, outbound};
 use crate::body::Body;
-use crate::upstream::http1::upload::Framing;
+use crate::upstream::http1::upload::BodyFraming;
 use crate::upstream::request_head::{self, is_path};
-use crate::upstream::{Forwarding, Outbound};
+use crate::upstream::{ForwardedHeaders, OutboundRequest};
 
 const NAMES: &[&str] = &[
     "accept",
@@ -40,10 +40,10 @@ const NAMES: &[&str] = &[
 pub(super) fn written(
     headers: &HeaderMap,
     version: Version,
-    forwarding: &Forwarding<'_>,
+    forwarding: &ForwardedHeaders<'_>,
     upgrade: bool,
 ) -> HeaderMap {
-    let outbound = Outbound {
+    let outbound = OutboundRequest {
         method: &Method::GET,
         target: "/",
         headers,
@@ -56,7 +56,7 @@ pub(super) fn written(
     };
     let length = headers.get("content-length");
     let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());
-    parsed(&request_head::write(&outbound, Framing::Length(length)))
+    parsed(&request_head::write(&outbound, BodyFraming::Length(length)))
 }
 
 /// The fields of a head, read by a parser that is not the gateway's.
@@ -101,10 +101,10 @@ fn fields() -> impl Strategy<Value = HeaderMap> {
     })
 }
 
-fn framing() -> impl Strategy<Value = Framing> {
+fn framing() -> impl Strategy<Value = BodyFraming> {
     prop_oneof![
-        any::<u64>().prop_map(Framing::Length),
-        Just(Framing::Chunked)
+        any::<u64>().prop_map(BodyFraming::Length),
+        Just(BodyFraming::Chunked)
     ]
 }
 
@@ -146,7 +146,7 @@ proptest! {
         parts.version = if http_2 { Version::HTTP_2 } else { Version::HTTP_11 };
         let mut outbound = outbound(&parts, Body::Empty);
         let other = Ipv4Addr::new(192, 0, 2, 255);
-        outbound.forwarding = Forwarding {
+        outbound.forwarding = ForwardedHeaders {
             client: other.into(),
             trusted_peer,
             host: &host,
@@ -164,8 +164,8 @@ proptest! {
         let real = if host.contains(|c: char| c.is_ascii_control()) { "" } else { host.trim_matches([' ', '\t']) };
         prop_assert_eq!(all("host"), [real.as_bytes()]);
         let (length, coding) = match framing {
-            Framing::Length(n) => (vec![n.to_string().into_bytes()], 0),
-            Framing::Chunked => (vec![], 1),
+            BodyFraming::Length(n) => (vec![n.to_string().into_bytes()], 0),
+            BodyFraming::Chunked => (vec![], 1),
         };
         prop_assert_eq!(all("content-length"), length);
         prop_assert_eq!(all("transfer-encoding"), vec![&b"chunked"[..]; coding]);

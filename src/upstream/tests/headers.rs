@@ -7,9 +7,9 @@ use http::{HeaderValue, StatusCode, Version};
 
 use super::HeaderMap;
 use super::head::written;
-use crate::upstream::Forwarding;
+use crate::upstream::ForwardedHeaders;
 use crate::upstream::http1::connection::ReadBuffer;
-use crate::upstream::http1::response_head::{self, Asked};
+use crate::upstream::http1::response_head::{self, ExpectedResponse};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -38,8 +38,8 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn untrusted() -> Forwarding<'static> {
-    Forwarding {
+fn untrusted() -> ForwardedHeaders<'static> {
+    ForwardedHeaders {
         peer: ip(PEER),
         client: ip(PEER),
         trusted_peer: false,
@@ -50,8 +50,8 @@ fn untrusted() -> Forwarding<'static> {
     }
 }
 
-fn trusted() -> Forwarding<'static> {
-    Forwarding {
+fn trusted() -> ForwardedHeaders<'static> {
+    ForwardedHeaders {
         client: ip(CLIENT),
         trusted_peer: true,
         ..untrusted()
@@ -61,7 +61,7 @@ fn trusted() -> Forwarding<'static> {
 /// What goes out beside the fields that the gateway always sets.
 fn beyond(
     fields: &[(&str, &str)],
-    forwarding: &Forwarding<'_>,
+    forwarding: &ForwardedHeaders<'_>,
     upgrade: bool,
 ) -> Vec<(String, String)> {
     let headers = written(&map(fields), Version::HTTP_11, forwarding, upgrade);
@@ -172,13 +172,13 @@ fn the_rules_that_tagged_a_request_stand_in_one_line_whatever_the_client_says() 
     let said: &Fields = &[("x-lockgate-rule", "mine"), ("X_Lockgate_Rule", "mine")];
     for forwarding in [untrusted(), trusted()] {
         let rules = "agents, no_accept";
-        let tagged = Forwarding {
+        let tagged = ForwardedHeaders {
             rules,
             ..forwarding
         };
         assert_eq!(sent(said, &tagged, "x-lockgate-rule"), rules);
         assert_eq!(sent(said, &forwarding, "x-lockgate-rule"), "");
-        let broken = Forwarding {
+        let broken = ForwardedHeaders {
             rules: "a\r\nx: y",
             ..forwarding
         };
@@ -220,7 +220,7 @@ fn what_only_a_trusted_proxy_may_say() {
 }
 
 /// The value of one field at the origin, its lines joined by `|`.
-fn sent(fields: &Fields, forwarding: &Forwarding<'_>, name: &str) -> String {
+fn sent(fields: &Fields, forwarding: &ForwardedHeaders<'_>, name: &str) -> String {
     let headers = written(&map(fields), Version::HTTP_11, forwarding, false);
     let lines = headers.get_all(name).iter().map(|v| v.to_str().unwrap());
     lines.collect::<Vec<_>>().join("|")
@@ -249,17 +249,17 @@ fn what_the_gateway_says() {
         ),
         ("connection", "x-real-ip, x-request-id, forwarded"),
     ];
-    let alone = Forwarding {
+    let alone = ForwardedHeaders {
         client: ip(PEER),
         ..trusted()
     };
-    let plain = Forwarding {
+    let plain = ForwardedHeaders {
         https: false,
         peer: ip("::ffff:192.0.2.1"),
         client: ip("::ffff:192.0.2.1"),
         ..untrusted()
     };
-    let v6 = Forwarding {
+    let v6 = ForwardedHeaders {
         peer: ip("2001:db8::1"),
         client: ip("2001:db8::1"),
         ..untrusted()
@@ -392,7 +392,7 @@ fn what_origins_answer() {
         let bytes = format!("HTTP/1.1 {status} Fine\r\n{lines}\r\n");
         let mut buffer = ReadBuffer::from(bytes.as_bytes());
         let upgrade = *status == 101;
-        let asked = Asked::new(&http::Method::GET, upgrade);
+        let asked = ExpectedResponse::new(&http::Method::GET, upgrade);
         let head = response_head::read(&mut buffer, asked).unwrap().unwrap();
         assert_eq!(head.status, StatusCode::from_u16(*status).unwrap());
         assert_eq!(

@@ -31,7 +31,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{
-    Answer, At, Endpoint, Error, Forwarding, Outbound, Place, Pool, Registry, Server, Upstream,
+    ForwardedHeaders, OutboundRequest, Pool, ServerEndpoint, ServerLocation, ServerRegistry,
+    ServerSpec, Upstream, UpstreamError, UpstreamResponse, UpstreamServer,
 };
 use crate::body::Body;
 use crate::clock::Clock;
@@ -49,7 +50,7 @@ struct Origin {
 }
 
 impl Upstream {
-    fn new(name: &str, places: Vec<Place>, registry: &Registry) -> Self {
+    fn new(name: &str, places: Vec<ServerSpec>, registry: &ServerRegistry) -> Self {
         Self::without_servers(name).with_servers(places, registry)
     }
 }
@@ -77,22 +78,22 @@ impl Bed {
         let places = addresses.iter().map(|&address| place(address)).collect();
         Self {
             pool: Pool::new(clock),
-            upstream: Upstream::new("app", places, &Registry::default()),
+            upstream: Upstream::new("app", places, &ServerRegistry::default()),
         }
     }
 
-    fn server(&self, i: usize) -> Arc<Server> {
+    fn server(&self, i: usize) -> Arc<UpstreamServer> {
         self.upstream.servers()[i].clone()
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Answer, Error> {
+    async fn send(&self, request: Request<Body>) -> Result<UpstreamResponse, UpstreamError> {
         let (parts, body) = request.into_parts();
         let outbound = outbound(&parts, body);
         self.pool.forward(&self.upstream, outbound).await
     }
 
     /// The status and the whole body of the answer to a GET.
-    async fn get(&self) -> Result<(u16, String), Error> {
+    async fn get(&self) -> Result<(u16, String), UpstreamError> {
         let answer = self.send(get("/")).await?;
         let status = answer.response.status().as_u16();
         Ok((status, text(answer).await))
@@ -167,8 +168,8 @@ impl Origin {
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// A request of a client that nobody vouches for.
-fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
-    Outbound {
+fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
+    OutboundRequest {
         method: &parts.method,
         target: parts
             .uri
@@ -177,7 +178,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
         headers: &parts.headers,
         edits: None,
         version: parts.version,
-        forwarding: Forwarding {
+        forwarding: ForwardedHeaders {
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
             trusted_peer: false,
@@ -193,9 +194,9 @@ fn outbound(parts: &http::request::Parts, body: Body) -> Outbound<'_> {
 }
 
 /// A server like any other.
-fn place(endpoint: impl Into<Endpoint>) -> Place {
-    Place {
-        at: At::Endpoint(endpoint.into()),
+fn place(endpoint: impl Into<ServerEndpoint>) -> ServerSpec {
+    ServerSpec {
+        at: ServerLocation::Endpoint(endpoint.into()),
         weight: 1,
         backup: false,
     }
@@ -248,12 +249,12 @@ fn channel() -> (tokio::sync::mpsc::Sender<Chunk>, Body) {
     (sender, Body::stream(Fed(receiver)))
 }
 
-async fn text(answer: Answer) -> String {
+async fn text(answer: UpstreamResponse) -> String {
     let body = answer.response.into_body().collect().await.unwrap();
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
 }
 
-async fn data_and_trailers(answer: Answer) -> (String, HeaderMap) {
+async fn data_and_trailers(answer: UpstreamResponse) -> (String, HeaderMap) {
     let body = answer.response.into_body().collect().await.unwrap();
     let trailers = body.trailers().cloned().unwrap_or_default();
     let data = String::from_utf8(body.to_bytes().to_vec()).unwrap();

@@ -1,15 +1,15 @@
 //! Servers by name: who joins and who leaves.
 
 use super::*;
-use crate::upstream::Name;
+use crate::upstream::HostPort;
 
-fn named(host: &str, port: u16) -> (Name, Place) {
-    let name = Name {
+fn named(host: &str, port: u16) -> (HostPort, ServerSpec) {
+    let name = HostPort {
         host: host.to_owned(),
         port,
     };
-    let place = Place {
-        at: At::Name(name.clone()),
+    let place = ServerSpec {
+        at: ServerLocation::Name(name.clone()),
         weight: 1,
         backup: false,
     };
@@ -18,19 +18,19 @@ fn named(host: &str, port: u16) -> (Name, Place) {
 
 #[test]
 fn a_name_has_all_its_addresses_in_one_order() {
-    let addresses = named("localhost", 80).0.look_up().unwrap();
+    let addresses = named("localhost", 80).0.resolve().unwrap();
     assert!(
         addresses
             .iter()
             .all(|a| a.ip().is_loopback() && a.port() == 80)
     );
     assert!(addresses.is_sorted() && !addresses.is_empty());
-    assert_eq!(named("127.0.0.1", 80).0.look_up().unwrap().len(), 1);
+    assert_eq!(named("127.0.0.1", 80).0.resolve().unwrap().len(), 1);
 }
 
 #[test]
 fn a_name_that_nobody_has_is_an_error() {
-    assert!(named("no such host", 80).0.look_up().is_err());
+    assert!(named("no such host", 80).0.resolve().is_err());
 }
 
 #[tokio::test(flavor = "local")]
@@ -40,7 +40,7 @@ async fn new_addresses_join_and_old_ones_drain() {
         Origin::holding_back(&gate).await,
         Origin::answering(OK).await,
     );
-    let registry = Registry::default();
+    let registry = ServerRegistry::default();
     let (name, place) = named("app.test", 1);
     let mut bed = Bed::to(&[]);
     bed.upstream = Upstream::new("app", vec![place.clone()], &registry);
@@ -80,7 +80,7 @@ async fn new_addresses_join_and_old_ones_drain() {
 
 #[test]
 fn a_server_that_stays_is_the_same() {
-    let registry = Registry::default();
+    let registry = ServerRegistry::default();
     let (name, place) = named("app.test", 1);
     let address = |n| SocketAddr::from(([192, 0, 2, n], 1));
     let upstream = Upstream::new("app", vec![place], &registry);

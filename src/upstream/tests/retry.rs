@@ -2,16 +2,16 @@
 
 use super::timeouts::nobody;
 use super::*;
-use crate::upstream::Balance;
+use crate::upstream::BalancePolicy;
 
 /// `first` gets every first attempt; `second` is there for the others.
 fn pair(first: SocketAddr, second: SocketAddr) -> Bed {
-    let last = Place {
+    let last = ServerSpec {
         backup: true,
         ..place(second)
     };
     let mut bed = Bed::to(&[]);
-    bed.upstream = Upstream::new("app", vec![place(first), last], &Registry::default());
+    bed.upstream = Upstream::new("app", vec![place(first), last], &ServerRegistry::default());
     bed
 }
 
@@ -143,11 +143,11 @@ async fn no_retries_means_none() {
 async fn retries_stay_within_their_budget() {
     let closing = [closing().await, closing().await, closing().await];
     let mut bed = Bed::to(&closing.each_ref().map(|origin| origin.address));
-    bed.upstream.balance = Balance::RoundRobin;
+    bed.upstream.balance = BalancePolicy::RoundRobin;
     for _ in 0..200 {
         assert_eq!(bed.reason().await, "closed");
     }
-    let sum = |of: fn(&super::super::Figures) -> u64| -> u64 {
+    let sum = |of: fn(&super::super::ServerFigures) -> u64| -> u64 {
         bed.upstream
             .figures()
             .iter()

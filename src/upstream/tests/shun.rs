@@ -3,7 +3,7 @@
 use super::timeouts::nobody;
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
-use crate::upstream::{Balance, Breaker, Health};
+use crate::upstream::{BalancePolicy, BreakerPolicy, HealthPolicy};
 
 /// An origin that closes while it is `broken` and answers otherwise; it counts what it got. It
 /// waits for bodies to their end.
@@ -50,7 +50,7 @@ fn bed(origins: &[&Moody]) -> (Bed, ManualClock) {
     let clock = ManualClock::at(Timestamp::from_secs(1_000));
     let addresses: Vec<_> = origins.iter().map(|moody| moody.origin.address).collect();
     let mut bed = Bed::with_clock(&addresses, Clock::Manual(clock.clone()));
-    bed.upstream.balance = Balance::RoundRobin;
+    bed.upstream.balance = BalancePolicy::RoundRobin;
     bed.upstream.retries = 0;
     bed.upstream.max_idle_per_server = 0;
     (bed, clock)
@@ -123,7 +123,7 @@ async fn no_more_than_half_are_left_out() {
 async fn who_cannot_be_reached_is_left_out_too() {
     let good = Origin::answering(OK).await;
     let mut bed = Bed::to(&[nobody().await, good.address]);
-    bed.upstream.balance = Balance::RoundRobin;
+    bed.upstream.balance = BalancePolicy::RoundRobin;
     bed.upstream.retries = 0;
     assert_eq!(many(&bed, 40).await, 3);
     assert_eq!(bed.upstream.figures()[0].1.connect_error, 3);
@@ -132,7 +132,7 @@ async fn who_cannot_be_reached_is_left_out_too() {
 }
 
 fn breaker(bed: &mut Bed) {
-    bed.upstream.breaker = Some(Breaker {
+    bed.upstream.breaker = Some(BreakerPolicy {
         failures: 4,
         within: 10 * SECOND,
         open_for: 5 * SECOND,
@@ -291,7 +291,7 @@ async fn a_clock_that_is_set_back_closes_no_server_for_good() {
 }
 
 fn health(bed: &mut Bed) {
-    bed.upstream.health = Some(Health {
+    bed.upstream.health = Some(HealthPolicy {
         path: "/well?".to_owned(),
         interval: 7 * SECOND,
         timeout: Duration::from_millis(200),

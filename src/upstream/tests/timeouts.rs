@@ -48,7 +48,7 @@ async fn the_next_server_is_tried_even_for_a_post() {
 #[tokio::test(flavor = "local")]
 async fn no_more_servers_are_tried_than_retries_allow() {
     let origin = Origin::answering(OK).await;
-    let last = Place {
+    let last = ServerSpec {
         backup: true,
         ..place(origin.address)
     };
@@ -58,7 +58,7 @@ async fn no_more_servers_are_tried_than_retries_allow() {
     }
     for (retries, accepted) in [(0, 0), (2, 0), (3, 1)] {
         let mut bed = Bed::to(&[]);
-        bed.upstream = Upstream::new("app", places.clone(), &Registry::default());
+        bed.upstream = Upstream::new("app", places.clone(), &ServerRegistry::default());
         bed.upstream.retries = retries;
         let answered = bed.get().await.is_ok();
         assert_eq!((answered, origin.accepted.get()), (accepted == 1, accepted));

@@ -19,8 +19,8 @@ impl Socket {
 
     fn bed(&self) -> Bed {
         let mut bed = Bed::to(&[]);
-        let places = vec![place(Endpoint::Unix(self.0.as_path().into()))];
-        bed.upstream = Upstream::new("app", places, &Registry::default());
+        let places = vec![place(ServerEndpoint::Unix(self.0.as_path().into()))];
+        bed.upstream = Upstream::new("app", places, &ServerRegistry::default());
         bed
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lockgate::config::schema::{self, Key, Shape, Table, Value};
+use lockgate::config::schema::{self, ExampleValue, SettingSchema, TableSchema, ValueSchema};
 
 use super::pages::{read, rows, section, ticked};
 
@@ -58,12 +58,12 @@ fn the_page_lists_every_action_and_every_algorithm() {
 }
 
 /// The schema of one rule.
-fn rule() -> Table {
+fn rule() -> TableSchema {
     let keys = schema::root().keys.into_iter();
     let rules = keys.filter(|key| key.name == "rules");
-    let mut tables = rules.filter_map(|Key { shape, .. }| match shape {
-        Shape::List { item, .. } => match *item {
-            Shape::Table(table) => Some(table),
+    let mut tables = rules.filter_map(|SettingSchema { shape, .. }| match shape {
+        ValueSchema::List { item, .. } => match *item {
+            ValueSchema::Table(table) => Some(table),
             _ => None,
         },
         _ => None,
@@ -87,23 +87,23 @@ fn cells<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 }
 
 /// The words that a value may be, and the names of the settings in its table.
-fn words(shape: &Shape) -> Vec<&'static str> {
+fn words(shape: &ValueSchema) -> Vec<&'static str> {
     match shape {
-        Shape::Words(words) => words.clone(),
-        Shape::Table(table) => table.keys.iter().map(|key| key.name).collect(),
-        Shape::Either(shapes) => shapes.iter().flat_map(words).collect(),
+        ValueSchema::Words(words) => words.clone(),
+        ValueSchema::Table(table) => table.keys.iter().map(|key| key.name).collect(),
+        ValueSchema::Either(shapes) => shapes.iter().flat_map(words).collect(),
         _ => Vec::new(),
     }
 }
 
 /// A default as a user would write it.
-fn written(value: &Value) -> String {
+fn written(value: &ExampleValue) -> String {
     match value {
-        Value::Text(text) => format!("{text:?}"),
-        Value::Integer(number) => number.to_string(),
-        Value::Number(number) => format!("{number:?}"),
-        Value::Boolean(boolean) => boolean.to_string(),
-        Value::List(values) => {
+        ExampleValue::Text(text) => format!("{text:?}"),
+        ExampleValue::Integer(number) => number.to_string(),
+        ExampleValue::Number(number) => format!("{number:?}"),
+        ExampleValue::Boolean(boolean) => boolean.to_string(),
+        ExampleValue::List(values) => {
             let values: Vec<String> = values.iter().map(written).collect();
             format!("[{}]", values.join(", "))
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockgate::config::schema::{self, Shape};
+use lockgate::config::schema::{self, ValueSchema};
 
 use super::pages::key_rows;
 use super::shapes::each_value;
@@ -30,16 +30,16 @@ fn the_tables_tell_every_bound() {
 }
 
 /// The bounds as the tables write them; what has none but those of its type has none.
-fn range(shape: &Shape) -> Option<String> {
+fn range(shape: &ValueSchema) -> Option<String> {
     match shape {
-        Shape::Integer { low, high } if (*low, *high) != (i64::MIN, i64::MAX) => {
+        ValueSchema::Integer { low, high } if (*low, *high) != (i64::MIN, i64::MAX) => {
             Some(format!("{low} to {}", with_commas(*high)))
         }
-        Shape::Number { low, high } => Some(format!("{low:?} to {high:?}")),
-        Shape::Duration { low, high, .. } if *high < Duration::MAX => {
+        ValueSchema::Number { low, high } => Some(format!("{low:?} to {high:?}")),
+        ValueSchema::Duration { low, high, .. } if *high < Duration::MAX => {
             Some(format!("`\"{}\"` to `\"{}\"`", time(*low), time(*high)))
         }
-        Shape::Size { low, high } if *high < u64::MAX => {
+        ValueSchema::Size { low, high } if *high < u64::MAX => {
             Some(format!("`\"{}\"` to `\"{}\"`", size(*low), size(*high)))
         }
         _ => None,

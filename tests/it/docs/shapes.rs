@@ -1,14 +1,14 @@
 //! Walks over what a configuration may hold, as its readers tell it.
 
-use lockgate::config::schema::{Shape, Table};
+use lockgate::config::schema::{TableSchema, ValueSchema};
 
 /// Calls `see` with each table and its dotted path; a name of the user's own is NAME.
-pub fn each_table(table: &Table, see: &mut impl FnMut(&str, &Table)) {
+pub fn each_table(table: &TableSchema, see: &mut impl FnMut(&str, &TableSchema)) {
     walk(table, "", see);
 }
 
 /// Calls `see` with each value that is no table, and its dotted path.
-pub fn each_value(table: &Table, see: &mut impl FnMut(&str, &Shape)) {
+pub fn each_value(table: &TableSchema, see: &mut impl FnMut(&str, &ValueSchema)) {
     each_table(table, &mut |path, table| {
         for key in &table.keys {
             values(&key.shape, &join(path, key.name), see);
@@ -16,7 +16,7 @@ pub fn each_value(table: &Table, see: &mut impl FnMut(&str, &Shape)) {
     });
 }
 
-fn walk(table: &Table, path: &str, see: &mut impl FnMut(&str, &Table)) {
+fn walk(table: &TableSchema, path: &str, see: &mut impl FnMut(&str, &TableSchema)) {
     see(path, table);
     for key in &table.keys {
         below(&key.shape, &join(path, key.name), see);
@@ -26,20 +26,20 @@ fn walk(table: &Table, path: &str, see: &mut impl FnMut(&str, &Table)) {
     }
 }
 
-fn below(shape: &Shape, path: &str, see: &mut impl FnMut(&str, &Table)) {
+fn below(shape: &ValueSchema, path: &str, see: &mut impl FnMut(&str, &TableSchema)) {
     match shape {
-        Shape::Table(table) => walk(table, path, see),
-        Shape::List { item, .. } => below(item, path, see),
-        Shape::Either(all) => all.iter().for_each(|shape| below(shape, path, see)),
+        ValueSchema::Table(table) => walk(table, path, see),
+        ValueSchema::List { item, .. } => below(item, path, see),
+        ValueSchema::Either(all) => all.iter().for_each(|shape| below(shape, path, see)),
         _ => {}
     }
 }
 
-fn values(shape: &Shape, path: &str, see: &mut impl FnMut(&str, &Shape)) {
+fn values(shape: &ValueSchema, path: &str, see: &mut impl FnMut(&str, &ValueSchema)) {
     match shape {
-        Shape::Table(_) => {}
-        Shape::List { item, .. } => values(item, path, see),
-        Shape::Either(all) => all.iter().for_each(|shape| values(shape, path, see)),
+        ValueSchema::Table(_) => {}
+        ValueSchema::List { item, .. } => values(item, path, see),
+        ValueSchema::Either(all) => all.iter().for_each(|shape| values(shape, path, see)),
         shape => see(path, shape),
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use http::Request;
 use http::request::Parts;
-use lockgate::expr::{self, Facts, Lists, Predicate};
+use lockgate::expr::{self, FieldFacts, NamedLists, Predicate};
 use lockgate::facts::RequestFacts;
 
 use super::env;
@@ -152,7 +152,7 @@ fn rules() -> Vec<Predicate> {
     let rules = file["rules"].as_array().unwrap();
     let tests = rules.iter().map(|rule| rule["mitigate"].as_str().unwrap());
     let tests: Vec<Predicate> = tests
-        .map(|test| expr::predicate(test, &env(&Lists::new())).unwrap())
+        .map(|test| expr::predicate(test, &env(&NamedLists::new())).unwrap())
         .collect();
     assert_eq!(tests.len(), 2);
     tests

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use lockgate::clock::{Clock, ManualClock, Timestamp};
-use lockgate::gateway::{Gateway, Inherited, Refused};
-use lockgate::observe::Log;
+use lockgate::gateway::{Gateway, InheritedSockets, RejectedConfig};
+use lockgate::observe::LogHandle;
 
 use super::{Client, Folder, Origin};
 
@@ -65,8 +65,8 @@ impl Running {
         let started = Gateway::start(
             &path,
             Clock::Manual(clock.clone()),
-            Log::off(),
-            Inherited::default(),
+            LogHandle::off(),
+            InheritedSockets::default(),
         );
         let gateway = started.unwrap_or_else(|error| panic!("{error:#}"));
         Self {
@@ -98,12 +98,12 @@ impl Running {
     }
 
     /// Puts other rules in place of those it began with, and reloads.
-    pub fn reload(&self, rules: &str) -> Result<(), Refused> {
+    pub fn reload(&self, rules: &str) -> Result<(), RejectedConfig> {
         self.reload_whole(&format!("{BEGINNING}\n{rules}"))
     }
 
     /// Puts another whole configuration in place of the one it began with, and reloads.
-    pub fn reload_whole(&self, config: &str) -> Result<(), Refused> {
+    pub fn reload_whole(&self, config: &str) -> Result<(), RejectedConfig> {
         let config = fill(config, &self.origin);
         self.folder.write("gateway.toml", config);
         self.gateway().reloader().reload()

@@ -6,11 +6,13 @@ use std::time::Duration;
 use http::HeaderName;
 use lockgate::clock::Timestamp;
 use lockgate::decision::Action;
-use lockgate::expr::{Env, Lists, predicate, scalar};
-use lockgate::facts::{Connection, Fields, Head, NoGeo, Prefixes, RequestFacts};
+use lockgate::expr::{ExprEnv, NamedLists, predicate, scalar};
+use lockgate::facts::{ClientConnection, FieldTable, IpPrefixes, NoGeo, RequestFacts, RequestHead};
 use lockgate::limit::{Algorithm, Limiter};
 use lockgate::rules::plan::RuleId;
-use lockgate::rules::{Ban, Candidate, Cost, Key, KeyPart, Missing, Rule, Scope};
+use lockgate::rules::{
+    BanLength, CandidateLimit, Key, KeyPart, MissingPart, Rule, RuleCost, RuleScope,
+};
 use proptest::prelude::*;
 
 /// The period of every rule, in seconds.
@@ -232,7 +234,7 @@ impl Case {
             ban: self.ban.lengths(),
             cost: self.cost.cost(),
             max_delay: Duration::from_secs(MAX_DELAY),
-            candidate: self.candidate.map(|limiter| Candidate {
+            candidate: self.candidate.map(|limiter| CandidateLimit {
                 id: id(1_000 + at),
                 limiter,
             }),
@@ -242,20 +244,20 @@ impl Case {
         }
     }
 
-    fn scope(&self) -> Scope {
+    fn scope(&self) -> RuleScope {
         let compile = |text: &str| predicate(text, &env()).unwrap();
         let mitigate = compile(&any_of(self.stops));
         match self.counts {
-            Counts::Same => Scope::Same(mitigate),
-            Counts::Paths(paths) => Scope::Separate {
+            Counts::Same => RuleScope::Same(mitigate),
+            Counts::Paths(paths) => RuleScope::Separate {
                 count: compile(&any_of(paths)),
                 mitigate,
             },
-            Counts::Status401(EVERYWHERE) => Scope::Separate {
+            Counts::Status401(EVERYWHERE) => RuleScope::Separate {
                 count: compile("http.response.code eq 401"),
                 mitigate,
             },
-            Counts::Status401(paths) => Scope::Separate {
+            Counts::Status401(paths) => RuleScope::Separate {
                 count: compile(&format!("http.response.code eq 401 and {}", any_of(paths))),
                 mitigate,
             },
@@ -270,14 +272,14 @@ impl Case {
         };
         let part = |text| KeyPart {
             scalar: scalar(text, &env()).unwrap(),
-            prefixes: (self.by == By::Address).then_some(Prefixes { v4: 32, v6: 64 }),
+            prefixes: (self.by == By::Address).then_some(IpPrefixes { v4: 32, v6: 64 }),
             secret: false,
         };
         Key {
             parts: text.map(part).into_iter().collect(),
             missing: match self.by {
-                By::HeaderOrSkip => Missing::Skip,
-                _ => Missing::Group,
+                By::HeaderOrSkip => MissingPart::Skip,
+                _ => MissingPart::Group,
             },
         }
     }
@@ -286,12 +288,12 @@ impl Case {
 // === impl Costs ===
 
 impl Costs {
-    fn cost(self) -> Cost {
+    fn cost(self) -> RuleCost {
         let asked = r#"lookup_json_integer(http.request.headers["x-asked"][0], "cost")"#;
         match self {
-            Costs::Fixed(cost) => Cost::Fixed(cost),
-            Costs::Asked => Cost::Computed(scalar(asked, &env()).unwrap()),
-            Costs::Answered => Cost::Header(HeaderName::from_static("x-cost")),
+            Costs::Fixed(cost) => RuleCost::Fixed(cost),
+            Costs::Asked => RuleCost::Computed(scalar(asked, &env()).unwrap()),
+            Costs::Answered => RuleCost::Header(HeaderName::from_static("x-cost")),
         }
     }
 }
@@ -299,11 +301,11 @@ impl Costs {
 // === impl Bans ===
 
 impl Bans {
-    fn lengths(self) -> Ban {
+    fn lengths(self) -> BanLength {
         match self {
-            Bans::Never => Ban::Never,
-            Bans::For(seconds) => Ban::For(Duration::from_secs(seconds)),
-            Bans::Escalating => Ban::Escalating(ESCALATE.map(Duration::from_secs).into()),
+            Bans::Never => BanLength::Never,
+            Bans::For(seconds) => BanLength::For(Duration::from_secs(seconds)),
+            Bans::Escalating => BanLength::Escalating(ESCALATE.map(Duration::from_secs).into()),
         }
     }
 }
@@ -313,10 +315,10 @@ fn any_of(paths: &[&str]) -> String {
     format!("http.request.uri.path in {{{}}}", paths.join(" "))
 }
 
-fn env() -> Env<'static> {
-    static LISTS: std::sync::LazyLock<Lists> = std::sync::LazyLock::new(Lists::default);
-    Env {
-        scheme: &Fields,
+fn env() -> ExprEnv<'static> {
+    static LISTS: std::sync::LazyLock<NamedLists> = std::sync::LazyLock::new(NamedLists::default);
+    ExprEnv {
+        scheme: &FieldTable,
         lists: &LISTS,
         allow_response: true,
     }
@@ -334,8 +336,8 @@ impl Ask {
             request = request.header("x-asked", format!("{{\"cost\":{cost}}}"));
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let head = Head::read(&parts, false).unwrap();
-        let connection = Connection {
+        let head = RequestHead::read(&parts, false).unwrap();
+        let connection = ClientConnection {
             peer: "127.0.0.1:1".parse().unwrap(),
             listener: "plain".into(),
             tls: None,

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::decision::{Action, Credit, Quota, RuleIndex, Verdict};
-use lockgate::limit::{Algorithm, Reading};
+use lockgate::decision::{Action, DecidedBy, QuotaStatus, RuleIndex, Verdict};
+use lockgate::limit::{Algorithm, CounterReading};
 
 use self::known::{Known, Stand, seconds};
 pub use self::outcome::Outcome;
@@ -148,7 +148,7 @@ impl Naive {
         outcome: &mut Outcome,
     ) -> bool {
         let (rule, case) = (RuleIndex(at as u16), &self.rules[at]);
-        let credit = Credit {
+        let credit = DecidedBy {
             rule,
             action: case.action,
             dry_run: case.dry_run,
@@ -261,7 +261,7 @@ impl Naive {
         own: usize,
         ask: &Ask,
         now: Timestamp,
-        told: &mut [Quota],
+        told: &mut [QuotaStatus],
     ) -> Option<u64> {
         let mut longest = first.map(seconds);
         for at in (0..self.rules.len()).filter(|at| *at != own) {
@@ -329,7 +329,7 @@ impl Case {
     }
 
     /// How long what does not fit is to wait. Who is delayed all the same waits behind the queue.
-    fn turn(&self, reading: &Reading) -> Option<Duration> {
+    fn turn(&self, reading: &CounterReading) -> Option<Duration> {
         let queues = self.algorithm() == Some(Algorithm::LeakyBucket);
         match queues && self.action == Action::Delay {
             true => reading.retry_after().and(Some(reading.reset_after())),

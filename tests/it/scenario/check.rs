@@ -1,6 +1,6 @@
 //! What must come of a step.
 
-use lockgate::gateway::Refused;
+use lockgate::gateway::RejectedConfig;
 
 use super::{OneOrMany, Step};
 use crate::harness::{Answer, Running, Seen};
@@ -11,7 +11,7 @@ type Checked = Result<(), String>;
 
 impl Step {
     /// A reload went as the step says.
-    pub fn check_reload(&self, reloaded: Result<(), Refused>) -> Checked {
+    pub fn check_reload(&self, reloaded: Result<(), RejectedConfig>) -> Checked {
         match (reloaded, &self.reload_error) {
             (Ok(()), None) => Ok(()),
             (Ok(()), Some(_)) => Err("the reload was not refused".into()),

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::super::{Imitations, KINDS, Kind};
+use super::super::{ImitationStore, KINDS, ResponseClass};
 use super::*;
 
 #[test]
 fn what_is_gone_makes_room() {
-    let imitations = Imitations::default();
+    let imitations = ImitationStore::default();
     let request = Request::get();
     let asked = request.asked(NOW);
     let kind = |n: usize| {
         let route: Arc<str> = format!("/{n}").into();
-        Kind::new(route, "app".into(), &asked, StatusCode::OK).unwrap()
+        ResponseClass::new(route, "app".into(), &asked, StatusCode::OK).unwrap()
     };
     for n in 0..KINDS {
         assert!(imitations.get_or_begin(kind(n)).is_some());
@@ -31,7 +31,7 @@ fn kinds_are_told_apart() {
     other.method = Method::HEAD;
     let asked = request.asked(NOW);
     let kind = |route: &str, upstream: &str, asked: &RequestInfo<'_>, status| {
-        Kind::new(route.into(), upstream.into(), asked, status)
+        ResponseClass::new(route.into(), upstream.into(), asked, status)
     };
     let base = kind("/a", "app", &asked, StatusCode::OK).unwrap();
     let h2 = RequestInfo {

@@ -1,6 +1,6 @@
 //! What is learned, and when it is enough.
 
-use super::super::memory::ENOUGH_CLIENTS;
+use super::super::learned_responses::ENOUGH_CLIENTS;
 use super::*;
 
 const JSON: &[(&str, &str)] = &[
@@ -14,7 +14,7 @@ const JSON: &[(&str, &str)] = &[
 
 #[test]
 fn names_order_and_constants_are_those_of_real_answers() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 60, JSON);
     let canned = canned("application/json", "{}");
     let response = dressed(&memory, &canned);
@@ -25,13 +25,13 @@ fn names_order_and_constants_are_those_of_real_answers() {
 
 #[test]
 fn nothing_is_imitated_before_fifty_answers_to_ten_clients() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 49, JSON);
     assert!(imitated(&memory).is_none());
     teach_all(&memory, 1, JSON);
     assert!(imitated(&memory).is_some());
 
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for answer in 0..500 {
         teach(&memory, answer % (ENOUGH_CLIENTS as u32 - 1), JSON);
     }
@@ -44,7 +44,7 @@ fn nothing_is_imitated_before_fifty_answers_to_ten_clients() {
 fn a_value_is_repeated_only_after_fifty_answers_to_ten_clients() {
     // Everybody's answer has the field; the value of interest comes from few clients, or seldom.
     for (clients, answers, repeated) in [(9, 200, false), (10, 49, false), (10, 50, true)] {
-        let memory = Memory::default();
+        let memory = LearnedResponses::default();
         for answer in 0..answers {
             teach(&memory, answer % clients, &[("x-plan", "gold")]);
             let odd = [".", "o ", ", x"][answer as usize % 3].repeat(answer as usize + 1);
@@ -57,7 +57,7 @@ fn a_value_is_repeated_only_after_fifty_answers_to_ten_clients() {
 
 #[test]
 fn a_field_with_a_few_values_has_one_of_them() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for answer in 0..600 {
         let cache = if answer % 3 == 0 { "MISS" } else { "HIT" };
         teach(&memory, answer % 20, &[("x-cache", cache)]);
@@ -72,7 +72,7 @@ fn a_field_with_a_few_values_has_one_of_them() {
 
 #[test]
 fn the_most_common_sequence_is_taken() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for _ in 0..3 {
         teach_all(&memory, 50, &[("server", "a"), ("x-b", "1")]);
         teach_all(&memory, 30, &[("x-b", "1"), ("server", "a")]);
@@ -85,7 +85,7 @@ fn the_most_common_sequence_is_taken() {
 
 #[test]
 fn a_constant_that_changes_is_dropped_and_learned_anew() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 300, &[("x-version", "41-a")]);
     assert_eq!(value(&memory, "x-version").as_deref(), Some("41-a"));
     teach_all(&memory, 20, &[("x-version", "42-b")]);
@@ -97,7 +97,7 @@ fn a_constant_that_changes_is_dropped_and_learned_anew() {
 
 #[test]
 fn one_odd_answer_changes_nothing() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 300, &[("server", "a")]);
     teach(&memory, 1, &[("server", "b")]);
     teach(&memory, 1, &[("x-other", "b")]);
@@ -106,7 +106,7 @@ fn one_odd_answer_changes_nothing() {
 
 #[test]
 fn what_is_known_is_looked_at_now_and_then() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 99, JSON);
     assert!((0..100).all(|_| memory.is_curious()));
     teach_all(&memory, 1000, JSON);
@@ -116,7 +116,7 @@ fn what_is_known_is_looked_at_now_and_then() {
 
 #[test]
 fn what_a_request_said_is_said_again() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for answer in 0..60 {
         let (own, id) = (format!("c-{answer}"), format!("{answer:032x}"));
         let mut request = Request::with(&[("x-correlation-id", &own), ("origin", &own)]);
@@ -141,7 +141,7 @@ fn what_a_request_said_is_said_again() {
 
 #[test]
 fn what_never_changed_is_no_echo() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     let request = Request::with(&[("content-type", "text/plain")]);
     for answer in 0..60 {
         let fields = [("content-type", "text/plain")];
@@ -155,7 +155,7 @@ fn what_never_changed_is_no_echo() {
 
 #[test]
 fn the_configured_answer_fills_what_cannot_be_known() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for answer in 0..100 {
         let note = ["a b", "c, d; e", "(f)", "g=h i j"][answer % 4].repeat(answer + 1);
         let answer = answer as u32;
@@ -175,7 +175,7 @@ fn the_configured_answer_fills_what_cannot_be_known() {
         let value = HeaderValue::from_static(value);
         canned.headers.push((
             HeaderName::from_static(name),
-            crate::action::Field::Fixed(value),
+            crate::action::HeaderTemplate::Fixed(value),
         ));
     }
     let expected = [
@@ -188,7 +188,7 @@ fn the_configured_answer_fills_what_cannot_be_known() {
 
 #[test]
 fn head_has_the_fields_and_no_body() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 60, JSON);
     let mut request = Request::get();
     request.method = Method::HEAD;
@@ -201,7 +201,7 @@ fn head_has_the_fields_and_no_body() {
 
 #[test]
 fn a_compressed_answer_goes_to_who_takes_it() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     let plain = [("content-type", "text/plain"), ("content-length", "3")];
     let coded = [plain[0], ("content-encoding", "gzip"), plain[1]];
     teach_all(&memory, 300, &coded);
@@ -241,12 +241,12 @@ fn a_compressed_answer_goes_to_who_takes_it() {
 
 #[test]
 fn a_drawn_pace_is_between_two_that_were_seen() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     teach_all(&memory, 60, JSON);
     for micros in 1..=2000 {
-        memory.learn_pace(Pace::after(Duration::from_micros(1000 + micros)));
+        memory.learn_pace(ResponsePacing::after(Duration::from_micros(1000 + micros)));
     }
-    let paces: Vec<Pace> = (0..200).map(|_| memory.pace().unwrap()).collect();
+    let paces: Vec<ResponsePacing> = (0..200).map(|_| memory.pace().unwrap()).collect();
     // The oldest are forgotten.
     let range = Duration::from_micros(1977)..=Duration::from_micros(3000);
     assert!(paces.iter().all(|pace| range.contains(&pace.head())));
@@ -257,7 +257,7 @@ fn a_drawn_pace_is_between_two_that_were_seen() {
 
 #[test]
 fn a_body_is_cut_where_real_ones_are() {
-    let mut pace = Pace::after(Duration::ZERO);
+    let mut pace = ResponsePacing::after(Duration::ZERO);
     assert_eq!(pace.pieces(10).next(), Some((10, Duration::ZERO)));
     let at = Duration::from_micros;
     pace.add(43, at(0));
@@ -269,7 +269,7 @@ fn a_body_is_cut_where_real_ones_are() {
     assert_eq!(pieces(87)[..2], [(43, at(0)), (87, at(250))]);
     assert_eq!(pieces(8700)[..2], [(4300, at(0)), (8700, at(250))]);
     assert_eq!(pieces(0)[..2], [(0, at(0)), (0, at(250))]);
-    let mut many = Pace::default();
+    let mut many = ResponsePacing::default();
     for piece in 0..1000 {
         many.add(1, at(piece));
     }

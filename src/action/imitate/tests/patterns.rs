@@ -7,7 +7,7 @@ use super::*;
 
 /// Makes values as an origin would, and checks those that are made after them.
 fn holds(name: &str, origin: impl Fn(&mut Dice, u64) -> String, form: &str) {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     let mut dice = Dice::default();
     let mut real = Vec::new();
     for answer in 0..120 {
@@ -105,7 +105,7 @@ fn numbers_stay_in_their_range() {
 
 #[test]
 fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     let mut dice = Dice::default();
     let request = Request::get();
     for answer in 0..300 {
@@ -120,11 +120,11 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
         ];
         let head = Duration::from_micros(took as u64);
         memory.learn(&head_sent(answer % 12, &request, NOW, head, &fields));
-        memory.learn_pace(Pace::after(head));
+        memory.learn_pace(ResponsePacing::after(head));
     }
     for _ in 0..100 {
         let head = memory.pace().unwrap().head();
-        let when = When { now: NOW, head };
+        let when = SendSchedule { now: NOW, head };
         let imitation = memory.imitate(&request.asked(NOW), when).unwrap();
         let between = |at: usize, before: &str, after: &str| -> f64 {
             let value = imitation.fields[at].1.as_ref().unwrap();
@@ -150,7 +150,7 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
 
 #[test]
 fn what_tells_the_time_tells_the_time() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     let request = Request::get();
     for answer in 0..120 {
         let now = Timestamp::from_millis(NOW.as_millis() + answer * 700);
@@ -186,7 +186,7 @@ fn what_tells_the_time_tells_the_time() {
 
 #[test]
 fn a_date_that_everybody_got_in_the_same_second_is_fresh_later() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     let fields = |now: Timestamp| {
         let date = HttpDate(now).to_string();
         let expires = HttpDate(Timestamp::from_secs(now.as_secs() + 600)).to_string();
@@ -217,7 +217,7 @@ fn a_date_that_everybody_got_in_the_same_second_is_fresh_later() {
 
 #[test]
 fn what_has_no_form_is_not_made() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for answer in 0..200 {
         let note = ["a b", "c, d; e", "(f)", "g=h i j"][answer % 4].repeat(answer + 1);
         teach(&memory, answer as u32, &[("x-note", &note)]);
@@ -229,7 +229,7 @@ proptest::proptest! {
     /// Whatever comes, what is made of it is a value, and nothing panics.
     #[test]
     fn any_values(values in proptest::collection::vec("[ -~]{0,60}", 60..90)) {
-        let memory = Memory::default();
+        let memory = LearnedResponses::default();
         for (answer, value) in values.iter().enumerate() {
             teach(&memory, answer as u32, &[("x-any", value.trim()), ("etag", value.trim())]);
         }
@@ -241,7 +241,7 @@ proptest::proptest! {
     /// The same, for values that are alike.
     #[test]
     fn any_alike_values(parts in proptest::collection::vec(("[0-9a-z]{1,9}", "[0-9.]{1,12}"), 60..90)) {
-        let memory = Memory::default();
+        let memory = LearnedResponses::default();
         for (answer, (a, b)) in parts.iter().enumerate() {
             teach(&memory, answer as u32, &[("x-any", &format!("{a}; v={b}"))]);
         }

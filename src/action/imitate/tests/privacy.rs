@@ -19,7 +19,7 @@ fn names_that_speak_of_secrets_never_appear() {
         "x-secret",
         "x-signature",
     ] {
-        let memory = Memory::default();
+        let memory = LearnedResponses::default();
         teach_all(&memory, 200, &[("server", "a"), (name, "the-same-for-all")]);
         assert_eq!(value(&memory, name), None, "{name}");
         let canned = canned("text/plain", "");
@@ -46,7 +46,7 @@ fn values_like_tokens_are_neither_kept_nor_repeated() {
         "AbCdEfGhIjKlMnOpQrStUvWx",
         "4111111111111111411111111111111111",
     ] {
-        let memory = Memory::default();
+        let memory = LearnedResponses::default();
         teach_all(&memory, 200, &[("x-note", secret)]);
         for _ in 0..20 {
             assert_ne!(value(&memory, "x-note").as_deref(), Some(secret));
@@ -77,7 +77,7 @@ fn words_are_no_tokens() {
             "script-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
         ),
     ] {
-        let memory = Memory::default();
+        let memory = LearnedResponses::default();
         teach_all(&memory, 60, &[(name, public)]);
         assert_eq!(value(&memory, name).as_deref(), Some(public));
     }
@@ -85,7 +85,7 @@ fn words_are_no_tokens() {
 
 #[test]
 fn a_value_that_varies_is_not_kept() {
-    let memory = Memory::default();
+    let memory = LearnedResponses::default();
     for answer in 0..120 {
         let value = format!("user-{answer:04}@example.com");
         teach(&memory, answer, &[("x-user", &value), ("x-trace", &value)]);

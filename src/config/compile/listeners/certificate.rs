@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::Context;
+use super::CompileContext;
 use crate::clock::{Rfc3339, Timestamp};
 use crate::config::file;
 use crate::config::{LintCode, Spanned};
-use crate::tls::{Certificate, Chain, Error, PrivateKey};
+use crate::tls::{Certificate, CertificateChain, PrivateKey, TlsConfigError};
 
 /// Who renews thirty days before the end, as certbot does, has seen it fail for two weeks by then.
 const FEW_DAYS: u64 = 14;
@@ -21,8 +21,8 @@ struct Pem<'a> {
 /// The certificate; `None` after a mistake. Each of its two files is looked at, whatever is wrong
 /// with the other.
 pub(super) fn certificate(
-    written: &file::Certificate,
-    cx: &mut Context<'_>,
+    written: &file::CertificateSettings,
+    cx: &mut CompileContext<'_>,
 ) -> Option<Certificate> {
     let cert = Pem::read(written.cert.as_ref(), cx);
     let key = Pem::read(written.key.as_ref(), cx);
@@ -32,7 +32,9 @@ pub(super) fn certificate(
         swapped(cert, key, cx);
         return None;
     }
-    let chain = cert.as_ref().and_then(|pem| pem.parse(Chain::from_pem, cx));
+    let chain = cert
+        .as_ref()
+        .and_then(|pem| pem.parse(CertificateChain::from_pem, cx));
     let secret = key
         .as_ref()
         .and_then(|pem| pem.parse(PrivateKey::from_pem, cx));
@@ -47,12 +49,12 @@ pub(super) fn certificate(
 }
 
 fn are_swapped(cert: &Pem<'_>, key: &Pem<'_>) -> bool {
-    Chain::from_pem(&cert.text).is_err()
+    CertificateChain::from_pem(&cert.text).is_err()
         && PrivateKey::from_pem(&cert.text).is_ok()
-        && Chain::from_pem(&key.text).is_ok()
+        && CertificateChain::from_pem(&key.text).is_ok()
 }
 
-fn swapped(cert: &Pem<'_>, key: &Pem<'_>, cx: &mut Context<'_>) {
+fn swapped(cert: &Pem<'_>, key: &Pem<'_>, cx: &mut CompileContext<'_>) {
     let (first, second) = (cert.written.value.display(), key.written.value.display());
     cx.diagnostics
         .error(
@@ -64,7 +66,7 @@ fn swapped(cert: &Pem<'_>, key: &Pem<'_>, cx: &mut Context<'_>) {
 }
 
 /// A gateway with such a certificate runs: another one may be on its way.
-fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut Context<'_>) {
+fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut CompileContext<'_>) {
     let Some(lifetime) = certificate.lifetime() else {
         return;
     };
@@ -110,7 +112,7 @@ fn counted(days: u64) -> String {
 
 impl<'a> Pem<'a> {
     /// What is missing or cannot be read is reported.
-    fn read(written: Option<&'a Spanned<PathBuf>>, cx: &mut Context<'_>) -> Option<Self> {
+    fn read(written: Option<&'a Spanned<PathBuf>>, cx: &mut CompileContext<'_>) -> Option<Self> {
         let written = written?;
         let text = cx.read(&written.value, &written.span)?;
         Some(Self { written, text })
@@ -118,14 +120,14 @@ impl<'a> Pem<'a> {
 
     fn parse<T>(
         &self,
-        parse: impl FnOnce(&[u8]) -> Result<T, Error>,
-        cx: &mut Context<'_>,
+        parse: impl FnOnce(&[u8]) -> Result<T, TlsConfigError>,
+        cx: &mut CompileContext<'_>,
     ) -> Option<T> {
         let parsed = parse(&self.text);
         parsed.map_err(|error| self.report(&error, cx)).ok()
     }
 
-    fn report(&self, error: &Error, cx: &mut Context<'_>) {
+    fn report(&self, error: &TlsConfigError, cx: &mut CompileContext<'_>) {
         let message = format!("cannot use `{}`: {error}", self.written.value.display());
         cx.diagnostics.error(self.written.span.clone(), message);
     }

@@ -1,29 +1,33 @@
 //! `cost`: what a request costs, and when that is known.
 
-use super::{Shared, report};
-use crate::config::compile::Context;
-use crate::config::file::{self, Rule};
+use super::{RuleCompiler, report};
+use crate::config::compile::CompileContext;
+use crate::config::file::{self, RuleSettings};
 use crate::config::{Text, limiter};
-use crate::expr::{self, Scalar, Type};
+use crate::expr::{self, Scalar, ValueType};
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::{Cost, Scope};
+use crate::rules::{RuleCost, RuleScope};
 
-// === impl Shared ===
+// === impl RuleCompiler ===
 
-impl Shared<'_> {
+impl RuleCompiler<'_> {
     /// The cost; `None` after a mistake.
-    pub(super) fn cost(&self, written: &Rule, cx: &mut Context<'_>) -> Option<Cost> {
+    pub(super) fn cost(
+        &self,
+        written: &RuleSettings,
+        cx: &mut CompileContext<'_>,
+    ) -> Option<RuleCost> {
         match &written.cost.value {
-            file::Cost::Fixed(units) => Some(Cost::Fixed(u64::from(*units))),
-            file::Cost::Header(name) => Some(Cost::Header(name.clone())),
-            file::Cost::Expression(source) => {
+            file::CostSettings::Fixed(units) => Some(RuleCost::Fixed(u64::from(*units))),
+            file::CostSettings::Header(name) => Some(RuleCost::Header(name.clone())),
+            file::CostSettings::Expression(source) => {
                 let text = Text::new(source.clone(), written.cost.span.clone());
-                self.computed(&text, cx).map(Cost::Computed)
+                self.computed(&text, cx).map(RuleCost::Computed)
             }
         }
     }
 
-    fn computed(&self, text: &Text, cx: &mut Context<'_>) -> Option<Scalar> {
+    fn computed(&self, text: &Text, cx: &mut CompileContext<'_>) -> Option<Scalar> {
         if text.value.trim().parse::<u32>().is_ok() {
             let message = "a cost that is a number stands without quotes";
             let number = format!("write `cost = {}`", text.value.trim());
@@ -35,12 +39,12 @@ impl Shared<'_> {
         let scalar = expr::scalar(&text.value, &self.env(true))
             .map_err(|errors| report(text, errors, cx))
             .ok()?;
-        if scalar.ty() == Type::Int {
+        if scalar.ty() == ValueType::Int {
             return Some(scalar);
         }
         let found = match scalar.ty() {
-            Type::Bytes => "a string",
-            Type::Ip => "an address",
+            ValueType::Bytes => "a string",
+            ValueType::Ip => "an address",
             _ => "true or false",
         };
         cx.diagnostics
@@ -55,12 +59,12 @@ impl Shared<'_> {
     /// Where a request takes a place, what it costs must be known when it comes.
     pub(super) fn known_in_time(
         &self,
-        written: &Rule,
-        scope: &Scope,
-        cost: &Cost,
-        cx: &mut Context<'_>,
+        written: &RuleSettings,
+        scope: &RuleScope,
+        cost: &RuleCost,
+        cx: &mut CompileContext<'_>,
     ) {
-        let of = |limiter: Option<Limiter>| limiter.and_then(|l| takes_a_place(l.algorithm));
+        let of = |limiter: Option<Limiter>| limiter.and_then(|l| takes_a_slot(l.algorithm));
         let own = of(limiter::of(written)).map(|name| format!("`{name}`"));
         let tried =
             || of(limiter::of_candidate(written)).map(|name| format!("a candidate `{name}`"));
@@ -68,13 +72,13 @@ impl Shared<'_> {
             return;
         };
         let counts_late = match scope {
-            Scope::Separate { count, .. } => count.reads_response(),
-            Scope::Same(_) => false,
+            RuleScope::Separate { count, .. } => count.reads_response(),
+            RuleScope::Same(_) => false,
         };
         let costs_late = match cost {
-            Cost::Fixed(_) => false,
-            Cost::Computed(scalar) => scalar.reads_response(),
-            Cost::Header(_) => true,
+            RuleCost::Fixed(_) => false,
+            RuleCost::Computed(scalar) => scalar.reads_response(),
+            RuleCost::Header(_) => true,
         };
         let count = written.count.as_ref().filter(|_| counts_late);
         let count = count.map(|text| ("count", text.span.clone()));
@@ -90,7 +94,7 @@ impl Shared<'_> {
     }
 }
 
-fn takes_a_place(algorithm: Algorithm) -> Option<&'static str> {
+fn takes_a_slot(algorithm: Algorithm) -> Option<&'static str> {
     let takes = algorithm.holds_leases() || algorithm.has_queue();
     takes.then_some(algorithm.row().name)
 }

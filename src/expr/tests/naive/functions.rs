@@ -4,34 +4,34 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::super::super::json::Step;
+use super::super::super::json::JsonStep;
 
 /// `regex_replace` and `wildcard_replace` give up beyond this.
 const MAX_RESULT: usize = 64 << 10;
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn json(text: &str, path: &[Step]) -> Option<Value> {
+fn json(text: &str, path: &[JsonStep]) -> Option<Value> {
     let whole: Value = serde_json::from_str(text).ok()?;
-    let step = |value: Value, step: &Step| match step {
-        Step::Name(name) => value
+    let step = |value: Value, step: &JsonStep| match step {
+        JsonStep::Name(name) => value
             .as_object()?
             .get(std::str::from_utf8(name).ok()?)
             .cloned(),
-        Step::At(at) => value.as_array()?.get(*at).cloned(),
+        JsonStep::At(at) => value.as_array()?.get(*at).cloned(),
     };
     path.iter().try_fold(whole, step)
 }
 
-pub(in super::super) fn json_text(text: &str, path: &[Step]) -> Option<String> {
+pub(in super::super) fn json_text(text: &str, path: &[JsonStep]) -> Option<String> {
     json(text, path)?.as_str().map(str::to_owned)
 }
 
-pub(in super::super) fn json_int(text: &str, path: &[Step]) -> Option<i64> {
+pub(in super::super) fn json_int(text: &str, path: &[JsonStep]) -> Option<i64> {
     json(text, path)?.as_i64()
 }
 
-pub(super) fn jwt_claim(token: &[u8], path: &[Step]) -> Option<Vec<u8>> {
+pub(super) fn jwt_claim(token: &[u8], path: &[JsonStep]) -> Option<Vec<u8>> {
     let token = std::str::from_utf8(token).ok()?;
     let token = match token.get(..7) {
         Some(scheme) if scheme.eq_ignore_ascii_case("bearer ") => token[7..].trim_start(),

@@ -1,14 +1,14 @@
 //! Heads and bodies in pieces of every size.
 
-use super::{Cut, Framing};
+use super::{FramingScanner, FramingStop};
 
 /// What becomes of `text`, read in pieces of `piece` bytes.
 fn followed(text: &str, piece: usize) -> String {
     let mut bytes = text.as_bytes().to_vec();
-    let mut framing = Framing::new();
+    let mut framing = FramingScanner::new();
     for mut piece in bytes.chunks_mut(piece) {
         while let Some(cut) = framing.follow(piece) {
-            let Cut::Behind(at) = cut else {
+            let FramingStop::Behind(at) = cut else {
                 panic!("{cut:?} in {text:?}");
             };
             piece = &mut piece[at..];
@@ -155,15 +155,15 @@ fn lines_of_trailers_end_in_crlf() {
 }
 
 /// Where `text` is cut off, read in pieces of `piece` bytes.
-fn cut(text: &str, piece: usize) -> Option<Cut> {
+fn cut(text: &str, piece: usize) -> Option<FramingStop> {
     let mut bytes = text.as_bytes().to_vec();
-    let mut framing = Framing::new();
+    let mut framing = FramingScanner::new();
     let mut pieces = bytes.chunks_mut(piece).enumerate();
     pieces.find_map(|(number, bytes)| {
         let before = number * piece;
         Some(match framing.follow(bytes)? {
-            Cut::Ending(at) => Cut::Ending(before + at),
-            Cut::Behind(at) => Cut::Behind(before + at),
+            FramingStop::Ending(at) => FramingStop::Ending(before + at),
+            FramingStop::Behind(at) => FramingStop::Behind(before + at),
         })
     })
 }
@@ -181,7 +181,7 @@ fn what_is_behind_a_request_is_not_followed() {
         let whole = format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\nx: y\r\n\r\n{body}");
         let text = format!("{whole}{TWICE}");
         for piece in (1..=text.len()).filter(|piece| whole.len() % piece != 0) {
-            let behind = Cut::Behind(whole.len());
+            let behind = FramingStop::Behind(whole.len());
             assert_eq!(cut(&text, piece), Some(behind), "{text:?} by {piece}");
         }
     }
@@ -205,7 +205,7 @@ fn a_read_that_ends_with_a_request_is_not_cut() {
         "\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello",
     ] {
-        let mut framing = Framing::new();
+        let mut framing = FramingScanner::new();
         for _ in 0..2 {
             let (first, last) = text.split_at(text.len() - 1);
             assert_eq!(framing.follow(&mut first.as_bytes().to_vec()), None);
@@ -218,10 +218,10 @@ fn a_read_that_ends_with_a_request_is_not_cut() {
 
 #[test]
 fn what_proves_to_be_a_request_is_followed() {
-    let mut framing = Framing::new();
+    let mut framing = FramingScanner::new();
     let mut head = *b"GET / HTTP/1.1\r\nupgrade: a\r\n\r\nPOST ";
     let length = head.len() - "POST ".len();
-    assert_eq!(framing.follow(&mut head), Some(Cut::Behind(length)));
+    assert_eq!(framing.follow(&mut head), Some(FramingStop::Behind(length)));
     let mut rest = TWICE.as_bytes().to_vec();
     assert_eq!(framing.follow(&mut rest), None);
     assert!(rest.contains(&0));
@@ -245,7 +245,7 @@ fn a_coding_that_is_not_chunked_ends_its_request() {
                 let end = start.len() + codings.len();
                 assert_eq!(
                     cut(&text, piece),
-                    Some(Cut::Ending(end)),
+                    Some(FramingStop::Ending(end)),
                     "{text:?} by {piece}"
                 );
             }

@@ -9,8 +9,8 @@ fn bytes(length: u32, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u
 }
 
 /// What is seen of `bytes` that come in pieces of `size`.
-fn seen(bytes: &[u8], size: usize) -> (Vec<Frame>, bool) {
-    let mut frames = Frames::new();
+fn seen(bytes: &[u8], size: usize) -> (Vec<FrameHeader>, bool) {
+    let mut frames = FrameScanner::new();
     let mut seen = Vec::new();
     for mut piece in bytes.chunks(size) {
         while let Some(frame) = frames.next(&mut piece) {
@@ -60,7 +60,7 @@ fn settings_are_read_however_they_are_split() {
     let payload = [0, 4, 0x80, 0, 0, 1, 0, 5, 0, 0, 64, 0];
     let all = bytes(12, kind::SETTINGS, 0, 0, &payload);
     for size in 1..=all.len() {
-        let mut frames = Frames::new();
+        let mut frames = FrameScanner::new();
         let seen = all
             .chunks(size)
             .filter_map(|mut piece| frames.next(&mut piece));
@@ -72,17 +72,17 @@ fn settings_are_read_however_they_are_split() {
 
 #[test]
 fn the_bytes_before_the_next_frame_are_known() {
-    let mut frames = Frames::new();
+    let mut frames = FrameScanner::new();
     let all = bytes(20, kind::DATA, 0, 1, &[0; 12]);
     assert!(frames.next(&mut &all[..]).is_some());
     assert!(frames.next(&mut &all[17..]).is_none());
     assert_eq!(frames.remaining(), 8);
 }
 
-fn short_frame(kind: u8, flags: u8, stream: u32) -> Frame {
+fn short_frame(kind: u8, flags: u8, stream: u32) -> FrameHeader {
     let [s, t, r, e] = stream.to_be_bytes();
     let bytes = [0, 0, 0, kind, flags, s, t, r, e];
-    Frames::new().next(&mut &bytes[..]).unwrap()
+    FrameScanner::new().next(&mut &bytes[..]).unwrap()
 }
 
 /// Whether each of the newest streams was ended, against a plain list.

@@ -11,9 +11,9 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A meter that has heard the preface.
-fn meter(max_resets: u32) -> (Meter, Instant) {
+fn meter(max_resets: u32) -> (H2Meter, Instant) {
     let now = Instant::now();
-    let mut meter = Meter::new(max_resets, now);
+    let mut meter = H2Meter::new(max_resets, now);
     let hello = [PREFACE, &frame(kind::SETTINGS, 0, 0, b"")].concat();
     assert_eq!(meter.receive(&hello, now), hello.len());
     (meter, now)
@@ -165,7 +165,7 @@ fn the_good_bytes_are_those_before_the_frame_that_breaks() {
 #[test]
 fn another_preface_breaks_at_its_first_other_byte() {
     for end in 0..PREFACE.len() {
-        let mut meter = Meter::new(100, Instant::now());
+        let mut meter = H2Meter::new(100, Instant::now());
         let mut hello = PREFACE.to_vec();
         hello[end] ^= 1;
         for byte in &hello[..end] {
@@ -182,7 +182,7 @@ fn the_first_frame_states_settings() {
         frame(kind::PING, 0, 0, &[0; 8]),
         frame(kind::SETTINGS, flag::ACK, 0, b""),
     ] {
-        let mut meter = Meter::new(100, Instant::now());
+        let mut meter = H2Meter::new(100, Instant::now());
         let hello = [PREFACE, &first].concat();
         assert_eq!(meter.receive(&hello, Instant::now()), PREFACE.len());
         assert_eq!(meter.violation(), Some(H2Violation::PREFACE));
@@ -220,7 +220,7 @@ fn an_error_that_h2_found_is_known_by_its_goaway() {
 #[test]
 fn the_rest_of_a_preface_or_head_is_owed() {
     let now = Instant::now();
-    let mut meter = Meter::new(100, now);
+    let mut meter = H2Meter::new(100, now);
     let hello = [PREFACE, &frame(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 1])].concat();
     for byte in &hello {
         assert!(meter.open_head().is_some());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::super::{Ban, Candidate, Cost, Jitter, Rule, RuleId};
+use super::super::super::{BanLength, CandidateLimit, LimitJitter, Rule, RuleCost, RuleId};
 use super::super::deciding::{banned, over, within};
 use super::super::{Ask, rule, set};
 use super::{Found, traces};
@@ -78,14 +78,14 @@ fn a_dry_run_and_a_request_that_is_stopped_at_once_are_not_held() {
 #[test]
 fn costs_limits_of_a_key_and_room_are_told() {
     let mut dear = rule();
-    dear.cost = Cost::Fixed(3);
+    dear.cost = RuleCost::Fixed(3);
     let told =
         |rule: Rule, found: Found| traces(&set([rule]), &Ask::post("/a"), &[found], None).remove(0);
     let counted = told(dear, within(2, 1));
     assert_eq!((counted.cost, counted.value), (Some(3), Some(3)));
     assert_eq!(counted.why, "cost 3 and counted 3 of 5: within the limit");
     let mut never = rule();
-    never.cost = Cost::Fixed(9);
+    never.cost = RuleCost::Fixed(9);
     let refused = told(never, over(None));
     assert_eq!(
         refused.why,
@@ -105,7 +105,7 @@ fn costs_limits_of_a_key_and_room_are_told() {
         1_000,
         Duration::from_secs(60),
     ));
-    drawn.jitter = Jitter(500_000);
+    drawn.jitter = LimitJitter(500_000);
     let told = told(drawn, within(400, 1));
     assert_eq!(told.drawn_from, Some(1_000));
     assert!(told.limit.is_some_and(|limit| limit != 1_000));
@@ -115,7 +115,7 @@ fn costs_limits_of_a_key_and_room_are_told() {
 #[test]
 fn a_candidate_is_told_beside_its_rule() {
     let mut tried = rule();
-    tried.candidate = Some(Candidate {
+    tried.candidate = Some(CandidateLimit {
         id: RuleId {
             identity: 9,
             slot: 9,
@@ -136,7 +136,7 @@ fn a_candidate_is_told_beside_its_rule() {
 fn a_ban_that_escalates_names_its_entry() {
     let mut rule = rule();
     let lengths = [60u64, 600, 3_600].map(Duration::from_secs);
-    rule.ban = Ban::Escalating(lengths.into());
+    rule.ban = BanLength::Escalating(lengths.into());
     let told = traces(
         &set([rule]),
         &Ask::post("/a"),
@@ -151,7 +151,7 @@ fn a_ban_that_escalates_names_its_entry() {
 fn a_cost_that_is_not_there_is_told() {
     let told = |answer| {
         let mut late = rule();
-        late.cost = Cost::Header(http::HeaderName::from_static("x-cost"));
+        late.cost = RuleCost::Header(http::HeaderName::from_static("x-cost"));
         let told = traces(&set([late]), &Ask::post("/b"), &[within(5, 0)], answer);
         told[0].why.clone()
     };

@@ -10,13 +10,13 @@
 
 use std::time::Duration;
 
-use self::ends::Ends;
+use self::by_expiry::BansByExpiry;
 use super::hash::KeyHash;
-use super::saved::Ban;
+use super::saved::SavedBan;
 use crate::clock::Timestamp;
 use crate::store::BanEntry;
 
-mod ends;
+mod by_expiry;
 
 #[cfg(test)]
 mod tests;
@@ -30,9 +30,9 @@ const SLACK: Duration = Duration::from_secs(10);
 
 /// Bans of one shard.
 #[derive(Debug, Default)]
-pub(super) struct Bans {
-    live: Ends,
-    past: Ends,
+pub(super) struct ShardBans {
+    live: BansByExpiry,
+    past: BansByExpiry,
     /// When something here ends or is forgotten; `None`: nothing is here.
     due: Option<Timestamp>,
     /// The latest moment at which something here happened, or a later one.
@@ -41,7 +41,7 @@ pub(super) struct Bans {
 
 /// A ban, in force or past.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sentence {
+pub(super) struct BanRecord {
     pub(super) ban: BanEntry,
     /// When it began.
     pub(super) began: Timestamp,
@@ -51,7 +51,7 @@ pub(super) struct Sentence {
 
 /// What was removed.
 #[derive(Debug)]
-pub(super) struct Removed {
+pub(super) struct RemovedBans {
     pub(super) live: Vec<BanEntry>,
     /// How many past ones.
     pub(super) past: usize,
@@ -59,23 +59,23 @@ pub(super) struct Removed {
 
 /// What stands first in line when room is needed, in nanoseconds; `u64::MAX`: nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Firsts {
+pub(super) struct NextExpiries {
     /// When the first live ban ends.
     pub(super) live: u64,
     /// When the first past one ended.
     pub(super) past: u64,
 }
 
-// === impl Bans ===
+// === impl ShardBans ===
 
-impl Bans {
+impl ShardBans {
     /// There are none, not even past ones.
     pub(super) fn is_empty(&self) -> bool {
         self.due.is_none()
     }
 
     /// When the ban of the key with this whole hash ends, if it has one. What has ended is out of
-    /// it after [`Bans::catch_up`].
+    /// it after [`ShardBans::catch_up`].
     pub(super) fn until(&self, key: u128) -> Option<Timestamp> {
         self.live.get(key).map(|live| live.ban.until)
     }
@@ -87,14 +87,14 @@ impl Bans {
 
     /// Adds a ban for a key that has none. It takes the place of the key's past one, or one that
     /// was taken before.
-    pub(super) fn add(&mut self, key: KeyHash, sentence: Sentence) {
+    pub(super) fn add(&mut self, key: KeyHash, sentence: BanRecord) {
         self.past.remove(key);
         self.newest = self.newest.max(sentence.began);
         self.live.insert(key.whole(), sentence);
         self.note();
     }
 
-    /// Whether [`Bans::catch_up`] has something to do.
+    /// Whether [`ShardBans::catch_up`] has something to do.
     pub(super) fn is_behind(&self, now: Timestamp) -> bool {
         self.due.is_some_and(|due| now >= due) || self.is_ahead(now)
     }
@@ -121,9 +121,9 @@ impl Bans {
     }
 
     /// What makes room first.
-    pub(super) fn firsts(&self) -> Firsts {
+    pub(super) fn firsts(&self) -> NextExpiries {
         let nanos = |end: Option<Timestamp>| end.map_or(u64::MAX, Timestamp::as_nanos);
-        Firsts {
+        NextExpiries {
             live: nanos(self.live.first_end()),
             past: nanos(self.past.first_end()),
         }
@@ -147,11 +147,11 @@ impl Bans {
     }
 
     /// Removes those, live and past, that `unwanted` names; their places stay taken.
-    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanEntry) -> bool) -> Removed {
+    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanEntry) -> bool) -> RemovedBans {
         let live = self.live.extract(|live| unwanted(&live.ban));
         let past = self.past.extract(|past| unwanted(&past.ban));
         self.note();
-        Removed {
+        RemovedBans {
             past: past.len(),
             live: live.into_iter().map(|live| live.ban).collect(),
         }
@@ -168,11 +168,11 @@ impl Bans {
     }
 
     /// Those that mean something at `now`, live and past.
-    pub(super) fn saved(&self, now: Timestamp) -> impl Iterator<Item = Ban> {
+    pub(super) fn saved(&self, now: Timestamp) -> impl Iterator<Item = SavedBan> {
         let all = [(&self.live, false), (&self.past, true)].into_iter();
         let all = all.flat_map(|(ends, past)| ends.entries().map(move |entry| (entry, past)));
         let meant = all.filter(move |((_, ban), _)| ban.counts || ban.ban.until > now);
-        meant.map(|((hash, sentence), past)| Ban {
+        meant.map(|((hash, sentence), past)| SavedBan {
             hash,
             sentence: sentence.clone(),
             past,
@@ -186,7 +186,7 @@ impl Bans {
     }
 
     /// Adds one for a key that has none. Its place was taken before.
-    pub(super) fn restore(&mut self, key: KeyHash, sentence: Sentence, past: bool) {
+    pub(super) fn restore(&mut self, key: KeyHash, sentence: BanRecord, past: bool) {
         let (ends, happened) = match past {
             true => (&mut self.past, sentence.ban.until),
             false => (&mut self.live, sentence.began),
@@ -218,9 +218,9 @@ impl Bans {
     }
 }
 
-// === impl Sentence ===
+// === impl BanRecord ===
 
-impl Sentence {
+impl BanRecord {
     /// Lets a ban that begins later than the clock says begin now, as long as it was.
     fn begin_by(&mut self, now: Timestamp) {
         if now.plus(SLACK) < self.began {

@@ -7,14 +7,14 @@ use crate::store::memory::hash::KeyHasher;
 /// Bans of keys that are known by a number.
 struct Case {
     hasher: KeyHasher,
-    bans: Bans,
+    bans: ShardBans,
 }
 
 impl Case {
     fn new() -> Self {
         Self {
             hasher: KeyHasher::random(),
-            bans: Bans::default(),
+            bans: ShardBans::default(),
         }
     }
 
@@ -33,7 +33,7 @@ impl Case {
             offence: self.bans.past(self.key(key)).unwrap_or(0) + 1,
         };
         let began = at(began);
-        let sentence = Sentence { ban, began, counts };
+        let sentence = BanRecord { ban, began, counts };
         self.bans.add(self.key(key), sentence);
     }
 
@@ -86,7 +86,7 @@ fn a_repetition_takes_the_place_of_the_past_one() {
 #[test]
 fn what_stands_first_in_line_is_told() {
     let mut case = Case::new();
-    let nothing = Firsts {
+    let nothing = NextExpiries {
         live: u64::MAX,
         past: u64::MAX,
     };
@@ -95,10 +95,10 @@ fn what_stands_first_in_line_is_told() {
         case.add(key, 0, until, true);
     }
     let live = at(10).as_nanos();
-    assert_eq!(case.bans.firsts(), Firsts { live, ..nothing });
+    assert_eq!(case.bans.firsts(), NextExpiries { live, ..nothing });
     case.bans.catch_up(at(20));
     let (live, past) = (at(30).as_nanos(), at(10).as_nanos());
-    assert_eq!(case.bans.firsts(), Firsts { live, past });
+    assert_eq!(case.bans.firsts(), NextExpiries { live, past });
     assert!(case.bans.forget_first());
     assert_eq!(case.bans.past(case.key(2)), None);
     assert_eq!(case.bans.past(case.key(3)), Some(1));
@@ -166,5 +166,5 @@ fn those_of_a_rule_go_together() {
     let removed = case.bans.remove(|ban| ban.key[0] % 2 == 0);
     assert_eq!((removed.live.len(), removed.past), (1, 1));
     let (live, past) = (at(40).as_nanos(), at(20).as_nanos());
-    assert_eq!(case.bans.firsts(), Firsts { live, past });
+    assert_eq!(case.bans.firsts(), NextExpiries { live, past });
 }

@@ -3,7 +3,7 @@
 
 /// The four words.
 #[derive(Clone, Copy)]
-pub(super) struct Sip([u64; 4]);
+pub(super) struct SipState([u64; 4]);
 
 /// What the words are before the key is in them, with 128 bits to come.
 const BEGINNING: [u64; 4] = [
@@ -13,9 +13,9 @@ const BEGINNING: [u64; 4] = [
     0x7465_6462_7974_6573,
 ];
 
-// === impl Sip ===
+// === impl SipState ===
 
-impl Sip {
+impl SipState {
     /// Nothing taken yet, under this key.
     pub(super) fn keyed([low, high]: [u64; 2]) -> Self {
         let [a, b, c, d] = BEGINNING;
@@ -30,7 +30,7 @@ impl Sip {
 
     /// The first half of the hash of `number` and `bytes`, and what makes the second.
     #[inline(always)]
-    pub(super) fn hash(mut self, number: u64, bytes: &[u8]) -> (u64, Sip) {
+    pub(super) fn hash(mut self, number: u64, bytes: &[u8]) -> (u64, SipState) {
         self.take(number);
         let mut rest = bytes;
         while let Some((word, after)) = rest.split_first_chunk() {

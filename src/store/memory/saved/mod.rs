@@ -4,7 +4,7 @@
 //! the number of bytes before and their SHA-256. All numbers are little-endian. Nothing that is
 //! read is believed: a length is checked against a bound, and memory is taken as bytes arrive.
 
-use super::bans::Sentence;
+use super::bans::BanRecord;
 use crate::clock::Timestamp;
 use crate::limit::State;
 use crate::rules::registry::RegisteredRule;
@@ -15,8 +15,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(super) use read::Reader;
-pub(super) use write::Writer;
+pub(super) use read::RecordReader;
+pub(super) use write::RecordWriter;
 
 /// What a snapshot begins with.
 const MAGIC: [u8; 8] = *b"lockgate";
@@ -39,7 +39,7 @@ const LOG: u8 = 5;
 
 /// What a snapshot says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct SavedHeader {
     /// What its keys are hashed under.
     pub(super) secret: [u8; 16],
     /// When it was begun.
@@ -50,37 +50,37 @@ pub(super) struct Header {
 
 /// One thing that is saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum SavedRecord {
     /// A rule that something was counted for; counters name it by its slot.
     Rule(RegisteredRule),
-    Ban(Ban),
-    Counter(Counter),
+    Ban(SavedBan),
+    Counter(SavedCounter),
 }
 
 /// A ban, in force or past.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ban {
+pub(super) struct SavedBan {
     /// The whole hash of the key.
     pub(super) hash: u128,
     /// The ban, whose rule is known by its identity alone.
-    pub(super) sentence: Sentence,
+    pub(super) sentence: BanRecord,
     /// It has ended, and counts.
     pub(super) past: bool,
 }
 
 /// What was counted of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Counter {
+pub(super) struct SavedCounter {
     pub(super) tag: u64,
     pub(super) expires: u32,
     pub(super) slot: u16,
     pub(super) fill: u8,
-    pub(super) count: Count,
+    pub(super) count: SavedCount,
 }
 
 /// The numbers of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Count {
+pub(super) enum SavedCount {
     Words(State),
     /// The number of the newest sub-window and the counts of all, oldest first.
     Slices {
@@ -96,7 +96,7 @@ pub(super) enum Count {
 
 /// Why a snapshot cannot be used.
 #[derive(Debug)]
-pub enum Damage {
+pub enum SnapshotError {
     /// It is something else.
     Foreign,
     /// It has another format.
@@ -111,44 +111,46 @@ pub enum Damage {
     Io(std::io::Error),
 }
 
-// === impl Record ===
+// === impl SavedRecord ===
 
-impl Record {
+impl SavedRecord {
     /// Counters in an order that has nothing to do with their places: a table that is filled
     /// bucket after bucket is full before its time.
     pub(super) fn order(&self) -> u64 {
         match self {
-            Record::Counter(counter) => counter.tag,
-            Record::Rule(_) | Record::Ban(_) => 0,
+            SavedRecord::Counter(counter) => counter.tag,
+            SavedRecord::Rule(_) | SavedRecord::Ban(_) => 0,
         }
     }
 }
 
-// === impl Damage ===
+// === impl SnapshotError ===
 
-impl std::fmt::Display for Damage {
+impl std::fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Damage::Foreign => f.write_str("it is not a snapshot of lockgate's counters"),
-            Damage::Version(found) => write!(
+            SnapshotError::Foreign => f.write_str("it is not a snapshot of lockgate's counters"),
+            SnapshotError::Version(found) => write!(
                 f,
                 "it has format {found}, and this version of lockgate reads format {VERSION}"
             ),
-            Damage::Length => f.write_str("it was cut off or something was added to it"),
-            Damage::Checksum => f.write_str("its checksum is wrong: it was changed or damaged"),
-            Damage::Nonsense(what) => write!(f, "it is damaged: it has {what}"),
-            Damage::Io(error) => write!(f, "it cannot be read: {error}"),
+            SnapshotError::Length => f.write_str("it was cut off or something was added to it"),
+            SnapshotError::Checksum => {
+                f.write_str("its checksum is wrong: it was changed or damaged")
+            }
+            SnapshotError::Nonsense(what) => write!(f, "it is damaged: it has {what}"),
+            SnapshotError::Io(error) => write!(f, "it cannot be read: {error}"),
         }
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for SnapshotError {}
 
-impl From<std::io::Error> for Damage {
+impl From<std::io::Error> for SnapshotError {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => Damage::Length,
-            _ => Damage::Io(error),
+            std::io::ErrorKind::UnexpectedEof => SnapshotError::Length,
+            _ => SnapshotError::Io(error),
         }
     }
 }

@@ -4,17 +4,20 @@ use std::io::Read;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{BAN, Ban, Count, Counter, Damage, END, Header, LOG, MAGIC, MOST_SLICES, RULE};
-use super::{Record, SLICES, VERSION, WORDS};
+use super::{
+    BAN, END, LOG, MAGIC, MOST_SLICES, RULE, SavedBan, SavedCount, SavedCounter, SavedHeader,
+    SnapshotError,
+};
+use super::{SLICES, SavedRecord, VERSION, WORDS};
 use crate::clock::Timestamp;
 use crate::rules::plan::RuleId;
 use crate::rules::registry::RegisteredRule;
 use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
-use crate::store::memory::bans::Sentence;
+use crate::store::memory::bans::BanRecord;
 
 /// Reads records one after the other. What it gave is only good when it has come to the end.
-pub(in super::super) struct Reader<R> {
+pub(in super::super) struct RecordReader<R> {
     input: R,
     hasher: Sha256,
     read: u64,
@@ -22,12 +25,15 @@ pub(in super::super) struct Reader<R> {
     longest_log: usize,
 }
 
-// === impl Reader ===
+// === impl RecordReader ===
 
-impl<R: Read> Reader<R> {
+impl<R: Read> RecordReader<R> {
     /// Begins to read. `input` should be buffered. Of a log that takes more than `longest_log`
     /// bytes the newest part is kept.
-    pub(in super::super) fn new(input: R, longest_log: usize) -> Result<(Self, Header), Damage> {
+    pub(in super::super) fn new(
+        input: R,
+        longest_log: usize,
+    ) -> Result<(Self, SavedHeader), SnapshotError> {
         let mut reader = Self {
             input,
             hasher: Sha256::new(),
@@ -39,52 +45,52 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next record; `None` at the end, if all of it is as it was written.
-    pub(in super::super) fn next(&mut self) -> Result<Option<Record>, Damage> {
+    pub(in super::super) fn next(&mut self) -> Result<Option<SavedRecord>, SnapshotError> {
         let [kind] = self.take()?;
         Ok(Some(match kind {
             END => {
                 self.end()?;
                 return Ok(None);
             }
-            RULE => Record::Rule(self.rule()?),
-            BAN => Record::Ban(self.ban()?),
-            WORDS | SLICES | LOG => Record::Counter(self.counter(kind)?),
-            _ => return Err(Damage::Nonsense("a record of an unknown kind")),
+            RULE => SavedRecord::Rule(self.rule()?),
+            BAN => SavedRecord::Ban(self.ban()?),
+            WORDS | SLICES | LOG => SavedRecord::Counter(self.counter(kind)?),
+            _ => return Err(SnapshotError::Nonsense("a record of an unknown kind")),
         }))
     }
 
-    fn header(&mut self) -> Result<Header, Damage> {
+    fn header(&mut self) -> Result<SavedHeader, SnapshotError> {
         let magic: [u8; 8] = self.take().map_err(|damage| match damage {
-            Damage::Length => Damage::Foreign,
+            SnapshotError::Length => SnapshotError::Foreign,
             other => other,
         })?;
         if magic != MAGIC {
-            return Err(Damage::Foreign);
+            return Err(SnapshotError::Foreign);
         }
         let version = self.u32()?;
         if version != VERSION {
-            return Err(Damage::Version(version));
+            return Err(SnapshotError::Version(version));
         }
-        Ok(Header {
+        Ok(SavedHeader {
             secret: self.take()?,
             taken: self.time()?,
             longest: self.u32()?,
         })
     }
 
-    fn end(&mut self) -> Result<(), Damage> {
+    fn end(&mut self) -> Result<(), SnapshotError> {
         let (read, hash) = (self.read, self.hasher.clone().finalize());
         let (length, expected) = (self.u64()?, self.take::<32>()?);
         if length != read || self.input.read(&mut [0])? != 0 {
-            return Err(Damage::Length);
+            return Err(SnapshotError::Length);
         }
         if hash.as_slice() != expected {
-            return Err(Damage::Checksum);
+            return Err(SnapshotError::Checksum);
         }
         Ok(())
     }
 
-    fn rule(&mut self) -> Result<RegisteredRule, Damage> {
+    fn rule(&mut self) -> Result<RegisteredRule, SnapshotError> {
         let (identity, slot, [length]) = (self.u64()?, self.u16()?, self.take()?);
         let name = self.bytes(usize::from(length))?;
         let name = String::from_utf8_lossy(&name).into_owned();
@@ -92,14 +98,14 @@ impl<R: Read> Reader<R> {
         Ok(RegisteredRule { id, name })
     }
 
-    fn ban(&mut self) -> Result<Ban, Damage> {
+    fn ban(&mut self) -> Result<SavedBan, SnapshotError> {
         let hash = u128::from_le_bytes(self.take()?);
         let identity = self.u64()?;
         let (began, until, offence) = (self.time()?, self.time()?, self.u32()?);
         let [counts, past] = self.take()?;
         let length = usize::from(self.u16()?);
         if length > SHOWN {
-            return Err(Damage::Nonsense("a key that is too long"));
+            return Err(SnapshotError::Nonsense("a key that is too long"));
         }
         let ban = BanEntry {
             id: RuleId::unregistered(identity),
@@ -108,16 +114,16 @@ impl<R: Read> Reader<R> {
             offence,
         };
         let counts = counts != 0;
-        Ok(Ban {
+        Ok(SavedBan {
             hash,
-            sentence: Sentence { ban, began, counts },
+            sentence: BanRecord { ban, began, counts },
             past: past != 0,
         })
     }
 
-    fn counter(&mut self, kind: u8) -> Result<Counter, Damage> {
+    fn counter(&mut self, kind: u8) -> Result<SavedCounter, SnapshotError> {
         let [fill] = self.take()?;
-        Ok(Counter {
+        Ok(SavedCounter {
             fill,
             tag: self.u64()?,
             expires: self.u32()?,
@@ -125,64 +131,66 @@ impl<R: Read> Reader<R> {
             count: match kind {
                 SLICES => self.slices()?,
                 LOG => self.log()?,
-                _ => Count::Words([self.u32()?, self.u32()?, self.u32()?]),
+                _ => SavedCount::Words([self.u32()?, self.u32()?, self.u32()?]),
             },
         })
     }
 
-    fn slices(&mut self) -> Result<Count, Damage> {
+    fn slices(&mut self) -> Result<SavedCount, SnapshotError> {
         let (index, length) = (self.u64()?, self.u64()?);
         if length < 2 || length > MOST_SLICES as u64 {
-            return Err(Damage::Nonsense("a counter with too many sub-windows"));
+            return Err(SnapshotError::Nonsense(
+                "a counter with too many sub-windows",
+            ));
         }
         let counts: Result<_, _> = (0..length).map(|_| self.u32()).collect();
         let counts = counts?;
-        Ok(Count::Slices { index, counts })
+        Ok(SavedCount::Slices { index, counts })
     }
 
-    fn log(&mut self) -> Result<Count, Damage> {
+    fn log(&mut self) -> Result<SavedCount, SnapshotError> {
         let (at, length) = (self.time()?, self.u64()?);
         let most = (self.longest_log / size_of::<(Timestamp, u32)>()).max(1) as u64;
         for _ in 0..length.saturating_sub(most) {
             self.take::<12>()?;
         }
         // Grows as the bytes arrive, never by what the length says.
-        let entries: Result<_, Damage> = (0..length.min(most))
+        let entries: Result<_, SnapshotError> = (0..length.min(most))
             .map(|_| Ok((self.time()?, self.u32()?)))
             .collect();
         let entries = entries?;
-        Ok(Count::Log { at, entries })
+        Ok(SavedCount::Log { at, entries })
     }
 
-    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, Damage> {
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, SnapshotError> {
         let mut bytes = vec![0; length];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn time(&mut self) -> Result<Timestamp, Damage> {
+    fn time(&mut self) -> Result<Timestamp, SnapshotError> {
         Ok(Timestamp::from_nanos(self.u64()?))
     }
 
-    fn u16(&mut self) -> Result<u16, Damage> {
+    fn u16(&mut self) -> Result<u16, SnapshotError> {
         Ok(u16::from_le_bytes(self.take()?))
     }
 
-    fn u32(&mut self) -> Result<u32, Damage> {
+    fn u32(&mut self) -> Result<u32, SnapshotError> {
         Ok(u32::from_le_bytes(self.take()?))
     }
 
-    fn u64(&mut self) -> Result<u64, Damage> {
+    fn u64(&mut self) -> Result<u64, SnapshotError> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], SnapshotError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Damage> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), SnapshotError> {
         self.input.read_exact(bytes)?;
         self.hasher.update(&*bytes);
         self.read += bytes.len() as u64;

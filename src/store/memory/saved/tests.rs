@@ -8,24 +8,24 @@ use crate::rules::plan::RuleId;
 use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
 
-fn header() -> Header {
-    Header {
+fn header() -> SavedHeader {
+    SavedHeader {
         secret: *b"0123456789abcdef",
         taken: Timestamp::from_secs(1_767_225_600),
         longest: 120,
     }
 }
 
-fn written(records: &[Record]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+fn written(records: &[SavedRecord]) -> Vec<u8> {
+    let mut writer = RecordWriter::new(Vec::new(), &header()).unwrap();
     for record in records {
         writer.add(record).unwrap();
     }
     writer.end().unwrap()
 }
 
-fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>), Damage> {
-    let (mut reader, header) = Reader::new(bytes, 1 << 20)?;
+fn read(bytes: &[u8]) -> Result<(SavedHeader, Vec<SavedRecord>), SnapshotError> {
+    let (mut reader, header) = RecordReader::new(bytes, 1 << 20)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
         records.push(record);
@@ -50,8 +50,8 @@ fn times() -> impl Strategy<Value = Timestamp> {
     any::<u64>().prop_map(Timestamp::from_nanos)
 }
 
-fn counts() -> impl Strategy<Value = Count> {
-    let words = any::<State>().prop_map(Count::Words);
+fn counts() -> impl Strategy<Value = SavedCount> {
+    let words = any::<State>().prop_map(SavedCount::Words);
     let slices = (any::<u64>(), prop::collection::vec(any::<u32>(), 2..70));
     let log = (
         times(),
@@ -59,14 +59,14 @@ fn counts() -> impl Strategy<Value = Count> {
     );
     prop_oneof![
         words,
-        slices.prop_map(|(index, counts)| Count::Slices { index, counts }),
-        log.prop_map(|(at, entries)| Count::Log { at, entries }),
+        slices.prop_map(|(index, counts)| SavedCount::Slices { index, counts }),
+        log.prop_map(|(at, entries)| SavedCount::Log { at, entries }),
     ]
 }
 
 prop_compose! {
-    fn rules()(identity: u64, slot: u16, name in "[A-Za-z0-9_-]{1,64}") -> Record {
-        Record::Rule(RegisteredRule { id: RuleId { identity, slot }, name })
+    fn rules()(identity: u64, slot: u16, name in "[A-Za-z0-9_-]{1,64}") -> SavedRecord {
+        SavedRecord::Rule(RegisteredRule { id: RuleId { identity, slot }, name })
     }
 }
 
@@ -80,20 +80,20 @@ prop_compose! {
         offence: u32,
         counts: bool,
         past: bool,
-    ) -> Record {
+    ) -> SavedRecord {
         let (id, key) = (RuleId::unregistered(identity), key.into());
         let ban = BanEntry { id, key, until, offence };
-        Record::Ban(Ban { hash, sentence: Sentence { ban, began, counts }, past })
+        SavedRecord::Ban(SavedBan { hash, sentence: BanRecord { ban, began, counts }, past })
     }
 }
 
 prop_compose! {
-    fn counters()(tag: u64, expires: u32, slot: u16, fill: u8, count in counts()) -> Record {
-        Record::Counter(Counter { tag, expires, slot, fill, count })
+    fn counters()(tag: u64, expires: u32, slot: u16, fill: u8, count in counts()) -> SavedRecord {
+        SavedRecord::Counter(SavedCounter { tag, expires, slot, fill, count })
     }
 }
 
-fn records() -> impl Strategy<Value = Vec<Record>> {
+fn records() -> impl Strategy<Value = Vec<SavedRecord>> {
     prop::collection::vec(prop_oneof![rules(), bans(), counters()], 0..20)
 }
 
@@ -177,18 +177,18 @@ fn of_a_log_that_is_too_long_the_newest_part_is_kept() {
         let entries = range.map(|n| (Timestamp::from_nanos(n), n as u32));
         let at = Timestamp::from_nanos(1_000);
         let entries = entries.collect();
-        Count::Log { at, entries }
+        SavedCount::Log { at, entries }
     };
-    let counter = |count| Counter {
+    let counter = |count| SavedCounter {
         tag: 1,
         expires: 2,
         slot: 3,
         fill: 4,
         count,
     };
-    let bytes = written(&[Record::Counter(counter(entries(0..1_000)))]);
-    let (mut reader, _) = Reader::new(&bytes[..], 160).unwrap();
-    let kept = Record::Counter(counter(entries(990..1_000)));
+    let bytes = written(&[SavedRecord::Counter(counter(entries(0..1_000)))]);
+    let (mut reader, _) = RecordReader::new(&bytes[..], 160).unwrap();
+    let kept = SavedRecord::Counter(counter(entries(990..1_000)));
     assert_eq!(reader.next().unwrap(), Some(kept));
     assert_eq!(reader.next().unwrap(), None);
 }

@@ -4,13 +4,16 @@ use std::io::{self, Write};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{BAN, Ban, Count, Counter, END, Header, LOG, LONGEST_NAME, MAGIC, RULE, Record};
+use super::{
+    BAN, END, LOG, LONGEST_NAME, MAGIC, RULE, SavedBan, SavedCount, SavedCounter, SavedHeader,
+    SavedRecord,
+};
 use super::{SLICES, VERSION, WORDS};
 use crate::rules::registry::RegisteredRule;
 use crate::store::memory::SHOWN;
 
 /// Writes records one after the other.
-pub(in super::super) struct Writer<W> {
+pub(in super::super) struct RecordWriter<W> {
     out: W,
     hasher: Sha256,
     written: u64,
@@ -18,11 +21,11 @@ pub(in super::super) struct Writer<W> {
     record: Vec<u8>,
 }
 
-// === impl Writer ===
+// === impl RecordWriter ===
 
-impl<W: Write> Writer<W> {
+impl<W: Write> RecordWriter<W> {
     /// Begins a snapshot. `out` should be buffered.
-    pub(in super::super) fn new(out: W, header: &Header) -> io::Result<Self> {
+    pub(in super::super) fn new(out: W, header: &SavedHeader) -> io::Result<Self> {
         let mut writer = Self {
             out,
             hasher: Sha256::new(),
@@ -39,11 +42,11 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a record.
-    pub(in super::super) fn add(&mut self, record: &Record) -> io::Result<()> {
+    pub(in super::super) fn add(&mut self, record: &SavedRecord) -> io::Result<()> {
         match record {
-            Record::Rule(rule) => self.rule(rule),
-            Record::Ban(ban) => self.ban(ban),
-            Record::Counter(counter) => self.counter(counter),
+            SavedRecord::Rule(rule) => self.rule(rule),
+            SavedRecord::Ban(ban) => self.ban(ban),
+            SavedRecord::Counter(counter) => self.counter(counter),
         }
         self.send()
     }
@@ -68,7 +71,7 @@ impl<W: Write> Writer<W> {
         self.put(name);
     }
 
-    fn ban(&mut self, ban: &Ban) {
+    fn ban(&mut self, ban: &SavedBan) {
         let (sentence, entry) = (&ban.sentence, &ban.sentence.ban);
         let key = entry.key.get(..SHOWN).unwrap_or(&entry.key);
         self.put(&[BAN]);
@@ -82,11 +85,11 @@ impl<W: Write> Writer<W> {
         self.put(key);
     }
 
-    fn counter(&mut self, counter: &Counter) {
+    fn counter(&mut self, counter: &SavedCounter) {
         let kind = match &counter.count {
-            Count::Words(_) => WORDS,
-            Count::Slices { .. } => SLICES,
-            Count::Log { .. } => LOG,
+            SavedCount::Words(_) => WORDS,
+            SavedCount::Slices { .. } => SLICES,
+            SavedCount::Log { .. } => LOG,
         };
         self.put(&[kind, counter.fill]);
         self.put(&counter.tag.to_le_bytes());
@@ -95,15 +98,15 @@ impl<W: Write> Writer<W> {
         self.count(&counter.count);
     }
 
-    fn count(&mut self, count: &Count) {
+    fn count(&mut self, count: &SavedCount) {
         match count {
-            Count::Words(words) => self.words(words),
-            Count::Slices { index, counts } => {
+            SavedCount::Words(words) => self.words(words),
+            SavedCount::Slices { index, counts } => {
                 self.put(&index.to_le_bytes());
                 self.length(counts.len());
                 self.words(counts);
             }
-            Count::Log { at, entries } => {
+            SavedCount::Log { at, entries } => {
                 self.put(&at.as_nanos().to_le_bytes());
                 self.length(entries.len());
                 for (at, units) in entries {

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 use crate::store::memory::tests::{ask, memory, tracked};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
 fn store(max_keys: usize, max_log_bytes: usize) -> Store {
-    Store::memory(Bounds {
+    Store::memory(StoreBounds {
         max_keys,
         max_log_bytes,
     })
@@ -77,12 +77,12 @@ fn each_rule_gets_the_counter_it_wants() {
     let (log, slices) = (log(&store, 5), slices(&store, 5));
     let plain = Rule::throttle(&store, "plain", 5);
     for key in ["a", "b", "c"] {
-        ask(&store, &log, Op::Admit, key, 0);
+        ask(&store, &log, StepOp::Admit, key, 0);
     }
     for key in ["a", "b"] {
-        ask(&store, &slices, Op::Charge, key, 0);
+        ask(&store, &slices, StepOp::Charge, key, 0);
     }
-    ask(&store, &plain, Op::Admit, "a", 0);
+    ask(&store, &plain, StepOp::Admit, "a", 0);
     assert_eq!(kinds(&store), [3, 2, 1]);
     is_paid(&store);
 }
@@ -91,7 +91,7 @@ fn each_rule_gets_the_counter_it_wants() {
 fn a_look_and_a_refusal_keep_nothing() {
     let store = store(1_000, 1 << 20);
     for rule in [log(&store, 0), slices(&store, 0)] {
-        for op in [Op::Peek, Op::Pass, Op::Admit] {
+        for op in [StepOp::Peek, StepOp::Pass, StepOp::Admit] {
             ask(&store, &rule, op, "k", 0);
         }
     }
@@ -107,9 +107,12 @@ fn past_the_bound_keys_are_counted_in_less_and_none_is_uncounted() {
     for key in 0..500 {
         let key = key.to_string();
         for _ in 0..5 {
-            assert_eq!(ask(&store, &rule, Op::Admit, &key, 0), KeyStatus::Within);
+            assert_eq!(
+                ask(&store, &rule, StepOp::Admit, &key, 0),
+                KeyStatus::Within
+            );
         }
-        assert_eq!(ask(&store, &rule, Op::Admit, &key, 0), KeyStatus::Over);
+        assert_eq!(ask(&store, &rule, StepOp::Admit, &key, 0), KeyStatus::Over);
     }
     let [logs, slices, words] = kinds(&store);
     assert!(
@@ -121,7 +124,7 @@ fn past_the_bound_keys_are_counted_in_less_and_none_is_uncounted() {
     assert!(budgets.logs.taken() <= BYTES && budgets.slices.taken() <= BYTES);
     // Every one of them still knows.
     for key in 0..500 {
-        let found = ask(&store, &rule, Op::Admit, &key.to_string(), 1);
+        let found = ask(&store, &rule, StepOp::Admit, &key.to_string(), 1);
         assert_eq!(found, KeyStatus::Over);
     }
 }
@@ -132,7 +135,10 @@ fn sub_windows_that_find_no_room_are_counted_in_words() {
     let rule = slices(&store, 2);
     for key in 0..200 {
         for expected in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
-            assert_eq!(ask(&store, &rule, Op::Admit, &key.to_string(), 0), expected);
+            assert_eq!(
+                ask(&store, &rule, StepOp::Admit, &key.to_string(), 0),
+                expected
+            );
         }
     }
     let [logs, slices, words] = kinds(&store);
@@ -144,8 +150,8 @@ fn sub_windows_that_find_no_room_are_counted_in_words() {
 fn with_no_bytes_at_all_everything_is_words() {
     let store = store(100, 0);
     for rule in [log(&store, 1), slices(&store, 1)] {
-        assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), KeyStatus::Within);
-        assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), KeyStatus::Over);
+        assert_eq!(ask(&store, &rule, StepOp::Admit, "k", 0), KeyStatus::Within);
+        assert_eq!(ask(&store, &rule, StepOp::Admit, "k", 0), KeyStatus::Over);
     }
     assert_eq!(kinds(&store), [0, 0, 2]);
 }
@@ -156,7 +162,7 @@ fn a_log_that_cannot_grow_keeps_its_count_in_sub_windows() {
     let rule = log(&store, 1_000);
     // A millisecond apart, all in the first sub-window.
     let charge = |n: u64| {
-        let plan = plan([("k", rule.step(Op::Charge, 1))]);
+        let plan = plan([("k", rule.step(StepOp::Charge, 1))]);
         let now = at(0).plus(Duration::from_millis(n));
         memory(&store).run(&plan, now)[0].reading.unwrap().remaining
     };
@@ -172,11 +178,11 @@ fn a_log_that_finds_no_sub_windows_keeps_its_count_in_words() {
     let store = store(100, 2 << 10);
     let filler = slices(&store, 5);
     for key in 0..20 {
-        ask(&store, &filler, Op::Admit, &format!("filler {key}"), 0);
+        ask(&store, &filler, StepOp::Admit, &format!("filler {key}"), 0);
     }
     let rule = log(&store, 1_000);
     for n in 1..=300 {
-        let step = rule.step(Op::Charge, 1);
+        let step = rule.step(StepOp::Charge, 1);
         let now = at(0).plus(Duration::from_millis(n));
         let found = memory(&store).run(&plan([("k", step)]), now)[0];
         assert_eq!(found.reading.unwrap().remaining, 1_000 - n);
@@ -190,12 +196,12 @@ fn what_has_expired_is_swept_when_bytes_are_short() {
     let store = store(1_000, 8 << 10);
     let rule = log(&store, 5);
     for key in 0..200 {
-        ask(&store, &rule, Op::Admit, &format!("old {key}"), 0);
+        ask(&store, &rule, StepOp::Admit, &format!("old {key}"), 0);
     }
     let [before, ..] = kinds(&store);
     // All are at their end; the new keys are others, so that only a sweep frees the old.
     for key in 0..20 {
-        ask(&store, &rule, Op::Admit, &format!("new {key}"), 200);
+        ask(&store, &rule, StepOp::Admit, &format!("new {key}"), 200);
     }
     let [logs, slices, _] = kinds(&store);
     assert!(before > 20);
@@ -208,12 +214,12 @@ fn a_key_gets_its_log_back_after_its_entry_has_expired() {
     let store = store(100, 1 << 10);
     let rule = log(&store, 5);
     for key in 0..50 {
-        ask(&store, &rule, Op::Admit, &format!("first {key}"), 0);
+        ask(&store, &rule, StepOp::Admit, &format!("first {key}"), 0);
     }
-    ask(&store, &rule, Op::Admit, "k", 0);
+    ask(&store, &rule, StepOp::Admit, "k", 0);
     let before = kinds(&store);
     assert!(before[2] > 0, "{before:?}");
-    ask(&store, &rule, Op::Admit, "k", 500);
+    ask(&store, &rule, StepOp::Admit, "k", 500);
     assert_eq!(kinds(&store)[0], 1);
     is_paid(&store);
 }
@@ -223,7 +229,7 @@ fn what_a_ban_clears_is_freed() {
     let store = store(100, 1 << 20);
     for rule in [log(&store, 1), slices(&store, 1)] {
         let rule = Rule { ban: 60, ..rule };
-        for (op, key) in [(Op::Admit, "a"), (Op::Charge, "b")] {
+        for (op, key) in [(StepOp::Admit, "a"), (StepOp::Charge, "b")] {
             assert_eq!(ask(&store, &rule, op, key, 0), KeyStatus::Within);
             assert_eq!(ask(&store, &rule, op, key, 0), banned(60, true));
         }
@@ -237,7 +243,7 @@ fn what_a_retired_rule_leaves_is_freed() {
     let rules = [log(&store, 5), slices(&store, 5)];
     for rule in &rules {
         for key in 0..20 {
-            ask(&store, rule, Op::Admit, &key.to_string(), 0);
+            ask(&store, rule, StepOp::Admit, &key.to_string(), 0);
         }
     }
     store.remove_rules(&rules.map(|rule| rule.id), at(0));
@@ -250,7 +256,7 @@ fn what_makes_room_is_freed() {
     let (log, slices) = (log(&store, 50), slices(&store, 50));
     for key in 0..100 {
         for rule in [&log, &slices] {
-            ask(&store, rule, Op::Admit, &key.to_string(), 0);
+            ask(&store, rule, StepOp::Admit, &key.to_string(), 0);
         }
         is_paid(&store);
     }
@@ -259,7 +265,7 @@ fn what_makes_room_is_freed() {
     // Words take the places of all of them in the end.
     let plain = Rule::throttle(&store, "plain", 1);
     for key in 0..100 {
-        ask(&store, &plain, Op::Charge, &key.to_string(), 0);
+        ask(&store, &plain, StepOp::Charge, &key.to_string(), 0);
     }
     is_free(&store);
 }
@@ -276,7 +282,7 @@ proptest! {
         let mut now = at(0);
         for (rule, key, op, cost, wait) in requests {
             now = now.plus(Duration::from_millis(wait));
-            let op = [Op::Admit, Op::Charge, Op::Peek, Op::Admit][usize::from(op)];
+            let op = [StepOp::Admit, StepOp::Charge, StepOp::Peek, StepOp::Admit][usize::from(op)];
             let step = rules[usize::from(rule)].step(op, cost);
             memory(&store).run(&plan([(&*key.to_string(), step)]), now);
             is_paid(&store);

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use super::super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::Limiter;
-use crate::rules::plan::{Ban, KeyStatus, Op, Step, StepResult};
+use crate::rules::plan::{BanLength, KeyStatus, Step, StepOp, StepResult};
 use crate::store::fixture::{Rule, at, banned, limiters, plan, rules_named};
-use crate::store::{Bounds, Store};
+use crate::store::{Store, StoreBounds};
 
-const KEYS: Bounds = Bounds::keys(1_000);
+const KEYS: StoreBounds = StoreBounds::keys(1_000);
 
 /// The rules of these tests.
 const RULES: [&str; 8] = ["a", "b", "kept", "gone", "r", "count", "ban", "escalate"];
@@ -22,7 +22,12 @@ fn saved(store: &Store, secs: u64) -> Vec<u8> {
 }
 
 /// A store of this size that has taken over `bytes`, for the rules of these names.
-fn restored(bytes: &[u8], bounds: Bounds, rules: &[&str], secs: u64) -> (Store, Restored) {
+fn restored(
+    bytes: &[u8],
+    bounds: StoreBounds,
+    rules: &[&str],
+    secs: u64,
+) -> (Store, RestoreSummary) {
     let mut store = Store::memory(bounds);
     store.verify(bytes).unwrap();
     let rules = rules_named(rules);
@@ -38,8 +43,8 @@ fn counters_and_bans_go_on() {
         Rule::ban(&store, "b", 1, 600),
     );
     for key in ["x", "x", "y"] {
-        ask(&store, &a, Op::Admit, key, 0);
-        ask(&store, &b, Op::Admit, key, 0);
+        ask(&store, &a, StepOp::Admit, key, 0);
+        ask(&store, &b, StepOp::Admit, key, 0);
     }
     let (again, said) = restored(&saved(&store, 1), KEYS, &["a", "b"], 5);
     assert_eq!((said.counters, said.bans), (3, 1));
@@ -49,10 +54,10 @@ fn counters_and_bans_go_on() {
         Rule::ban(&again, "b", 1, 600),
     );
     assert_eq!(again.bans(at(5)), store.bans(at(5)));
-    assert_eq!(ask(&again, &a, Op::Admit, "x", 5), KeyStatus::Within);
-    assert_eq!(ask(&again, &a, Op::Admit, "x", 5), KeyStatus::Over);
-    assert_eq!(ask(&again, &b, Op::Admit, "x", 599), banned(600, false));
-    assert_eq!(ask(&again, &b, Op::Admit, "y", 5), banned(605, true));
+    assert_eq!(ask(&again, &a, StepOp::Admit, "x", 5), KeyStatus::Within);
+    assert_eq!(ask(&again, &a, StepOp::Admit, "x", 5), KeyStatus::Over);
+    assert_eq!(ask(&again, &b, StepOp::Admit, "x", 599), banned(600, false));
+    assert_eq!(ask(&again, &b, StepOp::Admit, "y", 5), banned(605, true));
     let keys = again.keys(at(5));
     assert!(keys.contains(&(a.id.slot, 2)), "{keys:?}");
 }
@@ -65,19 +70,22 @@ fn a_rule_that_is_gone_is_named_with_its_bans() {
         Rule::ban(&store, "gone", 0, 60),
     );
     for key in ["x", "y"] {
-        ask(&store, &kept, Op::Admit, key, 0);
-        ask(&store, &gone, Op::Admit, key, 0);
+        ask(&store, &kept, StepOp::Admit, key, 0);
+        ask(&store, &gone, StepOp::Admit, key, 0);
     }
     let short = Rule { ban: 5, ..gone };
-    ask(&store, &short, Op::Admit, "z", 0);
+    ask(&store, &short, StepOp::Admit, "z", 0);
     let counted = Rule { limit: 9, ..gone };
-    ask(&store, &counted, Op::Admit, "w", 0);
+    ask(&store, &counted, StepOp::Admit, "w", 0);
     let (again, said) = restored(&saved(&store, 1), KEYS, &["kept"], 10);
     assert!(said.unknown.contains(&("gone".to_owned(), 2)));
     assert_eq!((said.counters, said.bans), (0, 2));
     // Its bans and counters have no place here, nor will they have when it comes back.
     let gone = Rule::ban(&again, "gone", 1, 60);
-    assert_eq!(ask(&again, &gone, Op::Admit, "x", 10), KeyStatus::Within);
+    assert_eq!(
+        ask(&again, &gone, StepOp::Admit, "x", 10),
+        KeyStatus::Within
+    );
     assert_eq!(again.bans(at(10)).len(), 2);
 }
 
@@ -88,8 +96,8 @@ fn what_has_ended_is_not_restored() {
         Rule::throttle(&store, "a", 3),
         Rule::ban(&store, "b", 0, 60),
     );
-    ask(&store, &a, Op::Admit, "x", 0);
-    ask(&store, &b, Op::Admit, "x", 0);
+    ask(&store, &a, StepOp::Admit, "x", 0);
+    ask(&store, &b, StepOp::Admit, "x", 0);
     let bytes = saved(&store, 1);
     let (again, said) = restored(&bytes, KEYS, &["a", "b"], 200);
     assert_eq!((said.counters, said.bans), (0, 0));
@@ -107,25 +115,25 @@ fn offences_are_remembered_over_a_restart() {
     let rule = |store: &Store| Rule::escalating(store, "r", 0, &[10, 100, 1_000]);
     let store = Store::memory(KEYS);
     assert_eq!(
-        ask(&store, &rule(&store), Op::Admit, "live", 0),
+        ask(&store, &rule(&store), StepOp::Admit, "live", 0),
         banned(10, true)
     );
     assert_eq!(
-        ask(&store, &rule(&store), Op::Admit, "past", 0),
+        ask(&store, &rule(&store), StepOp::Admit, "past", 0),
         banned(10, true)
     );
     assert_eq!(
-        ask(&store, &rule(&store), Op::Admit, "past", 10),
+        ask(&store, &rule(&store), StepOp::Admit, "past", 10),
         banned(110, true)
     );
     // One is asked after its end, so that the store knows; the other ends while nobody runs.
-    ask(&store, &rule(&store), Op::Pass, "past", 110);
+    ask(&store, &rule(&store), StepOp::Pass, "past", 110);
     for moment in [111, 5_000, 86_000] {
         let (again, _) = restored(&saved(&store, 110), KEYS, &["r"], moment);
         let rule = rule(&again);
         let (live, past) = (banned(moment + 100, true), banned(moment + 1_000, true));
-        assert_eq!(ask(&again, &rule, Op::Admit, "live", moment), live);
-        assert_eq!(ask(&again, &rule, Op::Admit, "past", moment), past);
+        assert_eq!(ask(&again, &rule, StepOp::Admit, "live", moment), live);
+        assert_eq!(ask(&again, &rule, StepOp::Admit, "past", moment), past);
     }
     let (again, _) = restored(&saved(&store, 110), KEYS, &["r"], 110 + 86_400);
     assert!(memory(&again).ban_room.is_empty());
@@ -136,17 +144,17 @@ fn nothing_is_in_flight_after_a_restart() {
     let store = Store::memory(KEYS);
     let limiter = limiters(1)[7].1;
     let rule = Rule::counting(&store, "r", limiter);
-    assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), KeyStatus::Within);
-    assert_eq!(ask(&store, &rule, Op::Admit, "k", 0), KeyStatus::Over);
+    assert_eq!(ask(&store, &rule, StepOp::Admit, "k", 0), KeyStatus::Within);
+    assert_eq!(ask(&store, &rule, StepOp::Admit, "k", 0), KeyStatus::Over);
     let (again, said) = restored(&saved(&store, 0), KEYS, &["r"], 0);
     assert_eq!(said.counters, 0);
     let rule = Rule::counting(&again, "r", limiter);
-    assert_eq!(ask(&again, &rule, Op::Admit, "k", 0), KeyStatus::Within);
+    assert_eq!(ask(&again, &rule, StepOp::Admit, "k", 0), KeyStatus::Within);
 }
 
 #[test]
 fn a_smaller_store_keeps_its_bounds() {
-    let store = Store::memory(Bounds::keys(40_000));
+    let store = Store::memory(StoreBounds::keys(40_000));
     let (count, ban) = (
         Rule::throttle(&store, "count", 9),
         Rule::ban(&store, "ban", 0, 60),
@@ -154,15 +162,15 @@ fn a_smaller_store_keeps_its_bounds() {
     let escalate = Rule::escalating(&store, "escalate", 0, &[5]);
     for key in 0..5_000 {
         let name = key.to_string();
-        ask(&store, &count, Op::Admit, &name, 0);
+        ask(&store, &count, StepOp::Admit, &name, 0);
         let ban = Rule {
             ban: 60 + key,
             ..ban
         };
-        ask(&store, &ban, Op::Admit, &name, 0);
-        ask(&store, &escalate, Op::Admit, &name, 0);
+        ask(&store, &ban, StepOp::Admit, &name, 0);
+        ask(&store, &escalate, StepOp::Admit, &name, 0);
     }
-    let bounds = Bounds::keys(4_000);
+    let bounds = StoreBounds::keys(4_000);
     let rules = ["count", "ban", "escalate"];
     let (again, said) = restored(&saved(&store, 6), bounds, &rules, 6);
     assert_eq!(said.bans, 1_000);
@@ -182,11 +190,11 @@ fn a_smaller_store_keeps_its_bounds() {
 
 #[test]
 fn a_full_store_loses_next_to_nothing() {
-    let bounds = Bounds::keys(20_000);
+    let bounds = StoreBounds::keys(20_000);
     let store = Store::memory(bounds);
     let rule = Rule::throttle(&store, "r", 9);
     for key in 0..20_000 {
-        ask(&store, &rule, Op::Admit, &key.to_string(), 0);
+        ask(&store, &rule, StepOp::Admit, &key.to_string(), 0);
     }
     let saved_keys = tracked(&store, 0);
     let (_, said) = restored(&saved(&store, 0), bounds, &["r"], 0);
@@ -201,12 +209,12 @@ fn a_larger_store_has_everything() {
         Rule::ban(&store, "ban", 0, 60),
     );
     for key in 0..200 {
-        ask(&store, &count, Op::Admit, &key.to_string(), 0);
-        ask(&store, &ban, Op::Admit, &key.to_string(), 0);
+        ask(&store, &count, StepOp::Admit, &key.to_string(), 0);
+        ask(&store, &ban, StepOp::Admit, &key.to_string(), 0);
     }
     let (again, said) = restored(
         &saved(&store, 0),
-        Bounds::keys(300_000),
+        StoreBounds::keys(300_000),
         &["count", "ban"],
         0,
     );
@@ -214,11 +222,11 @@ fn a_larger_store_has_everything() {
     for key in 0..200 {
         let key = key.to_string();
         assert_eq!(
-            ask(&again, &count_of(&again), Op::Admit, &key, 0),
+            ask(&again, &count_of(&again), StepOp::Admit, &key, 0),
             KeyStatus::Over
         );
         let ban = Rule::ban(&again, "ban", 0, 60);
-        assert_eq!(ask(&again, &ban, Op::Pass, &key, 0), banned(60, false));
+        assert_eq!(ask(&again, &ban, StepOp::Pass, &key, 0), banned(60, false));
     }
 }
 
@@ -232,16 +240,19 @@ fn a_log_that_has_no_room_is_left_out() {
     let limiter = limiters(50)[3].1;
     let rule = Rule::counting(&store, "r", limiter);
     for n in 0..40 {
-        ask(&store, &rule, Op::Admit, "k", n);
+        ask(&store, &rule, StepOp::Admit, "k", n);
     }
-    let bounds = Bounds {
+    let bounds = StoreBounds {
         max_log_bytes: 0,
         ..KEYS
     };
     let (again, said) = restored(&saved(&store, 40), bounds, &["r"], 40);
     assert_eq!(said.counters, 0);
     let rule = Rule::counting(&again, "r", limiter);
-    assert_eq!(ask(&again, &rule, Op::Admit, "k", 40), KeyStatus::Within);
+    assert_eq!(
+        ask(&again, &rule, StepOp::Admit, "k", 40),
+        KeyStatus::Within
+    );
 }
 
 #[test]
@@ -252,8 +263,8 @@ fn a_clock_that_was_set_back_makes_nothing_worse() {
         Rule::ban(&store, "ban", 0, 600),
     );
     let early = 100_000;
-    ask(&store, &count, Op::Admit, "k", early + 7_200);
-    ask(&store, &ban, Op::Admit, "k", early + 7_200);
+    ask(&store, &count, StepOp::Admit, "k", early + 7_200);
+    ask(&store, &ban, StepOp::Admit, "k", early + 7_200);
     // Two hours back: the ban holds, but no longer than its length; nobody is refused for what
     // was counted at a time that has not come yet.
     let bytes = saved(&store, early + 7_201);
@@ -262,15 +273,15 @@ fn a_clock_that_was_set_back_makes_nothing_worse() {
     let ban = Rule::ban(&again, "ban", 0, 600);
     let count = count_of(&again);
     assert_eq!(
-        ask(&again, &ban, Op::Pass, "k", early),
+        ask(&again, &ban, StepOp::Pass, "k", early),
         banned(early + 600, false)
     );
     assert_eq!(
-        ask(&again, &ban, Op::Pass, "k", early + 600),
+        ask(&again, &ban, StepOp::Pass, "k", early + 600),
         KeyStatus::Within
     );
     assert_eq!(
-        ask(&again, &count, Op::Admit, "k", early),
+        ask(&again, &count, StepOp::Admit, "k", early),
         KeyStatus::Within
     );
 }
@@ -279,16 +290,16 @@ fn a_clock_that_was_set_back_makes_nothing_worse() {
 fn keys_are_found_whatever_the_secret_was() {
     let store = Store::memory(KEYS).keyed(b"one secret");
     let rule = Rule::throttle(&store, "r", 1);
-    ask(&store, &rule, Op::Admit, "k", 0);
+    ask(&store, &rule, StepOp::Admit, "k", 0);
     let mut again = Store::memory(KEYS).keyed(b"another");
     let rule = Rule::throttle(&again, "r", 1);
     let rules = rules_named(&["r"]);
     again.restore(&saved(&store, 0)[..], &rules, at(0)).unwrap();
-    assert_eq!(ask(&again, &rule, Op::Admit, "k", 0), KeyStatus::Over);
+    assert_eq!(ask(&again, &rule, StepOp::Admit, "k", 0), KeyStatus::Over);
     // It is kept from one snapshot to the next.
     let (last, _) = restored(&saved(&again, 0), KEYS, &["r"], 0);
     let rule = Rule::throttle(&last, "r", 1);
-    assert_eq!(ask(&last, &rule, Op::Admit, "k", 0), KeyStatus::Over);
+    assert_eq!(ask(&last, &rule, StepOp::Admit, "k", 0), KeyStatus::Over);
 }
 
 #[test]
@@ -298,17 +309,17 @@ fn the_same_key_twice_is_taken_once() {
         Rule::throttle(&store, "count", 9),
         Rule::ban(&store, "ban", 0, 60),
     );
-    ask(&store, &count, Op::Admit, "k", 0);
-    ask(&store, &ban, Op::Admit, "k", 0);
+    ask(&store, &count, StepOp::Admit, "k", 0);
+    ask(&store, &ban, StepOp::Admit, "k", 0);
     let records: Vec<_> = memory(&store).shards[0].held.lock().copy(at(0));
-    let header = Header {
+    let header = SavedHeader {
         secret: [0; 16],
         taken: at(0),
         longest: 120,
     };
-    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let mut writer = RecordWriter::new(Vec::new(), &header).unwrap();
     let rules = rules_named(&["count", "ban"]);
-    let rules: Vec<_> = rules.iter().cloned().map(Record::Rule).collect();
+    let rules: Vec<_> = rules.iter().cloned().map(SavedRecord::Rule).collect();
     for record in rules.iter().chain(&records).chain(&records) {
         writer.add(record).unwrap();
     }
@@ -329,11 +340,11 @@ fn both(stores: [(&Store, &Rule); 2], step: &Step, key: u8, now: Timestamp) -> [
     })
 }
 
-fn bans() -> impl Strategy<Value = Ban> {
+fn bans() -> impl Strategy<Value = BanLength> {
     prop_oneof![
-        2 => Just(Ban::Never),
-        1 => Just(Ban::For(Duration::from_secs(3))),
-        1 => Just(Ban::Escalating([1, 4, 9].map(Duration::from_secs).into())),
+        2 => Just(BanLength::Never),
+        1 => Just(BanLength::For(Duration::from_secs(3))),
+        1 => Just(BanLength::Escalating([1, 4, 9].map(Duration::from_secs).into())),
     ]
 }
 
@@ -352,12 +363,12 @@ proptest! {
         before in requests(),
         after in requests(),
     ) {
-        let store = Store::memory(Bounds::keys(200));
+        let store = Store::memory(StoreBounds::keys(200));
         let rule = Rule::throttle(&store, "r", limit);
         let period = Duration::from_millis(period);
         let limiter = Limiter { period, ..limiters(limit)[algorithm].1 };
         let step = |charge| {
-            let op = if charge { Op::Charge } else { Op::Admit };
+            let op = if charge { StepOp::Charge } else { StepOp::Admit };
             Step { limiter, ban: ban.clone(), ..rule.step(op, 1) }
         };
         let mut now = at(0);
@@ -367,7 +378,7 @@ proptest! {
         }
         let mut rules = rules_named(&["r"]);
         let bytes = memory(&store).save(Vec::new(), &rules, now).unwrap();
-        let mut again = Store::memory(Bounds::keys(size));
+        let mut again = Store::memory(StoreBounds::keys(size));
         // The rule has another slot after the restart.
         rules[0].id.slot += 1;
         let same = Rule { id: rules[0].id, ..rule };
@@ -396,19 +407,19 @@ proptest! {
         let hash = memory(&store).hasher.hash(rule.id.identity, b"k");
         let entries = entries.into_iter().map(|(at, units)| (Timestamp::from_nanos(at), units));
         let count = match kind {
-            0 => Count::Words(words),
-            1 => Count::Slices { index, counts },
-            _ => Count::Log { at: Timestamp::from_nanos(asked), entries: entries.collect() },
+            0 => SavedCount::Words(words),
+            1 => SavedCount::Slices { index, counts },
+            _ => SavedCount::Log { at: Timestamp::from_nanos(asked), entries: entries.collect() },
         };
-        let counter = Counter { tag: hash.tag.get(), expires: second(at(50)), slot: rule.id.slot, fill: 9, count };
-        let header = Header { secret: memory(&store).hasher.secret(), taken: at(0), longest: 60 };
-        let mut writer = Writer::new(Vec::new(), &header).unwrap();
+        let counter = SavedCounter { tag: hash.tag.get(), expires: second(at(50)), slot: rule.id.slot, fill: 9, count };
+        let header = SavedHeader { secret: memory(&store).hasher.secret(), taken: at(0), longest: 60 };
+        let mut writer = RecordWriter::new(Vec::new(), &header).unwrap();
         let rules = rules_named(&["r"]);
-        writer.add(&Record::Rule(rules[0].clone())).unwrap();
-        writer.add(&Record::Counter(counter)).unwrap();
+        writer.add(&SavedRecord::Rule(rules[0].clone())).unwrap();
+        writer.add(&SavedRecord::Counter(counter)).unwrap();
         let said = store.restore(&writer.end().unwrap()[..], &rules, at(0)).unwrap();
         prop_assert_eq!(said.counters, 1);
-        for (op, secs) in [(Op::Peek, 0), (Op::Admit, 1), (Op::Charge, 2), (Op::Admit, 70)] {
+        for (op, secs) in [(StepOp::Peek, 0), (StepOp::Admit, 1), (StepOp::Charge, 2), (StepOp::Admit, 70)] {
             let plan = plan([("k", rule.step(op, cost))]);
             memory(&store).run(&plan, at(secs));
             store.give_back(&plan);

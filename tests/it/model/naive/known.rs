@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::decision::{Action, Quota, RuleIndex};
+use lockgate::decision::{Action, QuotaStatus, RuleIndex};
 use lockgate::limit::concurrency::LEASE_LIFETIME;
-use lockgate::limit::slices::Slices;
-use lockgate::limit::sliding_log::Log;
-use lockgate::limit::{Algorithm, Limiter, Reading, Shape, State};
+use lockgate::limit::slices::SubWindows;
+use lockgate::limit::sliding_log::UnitLog;
+use lockgate::limit::{Algorithm, CounterReading, CounterShape, Limiter, State};
 
 use super::super::cases::{Ask, Bans, Case, ESCALATE, MAX_DELAY, PERIOD};
 
@@ -30,8 +30,8 @@ pub struct Known {
 enum Counter {
     Moments(Vec<(Timestamp, u64)>),
     Words(State),
-    Slices(Slices),
-    Log(Log),
+    Slices(SubWindows),
+    Log(UnitLog),
     /// When each request that is in flight came, and its cost.
     InFlight(Vec<(Timestamp, u64)>),
 }
@@ -141,7 +141,7 @@ impl Known {
     }
 
     /// What the client is told of a rule that counts the response, which costs this.
-    pub fn quota_after(&self, at: usize, rule: &Case, now: Timestamp, cost: u64) -> Quota {
+    pub fn quota_after(&self, at: usize, rule: &Case, now: Timestamp, cost: u64) -> QuotaStatus {
         let mut counted = self.clone();
         if counted.until(now).is_none() {
             counted.counter.charge(rule, now, cost);
@@ -156,7 +156,7 @@ impl Known {
         rule: &Case,
         now: Timestamp,
         acted: Option<Option<Duration>>,
-    ) -> Quota {
+    ) -> QuotaStatus {
         let limiter = rule.limiter.unwrap();
         let reading = self.read(rule, now, 1);
         let (remaining, reset) = match (self.until(now), acted) {
@@ -169,14 +169,14 @@ impl Known {
             (None, None) if reading.reset_after().is_zero() => (reading.remaining, 0),
             (None, None) => (reading.remaining, seconds(reading.reset_after())),
         };
-        Quota {
+        QuotaStatus {
             rule: RuleIndex(at as u16),
             remaining: remaining.min(limiter.limit),
             reset,
         }
     }
 
-    fn read(&self, rule: &Case, now: Timestamp, cost: u64) -> Reading {
+    fn read(&self, rule: &Case, now: Timestamp, cost: u64) -> CounterReading {
         self.counter.read(&rule.limiter.unwrap(), now, cost)
     }
 }
@@ -185,19 +185,19 @@ impl Counter {
     fn new(rule: &Case) -> Self {
         let limiter = rule.limiter.unwrap();
         match limiter.shape() {
-            Shape::Leases => Counter::InFlight(Vec::new()),
-            Shape::Slices => Counter::Slices(Slices::new(&limiter)),
-            Shape::Log => Counter::Log(Log::default()),
+            CounterShape::Leases => Counter::InFlight(Vec::new()),
+            CounterShape::Slices => Counter::Slices(SubWindows::new(&limiter)),
+            CounterShape::Log => Counter::Log(UnitLog::default()),
             // A delay is told to the nanosecond, which nobody finds by trying.
-            Shape::Words if limiter.algorithm != Algorithm::SlidingWindow => {
+            CounterShape::Words if limiter.algorithm != Algorithm::SlidingWindow => {
                 Counter::Words(State::default())
             }
-            Shape::Words if rule.action == Action::Delay => Counter::Words(State::default()),
-            Shape::Words => Counter::Moments(Vec::new()),
+            CounterShape::Words if rule.action == Action::Delay => Counter::Words(State::default()),
+            CounterShape::Words => Counter::Moments(Vec::new()),
         }
     }
 
-    fn read(&self, limiter: &Limiter, now: Timestamp, cost: u64) -> Reading {
+    fn read(&self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         match self {
             Counter::Moments(moments) => read(moments, limiter.limit, now, cost),
             Counter::InFlight(requests) => {
@@ -207,11 +207,11 @@ impl Counter {
                 let taken: u64 = live.map(|(_, cost)| cost).sum();
                 let left = limiter.limit.saturating_sub(taken);
                 match taken + cost <= limiter.limit {
-                    true => Reading::fitting(left, Duration::ZERO),
+                    true => CounterReading::fitting(left, Duration::ZERO),
                     false => {
                         let helps = cost <= limiter.limit;
                         let wait = helps.then_some(Duration::from_secs(1));
-                        Reading::refusing(left, Duration::ZERO, wait)
+                        CounterReading::refusing(left, Duration::ZERO, wait)
                     }
                 }
             }
@@ -233,15 +233,17 @@ impl Counter {
     }
 }
 
-fn read(moments: &[(Timestamp, u64)], limit: u64, now: Timestamp, cost: u64) -> Reading {
+fn read(moments: &[(Timestamp, u64)], limit: u64, now: Timestamp, cost: u64) -> CounterReading {
     let fits = |now| used(moments, now) + cost <= limit;
     let retry_after = (0..=2 * PERIOD).find(|wait| fits(later(now, *wait)));
     let reset = (0..=2 * PERIOD).find(|wait| used(moments, later(now, *wait)) == 0);
     let remaining = limit.saturating_sub(used(moments, now));
     let reset_after = Duration::from_secs(reset.unwrap());
     match fits(now) {
-        true => Reading::fitting(remaining, reset_after),
-        false => Reading::refusing(remaining, reset_after, retry_after.map(Duration::from_secs)),
+        true => CounterReading::fitting(remaining, reset_after),
+        false => {
+            CounterReading::refusing(remaining, reset_after, retry_after.map(Duration::from_secs))
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::decision::{Action, Credit, Decision, Event, Mark, Quota, RuleIndex, Verdict};
+use lockgate::decision::{
+    Action, DecidedBy, Decision, QuotaStatus, RuleEvent, RuleEventKind, RuleIndex, Verdict,
+};
 
 use super::super::cases::Case;
 use super::Who;
@@ -16,8 +18,8 @@ pub struct Outcome {
     pub hold: Duration,
     pub queued: Option<RuleIndex>,
     pub tags: Vec<RuleIndex>,
-    pub credit: Option<Credit>,
-    pub quotas: Vec<Quota>,
+    pub credit: Option<DecidedBy>,
+    pub quotas: Vec<QuotaStatus>,
     /// Where a candidate differs, and whether it acts there.
     pub differs: Vec<(RuleIndex, bool)>,
     /// The rules that may count the response: what each knew of the key when the request came.
@@ -68,9 +70,9 @@ impl Outcome {
 
     /// What the gateway decided; once it is settled.
     pub fn of(decision: &Decision) -> Self {
-        let differs = |mark: &Mark| match mark.event {
-            Event::CandidateActs => Some((mark.rule, true)),
-            Event::CandidatePasses => Some((mark.rule, false)),
+        let differs = |mark: &RuleEvent| match mark.event {
+            RuleEventKind::CandidateActs => Some((mark.rule, true)),
+            RuleEventKind::CandidatePasses => Some((mark.rule, false)),
             _ => None,
         };
         let blocks = matches!(decision.verdict, Verdict::Block { .. });
@@ -138,7 +140,7 @@ impl Outcome {
 
     fn leave_queue(&mut self, rule: RuleIndex, case: &Case) {
         let action = case.action;
-        let credit = Credit {
+        let credit = DecidedBy {
             rule,
             action,
             dry_run: false,

@@ -13,16 +13,16 @@ const WHOLE: u32 = 1 << 16;
 
 /// When the parts of a response are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct ResponsePacing {
     /// Microseconds from the end of the request until the head of the response is sent.
     head: u32,
-    pieces: [Piece; PIECES],
+    pieces: [BodyPiece; PIECES],
     count: u8,
 }
 
 /// A piece of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Piece {
+struct BodyPiece {
     /// Where it ends: bytes while a body is observed, then its share of [`WHOLE`].
     end: u32,
     /// Microseconds after the head. 0: together with the head.
@@ -31,15 +31,15 @@ struct Piece {
 
 /// The paces of the last responses.
 #[derive(Debug, Default)]
-pub(super) struct Paces {
-    kept: Vec<Pace>,
+pub(super) struct PacingHistory {
+    kept: Vec<ResponsePacing>,
     /// The index of the oldest.
     next: usize,
 }
 
-// === impl Pace ===
+// === impl ResponsePacing ===
 
-impl Pace {
+impl ResponsePacing {
     /// A response whose head is sent after this time, and whose body is not known yet.
     pub fn after(head: Duration) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Pace {
     /// Adds a piece that is sent so long after the head; zero: together with it.
     pub fn add(&mut self, bytes: usize, at: Duration) {
         let before = self.known().last().map_or(0, |piece| piece.end);
-        let piece = Piece {
+        let piece = BodyPiece {
             end: before.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX)),
             at: micros(at),
         };
@@ -79,7 +79,7 @@ impl Pace {
 
     /// The pieces of a body of this length: where each ends, and when it is sent after the head.
     pub fn pieces(&self, length: usize) -> impl Iterator<Item = (usize, Duration)> {
-        let at = |piece: &Piece| Duration::from_micros(u64::from(piece.at));
+        let at = |piece: &BodyPiece| Duration::from_micros(u64::from(piece.at));
         let known = self.known().iter().map(move |piece| {
             let end = length as u64 * u64::from(piece.end) / u64::from(WHOLE);
             ((end as usize).min(length), at(piece))
@@ -93,16 +93,16 @@ impl Pace {
         self.known().iter().all(|piece| piece.at == 0)
     }
 
-    fn known(&self) -> &[Piece] {
+    fn known(&self) -> &[BodyPiece] {
         let known = self.pieces.get(..usize::from(self.count));
         known.unwrap_or(&self.pieces)
     }
 }
 
-// === impl Paces ===
+// === impl PacingHistory ===
 
-impl Paces {
-    pub(super) fn learn(&mut self, pace: Pace) {
+impl PacingHistory {
+    pub(super) fn learn(&mut self, pace: ResponsePacing) {
         if self.kept.len() < KEPT {
             self.kept.push(pace);
         } else if let Some(oldest) = self.kept.get_mut(self.next) {
@@ -117,13 +117,13 @@ impl Paces {
     }
 
     /// A pace that a real response could have: between two that were seen.
-    pub(super) fn draw(&self, dice: &mut Dice) -> Option<Pace> {
+    pub(super) fn draw(&self, dice: &mut Dice) -> Option<ResponsePacing> {
         let one = *self.kept.get(dice.below(self.kept.len()))?;
         let heads = self.kept.iter().map(|pace| pace.head);
         let next = heads.filter(|head| *head > one.head).min();
         let gap = next.map_or(0, |next| next - one.head);
         let head = one.head + dice.below(gap as usize) as u32;
-        Some(Pace { head, ..one })
+        Some(ResponsePacing { head, ..one })
     }
 }
 

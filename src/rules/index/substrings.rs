@@ -6,23 +6,23 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use smallvec::SmallVec;
 
 use super::{Marks, Rules};
-use crate::expr::Hint;
+use crate::expr::PrefilterCondition;
 
 /// Strings, without ASCII case.
-pub(super) struct Parts {
+pub(super) struct SubstringSet {
     finder: AhoCorasick,
     /// By the number of the string.
     rules: Box<[Rules]>,
 }
 
-// === impl Parts ===
+// === impl SubstringSet ===
 
-impl Parts {
+impl SubstringSet {
     /// `None`: more than can be searched for at once.
-    pub(super) fn new(hints: &[(&Hint, u16)]) -> Option<Parts> {
+    pub(super) fn new(hints: &[(&PrefilterCondition, u16)]) -> Option<SubstringSet> {
         let mut texts: BTreeMap<&[u8], Vec<u16>> = BTreeMap::new();
         for (hint, rule) in hints {
-            if let Hint::Contains(text) = hint {
+            if let PrefilterCondition::Contains(text) = hint {
                 texts.entry(text).or_default().push(*rule);
             }
         }
@@ -30,13 +30,13 @@ impl Parts {
         builder
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard);
-        Some(Parts {
+        Some(SubstringSet {
             finder: builder.build(texts.keys()).ok()?,
             rules: texts.into_values().map(Vec::into_boxed_slice).collect(),
         })
     }
 
-    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks<'_>) {
+    pub(super) fn mark_matches(&self, value: &[u8], marks: &mut Marks<'_>) {
         let Ok(found) = self.finder.try_find_overlapping_iter(value) else {
             return self.rules.iter().for_each(|rules| marks.add(rules));
         };

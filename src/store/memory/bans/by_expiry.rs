@@ -2,36 +2,36 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::Sentence;
+use super::BanRecord;
 use crate::clock::Timestamp;
 use crate::store::memory::hash::{KeyHash, Prehashed};
 
 /// Bans, at most one a key, and which of them ends first.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
-    by_key: HashMap<u128, Sentence, Prehashed>,
+pub(super) struct BansByExpiry {
+    by_key: HashMap<u128, BanRecord, Prehashed>,
     by_end: BTreeSet<(Timestamp, u128)>,
 }
 
-// === impl Ends ===
+// === impl BansByExpiry ===
 
-impl Ends {
+impl BansByExpiry {
     pub(super) fn len(&self) -> usize {
         self.by_key.len()
     }
 
     /// That of `key`.
-    pub(super) fn get(&self, key: u128) -> Option<&Sentence> {
+    pub(super) fn get(&self, key: u128) -> Option<&BanRecord> {
         self.by_key.get(&key)
     }
 
     /// All of them, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Sentence> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &BanRecord> {
         self.by_key.values()
     }
 
     /// All of them, in no order, each with the whole hash of its key.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (u128, &Sentence)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u128, &BanRecord)> {
         self.by_key.iter().map(|(key, sentence)| (*key, sentence))
     }
 
@@ -46,7 +46,7 @@ impl Ends {
     }
 
     /// Adds one for a key that has none, which is known by its whole hash.
-    pub(super) fn insert(&mut self, key: u128, sentence: Sentence) {
+    pub(super) fn insert(&mut self, key: u128, sentence: BanRecord) {
         self.by_end.insert((sentence.ban.until, key));
         self.by_key.insert(key, sentence);
     }
@@ -58,13 +58,13 @@ impl Ends {
     }
 
     /// Removes the one that ends first.
-    pub(super) fn pop_first(&mut self) -> Option<(u128, Sentence)> {
+    pub(super) fn pop_first(&mut self) -> Option<(u128, BanRecord)> {
         let (_, key) = self.by_end.pop_first()?;
         self.by_key.remove(&key).map(|sentence| (key, sentence))
     }
 
     /// Removes those that `unwanted` names.
-    pub(super) fn extract(&mut self, unwanted: impl Fn(&Sentence) -> bool) -> Vec<Sentence> {
+    pub(super) fn extract(&mut self, unwanted: impl Fn(&BanRecord) -> bool) -> Vec<BanRecord> {
         let by_end = &mut self.by_end;
         let gone = self.by_key.extract_if(|_, sentence| unwanted(sentence));
         gone.map(|(key, sentence)| {
@@ -75,7 +75,7 @@ impl Ends {
     }
 
     /// Changes all of them.
-    pub(super) fn change(&mut self, change: impl Fn(&mut Sentence)) {
+    pub(super) fn change(&mut self, change: impl Fn(&mut BanRecord)) {
         for (key, mut sentence) in std::mem::take(self).by_key {
             change(&mut sentence);
             self.insert(key, sentence);

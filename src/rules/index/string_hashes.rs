@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::{Marks, Rules};
-use crate::expr::Hint;
+use crate::expr::PrefilterCondition;
 
 /// No more of a value is looked at. A longer string is known by its start.
 const LONGEST: usize = 64;
 
 /// Strings, by the hashes of their lower case. That two strings may have one hash costs a look at
 /// a rule that does not match.
-pub(super) struct Heads {
+pub(super) struct StringHashes {
     /// How long starts are, in order.
     lengths: Box<[usize]>,
     /// How long whole strings are, a bit a length.
@@ -29,20 +29,20 @@ struct Growing(u64);
 #[derive(Default)]
 struct Hashed(u64);
 
-// === impl Heads ===
+// === impl StringHashes ===
 
-impl Heads {
-    pub(super) fn new(hints: &[(&Hint, u16)]) -> Heads {
+impl StringHashes {
+    pub(super) fn new(hints: &[(&PrefilterCondition, u16)]) -> StringHashes {
         let mut lengths = BTreeSet::new();
         let mut wholes = 0;
         let mut rules: HashMap<u64, Vec<u16>> = HashMap::new();
         for (hint, rule) in hints {
             let hash = match hint {
-                Hint::Exact(text) if text.len() <= LONGEST => {
+                PrefilterCondition::Exact(text) if text.len() <= LONGEST => {
                     wholes |= 1 << text.len();
                     Growing::new().with(text).whole()
                 }
-                Hint::Exact(text) | Hint::Prefix(text) => {
+                PrefilterCondition::Exact(text) | PrefilterCondition::Prefix(text) => {
                     let start = text.get(..LONGEST).unwrap_or(text);
                     lengths.insert(start.len());
                     Growing::new().with(start).start()
@@ -53,7 +53,7 @@ impl Heads {
         }
         let hashes = rules.keys().fold(0, |bits, hash| bits | bit(*hash));
         let rules = rules.into_iter().map(|(hash, rules)| (hash, rules.into()));
-        Heads {
+        StringHashes {
             hashes,
             lengths: lengths.into_iter().collect(),
             wholes,
@@ -61,7 +61,7 @@ impl Heads {
         }
     }
 
-    pub(super) fn ask(&self, value: &[u8], marks: &mut Marks<'_>) {
+    pub(super) fn mark_matches(&self, value: &[u8], marks: &mut Marks<'_>) {
         let (mut hash, mut at) = (Growing::new(), 0);
         for &length in &self.lengths {
             let Some(more) = value.get(at..length) else {

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use super::{Tried, Verdict};
+use super::{CandidateTrace, TraceVerdict};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision};
 use crate::limit::Limiter;
 use crate::rules::decide::acted;
-use crate::rules::planner::Match;
-use crate::rules::quota::turn;
-use crate::rules::{KeyStatus, Op, Rule, Step, StepResult};
+use crate::rules::planner::RuleMatch;
+use crate::rules::quota::turn_wait;
+use crate::rules::{KeyStatus, Rule, Step, StepOp, StepResult};
 
 /// A rule and a request.
-pub(super) struct Met<'a> {
+pub(super) struct RuleEncounter<'a> {
     pub(super) rule: &'a Rule,
-    pub(super) matched: Match,
+    pub(super) matched: RuleMatch,
     /// Whether `count` matched in the phase that it belongs to.
     pub(super) counts: Option<bool>,
-    pub(super) own: Stand<'a>,
-    pub(super) candidate: Stand<'a>,
+    pub(super) own: TracedStatus<'a>,
+    pub(super) candidate: TracedStatus<'a>,
     /// The first absent part of the key, if that makes the rule skip the request.
     pub(super) absent: Option<&'a str>,
     /// The rule that ended the pass before this one.
@@ -29,36 +29,36 @@ pub(super) struct Met<'a> {
 
 /// What a store found for a rule or its candidate, in each phase.
 #[derive(Clone, Copy)]
-pub(super) struct Stand<'a> {
+pub(super) struct TracedStatus<'a> {
     pub(super) planned: Option<(&'a Step, &'a StepResult)>,
     pub(super) settled: Option<(&'a Step, &'a StepResult)>,
 }
 
-// === impl Met ===
+// === impl RuleEncounter ===
 
-impl<'a> Met<'a> {
-    pub(super) fn verdict(&self) -> Verdict {
+impl<'a> RuleEncounter<'a> {
+    pub(super) fn verdict(&self) -> TraceVerdict {
         let action = self.rule.action;
         if self.ended_by.is_some() {
-            Verdict::NotReached
+            TraceVerdict::NotReached
         } else if self.acted() && self.rule.dry_run {
-            Verdict::Would(action)
+            TraceVerdict::Would(action)
         } else if self.acted() {
-            Verdict::Acted(action)
+            TraceVerdict::Acted(action)
         } else if self.absent.is_some() {
-            Verdict::Skip
+            TraceVerdict::Skip
         } else {
             self.own.verdict()
         }
     }
 
     /// What the candidate would have done, if it was reached.
-    pub(super) fn tried(&self) -> Option<Tried> {
+    pub(super) fn tried(&self) -> Option<CandidateTrace> {
         let (step, _) = self.candidate.last()?;
         let (value, remaining) = self.candidate.used().unzip();
-        Some(Tried {
+        Some(CandidateTrace {
             verdict: match self.candidate.acted() {
-                true => Verdict::Would(self.rule.action),
+                true => TraceVerdict::Would(self.rule.action),
                 false => self.candidate.verdict(),
             },
             value: value.flatten(),
@@ -85,7 +85,7 @@ impl<'a> Met<'a> {
     /// What is counted, if it is.
     pub(super) fn cost(&self) -> Option<u64> {
         let (step, _) = self.own.last()?;
-        matches!(step.op, Op::Admit | Op::Charge).then_some(step.cost)
+        matches!(step.op, StepOp::Admit | StepOp::Charge).then_some(step.cost)
     }
 
     /// How long this rule holds the request.
@@ -97,27 +97,27 @@ impl<'a> Met<'a> {
         let most = self.rule.max_delay;
         let held = match (acted(step, step_result), self.rule.action) {
             (true, Action::Delay) => {
-                turn(step, step_result, self.now).map_or(most, |turn| turn.min(most))
+                turn_wait(step, step_result, self.now).map_or(most, |turn| turn.min(most))
             }
             (true, Action::Tarpit) => most,
-            (false, _) if step.op == Op::Admit => step_result.reading?.wait(),
+            (false, _) if step.op == StepOp::Admit => step_result.reading?.wait(),
             _ => return None,
         };
         (!held.is_zero()).then_some(held)
     }
 }
 
-// === impl Stand ===
+// === impl TracedStatus ===
 
-impl<'a> Stand<'a> {
+impl<'a> TracedStatus<'a> {
     /// What it comes to where nothing was acted on.
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> TraceVerdict {
         if self.charged() {
-            Verdict::Counted
+            TraceVerdict::Counted
         } else if self.planned.is_some_and(|(step, _)| step.acts) {
-            Verdict::Within
+            TraceVerdict::Within
         } else {
-            Verdict::NoMatch
+            TraceVerdict::NoMatch
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Stand<'a> {
     fn charged(&self) -> bool {
         let counted = |(step, step_result): (&Step, &StepResult)| {
             let banned = matches!(step_result.status, KeyStatus::Banned { started: false, .. });
-            matches!(step.op, Op::Admit | Op::Charge) && !banned
+            matches!(step.op, StepOp::Admit | StepOp::Charge) && !banned
         };
         [self.planned, self.settled]
             .into_iter()

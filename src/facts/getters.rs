@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::{Head, TlsFacts, View};
+use super::{FactsView, RequestHead, TlsFacts};
 
 /// What a string getter gives.
 pub type Bytes<'a> = Option<Cow<'a, [u8]>>;
@@ -20,26 +20,26 @@ pub fn version_name(version: Version) -> &'static str {
     }
 }
 
-pub fn uri<'a>(view: View<'a, '_>) -> Bytes<'a> {
+pub fn uri<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
     Some(match view.request.head.uri() {
         Cow::Borrowed(uri) => Cow::Borrowed(uri.as_bytes()),
         Cow::Owned(uri) => Cow::Owned(uri.into_bytes()),
     })
 }
 
-pub fn x_forwarded_for<'a>(view: View<'a, '_>) -> Bytes<'a> {
+pub fn x_forwarded_for<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
     const NAME: HeaderName = HeaderName::from_static("x-forwarded-for");
     joined(view.request.headers, &NAME, b", ")
 }
 
 /// In lower case, without parameters.
-pub fn media_type<'a>(view: View<'a, '_>) -> Bytes<'a> {
+pub fn media_type<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
     let value = view.response?.headers.get(CONTENT_TYPE)?.as_bytes();
     let media_type = value.split(|byte| *byte == b';').next()?;
     lower(media_type.trim_ascii())
 }
 
-pub fn tls<'a>(view: View<'a, '_>) -> Option<&'a TlsFacts> {
+pub fn tls<'a>(view: FactsView<'a, '_>) -> Option<&'a TlsFacts> {
     view.request.connection.tls.as_ref()
 }
 
@@ -78,7 +78,7 @@ pub fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName, separator: &[u8]) -
     }))
 }
 
-pub fn absolute<'a>(head: &Head<'_>, uri: &str) -> Bytes<'a> {
+pub fn absolute<'a>(head: &RequestHead<'_>, uri: &str) -> Bytes<'a> {
     let scheme = if head.secure { "https" } else { "http" };
     let full = format!("{scheme}://{}{uri}", head.authority());
     Some(Cow::Owned(full.into_bytes()))

@@ -8,7 +8,7 @@ const HERE: usize = 128;
 
 /// Bytes, one after the other.
 #[derive(Clone)]
-pub struct Written {
+pub struct KeyBuffer {
     here: [u8; HERE],
     /// How many they are.
     length: usize,
@@ -16,9 +16,9 @@ pub struct Written {
     moved: Vec<u8>,
 }
 
-// === impl Written ===
+// === impl KeyBuffer ===
 
-impl Written {
+impl KeyBuffer {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -98,7 +98,7 @@ impl Written {
     }
 }
 
-impl Default for Written {
+impl Default for KeyBuffer {
     #[inline]
     fn default() -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Default for Written {
     }
 }
 
-impl Deref for Written {
+impl Deref for KeyBuffer {
     type Target = [u8];
 
     #[inline]
@@ -118,7 +118,7 @@ impl Deref for Written {
     }
 }
 
-impl fmt::Debug for Written {
+impl fmt::Debug for KeyBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -137,7 +137,7 @@ mod tests {
             length in 0..300usize,
             range in (0..300usize, 0..300usize).prop_map(|(start, end)| start..end),
         ) {
-            let (mut written, mut expected) = (Written::new(), Vec::new());
+            let (mut written, mut expected) = (KeyBuffer::new(), Vec::new());
             for part in &parts {
                 written.extend_from_slice(part);
                 written.push(7);

@@ -3,11 +3,11 @@
 use super::Marks;
 
 /// Ranges by their lower ends. The middle of each part of the array is the root of that part.
-pub(super) struct Spans<T>(Box<[Span<T>]>);
+pub(super) struct RangeGuards<T>(Box<[GuardRange<T>]>);
 
 /// A range, both ends in it.
 #[derive(Clone, Copy)]
-struct Span<T> {
+struct GuardRange<T> {
     low: T,
     high: T,
     /// The highest end in the part that this is the root of.
@@ -15,29 +15,29 @@ struct Span<T> {
     rule: u16,
 }
 
-// === impl Spans ===
+// === impl RangeGuards ===
 
-impl<T: Copy + Ord> Spans<T> {
-    pub(super) fn new(ranges: impl Iterator<Item = (T, T, u16)>) -> Spans<T> {
-        let spans = ranges.map(|(low, high, rule)| Span {
+impl<T: Copy + Ord> RangeGuards<T> {
+    pub(super) fn new(ranges: impl Iterator<Item = (T, T, u16)>) -> RangeGuards<T> {
+        let spans = ranges.map(|(low, high, rule)| GuardRange {
             low,
             high,
             top: high,
             rule,
         });
-        let mut spans: Box<[Span<T>]> = spans.collect();
+        let mut spans: Box<[GuardRange<T>]> = spans.collect();
         spans.sort_unstable_by_key(|span| span.low);
         raise(&mut spans);
-        Spans(spans)
+        RangeGuards(spans)
     }
 
-    pub(super) fn ask(&self, value: T, marks: &mut Marks<'_>) {
+    pub(super) fn mark_matches(&self, value: T, marks: &mut Marks<'_>) {
         stab(&self.0, value, marks);
     }
 }
 
 /// Sets the tops, and returns the highest.
-fn raise<T: Copy + Ord>(spans: &mut [Span<T>]) -> Option<T> {
+fn raise<T: Copy + Ord>(spans: &mut [GuardRange<T>]) -> Option<T> {
     let (left, rest) = spans.split_at_mut_checked(spans.len() / 2)?;
     let (root, right) = rest.split_first_mut()?;
     let below = raise(left).max(raise(right));
@@ -45,7 +45,7 @@ fn raise<T: Copy + Ord>(spans: &mut [Span<T>]) -> Option<T> {
     Some(root.top)
 }
 
-fn stab<T: Copy + Ord>(spans: &[Span<T>], value: T, marks: &mut Marks<'_>) {
+fn stab<T: Copy + Ord>(spans: &[GuardRange<T>], value: T, marks: &mut Marks<'_>) {
     let halves = spans.split_at_checked(spans.len() / 2);
     let Some((left, [root, right @ ..])) = halves else {
         return;

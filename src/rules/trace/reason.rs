@@ -1,17 +1,20 @@
 //! One sentence on why a rule did what it did, or nothing.
 
 use super::words::{length, past, span};
-use super::{Condition, Met};
+use super::{RuleEncounter, TracedCondition};
 use crate::clock::Timestamp;
 use crate::decision::Action;
-use crate::rules::{Ban, Cost, KeyStatus, Op, Scope, Step, StepResult};
+use crate::rules::{BanLength, KeyStatus, RuleCost, RuleScope, Step, StepOp, StepResult};
 
 /// How many parts of an expression a sentence blames.
 const MOST: usize = 3;
 
 /// Why the rule did what it did.
-pub(super) fn why(met: &Met<'_>, conditions: &[(&'static str, Condition)]) -> String {
-    let said = Said { met, conditions };
+pub(super) fn why(
+    met: &RuleEncounter<'_>,
+    conditions: &[(&'static str, TracedCondition)],
+) -> String {
+    let said = WrittenReason { met, conditions };
     if let Some(ender) = met.ended_by {
         return said.not_reached(&ender.name);
     }
@@ -33,17 +36,17 @@ pub(super) fn why(met: &Met<'_>, conditions: &[(&'static str, Condition)]) -> St
     parts.join("; ")
 }
 
-struct Said<'a> {
-    met: &'a Met<'a>,
-    conditions: &'a [(&'static str, Condition)],
+struct WrittenReason<'a> {
+    met: &'a RuleEncounter<'a>,
+    conditions: &'a [(&'static str, TracedCondition)],
 }
 
-// === impl Said ===
+// === impl WrittenReason ===
 
-impl Said<'_> {
+impl WrittenReason<'_> {
     fn not_reached(&self, ender: &str) -> String {
         let looked = match (self.met.own.planned, self.met.decision.verdict) {
-            (Some(_), verdict) if verdict.pretends() => {
+            (Some(_), verdict) if verdict.poses_as_origin() => {
                 "; only looked at, so that its headers are told all the same"
             }
             (Some(_), _) => "; only looked at, so that Retry-After is the longest",
@@ -54,7 +57,7 @@ impl Said<'_> {
 
     fn acted(&self, step: &Step, step_result: &StepResult) -> String {
         let because = match step_result.status {
-            _ if step.op == Op::Always => {
+            _ if step.op == StepOp::Always => {
                 "the request matched, and the rule has no limit".to_owned()
             }
             KeyStatus::Banned {
@@ -73,7 +76,7 @@ impl Said<'_> {
             Some(held) => format!("held for {}", span(held)),
             None => past(self.met.rule.action).to_owned(),
         };
-        let turn = self.turn(step, step_result);
+        let turn = self.was_delayed_and_counted(step, step_result);
         match self.met.rule.dry_run {
             true => format!("dry_run: would have {did}: {because}{turn}"),
             false => format!("{did}: {because}{turn}"),
@@ -81,8 +84,8 @@ impl Said<'_> {
     }
 
     /// Whether a request that is delayed was counted.
-    fn turn(&self, step: &Step, step_result: &StepResult) -> &'static str {
-        let delayed = self.met.rule.action == Action::Delay && step.op == Op::Admit;
+    fn was_delayed_and_counted(&self, step: &Step, step_result: &StepResult) -> &'static str {
+        let delayed = self.met.rule.action == Action::Delay && step.op == StepOp::Admit;
         match step_result.status {
             KeyStatus::Over if delayed && step_result.charged => {
                 "; counted, for its turn comes then"
@@ -95,7 +98,7 @@ impl Said<'_> {
     fn begins_ban(&self, step: &Step, until: Timestamp) -> String {
         let ban = until.since(self.met.now);
         let entry = match &self.met.rule.ban {
-            Ban::Escalating(lengths) => lengths.iter().position(|length| *length == ban),
+            BanLength::Escalating(lengths) => lengths.iter().position(|length| *length == ban),
             _ => None,
         };
         let entry = entry.map_or(String::new(), |entry| {
@@ -115,19 +118,19 @@ impl Said<'_> {
             return self.unmatched();
         };
         let counted = match (step.op, step_result.status) {
-            (Op::Admit, _) => return vec![self.admitted(step, step_result)],
-            (Op::Charge, KeyStatus::Within) => counted(step, step_result),
-            (Op::Charge, KeyStatus::Over) => {
+            (StepOp::Admit, _) => return vec![self.admitted(step, step_result)],
+            (StepOp::Charge, KeyStatus::Within) => counted(step, step_result),
+            (StepOp::Charge, KeyStatus::Over) => {
                 format!("counted, past the limit of {}", step.limiter.limit)
             }
             (
-                Op::Charge,
+                StepOp::Charge,
                 KeyStatus::Banned {
                     started: true,
                     until,
                 },
             ) => format!("counted, {}", self.begins_ban(step, until)),
-            (Op::Charge, KeyStatus::Banned { until, .. }) => {
+            (StepOp::Charge, KeyStatus::Banned { until, .. }) => {
                 format!("banned for another {}, so not charged", self.length(until))
             }
             _ if step.acts && met.rule.ban.is_never() => {
@@ -161,7 +164,7 @@ impl Said<'_> {
 
     fn unmatched(&self) -> Vec<String> {
         let met = self.met;
-        let one = matches!(met.rule.scope, Scope::Same(_)) || met.matched.counts.is_none();
+        let one = matches!(met.rule.scope, RuleScope::Same(_)) || met.matched.counts.is_none();
         match one {
             true => vec![self.mismatch("mitigate")],
             false => vec![self.mismatch("count"), self.mismatch("mitigate")],
@@ -206,7 +209,7 @@ impl Said<'_> {
         };
         match (self.met.counts, &rule.cost) {
             (None, _) => format!("`{asks}` asks for a response, and this answer never counts"),
-            (Some(true), Cost::Header(name)) => {
+            (Some(true), RuleCost::Header(name)) => {
                 format!("the response has no whole number in `{name}`, so nothing is counted")
             }
             (Some(_), _) => self.mismatch("count"),
@@ -216,8 +219,8 @@ impl Said<'_> {
     /// Why one of the two expressions did not match.
     fn mismatch(&self, key: &str) -> String {
         let subject = match self.met.rule.scope {
-            Scope::Same(_) => String::new(),
-            Scope::Separate { .. } => format!("`{key}` "),
+            RuleScope::Same(_) => String::new(),
+            RuleScope::Separate { .. } => format!("`{key}` "),
         };
         let mut named = self.conditions.iter();
         let Some((_, condition)) = named.find(|(label, _)| *label == key || *label == "both")
@@ -225,7 +228,7 @@ impl Said<'_> {
             return format!("{subject}did not match");
         };
         let blamed = condition.decisive();
-        let shown = blamed.iter().take(MOST).map(|part| part.sentence());
+        let shown = blamed.iter().take(MOST).map(|part| part.describe());
         let shown = shown.collect::<Vec<_>>().join(", and ");
         let more = match blamed.len().checked_sub(MOST) {
             Some(more) if more > 0 => format!(", and {more} more"),

@@ -2,14 +2,14 @@
 
 use strsim::osa_distance;
 
-use super::Error;
-use super::ast::Op;
+use super::ExprError;
+use super::ast::CompareOp;
 use super::function::function;
 use super::lex::Span;
 
 /// A mistake.
-pub(super) fn error(span: Span, message: impl Into<String>, help: Option<&str>) -> Error {
-    Error {
+pub(super) fn error(span: Span, message: impl Into<String>, help: Option<&str>) -> ExprError {
+    ExprError {
         span,
         message: message.into(),
         help: help.map(str::to_owned),
@@ -21,18 +21,18 @@ pub(super) fn fail<T>(
     span: Span,
     message: impl Into<String>,
     help: Option<&str>,
-) -> Result<T, Error> {
+) -> Result<T, ExprError> {
     Err(error(span, message, help))
 }
 
 /// `not` behind a field.
-pub(super) fn turned_round(span: Span, field: &str, operator: &str) -> Error {
+pub(super) fn turned_round(span: Span, field: &str, operator: &str) -> ExprError {
     let help = format!("write `not {field} {operator} …`");
     error(span, "`not` stands before the whole test", Some(&help))
 }
 
 /// Anything but a set or a list behind `in`.
-pub(super) fn no_set(span: Span, found: &str) -> Error {
+pub(super) fn no_set(span: Span, found: &str) -> ExprError {
     let help = match found {
         "(" | "[" => "a set has braces and no commas: `in {\"a\" \"b\"}`".to_owned(),
         one if one.starts_with(|c: char| c.is_ascii_digit() || c == '"') => {
@@ -47,7 +47,7 @@ pub(super) fn no_set(span: Span, found: &str) -> Error {
 }
 
 /// What is no value, in a set.
-pub(super) fn no_item(span: Span, found: &str) -> Error {
+pub(super) fn no_item(span: Span, found: &str) -> ExprError {
     let word = found.starts_with(|c: char| c.is_ascii_alphabetic());
     let help = word.then(|| format!("strings stand in double quotes: `\"{found}\"`"));
     error(span, "a set has only values in it", help.as_deref())
@@ -63,7 +63,7 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// A word that stands where an operator should.
-pub(super) fn unknown_operator(span: Span, word: &str) -> Error {
+pub(super) fn unknown_operator(span: Span, word: &str) -> ExprError {
     if let Some(spec) = function(word) {
         let message = format!("`{word}` is a function, not an operator");
         return error(span, message, Some(&format!("write `{}`", spec.signature)));
@@ -82,7 +82,7 @@ pub(super) fn unknown_operator(span: Span, word: &str) -> Error {
         let stars = "`*` in it stands for anything: `wildcard \"/login*\"`";
         return error(span, message, (*ours == "wildcard").then_some(stars));
     }
-    let words = Op::SPELLINGS
+    let words = CompareOp::SPELLINGS
         .iter()
         .map(|(word, _)| *word)
         .chain(["and", "or", "xor"]);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use http::header::{self, DATE};
 use http::{HeaderName, HeaderValue};
 
-use super::memory::Clients;
-use super::pattern::Pattern;
-use super::{Dice, HeadSent, When};
+use super::learned_responses::SeenClients;
+use super::pattern::ValuePattern;
+use super::{Dice, HeadSent, SendSchedule};
 use crate::action::RequestInfo;
 use crate::clock::{HttpDate, Timestamp};
 
@@ -38,12 +38,12 @@ const TOKEN_LENGTH: usize = 20;
 
 /// One header of a response.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct LearnedHeader {
     pub(super) name: HeaderName,
     /// The value is never looked at.
     private: bool,
-    values: Vec<Value>,
-    pattern: Pattern,
+    values: Vec<RepeatedValue>,
+    pattern: ValuePattern,
     /// The last value was a date.
     is_date: bool,
     /// Every value so far was the id of the request.
@@ -60,11 +60,11 @@ pub(super) struct Field {
 
 /// A value that may be repeated.
 #[derive(Debug)]
-struct Value {
+struct RepeatedValue {
     value: HeaderValue,
     /// Responses that had it, of which older ones count less.
     count: u32,
-    clients: Clients,
+    clients: SeenClients,
     /// It was seen often enough to be repeated.
     proven: bool,
     first: Timestamp,
@@ -72,15 +72,15 @@ struct Value {
     last: u32,
 }
 
-// === impl Field ===
+// === impl LearnedHeader ===
 
-impl Field {
+impl LearnedHeader {
     pub(super) fn new(name: &HeaderName) -> Self {
         Self {
             private: is_private(name),
             name: name.clone(),
             values: Vec::new(),
-            pattern: Pattern::default(),
+            pattern: ValuePattern::default(),
             is_date: false,
             echoes_id: true,
             echoes_header: true,
@@ -120,7 +120,7 @@ impl Field {
     pub(super) fn value(
         &self,
         asked: &RequestInfo<'_>,
-        when: When,
+        when: SendSchedule,
         dice: &mut Dice,
     ) -> Option<HeaderValue> {
         if self.private {
@@ -162,12 +162,12 @@ impl Field {
         self.values.iter().map(|value| value.value.len()).sum()
     }
 
-    fn proven(&self) -> impl Iterator<Item = &Value> {
+    fn proven(&self) -> impl Iterator<Item = &RepeatedValue> {
         self.values.iter().filter(|value| value.proven)
     }
 
     /// A value that varies is made; one that seldom changes is not, as it would be made too often.
-    fn fresh(&self, when: When, dice: &mut Dice) -> Option<HeaderValue> {
+    fn fresh(&self, when: SendSchedule, dice: &mut Dice) -> Option<HeaderValue> {
         let pattern = &self.pattern;
         let known = pattern.seen >= ENOUGH && pattern.clients.are_enough();
         let varies = u64::from(self.changes) * 5 >= u64::from(self.seen);
@@ -220,11 +220,11 @@ impl Field {
             }
             self.values.retain(|value| value.count > 0);
         }
-        let mut clients = Clients::default();
+        let mut clients = SeenClients::default();
         clients.add(sent.client);
         // A copy: the value shares the memory of its whole head.
         let copy = HeaderValue::from_bytes(value.as_bytes());
-        self.values.extend(copy.ok().map(|value| Value {
+        self.values.extend(copy.ok().map(|value| RepeatedValue {
             value,
             count: 1,
             clients,
@@ -235,9 +235,9 @@ impl Field {
     }
 }
 
-// === impl Value ===
+// === impl RepeatedValue ===
 
-impl Value {
+impl RepeatedValue {
     /// Whether it should have been seen again long ago.
     fn has_changed(&self, at: u32, seen: u32) -> bool {
         let expected = f64::from(self.count) / f64::from(seen.max(1));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rules::plan::{KeyStatus, Op, StepResult};
+use crate::rules::plan::{KeyStatus, StepOp, StepResult};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, plan};
 
@@ -22,8 +22,8 @@ async fn an_acting_refusal_ends_the_pass(store: &Store) {
     let first = Rule::throttle(store, "end-1", 1);
     let second = Rule::throttle(store, "end-2", 5);
     let plan = plan([
-        ("k", first.step(Op::Admit, 1)),
-        ("k", second.step(Op::Admit, 1)),
+        ("k", first.step(StepOp::Admit, 1)),
+        ("k", second.step(StepOp::Admit, 1)),
     ]);
     let found = store.run(&plan, at(0)).await;
     assert_eq!(
@@ -39,8 +39,8 @@ async fn an_acting_ban_ends_the_pass(store: &Store) {
     let first = Rule::ban(store, "end-ban-1", 1, 60);
     let second = Rule::throttle(store, "end-ban-2", 5);
     let plan = plan([
-        ("k", first.step(Op::Admit, 1)),
-        ("k", second.step(Op::Admit, 1)),
+        ("k", first.step(StepOp::Admit, 1)),
+        ("k", second.step(StepOp::Admit, 1)),
     ]);
     store.run(&plan, at(0)).await;
     let found = store.run(&plan, at(0)).await;
@@ -60,8 +60,8 @@ async fn what_does_not_act_or_end_goes_on(store: &Store) {
             };
             let second = Rule::throttle(store, &format!("{name}-{ban}-next"), 9);
             let plan = plan([
-                ("k", first.step(Op::Charge, 1)),
-                ("k", second.step(Op::Admit, 1)),
+                ("k", first.step(StepOp::Charge, 1)),
+                ("k", second.step(StepOp::Admit, 1)),
             ]);
             for _ in 0..3 {
                 assert_eq!(store.run(&plan, at(0)).await.len(), 2);
@@ -80,12 +80,12 @@ async fn after_the_end_only_marked_steps_are_looked_at(store: &Store) {
     };
     let steps = |op| {
         plan([
-            ("k", first.step(Op::Admit, 1)),
-            ("k", skipped.step(Op::Charge, 1)),
+            ("k", first.step(StepOp::Admit, 1)),
+            ("k", skipped.step(StepOp::Charge, 1)),
             ("k", looked.step(op, 1)),
         ])
     };
-    for op in [Op::Admit, Op::Charge, Op::Admit] {
+    for op in [StepOp::Admit, StepOp::Charge, StepOp::Admit] {
         let found = store.run(&steps(op), at(0)).await;
         assert_eq!(
             standings(&found),
@@ -94,7 +94,7 @@ async fn after_the_end_only_marked_steps_are_looked_at(store: &Store) {
     }
     assert_eq!(skipped.left(store, "k", 0).await, 5);
     looked.admit(store, "k", 0).await;
-    let found = store.run(&steps(Op::Admit), at(30)).await;
+    let found = store.run(&steps(StepOp::Admit), at(30)).await;
     assert_eq!(
         standings(&found),
         [(0, KeyStatus::Over), (2, KeyStatus::Over)]
@@ -109,19 +109,24 @@ async fn after_the_end_bans_are_told_and_none_starts(store: &Store) {
         peek_after_end: true,
         ..Rule::ban(store, "after-ban-2", 1, 600)
     };
-    let steps = |op| plan([("k", first.step(Op::Admit, 1)), ("k", looked.step(op, 1))]);
+    let steps = |op| {
+        plan([
+            ("k", first.step(StepOp::Admit, 1)),
+            ("k", looked.step(op, 1)),
+        ])
+    };
     looked.admit(store, "k", 0).await;
     // Full, so that counting it would ban the key: its wait is told, and nothing happens.
-    let found = store.run(&steps(Op::Admit), at(0)).await;
+    let found = store.run(&steps(StepOp::Admit), at(0)).await;
     assert_eq!(found[1].status, KeyStatus::Over);
     assert_eq!(
         found[1].reading.unwrap().retry_after(),
         Some(Duration::from_secs(120))
     );
-    let found = store.run(&steps(Op::Pass), at(0)).await;
+    let found = store.run(&steps(StepOp::Pass), at(0)).await;
     assert_eq!(found[1].status, KeyStatus::Within);
     assert_eq!(looked.admit(store, "k", 0).await, banned(600, true));
-    for op in [Op::Admit, Op::Pass] {
+    for op in [StepOp::Admit, StepOp::Pass] {
         let found = store.run(&steps(op), at(0)).await;
         assert_eq!(found[1].status, banned(600, false));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::Op;
+use crate::rules::plan::StepOp;
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 
@@ -47,7 +47,7 @@ async fn a_cost_is_that_many_places(store: &Store) {
 
 async fn a_lease_expires_unless_it_is_renewed(store: &Store) {
     let rule = in_flight(store, "expiring-leases", 2);
-    let plans = [0, 1].map(|_| plan([("k", rule.step(Op::Admit, 1))]));
+    let plans = [0, 1].map(|_| plan([("k", rule.step(StepOp::Admit, 1))]));
     for plan in &plans {
         store.run(plan, at(0)).await;
     }
@@ -60,7 +60,7 @@ async fn a_lease_expires_unless_it_is_renewed(store: &Store) {
 
 async fn a_lease_taken_or_released_twice_counts_once(store: &Store) {
     let rule = in_flight(store, "repeated-leases", 2);
-    let plan = plan([("k", rule.step(Op::Admit, 1))]);
+    let plan = plan([("k", rule.step(StepOp::Admit, 1))]);
     for _ in 0..2 {
         store.run(&plan, at(0)).await;
         assert_eq!(rule.left(store, "k", 0).await, 1);
@@ -73,7 +73,7 @@ async fn a_lease_taken_or_released_twice_counts_once(store: &Store) {
 
 async fn what_was_charged_past_the_limit_is_given_back_too(store: &Store) {
     let rule = in_flight(store, "charged-places", 1);
-    let plans = [0, 1].map(|_| plan([("k", rule.step(Op::Charge, 1))]));
+    let plans = [0, 1].map(|_| plan([("k", rule.step(StepOp::Charge, 1))]));
     for plan in &plans {
         store.run(plan, at(0)).await;
     }
@@ -87,7 +87,7 @@ async fn what_was_charged_past_the_limit_is_given_back_too(store: &Store) {
 async fn a_refusal_and_a_look_give_nothing_back(store: &Store) {
     let rule = in_flight(store, "refused-places", 1);
     let stay = rule.enter(store, "k", 1).await.unwrap();
-    for op in [Op::Admit, Op::Peek, Op::Pass] {
+    for op in [StepOp::Admit, StepOp::Peek, StepOp::Pass] {
         let plan = plan([("k", rule.step(op, 1))]);
         store.run(&plan, at(0)).await;
         store.give_back(&plan);
@@ -109,7 +109,10 @@ async fn other_counters_keep_what_was_charged(store: &Store) {
 async fn each_step_of_a_plan_gives_back_its_own(store: &Store) {
     let one = in_flight(store, "plan-places-1", 1);
     let two = in_flight(store, "plan-places-2", 3);
-    let plan = plan([("a", one.step(Op::Admit, 1)), ("b", two.step(Op::Admit, 2))]);
+    let plan = plan([
+        ("a", one.step(StepOp::Admit, 1)),
+        ("b", two.step(StepOp::Admit, 2)),
+    ]);
     store.run(&plan, at(0)).await;
     assert_eq!(one.left(store, "a", 0).await, 0);
     assert_eq!(two.left(store, "b", 0).await, 1);
@@ -129,7 +132,7 @@ async fn a_ban_keeps_the_places_in_flight(store: &Store) {
     ];
     assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
     assert_eq!(
-        rule.ask(store, Op::Charge, "k", 1).await.status,
+        rule.ask(store, StepOp::Charge, "k", 1).await.status,
         banned(10, false)
     );
     first.leave(store);

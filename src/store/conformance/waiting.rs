@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rules::plan::{KeyStatus, Op};
+use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::Store;
 use crate::store::fixture::{Rule, at, banned, limiters};
 
@@ -21,7 +21,7 @@ async fn what_will_wait_is_charged(store: &Store) {
     };
     assert!(rule.takes(store, "k", 0).await);
     assert!(rule.takes(store, "k", 0).await);
-    let found = rule.ask(store, Op::Admit, "k", 0).await;
+    let found = rule.ask(store, StepOp::Admit, "k", 0).await;
     assert_eq!((found.status, found.charged), (KeyStatus::Over, true));
     let reading = found.reading.unwrap();
     assert!(!reading.fits);
@@ -37,7 +37,7 @@ async fn what_would_wait_too_long_is_not_charged(store: &Store) {
     };
     rule.admit(store, "k", 0).await;
     rule.admit(store, "k", 0).await;
-    let found = rule.ask(store, Op::Admit, "k", 0).await;
+    let found = rule.ask(store, StepOp::Admit, "k", 0).await;
     assert_eq!((found.status, found.charged), (KeyStatus::Over, false));
     assert_eq!(rule.left(store, "k", 90).await, 1);
 }
@@ -47,7 +47,9 @@ async fn what_never_fits_is_not_charged(store: &Store) {
         patience: 1_000,
         ..Rule::throttle(store, "never-fits", 2)
     };
-    let found = store.apply_one(rule.step(Op::Admit, 3), "k", at(0)).await;
+    let found = store
+        .apply_one(rule.step(StepOp::Admit, 3), "k", at(0))
+        .await;
     assert_eq!((found.status, found.charged), (KeyStatus::Over, false));
     assert_eq!(rule.left(store, "k", 0).await, 2);
 }
@@ -58,13 +60,13 @@ async fn patience_is_for_admissions_of_throttles(store: &Store) {
         ..Rule::throttle(store, "patient-looks", 1)
     };
     rule.admit(store, "k", 0).await;
-    let found = rule.ask(store, Op::Peek, "k", 0).await;
+    let found = rule.ask(store, StepOp::Peek, "k", 0).await;
     assert_eq!((found.status, found.charged), (KeyStatus::Over, false));
     let rule = Rule {
         patience: 1_000,
         ..Rule::ban(store, "patient-bans", 0, 10)
     };
-    let found = rule.ask(store, Op::Admit, "k", 0).await;
+    let found = rule.ask(store, StepOp::Admit, "k", 0).await;
     assert_eq!((found.status, found.charged), (banned(10, true), false));
 }
 
@@ -75,7 +77,7 @@ async fn each_algorithm_has_it(store: &Store) {
             ..Rule::counting(store, &format!("patient-{name}"), limiter)
         };
         for status in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
-            let found = rule.ask(store, Op::Admit, "k", 0).await;
+            let found = rule.ask(store, StepOp::Admit, "k", 0).await;
             assert_eq!((found.status, found.charged), (status, true), "{name}");
         }
     }

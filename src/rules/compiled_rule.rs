@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::{Cost, Op, Rule, RuleSet, Step};
+use super::{Rule, RuleCost, RuleSet, Step, StepOp};
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
 
 /// A rule at its place among others.
-pub(super) struct Course {
+pub(super) struct CompiledRule {
     pub(super) rule: Rule,
     /// What its steps have in common.
     pub(super) like: Step,
     /// What is done with the counter if `count` and `mitigate` are one expression, and it holds.
-    pub(super) both: Op,
+    pub(super) both: StepOp,
     /// The first rule before it that has the same key.
     pub(super) same_key: Option<RuleIndex>,
     /// Whether what it counts, or how much, is known only once there is a response.
@@ -34,38 +34,38 @@ pub(super) struct Course {
 /// Stands in a step that has no counter.
 const NO_LIMIT: Limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::ZERO);
 
-// === impl Course ===
+// === impl CompiledRule ===
 
-impl Course {
+impl CompiledRule {
     /// The courses of `rules`, in file order.
-    pub(super) fn all(rules: Vec<Rule>) -> Vec<Course> {
-        let mut before: Vec<Course> = Vec::with_capacity(rules.len());
+    pub(super) fn all(rules: Vec<Rule>) -> Vec<CompiledRule> {
+        let mut before: Vec<CompiledRule> = Vec::with_capacity(rules.len());
         let mut shadowed = false;
         for (index, rule) in (0..=u16::MAX).map(RuleIndex).zip(rules) {
-            let pretends = rule.pretends();
-            before.push(Course::new(index, rule, &before, shadowed));
+            let pretends = rule.poses_as_origin();
+            before.push(CompiledRule::new(index, rule, &before, shadowed));
             shadowed |= pretends;
         }
         before
     }
 
     /// `shadowed`: an earlier rule can answer in the origin's place.
-    fn new(index: RuleIndex, rule: Rule, before: &[Course], shadowed: bool) -> Course {
-        let has_same = |other: &&Course| {
+    fn new(index: RuleIndex, rule: Rule, before: &[CompiledRule], shadowed: bool) -> CompiledRule {
+        let has_same = |other: &&CompiledRule| {
             other.rule.limiter.is_some() && other.rule.key.is_written_as(&rule.key)
         };
         let same_key = before.iter().find(has_same).map(|other| other.like.rule);
-        Course {
-            like: like(index, &rule),
-            both: rule.when_both(),
+        CompiledRule {
+            like: step_template(index, &rule),
+            both: rule.op_if_both_match(),
             same_key,
             counts_response: rule.counts_response(),
-            tells: rule.tells(),
+            tells: rule.sends_quota_headers(),
             refuses: rule.refuses(),
-            shadowed: shadowed && rule.tells(),
+            shadowed: shadowed && rule.sends_quota_headers(),
             is_plain: rule.is_plain(),
             // Behind a pretence, what a client would be told is still looked at.
-            ends: rule.ends_pass() && !rule.action.pretends(),
+            ends: rule.ends_pass() && !rule.action.poses_as_origin(),
             rule,
         }
     }
@@ -76,24 +76,24 @@ impl Course {
 impl RuleSet {
     /// The course of the rule at `index`.
     #[inline(always)]
-    pub(super) fn course(&self, index: RuleIndex) -> Option<&Course> {
+    pub(super) fn compiled(&self, index: RuleIndex) -> Option<&CompiledRule> {
         self.courses.get(usize::from(index.0))
     }
 }
 
-fn like(index: RuleIndex, rule: &Rule) -> Step {
+fn step_template(index: RuleIndex, rule: &Rule) -> Step {
     Step {
         rule: index,
         id: rule.id,
         key: 0..0,
         limiter: rule.limiter.unwrap_or(NO_LIMIT),
         cost: match rule.cost {
-            Cost::Fixed(cost) => cost,
+            RuleCost::Fixed(cost) => cost,
             _ => 1,
         },
-        op: Op::Pass,
+        op: StepOp::Pass,
         ban: rule.ban.clone(),
-        patience: rule.patience(),
+        patience: rule.max_hold(),
         candidate: false,
         acts: false,
         ends_pass: rule.ends_pass(),

@@ -7,9 +7,9 @@ use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
-use super::field::{ENOUGH, Field};
-use super::pace::{Pace, Paces};
-use super::{Dice, HeadSent, Imitation, When};
+use super::learned_header::{ENOUGH, LearnedHeader};
+use super::pacing::{PacingHistory, ResponsePacing};
+use super::{Dice, HeadSent, Imitation, SendSchedule};
 use crate::action::RequestInfo;
 
 /// Sequences of header names that are kept beside each other.
@@ -29,38 +29,38 @@ pub(super) const ENOUGH_CLIENTS: usize = 10;
 
 /// What is known of one kind of response.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct LearnedResponses {
     /// Enough is known, and nothing changed lately.
     settled: AtomicBool,
     passed: AtomicU32,
-    known: Mutex<Known>,
+    known: Mutex<HeadersOfShape>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    shapes: Vec<Shape>,
-    paces: Paces,
+struct HeadersOfShape {
+    shapes: Vec<HeaderOrder>,
+    paces: PacingHistory,
     attention: u32,
     dice: Dice,
 }
 
 /// Responses with the same header names in the same order.
 #[derive(Debug)]
-struct Shape {
-    fields: Vec<Field>,
+struct HeaderOrder {
+    fields: Vec<LearnedHeader>,
     /// Responses, of which older ones count less.
     count: u32,
     responses: u32,
-    clients: Clients,
+    clients: SeenClients,
 }
 
 /// The first [`ENOUGH_CLIENTS`] different clients that got a response or a value, as keyed hashes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clients(Vec<u32>);
+pub(super) struct SeenClients(Vec<u32>);
 
-// === impl Memory ===
+// === impl LearnedResponses ===
 
-impl Memory {
+impl LearnedResponses {
     /// Whether the next response is to be learned: each until enough is known, then one in a few.
     pub fn is_curious(&self) -> bool {
         let passed = self.passed.fetch_add(1, Ordering::Relaxed);
@@ -77,19 +77,19 @@ impl Memory {
     }
 
     /// Learns how long a real success took.
-    pub fn learn_pace(&self, pace: Pace) {
+    pub fn learn_pace(&self, pace: ResponsePacing) {
         self.known.lock().paces.learn(pace);
     }
 
     /// When a real success would be sent. `None` if not enough is known.
-    pub fn pace(&self) -> Option<Pace> {
+    pub fn pace(&self) -> Option<ResponsePacing> {
         let known = &mut *self.known.lock();
         let pace = known.paces.draw(&mut known.dice);
-        pace.filter(|_| known.shapes.iter().any(Shape::is_known))
+        pace.filter(|_| known.shapes.iter().any(HeaderOrder::is_known))
     }
 
     /// What a real success that is sent then would look like. `None` if not enough is known.
-    pub fn imitate(&self, asked: &RequestInfo<'_>, when: When) -> Option<Imitation> {
+    pub fn imitate(&self, asked: &RequestInfo<'_>, when: SendSchedule) -> Option<Imitation> {
         let known = &mut *self.known.lock();
         let gzip = accepts_gzip(asked.headers);
         let shapes = known.shapes.iter().filter(|shape| shape.is_known());
@@ -108,9 +108,9 @@ impl Memory {
     }
 }
 
-// === impl Known ===
+// === impl HeadersOfShape ===
 
-impl Known {
+impl HeadersOfShape {
     /// Returns whether enough is known and nothing is new.
     fn learn(&mut self, sent: &HeadSent) -> bool {
         let shape = self.shape_of(&sent.headers);
@@ -122,13 +122,13 @@ impl Known {
         if self.shapes.iter().any(|shape| shape.count >= HALF_LIFE) {
             self.shapes.iter_mut().for_each(|shape| shape.count /= 2);
         }
-        let known = self.shapes.iter().any(Shape::is_known);
+        let known = self.shapes.iter().any(HeaderOrder::is_known);
         self.attention == 0 && known && self.paces.is_full()
     }
 
     /// The shape with these names, which may replace the least common one. `None` if it does not
     /// yet.
-    fn shape_of(&mut self, headers: &HeaderMap) -> Option<&mut Shape> {
+    fn shape_of(&mut self, headers: &HeaderMap) -> Option<&mut HeaderOrder> {
         let known = self.shapes.iter().position(|shape| shape.is_of(headers));
         if let Some(index) = known {
             return self.shapes.get_mut(index);
@@ -139,23 +139,23 @@ impl Known {
             if least.count > 0 {
                 return None;
             }
-            *least = Shape::new(headers);
+            *least = HeaderOrder::new(headers);
             return Some(least);
         }
-        self.shapes.push(Shape::new(headers));
+        self.shapes.push(HeaderOrder::new(headers));
         self.shapes.last_mut()
     }
 }
 
-// === impl Shape ===
+// === impl HeaderOrder ===
 
-impl Shape {
+impl HeaderOrder {
     fn new(headers: &HeaderMap) -> Self {
         Self {
-            fields: names(headers).map(Field::new).collect(),
+            fields: names(headers).map(LearnedHeader::new).collect(),
             count: 0,
             responses: 0,
-            clients: Clients::default(),
+            clients: SeenClients::default(),
         }
     }
 
@@ -169,7 +169,7 @@ impl Shape {
         self.count += 1;
         self.responses = self.responses.saturating_add(1);
         self.clients.add(sent.client);
-        let mut kept: usize = self.fields.iter().map(Field::value_bytes).sum();
+        let mut kept: usize = self.fields.iter().map(LearnedHeader::value_bytes).sum();
         let mut surprise = false;
         for (field, (_, value)) in self.fields.iter_mut().zip(entries(&sent.headers)) {
             let before = field.value_bytes();
@@ -218,9 +218,9 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-// === impl Clients ===
+// === impl SeenClients ===
 
-impl Clients {
+impl SeenClients {
     pub(super) fn add(&mut self, client: u32) {
         if !self.are_enough() && !self.0.contains(&client) {
             self.0.push(client);

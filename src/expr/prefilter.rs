@@ -1,0 +1,372 @@
+//! What must hold for a test to hold: a weaker test that an index over many rules can answer for
+//! all of them at once.
+//!
+//! It errs on one side only. Where the test holds, its need holds; where the need holds, nothing
+//! is known. All strings are in lower case and are compared without ASCII case, so that `lower`,
+//! `wildcard` and `(?i)` need nothing of their own.
+
+use std::net::IpAddr;
+
+use super::set::{IntSet, IpSet, StringSet};
+use super::term::{
+    BoolTerm, BytesTerm, BytesTest, IntTerm, IntTest, IpTerm, IpTest, OrderOp, StringSource,
+};
+use super::transform::TransformCall;
+use super::wildcard::WildcardPattern;
+use super::{FieldId, regexes};
+
+/// A set with more parts than this is asked as a whole.
+const FEW: usize = 128;
+
+/// A condition that a test needs.
+#[derive(Clone, Debug)]
+pub enum Prefilter {
+    /// Nothing is known.
+    Anything,
+    /// One value.
+    Atom(PrefilterTest),
+    /// All of these; each alone is needed too.
+    All(Vec<Prefilter>),
+    /// One of these; of none, the test never holds.
+    Any(Vec<Prefilter>),
+}
+
+/// A value and what it must be.
+#[derive(Clone, Debug)]
+pub struct PrefilterTest {
+    /// Where the value comes from. A missing one is nothing that it must be.
+    pub place: ValueSource,
+    /// What it must be.
+    pub hint: PrefilterCondition,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ValueSource {
+    /// A field.
+    Field(FieldId),
+    /// One value of a list.
+    Element {
+        /// The map or array.
+        field: FieldId,
+        /// The entry of the map.
+        name: Option<Box<[u8]>>,
+        /// Which one.
+        index: i32,
+    },
+    /// Some value of a list.
+    Each {
+        /// The map or array.
+        field: FieldId,
+        /// The entry of the map.
+        name: Option<Box<[u8]>>,
+    },
+}
+
+/// What a value must be.
+#[derive(Clone, Debug)]
+pub enum PrefilterCondition {
+    /// The whole of it.
+    Exact(Box<[u8]>),
+    /// How it starts; an empty start: it must be there.
+    Prefix(Box<[u8]>),
+    /// A part of it; never empty.
+    Contains(Box<[u8]>),
+    /// From one integer to another.
+    Ints(i64, i64),
+    /// From one address to another of the same family, neither IPv4-mapped.
+    Ips(IpAddr, IpAddr),
+    /// One of many strings, byte by byte.
+    InStrings(StringSet),
+    /// One of many integers.
+    InInts(IntSet),
+    /// One of many addresses.
+    InIps(IpSet),
+}
+
+/// A string that a test looks at, by the value that it is made of.
+#[derive(Clone)]
+struct TestedString {
+    place: ValueSource,
+    cut: StringPart,
+    /// Letters may have changed their case.
+    folded: bool,
+}
+
+/// What a string has of the value that it is made of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum StringPart {
+    Whole,
+    /// The start.
+    Head,
+    /// Neighbouring bytes.
+    Part,
+    /// Nobody knows.
+    Lost,
+}
+
+/// What `test` needs.
+pub(super) fn of(test: &BoolTerm) -> Prefilter {
+    need(test, None)
+}
+
+/// The field that `test` reads whatever the other values are.
+pub(super) fn first_read(test: &BoolTerm) -> Option<FieldId> {
+    match test {
+        BoolTerm::Const(_) => None,
+        BoolTerm::Field(field, _) => Some(*field),
+        BoolTerm::Not(inner) => first_read(inner),
+        BoolTerm::And(parts) | BoolTerm::Or(parts) | BoolTerm::Xor(parts) => {
+            first_read(parts.first()?)
+        }
+        BoolTerm::Bytes(term, _) => read_by(term),
+        BoolTerm::Int(IntTerm::Field(field), _) => Some(*field),
+        BoolTerm::Any(source, _) | BoolTerm::All(source, _) => list_read(source),
+        BoolTerm::Ip(IpTerm::Field(field), _) => Some(*field),
+        BoolTerm::Int(..) | BoolTerm::Ip(..) | BoolTerm::Kept(_) => None,
+    }
+}
+
+fn read_by(term: &BytesTerm) -> Option<FieldId> {
+    match term {
+        BytesTerm::Field(field) => Some(*field),
+        BytesTerm::Element(source, _) => list_read(source),
+        BytesTerm::Changed(_, inner) => read_by(inner),
+        _ => None,
+    }
+}
+
+fn list_read(source: &StringSource) -> Option<FieldId> {
+    match source {
+        StringSource::Field { field, .. } => Some(*field),
+        StringSource::Split { text, .. } => read_by(text),
+        StringSource::Chain(_) => None,
+    }
+}
+
+/// `item`: where the value comes from that `any` is looking at.
+fn need(test: &BoolTerm, item: Option<&TestedString>) -> Prefilter {
+    match test {
+        BoolTerm::Const(false) => Prefilter::Any(Vec::new()),
+        BoolTerm::And(parts) => Prefilter::All(parts.iter().map(|part| need(part, item)).collect()),
+        BoolTerm::Or(parts) => Prefilter::Any(parts.iter().map(|part| need(part, item)).collect()),
+        BoolTerm::Bytes(term, test) => match TestedString::of(term, item) {
+            Some(spot) => spot.need(test),
+            None => Prefilter::Anything,
+        },
+        BoolTerm::Int(IntTerm::Field(field), test) => int(*field, test),
+        BoolTerm::Ip(IpTerm::Field(field), test) => ip(*field, test),
+        // `all` of no value holds.
+        BoolTerm::Any(source, each) => need(&each.test, TestedString::each(source, item).as_ref()),
+        _ => Prefilter::Anything,
+    }
+}
+
+fn int(field: FieldId, test: &IntTest) -> Prefilter {
+    let within = |low, high| {
+        Prefilter::at(
+            ValueSource::Field(field),
+            PrefilterCondition::Ints(low, high),
+        )
+    };
+    match test {
+        IntTest::Eq(value) => within(*value, *value),
+        // One too many at a bound is no harm.
+        IntTest::Order(OrderOp::Lt | OrderOp::Le, value) => within(i64::MIN, *value),
+        IntTest::Order(OrderOp::Gt | OrderOp::Ge, value) => within(*value, i64::MAX),
+        IntTest::In(set) => match set.ranges(FEW) {
+            Some(ranges) => Prefilter::Any(ranges.into_iter().map(|(l, h)| within(l, h)).collect()),
+            None => Prefilter::at(
+                ValueSource::Field(field),
+                PrefilterCondition::InInts(set.clone()),
+            ),
+        },
+        IntTest::Ne(_) | IntTest::Bits(_) => Prefilter::Anything,
+    }
+}
+
+fn ip(field: FieldId, test: &IpTest) -> Prefilter {
+    let within = |low, high| {
+        Prefilter::at(
+            ValueSource::Field(field),
+            PrefilterCondition::Ips(low, high),
+        )
+    };
+    match test {
+        IpTest::Eq(ip) => within(ip.to_canonical(), ip.to_canonical()),
+        IpTest::In(set) => match set.ranges(FEW) {
+            Some(ranges) => Prefilter::Any(ranges.into_iter().map(|(l, h)| within(l, h)).collect()),
+            None => Prefilter::at(
+                ValueSource::Field(field),
+                PrefilterCondition::InIps(set.clone()),
+            ),
+        },
+        IpTest::Ne(_) => Prefilter::Anything,
+    }
+}
+
+// === impl Prefilter ===
+
+impl Prefilter {
+    fn at(place: ValueSource, hint: PrefilterCondition) -> Prefilter {
+        Prefilter::Atom(PrefilterTest { place, hint })
+    }
+}
+
+// === impl ValueSource ===
+
+impl ValueSource {
+    /// The field that is read.
+    pub fn field(&self) -> FieldId {
+        match self {
+            ValueSource::Field(field)
+            | ValueSource::Element { field, .. }
+            | ValueSource::Each { field, .. } => *field,
+        }
+    }
+}
+
+// === impl TestedString ===
+
+impl TestedString {
+    fn of(term: &BytesTerm, item: Option<&TestedString>) -> Option<TestedString> {
+        match term {
+            BytesTerm::Field(field) => Some(TestedString::whole(ValueSource::Field(*field))),
+            BytesTerm::Element(StringSource::Field { field, name }, index) => {
+                Some(TestedString::whole(ValueSource::Element {
+                    field: *field,
+                    name: name.clone(),
+                    index: *index,
+                }))
+            }
+            BytesTerm::Element(source, _) => TestedString::each(source, item),
+            BytesTerm::Item => item.cloned(),
+            BytesTerm::Changed(change, inner) => {
+                Some(TestedString::of(inner, item)?.changed(change))
+            }
+            BytesTerm::Literal(_)
+            | BytesTerm::Text(_)
+            | BytesTerm::Concat(_)
+            | BytesTerm::Join(..) => None,
+        }
+    }
+
+    /// Any value of a list.
+    fn each(source: &StringSource, item: Option<&TestedString>) -> Option<TestedString> {
+        match source {
+            StringSource::Field { field, name } => Some(TestedString::whole(ValueSource::Each {
+                field: *field,
+                name: name.clone(),
+            })),
+            StringSource::Split { text, .. } => {
+                Some(TestedString::of(text, item)?.cut(StringPart::Part))
+            }
+            StringSource::Chain(_) => None,
+        }
+    }
+
+    fn whole(place: ValueSource) -> TestedString {
+        TestedString {
+            place,
+            cut: StringPart::Whole,
+            folded: false,
+        }
+    }
+
+    fn changed(self, change: &TransformCall) -> TestedString {
+        match change {
+            TransformCall::Lower | TransformCall::Upper => TestedString {
+                folded: true,
+                ..self
+            },
+            TransformCall::Substring(0, _) => self.cut(StringPart::Head),
+            TransformCall::Substring(..) => self.cut(StringPart::Part),
+            _ => self.cut(StringPart::Lost),
+        }
+    }
+
+    fn cut(self, cut: StringPart) -> TestedString {
+        TestedString {
+            cut: self.cut.max(cut),
+            ..self
+        }
+    }
+
+    fn need(&self, test: &BytesTest) -> Prefilter {
+        match test {
+            BytesTest::Eq(text) => self.exact(text),
+            BytesTest::Starts(text) => self.prefix(text),
+            BytesTest::Contains(text) | BytesTest::Ends(text) => self.contains(text),
+            BytesTest::In(set) => self.one_of(set),
+            BytesTest::Wildcard(pattern) => self.wildcard(pattern),
+            BytesTest::Matches(regex) => Prefilter::All(
+                regexes::literals(regex.as_str())
+                    .iter()
+                    .map(|any| Prefilter::Any(any.iter().map(|text| self.contains(text)).collect()))
+                    .chain([self.present()])
+                    .collect(),
+            ),
+            BytesTest::Ne(_) | BytesTest::Order(..) => self.present(),
+        }
+    }
+
+    fn wildcard(&self, pattern: &WildcardPattern) -> Prefilter {
+        if pattern.stars() == 0 {
+            return self.exact(pattern.head());
+        }
+        Prefilter::All(vec![
+            self.prefix(pattern.head()),
+            self.contains(pattern.middle()),
+            self.contains(pattern.tail()),
+        ])
+    }
+
+    fn one_of(&self, set: &StringSet) -> Prefilter {
+        match set.values(FEW) {
+            Some(values) => {
+                Prefilter::Any(values.into_iter().map(|text| self.exact(text)).collect())
+            }
+            None if self.cut == StringPart::Whole && !self.folded => Prefilter::at(
+                self.place.clone(),
+                PrefilterCondition::InStrings(set.clone()),
+            ),
+            None => self.present(),
+        }
+    }
+
+    fn exact(&self, text: &[u8]) -> Prefilter {
+        match self.cut {
+            StringPart::Whole => {
+                self.at(PrefilterCondition::Exact(text.to_ascii_lowercase().into()))
+            }
+            _ => self.prefix(text),
+        }
+    }
+
+    fn prefix(&self, text: &[u8]) -> Prefilter {
+        match self.cut {
+            StringPart::Whole | StringPart::Head => {
+                self.at(PrefilterCondition::Prefix(text.to_ascii_lowercase().into()))
+            }
+            _ => self.contains(text),
+        }
+    }
+
+    fn contains(&self, text: &[u8]) -> Prefilter {
+        match self.cut {
+            StringPart::Lost => self.present(),
+            _ if text.is_empty() => self.present(),
+            _ => self.at(PrefilterCondition::Contains(
+                text.to_ascii_lowercase().into(),
+            )),
+        }
+    }
+
+    fn present(&self) -> Prefilter {
+        self.at(PrefilterCondition::Prefix(Box::default()))
+    }
+
+    fn at(&self, hint: PrefilterCondition) -> Prefilter {
+        Prefilter::at(self.place.clone(), hint)
+    }
+}
