@@ -1,6 +1,6 @@
-//! The one body type of requests and responses inside the gateway.
+//! The body type of requests and responses inside the gateway.
 //!
-//! It never buffers: a stream is polled only as fast as its reader reads.
+//! It never buffers: a stream is polled only as fast as its reader consumes it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Why a body could not be read to its end.
+/// The reason why a body could not be read to its end.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A message body.
@@ -17,7 +17,7 @@ pub enum Body {
     /// No bytes.
     #[default]
     Empty,
-    /// All bytes at hand.
+    /// All bytes in memory.
     Whole(Bytes),
     /// Bytes that arrive while they are forwarded.
     Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BodyError>>>),
@@ -26,7 +26,7 @@ pub enum Body {
 // === impl Body ===
 
 impl Body {
-    /// A streamed body.
+    /// Creates a streamed body.
     pub fn stream<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + 'static,

@@ -1,5 +1,5 @@
-//! Time. The only module that reads it, so that tests, `explain` and `replay` can set it. Also how
-//! logs (RFC 3339) and HTTP (RFC 9110, section 5.6.7) write it.
+//! Reads the time. No other module does, so that tests, `explain` and `replay` can set it. Also formats it
+//! for logs (RFC 3339) and HTTP (RFC 9110, section 5.6.7).
 
 use std::fmt;
 use std::ops::Range;
@@ -11,56 +11,56 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
-/// Where the gateway reads the time from.
+/// The source of the current time.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// The machine's clocks.
+    /// The system's clocks.
     #[default]
     System,
-    /// A clock that stands still until it is set.
+    /// A clock that changes only when it is set.
     Manual(ManualClock),
 }
 
-/// A clock for tests, `explain` and `replay`. Clones share the same time.
+/// A clock for tests, `explain` and `replay`. Clones share one time.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<AtomicU64>);
 
-/// Shows a timestamp as `2026-01-02T03:04:05.678Z`.
+/// Formats a timestamp as `2026-01-02T03:04:05.678Z`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rfc3339(pub Timestamp);
 
-/// Shows a timestamp as `Fri, 02 Jan 2026 03:04:05 GMT`.
+/// Formats a timestamp as `Fri, 02 Jan 2026 03:04:05 GMT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpDate(pub Timestamp);
 
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// A timestamp from nanoseconds since the epoch.
+    /// Creates a timestamp from nanoseconds since the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// A timestamp from microseconds since the epoch.
+    /// Creates a timestamp from microseconds since the epoch.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// A timestamp from milliseconds since the epoch.
+    /// Creates a timestamp from milliseconds since the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// A timestamp from seconds since the epoch.
+    /// Creates a timestamp from seconds since the epoch.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// A timestamp from a date (year, month, day) and a time (hours, minutes, seconds) in UTC; what
-    /// lies before the epoch is the epoch. `None`: there is no such time.
+    /// Creates a timestamp from a date (year, month, day) and a time (hours, minutes, seconds) in UTC. Times
+    /// before the epoch become the epoch. `None` if there is no such time.
     pub fn from_utc(date: [u64; 3], time: [u64; 3]) -> Option<Self> {
         let ([year, month, day], [hours, minutes, seconds]) = (date, time);
-        // A leap second is the first of the next minute.
+        // A leap second becomes the first second of the next minute.
         let real = (1..=12).contains(&month) && (1..=31).contains(&day);
         if !real || hours > 23 || minutes > 59 || seconds > 60 || year > 9999 {
             return None;
@@ -72,32 +72,32 @@ impl Timestamp {
         })
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds since the epoch.
+    /// Returns whole microseconds since the epoch.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Whole milliseconds since the epoch.
+    /// Returns whole milliseconds since the epoch.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Whole seconds since the epoch.
+    /// Returns whole seconds since the epoch.
     pub const fn as_secs(self) -> u64 {
         self.0 / 1_000_000_000
     }
 
-    /// The time from `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`, zero if `earlier` is later.
     pub const fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self` moved forward, stopping at the end of time.
+    /// Returns the timestamp plus `duration`, saturating at the maximum.
     pub const fn plus(self, duration: Duration) -> Self {
         let nanos = duration.as_nanos();
         let nanos = if nanos > u64::MAX as u128 {
@@ -112,7 +112,7 @@ impl Timestamp {
 // === impl Clock ===
 
 impl Clock {
-    /// The time now.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         match self {
             Clock::System => Timestamp::from_nanos(
@@ -124,7 +124,7 @@ impl Clock {
         }
     }
 
-    /// The monotonic clock, for measuring how long something took.
+    /// Returns the time of the monotonic clock, for measuring durations.
     pub fn instant(&self) -> Instant {
         Instant::now()
     }
@@ -133,22 +133,22 @@ impl Clock {
 // === impl ManualClock ===
 
 impl ManualClock {
-    /// A clock that stands at `start`.
+    /// Creates a clock with the time `start`.
     pub fn at(start: Timestamp) -> Self {
         Self(Arc::new(AtomicU64::new(start.as_nanos())))
     }
 
-    /// The time it stands at.
+    /// Returns the time of the clock.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.0.load(Ordering::Acquire))
     }
 
-    /// Moves it to `now`, forward or back.
+    /// Sets the time to `now`, forward or back.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// Moves it forward.
+    /// Moves the time forward.
     pub fn advance(&self, by: Duration) {
         self.set(self.now().plus(by));
     }
@@ -157,7 +157,7 @@ impl ManualClock {
 // === impl Rfc3339 ===
 
 impl Rfc3339 {
-    /// The 24 characters.
+    /// Returns the 24 characters of the formatted timestamp.
     pub fn to_bytes(self) -> [u8; 24] {
         let (secs, millis) = (self.0.as_secs(), self.0.as_millis());
         let (year, month, day) = civil(secs / 86_400);
@@ -189,7 +189,7 @@ impl fmt::Display for Rfc3339 {
 // === impl HttpDate ===
 
 impl HttpDate {
-    /// Reads what [`fmt::Display`] writes; `None` for anything else, obsolete forms included.
+    /// Parses the format that [`fmt::Display`] writes. `None` for anything else, including obsolete formats.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let time = httpdate::parse_http_date(text).ok()?;
@@ -206,9 +206,9 @@ impl fmt::Display for HttpDate {
     }
 }
 
-/// Year, month and day of a day counted from 1970-01-01.
+/// Returns the year, month and day of a day counted from 1970-01-01.
 ///
-/// Eras of 400 years that start on 1 March, so that a leap day is the last day of its year
+/// Uses eras of 400 years that start on 1 March, so that a leap day is the last day of its year
 /// (H. Hinnant, "chrono-compatible low-level date algorithms").
 fn civil(day: u64) -> (u64, u64, u64) {
     let shifted = day + 719_468;
@@ -223,7 +223,7 @@ fn civil(day: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// The day counted from 1970-01-01, the reverse of [`civil`].
+/// Returns the day counted from 1970-01-01, the inverse of [`civil`].
 fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 {
         year.saturating_sub(1)

@@ -1,4 +1,4 @@
-//! What the rules decided about a request. Plain values: nothing here acts.
+//! The decision of the rules about a request. Plain values: nothing here acts.
 
 use std::time::Duration;
 
@@ -6,61 +6,61 @@ use smallvec::SmallVec;
 
 use crate::clock::Timestamp;
 
-/// What a rule does with the requests that it stops.
+/// What a rule does with the requests that it mitigates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// Refuse, and say so.
+    /// Refuse the request with an error response.
     #[default]
     Block,
-    /// Answer as if all were well; the origin never sees the request.
+    /// Send a shadow response; the origin server never sees the request.
     Shadow,
-    /// Let another upstream answer.
+    /// Forward to another upstream.
     Divert,
-    /// Hold until its turn, at most for a while, then forward.
+    /// Hold the request until its turn, at most `max_delay`, then forward it.
     Delay,
-    /// Hold for a while, then refuse.
+    /// Hold the request for a time, then refuse it.
     Tarpit,
-    /// Close the connection, or reset the stream, without an answer.
+    /// Close the connection, or reset the stream, without a response.
     Close,
     /// Forward with a header that names the rule.
     Tag,
-    /// Forward, and record that the rule would have acted.
+    /// Forward, and record that the rule matched.
     Log,
     /// Forward, and skip the rules that follow.
     Allow,
 }
 
-/// A rule's place in its rule set.
+/// A rule's position in its rule set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleIndex(pub u16);
 
-/// What becomes of a request.
+/// The outcome of rule evaluation for one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Forwarded or stopped.
+    /// What happens to the request.
     pub verdict: Verdict,
-    /// The store's clock when it was made.
+    /// The store's clock at the time of the decision.
     pub at: Timestamp,
-    /// The client could not take a shadow response (gRPC): it is refused instead.
+    /// Whether the client cannot read a shadow response (gRPC) and gets a refusal instead.
     pub blocks_shadows: bool,
     /// How long the request is held before the verdict is carried out: the longest of all waits.
     pub hold: Duration,
-    /// The first rule in whose queue the request waits. If it cannot be held, that rule acts.
+    /// The first rule that queues the request. If the request cannot be held, this rule acts on it.
     pub queued: Option<RuleIndex>,
-    /// From the decision until a retry of a blocked request is admitted; `None`: no wait helps.
+    /// From the decision until a retry of a blocked request is admitted. `None` if no wait helps.
     pub refused_for: Option<Duration>,
-    /// The rules that the origin is told of, in rule order.
+    /// The rules that the request's tag header names, in rule order.
     pub tags: Vec<RuleIndex>,
-    /// The rule that the log names: the one that stopped the request or let it pass, else the
-    /// first that only recorded it or would have acted.
+    /// The rule that the log names: the one that stopped or allowed the request, else the first
+    /// that only logged it or would have acted.
     pub credit: Option<DecidedBy>,
-    /// The first rule that the response phase leaves out; `None`: it sees all rules.
+    /// The first rule that the response phase leaves out. `None` if it evaluates all rules.
     pub settle_before: Option<RuleIndex>,
-    /// The rules that counted this request, in rule order, as a client may be told.
+    /// The quotas of the rules that counted this request, in rule order, for the quota headers.
     pub quotas: SmallVec<[QuotaStatus; 4]>,
-    /// The rules that may yet count the response, as they were when the request came.
+    /// The quotas of the rules that may still count the response, as read in the request phase.
     pub pending_quotas: SmallVec<[PendingQuota; 2]>,
-    /// What each matching rule did, for the metrics and the log.
+    /// The event of each matching rule, for metrics and the log.
     pub marks: SmallVec<[RuleEvent; 8]>,
 }
 
@@ -69,57 +69,57 @@ pub struct Decision {
 pub struct DecidedBy {
     /// The rule.
     pub rule: RuleIndex,
-    /// What it does.
+    /// The rule's action.
     pub action: Action,
-    /// It would have done so, were it not a dry run.
+    /// Whether the rule is a dry run, so the action was not taken.
     pub dry_run: bool,
 }
 
-/// Forwarded or stopped.
+/// What happens to the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// The origin gets the request.
+    /// The request goes to its route's upstream.
     #[default]
     Forward,
-    /// The gateway answers 429 or the rule's response.
+    /// The gateway responds with 429 or the rule's response.
     Block {
-        /// The rule whose answer it is.
+        /// The rule that blocks.
         rule: RuleIndex,
-        /// Whole seconds until a retry is admitted, from the end of the hold; `None`: no wait
-        /// would help.
+        /// Whole seconds from the end of the hold until a retry is admitted. `None` if no wait
+        /// helps.
         retry_after: Option<u64>,
     },
-    /// The gateway answers like the origin would.
+    /// The gateway sends a shadow response.
     Shadow {
-        /// The rule whose answer it is.
+        /// The rule that sends the shadow response.
         rule: RuleIndex,
     },
-    /// The rule's upstream answers.
+    /// The request goes to the rule's upstream.
     Divert {
-        /// The rule whose upstream it is.
+        /// The rule that names the upstream.
         rule: RuleIndex,
     },
-    /// Nobody answers.
+    /// The gateway closes the connection or resets the stream without a response.
     Close {
         /// The rule that closes.
         rule: RuleIndex,
     },
     /// The store is unavailable and the rule fails closed: the gateway responds with 503.
     Unavailable {
-        /// The rule.
+        /// The rule that fails closed.
         rule: RuleIndex,
     },
 }
 
-/// A rule's quota as one client sees it.
+/// A rule's quota for one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaStatus {
     /// The rule.
     pub rule: RuleIndex,
-    /// What is left, in whole units.
+    /// The units left, rounded down.
     pub remaining: u64,
-    /// Seconds, rounded up: until a retry is admitted if this rule refused, else until the quota
-    /// is full again.
+    /// Seconds, rounded up, until a retry is admitted if this rule refused, else until the quota is
+    /// full again.
     pub reset: u64,
 }
 
@@ -130,9 +130,9 @@ pub struct PendingQuota {
     pub rule: RuleIndex,
     /// The units left before the response is counted.
     pub remaining: u64,
-    /// Until the quota is full again, or the ban ends.
+    /// The time until the quota is full again or the ban ends.
     pub reset: Duration,
-    /// The key is banned: the response changes nothing.
+    /// Whether the key is banned, so the response changes nothing.
     pub is_banned: bool,
 }
 
@@ -145,7 +145,7 @@ pub struct RuleEvent {
     pub event: RuleEventKind,
 }
 
-/// What can happen between a rule and a request.
+/// The events of a rule for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleEventKind {
     /// The counting expression matched.
@@ -157,16 +157,16 @@ pub enum RuleEventKind {
     Mitigated,
     /// The action would have been taken; the rule is a dry run.
     WouldMitigate,
-    /// The rule's candidate would have acted where the rule did not.
+    /// The rule's candidate would have acted on a request that the rule admitted.
     CandidateActs,
-    /// The rule's candidate would have passed what the rule acted on.
+    /// The rule's candidate would have admitted a request that the rule acted on.
     CandidatePasses,
 }
 
 // === impl DecidedBy ===
 
 impl DecidedBy {
-    /// What the log says that the rule did.
+    /// The name of the outcome in the log.
     pub const fn name(&self) -> &'static str {
         match (self.dry_run, self.action) {
             (false, action) => action.name(),
@@ -186,13 +186,12 @@ impl DecidedBy {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Whether the answer is to look like that of the route's origin, which does not get the
-    /// request.
+    /// Whether the response imitates the origin server, which does not get the request.
     pub const fn poses_as_origin(&self) -> bool {
         matches!(self, Verdict::Shadow { .. } | Verdict::Divert { .. })
     }
 
-    /// Whether the request gets the answer of an origin, its own or another.
+    /// Whether an upstream handles the request: the route's or the rule's.
     pub const fn is_served(&self) -> bool {
         matches!(self, Verdict::Forward | Verdict::Divert { .. })
     }
@@ -201,7 +200,7 @@ impl Verdict {
 // === impl Action ===
 
 impl Action {
-    /// Whether the pass through the rules ends here.
+    /// Whether the action ends rule evaluation.
     pub const fn is_terminal(self) -> bool {
         match self {
             Action::Block
@@ -214,7 +213,7 @@ impl Action {
         }
     }
 
-    /// Whether the client is to take the answer for that of the route's origin.
+    /// Whether the response must be indistinguishable from the origin server's.
     pub const fn poses_as_origin(self) -> bool {
         matches!(self, Action::Shadow | Action::Divert)
     }

@@ -1,4 +1,4 @@
-//! A running gateway: its start, its parts and its end.
+//! A running gateway: start, components and shutdown.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
 pub use self::reload::{RejectedConfig, Reloader};
 
-/// How long the end waits until each log is written.
+/// The maximum time that the shutdown waits for each log to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running gateway.
@@ -53,7 +53,7 @@ pub struct Gateway {
     receiver: Option<HandoverReceiver>,
 }
 
-/// A gateway that does not serve yet.
+/// A gateway before it serves requests.
 struct Startup {
     process: ProcessState,
     settings: StartupSettings,
@@ -64,8 +64,8 @@ struct Startup {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Starts a gateway on the configuration at `config`, with what this process was given:
-    /// listening when this returns. See [`Gateway::take_over`].
+    /// Starts a gateway with the configuration at `config` and the inherited sockets. The gateway listens when
+    /// this returns. See [`Gateway::take_over`].
     pub fn start(
         config: &Path,
         clock: Clock,
@@ -103,55 +103,54 @@ impl Gateway {
         })
     }
 
-    /// Tells the gateway before this one, if there is one, that it can go. To be called once all
-    /// that answers does.
+    /// Notifies the previous process of a handover, if there is one, that it can stop. Must be called once all
+    /// listeners and the admin port respond.
     pub fn take_over(&mut self) {
         if let Some(receiver) = self.receiver.take() {
             receiver.listens();
         }
     }
 
-    /// What hands it over to another process; see [`Gateway::stop_handed_over`].
+    /// Returns the sender for a handover to a new process; see [`Gateway::stop_handed_over`].
     pub fn handover(&self) -> Arc<HandoverSender> {
         let (live, listeners) = (self.live.clone(), self.listeners.clone());
         Arc::new(HandoverSender::new(live, listeners, self.saver.clone()))
     }
 
-    /// Where it listens, in the order of the configuration.
+    /// Returns the addresses of the listeners, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.addresses()
     }
 
-    /// The admin port's socket, if there is one, and each one after it.
+    /// Returns a watch on the admin port's socket. `None` while there is no admin port.
     pub fn admin(&self) -> watch::Receiver<Option<Arc<AdminListener>>> {
         self.listeners.follow_admin()
     }
 
-    /// What all its cores share.
+    /// Returns the state that all cores share.
     pub fn live(&self) -> &Arc<RunningGateway> {
         &self.live
     }
 
-    /// What reads its configuration again.
+    /// Returns the reloader of the configuration.
     pub fn reloader(&self) -> &Arc<Reloader> {
         &self.reloader
     }
 
-    /// What ends a stop before its time, with [`DrainTrigger::cut`].
+    /// Returns the trigger that ends a drain early, with [`DrainTrigger::cut`].
     pub fn drain(&self) -> DrainTrigger {
         self.drain.clone()
     }
 
-    /// Takes no more connections and waits until the open ones have ended, for as long as the
-    /// configuration allows.
+    /// Stops accepting connections and waits at most `drain_timeout` until the open ones have ended.
     pub fn stop(self) {
         self.listeners.close();
         self.drain.start();
         self.end();
     }
 
-    /// The same for a gateway whose sockets another process has: what waits in their queues is left
-    /// to that one, and so are the admin port and the saved counters.
+    /// Stops a gateway after a handover. The new process accepts the queued connections and has the admin port
+    /// and the counter snapshot.
     pub fn stop_handed_over(self) {
         self.saver.suspend();
         self.drain.hand_over();
@@ -178,8 +177,8 @@ impl Gateway {
 // === impl Startup ===
 
 impl Startup {
-    /// Reads and compiles the configuration and opens nothing. `secret`: the one to use where the
-    /// configuration has none.
+    /// Reads and compiles the configuration without opening anything. `secret` is used if the configuration
+    /// has none.
     fn load(
         config: &Path,
         clock: Clock,
@@ -187,7 +186,7 @@ impl Startup {
         secret: Option<[u8; 32]>,
     ) -> anyhow::Result<Self> {
         let mut config = LoadedConfig::read(config)?;
-        // Where there are mistakes, what the file does not say may be one of them.
+        // If the file has errors, a missing log setting may be one of them.
         if !(config.diagnostics.has_errors() && log.is_json()) {
             let written = &config.file.log;
             log.configure(written.level.value, written.format.value);
@@ -215,7 +214,7 @@ impl Startup {
         }
     }
 
-    /// Opens what the configuration needs, installs it and takes the counters over.
+    /// Opens and installs the resources of the configuration and restores the counters.
     fn install(
         mut self,
         listeners: &ListenerSet,
@@ -230,7 +229,7 @@ impl Startup {
         }
         let snapshot = process.install(self.blueprint, opened.access, None);
         upstream_monitor::resolve_new(process, &snapshot);
-        // Late, so that little is counted between this and the first request.
+        // Done late, so that few requests are counted by the old process after this.
         take_counters(
             &mut self.process,
             &self.settings,
@@ -246,7 +245,7 @@ impl Startup {
     }
 }
 
-/// Takes the counters over, from the gateway before or from the file that it has left.
+/// Restores the counters from the old process of a handover or from the counter snapshot.
 fn take_counters(
     process: &mut ProcessState,
     settings: &StartupSettings,
@@ -267,8 +266,8 @@ fn take_counters(
     Ok(())
 }
 
-/// A gate for `max_connections`, or as many as the process has file descriptors for beside those
-/// of so many workers.
+/// Returns the limit `max_connections`, capped at the number of connections for which the process has file
+/// descriptors besides those of `workers` workers.
 fn connection_limit(blueprint: &Blueprint, workers: usize) -> ConnectionLimit {
     let max_connections = blueprint.max_connections;
     let descriptors = listen::raise_descriptors();

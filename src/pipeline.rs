@@ -1,7 +1,7 @@
-//! The life of a connection and of a request: the order of everything, and nothing else.
+//! The stages of a connection and of a request, in order.
 //!
-//! Each stage is called here and gives a value back. No stage calls the next. `RequestContext` holds what is known
-//! of a request until its response starts, `RequestState` what lives until the response ends.
+//! Each stage is called here and returns a value. No stage calls the next. `RequestContext` holds the data of a
+//! request until its response starts, `RequestState` what lives until the response ends.
 
 mod access_entry;
 mod body;
@@ -42,8 +42,8 @@ use crate::listen::{ConnectionPermit, RequestBody};
 use crate::route::edit::HeaderChanges;
 use crate::snapshot::{ListenerConfig, Snapshot};
 
-/// accept → PROXY header → ClientHello → handshake → requests, until the connection ends.
-/// `listener`: as it was when it opened.
+/// accept → PROXY header → ClientHello → handshake → requests, until the connection ends. `listener` has the
+/// configuration from when it was opened.
 pub async fn connection(
     core: Rc<CoreState>,
     listener: Arc<ListenerConfig>,
@@ -52,7 +52,7 @@ pub async fn connection(
     permit: ConnectionPermit,
 ) {
     let snapshot = core.snapshot();
-    // A listener that a reload has removed serves its last connections as it was.
+    // A listener removed by a reload serves its remaining connections with its old configuration.
     let mut listeners = snapshot.listeners.iter();
     let current = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
     let _open = current.metrics.open();
@@ -70,7 +70,7 @@ pub async fn connection(
         let (core, connection, metrics) = (core.clone(), connection.clone(), metrics.clone());
         move |incoming, response| {
             let state = RequestState::new(core.clone(), metrics.clone(), response);
-            // Boxed where it is made: it is large, and each move would copy it.
+            // Box it here: it is large, and each move would copy it.
             let request = Box::pin(request(state.clone(), connection.clone(), incoming));
             DetachOnDisconnect::new(state, request)
         }
@@ -85,7 +85,7 @@ pub async fn connection(
     }
 }
 
-/// head → facts → decide → hold → respond or forward → settle → observe; `None`: there is no response.
+/// head → facts → decide → hold → respond or forward → settle → observe. `None` if there is no response.
 async fn request(
     state: Rc<RequestState>,
     connection: Rc<ClientConnection>,
@@ -141,7 +141,7 @@ async fn request(
     Some(edited(request.start_response(handled), edits, &head))
 }
 
-/// The response as the client gets it. Rules, the access log and imitations see it before.
+/// Applies the route's changes to a response. Rules, the access log and imitations see it before.
 fn edited(
     mut response: Response<LoggedBody>,
     edits: Option<&HeaderChanges>,
@@ -157,7 +157,7 @@ fn edited(
     }
 }
 
-/// The request id of a trusted proxy, or a new one.
+/// Returns the request id of a trusted proxy, or a new one.
 fn request_id<'h>(
     state: &RequestState,
     connection: &ClientConnection,
@@ -168,7 +168,7 @@ fn request_id<'h>(
     given.map_or_else(|| Cow::Owned(state.core.request_id()), Cow::Borrowed)
 }
 
-/// Reads what hyper leaves open in HTTP/2: how many headers a head has, and whether a body follows.
+/// Checks what hyper does not check in HTTP/2: the number of headers, and whether a body follows.
 fn read_head<'p>(
     parts: &'p Parts,
     secure: bool,

@@ -1,8 +1,7 @@
-//! What outlives a configuration, and the step that puts a configuration into it.
+//! The state that survives a reload, and the step that installs a configuration in it.
 //!
-//! [`ProcessState::install`] is the only step of a start or a reload that changes anything here:
-//! reading and compiling a file have no effect, so a configuration that is refused has nothing to
-//! undo.
+//! [`ProcessState::install`] is the only step of a start or a reload that changes this state: reading and
+//! compiling a file have no effect, so a rejected configuration leaves nothing to undo.
 
 use std::io;
 use std::sync::Arc;
@@ -28,17 +27,17 @@ use crate::store::{Store, StoreBounds};
 use crate::tls::TicketKeys;
 use crate::upstream::{ServerRegistry, Upstream};
 
-/// What outlives a snapshot.
+/// The state that survives a reload.
 pub struct ProcessState {
-    /// The source of the time.
+    /// The clock.
     pub clock: Clock,
     /// Counters and bans.
     pub store: Arc<Store>,
-    /// The ids of the rules.
+    /// The registered rules and their ids.
     pub rules: Mutex<RuleRegistry>,
-    /// The number of requests that are held.
+    /// The number of held requests.
     pub held: AtomicUsize,
-    /// What real responses look like.
+    /// What is learned about real responses, for `imitate`.
     pub imitations: ImitationStore,
     /// Metrics.
     pub metrics: Metrics,
@@ -46,30 +45,30 @@ pub struct ProcessState {
     pub servers: ServerRegistry,
     /// The number of listeners that this process has had so far.
     pub listeners: AtomicU32,
-    /// TLS resumption.
+    /// The keys of TLS session resumption.
     pub tickets: TicketKeys,
-    /// Keys the hashes that stand in for secrets.
+    /// The key of the hashes that replace secret values.
     pub secret: [u8; 32],
     /// The gateway's own log.
     pub log: LogHandle,
 }
 
-/// The current snapshot and what outlives it.
+/// The current snapshot and the state that survives it.
 pub struct RunningGateway {
     /// The current snapshot.
     pub current: Arc<ArcSwap<Snapshot>>,
-    /// What outlives it.
+    /// The state that survives a reload.
     pub lasting: ProcessState,
 }
 
-/// An upstream with the key that chooses its server.
+/// An upstream with the key that selects its server.
 type InstalledUpstream = (Arc<Upstream>, Option<Arc<Key>>);
 
 // === impl ProcessState ===
 
 impl ProcessState {
-    /// The state of a process that has no configuration yet, with a random secret. Fails if the
-    /// machine has no random numbers.
+    /// Creates the state of a process without a configuration, with a random secret. Fails if the system has no
+    /// random numbers.
     pub fn new(clock: Clock, log: LogHandle, bounds: StoreBounds) -> io::Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|error| {
@@ -90,21 +89,21 @@ impl ProcessState {
         })
     }
 
-    /// Uses a secret that other gateways share or that outlives this process. Nothing may have been
-    /// counted yet.
+    /// Uses a secret that other gateways share or that survives this process. The store must not have counted
+    /// anything yet.
     pub fn with_secret(self, secret: [u8; 32]) -> Self {
         let mut process = Self { secret, ..self };
         process.store_mut().set_secret(&secret);
         process
     }
 
-    /// The store, before any core uses it.
+    /// Returns the store, before any core uses it.
     pub fn store_mut(&mut self) -> &mut Store {
         Arc::get_mut(&mut self.store).expect("no core has a handle of the store yet")
     }
 
-    /// Opens the access log of `blueprint`, or reuses the one that `previous` has open. `Ok(None)`
-    /// if it is off. A failure has changed nothing.
+    /// Opens the access log of `blueprint`, or reuses the one that `previous` has open. `Ok(None)` if it is off.
+    /// A failure changes nothing.
     pub fn open_access_log(
         &self,
         blueprint: &Blueprint,
@@ -129,10 +128,10 @@ impl ProcessState {
         Ok(Some(AccessLog::new(sink, blueprint.access_format)))
     }
 
-    /// Registers the rules of `blueprint`, creates its servers or takes over those that exist, and
-    /// resolves its metrics. `previous` is the snapshot that it will replace.
+    /// Registers the rules of `blueprint`, creates its servers or reuses existing ones, and resolves its
+    /// metrics. `previous` is the snapshot that it will replace.
     ///
-    /// What only `previous` uses stays until [`ProcessState::retire_unused`].
+    /// State that only `previous` uses stays until [`ProcessState::retire_unused`].
     pub fn install(
         &self,
         blueprint: Blueprint,
@@ -169,9 +168,9 @@ impl ProcessState {
         }
     }
 
-    /// Removes what `current` does not use: the counters and bans of other rules, what was learned
-    /// about other routes, and the metrics of other rules, listeners and servers. Returns the names
-    /// of the removed rules, each with the number of bans that ended.
+    /// Removes the state that `current` does not use: the counters and bans of other rules, learned responses of
+    /// other routes, and the metrics of other rules, listeners and servers. Returns the names of the removed
+    /// rules, each with the number of bans that ended.
     pub fn retire_unused(&self, current: &Snapshot) -> Vec<(String, usize)> {
         let metrics = &self.metrics;
         let rules: Vec<&str> = current.rules.iter().map(|(_, rule)| &*rule.name).collect();
@@ -189,7 +188,7 @@ impl ProcessState {
         names.zip(ended).collect()
     }
 
-    /// A listener keeps the id of the previous one with its address. Several may have port 0.
+    /// Installs listeners. One keeps the id of the previous one with its address. Several may have port 0.
     fn install_listeners(
         &self,
         listeners: Vec<ListenerSettings>,
@@ -216,7 +215,7 @@ impl ProcessState {
         listeners.into_iter().map(install).collect()
     }
 
-    /// A server that exists keeps its health and connections.
+    /// Installs an upstream. An existing server keeps its health and connections.
     fn install_upstream(&self, blueprint: UpstreamBlueprint) -> InstalledUpstream {
         let servers = &self.servers;
         let mut upstream = blueprint.upstream.with_servers(blueprint.servers, servers);

@@ -1,23 +1,23 @@
-//! Signals → the gateway: SIGHUP reloads, SIGUSR2 hands over, SIGTERM and SIGINT drain, a second
-//! one ends at once.
+//! Signal handling: SIGHUP reloads, SIGUSR2 hands over, SIGTERM and SIGINT drain, a second SIGTERM or
+//! SIGINT ends the process immediately.
 
 use std::io;
 
 use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// The operation that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalRequest {
-    /// Read the configuration again.
+    /// Reload the configuration.
     Reload,
-    /// Give the sockets to a new process.
+    /// Hand over to a new process.
     HandOver,
-    /// Finish what is under way and end.
+    /// Finish the requests in flight and stop.
     Stop,
 }
 
-/// The signals a gateway listens to.
+/// The signals that the gateway handles.
 pub struct SignalStream {
     hup: Signal,
     usr2: Signal,
@@ -28,7 +28,7 @@ pub struct SignalStream {
 // === impl SignalStream ===
 
 impl SignalStream {
-    /// Starts to listen. From here on none of these signals ends the process by itself.
+    /// Starts to handle the signals. From here on, none of them ends the process by default.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             hup: signal(SignalKind::hangup())?,
@@ -38,7 +38,7 @@ impl SignalStream {
         })
     }
 
-    /// The next request. Signals that arrive while one is handled are not lost.
+    /// Waits for the next request. Signals that arrive while another is handled are not lost.
     pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.hup.recv() => SignalRequest::Reload,
@@ -48,7 +48,7 @@ impl SignalStream {
         }
     }
 
-    /// The next request to stop; others wait.
+    /// Waits for the next request to stop. Other signals stay pending.
     pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}
@@ -60,7 +60,7 @@ impl SignalStream {
 // === impl SignalRequest ===
 
 impl SignalRequest {
-    /// The signal, as people call it.
+    /// Returns the name of the signal.
     pub fn signal(self) -> &'static str {
         match self {
             SignalRequest::Reload => "SIGHUP",
@@ -70,12 +70,12 @@ impl SignalRequest {
     }
 }
 
-/// Tells another process to stop.
+/// Sends SIGTERM to another process.
 pub fn stop(process: u32) {
     send(process, rustix::process::Signal::TERM);
 }
 
-/// Tells another process to read its configuration again.
+/// Sends SIGHUP to another process.
 pub fn reload(process: u32) {
     send(process, rustix::process::Signal::HUP);
 }
@@ -83,7 +83,7 @@ pub fn reload(process: u32) {
 fn send(process: u32, signal: rustix::process::Signal) {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
-        // It fails where the process has ended.
+        // Fails if the process has already ended.
         let _ = kill_process(pid, signal);
     }
 }

@@ -1,7 +1,7 @@
 //! One configuration, ready to serve.
 //!
-//! A [`Snapshot`] never changes. A request uses one from its first fact to its last count; a
-//! reload replaces it. [`crate::process::ProcessState`] is what a reload must not lose.
+//! A [`Snapshot`] never changes. A request uses one from start to end; a reload replaces it.
+//! [`crate::process::ProcessState`] holds the state that survives a reload.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,23 +26,23 @@ use crate::upstream::Upstream;
 
 /// One configuration, ready to serve.
 pub struct Snapshot {
-    /// Where clients connect.
+    /// The listeners.
     pub listeners: Vec<Arc<ListenerConfig>>,
-    /// Where requests go.
+    /// The routes.
     pub routes: RouteTable<RouteConfig>,
-    /// What is counted and stopped.
+    /// The rules.
     pub rules: RuleSet,
     /// The response and the metrics of each rule, by rule index.
     pub rule_resources: Vec<RuleResources>,
-    /// The rules whose shadow responses imitate real ones.
+    /// The rules with shadow responses that imitate real ones.
     pub imitating: Vec<ImitatingRule>,
-    /// The rate-limit headers' fixed parts.
+    /// The constant parts of the quota headers.
     pub quota_names: QuotaNames,
-    /// The access log; `None`: it is off.
+    /// The access log. `None` if it is off.
     pub access: Option<AccessLog>,
-    /// Which values are secret, and what stands in for them.
+    /// Which values are secret, and the hashes that replace them.
     pub redactor: Redactor,
-    /// What this snapshot forwards to.
+    /// The upstreams of this snapshot.
     pub upstreams: Vec<Arc<Upstream>>,
     /// The settings that need no installation.
     pub settings: GatewaySettings,
@@ -50,25 +50,25 @@ pub struct Snapshot {
 
 /// The settings that a snapshot takes from its blueprint unchanged.
 pub struct GatewaySettings {
-    /// Limits of a connection and a request.
+    /// The limits of a connection and a request.
     pub limits: ConnectionLimits,
-    /// The largest request body. `None` for no limit.
+    /// The maximum size of a request body, in bytes. `None` for no limit.
     pub max_body: Option<u64>,
-    /// How long a stopping gateway waits for its clients.
+    /// The drain timeout.
     pub drain_timeout: Duration,
-    /// Requests that may be held at once.
+    /// The maximum number of requests held at once.
     pub max_held: usize,
-    /// How a client's address is found.
+    /// How a client's address is determined.
     pub client_ip: ClientIpResolver,
-    /// How many connections a client may have. `None` for no limit.
+    /// The maximum number of connections per client. `None` for no limit.
     pub per_ip: Option<PerIp>,
     /// Disabled rules, each with the index of the rule that follows.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
-    /// The lists that rules name.
+    /// The lists that rules refer to.
     pub lists: NamedLists,
-    /// Autonomous systems and countries.
+    /// The databases and overrides of autonomous systems and countries.
     pub geo: GeoLookup,
-    /// What rules read and the access log would not show otherwise.
+    /// The values that rules read and that the access log would not show otherwise.
     pub key_fields: Vec<KeyField>,
     /// The token that the admin port requires. `None` if it requires none.
     pub admin_token: Option<String>,
@@ -79,27 +79,27 @@ pub struct GatewaySettings {
     pub startup: StartupSettings,
 }
 
-/// A listener for as long as it has its address, whatever else a reload changes. No two listeners
-/// of a process ever have the same.
+/// Identifies a listener while it keeps its address, even if a reload changes its other settings. It is unique
+/// within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerId(pub u32);
-/// How many connections one client may have.
+/// The maximum number of connections per client.
 pub struct PerIp {
-    /// So many at once.
+    /// The maximum number of open connections.
     pub limit: usize,
-    /// What of its address makes it one client.
+    /// The address prefixes that identify one client.
     pub prefixes: IpPrefixes,
 }
 
-/// Where clients connect.
+/// A listener.
 pub struct ListenerConfig {
-    /// Which one it is.
+    /// The listener's id.
     pub id: ListenerId,
     /// The address as configured.
     pub label: Arc<str>,
-    /// Its counters.
+    /// The listener's metrics.
     pub metrics: ListenerMetrics,
-    /// Its settings.
+    /// The listener's settings.
     pub settings: ListenerSettings,
 }
 
@@ -107,92 +107,92 @@ pub struct ListenerConfig {
 pub struct ListenerSettings {
     /// The address to bind.
     pub address: SocketAddr,
-    /// HTTP/2 is spoken.
+    /// Whether HTTP/2 is enabled.
     pub h2: bool,
-    /// HTTP/1.1 is spoken.
+    /// Whether HTTP/1.1 is enabled.
     pub h1: bool,
-    /// A PROXY header comes first, from trusted proxies alone.
+    /// Whether connections start with a PROXY header, which only trusted proxies may send.
     pub proxy_protocol: bool,
-    /// `None` for plain TCP.
+    /// TLS termination. `None` for plain TCP.
     pub tls: Option<TlsTerminator>,
 }
 
-/// What becomes of the requests that take a route.
+/// The target and the changes of a route.
 pub struct RouteConfig<T = RouteTarget> {
-    /// Where they go.
+    /// The route's target.
     pub target: T,
-    /// What is changed in requests and responses. `None` for nothing.
+    /// The changes to requests and responses. `None` if there are none.
     pub edits: Option<Arc<RouteEdits>>,
 }
 
-/// Where a route leads.
+/// The target of a route.
 pub enum RouteTarget {
-    /// To an origin.
+    /// An upstream.
     Upstream {
-        /// The origin.
+        /// The upstream.
         upstream: Arc<Upstream>,
-        /// What requests share that go to the same server, where the upstream asks for it.
+        /// The key that assigns requests to servers. `None` if the upstream's balancing needs none.
         hash_key: Option<Arc<Key>>,
     },
     /// A fixed response.
     Reply(FixedResponse),
-    /// Another address.
+    /// A redirect.
     Redirect(RedirectTemplate),
 }
 
-/// What belongs to a rule beside its logic.
+/// The response, upstream and metrics of a rule.
 pub struct RuleResources {
-    /// Its configured response.
+    /// The rule's configured response.
     pub response: Option<Arc<ResponseTemplate>>,
-    /// With `divert`: the upstream that gets the request instead.
+    /// With `divert`, the upstream that receives the request instead.
     pub divert: Option<RouteTarget>,
-    /// Its counters.
+    /// The rule's metrics.
     pub metrics: RuleMetrics,
 }
 
-/// A rule whose shadow responses imitate real ones.
+/// A rule with shadow responses that imitate real ones.
 #[derive(Clone, Debug)]
 pub struct ImitatingRule {
     /// The rule.
     pub rule: RuleIndex,
-    /// Its name.
+    /// The rule's name.
     pub name: Arc<str>,
-    /// The status of its responses.
+    /// The status of its shadow responses.
     pub status: StatusCode,
 }
 
-/// Something a rule reads that the access log shows under `key_fields`.
+/// A value that rules read and that the access log shows under `key_fields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
-    /// The name in the log, as a rule would write it.
+    /// The name in the log, in the syntax of expressions.
     pub label: String,
     /// The field.
     pub field: FieldId,
-    /// Its type.
+    /// The field's type.
     pub ty: ValueType,
-    /// The entry of a map.
+    /// The entry of a map. `None` for other fields.
     pub entry: Option<Box<[u8]>>,
-    /// The value is a secret: the log shows a hash.
+    /// Whether the value is secret: the log shows a hash.
     pub secret: bool,
 }
 
 /// Settings that only a restart can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartupSettings {
-    /// Threads that serve; 0: one a core.
+    /// The number of worker threads; 0 for one per core.
     pub workers: usize,
-    /// How much the store may keep.
+    /// The capacity of the store.
     pub bounds: StoreBounds,
-    /// Where counters and bans are kept over a restart; `None`: nowhere.
+    /// The counter snapshot file. `None` if counters and bans do not survive a restart.
     pub snapshot: Option<PathBuf>,
-    /// Where the secret of this gateway is; `None`: it is made at the start.
+    /// The file with this gateway's secret. `None` if a secret is generated at the start.
     pub secret_file: Option<PathBuf>,
 }
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// What is known of a route that is gone is of no use, and of none to another route.
+    /// Returns whether a learned response class still belongs to a route of this snapshot.
     pub fn wants(&self, kind: &ResponseClass) -> bool {
         let mut routes = self.routes.iter();
         let known = routes.any(|(pattern, route)| {
@@ -201,7 +201,7 @@ impl Snapshot {
         known && !self.imitating.is_empty()
     }
 
-    /// Where a request goes that is not stopped: where its route leads, or the rule that diverts it.
+    /// Returns the target of a request that is not stopped: that of its route or of a `divert` rule.
     pub fn leads<'a>(
         &'a self,
         verdict: Verdict,
@@ -218,7 +218,7 @@ impl Snapshot {
 // === impl ImitatingRule ===
 
 impl ImitatingRule {
-    /// The rules that imitate: those that respond with a success.
+    /// Returns the rules that imitate: those that respond with a success.
     pub fn among(rules: &RuleSet, kits: &[RuleResources]) -> Vec<Self> {
         let shadows = rules.iter().zip(kits);
         let shadows = shadows.filter(|((_, rule), _)| rule.action == Action::Shadow);
@@ -238,7 +238,7 @@ impl ImitatingRule {
 // === impl RouteTarget ===
 
 impl RouteTarget {
-    /// What it is, as `explain` calls it.
+    /// The kind of target, as in the output of `explain`.
     pub fn kind(&self) -> &'static str {
         match self {
             RouteTarget::Upstream { .. } => "upstream",
@@ -247,7 +247,7 @@ impl RouteTarget {
         }
     }
 
-    /// The upstream. `None` if the gateway responds itself.
+    /// Returns the upstream's name. `None` if the gateway responds itself.
     pub fn name(&self) -> Option<&str> {
         match self {
             RouteTarget::Upstream { upstream, .. } => Some(&upstream.name),

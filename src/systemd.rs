@@ -1,8 +1,8 @@
-//! The protocol of a service manager: sd_notify(3) and sd_listen_fds(3). Without the variables of
-//! systemd in the environment it does nothing.
+//! The protocol of the service manager: sd_notify(3) and sd_listen_fds(3). Does nothing if the environment
+//! variables of systemd are not set.
 //!
-//! The crate `sd-notify` is not used: it takes an abstract socket (`@name`) for a path, and its send
-//! blocks while the service manager does not read.
+//! The crate `sd-notify` is not used: it treats an abstract socket (`@name`) as a path, and its send blocks
+//! while the service manager does not read.
 
 use std::env;
 use std::ffi::OsStr;
@@ -19,28 +19,28 @@ use tracing::warn;
 
 use crate::listen;
 
-/// More sockets than any unit has.
+/// The maximum number of sockets, more than any unit has.
 const MAX_SOCKETS: usize = 1024;
 
-/// Who is told how the service is; nobody without `NOTIFY_SOCKET`.
+/// Reports the service state to systemd. Does nothing without `NOTIFY_SOCKET`.
 #[derive(Clone)]
 pub struct SystemdNotifier {
     address: Option<SocketAddr>,
 }
 
-/// Sockets that systemd has opened for this process.
+/// The sockets that systemd opened for this process.
 #[derive(Debug, Default)]
 pub struct ActivatedSockets {
-    /// Those that listen for TCP.
+    /// The listening TCP sockets.
     pub sockets: Vec<TcpListener>,
-    /// What is wrong with the others.
+    /// The errors of the other sockets.
     pub wrong: Vec<String>,
 }
 
 // === impl SystemdNotifier ===
 
 impl SystemdNotifier {
-    /// Whoever the environment names.
+    /// Creates a notifier for the socket in the environment.
     pub fn from_env() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
         let address = socket.and_then(|socket| match address(&socket) {
@@ -53,23 +53,23 @@ impl SystemdNotifier {
         Self { address }
     }
 
-    /// The service takes requests.
+    /// Reports that the service accepts requests.
     pub fn ready(&self, status: &str) {
         self.notify(&format_args!("READY=1\nSTATUS={status}"));
     }
 
-    /// The service reads its configuration again; [`SystemdNotifier::ready`] ends it.
+    /// Reports a reload, which ends with [`SystemdNotifier::ready`].
     pub fn reloading(&self) {
         let now = monotonic_micros();
         self.notify(&format_args!("RELOADING=1\nMONOTONIC_USEC={now}"));
     }
 
-    /// The service ends.
+    /// Reports that the service stops.
     pub fn stopping(&self) {
         self.notify(&"STOPPING=1\nSTATUS=draining");
     }
 
-    /// The service is another process now.
+    /// Reports the id of the new main process.
     pub fn main_pid(&self, pid: u32) {
         self.notify(&format_args!("MAINPID={pid}"));
     }
@@ -79,7 +79,7 @@ impl SystemdNotifier {
             return;
         };
         let sent = UnixDatagram::unbound().and_then(|socket| {
-            // Whoever does not listen must not hold this up.
+            // A service manager that does not read must not block the gateway.
             socket.set_nonblocking(true)?;
             socket.send_to_addr(state.to_string().as_bytes(), address)
         });
@@ -92,8 +92,8 @@ impl SystemdNotifier {
 // === impl ActivatedSockets ===
 
 impl ActivatedSockets {
-    /// Takes the sockets that the environment tells of. To be called before anything else of the
-    /// process opens a file or starts a thread.
+    /// Takes the sockets that the environment lists. Must be called before the process opens a file or starts a
+    /// thread.
     pub fn from_env() -> Self {
         let number = |name| env::var(name).ok()?.parse::<usize>().ok();
         let own = number("LISTEN_PID").is_some_and(|pid| pid == std::process::id() as usize);
@@ -118,8 +118,8 @@ impl ActivatedSockets {
     }
 }
 
-/// The machine's monotonic clock as systemd reads it, by which it knows that what it is told comes
-/// after what it has asked for. Nothing of the gateway goes by it.
+/// Reads the monotonic clock, with which systemd recognises that a notification follows its reload request.
+/// The gateway does not use it otherwise.
 fn monotonic_micros() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
@@ -128,7 +128,7 @@ fn monotonic_micros() -> u64 {
         .saturating_add(nanos / 1000)
 }
 
-/// A path, or a name in the abstract namespace after `@`.
+/// Returns the address of a path, or of a name in the abstract namespace after `@`.
 fn address(socket: &OsStr) -> io::Result<SocketAddr> {
     match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),

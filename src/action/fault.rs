@@ -19,34 +19,34 @@ pub enum GatewayError {
     BodyTooLarge,
     /// The head has more headers than allowed.
     HeadTooLarge,
-    /// An unknown transfer coding.
+    /// The transfer coding is unknown.
     UnknownCoding,
     /// The connection's certificate is not for this host.
     Misdirected,
-    /// The origin cannot be reached or does not speak HTTP.
+    /// The origin server cannot be reached or does not speak HTTP.
     BadGateway,
     /// No server is available, or the gateway is shutting down.
     Unavailable,
-    /// The origin is too slow.
+    /// The origin server did not respond before the timeout.
     GatewayTimeout,
 }
 
-/// For the log: the client disconnected before its response. 499 is the status nginx logs.
+/// Returns the logged response for a client that disconnected before its response; nginx logs 499 too.
 pub fn client_left() -> Response<Body> {
     unsent(499)
 }
 
-/// For the log: the gateway stopped before the response.
+/// Returns the logged response for a request that the shutdown cancelled.
 pub fn cut_off() -> Response<Body> {
     unsent(503)
 }
 
-/// For the log: a rule closed the connection. 444 is the status nginx logs.
+/// Returns the logged response for a connection that a rule closed; nginx logs 444 too.
 pub fn unanswered() -> Response<Body> {
     unsent(444)
 }
 
-/// A response that is logged and never sent.
+/// Creates a response that is logged and never sent.
 fn unsent(status: u16) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
@@ -72,7 +72,7 @@ impl GatewayError {
         }
     }
 
-    /// The response.
+    /// Builds the response in the format that the client prefers.
     pub fn to_response(self, asked: &RequestInfo<'_>) -> Response<Body> {
         let status = self.status();
         let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));

@@ -1,21 +1,21 @@
-//! Which form a response takes: problem details, HTML or text, by `Accept` (RFC 9110, 12.5.1).
+//! The format of a response: problem details, HTML or text, negotiated by `Accept` (RFC 9110, 12.5.1).
 
 use std::cmp::Reverse;
 
 use http::HeaderValue;
 
-/// The form of a response.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFormat {
     /// `application/problem+json` (RFC 9457).
     Problem,
-    /// A small page.
+    /// A small HTML page.
     Html,
     /// A line of text.
     Text,
 }
 
-/// The media types that choose a form, in order of preference if the client has none.
+/// The media types that select a format, in the gateway's order of preference.
 const OFFERS: [(ResponseFormat, &str); 4] = [
     (ResponseFormat::Problem, "application/problem+json"),
     (ResponseFormat::Problem, "application/json"),
@@ -23,14 +23,14 @@ const OFFERS: [(ResponseFormat, &str); 4] = [
     (ResponseFormat::Text, "text/plain"),
 ];
 
-/// How much a client prefers a media type: the quality in thousandths, then how exactly a range
-/// names the type, then its position. Zero if no range names it.
+/// How much a client prefers a media type: the quality in thousandths, then how exactly a range matches the
+/// type, then the range's position. Zero if no range matches.
 type Preference = (u16, u8, Reverse<usize>);
 
 // === impl ResponseFormat ===
 
 impl ResponseFormat {
-    /// The form that the lines of `accept` prefer; problem details if they name none.
+    /// Returns the format that the `accept` lines prefer. Problem details if no range matches.
     pub fn negotiate(accept: &[&[u8]]) -> Self {
         let mut best = (ResponseFormat::Problem, Preference::default());
         for (form, media) in OFFERS {
@@ -42,7 +42,7 @@ impl ResponseFormat {
         best.0
     }
 
-    /// Its `content-type`.
+    /// The value of `content-type`.
     pub fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             ResponseFormat::Problem => "application/problem+json",
@@ -52,7 +52,7 @@ impl ResponseFormat {
     }
 }
 
-/// The preference of the range that names `media` most exactly.
+/// Returns the preference of the range that matches `media` most exactly.
 fn preference(accept: &[&[u8]], media: &str) -> Preference {
     let ranges = accept.iter().flat_map(|line| line.split(|&b| b == b','));
     let mut best = Preference::default();
@@ -64,7 +64,7 @@ fn preference(accept: &[&[u8]], media: &str) -> Preference {
     best
 }
 
-/// How exactly a media range names `media` (1: `*/*`, 2: `text/*`, 3: `text/html`), and its quality.
+/// Returns how exactly a media range matches `media` (1: `*/*`, 2: `text/*`, 3: `text/html`) and its quality.
 fn range_of(range: &[u8], media: &str) -> Option<(u8, u16)> {
     let range = std::str::from_utf8(range).ok()?;
     let mut pieces = range.split(';').map(str::trim);

@@ -1,5 +1,5 @@
-//! Responses of the gateway itself: the only place that makes status codes. It never reads a body and
-//! never talks to an origin server.
+//! Responses that the gateway generates itself. Only this module chooses status codes. It never reads a body and
+//! never connects to an origin server.
 
 mod fault;
 mod format;
@@ -22,7 +22,7 @@ use crate::body::Body;
 use crate::clock::Timestamp;
 
 const GRPC: &str = "application/grpc";
-/// The types of gRPC-Web, which browsers send and expect back.
+/// The media types of gRPC-Web, which browsers send and expect in the response.
 const GRPC_WEB: [&str; 6] = [
     "application/grpc-web",
     "application/grpc-web+proto",
@@ -32,9 +32,9 @@ const GRPC_WEB: [&str; 6] = [
     "application/grpc-web-text+proto",
 ];
 
-/// What a response depends on in its request.
+/// The parts of a request that its response depends on.
 pub struct RequestInfo<'a> {
-    /// The method: HEAD gets no body.
+    /// The method. HEAD gets no body.
     pub method: &'a Method,
     /// The target.
     pub uri: &'a Uri,
@@ -55,17 +55,17 @@ pub struct FixedResponse {
     pub status: StatusCode,
     /// The `content-type`.
     pub content_type: HeaderValue,
-    /// The body, as it is.
+    /// The body, sent verbatim.
     pub body: String,
 }
 
-/// The response of a route with `redirect`, to a known target.
+/// The response of a route with `redirect`, to this target.
 pub struct RedirectResponse(pub HeaderValue);
 
 // === impl RequestInfo ===
 
 impl<'a> RequestInfo<'a> {
-    /// What a response depends on in the request with these parts.
+    /// Collects the values from the request's parts.
     pub fn of(parts: &'a Parts, id: &'a str, now: Timestamp) -> Self {
         Self {
             method: &parts.method,
@@ -77,18 +77,18 @@ impl<'a> RequestInfo<'a> {
         }
     }
 
-    /// The lines of `accept`.
+    /// Returns the lines of `accept`.
     fn accept(&self) -> Vec<&[u8]> {
         let lines = self.headers.get_all(ACCEPT).iter();
         lines.map(HeaderValue::as_bytes).collect()
     }
 
-    /// Whether the client speaks gRPC, which carries its status elsewhere.
+    /// Returns whether the client speaks gRPC, which carries its status outside the HTTP status.
     pub fn is_grpc(&self) -> bool {
         self.grpc().is_some()
     }
 
-    /// The `content-type` of a response to a gRPC client; gRPC-Web has its own. Every call is a POST.
+    /// Returns the `content-type` of a gRPC response; gRPC-Web has other types. `None` if it is not a gRPC call.
     fn grpc(&self) -> Option<&'static str> {
         if self.method != Method::POST {
             return None;
@@ -103,7 +103,7 @@ impl<'a> RequestInfo<'a> {
         speaks.then_some(own.unwrap_or(GRPC))
     }
 
-    /// A response with this body. For HEAD, only the length of the body is sent.
+    /// Builds a response with this body. For HEAD, only the length of the body is sent.
     fn to_response(
         &self,
         status: StatusCode,
@@ -132,7 +132,7 @@ impl<'a> RequestInfo<'a> {
 // === impl FixedResponse ===
 
 impl FixedResponse {
-    /// The response.
+    /// Builds the response.
     pub fn to_response(&self, asked: &RequestInfo<'_>) -> Response<Body> {
         asked.to_response(self.status, &self.content_type, self.body.clone())
     }
@@ -141,7 +141,7 @@ impl FixedResponse {
 // === impl RedirectResponse ===
 
 impl RedirectResponse {
-    /// 308: the client repeats the same method and body there (RFC 9110, 15.4.9).
+    /// Builds a 308: the client repeats the request with its method and body (RFC 9110, 15.4.9).
     pub fn to_response(self, asked: &RequestInfo<'_>) -> Response<Body> {
         let nothing = HeaderValue::from_static("");
         let mut response =

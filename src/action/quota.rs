@@ -1,7 +1,7 @@
-//! Rate-limit headers: what a client is told about its quotas.
+//! The quota headers.
 //!
-//! `RateLimit-Policy` and `RateLimit` are Structured Fields lists
-//! (draft-ietf-httpapi-ratelimit-headers), one member a rule, in rule order.
+//! `RateLimit-Policy` and `RateLimit` are Structured Fields lists (draft-ietf-httpapi-ratelimit-headers) with
+//! one member per rule, in rule order.
 
 use std::mem::take;
 
@@ -19,23 +19,23 @@ const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// The parts of the headers that do not change, made once a configuration.
+/// The constant parts of the headers, built once per configuration.
 pub struct QuotaNames(Vec<Option<QuotaHeaderName>>);
 
 struct QuotaHeaderName {
     /// `"name"`
     quoted: String,
-    /// `"name";q=5;w=60`; `concurrency`: without `w`
+    /// `"name";q=5;w=60`; without `w` for `concurrency`.
     policy: HeaderValue,
     limit: u64,
     style: HeaderStyle,
 }
 
-/// The values of the standard headers, while rules are added.
+/// The values of the standard headers while they are built.
 #[derive(Default)]
 struct QuotaHeaderValues<'n> {
     first: Option<&'n HeaderValue>,
-    /// `"name";q=5;w=60, …`; empty: there is but the first.
+    /// `"name";q=5;w=60, …`; empty while there is only the first.
     policies: Vec<u8>,
     /// `"name";r=4;t=60, …`
     states: KeyBuffer,
@@ -44,7 +44,7 @@ struct QuotaHeaderValues<'n> {
 // === impl QuotaNames ===
 
 impl QuotaNames {
-    /// The names of `rules`.
+    /// Builds the parts for `rules`.
     pub fn of(rules: &RuleSet) -> Self {
         let names = rules.iter().map(|(_, rule)| {
             let limiter = rule.limiter.filter(|_| rule.sends_quota_headers())?;
@@ -61,9 +61,9 @@ impl QuotaNames {
 // === impl QuotaHeaderName ===
 
 impl QuotaHeaderName {
-    /// `None`: the name cannot stand in a header. A rule's is `[A-Za-z0-9_-]`, so it always can.
+    /// Returns `None` if the name is no valid header value. A rule's name is `[A-Za-z0-9_-]`, so it always is.
     fn new(name: &str, limiter: &Limiter, style: HeaderStyle) -> Option<Self> {
-        // Who counts what is in flight has no window.
+        // A `concurrency` limit has no window.
         let window = if limiter.algorithm.holds_leases() {
             String::new()
         } else {
@@ -87,7 +87,7 @@ impl QuotaHeaderName {
     }
 }
 
-/// Writes the headers for `quotas`, in place of any the origin sent.
+/// Writes the headers for `quotas` and replaces those of the origin server.
 pub fn add_quota_headers(names: &QuotaNames, quotas: &[QuotaStatus], headers: &mut HeaderMap) {
     let mut standard = QuotaHeaderValues::default();
     let mut nearest: Option<(&QuotaHeaderName, &QuotaStatus)> = None;
@@ -159,8 +159,8 @@ impl<'n> QuotaHeaderValues<'n> {
     }
 }
 
-/// A value that is another in nearly every answer: HTTP/2 is to keep it out of its table, where it
-/// would take the place of what repeats (RFC 7541, section 6.2.3).
+/// Marks a value that differs in nearly every response: HTTP/2 must not add it to its dynamic table, where it
+/// would evict values that repeat (RFC 7541, section 6.2.3).
 fn passing(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value

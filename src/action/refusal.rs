@@ -1,4 +1,4 @@
-//! Responses to mitigated requests: 429, the response of the rule, or a success that hides the rule.
+//! Responses to mitigated requests: 429, the rule's configured response, or a shadow response.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
@@ -7,23 +7,23 @@ use super::format::ResponseFormat;
 use super::{RequestInfo, ResponseTemplate};
 use crate::body::Body;
 
-/// RFC 9457 problem type for a used-up quota.
+/// The RFC 9457 problem type of an exceeded quota.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-/// The rule that refused, as its response shows it.
+/// The rule that refused a request, with the values that its response shows.
 pub struct RefusingRule<'a> {
     /// The rule's name.
     pub rule: &'a str,
-    /// Its configured response.
+    /// The rule's configured response.
     pub response: Option<&'a ResponseTemplate>,
-    /// Whole seconds to wait. `None` if waiting does not help.
+    /// The whole seconds to wait. `None` if waiting does not help.
     pub retry_after: Option<u64>,
 }
 
 // === impl RefusingRule ===
 
 impl RefusingRule<'_> {
-    /// For a response that shows no rule.
+    /// For a response that names no rule.
     pub(in crate::action) const NOBODY: RefusingRule<'static> = RefusingRule {
         rule: "",
         response: None,
@@ -31,7 +31,7 @@ impl RefusingRule<'_> {
     };
 }
 
-/// The response of `action = "block"`.
+/// Builds the response of `action = "block"`.
 pub fn block(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
     if let Some(content_type) = asked.grpc() {
         return grpc(content_type, refused.retry_after);
@@ -48,8 +48,8 @@ pub fn block(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Bo
     response
 }
 
-/// The response of `action = "shadow"`: nothing in it names a rule or a limit. gRPC has none and is
-/// blocked.
+/// Builds the response of `action = "shadow"`, which names neither a rule nor a limit. gRPC has no shadow
+/// response and is blocked.
 pub fn shadow(asked: &RequestInfo<'_>, response: Option<&ResponseTemplate>) -> Response<Body> {
     match response {
         Some(canned) => canned.to_response(asked, &RefusingRule::NOBODY),
@@ -93,8 +93,8 @@ fn plain_success(asked: &RequestInfo<'_>) -> Response<Body> {
     asked.to_response(StatusCode::OK, &content_type, body.to_owned())
 }
 
-/// gRPC reads its status from trailers; a response without a body has them in its head. A negative
-/// pushback means not to retry (gRFC A6).
+/// Builds a gRPC response. gRPC reads its status from trailers, which a response without a body has in its head.
+/// A negative pushback means not to retry (gRFC A6).
 fn grpc(content_type: &'static str, retry_after: Option<u64>) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     let headers = response.headers_mut();

@@ -1,5 +1,5 @@
-//! `[responses]`: configured responses whose body and headers may contain `{{…}}` values, which are
-//! escaped for the content type of the body.
+//! `[responses]`: configured responses. Body and headers may contain `{{…}}` values, which are escaped for the
+//! content type of the body.
 
 use std::fmt::Write as _;
 
@@ -16,24 +16,24 @@ pub struct ResponseTemplate {
     pub status: StatusCode,
     /// The `content-type`.
     pub content_type: HeaderValue,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(HeaderName, HeaderTemplate)>,
     /// The body.
     pub body: Template,
-    /// `shadow`: headers and timing are those of the route's real responses, once they are known.
+    /// Whether a shadow response copies headers and timing of the route's real responses, once they are learned.
     pub imitate: bool,
 }
 
 /// The value of a header of a configured response.
 #[derive(Clone, Debug)]
 pub enum HeaderTemplate {
-    /// As it is.
+    /// A constant value.
     Fixed(HeaderValue),
-    /// With values to fill in.
+    /// A value with `{{…}}` parts.
     Filled(Template),
 }
 
-/// A text with values to fill in.
+/// A text with `{{…}}` values.
 #[derive(Clone, Debug, Default)]
 pub struct Template(Vec<TemplatePiece>);
 
@@ -43,7 +43,7 @@ enum TemplatePiece {
     Value(TemplateValue),
 }
 
-/// What `{{…}}` can name.
+/// The values that `{{…}}` can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TemplateValue {
     Uuid,
@@ -55,7 +55,7 @@ enum TemplateValue {
     Int(i64, i64),
 }
 
-/// A mistake in a template.
+/// An error in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     /// Byte offsets into the template.
@@ -67,7 +67,7 @@ pub struct TemplateError {
 // === impl ResponseTemplate ===
 
 impl ResponseTemplate {
-    /// The response.
+    /// Builds the response.
     pub fn to_response(
         &self,
         asked: &RequestInfo<'_>,
@@ -83,7 +83,7 @@ impl ResponseTemplate {
         response
     }
 
-    /// The body.
+    /// Renders the body.
     pub(super) fn filled(&self, asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
         let escape = escape_for(&self.content_type);
         self.body.fill(asked, refused, escape)
@@ -93,7 +93,7 @@ impl ResponseTemplate {
 // === impl HeaderTemplate ===
 
 impl HeaderTemplate {
-    /// Reads a value; `{{` starts one to fill in.
+    /// Parses a value; `{{` starts a template value.
     pub fn parse(value: &HeaderValue) -> Result<Self, TemplateError> {
         let text = std::str::from_utf8(value.as_bytes()).unwrap_or_default();
         Ok(match text.contains("{{") {
@@ -102,7 +102,7 @@ impl HeaderTemplate {
         })
     }
 
-    /// Whether it would name the rule or a wait.
+    /// Returns whether the value contains the rule's name or a wait.
     pub fn names_rule_or_wait(&self) -> bool {
         match self {
             HeaderTemplate::Fixed(_) => false,
@@ -110,7 +110,7 @@ impl HeaderTemplate {
         }
     }
 
-    /// The value. `None` if it is no valid header value, which no template value causes.
+    /// Renders the value. `None` if it is no valid header value, which no template value causes.
     pub(super) fn value(
         &self,
         asked: &RequestInfo<'_>,
@@ -128,7 +128,7 @@ impl HeaderTemplate {
 // === impl Template ===
 
 impl Template {
-    /// Reads a template; `{{` starts a value.
+    /// Parses a template; `{{` starts a value.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
         let error = |span, message| TemplateError { span, message };
         let (mut pieces, mut rest, mut offset) = (Vec::new(), source, 0);
@@ -148,7 +148,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Whether it would name the rule or a wait, which a shadow response must not.
+    /// Returns whether the text contains the rule's name or a wait, which a shadow response must not reveal.
     pub fn names_rule_or_wait(&self) -> bool {
         self.0.iter().any(|piece| {
             matches!(
@@ -178,7 +178,7 @@ impl Template {
 // === impl TemplateValue ===
 
 impl TemplateValue {
-    /// Reads what is between `{{` and `}}`. The error is one sentence.
+    /// Parses the text between `{{` and `}}`. The error is a message for the user.
     fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
@@ -220,14 +220,14 @@ impl TemplateValue {
     }
 }
 
-/// Random bytes; zeros if the machine has none, which is better than no response.
+/// Returns random bytes. Zeros if the system has none, because that is better than no response.
 fn random() -> u128 {
     let mut bytes = [0; 16];
     let _ = getrandom::fill(&mut bytes);
     u128::from_le_bytes(bytes)
 }
 
-/// A version 4 UUID (RFC 9562, 5.4).
+/// Formats a version 4 UUID (RFC 9562, 5.4).
 fn uuid(random: u128) -> String {
     let bits = (random & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let group = |shift: u32, digits: u32| bits >> shift & ((1 << (4 * digits)) - 1);
@@ -255,8 +255,8 @@ fn between(low: i64, high: i64) -> i64 {
     (i128::from(low) + (random() % span) as i128) as i64
 }
 
-/// How a value is written into a body of this `content-type`: between quotes, or as the text of an
-/// element. An unknown type is plain text.
+/// Returns the function that escapes a value for a body of this `content-type`: within quotes, or as an
+/// element's text. An unknown type is plain text.
 fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
     let media = media_type(content_type);
     let has = |word: &str| media.contains(word);
@@ -274,14 +274,14 @@ fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
     }
 }
 
-/// `text/html` of `Text/HTML; charset=utf-8`.
+/// Returns the media type in lower case without parameters: `text/html` of `Text/HTML; charset=utf-8`.
 pub(super) fn media_type(content_type: &HeaderValue) -> String {
     let text = String::from_utf8_lossy(content_type.as_bytes());
     let media = text.split(';').next().unwrap_or_default();
     media.trim().to_ascii_lowercase()
 }
 
-/// `text` as the inside of a JSON string.
+/// Escapes `text` for the inside of a JSON string.
 pub(super) fn json_escape(text: &str) -> String {
     escape(text, |c| match c {
         '"' => Some("\\\"".to_owned()),
@@ -290,8 +290,8 @@ pub(super) fn json_escape(text: &str) -> String {
     })
 }
 
-/// `text` as HTML or XML text or a quoted attribute. A control character, which XML does not have,
-/// is left out.
+/// Escapes `text` for HTML or XML text or a quoted attribute. Removes control characters, which XML does not
+/// allow.
 pub(super) fn html_escape(text: &str) -> String {
     escape(text, |c| match c {
         '&' => Some("&amp;".to_owned()),
@@ -304,7 +304,7 @@ pub(super) fn html_escape(text: &str) -> String {
     })
 }
 
-/// `text` as the inside of a string of a script, in quotes of any kind, also within a page.
+/// Escapes `text` for the inside of a script string, in quotes of any kind, also within a page.
 fn script_escape(text: &str) -> String {
     escape(text, |c| match c {
         '\\' => Some("\\\\".to_owned()),
@@ -327,7 +327,7 @@ fn escape(text: &str, replacement: impl Fn(char) -> Option<String>) -> String {
     out
 }
 
-/// What needs it has at most four digits.
+/// Formats a character as `\uXXXX`; the escaped characters have at most four digits.
 fn unicode(c: char) -> String {
     format!("\\u{:04x}", u32::from(c))
 }

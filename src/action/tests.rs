@@ -1,4 +1,4 @@
-//! Tests of the answers.
+//! Tests of the gateway's own responses.
 
 mod forms;
 mod quotas;
@@ -60,7 +60,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|v| v.to_str().unwrap())
 }
 
-/// The body of an answer, which is always whole.
+/// The body of a response, which is always in memory.
 fn text(response: Response<Body>) -> String {
     use http_body_util::BodyExt as _;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,7 +1,7 @@
-//! The admin port: is the gateway alive, is it ready, what are its metrics.
+//! The admin port: liveness, readiness and metrics.
 //!
-//! It has its own address, its own bound on connections, its own deadlines and file descriptors to
-//! spare, so that it answers when the gateway is full. It changes nothing.
+//! It has its own address, connection limit, timeouts and reserved file descriptors, so that it responds
+//! when the gateway is at its limits. It is read-only.
 
 mod slots;
 
@@ -27,32 +27,32 @@ use tokio::time::{sleep, timeout};
 use self::slots::{ConnectionSlots, RequestSeen, ReservedFds};
 use crate::gateway::{AdminListener, Gateway};
 
-/// For a request's head.
+/// The timeout for a request head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a connection as a whole: a client that does not read cannot hold its place.
+/// The timeout for a whole connection: a client that does not read cannot keep its slot.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause after an accept that failed, so that a lack of descriptors does not spin.
+/// The pause after a failed accept, so that a lack of descriptors does not cause a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the admin port shows.
+/// The state that the admin port serves.
 pub struct AdminState {
-    /// The token that `/metrics` asks for at the moment; `None`: no token.
+    /// Returns the current token for `/metrics`. `None` if no token is required.
     pub token: Box<dyn Fn() -> Option<String> + Send + Sync>,
-    /// Whether the gateway takes requests: false before the start and while draining.
+    /// Whether the gateway accepts requests: `false` before the start and while draining.
     pub ready: AtomicBool,
-    /// Makes the metrics text.
+    /// Returns the metrics text.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
 
 type Answer = Response<Full<Bytes>>;
 
-/// A running admin port, or one that a reload may open; it ends when this is dropped.
+/// The admin server, which also follows reloads. It stops when this is dropped.
 pub struct AdminServer {
     state: Arc<AdminState>,
     task: JoinHandle<()>,
 }
 
-/// Serves the admin port of a gateway wherever its configuration has one.
+/// Starts the admin server of a gateway. It serves whenever the configuration has an admin port.
 pub fn start(gateway: &Gateway) -> AdminServer {
     let live = gateway.live().clone();
     let scraped = live.clone();
@@ -67,7 +67,7 @@ pub fn start(gateway: &Gateway) -> AdminServer {
     }
 }
 
-/// Serves on the newest socket until it is dropped, and with it the connections that it has.
+/// Serves on the newest socket. Dropping this future closes the socket and all connections.
 async fn follow(mut newest: watch::Receiver<Option<Arc<AdminListener>>>, state: Arc<AdminState>) {
     let mut slots = ConnectionSlots::default();
     loop {
@@ -83,7 +83,7 @@ async fn follow(mut newest: watch::Receiver<Option<Arc<AdminListener>>>, state: 
     }
 }
 
-/// Accepts forever. Without a listener it waits forever.
+/// Accepts forever. Without a listener, waits forever.
 async fn accept(
     listener: Option<TcpListener>,
     state: &Arc<AdminState>,
@@ -97,7 +97,7 @@ async fn accept(
         reserved.fill(&listener);
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // The descriptor of one that has ended is to be had now.
+            // The descriptor of an ended connection is available now.
             Some(()) = slots.one_ended() => continue,
         };
         let accepted = match accepted {
@@ -111,7 +111,7 @@ async fn accept(
     }
 }
 
-/// One request, then the connection ends: an idle client holds no place.
+/// Serves one request and closes the connection, so that an idle client holds no slot.
 async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen) {
     let service = service_fn(move |request| {
         seen.store(true, Ordering::Relaxed);
@@ -123,7 +123,7 @@ async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen
         .header_read_timeout(HEAD_TIMEOUT)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that breaks off or breaks the protocol is its own affair.
+    // Disconnects and protocol errors of a client are ignored.
     let _ = timeout(CONNECTION_TIMEOUT, serving).await;
 }
 
@@ -166,7 +166,7 @@ fn metrics(state: &AdminState, credentials: Option<&HeaderValue>) -> Answer {
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// Says that the gateway takes no more requests.
+    /// Marks the gateway as not ready.
     pub fn not_ready(&self) {
         self.state.ready.store(false, Ordering::Release);
     }
@@ -191,7 +191,7 @@ impl AdminState {
     }
 }
 
-/// The token of a `Bearer` credential (RFC 6750, section 2.1); the scheme ignores case.
+/// Returns the token of a `Bearer` credential (RFC 6750, section 2.1). The scheme ignores case.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(7)?;
     scheme
@@ -199,15 +199,15 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// Compares in a time that tells nothing of where the two differ: digests are compared, all of
-/// them, and who does not know the token cannot steer its digest.
+/// Compares digests in constant time, so that the duration reveals nothing about the token. A client
+/// without the token cannot control the digest.
 fn same(a: &[u8], b: &[u8]) -> bool {
     let (a, b) = (Sha256::digest(a), Sha256::digest(b));
     let differences = a.iter().zip(&b).fold(0, |seen, (x, y)| seen | (x ^ y));
     std::hint::black_box(differences) == 0
 }
 
-/// A JSON object with one member.
+/// Returns a JSON object with one member.
 fn object(code: StatusCode, name: &str, text: &str) -> Answer {
     let body = json!({ name: text }).to_string();
     made(code, "application/json", body)

@@ -1,7 +1,7 @@
-//! What keeps the admin port available: a limit on its connections, and reserved file descriptors.
+//! Keeps the admin port available with a limit on its connections and reserved file descriptors.
 //!
-//! Where all slots are taken, the connection that has been silent longest is closed; one whose
-//! request has arrived is never closed for another.
+//! If all slots are taken, the oldest connection without a request is closed. A connection that has sent a
+//! request is never closed for another.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Connections at once.
+/// The maximum number of open connections.
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
-/// The slots, the oldest first.
+/// The connection slots, oldest first.
 #[derive(Default)]
 pub(super) struct ConnectionSlots {
     tasks: JoinSet<()>,
@@ -26,13 +26,13 @@ struct ConnectionSlot {
     seen: RequestSeen,
 }
 
-/// Whether a connection has sent a request's head.
+/// Whether a connection has sent a request head.
 pub(super) type RequestSeen = Arc<AtomicBool>;
 
 // === impl ConnectionSlots ===
 
 impl ConnectionSlots {
-    /// Serves a connection, if there is a free slot.
+    /// Serves a connection if a slot is free.
     pub(super) fn take<F>(&mut self, serve: impl FnOnce(RequestSeen) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -59,17 +59,17 @@ impl ConnectionSlots {
     }
 }
 
-/// How many are kept.
+/// The number of reserved descriptors.
 const KEPT: usize = 16;
 
-/// Descriptors that are good for nothing but to be closed.
+/// Descriptors that are reserved only to be closed.
 #[derive(Default)]
 pub(super) struct ReservedFds(Vec<OwnedFd>);
 
 // === impl ReservedFds ===
 
 impl ReservedFds {
-    /// Takes as many as are missing, as far as the process has them.
+    /// Reserves the missing descriptors, as far as the process limit allows.
     pub(super) fn fill(&mut self, of: impl AsFd) {
         while self.0.len() < KEPT {
             match of.as_fd().try_clone_to_owned() {

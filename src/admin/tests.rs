@@ -34,7 +34,7 @@ async fn port(token: Option<&'static str>) -> Port {
 }
 
 impl Port {
-    /// Sends a head and gives the whole answer.
+    /// Sends a head and returns the whole response.
     async fn ask(&self, head: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let request = format!("{head}\r\nhost: x\r\n\r\n");

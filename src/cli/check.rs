@@ -1,4 +1,4 @@
-//! `lockgate check`: loads everything a run would load and says what is wrong.
+//! `lockgate check`: loads everything that `lockgate run` would load and reports errors and warnings.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -10,8 +10,8 @@ use super::{OutputFormat, print};
 use crate::clock::Clock;
 use crate::config::{self, ConfigSource, Diagnostics, LintCode};
 
-/// 0 if the file can be used, 1 if not. `allow` silences warnings; with `deny_warnings` the others
-/// are failures too.
+/// Returns exit code 0 if the file is usable and 1 if not. `allow` silences warnings; with
+/// `deny_warnings`, the remaining warnings also cause exit code 1.
 pub fn check(
     path: &Path,
     format: OutputFormat,
@@ -36,7 +36,7 @@ pub fn check(
     printed
 }
 
-/// Prints what was found; 1 if that could not be done.
+/// Prints the diagnostics. Returns exit code 1 if printing fails.
 pub fn print_findings(
     diagnostics: &Diagnostics,
     source: &ConfigSource,

@@ -1,7 +1,7 @@
-//! `lockgate explain`: one simulated request, as often as asked, through the engine of live traffic.
+//! `lockgate explain`: sends one simulated request, once or repeatedly, through the live traffic engine.
 //!
-//! It begins with an empty store on a clock of its own. Nothing is opened but what the
-//! configuration names, nothing is written, and no port is used.
+//! It starts with an empty store and a manual clock. It opens only the files that the configuration
+//! names, writes nothing and opens no port.
 
 mod human;
 pub(crate) mod json;
@@ -27,7 +27,7 @@ use crate::process::ProcessState;
 use crate::snapshot::Snapshot;
 use crate::store::{StoreBounds, StoreHandle};
 
-/// Counters that are enough for one key a rule.
+/// The store's capacity, enough for one key per rule.
 const KEYS: usize = 100_000;
 
 /// The arguments.
@@ -41,7 +41,7 @@ pub struct ExplainArgs {
     /// The URL; a path alone, or `*`, is one of `localhost` at the first listener.
     #[arg(value_parser = parse::url)]
     url: ParsedUrl,
-    /// A header field of the request.
+    /// A header of the request.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
     headers: Vec<(HeaderName, HeaderValue)>,
     /// The client's address, `ip.src`, whatever the headers say.
@@ -65,10 +65,10 @@ pub struct ExplainArgs {
     /// The HTTP version [default: 2 over TLS where the listener speaks it, else 1.1].
     #[arg(long, value_name = "VERSION", value_parser = parse::version)]
     http: Option<http::Version>,
-    /// The status of the origin's answer [default: that of the route, else 200].
+    /// The status of the origin's response [default: that of the route, else 200].
     #[arg(long, value_name = "CODE", value_parser = parse::status)]
     status: Option<StatusCode>,
-    /// A header field of the origin's answer.
+    /// A header of the origin's response.
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse::header)]
     response_header: Vec<(HeaderName, HeaderValue)>,
     /// How often the request is sent.
@@ -83,31 +83,31 @@ pub struct ExplainArgs {
     format: OutputFormat,
 }
 
-/// What became of all requests.
+/// The results of all simulated requests.
 struct Story {
-    /// The request in words.
+    /// The request as one line of text.
     request: String,
-    /// What the user should know beside.
+    /// Additional notes for the user.
     notes: Vec<String>,
-    /// Each request, in order.
+    /// A summary of each request, in order.
     lines: Vec<ExplainedRequest>,
-    /// All about the last one.
+    /// The full report of the last request.
     last: SimulationReport,
 }
 
-/// What is kept of one request of many.
+/// The summary of one simulated request.
 struct ExplainedRequest {
-    /// When it came, from the first one on.
+    /// The time since the first request.
     at: Duration,
     outcome: SimulatedOutcome,
     credit: Option<(Arc<str>, &'static str)>,
-    /// `None`: nobody answers.
+    /// `None` if the request gets no response.
     status: Option<StatusCode>,
-    /// What became of it, in words.
+    /// The outcome as text.
     text: String,
 }
 
-/// 0 if the request could be explained, 1 if the configuration cannot be used.
+/// Returns exit code 0 if the request could be explained, 1 if the configuration is unusable.
 pub fn explain(args: &ExplainArgs) -> ExitCode {
     match run(args) {
         Ok(code) => code,
@@ -191,7 +191,7 @@ impl ExplainedRequest {
     }
 }
 
-/// The last midnight: windows of all usual lengths begin then, so that two runs say the same.
+/// Returns the last midnight. Windows of all common lengths start then, so two runs give equal output.
 fn midnight(now: Timestamp) -> Timestamp {
     const DAY: u64 = 86_400;
     Timestamp::from_secs(now.as_secs() / DAY * DAY)

@@ -7,7 +7,7 @@ use super::print;
 use crate::expr::{self, Phase};
 use crate::facts::fields;
 
-/// Prints both tables.
+/// Prints the table of fields and the table of functions.
 pub fn fields() -> ExitCode {
     let mut text = String::from("Fields\n");
     for field in fields::all() {

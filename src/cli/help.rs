@@ -10,7 +10,7 @@ use crate::config::nearest;
 
 /// A page of the documentation.
 struct HelpTopic {
-    /// What users write after `lockgate help`: the name of the file.
+    /// The name of the page, as written after `lockgate help`: the file name without its extension.
     name: &'static str,
     text: &'static str,
 }

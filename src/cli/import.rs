@@ -1,8 +1,8 @@
-//! `lockgate import cloudflare`: the JSON of a Cloudflare ruleset as `[[rules]]`.
+//! `lockgate import cloudflare`: converts the JSON of a Cloudflare ruleset to `[[rules]]`.
 //!
-//! Nothing is dropped in silence: what cannot be carried over is a comment above its rule and a
-//! line on standard error. Nothing is known here about what the gateway can do: each rule is given
-//! to the real configuration, and one that it refuses is written as a comment, so what is written
+//! Nothing is dropped silently: what cannot be converted becomes a comment above its rule and a
+//! line on standard error. This module does not know what the gateway supports: it validates each
+//! rule with the real configuration loader and writes a refused rule as a comment, so the output
 //! always loads.
 
 mod action;
@@ -26,18 +26,18 @@ use write::TomlWriter;
 
 use super::{print, print_error};
 
-/// No more is read: a pipe may have no end.
+/// The maximum size of the input in bytes, because a pipe may be endless.
 const MOST: usize = 16 << 20;
 
-/// What became of a file.
+/// The result of an import.
 struct Imported {
-    /// The configuration.
+    /// The configuration as TOML.
     toml: String,
-    /// A line for each thing that could not be carried over, and the sum.
+    /// One message for each thing that could not be converted, and the totals.
     said: Vec<String>,
 }
 
-/// 0 if there were rules, also if some could only be written as comments; 1 if there were none.
+/// Returns exit code 0 if the input has rules, even if some become comments; 1 if it has none.
 pub fn cloudflare(path: &Path) -> ExitCode {
     match import(path) {
         Ok(imported) => {
@@ -64,7 +64,7 @@ fn import(path: &Path) -> Result<Imported, String> {
     }
 }
 
-/// How to call the file, and what is in it, as far as a byte past the bound.
+/// Returns the name of the input for messages, and its content up to one byte above `MOST`.
 fn load(path: &Path) -> (String, io::Result<Vec<u8>>) {
     if path.as_os_str() == "-" {
         return ("stdin".to_owned(), bounded(io::stdin().lock()));
@@ -79,7 +79,7 @@ fn bounded(from: impl io::Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The whole of it, without input and output.
+/// Converts the JSON, without I/O.
 fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
     let document = shape::parse(file, json)?;
     let rulesets = shape::rulesets(&document).map_err(|error| format!("{file}: {error}"))?;
@@ -101,7 +101,7 @@ fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
     }
 }
 
-/// A rule, judged.
+/// Converts and validates one rule.
 fn drafted(rule: &serde_json::Value, names: &mut UsedNames) -> RuleDraft {
     let mut draft = rule::read(rule, names);
     if draft.is_empty() {

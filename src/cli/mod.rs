@@ -1,4 +1,4 @@
-//! The command line: one file a command.
+//! The command line: one file per command.
 
 mod check;
 pub(crate) mod explain;
@@ -119,20 +119,20 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `lockgate completions`: the script that lets a shell complete this command line.
+/// `lockgate completions`: prints the completion script for a shell.
 fn completions(shell: clap_complete::Shell) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "lockgate", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Prints `text`; 1 if that could not be done, which is said. A reader that went away
+/// Prints `text`. Returns exit code 1 and reports the error if printing fails. A closed pipe
 /// (`lockgate fields | head`) is not an error.
 fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        // Half a schema or half a file of rules is not a success.
+        // Truncated output, such as half a schema, is not a success.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             print_error(&format!("lockgate: cannot write: {error}"));
             ExitCode::FAILURE
@@ -141,7 +141,7 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// A line on standard error. There is nobody to tell if that fails, and `eprintln` would panic.
+/// Prints a line on standard error. Ignores a write error, for which `eprintln` would panic.
 fn print_error(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! `lockgate run`: the gateway in the foreground, until a signal ends it.
+//! `lockgate run`: runs the gateway in the foreground until a signal stops it.
 
 use std::env;
 use std::path::Path;
@@ -20,39 +20,39 @@ use crate::observe::{LogHandle, LogOutput, install_panic_hook, log};
 use crate::signals::{self, SignalRequest, SignalStream};
 use crate::systemd::{ActivatedSockets, SystemdNotifier};
 
-/// How long the last log lines may take.
+/// The timeout for writing the last log lines.
 const FLUSH: Duration = Duration::from_secs(1);
-/// How long a process that ends at once takes to write down what it cuts off.
+/// The timeout for logging aborted requests when a second signal ends the process.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// How long one that is told to stop waits for a new process that is about to serve.
+/// How long a stopping process waits for a handover to finish, at most.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// A gateway with those around it.
+/// The gateway with its admin server, signals and systemd notifications.
 struct Service {
     gateway: Gateway,
     admin: AdminServer,
     signals: SignalStream,
     notifier: SystemdNotifier,
     program: StartCommand,
-    /// A reload was asked for while another process was to take over.
+    /// Whether a reload was requested during a handover.
     reload_waits: bool,
 }
 
-/// Why a gateway ends.
+/// Why the gateway exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GatewayExit {
-    /// It was told to.
+    /// A stop signal was received.
     Stopped,
     /// Another process has taken over.
     HandedOver,
-    /// It was told twice to stop.
+    /// A second stop signal was received.
     AtOnce,
 }
 
-/// Runs until SIGTERM or SIGINT, or until another process has taken over: 0. 1 if it could not
-/// start, or was told twice to stop.
+/// Runs until SIGTERM, SIGINT or a completed handover. Returns exit code 0, or 1 if the start fails
+/// or a second stop signal arrives.
 pub fn run(config: &Path) -> ExitCode {
-    // First of all: their numbers must be nobody else's.
+    // Take `LISTEN_FDS` before anything else opens a descriptor.
     let activated = ActivatedSockets::from_env();
     let filter = env::var_os(log::VARIABLE).unwrap_or_default();
     let log = match LogHandle::install(Clock::System, &filter.to_string_lossy()) {
@@ -76,7 +76,7 @@ pub fn run(config: &Path) -> ExitCode {
     })
 }
 
-/// Why it could not start, for people.
+/// Prints the reason of a failed start as text.
 fn show(error: &anyhow::Error) {
     match error.downcast_ref::<RejectedConfig>() {
         Some(refused) => print_error(refused.to_string().trim_end()),
@@ -84,7 +84,7 @@ fn show(error: &anyhow::Error) {
     }
 }
 
-/// The same for those who read JSON lines.
+/// Logs the reason of a failed start as JSON lines.
 fn log_failure(error: &anyhow::Error) {
     match error.downcast_ref::<RejectedConfig>() {
         Some(refused) => {
@@ -108,7 +108,7 @@ fn run_to_end(
         Ok(service.stop(end).await)
     });
     log.flush(FLUSH);
-    // A thread that was told twice to stop may still hold a connection.
+    // After a second stop signal, a thread may still hold a connection.
     runtime.shutdown_background();
     code
 }
@@ -116,9 +116,9 @@ fn run_to_end(
 // === impl Service ===
 
 impl Service {
-    /// Everything that answers does so when this returns.
+    /// Starts all servers. Listeners and the admin port serve requests when this returns.
     fn start(config: &Path, activated: ActivatedSockets, log: &LogHandle) -> anyhow::Result<Self> {
-        // Before the first thread starts: a signal during the start must not kill it.
+        // Install the handlers before the first thread starts: a signal must not kill a starting process.
         let signals = SignalStream::listen()?;
         let program = StartCommand::own().context("cannot find this program's path")?;
         let inherited = inherit(activated, log)?;
@@ -139,7 +139,7 @@ impl Service {
         })
     }
 
-    /// Follows the signals until there is one to stop, or another process has taken over.
+    /// Handles signals until a stop signal arrives or a handover completes.
     async fn serve(&mut self) -> GatewayExit {
         loop {
             let request = match std::mem::take(&mut self.reload_waits) {
@@ -157,12 +157,12 @@ impl Service {
         }
     }
 
-    /// Files can take long, and a pipe or a network may never give them: the admin port answers
-    /// meanwhile, and a stop does not wait.
+    /// Reloads the configuration in the background, because reading a file from a pipe or a network
+    /// may take forever. The admin port stays available, and a stop signal does not wait.
     async fn reload(&mut self) -> Option<GatewayExit> {
         self.notifier.reloading();
         let reloader = self.gateway.reloader().clone();
-        // A refusal is in the log, and nothing has changed.
+        // A refused reload is logged and changes nothing.
         let reload = spawn_blocking(move || reloader.reload().is_ok());
         tokio::select! {
             reloaded = reload => {
@@ -174,7 +174,7 @@ impl Service {
         }
     }
 
-    /// Whatever goes wrong, this process goes on. One that is told to stop does not wait for it.
+    /// Hands over to a new process. After a failed handover this process continues, unless a stop signal arrived.
     async fn hand_over(&mut self) -> Option<GatewayExit> {
         info!(program = %self.program.path().display(), "handing over");
         let handover = self.gateway.handover();
@@ -199,10 +199,10 @@ impl Service {
             Ok(pid) => {
                 info!(pid, "handed over");
                 if stop.is_some() {
-                    // It was too late to keep the new one from serving: whoever says stop means it.
+                    // It was too late to cancel the handover: stop the new process too.
                     signals::stop(pid);
                 } else if self.reload_waits {
-                    // The new one may have read the file before it was changed.
+                    // The new process may have read the file before it was changed.
                     signals::reload(pid);
                 }
                 Some(GatewayExit::HandedOver)
@@ -215,8 +215,7 @@ impl Service {
         }
     }
 
-    /// Waits for the word to stop while another process is to take over, and says what becomes of
-    /// the others.
+    /// Waits for a stop signal during a handover. Defers a reload and ignores other signals.
     async fn meanwhile(&mut self) {
         loop {
             match self.signals.next().await {
@@ -232,7 +231,7 @@ impl Service {
         }
     }
 
-    /// What becomes of a handover when this process is told to stop; `None`: it is told again.
+    /// Cancels a handover after a stop signal and returns its result. `None` after a second stop signal.
     async fn last_word<T>(
         &mut self,
         handover: &HandoverSender,
@@ -257,7 +256,7 @@ impl Service {
         }
     }
 
-    /// Finishes what is under way; a second signal ends it at once.
+    /// Drains requests in flight; a second stop signal ends the process immediately.
     async fn stop(self, end: GatewayExit) -> ExitCode {
         let Self {
             gateway,
@@ -291,14 +290,14 @@ impl Service {
             () = told_again => {}
         }
         drain.cut();
-        // Late or not, it ends.
+        // Exit even if the timeout expires.
         let _ = timeout(LAST_LINES, stopping).await;
         warn!("stopped at once");
         ExitCode::FAILURE
     }
 }
 
-/// Waits for the word to stop once more, and ignores all others.
+/// Waits for a second stop signal and ignores all other signals.
 async fn wait_for_second_stop(signals: &mut SignalStream) {
     loop {
         match signals.next().await {
@@ -312,7 +311,7 @@ fn ignored(request: SignalRequest, why: &str) {
     warn!(signal = request.signal(), why, "signal ignored");
 }
 
-/// What the process before or systemd has for this one.
+/// Returns the sockets inherited from the previous process or from systemd.
 fn inherit(activated: ActivatedSockets, log: &LogHandle) -> anyhow::Result<InheritedSockets> {
     for wrong in &activated.wrong {
         warn!(error = wrong, "unusable socket from systemd");

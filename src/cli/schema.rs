@@ -1,5 +1,5 @@
-//! `lockgate schema`: the JSON Schema (draft 2020-12) of gateway.toml, for editors and CI. It turns
-//! what the readers say into JSON; what a key may hold is not known here.
+//! `lockgate schema`: the JSON Schema (draft 2020-12) of gateway.toml, for editors and CI. It
+//! renders the schema that the configuration readers describe as JSON.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::config::schema::{
 mod notes;
 use notes::SettingDocs;
 
-/// Prints it. Keys of an object are sorted, so that it changes only with what it says.
+/// Prints the schema. Object keys are sorted, so that the output changes only with the schema.
 pub fn schema() -> ExitCode {
     print(&format!("{:#}\n", document()))
 }
@@ -31,7 +31,7 @@ fn document() -> Json {
     document
 }
 
-/// A table at `path`, the dotted names of the sections down to it.
+/// Renders the table at `path`, the dotted names of its parent sections.
 fn table(table: &TableSchema, path: &str, notes: &SettingDocs) -> Json {
     let mut properties = Map::new();
     for key in &table.keys {
@@ -72,7 +72,7 @@ fn own_names(names: &UserNames, path: &str, notes: &SettingDocs) -> Json {
     json!({ names.pattern: shape })
 }
 
-/// Which keys must be there, and which not together.
+/// Renders which settings are required and which exclude each other.
 fn constraints(table: &TableSchema) -> Vec<Json> {
     let one = table.exactly_one.iter();
     let one = one.map(|keys| json!({ "oneOf": each_required(table, keys) }));
@@ -88,13 +88,13 @@ fn constraints(table: &TableSchema) -> Vec<Json> {
     one.chain(some).chain(names).chain(apart).collect()
 }
 
-/// Each of `keys`, under each of its names.
+/// Renders that each of `keys` is required, under any of its names.
 fn each_required(table: &TableSchema, keys: &[&'static str]) -> Vec<Json> {
     let names = names_of(table, keys).into_iter();
     names.map(|name| json!({ "required": [name] })).collect()
 }
 
-/// The names of `keys`: ours first, then the aliases.
+/// Returns the names of `keys`: lockgate's names first, then the aliases.
 fn names_of(table: &TableSchema, keys: &[&'static str]) -> Vec<&'static str> {
     let aliases = table.aliases.iter();
     let theirs = aliases.filter(|(ours, _)| keys.contains(ours));
@@ -143,7 +143,7 @@ fn text(pattern: Option<&str>, least: u32, examples: &[&str]) -> Json {
     }))
 }
 
-/// An integer. The bounds of TOML itself are left out.
+/// Renders an integer. Omits the bounds that TOML itself has.
 fn integer(low: i64, high: i64) -> Json {
     present(json!({
         "type": "integer",
@@ -152,7 +152,7 @@ fn integer(low: i64, high: i64) -> Json {
     }))
 }
 
-/// The bounds of a string with a unit cannot be said.
+/// Renders a duration. JSON Schema cannot express the bounds of a string with a unit.
 fn duration(low: Duration, high: Duration, seconds: bool) -> Json {
     let string = text(
         Some(schema::DURATION),
@@ -194,7 +194,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// The object without its members that are null.
+/// Removes the members that are null.
 fn present(mut object: Json) -> Json {
     if let Json::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
@@ -202,7 +202,7 @@ fn present(mut object: Json) -> Json {
     object
 }
 
-/// Puts the members of an object into another.
+/// Adds the members of `more` to `object`.
 fn add(object: &mut Json, more: Json) {
     if let (Json::Object(object), Json::Object(more)) = (object, more) {
         object.extend(more);

@@ -1,7 +1,7 @@
-//! A configuration as it is meant: checked and compiled, but without any effect yet.
+//! A checked and compiled configuration that has no effect yet.
 //!
-//! [`crate::process::ProcessState::install`] makes a [`crate::snapshot::Snapshot`] of it. A
-//! blueprint that is dropped leaves no trace: it has registered nothing and opened nothing for
+//! [`crate::process::ProcessState::install`] turns it into a [`crate::snapshot::Snapshot`].
+//! Dropping a blueprint has no side effects: it has registered nothing and opened nothing for
 //! writing.
 
 use std::net::SocketAddr;
@@ -15,41 +15,41 @@ use crate::rules::{Key, RuleSet};
 use crate::snapshot::{GatewaySettings, ListenerSettings, RouteConfig};
 use crate::upstream::{ServerSpec, Upstream, UpstreamTls};
 
-/// One configuration, not in use yet.
+/// One configuration that is not installed yet.
 pub struct Blueprint {
-    /// Where clients connect.
+    /// The listeners.
     pub listeners: Vec<ListenerSettings>,
     /// The upstreams, sorted by name.
     pub upstreams: Vec<UpstreamBlueprint>,
     /// The routes, in file order.
     pub routes: Vec<(RoutePattern, RouteConfig<TargetBlueprint>)>,
-    /// The rules. Their ids have no slots.
+    /// The rules. Their ids have no slots yet.
     pub rules: RuleSet,
-    /// What belongs to each rule beside its logic, by rule index.
+    /// The response and upstream of each rule, by rule index.
     pub rule_resources: Vec<RuleBlueprint>,
-    /// Which values are secret; it has no secret to hash them with.
+    /// Which values are secret. It has no secret for hashing yet.
     pub redactor: Redactor,
-    /// Where the access log goes.
+    /// The destination of the access log.
     pub access: AccessLogSettings,
-    /// How an entry of the access log is written.
+    /// The format of an access log entry.
     pub access_format: LogOutput,
-    /// Connections at once.
+    /// The maximum number of open connections.
     pub max_connections: usize,
-    /// The admin port.
+    /// The address of the admin port. `None` if there is no admin port.
     pub admin: Option<SocketAddr>,
     /// The settings that need no installation.
     pub settings: GatewaySettings,
 }
 
-/// An upstream that shares nothing with earlier configurations yet.
+/// An upstream that shares no state with earlier configurations yet.
 pub struct UpstreamBlueprint {
     /// Its name and settings, without servers and TLS.
     pub upstream: Upstream,
     /// Its servers.
     pub servers: Vec<ServerSpec>,
-    /// TLS to its servers.
+    /// The TLS settings for its servers. `None` for plain TCP.
     pub tls: Option<UpstreamTls>,
-    /// The key that chooses the server, with `balance = "hash"`.
+    /// The key that selects the server, with `balance = "hash"`.
     pub hash_key: Option<Arc<Key>>,
 }
 
@@ -59,14 +59,14 @@ pub enum TargetBlueprint {
     Upstream(usize),
     /// A fixed response.
     Reply(FixedResponse),
-    /// Another address.
+    /// A redirect to another address.
     Redirect(RedirectTemplate),
 }
 
-/// What belongs to a rule beside its logic.
+/// The response and upstream of a rule.
 pub struct RuleBlueprint {
-    /// Its configured response.
+    /// Its configured response. `None` for the default response.
     pub response: Option<Arc<ResponseTemplate>>,
-    /// `divert`: the index of the upstream that responds instead.
+    /// `divert`: the index of the upstream that gets the request instead.
     pub divert: Option<usize>,
 }

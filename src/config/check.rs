@@ -1,5 +1,5 @@
-//! What one value says about another in the same file: names that must be there, names and
-//! addresses that must be there only once.
+//! Checks between values of a file: references to names must resolve, and names and addresses must
+//! be unique.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ fn responses_exist(file: &ConfigFile, out: &mut Diagnostics) {
 }
 
 fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
-    // A section without a name is an error of its own, and may be the one that is meant.
+    // A section without a name has its own error, and may be the one that is referenced.
     if names.contains(&&*name.value) || names.contains(&"") {
         return;
     }
@@ -91,7 +91,7 @@ fn addresses_are_free(file: &ConfigFile, out: &mut Diagnostics) {
     }
 }
 
-/// Whether two sockets cannot both listen. Port 0 is a new port each time; `[::]` is both families.
+/// Returns whether two listeners conflict. Port 0 is a new port each time; `[::]` covers both families.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     let all =
         |x: SocketAddr, y: SocketAddr| x.ip().is_unspecified() && (x.is_ipv6() || y.is_ipv4());

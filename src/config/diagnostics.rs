@@ -1,25 +1,25 @@
-//! What is wrong with a file: a list of mistakes, each with its span and what would be right.
+//! The errors and warnings of a file, each with a span and help.
 
 use std::ops::Range;
 
 use super::source::SourceFile;
 use super::{ConfigSource, LintCode, render};
 
-/// The most mistakes that are shown at once.
+/// The maximum number of diagnostics shown at once.
 const MOST_SHOWN: usize = 100;
 
-/// The mistakes of one file. Nothing is printed here.
+/// The errors and warnings of one file. Nothing is printed here.
 ///
-/// A syntax error is reported once: later errors about the same lines, and about what may be missing
-/// only because of them, are echoes that are not shown.
+/// A syntax error is reported once: later errors about these lines, or about settings that may be
+/// missing only because of them, are not shown.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     echoes: Vec<Diagnostic>,
     torn: Vec<UnreadableLines>,
-    /// Names of upstreams, responses and lists may be missing because of another error.
+    /// Whether names of upstreams, responses and lists may be missing because of another error.
     names_hidden: bool,
-    /// Warnings that are not wanted, and the bytes for which they are not.
+    /// Silenced warnings, and the byte ranges in which they are silenced.
     allowed: Vec<(LintCode, Range<usize>)>,
 }
 
@@ -27,77 +27,77 @@ pub struct Diagnostics {
 #[derive(Clone, Debug)]
 pub(super) struct UnreadableLines {
     lines: Range<usize>,
-    /// The section that the lines belong to: it may lack what they say.
+    /// The section that contains the lines. Its settings may be missing because of them.
     section: Range<usize>,
-    /// Where the file with the lines begins. A whole file may lack sections.
+    /// The offset of the file with the lines. An unreadable file may hide whole sections.
     file: usize,
-    /// Whether the lines may have named an upstream, a response or a list.
+    /// Whether the lines may define an upstream, a response or a list.
     hides_names: bool,
 }
 
-/// One mistake.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether the file can be used all the same.
+    /// Whether the file is still usable.
     pub severity: Severity,
     /// The code of a warning. `None` for an error.
     pub code: Option<LintCode>,
-    /// Where, in bytes of the file.
+    /// The span, in bytes of the source.
     pub span: Range<usize>,
-    /// What is wrong, in one sentence without a full stop.
+    /// The message, without a final full stop.
     pub message: String,
-    /// What would be right, a line each.
+    /// Suggested fixes, one line each.
     pub help: Vec<String>,
-    /// Other places that matter.
+    /// Related spans, such as an earlier definition.
     pub related: Vec<RelatedSpan>,
 }
 
-/// Another place that a mistake has to do with.
+/// Another span that is related to a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelatedSpan {
-    /// Where, in bytes of the file.
+    /// The span, in bytes of the source.
     pub span: Range<usize>,
-    /// Why it matters.
+    /// Why the span is related.
     pub label: String,
 }
 
-/// How bad a mistake is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Legal, but suspicious.
+    /// The file is valid but suspicious.
     Warning,
-    /// The file cannot be used.
+    /// The file is unusable.
     Error,
 }
 
 // === impl Diagnostics ===
 
 impl Diagnostics {
-    /// None so far.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an error; help can be added to what comes back.
+    /// Adds an error and returns it, so that help can be added.
     pub fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
         let echo = self.is_torn(&span);
         self.add(Severity::Error, span, message.into(), echo)
     }
 
-    /// Adds the error that something is missing in a table at `span`.
+    /// Adds an error that something is missing in the table at `span`.
     pub fn lacks(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
         let echo = self.may_lack(&span);
         self.add(Severity::Error, span, message.into(), echo)
     }
 
-    /// Adds the error that nothing has the name at `span`, in no file.
+    /// Adds an error that no file defines the name at `span`.
     pub fn unknown(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
         let echo = self.names_hidden || self.torn.iter().any(|torn| torn.hides_names);
         self.add(Severity::Error, span, message.into(), echo)
     }
 
-    /// Adds a warning, unless [`Diagnostics::allow`] silences it; help can be added to what comes
-    /// back.
+    /// Adds a warning, unless [`Diagnostics::allow`] silences it, and returns it, so that help can
+    /// be added.
     pub fn warning(
         &mut self,
         code: LintCode,
@@ -113,24 +113,24 @@ impl Diagnostics {
         warning
     }
 
-    /// Silences the warnings with this code that start within `lines`, earlier and later ones.
+    /// Silences the warnings with this code that start within `lines`, including warnings added earlier.
     pub fn allow(&mut self, code: LintCode, lines: Range<usize>) {
         let allows = |one: &Diagnostic| one.code == Some(code) && lines.contains(&one.span.start);
         self.list.retain(|one| !allows(one));
         self.allowed.push((code, lines));
     }
 
-    /// Marks lines that the parser could not read, after the error about them was added.
+    /// Marks lines that the parser could not read. Call it after adding the error about them.
     pub(super) fn tear(&mut self, torn: UnreadableLines) {
         self.torn.push(torn);
     }
 
-    /// Marks that names may be missing: a file, or a section that defines some, was refused.
+    /// Marks that names may be missing because a file or a section that defines names was refused.
     pub(super) fn hide_names(&mut self) {
         self.names_hidden = true;
     }
 
-    /// Whether something of the table at `span` may stand in lines that the parser could not read.
+    /// Returns whether settings of the table at `span` may be in lines that the parser could not read.
     pub(super) fn may_lack(&self, span: &Range<usize>) -> bool {
         self.torn.iter().any(|torn| {
             let whole_file = span.is_empty() && span.start == torn.file;
@@ -138,41 +138,41 @@ impl Diagnostics {
         })
     }
 
-    /// Whether the value at `span` stands in lines that the parser could not read.
+    /// Returns whether the value at `span` is in lines that the parser could not read.
     pub(super) fn is_torn(&self, span: &Range<usize>) -> bool {
         let mut lines = self.torn.iter().map(|torn| &torn.lines);
         lines.any(|lines| span.start <= lines.end && lines.start <= span.end)
     }
 
-    /// Whether there is nothing to say.
+    /// Returns whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of diagnostics.
     pub fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether the file cannot be used.
+    /// Returns whether there are errors, so that the file is unusable.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// All of them in the order of the file.
+    /// Returns all diagnostics in file order.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut list: Vec<_> = self.list.iter().collect();
         list.sort_by_key(|d| (d.span.start, d.span.end));
         list
     }
 
-    /// Whether there are warnings.
+    /// Returns whether there are warnings.
     pub fn has_warnings(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Warning)
     }
 
-    /// The text for people: each begins with `FILE:LINE:COLUMN: error: MESSAGE`, then comes the
-    /// line with the place marked, then help. Of very many, the first hundred.
+    /// Renders the first 100 diagnostics as text: each starts with `FILE:LINE:COLUMN: error:
+    /// MESSAGE`, followed by the line with the span marked, and help.
     pub fn render(&self, source: &ConfigSource, color: bool) -> String {
         let shown = self.sorted().into_iter().take(MOST_SHOWN);
         let mut parts: Vec<_> = shown.map(|d| render::one(d, source, color)).collect();
@@ -212,8 +212,8 @@ impl Diagnostics {
 // === impl UnreadableLines ===
 
 impl UnreadableLines {
-    /// Unreadable lines of a file, as a range of its text. The lines below a broken header belong to
-    /// it: whose settings they are is not known.
+    /// Creates the unreadable lines from a range of the file's text. A broken header includes the
+    /// lines below it, because their section is unknown.
     pub(super) fn new(lines: Range<usize>, part: &SourceFile<'_>) -> Self {
         let text = |range: Range<usize>| part.text.get(range).unwrap_or_default();
         let written = text(lines.clone()).trim_start();
@@ -234,7 +234,7 @@ impl UnreadableLines {
         }
     }
 
-    /// A whole file that the parser could not read.
+    /// Marks a whole file as unreadable.
     pub(super) fn whole(part: &SourceFile<'_>) -> Self {
         let file = part.start..part.start + part.text.len();
         Self {
@@ -245,12 +245,12 @@ impl UnreadableLines {
         }
     }
 
-    /// Whether the byte at `at` is in these lines.
+    /// Returns whether the byte at `at` is in these lines.
     pub(super) fn covers(&self, at: usize) -> bool {
         self.lines.start <= at && at <= self.lines.end
     }
 
-    /// The text of the file with spaces in place of these lines. Every other byte keeps its place.
+    /// Returns the text of the file with these lines replaced by spaces. All other bytes keep their offsets.
     pub(super) fn blank(&self, text: String, part: &SourceFile<'_>) -> String {
         let lines = self.lines.start - part.start..self.lines.end - part.start;
         let mut bytes = text.into_bytes();
@@ -264,13 +264,13 @@ impl UnreadableLines {
 // === impl Diagnostic ===
 
 impl Diagnostic {
-    /// Adds a line about what would be right.
+    /// Adds a line of help.
     pub fn help(&mut self, line: impl Into<String>) -> &mut Self {
         self.help.push(line.into());
         self
     }
 
-    /// Adds another place that matters.
+    /// Adds a related span.
     pub fn related(&mut self, span: Range<usize>, label: impl Into<String>) -> &mut Self {
         self.related.push(RelatedSpan {
             span,
@@ -283,7 +283,7 @@ impl Diagnostic {
 // === impl Severity ===
 
 impl Severity {
-    /// The word in front of the message.
+    /// The word before the message.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Warning => "warning",

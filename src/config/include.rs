@@ -1,7 +1,7 @@
-//! `include`: the files beside the configuration file. Reads them and understands nothing in them.
+//! `include`: reads the included files into the source, without parsing their settings.
 //!
-//! A pattern is a path whose last part may hold `*` and `?`. It is relative to the configuration
-//! file; files come in the order of their names, each once.
+//! A pattern is a path with `*` and `?` allowed in its last component. It is relative to the
+//! configuration file. Files are sorted by name and included once.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -13,10 +13,10 @@ use toml::de::DeTable;
 use super::source::{LARGEST, read_named};
 use super::{ConfigSource, Diagnostics, LintCode, Text};
 
-/// No configuration is made of more files.
+/// The maximum number of included files.
 const MOST_FILES: usize = 1000;
 
-/// Takes the files that a source includes into it. What cannot be read is reported.
+/// Adds the included files to the source. Reports files that cannot be read.
 pub(super) fn include(source: &mut ConfigSource, diagnostics: &mut Diagnostics) {
     let mut files = Files {
         seen: vec![identity(Path::new(&source.path))],
@@ -28,7 +28,7 @@ pub(super) fn include(source: &mut ConfigSource, diagnostics: &mut Diagnostics) 
     }
 }
 
-/// What is included so far.
+/// The files included so far.
 struct Files<'a> {
     seen: Vec<PathBuf>,
     source: &'a mut ConfigSource,
@@ -103,12 +103,12 @@ impl Files<'_> {
     }
 }
 
-/// One name for each file, however it is written.
+/// Returns one canonical path for each file, however it is written.
 fn identity(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The patterns of a text. What is wrong with them is told by the reader.
+/// Returns the patterns in a text. Their errors are reported by the reader.
 fn patterns(text: &str) -> Vec<Text> {
     let (root, _) = DeTable::parse_recoverable(text);
     let include = root.get_ref().get("include");
@@ -122,8 +122,8 @@ fn patterns(text: &str) -> Vec<Text> {
         .collect()
 }
 
-/// The files that a pattern means, in the order of their names; the error is one sentence. A path
-/// without `*` and `?` means one file, there or not.
+/// Returns the files that match a pattern, sorted by name. The error is a message. A path without
+/// `*` and `?` is returned even if the file does not exist.
 fn expand(path: &Path) -> Result<Vec<PathBuf>, String> {
     let wild = |part: &Path| part.to_string_lossy().contains(['*', '?']);
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -143,7 +143,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
 }
 
-/// The names in a folder; none if it is not there.
+/// Returns the file names in a folder. Empty if the folder does not exist.
 fn list(folder: &Path) -> io::Result<Vec<OsString>> {
     let folder = match folder.as_os_str().is_empty() {
         true => Path::new("."),
@@ -156,14 +156,14 @@ fn list(folder: &Path) -> io::Result<Vec<OsString>> {
     }
 }
 
-/// Whether a name is of a form. As in a shell, what begins with a dot is hidden from `*` and `?`.
+/// Returns whether a name matches. As in a shell, `*` and `?` do not match a leading dot.
 fn fits(pattern: &[char], name: &str) -> bool {
     let hidden = name.starts_with('.') && pattern.first() != Some(&'.');
     let name: Vec<char> = name.chars().collect();
     !hidden && fits_all(pattern, &name)
 }
 
-/// In time that grows with the product of both lengths: only the last `*` is ever tried again.
+/// Runs in time proportional to the product of both lengths: it backtracks only to the last `*`.
 fn fits_all(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut again: Option<(usize, usize)> = None;

@@ -5,17 +5,17 @@ use std::time::Duration;
 use super::file::{CandidateSettings, RuleSettings};
 use crate::limit::Limiter;
 
-/// The rule's own limiter. `None` if it has no limit, or not all of it.
+/// Returns the rule's limiter. `None` if its limit is absent or incomplete.
 pub(super) fn of(rule: &RuleSettings) -> Option<Limiter> {
     build(rule, &CandidateSettings::default())
 }
 
-/// The limiter of the candidate, with the rule's values for those that it leaves out.
+/// Returns the candidate's limiter. Absent settings have the rule's values.
 pub(super) fn of_candidate(rule: &RuleSettings) -> Option<Limiter> {
     build(rule, rule.candidate.as_ref()?)
 }
 
-/// A value applies only to the algorithms that know it.
+/// Builds a limiter. A setting is used only by the algorithms that have it.
 fn build(rule: &RuleSettings, own: &CandidateSettings) -> Option<Limiter> {
     let algorithm = own.algorithm.as_ref().unwrap_or(&rule.algorithm).value;
     let limit = own.limit.as_ref().or(rule.limit.as_ref())?;

@@ -1,5 +1,5 @@
-//! Whether the names of servers lead anywhere, for `lockgate check`. A gateway does not ask here: it
-//! starts without the answer, and looks again and again.
+//! Checks for `lockgate check` whether the host names of servers resolve. The running gateway does
+//! not use it: it starts without a lookup and resolves names periodically.
 
 use std::ops::Range;
 use std::sync::mpsc;
@@ -11,19 +11,19 @@ use super::{Diagnostics, LintCode};
 use crate::clock::Clock;
 use crate::upstream::{HostPort, ServerLocation};
 
-/// How long all names together may take.
+/// The timeout for all lookups together.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// More names are not asked for.
+/// The maximum number of names to look up.
 const MOST: usize = 256;
 
-/// Warns of names that lead nowhere now.
+/// Warns of names that currently do not resolve.
 pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut Diagnostics) {
     let mut asked = names(file);
     let (sender, found) = mpsc::channel();
     for (name, _) in &asked {
         let (name, sender) = (name.clone(), sender.clone());
-        // Nobody waits for one that hangs.
+        // The thread is detached: a lookup that hangs is never joined.
         let resolve = move || drop(sender.send((name.resolve(), name)));
         if thread::Builder::new().spawn(resolve).is_err() {
             return;
@@ -49,7 +49,7 @@ pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut
     }
 }
 
-/// Each name once, where it stands first.
+/// Returns each name once, with its first span.
 fn names(file: &ConfigFile) -> Vec<(HostPort, Range<usize>)> {
     let servers = file.upstreams.iter().flat_map(|upstream| &upstream.servers);
     let mut names: Vec<(HostPort, Range<usize>)> = Vec::new();

@@ -1,8 +1,7 @@
-//! gateway.toml: read as written, with every mistake found in one go.
+//! Reads gateway.toml and reports all errors in one run.
 //!
-//! [`file::read`] turns text into [`file::ConfigFile`], where each value keeps its place in the file. What the
-//! values mean to the gateway is not known here, and nothing is opened but the file itself and what
-//! it includes.
+//! [`file::read`] turns text into [`file::ConfigFile`], in which each value keeps its span. It does
+//! not interpret the values and opens only the file itself and its included files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -40,7 +39,7 @@ pub use source::{ConfigSource, SourceFile, TextPosition};
 pub use spanned::{Spanned, Text};
 pub use suggest::nearest;
 
-/// A duration as it is written in the file, `10s`; the error says what would be right.
+/// Parses a duration as written in the file, such as `10s`. The error contains a correct example.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let value = DeValue::String(text.into());
     let parsed = scalar::duration().parse(&value);
@@ -50,7 +49,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Reads the file at `path` and those that it includes. The source is there in any case, so that what went wrong can be shown.
+/// Reads the file at `path` and its included files. Always returns the source, so that errors can be shown.
 pub fn load(
     path: &Path,
     diagnostics: &mut Diagnostics,

@@ -1,4 +1,4 @@
-//! A mistake as text, in the manner of rustc: where and what, the line with the place marked, help.
+//! Renders a diagnostic like rustc: position and message, the line with the span marked, and help.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use super::source::SourceFile;
 use super::{ConfigSource, Diagnostic, RelatedSpan, Severity};
 
-/// One mistake, ending in a newline.
+/// Renders one diagnostic, ending in a newline.
 pub(super) fn one(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let mut text = headline(diagnostic, source, color);
     text.push('\n');
@@ -20,8 +20,8 @@ pub(super) fn one(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -
     text
 }
 
-/// `FILE:LINE:COLUMN: error: MESSAGE` or `FILE:LINE:COLUMN: warning[CODE]: MESSAGE`. Editors and
-/// scripts read this line.
+/// Renders `FILE:LINE:COLUMN: error: MESSAGE` or `FILE:LINE:COLUMN: warning[CODE]: MESSAGE`.
+/// Editors and scripts parse this line.
 fn headline(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let at = source.position(diagnostic.span.start);
     let severity = match diagnostic.code {
@@ -46,7 +46,7 @@ fn headline(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> Stri
     )
 }
 
-/// The marked line and the help below it.
+/// Renders the marked line and the help below it.
 fn body(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -95,7 +95,7 @@ fn snippet<'a>(
         .annotations(related)
 }
 
-/// Places in other files.
+/// Returns the related spans in other files.
 fn elsewhere<'a>(
     diagnostic: &'a Diagnostic,
     source: &'a ConfigSource,
@@ -106,14 +106,14 @@ fn elsewhere<'a>(
     related.filter(move |related| source.part(related.span.start).start != own)
 }
 
-/// A place as a place in its own file.
+/// Converts a span of the source to a span of its own file.
 fn within(source: &ConfigSource, span: &Range<usize>) -> Range<usize> {
     let span = source.clamp(span.clone());
     let start = source.part(span.start).start;
     span.start.saturating_sub(start)..span.end.saturating_sub(start)
 }
 
-/// Messages quote what the user wrote, which may hold newlines and escape sequences.
+/// Escapes a message: it may quote newlines and escape sequences from the file.
 fn one_line(text: &str) -> String {
     let clean = |c: char| match c {
         '\n' => "\\n".to_owned(),

@@ -1,109 +1,109 @@
-//! What gateway.toml may hold, in the words of its readers: they are run over nothing and note each
-//! key that they ask for. Knows no form in which it is printed, and nothing of the text of a file.
+//! The schema of gateway.toml, described by its readers: they run over an empty table and record
+//! each setting that they read. Independent of any output format and of the text of a file.
 
 use std::time::Duration;
 
 use super::file;
 
-/// What a table may hold.
+/// The schema of a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableSchema {
-    /// Its keys, in the order in which they are read.
+    /// Its settings, in the order in which they are read.
     pub keys: Vec<SettingSchema>,
-    /// Keys of the user's own, in a table that has them instead.
+    /// The schema of names that the user chooses, in a table that has them instead of settings.
     pub names: Option<UserNames>,
-    /// Two names of one key each, ours first; a table has at most one of the two.
+    /// Pairs of a lockgate name and its alias; a table has at most one of the two.
     pub aliases: Vec<(&'static str, &'static str)>,
-    /// Of each of these sets there is exactly one key.
+    /// Sets of settings of which exactly one is required.
     pub exactly_one: Vec<&'static [&'static str]>,
-    /// Of each of these sets there is a key.
+    /// Sets of settings of which at least one is required.
     pub at_least_one: Vec<&'static [&'static str]>,
-    /// Two keys each that a table does not have together.
+    /// Pairs of settings that exclude each other.
     pub apart: Vec<(&'static str, &'static str)>,
-    /// Keys with a meaning that is settled, but nothing behind it: each is refused.
+    /// Documented settings that are not implemented yet; each is refused.
     pub later: Vec<&'static str>,
 }
 
-/// One key of a table.
+/// The schema of one setting.
 #[derive(Clone, Debug)]
 pub struct SettingSchema {
     /// Its name.
     pub name: &'static str,
-    /// What its value may be.
+    /// The schema of its value.
     pub shape: ValueSchema,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
-    /// What it is if it is not there.
+    /// Its default. `None` if it has no default.
     pub default: Option<ExampleValue>,
 }
 
-/// Keys that the user chooses.
+/// The schema of names that the user chooses.
 #[derive(Clone, Debug)]
 pub struct UserNames {
-    /// A regular expression for them.
+    /// A regular expression for the names.
     pub pattern: &'static str,
-    /// What each value may be: one of these.
+    /// The alternatives for each value.
     pub shapes: Vec<ValueSchema>,
 }
 
-/// What a value may be.
+/// The schema of a value.
 #[derive(Clone, Debug)]
 pub enum ValueSchema {
     /// A string.
     Text {
-        /// A regular expression for all of it; some strings that match are still refused.
+        /// A regular expression for the whole string; some matching strings are still refused.
         pattern: Option<&'static str>,
-        /// Characters that it has at least.
+        /// The minimum length in characters.
         least: u32,
-        /// What it may look like.
+        /// Example values.
         examples: &'static [&'static str],
     },
-    /// A whole number.
+    /// An integer.
     Integer {
-        /// The smallest.
+        /// The minimum.
         low: i64,
-        /// The largest.
+        /// The maximum.
         high: i64,
     },
-    /// A number, whole or not.
+    /// An integer or a float.
     Number {
-        /// The smallest.
+        /// The minimum.
         low: f64,
-        /// The largest.
+        /// The maximum.
         high: f64,
     },
-    /// True or false.
+    /// A boolean.
     Boolean,
     /// One of these strings.
     Words(Vec<&'static str>),
-    /// A string as `"10s"`.
+    /// A string such as `"10s"`.
     Duration {
-        /// The shortest.
+        /// The minimum.
         low: Duration,
-        /// The longest.
+        /// The maximum.
         high: Duration,
-        /// Whether whole seconds are accepted, as a number.
+        /// Whether an integer number of seconds is also accepted.
         seconds: bool,
     },
-    /// A string as `"64KiB"`.
+    /// A string such as `"64KiB"`.
     Size {
-        /// The smallest, in bytes.
+        /// The minimum in bytes.
         low: u64,
-        /// The largest, in bytes.
+        /// The maximum in bytes.
         high: u64,
     },
     /// An array.
     List {
-        /// What each element may be.
+        /// The schema of each element.
         item: Box<ValueSchema>,
-        /// Elements that it has at least.
+        /// The minimum number of elements.
         least: u32,
-        /// Whether an element may stand there only once.
+        /// Whether elements must be unique.
         unique: bool,
     },
     /// A table.
     Table(TableSchema),
-    /// Any of these.
+    /// Any of these alternatives.
     Either(Vec<ValueSchema>),
 }
 
@@ -112,25 +112,25 @@ pub enum ValueSchema {
 pub enum ExampleValue {
     /// A string.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A number with a fraction.
+    /// A float.
     Number(f64),
-    /// True or false.
+    /// A boolean.
     Boolean(bool),
     /// An array.
     List(Vec<ExampleValue>),
 }
 
-/// A name of the user's own: a rule, a list, an upstream, a response.
+/// A name that the user chooses: of a rule, a list, an upstream or a response.
 pub const NAME: &str = "^[A-Za-z0-9_-]{1,64}$";
 /// A duration.
 pub const DURATION: &str = "^[0-9]+(ms|s|m|h|d)$";
-/// A size; only zero needs no unit.
+/// A size; only zero may omit the unit.
 pub const SIZE: &str = "^(0|[0-9]+(B|KiB|MiB|GiB))$";
-/// An address and a port.
+/// An IP address and a port.
 pub const SOCKET: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]+$";
-/// An address or a name with a port, or a socket in the file system.
+/// An IP address or a name with a port, or a Unix socket.
 pub const SERVER: &str =
     r"^(unix:[^\x00-\x1F\x7F]+|([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]+)$";
 /// The target of a request.
@@ -139,12 +139,12 @@ pub const TARGET: &str = r"^/[\x21-\x22\x24-\x7E]*$";
 pub const NETWORK: &str = "^[0-9A-Fa-f.:]+(/[0-9]{1,3})?$";
 /// The name of a header: a token (RFC 9110, section 5.6.2).
 pub const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
-/// The value of a header: no control character but the tab.
+/// The value of a header: no control characters except HTAB (0x09).
 pub const HEADER_VALUE: &str = r"^[^\x00-\x08\x0A-\x1F\x7F]*$";
 /// A country.
 pub const COUNTRY: &str = "^([A-Z]{2}|T1)$";
 
-/// What a whole file may hold. Keys that do not work yet are left out: a file with one is refused.
+/// Describes a whole file. Omits settings that are not implemented yet, because a file with one is refused.
 pub fn root() -> TableSchema {
     file::describe()
 }
@@ -170,7 +170,7 @@ impl ValueSchema {
         }
     }
 
-    /// A string of a form.
+    /// A string that matches a pattern.
     pub(super) const fn string_of_form(
         pattern: &'static str,
         examples: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! The text of a configuration file and of those that it includes, and where in them a byte is.
+//! The text of a configuration file and its included files, and the positions of bytes in them.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -8,17 +8,17 @@ use std::path::Path;
 
 use super::Diagnostics;
 
-/// A configuration file as it was read, with the files that it includes.
+/// A configuration file as it was read, with its included files.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSource {
-    /// The path as the user named it.
+    /// The path as the user wrote it.
     pub path: String,
-    /// The whole text; that of each included file follows after a line break, so that a place in
-    /// here is a place in one file.
+    /// The text of all files. Each included file follows after a line break, so that an offset
+    /// identifies one file and a position in it.
     pub text: String,
-    /// Where each line but the first begins.
+    /// The offsets of all lines except the first.
     lines: Vec<usize>,
-    /// The included files: the path of each, and where its text begins.
+    /// The included files: the path and the offset of each.
     included: Vec<(String, usize)>,
 }
 
@@ -27,25 +27,25 @@ pub struct ConfigSource {
 pub struct SourceFile<'a> {
     /// Its path.
     pub path: &'a str,
-    /// Where in the source it begins.
+    /// The offset of its text in the source.
     pub start: usize,
     /// Its text.
     pub text: &'a str,
 }
 
-/// A place in a text, as editors count.
+/// A position in a text, as editors count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, starting at 1.
     pub column: usize,
 }
 
 // === impl ConfigSource ===
 
 impl ConfigSource {
-    /// A source from text that is already there.
+    /// Creates a source from text.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
@@ -57,7 +57,7 @@ impl ConfigSource {
         }
     }
 
-    /// Takes an included file in.
+    /// Appends an included file.
     pub fn include(&mut self, path: impl Into<String>, text: &str) {
         self.text.push('\n');
         let start = self.text.len();
@@ -68,13 +68,13 @@ impl ConfigSource {
         self.included.push((path.into(), start));
     }
 
-    /// The files in order, the configuration file first.
+    /// Returns the files in order, the configuration file first.
     pub fn parts(&self) -> impl Iterator<Item = SourceFile<'_>> {
         let starts = self.included.iter().map(|(_, start)| *start);
         [0].into_iter().chain(starts).map(|start| self.part(start))
     }
 
-    /// The file that holds the byte at `offset`.
+    /// Returns the file that contains the byte at `offset`.
     pub fn part(&self, offset: usize) -> SourceFile<'_> {
         let before = self.included.partition_point(|(_, start)| *start <= offset);
         let own = before.checked_sub(1).and_then(|at| self.included.get(at));
@@ -88,7 +88,7 @@ impl ConfigSource {
         }
     }
 
-    /// Reads a file. What could not be read is reported, and comes back as far as it was read.
+    /// Reads a file. Reports an error and returns the readable part as `Err`.
     pub fn load(path: &Path, diagnostics: &mut Diagnostics) -> Result<Self, Self> {
         let name = path.display().to_string();
         let bytes = match read_whole(path) {
@@ -103,7 +103,7 @@ impl ConfigSource {
             .map_err(|error| Self::broken(name, &error, diagnostics))
     }
 
-    /// Where in its file the byte at `offset` is. An offset past the end is the end.
+    /// Returns the position of the byte at `offset` in its file. An offset after the end means the end.
     pub fn position(&self, offset: usize) -> TextPosition {
         let end = self.clamp(offset..offset).start;
         let file = self.part(end).start;
@@ -118,7 +118,7 @@ impl ConfigSource {
         }
     }
 
-    /// The nearest range that lies within the text and cuts no character.
+    /// Returns the nearest range that is within the text and splits no character.
     pub fn clamp(&self, span: Range<usize>) -> Range<usize> {
         let len = self.text.len();
         let whole = |at: &usize| self.text.is_char_boundary(*at);
@@ -127,7 +127,7 @@ impl ConfigSource {
         start..end.max(start)
     }
 
-    /// The text at `span`.
+    /// Returns the text at `span`.
     pub fn slice(&self, span: Range<usize>) -> &str {
         self.text.get(self.clamp(span)).unwrap_or_default()
     }
@@ -154,7 +154,7 @@ impl ConfigSource {
     }
 }
 
-/// The largest file that is read: `/dev/zero` has no end.
+/// The maximum file size in bytes, because `/dev/zero` is endless.
 pub(super) const LARGEST: u64 = 256 << 20;
 
 /// Reads a whole file.
@@ -170,7 +170,7 @@ fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a whole file that the configuration names. A pipe is none: nobody may ever write to it.
+/// Reads a whole file that the configuration names. Refuses a pipe, because reading it could block forever.
 pub(super) fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     match std::fs::metadata(path)?.file_type().is_fifo() {
         true => Err(io::Error::new(
@@ -181,7 +181,7 @@ pub(super) fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Some editors begin a file with it; no editor counts it as a column.
+/// Some editors write it at the start of a file, and no editor counts it as a column.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
             (source.part(offset).path, at.line, at.column)
         };
         assert_eq!(place(0), ("a", 1, 1));
-        // The end of a file is its own.
+        // The end of a file belongs to that file.
         assert_eq!(place(3), ("a", 2, 2));
         assert_eq!(place(4), ("b", 1, 1));
         assert_eq!(place(5), ("c", 1, 1));

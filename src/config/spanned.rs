@@ -1,39 +1,38 @@
-//! Values that remember where they were written, and the way from a decoded string back to the
-//! bytes of its literal.
+//! Values with their spans, and the mapping from a decoded string back to the bytes of its literal.
 
 use std::ops::Range;
 
 use super::ConfigSource;
 
-/// A value and its place in the file, in bytes.
+/// A value and its span in the source, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where the whole literal is, quotes included; for a default, the section it belongs to.
+    /// The span of the whole literal, quotes included; for a default, the span of its section.
     pub span: Range<usize>,
 }
 
-/// A string as written: an expression, a path, a name.
+/// A string as written: an expression, a path or a name.
 pub type Text = Spanned<String>;
 
 // === impl Spanned ===
 
 impl<T> Spanned<T> {
-    /// A value at a place.
+    /// Creates a value with a span.
     pub const fn new(value: T, span: Range<usize>) -> Self {
         Self { value, span }
     }
 
-    /// The same place with another value.
+    /// Converts the value and keeps the span.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned::new(f(self.value), self.span)
     }
 }
 
 impl Spanned<String> {
-    /// Where in the file the bytes `range` of the decoded value were written (TOML 1.1, "String").
-    /// An escape belongs to a range as a whole; an empty range stays empty.
+    /// Returns the span of the bytes `range` of the decoded value (TOML 1.1, "String"). A range
+    /// includes an escape as a whole; an empty range stays empty.
     pub fn inner(&self, source: &ConfigSource, range: Range<usize>) -> Range<usize> {
         let Some(literal) = source.text.get(self.span.clone()) else {
             return self.span.clone();
@@ -46,13 +45,13 @@ impl Spanned<String> {
         start.start..last.end.max(start.start)
     }
 
-    /// The bytes of the file that gave the value's byte at `offset`.
+    /// Returns the bytes of the file that encode the value's byte at `offset`.
     fn written_offset(&self, literal: &str, offset: usize) -> Range<usize> {
         let (quotes, escapes) = (quotes(literal), literal.starts_with('"'));
         let body_end = literal.len().saturating_sub(quotes);
         let (mut written, mut decoded) = (quotes, 0);
         if quotes == 3 {
-            // A newline right after three opening quotes is not part of the value.
+            // A newline directly after three opening quotes is not part of the value.
             written += newline_len(literal.get(quotes..).unwrap_or_default());
         }
         while written < body_end {
@@ -70,7 +69,7 @@ impl Spanned<String> {
     }
 }
 
-/// The bytes of a literal's opening quotes. A bare key is a value too: it has no quotes.
+/// Returns the length of a literal's opening quotes in bytes. A bare key is a value without quotes.
 fn quotes(literal: &str) -> usize {
     let long = literal.starts_with("\"\"\"") || literal.starts_with("'''");
     match long && literal.len() >= 6 {
@@ -79,8 +78,8 @@ fn quotes(literal: &str) -> usize {
     }
 }
 
-/// How many bytes of a literal give how many bytes of the value, for the first character or escape
-/// of `rest`. The parser gives CRLF as it stands.
+/// Returns the lengths in the literal and in the value of the first character or escape of `rest`.
+/// The parser keeps CRLF unchanged.
 fn first_piece(rest: &str, escapes: bool) -> (usize, usize) {
     let Some(after) = rest.strip_prefix('\\').filter(|_| escapes) else {
         let len = rest.chars().next().map_or(1, char::len_utf8);
@@ -91,7 +90,7 @@ fn first_piece(rest: &str, escapes: bool) -> (usize, usize) {
         Some('u') => 4,
         Some('U') => 8,
         Some(c) if c.is_whitespace() => {
-            // A backslash at the end of a line swallows all white space up to the next character.
+            // A backslash at the end of a line removes all white space up to the next character.
             let kept = after.trim_start_matches([' ', '\t', '\r', '\n']);
             return (1 + after.len() - kept.len(), 0);
         }

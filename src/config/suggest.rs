@@ -1,6 +1,6 @@
-//! The name that was probably meant.
+//! Suggests the name that was probably meant.
 
-/// The name nearest to `written`, if one is near enough to be a slip of the pen.
+/// Returns the name closest to `written`. `None` if none is close enough to be a typo.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if written.len() > LONGEST {
         return None;
@@ -13,7 +13,7 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> O
         .min_by_key(|name| distance(&lower, name))
 }
 
-/// `; did you mean `x`?`, or nothing: the end of a message about an unknown name.
+/// Returns `; did you mean `x`?` for a message about an unknown name, or an empty string.
 pub(super) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(written, names) {
         Some(name) => format!("; did you mean `{name}`?"),
@@ -21,7 +21,7 @@ pub(super) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'
     }
 }
 
-/// Names in a message: `` `a`, `b` or `c` ``.
+/// Joins names for a message: `` `a`, `b` or `c` ``.
 pub(super) fn either<N: std::fmt::Display>(names: &[N]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
@@ -35,10 +35,10 @@ fn distance(lower: &str, name: &str) -> usize {
     strsim::damerau_levenshtein(lower, &name.to_lowercase())
 }
 
-/// Nothing longer is a name, and comparing takes the square of the length.
+/// The maximum length of a name to compare, because the comparison takes quadratic time.
 const LONGEST: usize = 256;
 
-/// How many slips a name of this length may hold. `x` is not a misspelling of `y`.
+/// Returns how many typos a name of this length may have. `x` is not a misspelling of `y`.
 fn slips(written: &str) -> usize {
     match written.chars().count() {
         0..=1 => 0,

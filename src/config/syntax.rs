@@ -1,6 +1,6 @@
-//! Syntax errors: what the TOML parser refuses, a line each, with help for common mistakes.
+//! Syntax errors of the TOML parser, one per line, with help for common mistakes.
 //!
-//! Nothing is repaired: a line with an error is left out, and the rest is read without it.
+//! Nothing is repaired: a line with an error is removed, and the rest is read without it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use super::diagnostics::UnreadableLines;
 use super::section::SEVERAL;
 use super::source::SourceFile;
 
-/// Reports the syntax errors of a file. Returns its text with spaces in place of the lines that the
-/// parser refuses, so that they hide no other error.
+/// Reports the syntax errors of a file. Returns its text with the refused lines replaced by spaces,
+/// so that they hide no other error.
 pub(super) fn readable<'t>(part: &SourceFile<'t>, out: &mut Diagnostics) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(part.text);
     let mut torn: Vec<UnreadableLines> = Vec::new();
@@ -37,12 +37,12 @@ pub(super) fn readable<'t>(part: &SourceFile<'t>, out: &mut Diagnostics) -> Cow<
             .fold(text.to_string(), |text, torn| torn.blank(text, part));
         text = Cow::Owned(blanked);
     }
-    // Last, because errors about torn lines are not shown.
+    // Mark the lines last, because errors about marked lines are not shown.
     torn.into_iter().for_each(|torn| out.tear(torn));
     text
 }
 
-/// Reports the first error of each line that is not torn yet.
+/// Reports the first error of each line that is not marked yet.
 fn report_all(
     root: &DeTable<'_>,
     mut errors: Vec<Error>,
@@ -70,8 +70,8 @@ fn report_all(
 const TOML: &str = "a configuration is TOML: `[[listeners]]`, and below it `address = \
                     \"0.0.0.0:8443\"`; `lockgate help configuration` shows all of it";
 
-/// Reports a file of another format, of which the parser could read nothing. `false` if it may be
-/// TOML.
+/// Reports a file of another format, in which the parser could read nothing. Returns `false` if it
+/// may be TOML.
 fn report_other_format(root: &DeTable<'_>, part: &SourceFile<'_>, out: &mut Diagnostics) -> bool {
     let lines = || {
         let lines = part.text.lines();
@@ -106,13 +106,13 @@ struct Syntax<'a> {
 // === impl Syntax ===
 
 impl Syntax<'_> {
-    /// The value of the statement before `at`.
+    /// Returns the value of the statement before `at`.
     fn value_before(&self, at: usize) -> Option<&Range<usize>> {
         let before = self.values.iter().filter(|value| value.start < at);
         before.max_by_key(|value| value.start)
     }
 
-    /// The value that is still open at the end of the file.
+    /// Returns the value that is still open at the end of the file.
     fn unclosed(&self, errors: &[Error]) -> Option<Range<usize>> {
         let mentions = |words: &'static [&'static str]| {
             errors.iter().find(|error| {
@@ -121,7 +121,7 @@ impl Syntax<'_> {
             })
         };
         mentions(&["unclosed array", "unclosed inline", "invalid multi-line"])?;
-        // The first complaint about its inside comes right after its beginning.
+        // The parser reports its first error within the value directly after the start of the value.
         let inside = mentions(&["array", "inline table", "key-value pairs", "multi-line"])?;
         self.value_before(start(inside)).cloned()
     }
@@ -169,7 +169,7 @@ impl Syntax<'_> {
         }
     }
 
-    /// A setting or a section that is there twice.
+    /// Reports a setting or a section that is defined twice.
     fn report_duplicate(&self, error: &Error, line: &Range<usize>, out: &mut Diagnostics) {
         let text = self.part.text;
         let key = error.span().unwrap_or_default();
@@ -199,8 +199,8 @@ impl Syntax<'_> {
     }
 }
 
-/// The parser takes `info` for a broken `inf`, `text` for a broken `true` and an address for a
-/// number.
+/// Returns whether a message is about an unquoted word: the parser reads `info` as a broken `inf`,
+/// `text` as a broken `true` and an address as a number.
 fn is_bare_word(message: &str) -> bool {
     let about_value = [
         "invalid float",
@@ -212,8 +212,8 @@ fn is_bare_word(message: &str) -> bool {
     about_value.iter().any(|start| message.starts_with(start))
 }
 
-/// A value without quotes at the beginning of `line`: its first word, or all of it if more words
-/// follow.
+/// Returns the unquoted value at the start of `line`: its first word, or the whole line if more
+/// words follow.
 fn bare_value(line: &str, word: usize) -> &str {
     let line = line.split(" #").next().unwrap_or_default().trim_end();
     let rest = line.get(word..).unwrap_or_default().trim_start();
@@ -248,7 +248,7 @@ fn report_bare_value(value: &str, span: Range<usize>, out: &mut Diagnostics) {
     out.error(span, format!("`{value}` {message}")).help(help);
 }
 
-/// Whether `value` is a rate as other gateways write it: `5/min`, `10r/s`.
+/// Returns whether `value` is a rate in the syntax of other gateways: `5/min`, `10r/s`.
 fn is_rate(value: &str) -> bool {
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic());
     let number = |text: &str| text.trim_end_matches(char::is_alphabetic).parse::<u64>();
@@ -257,7 +257,7 @@ fn is_rate(value: &str) -> bool {
         .is_some_and(|(count, unit)| is_word(unit) && number(count).is_ok())
 }
 
-/// A message of the parser, and help for a common cause of it.
+/// Rewords a message of the parser and adds help for a common cause.
 fn in_other_words<'m>(
     message: &'m str,
     before: &str,
@@ -291,8 +291,7 @@ fn in_other_words<'m>(
     }
 }
 
-/// Collects the spans of values that have a key before them. The table of a header starts before
-/// its key.
+/// Collects the spans of values that follow a key. The table of a header starts before its key.
 fn collect_values(table: &DeTable<'_>, values: &mut Vec<Range<usize>>) {
     for (key, value) in table.iter() {
         if key.span().start < value.span().start {
@@ -314,7 +313,7 @@ fn start(error: &Error) -> usize {
     error.span().unwrap_or_default().start
 }
 
-/// The line at `at`, without its end.
+/// Returns the line at `at`, without its line break.
 fn line_at(text: &str, at: usize) -> Range<usize> {
     let before = text.get(..at).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -322,7 +321,7 @@ fn line_at(text: &str, at: usize) -> Range<usize> {
     start..at + rest.find('\n').unwrap_or(rest.len())
 }
 
-/// The characters around `at` up to what ends a bare value.
+/// Returns the characters around `at` that belong to an unquoted value.
 fn word_at(text: &str, at: usize) -> Range<usize> {
     let ends = |c: char| c.is_whitespace() || ",[]{}=#\"'".contains(c);
     let before = text.get(..at).unwrap_or_default();
@@ -331,7 +330,7 @@ fn word_at(text: &str, at: usize) -> Range<usize> {
     start..at + after.find(ends).unwrap_or(after.len())
 }
 
-/// The name in a header: `log` in `[log]` and `[[log]]`.
+/// Returns the name in a header: `log` in `[log]` and `[[log]]`.
 fn header_name(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix('[')?.split_once(']')?;
     Some(name.trim_start_matches('[').trim())

@@ -1,8 +1,7 @@
-//! What users of other gateways call settings and values. Such a name is an error here, but one that
-//! says what to write.
+//! Names of settings and values in other gateways. Such a name is an error with a suggestion.
 
-/// Sections by their paths, and below each the words of nginx, HAProxy, Caddy, Traefik, Envoy and
-/// Cloudflare with what to write instead. The last section, `=`, lists values instead of settings.
+/// Sections by path, each with the words of nginx, HAProxy, Caddy, Traefik, Envoy and Cloudflare
+/// and their replacements. The last section, `=`, lists values instead of settings.
 const TABLE: &str = include_str!("vocabulary.txt");
 
 /// The section of the table with values.
@@ -15,14 +14,14 @@ struct Row {
     ours: &'static str,
 }
 
-/// Help for a setting `name` of another gateway in the section at `path`.
+/// Returns help for a setting `name` of another gateway in the section at `path`. `None` if it is unknown.
 pub(super) fn foreign_setting(path: &str, name: &str) -> Option<&'static str> {
     let mut rows = rows().filter(|row| row.section == path);
     rows.find(|row| row.has(name)).map(|row| row.ours)
 }
 
-/// The value of `known` that another gateway calls `written`. The same word may mean two of our
-/// values; only those that can be chosen count.
+/// Returns the value of `known` that another gateway calls `written`. If a word has two meanings,
+/// only the values in `known` are considered.
 pub(super) fn foreign_value(written: &str, known: &[&'static str]) -> Option<&'static str> {
     let mut rows = rows().filter(|row| row.section == VALUES && known.contains(&row.ours));
     rows.find(|row| row.has(written)).map(|row| row.ours)
@@ -47,7 +46,7 @@ fn rows() -> impl Iterator<Item = Row> {
 // === impl Row ===
 
 impl Row {
-    /// Whether the row lists a word, in any case and with `-` for `_`.
+    /// Returns whether the row lists a word, ignoring case and treating `-` and spaces as `_`.
     fn has(&self, written: &str) -> bool {
         let written = written.to_lowercase().replace(['-', ' '], "_");
         self.words.split(' ').any(|word| word == written)

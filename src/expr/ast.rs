@@ -1,4 +1,4 @@
-//! The tree the parser makes: what was written, where. Names are not looked up yet.
+//! The parser's tree: what was written, with spans. Names are not resolved yet.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub(super) struct ExprNode {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeKind {
     Not(Box<ExprNode>),
-    /// Two or more under one connective, flat.
+    /// Two or more nodes under one connective, flattened.
     Join(LogicOp, Vec<ExprNode>),
     Compare {
         left: Operand,
@@ -23,11 +23,11 @@ pub(super) enum NodeKind {
         op_span: Span,
         right: CompareTarget,
     },
-    /// An operand alone: a boolean, or an argument of a function.
+    /// An operand without a comparison: a boolean, or an argument of a function.
     Alone(Operand),
 }
 
-/// The connectives, tightest first.
+/// The connectives, tightest binding first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogicOp {
     And,
@@ -35,7 +35,7 @@ pub(super) enum LogicOp {
     Or,
 }
 
-/// The comparisons.
+/// The comparison operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareOp {
     Eq,
@@ -52,7 +52,7 @@ pub(super) enum CompareOp {
     BitAnd,
 }
 
-/// A field, a call or a literal, with what follows it in brackets.
+/// A field, a call or a literal, with the indexes after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Operand {
     pub span: Span,
@@ -72,7 +72,7 @@ pub(super) enum OperandBase {
     Literal(LiteralNode),
 }
 
-/// `["name"]`, `[0]` or `[*]`; the span has the brackets.
+/// `["name"]`, `[0]` or `[*]`; the span includes the brackets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ValueIndex {
     pub span: Span,
@@ -94,7 +94,7 @@ pub(super) enum CompareTarget {
     List { name: Box<str>, span: Span },
 }
 
-/// A literal and where it stands.
+/// A literal and its span.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LiteralNode {
     pub span: Span,
@@ -103,7 +103,7 @@ pub(super) struct LiteralNode {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum LiteralKind {
-    /// Decoded; `body` is the text between the quotes.
+    /// A decoded string; `body` is the span between the quotes.
     Text {
         bytes: Box<[u8]>,
         body: Span,
@@ -115,7 +115,7 @@ pub(super) enum LiteralKind {
 // === impl ExprNode ===
 
 impl ExprNode {
-    /// Visits every operand, arguments of calls included, in the order they stand there.
+    /// Calls `visit` with every operand, including arguments of calls, in source order.
     pub(super) fn each_operand(&self, visit: &mut dyn FnMut(&Operand)) {
         match &self.kind {
             NodeKind::Not(inner) => inner.each_operand(visit),
@@ -161,7 +161,7 @@ impl LiteralKind {
         }
     }
 
-    /// One integer or a range of them.
+    /// The inclusive range of an integer literal. `None` for other literals.
     pub(super) fn ints(&self) -> Option<(i64, i64)> {
         match self {
             LiteralKind::Atom(atom) => atom.ints(),
@@ -169,7 +169,7 @@ impl LiteralKind {
         }
     }
 
-    /// One address, a block or a range of them.
+    /// The inclusive range of an address literal. `None` for other literals.
     pub(super) fn ips(&self) -> Option<(IpAddr, IpAddr)> {
         match self {
             LiteralKind::Atom(atom) => atom.ips(),
@@ -190,7 +190,7 @@ impl LogicOp {
         }
     }
 
-    /// Whether a connective is spelt `word`.
+    /// Whether `word` is a connective.
     pub(super) fn spelt(word: &str) -> bool {
         [LogicOp::And, LogicOp::Xor, LogicOp::Or]
             .map(LogicOp::word)
@@ -201,7 +201,7 @@ impl LogicOp {
 // === impl CompareOp ===
 
 impl CompareOp {
-    /// Every spelling.
+    /// All spellings of the operators.
     pub(super) const SPELLINGS: [(&'static str, CompareOp); 18] = [
         ("eq", CompareOp::Eq),
         ("==", CompareOp::Eq),
@@ -223,7 +223,7 @@ impl CompareOp {
         ("bitwise_and", CompareOp::BitAnd),
     ];
 
-    /// The operator spelt `word`; `strict wildcard` and `&` are read by the parser.
+    /// The operator with the spelling `word`. The parser reads `strict wildcard` and `&` itself.
     pub(super) fn spelt(word: &str) -> Option<CompareOp> {
         match word {
             "&" => Some(CompareOp::BitAnd),

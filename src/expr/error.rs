@@ -1,4 +1,4 @@
-//! What is wrong, in words, where the grammar alone can tell, and what was probably meant.
+//! Error messages that need only the grammar, with suggestions.
 
 use strsim::osa_distance;
 
@@ -7,7 +7,7 @@ use super::ast::CompareOp;
 use super::function::function;
 use super::lex::Span;
 
-/// A mistake.
+/// Builds an error.
 pub(super) fn error(span: Span, message: impl Into<String>, help: Option<&str>) -> ExprError {
     ExprError {
         span,
@@ -16,7 +16,7 @@ pub(super) fn error(span: Span, message: impl Into<String>, help: Option<&str>) 
     }
 }
 
-/// A mistake, as the result of a parser.
+/// Builds an error as the result of a parser.
 pub(super) fn fail<T>(
     span: Span,
     message: impl Into<String>,
@@ -25,13 +25,13 @@ pub(super) fn fail<T>(
     Err(error(span, message, help))
 }
 
-/// `not` behind a field.
+/// The error for `not` after a field.
 pub(super) fn turned_round(span: Span, field: &str, operator: &str) -> ExprError {
     let help = format!("write `not {field} {operator} …`");
     error(span, "`not` stands before the whole test", Some(&help))
 }
 
-/// Anything but a set or a list behind `in`.
+/// The error for anything but a set or a list after `in`.
 pub(super) fn no_set(span: Span, found: &str) -> ExprError {
     let help = match found {
         "(" | "[" => "a set has braces and no commas: `in {\"a\" \"b\"}`".to_owned(),
@@ -46,14 +46,14 @@ pub(super) fn no_set(span: Span, found: &str) -> ExprError {
     error(span, "`in` needs a set or a list", Some(&help))
 }
 
-/// What is no value, in a set.
+/// The error for an item of a set that is not a value.
 pub(super) fn no_item(span: Span, found: &str) -> ExprError {
     let word = found.starts_with(|c: char| c.is_ascii_alphabetic());
     let help = word.then(|| format!("strings stand in double quotes: `\"{found}\"`"));
     error(span, "a set has only values in it", help.as_deref())
 }
 
-/// What other languages call operators, and what to write.
+/// Operators of other languages, and their equivalents here.
 const FOREIGN: &[(&str, &str)] = &[
     ("is equals equal eql", "eq"),
     ("isnt neq", "ne"),
@@ -62,7 +62,7 @@ const FOREIGN: &[(&str, &str)] = &[
     ("regex regexp rlike match", "matches"),
 ];
 
-/// A word that stands where an operator should.
+/// The error for an unknown word in the position of an operator.
 pub(super) fn unknown_operator(span: Span, word: &str) -> ExprError {
     if let Some(spec) = function(word) {
         let message = format!("`{word}` is a function, not an operator");
@@ -90,7 +90,7 @@ pub(super) fn unknown_operator(span: Span, word: &str) -> ExprError {
     error(span, message, None)
 }
 
-/// The candidate nearest to `name`, if one is near enough to be what was meant.
+/// The known name nearest to `name`. `None` if none is near enough.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let suffix = format!(".{name}");
     let limit = name.chars().count() / 3 + 1;
@@ -105,7 +105,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     (distance <= limit && distance < candidate.chars().count()).then_some(candidate)
 }
 
-/// The end of a message about an unknown name: the nearest known one, or nothing.
+/// The end of a message about an unknown name: the nearest known one, or an empty string.
 pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(name, known).map(|near| format!("; did you mean `{near}`?"));
     near.unwrap_or_default()

@@ -1,7 +1,7 @@
-//! Why an expression holds or does not: each of its parts with its own truth and what it read.
+//! Explains an expression's value: each part with its own value and what it read.
 //!
-//! Every part is checked and compiled by the functions that rules are compiled with, and all of
-//! them are looked at, those too that a rule would not reach. Nothing here compares by itself.
+//! Every part is checked and compiled with the functions that compile rules, and all parts are
+//! evaluated, even those that a rule would not reach. This module contains no comparisons of its own.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -14,33 +14,33 @@ use super::{
     parse,
 };
 
-/// A part of an expression, with what came of it.
+/// A part of an expression, with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedPart {
-    /// What kind of part it is.
+    /// The kind of the part.
     pub kind: PartKind,
-    /// The part as it was written; the word alone for a connective.
+    /// The part as written; only the operator for a connective.
     pub text: String,
     /// Whether it holds.
     pub holds: bool,
-    /// What it read; empty for a connective.
+    /// The values that it read; empty for a connective.
     pub reads: Vec<ReadValue>,
-    /// What a connective joins; empty for everything else.
+    /// The operands of a connective; empty for all other parts.
     pub parts: Vec<ExplainedPart>,
 }
 
-/// What kind of part it is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
     /// All of its parts must hold.
     And,
     /// An odd number of its parts must hold.
     Xor,
-    /// One of its parts must hold.
+    /// At least one of its parts must hold.
     Or,
     /// Its part must not hold.
     Not,
-    /// A value against a literal, a set or a list.
+    /// A comparison with a literal, a set or a list.
     Comparison,
     /// `any(…)`.
     Any,
@@ -54,20 +54,20 @@ pub enum PartKind {
     Constant,
 }
 
-/// Something that a part read.
+/// A value that a part read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadValue {
-    /// What was read, as it was written.
+    /// The text of what was read, as written.
     pub label: String,
-    /// The fields behind it.
+    /// The fields that it reads.
     pub fields: Vec<FieldId>,
-    /// The entries of maps behind it.
+    /// The map entries that it reads.
     pub entries: Vec<(FieldId, Box<str>)>,
-    /// The values; none: it is missing.
+    /// The values; empty if the value is missing.
     pub values: Vec<ScalarValue<'static>>,
 }
 
-/// Explains what becomes of a test, or says everything that is wrong with it.
+/// Explains a test, or returns all errors in it.
 pub fn explain(
     source: &str,
     env: &ExprEnv,
@@ -87,7 +87,7 @@ struct Explainer<'a> {
 // === impl PartKind ===
 
 impl PartKind {
-    /// The word for it.
+    /// The name of the kind.
     pub const fn name(self) -> &'static str {
         match self {
             PartKind::And => "and",
@@ -115,7 +115,7 @@ impl Explainer<'_> {
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         let mut reads = Vec::new();
         let text = match parts.is_empty() {
-            // Parentheses are not in the span of what they enclose.
+            // Parentheses are not in the span of the node that they enclose.
             false => kind.name(),
             true => {
                 self.leaf(node, &mut reads);
@@ -185,7 +185,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// The one value of an operand; `None`: it gives many values, or stands where a list is looked at.
+    /// The value of an operand. `None` if it has many values or is used as a list.
     fn result(&self, operand: &Operand) -> Option<ReadValue> {
         let (term, reads) = check::value(self.source, operand, self.env).ok()?;
         let value = compile::value(term)(&EvalContext::of(self.facts));

@@ -1,12 +1,12 @@
-//! One value in a JSON text (RFC 8259), found by a path and not copied. The whole text must be
-//! valid. Depth is counted, so that hostile text costs little stack. Of two members with one name
-//! the last counts, as for most parsers.
+//! Finds one value in a JSON text (RFC 8259) by a path, without copying. The whole text must be
+//! valid. Depth is limited, so that hostile text costs little stack. If two members have one name
+//! the last one counts, as in most parsers.
 
 use std::borrow::Cow;
 
 use super::transform::hex;
 
-/// Deeper texts are not read.
+/// The deepest nesting; deeper texts are invalid.
 const MAX_DEPTH: u32 = 64;
 
 /// A step from a container to one of its values.
@@ -14,23 +14,23 @@ const MAX_DEPTH: u32 = 64;
 pub(super) enum JsonStep {
     /// The member of this name.
     Name(Box<[u8]>),
-    /// The element at this place, from 0.
+    /// The element at this index, from 0.
     At(usize),
 }
 
-/// A value as it stands in the text.
+/// A value as written in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RawJson<'t>(&'t [u8]);
 
-/// A walk over JSON text that finds where values end and that they are valid.
+/// A scanner that validates JSON text and finds where values end.
 struct Scan<'t> {
     text: &'t [u8],
     at: usize,
 }
 
-/// The value at `path`; `None` if the text is not JSON or has no such value.
+/// The value at `path`. `None` if the text is not JSON or has no such value.
 pub(super) fn find<'t>(text: &'t [u8], path: &[JsonStep]) -> Option<RawJson<'t>> {
-    // RFC 8259 §8.1: UTF-8, no byte order mark; the scan refuses the mark as no value.
+    // RFC 8259 §8.1: UTF-8 without a byte order mark, which the scan refuses because it starts no value.
     std::str::from_utf8(text).ok()?;
     let mut value = Scan::new(text).whole()?;
     for step in path {
@@ -39,7 +39,7 @@ pub(super) fn find<'t>(text: &'t [u8], path: &[JsonStep]) -> Option<RawJson<'t>>
     Some(RawJson(value))
 }
 
-/// The part of a valid container that `step` leads to.
+/// The part of a valid container that `step` selects. `None` if there is none.
 fn within<'t>(container: &'t [u8], step: &JsonStep) -> Option<&'t [u8]> {
     let mut scan = Scan::new(container);
     match (container.first()?, step) {
@@ -60,7 +60,7 @@ fn within<'t>(container: &'t [u8], step: &JsonStep) -> Option<&'t [u8]> {
     }
 }
 
-/// Whether a string, as it stands between its quotes, means `wanted`.
+/// Whether a string, as written between its quotes, decodes to `wanted`.
 fn is(name: &[u8], wanted: &[u8]) -> bool {
     match name.contains(&b'\\') {
         true => unescape(name).is_some_and(|name| *name == *wanted),
@@ -71,7 +71,7 @@ fn is(name: &[u8], wanted: &[u8]) -> bool {
 // === impl RawJson ===
 
 impl<'t> RawJson<'t> {
-    /// The string, if it is one; borrowed unless it has escapes.
+    /// The string; borrowed unless it has escapes. `None` if it is not a string.
     pub(super) fn text(self) -> Option<Cow<'t, [u8]>> {
         let body = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         match body.contains(&b'\\') {
@@ -80,12 +80,12 @@ impl<'t> RawJson<'t> {
         }
     }
 
-    /// The integer, if it is one that has 64 bits; `1.0` and `1e3` are none.
+    /// The integer. `None` if it is not one of 64 bits; `1.0` and `1e3` are not integers.
     pub(super) fn int(self) -> Option<i64> {
         self.digits()?.parse().ok()
     }
 
-    /// A string as it is, an integer or a boolean as text.
+    /// The text of a string, an integer or a boolean. `None` for other values.
     pub(super) fn plain(self) -> Option<Cow<'t, [u8]>> {
         match self.0 {
             b"true" | b"false" => Some(Cow::Borrowed(self.0)),
@@ -110,7 +110,7 @@ impl<'t> Scan<'t> {
         Scan { text, at: 0 }
     }
 
-    /// The text's one value, without the space around it.
+    /// The text's only value, without surrounding whitespace.
     fn whole(&mut self) -> Option<&'t [u8]> {
         let value = self.value()?;
         self.space();
@@ -134,7 +134,7 @@ impl<'t> Scan<'t> {
         self.value()
     }
 
-    /// Steps over the opening bracket or a comma; `None` at the closing one.
+    /// Skips the opening bracket or a comma. `None` at the closing bracket.
     fn next_in_container(&mut self, close: u8) -> Option<()> {
         self.space();
         self.at += 1;
@@ -142,7 +142,7 @@ impl<'t> Scan<'t> {
         (self.peek()? != close).then_some(())
     }
 
-    /// The next value, with all that it holds.
+    /// The next value, with everything in it.
     fn value(&mut self) -> Option<&'t [u8]> {
         self.space();
         let start = self.at;
@@ -150,7 +150,7 @@ impl<'t> Scan<'t> {
         self.text.get(start..self.at)
     }
 
-    /// Steps over a value that may hold others, `depth` levels deep.
+    /// Skips a value, which is nested `depth` levels deep.
     fn skip_value(&mut self, depth: u32) -> Option<()> {
         self.space();
         match self.peek()? {
@@ -265,7 +265,7 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// Undoes the escapes of a valid string; `None` where half a surrogate pair stands alone.
+/// Decodes the escapes of a valid string. `None` if half of a surrogate pair is missing.
 fn unescape(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(body.len());
     let mut rest = body;
@@ -278,7 +278,7 @@ fn unescape(body: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Undoes what follows a backslash and gives what follows that.
+/// Decodes the escape after a backslash and returns the rest.
 fn undo<'t>(escape: &'t [u8], out: &mut Vec<u8>) -> Option<&'t [u8]> {
     let (letter, rest) = escape.split_first()?;
     let byte = match letter {

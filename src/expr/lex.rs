@@ -1,4 +1,4 @@
-//! Source text to tokens. Knows no field and no grammar; finds every bad character in one go.
+//! Splits source text into tokens. Knows no fields and no grammar; reports all bad characters at once.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::literal::{UnquotedLiteral, atom};
 /// Byte offsets into the source.
 pub(super) type Span = Range<usize>;
 
-/// One token and where it stands.
+/// One token and its span.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub kind: TokenKind,
@@ -20,7 +20,7 @@ pub(super) struct Token {
 pub(super) enum TokenKind {
     /// A field, a function or a word operator.
     Name(Box<str>),
-    /// A string, not decoded yet: what an escape means depends on the operator before it.
+    /// A string, not decoded yet: the meaning of an escape depends on the operator before it.
     Text { body: Span, raw: bool },
     /// A number, an address or a range of them.
     Atom(UnquotedLiteral),
@@ -30,7 +30,7 @@ pub(super) enum TokenKind {
     Sign(&'static str),
 }
 
-/// Longer signs stand before their prefixes.
+/// Longer signs come before their prefixes.
 const SIGNS: [&str; 19] = [
     "==", "!=", "<=", ">=", "&&", "^^", "||", "(", ")", "{", "}", "[", "]", ",", "*", "<", ">",
     "~", "!",
@@ -43,7 +43,7 @@ struct Lexer<'a> {
     errors: Vec<ExprError>,
 }
 
-/// Splits `source` into tokens, or says everything that cannot be one.
+/// Splits `source` into tokens, or returns all errors in it.
 pub(super) fn lex(source: &str) -> Result<Vec<Token>, Vec<ExprError>> {
     let mut lexer = Lexer {
         source,
@@ -196,7 +196,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A string in quotes of another kind, as word processors make them.
+    /// A string in typographic quotes, as word processors insert them.
     fn quoted_otherwise(&mut self, close: &[char]) {
         let mut chars = self
             .remaining_text()
@@ -212,7 +212,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The number of `#` in the opening of a raw string, if `text` opens one.
+/// The number of `#` at the start of a raw string. `None` if `text` does not start one.
 fn hashes(text: &str) -> Option<usize> {
     let after = text.strip_prefix('r')?;
     let body = after.trim_start_matches('#');
@@ -223,7 +223,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-')
 }
 
-/// Whether a name looks like one with entries: `http.request.headers`.
+/// Whether a name is that of a map: `http.request.headers`.
 fn is_map(name: &str) -> bool {
     ["headers", "cookies", "args"]
         .iter()

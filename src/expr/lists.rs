@@ -1,7 +1,7 @@
-//! Named sets that expressions read as `$name`. Where they come from is not known here.
+//! Named sets that expressions read as `$name`. Their source is not known here.
 //!
-//! A list has no type of its own: what it is compared with decides how its values are read. So
-//! digits are integers to `ip.src.asnum` and a string to a cookie.
+//! A list has no type of its own: the left side of the comparison determines how its values are
+//! read. So digits are integers for `ip.src.asnum` and a string for a cookie.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,37 +10,37 @@ use std::sync::{Arc, OnceLock};
 use super::literal::atom;
 use super::set::{IntSet, IpSet, StringSet};
 
-/// One named set. A clone is the same list: each set is built once, and rules share it.
+/// One named set. Clones share their data: each set is built only once for all rules.
 #[derive(Clone, Debug)]
 pub struct NamedList(Arc<Values>);
 
 #[derive(Debug)]
 struct Values {
     texts: Box<[ListEntry]>,
-    /// The file that they stand in, for messages.
+    /// The file with the values, for messages.
     file: Box<str>,
     strings: OnceLock<Result<StringSet, ListTypeError>>,
     ints: OnceLock<Result<IntSet, ListTypeError>>,
     ips: OnceLock<Result<IpSet, ListTypeError>>,
 }
 
-/// A value as it was written.
+/// A value as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListEntry {
     /// The value.
     pub text: Box<str>,
-    /// The line of the file.
+    /// The line in the file.
     pub line: u32,
 }
 
-/// A value of a list that cannot be what the list is used as.
+/// A value that does not have the type that the list is used as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListTypeError {
     /// The value.
     pub text: String,
-    /// Where it stands, as `agents.txt:17`.
+    /// The position of the value, such as `agents.txt:17`.
     pub place: String,
-    /// How many others do not fit either.
+    /// The number of other values that do not have the type either.
     pub others: usize,
 }
 
@@ -51,7 +51,7 @@ pub struct NamedLists(HashMap<Box<str>, NamedList>);
 // === impl NamedList ===
 
 impl NamedList {
-    /// A list of values that stand nowhere, as in a test.
+    /// A list of values without a file, for tests.
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> NamedList {
         let entry = |(text, line): (&str, u32)| ListEntry {
             text: text.into(),
@@ -60,7 +60,7 @@ impl NamedList {
         NamedList::from_file("list", texts.into_iter().zip(1..).map(entry).collect())
     }
 
-    /// A list of values that stand in `file`.
+    /// A list of values from `file`.
     pub fn from_file(file: &str, entries: Vec<ListEntry>) -> NamedList {
         NamedList(Arc::new(Values {
             texts: entries.into(),
@@ -71,7 +71,7 @@ impl NamedList {
         }))
     }
 
-    /// The list `before`, with the sets that were built from it, where it says the same as this.
+    /// Returns `before`, with the sets already built from it, if its file and values equal this list's.
     pub fn or_same(self, before: &NamedList) -> NamedList {
         let (own, old) = (&self.0, &before.0);
         match own.file == old.file && own.texts == old.texts {
@@ -80,13 +80,13 @@ impl NamedList {
         }
     }
 
-    /// Whether both are one list, not two that say the same.
+    /// Whether both share their data, not only equal values.
     pub fn is(&self, other: &NamedList) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The values as strings, compared byte by byte. Nothing but addresses, with blocks or ranges
-    /// among them, is no list of strings: no string is in a block.
+    /// The values as strings, compared byte by byte. A list of only addresses, blocks and ranges
+    /// with at least one block or range is an error: no string is in a block.
     pub fn strings(&self) -> Result<StringSet, ListTypeError> {
         let build = || match self.first_block() {
             Some(block) => Err(self.misfit(block, 0)),
@@ -126,7 +126,7 @@ impl NamedList {
         }
     }
 
-    /// The first block or range, where all values are addresses, blocks or ranges.
+    /// The first block or range, if all values are addresses, blocks or ranges.
     fn first_block(&self) -> Option<&ListEntry> {
         let mut found = None;
         for entry in &self.0.texts {
@@ -168,12 +168,12 @@ impl NamedLists {
         NamedLists::default()
     }
 
-    /// Adds a list; the last of a name wins.
+    /// Adds a list; it replaces a list with an equal name.
     pub fn insert(&mut self, name: impl Into<Box<str>>, list: NamedList) {
         self.0.insert(name.into(), list);
     }
 
-    /// The list called `name`.
+    /// The list with this name. `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&NamedList> {
         self.0.get(name)
     }

@@ -1,9 +1,8 @@
-//! Literals as they are written: strings in quotes with their escapes, and integers, addresses,
-//! blocks and ranges without quotes.
+//! Literals as written: strings in quotes with their escapes, and integers, addresses, blocks and
+//! ranges without quotes.
 //!
-//! Which escapes exist depends on who reads the string: a regex has its own, and `\*` means
-//! something to `wildcard` alone. IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2) become IPv4 here,
-//! as they do in a field.
+//! The valid escapes depend on the use of the string: a regex has its own, and only `wildcard` has
+//! `\*`. IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2) become IPv4 here, as they do in a field.
 
 use std::net::IpAddr;
 
@@ -22,21 +21,21 @@ pub(super) enum UnquotedLiteral {
     Net(IpNet),
 }
 
-/// Who reads the string.
+/// The use of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LiteralUse {
     /// A comparison or a function.
     Plain,
-    /// `matches`: all but `\"` goes through.
+    /// `matches`: all escapes but `\"` stay for the regex.
     Regex,
-    /// `wildcard`: `\*` goes through too.
+    /// `wildcard`: `\*` stays for the pattern.
     Wildcard,
 }
 
 // === impl UnquotedLiteral ===
 
 impl UnquotedLiteral {
-    /// The first integer and the last; `None` for addresses.
+    /// The first and last integer. `None` for addresses.
     pub(super) fn ints(self) -> Option<(i64, i64)> {
         match self {
             UnquotedLiteral::Int(int) => Some((int, int)),
@@ -45,7 +44,7 @@ impl UnquotedLiteral {
         }
     }
 
-    /// The first address and the last; `None` for integers.
+    /// The first and last address. `None` for integers.
     pub(super) fn ips(self) -> Option<(IpAddr, IpAddr)> {
         match self {
             UnquotedLiteral::Ip(ip) => Some((ip, ip)),
@@ -56,10 +55,10 @@ impl UnquotedLiteral {
     }
 }
 
-/// A reason and what would be right.
+/// A reason and a suggestion.
 type Refusal = (String, Option<&'static str>);
 
-/// Reads one literal.
+/// Parses one literal.
 pub(super) fn atom(word: &str) -> Result<UnquotedLiteral, Refusal> {
     match word.split_once("..") {
         Some((low, high)) => range(word, single(low)?, single(high)?),
@@ -128,7 +127,7 @@ fn int(word: &str) -> Result<i64, Refusal> {
         return Err((format!("`{word}` is not an integer"), None));
     }
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
-        // Cloudflare reads a leading zero as octal; guessing either way would surprise someone.
+        // Cloudflare reads a leading zero as octal; either interpretation would be wrong for some users.
         let help = Some("write it without the zero");
         return Err((format!("`{word}` starts with a zero"), help));
     }
@@ -151,7 +150,7 @@ pub fn canonical_network(network: IpNet) -> IpNet {
     v4.map_or(network, IpNet::V4)
 }
 
-/// The bytes that the text at `body` stands for.
+/// Decodes the text at `body`.
 pub(super) fn decode(source: &str, body: Span, reader: LiteralUse) -> Result<Box<[u8]>, ExprError> {
     let mut out = Vec::with_capacity(body.len());
     let mut at = body.start;
@@ -166,8 +165,8 @@ pub(super) fn decode(source: &str, body: Span, reader: LiteralUse) -> Result<Box
     Ok(out.into())
 }
 
-/// Decodes the escape that `rest` starts with and returns its length; the error is the length of
-/// what is wrong.
+/// Decodes the escape at the start of `rest` and returns its length; the error is the length of the
+/// invalid part.
 fn escape(rest: &str, reader: LiteralUse, out: &mut Vec<u8>) -> Result<usize, usize> {
     let next = rest.chars().nth(1).ok_or(1usize)?;
     let len = 1 + next.len_utf8();

@@ -1,8 +1,8 @@
-//! The rule language: lex → parse → check → compile, with spans all the way.
+//! The rule language: lex → parse → check → compile, with spans in every stage.
 //!
-//! Pure. A compiled expression borrows the facts it reads and allocates nothing that the facts do
-//! not. Which fields exist is not known here: a [`FieldScheme`] says so, and [`FieldFacts`] answers for one
-//! request.
+//! Pure. A compiled expression borrows the facts that it reads and allocates nothing that the facts
+//! do not. The fields are not known here: a [`FieldScheme`] defines them, and [`FieldFacts`]
+//! provides the values of one request.
 
 mod ast;
 mod check;
@@ -68,7 +68,7 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// The type in words, with its article.
+    /// The type as text, with its article.
     pub const fn words(self) -> &'static str {
         match self {
             ValueType::Bytes => "a string",
@@ -81,12 +81,12 @@ impl ValueType {
     }
 }
 
-/// When a field can be read.
+/// The phase from which a field can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// As soon as the request head is there.
+    /// Once the request head is known.
     Request,
-    /// Only once there is a response: in `count` and `cost` alone.
+    /// Once the response is known: only in `count` and `cost`.
     Response,
 }
 
@@ -94,34 +94,34 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldId(pub u16);
 
-/// What the language knows about a field.
+/// The properties of a field that the language uses.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSpec {
     /// The field's number.
     pub id: FieldId,
-    /// Its type.
+    /// The field's type.
     pub ty: ValueType,
-    /// When it can be read.
+    /// The phase from which it can be read.
     pub phase: Phase,
-    /// Names under it ignore case (`headers["X"]`).
+    /// Whether entry names ignore case (`headers["X"]`).
     pub names_ignore_case: bool,
 }
 
 /// The fields that expressions may name.
 pub trait FieldScheme {
-    /// The field called `name`, aliases included.
+    /// The field with this name or alias. `None` if there is none.
     fn field(&self, name: &str) -> Option<FieldSpec>;
     /// All names, for suggestions.
     fn names(&self) -> Vec<&'static str>;
-    /// Why a known name cannot be used here, with the nearest thing that works: fields that only
-    /// Cloudflare can fill, fields that do not work yet.
+    /// Why a known name cannot be used here, with the nearest alternative: fields that only
+    /// Cloudflare can provide, fields that do not work yet. `None` for all other names.
     fn refusal(&self, name: &str) -> Option<String>;
-    /// What reading a field costs, in instructions, roughly and beside a plain one: tests of cheap
-    /// fields are made first.
+    /// The cost of reading a field, as a rough number of instructions above that of a plain field.
+    /// Tests of cheap fields run first.
     fn read_cost(&self, field: FieldId) -> usize;
 }
 
-/// The facts of one request, by field number. Asking for the wrong type gives `None`.
+/// The facts of one request, by field number. Reading a field as the wrong type returns `None`.
 pub trait FieldFacts {
     /// A string field.
     fn bytes(&self, field: FieldId) -> Option<Cow<'_, [u8]>>;
@@ -131,10 +131,10 @@ pub trait FieldFacts {
     fn ip(&self, field: FieldId) -> Option<IpAddr>;
     /// A boolean field.
     fn bool(&self, field: FieldId) -> Option<bool>;
-    /// The `index`th value of a map's `name` or, with no name, of an array or of all a map's
-    /// values; negative counts from the end.
+    /// The `index`th value of a map's `name` or, without a name, of an array or of all values of a
+    /// map; a negative index counts from the end.
     fn element(&self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'_, [u8]>>;
-    /// Visits the same values in order until `visit` breaks.
+    /// Calls `visit` with the values of a map's `name` or, without a name, with all values, until it breaks.
     fn each(
         &self,
         field: FieldId,
@@ -143,7 +143,7 @@ pub trait FieldFacts {
     );
 }
 
-/// A scalar that an expression gives.
+/// The value of a scalar expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScalarValue<'a> {
     /// A string.
@@ -156,13 +156,13 @@ pub enum ScalarValue<'a> {
     Bool(bool),
 }
 
-/// A mistake in an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
     /// Byte offsets into the expression.
     pub span: Range<usize>,
-    /// What is wrong, in one sentence without a full stop.
+    /// A description without a full stop.
     pub message: String,
-    /// What would be right.
+    /// A suggestion. `None` if there is none.
     pub help: Option<String>,
 }

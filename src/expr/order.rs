@@ -1,18 +1,17 @@
-//! Cheap tests before dear ones. `and` and `or` stop at the first part that decides, and no test
-//! changes anything, so the order of their parts is free.
+//! Puts cheap tests before expensive ones. `and` and `or` stop at the first part that decides, and
+//! tests have no side effects, so the order of their parts is free.
 
 use super::term::{BoolTerm, BytesTerm, BytesTest, IntTerm, IpTerm, StringSource};
 use super::{FieldId, FieldScheme};
 
-/// Runs a regex.
+/// The cost of running a regex.
 const REGEX: usize = 300;
-/// Looks at a string in every place.
+/// The cost of searching a string.
 const SEARCH: usize = 100;
-/// Makes a string of its own, or reads a list.
+/// The cost of building a string, or of reading a list.
 const MAKE: usize = 200;
 
-/// The same test, with the parts of `and` and `or` by what they cost. Those that cost the same
-/// stay as they were written.
+/// Sorts the parts of `and` and `or` by cost. Parts of equal cost keep their order.
 pub(super) fn cheap_first(test: BoolTerm, scheme: &dyn FieldScheme) -> BoolTerm {
     let sorted = |parts: Vec<BoolTerm>| -> Vec<BoolTerm> {
         let mut parts: Vec<BoolTerm> = parts
@@ -31,7 +30,7 @@ pub(super) fn cheap_first(test: BoolTerm, scheme: &dyn FieldScheme) -> BoolTerm 
     }
 }
 
-/// What things cost, in instructions, roughly and beside a plain comparison.
+/// The costs of tests, as a rough number of instructions above that of a plain comparison.
 struct Prices<'s>(&'s dyn FieldScheme);
 
 // === impl Prices ===

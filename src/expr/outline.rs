@@ -1,5 +1,5 @@
-//! What an expression says, as a tree of tests without types: for tools that judge a rule without
-//! running it. It never evaluates anything and never looks a name up.
+//! The outline of an expression: a tree of tests without types, for tools that check a rule without
+//! running it. It never evaluates anything and never resolves names.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -14,13 +14,13 @@ use super::{ExprError, parse};
 /// A test, or several under a connective.
 #[derive(Clone, Debug)]
 pub enum ExprOutline {
-    /// All hold.
+    /// All parts must hold.
     And(Vec<ExprOutline>),
-    /// At least one holds.
+    /// At least one part must hold.
     Or(Vec<ExprOutline>),
-    /// An odd number holds.
+    /// An odd number of parts must hold.
     Xor(Vec<ExprOutline>),
-    /// It does not hold.
+    /// The part must not hold.
     Not(Box<ExprOutline>),
     /// `true` or `false`, as written.
     Const(bool),
@@ -31,43 +31,43 @@ pub enum ExprOutline {
 /// One test.
 #[derive(Clone, Debug)]
 pub struct TestOutline {
-    /// Where it stands.
+    /// The position in the source.
     pub span: Range<usize>,
-    /// What is looked at.
+    /// The value that is tested.
     pub subject: TestSubject,
-    /// How.
+    /// The comparison.
     pub relation: TestRelation,
-    /// What it is compared with; empty for a list and for a test by itself.
+    /// The values that it is compared with; empty for a list and for a boolean.
     pub values: Vec<WrittenValue>,
 }
 
-/// What a test looks at.
+/// The value that a test reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestSubject {
-    /// The functions around the field, the outermost first; `any` and `all` too.
+    /// The functions around the field, including `any` and `all`, outermost first.
     pub functions: Vec<Box<str>>,
-    /// The first field in it; `None`: it reads none.
+    /// The first field in it. `None` if it reads none.
     pub field: Option<Box<str>>,
-    /// `["name"]`.
+    /// The name in `["name"]`.
     pub entry: Option<Box<[u8]>>,
-    /// `[0]`; `None`: none, or each value.
+    /// The index in `[0]`. `None` if there is none, or for each value.
     pub index: Option<i32>,
-    /// All that the outermost function with several arguments is given.
+    /// The arguments of the outermost function with several arguments.
     pub arguments: Vec<CallArgument>,
 }
 
-/// What a function is given.
+/// An argument of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallArgument {
-    /// A written value.
+    /// A literal.
     Value(GivenValue),
-    /// Something that is looked at.
+    /// A value that the call reads.
     Read(TestSubject),
-    /// The test that stands there; like no other.
+    /// A test at this position in the source; equal only to itself.
     Test(Range<usize>),
 }
 
-/// How a value is compared.
+/// A comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestRelation {
     /// A boolean by itself.
@@ -104,29 +104,29 @@ pub enum TestRelation {
     EndsWith,
 }
 
-/// A written value.
+/// A literal and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenValue {
-    /// Where it stands.
+    /// The position in the source.
     pub span: Range<usize>,
-    /// What it is.
+    /// The literal's value.
     pub value: GivenValue,
 }
 
-/// What a written value is.
+/// The value of a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GivenValue {
     /// A string.
     Text(Box<[u8]>),
-    /// An integer, or all from one to another.
+    /// An inclusive range of integers; a single integer is a range of one.
     Ints(i64, i64),
-    /// An address, or all from one to another.
+    /// An inclusive range of addresses; a single address is a range of one.
     Ips(IpAddr, IpAddr),
     /// A boolean.
     Bool(bool),
 }
 
-/// The outline of a test; the error is what the parser says.
+/// The outline of a test, or the parser's errors.
 pub fn outline(source: &str) -> Result<ExprOutline, Vec<ExprError>> {
     parse::predicate(source).map(|node| test(&node))
 }
@@ -134,7 +134,7 @@ pub fn outline(source: &str) -> Result<ExprOutline, Vec<ExprError>> {
 // === impl ExprOutline ===
 
 impl ExprOutline {
-    /// Every test in it, in order.
+    /// All tests in it, in source order.
     pub fn leaves(&self) -> Vec<&TestOutline> {
         match self {
             ExprOutline::And(parts) | ExprOutline::Or(parts) | ExprOutline::Xor(parts) => {
@@ -146,7 +146,7 @@ impl ExprOutline {
         }
     }
 
-    /// The parts that must all hold: those of an `and`, or the whole.
+    /// The parts that must all hold: those of an `and`, or the whole expression.
     pub fn conjuncts(&self) -> Vec<&ExprOutline> {
         match self {
             ExprOutline::And(parts) => parts.iter().flat_map(ExprOutline::conjuncts).collect(),
@@ -154,7 +154,7 @@ impl ExprOutline {
         }
     }
 
-    /// Whether both say the same; places do not matter.
+    /// Whether both outlines are equal except for positions.
     pub fn is_equivalent(&self, other: &ExprOutline) -> bool {
         use ExprOutline::{And, Const, Leaf, Not, Or, Xor};
         match (self, other) {
@@ -183,13 +183,13 @@ impl TestOutline {
 // === impl TestSubject ===
 
 impl TestSubject {
-    /// The field, when nothing is done to it.
+    /// The field, if no function is applied to it.
     pub fn plain(&self) -> Option<&str> {
         let untouched = self.functions.is_empty() && self.entry.is_none() && self.index.is_none();
         self.field.as_deref().filter(|_| untouched)
     }
 
-    /// The field, when nothing is done to each of its values.
+    /// The field, if no function but `any` or `all` is applied to its values.
     pub fn plain_each(&self) -> Option<&str> {
         let walks = |name: &str| matches!(name, "any" | "all");
         let untouched = self.functions.iter().all(|name| walks(name)) && self.entry.is_none();
@@ -225,7 +225,7 @@ fn test(node: &ExprNode) -> ExprOutline {
     }
 }
 
-/// A boolean: a literal, a call that compares, or a field.
+/// The outline of a boolean: a literal, a call that compares, or a field.
 fn alone(operand: &Operand, node: &ExprNode) -> ExprOutline {
     let leaf = |subject, relation, values| {
         ExprOutline::Leaf(TestOutline {
@@ -258,14 +258,14 @@ fn alone(operand: &Operand, node: &ExprNode) -> ExprOutline {
     }
 }
 
-/// What `any` or `all` says of a test: the same test, of each value.
+/// The outline of `any` or `all`: the inner test, applied to each value.
 fn walked(name: &str, inner: ExprOutline) -> ExprOutline {
     match inner {
         ExprOutline::Leaf(mut leaf) => {
             leaf.subject = leaf.subject.within(name);
             ExprOutline::Leaf(leaf)
         }
-        // Several tests of one value are not the same tests of several values.
+        // Several tests of one value differ from one test each of several values.
         other => {
             let leaves = other.leaves().into_iter();
             let start = leaves.clone().map(|leaf| leaf.span.start).min();
@@ -303,8 +303,7 @@ fn subject(operand: &Operand) -> TestSubject {
     subject
 }
 
-/// What is looked at through a function. Two calls look at the same thing only if all that they are
-/// given is the same.
+/// The value that a function call reads. Two calls are equal only if all their arguments are.
 fn called(name: &str, args: &[ExprNode]) -> TestSubject {
     if let [only] = args {
         return of_node(only).within(name);
@@ -368,7 +367,7 @@ fn values(right: &CompareTarget) -> Vec<WrittenValue> {
     }
 }
 
-/// The literal, if the node is one and nothing else.
+/// The literal, if the node is only a literal.
 fn written(node: &ExprNode) -> Option<WrittenValue> {
     match &node.kind {
         NodeKind::Alone(operand) => match &operand.base {

@@ -1,4 +1,4 @@
-//! Compiled expressions and how to get them.
+//! Compiled expressions, and the functions that compile them.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,21 +11,21 @@ use super::prefilter::{self, Prefilter};
 use super::term::{BoolTerm, BytesTerm, CompiledTerm, IntTerm, IpTerm, StringSource};
 use super::{ExprError, FieldFacts, FieldId, FieldScheme, ScalarValue, ValueType, order, parse};
 
-/// As many mistakes of one expression as are told.
+/// The most errors reported for one expression.
 const MAX_ERRORS: usize = 20;
 
-/// What an expression may name.
+/// The names that an expression can use.
 #[derive(Clone, Copy)]
 pub struct ExprEnv<'a> {
     /// The fields.
     pub scheme: &'a dyn FieldScheme,
     /// The lists.
     pub lists: &'a NamedLists,
-    /// Fields of the response may be read: in `count` and `cost`.
+    /// Whether fields of the response can be read: in `count` and `cost`.
     pub allow_response: bool,
 }
 
-/// A compiled expression, with what it reads and how it was written.
+/// A compiled expression, with its reads and its source.
 pub struct CompiledExpr<T> {
     run: T,
     reads: FieldReads,
@@ -35,17 +35,17 @@ pub struct CompiledExpr<T> {
 /// A compiled test.
 pub type Predicate = CompiledExpr<TestParts>;
 
-/// A compiled value, such as a part of a key.
+/// A compiled value, such as a key part.
 pub type Scalar = CompiledExpr<ValueParts>;
 
-/// What a compiled test has beside what it reads.
+/// The parts of a compiled expression that only a test has.
 pub struct TestParts {
     check: Check,
     need: Box<Prefilter>,
     first_read: Option<FieldId>,
 }
 
-/// What a compiled value has beside what it reads.
+/// The parts of a compiled expression that only a value has.
 pub struct ValueParts {
     get: Get,
     ty: ValueType,
@@ -53,24 +53,24 @@ pub struct ValueParts {
     plain: Option<PlainRead>,
 }
 
-/// A value that is read and nothing else.
+/// An expression that only reads one value.
 pub enum PlainRead {
-    /// A string.
+    /// A string field.
     Text(FieldId),
     /// One string of a map or list.
     Entry {
         /// The map or list.
         field: FieldId,
-        /// The entry of the map.
+        /// The entry of the map. `None` for a list.
         name: Option<Box<[u8]>>,
-        /// Which one.
+        /// The index of the value; a negative index counts from the end.
         index: i32,
     },
-    /// An address.
+    /// An address field.
     Ip(FieldId),
 }
 
-/// Compiles a test, or says everything that is wrong with it.
+/// Compiles a test, or returns all errors in it.
 pub fn predicate(source: &str, env: &ExprEnv) -> Result<Predicate, Vec<ExprError>> {
     let node = parse::predicate(source).map_err(first)?;
     let (test, reads) = check::test(source, &node, env).map_err(first)?;
@@ -84,8 +84,8 @@ pub fn predicate(source: &str, env: &ExprEnv) -> Result<Predicate, Vec<ExprError
     Ok(CompiledExpr::new(run, reads, source))
 }
 
-/// Compiles a value, or says everything that is wrong with it. `headers["x"]` without an index
-/// is its first value.
+/// Compiles a value, or returns all errors in it. `headers["x"]` without an index is its first
+/// value.
 pub fn scalar(source: &str, env: &ExprEnv) -> Result<Scalar, Vec<ExprError>> {
     let operand = parse::value(source).map_err(first)?;
     let (term, reads) = check::value(source, &operand, env).map_err(first)?;
@@ -98,7 +98,7 @@ pub fn scalar(source: &str, env: &ExprEnv) -> Result<Scalar, Vec<ExprError>> {
     Ok(CompiledExpr::new(run, reads, source))
 }
 
-/// A name as it is written, and where.
+/// A name as written, and its position.
 pub type Name = (Box<str>, Range<usize>);
 
 /// The functions that a test or a value calls.
@@ -127,13 +127,12 @@ impl<T> CompiledExpr<T> {
         CompiledExpr { run, reads, source }
     }
 
-    /// The fields it reads, sorted, each once.
+    /// The fields that it reads, sorted and unique.
     pub fn reads(&self) -> &[FieldId] {
         &self.reads.fields
     }
 
-    /// The entries of maps that it names, as in `headers["x"]`; lower-case where names ignore
-    /// case.
+    /// The named map entries that it reads, as in `headers["x"]`; lower-case if names ignore case.
     pub fn reads_entries(&self) -> &[(FieldId, Box<str>)] {
         &self.reads.entries
     }
@@ -143,7 +142,7 @@ impl<T> CompiledExpr<T> {
         self.reads.response
     }
 
-    /// The expression as it was written.
+    /// The expression as written.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -164,18 +163,18 @@ impl Predicate {
         (self.run.check)(&EvalContext::of(facts))
     }
 
-    /// [`Predicate::test`], among other tests of the same facts.
+    /// [`Predicate::test`] with a context that other tests of the request share.
     #[inline(always)]
     pub fn holds(&self, context: &EvalContext<'_>) -> bool {
         (self.run.check)(context)
     }
 
-    /// What must hold for the expression to hold.
+    /// The prefilter: a condition that always holds if the expression holds.
     pub fn need(&self) -> &Prefilter {
         &self.run.need
     }
 
-    /// The field that it reads whatever the other values are.
+    /// The field that it always reads first. `None` if it is not known.
     pub fn first_read(&self) -> Option<FieldId> {
         self.run.first_read
     }
@@ -184,30 +183,30 @@ impl Predicate {
 // === impl Scalar ===
 
 impl Scalar {
-    /// The value for `facts`; `None` where one that it needs is missing.
+    /// The value for `facts`. `None` if a required value is missing.
     #[inline]
     pub fn eval<'a>(&self, facts: &'a dyn FieldFacts) -> Option<ScalarValue<'a>> {
         self.get(&EvalContext::of(facts))
     }
 
-    /// [`Scalar::eval`], among other uses of the same facts.
+    /// [`Scalar::eval`] with a context that other expressions of the request share.
     #[inline(always)]
     pub fn get<'a>(&self, context: &EvalContext<'a>) -> Option<ScalarValue<'a>> {
         (self.run.get)(context)
     }
 
-    /// Where the value is read, if that is all there is to it.
+    /// The value's source, if the expression only reads it.
     #[inline]
     pub fn plain(&self) -> Option<&PlainRead> {
         self.run.plain.as_ref()
     }
 
-    /// The type of its values.
+    /// The type of the value.
     pub fn ty(&self) -> ValueType {
         self.run.ty
     }
 
-    /// The field, when the expression is one and nothing else.
+    /// The field, if the expression is only a field.
     pub fn bare_field(&self) -> Option<FieldId> {
         self.run.bare
     }
@@ -246,7 +245,7 @@ fn names(source: &str, name: impl Fn(&Operand) -> Option<Name>) -> Vec<Name> {
     found
 }
 
-/// The first mistakes, and how many more there are.
+/// The first errors, and the number of further ones.
 fn first(mut errors: Vec<ExprError>) -> Vec<ExprError> {
     let more = errors.len().saturating_sub(MAX_ERRORS);
     if more > 0 {

@@ -1,9 +1,9 @@
-//! What must hold for a test to hold: a weaker test that an index over many rules can answer for
-//! all of them at once.
+//! Prefilters: a weaker condition than a test, which an index over many rules can check for all of
+//! them at once.
 //!
-//! It errs on one side only. Where the test holds, its need holds; where the need holds, nothing
-//! is known. All strings are in lower case and are compared without ASCII case, so that `lower`,
-//! `wildcard` and `(?i)` need nothing of their own.
+//! If the test holds, its prefilter holds; if the prefilter holds, the test may or may not hold.
+//! All strings are in lower case and are compared without ASCII case, so that `lower`, `wildcard`
+//! and `(?i)` need no special handling.
 
 use std::net::IpAddr;
 
@@ -15,32 +15,32 @@ use super::transform::TransformCall;
 use super::wildcard::WildcardPattern;
 use super::{FieldId, regexes};
 
-/// A set with more parts than this is asked as a whole.
+/// A set with more parts than this is tested as a whole.
 const FEW: usize = 128;
 
-/// A condition that a test needs.
+/// A necessary condition of a test.
 #[derive(Clone, Debug)]
 pub enum Prefilter {
-    /// Nothing is known.
+    /// Always holds.
     Anything,
-    /// One value.
+    /// A condition on one value.
     Atom(PrefilterTest),
-    /// All of these; each alone is needed too.
+    /// All of these must hold; each alone is a necessary condition too.
     All(Vec<Prefilter>),
-    /// One of these; of none, the test never holds.
+    /// One of these must hold; if there are none, the test never holds.
     Any(Vec<Prefilter>),
 }
 
-/// A value and what it must be.
+/// A value and the condition on it.
 #[derive(Clone, Debug)]
 pub struct PrefilterTest {
-    /// Where the value comes from. A missing one is nothing that it must be.
+    /// The source of the value. A missing value fulfils no condition.
     pub place: ValueSource,
-    /// What it must be.
+    /// The condition on the value.
     pub hint: PrefilterCondition,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ValueSource {
     /// A field.
@@ -49,68 +49,68 @@ pub enum ValueSource {
     Element {
         /// The map or array.
         field: FieldId,
-        /// The entry of the map.
+        /// The entry of the map. `None` for an array.
         name: Option<Box<[u8]>>,
-        /// Which one.
+        /// The index of the value; a negative index counts from the end.
         index: i32,
     },
-    /// Some value of a list.
+    /// Any value of a list.
     Each {
         /// The map or array.
         field: FieldId,
-        /// The entry of the map.
+        /// The entry of the map. `None` for an array or all entries.
         name: Option<Box<[u8]>>,
     },
 }
 
-/// What a value must be.
+/// A condition on a value.
 #[derive(Clone, Debug)]
 pub enum PrefilterCondition {
-    /// The whole of it.
+    /// The value equals this string.
     Exact(Box<[u8]>),
-    /// How it starts; an empty start: it must be there.
+    /// The value starts with this string; if empty, the value only has to exist.
     Prefix(Box<[u8]>),
-    /// A part of it; never empty.
+    /// The value contains this string, which is never empty.
     Contains(Box<[u8]>),
-    /// From one integer to another.
+    /// The value is in this inclusive range of integers.
     Ints(i64, i64),
-    /// From one address to another of the same family, neither IPv4-mapped.
+    /// The value is in this inclusive range of addresses of one family, neither IPv4-mapped.
     Ips(IpAddr, IpAddr),
-    /// One of many strings, byte by byte.
+    /// The value is in this set of strings, compared byte by byte.
     InStrings(StringSet),
-    /// One of many integers.
+    /// The value is in this set of integers.
     InInts(IntSet),
-    /// One of many addresses.
+    /// The value is in this set of addresses.
     InIps(IpSet),
 }
 
-/// A string that a test looks at, by the value that it is made of.
+/// The string that a test reads, described by the value that it is derived from.
 #[derive(Clone)]
 struct TestedString {
     place: ValueSource,
     cut: StringPart,
-    /// Letters may have changed their case.
+    /// Whether letters may have changed their case.
     folded: bool,
 }
 
-/// What a string has of the value that it is made of.
+/// The part of the original value that a string contains.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum StringPart {
     Whole,
-    /// The start.
+    /// The first bytes of the value.
     Head,
-    /// Neighbouring bytes.
+    /// Consecutive bytes of the value.
     Part,
-    /// Nobody knows.
+    /// Unknown.
     Lost,
 }
 
-/// What `test` needs.
+/// The prefilter of `test`.
 pub(super) fn of(test: &BoolTerm) -> Prefilter {
     need(test, None)
 }
 
-/// The field that `test` reads whatever the other values are.
+/// The field that `test` always reads first. `None` if it is not known.
 pub(super) fn first_read(test: &BoolTerm) -> Option<FieldId> {
     match test {
         BoolTerm::Const(_) => None,
@@ -144,7 +144,7 @@ fn list_read(source: &StringSource) -> Option<FieldId> {
     }
 }
 
-/// `item`: where the value comes from that `any` is looking at.
+/// The prefilter of `test`. `item` is the source of the current item of `any`.
 fn need(test: &BoolTerm, item: Option<&TestedString>) -> Prefilter {
     match test {
         BoolTerm::Const(false) => Prefilter::Any(Vec::new()),
@@ -156,7 +156,7 @@ fn need(test: &BoolTerm, item: Option<&TestedString>) -> Prefilter {
         },
         BoolTerm::Int(IntTerm::Field(field), test) => int(*field, test),
         BoolTerm::Ip(IpTerm::Field(field), test) => ip(*field, test),
-        // `all` of no value holds.
+        // No condition for `all`, which holds for an empty list.
         BoolTerm::Any(source, each) => need(&each.test, TestedString::each(source, item).as_ref()),
         _ => Prefilter::Anything,
     }
@@ -171,7 +171,7 @@ fn int(field: FieldId, test: &IntTest) -> Prefilter {
     };
     match test {
         IntTest::Eq(value) => within(*value, *value),
-        // One too many at a bound is no harm.
+        // Including one value too many at the boundary does no harm.
         IntTest::Order(OrderOp::Lt | OrderOp::Le, value) => within(i64::MIN, *value),
         IntTest::Order(OrderOp::Gt | OrderOp::Ge, value) => within(*value, i64::MAX),
         IntTest::In(set) => match set.ranges(FEW) {

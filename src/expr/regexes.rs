@@ -1,5 +1,5 @@
-//! What is known of regexes: how much memory and time those of one expression may take together,
-//! where one is wrong, and strings of which one is in everything that one matches.
+//! Regexes: a budget for the memory and time of all regexes of an expression, the position of a
+//! syntax error, and literals that every match contains.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
@@ -8,19 +8,19 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::lex::Span;
 
-/// What all regexes of an expression may take, in bytes, compiled.
+/// The compiled size of all regexes of an expression, at most, in bytes.
 const TOTAL: usize = 4 << 20;
-/// What one regex is charged: the first of these that it fits into. The last is the most.
+/// The sizes that a regex can be charged: the smallest that it fits into. The last is the maximum.
 const SIZES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
-/// What a regex may remember of its way through texts, in bytes and for each thread that uses it. A
-/// client can fill it; the default of 2 MiB would make gigabytes of a few hundred rules.
+/// The cache of a regex's lazy DFA, in bytes per thread that uses it. A client can fill it; with
+/// the default of 2 MiB, a few hundred rules would take gigabytes.
 const MEMORY: usize = 256 << 10;
-/// How many more characters counted repetitions may stand for than are written: about as many as
-/// an expression has room to write out. Where a client makes the text fit them all at once, each
-/// byte of it costs a step for each; ten thousand took seconds for one header of 32 KiB.
+/// The most characters that counted repetitions may add to those written: about as many as fit into
+/// an expression. If a client's text matches all copies at once, each byte costs a step per copy;
+/// ten thousand copies took seconds for one header of 32 KiB.
 const COPIES: usize = 1024;
 
-/// What is left.
+/// The remaining budget of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct RegexBudget {
     bytes: usize,
@@ -32,11 +32,11 @@ pub(super) struct RegexBudget {
 pub(super) enum RegexError {
     /// Its bytes are not UTF-8.
     Encoding,
-    /// It alone is too big.
+    /// The regex alone is too big.
     TooBig,
-    /// With the others of the expression it is too big.
+    /// The regexes of the expression together are too big.
     OverBudget,
-    /// With the others of the expression it repeats too much.
+    /// The regexes of the expression together repeat too much.
     Repeats,
     /// The report of the regex crate.
     Syntax(String),
@@ -78,7 +78,7 @@ impl RegexBudget {
 // === impl RegexError ===
 
 impl RegexError {
-    /// The reason in words.
+    /// The reason as text.
     pub(super) fn words(&self) -> String {
         match self {
             RegexError::Encoding => "a regex must be UTF-8".into(),
@@ -95,8 +95,7 @@ impl RegexError {
     }
 }
 
-/// How many characters a pattern has, as it is written and with its counted repetitions written
-/// out.
+/// The number of characters of a pattern, as written and with its counted repetitions expanded.
 fn characters(hir: &Hir) -> (usize, usize) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => (0, 0),
@@ -126,9 +125,9 @@ fn reason(report: &str) -> &str {
         .trim_end_matches('.')
 }
 
-/// Where in the source a regex is wrong, from the report of the regex crate: the pattern on one
-/// line, carets under the fault. `body` is the text between the quotes. `None` where that cannot be
-/// told.
+/// The position of a regex error in the source, from the report of the regex crate: the pattern on
+/// one line, carets under the error. `body` is the text between the quotes. `None` if the report
+/// has no position.
 pub(super) fn fault(report: &str, pattern: &[u8], body: &Span) -> Option<Span> {
     let pattern = std::str::from_utf8(pattern).ok()?;
     if body.len() != pattern.len() || pattern.contains('\n') {
@@ -145,8 +144,8 @@ pub(super) fn fault(report: &str, pattern: &[u8], body: &Span) -> Option<Span> {
     Some(body.start + offset(from)..body.start + offset(from + count))
 }
 
-/// Each is a list of which one must be there: how a match starts, how it ends. Fewer if nothing
-/// can be said.
+/// Lists of strings of which a match contains at least one: the possible prefixes, and the possible
+/// suffixes. A list is left out if it is not known.
 pub(super) fn literals(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
     let Some(hir) = parse(pattern) else {
         return Vec::new();
@@ -156,7 +155,7 @@ pub(super) fn literals(pattern: &str) -> Vec<Vec<Box<[u8]>>> {
     lists.collect()
 }
 
-/// A byte that is in everything that a regular expression matches, and not in most other texts.
+/// A byte that every match of a regex contains and that is rare in other texts.
 pub(super) fn rare_byte(pattern: &str) -> Option<u8> {
     let rare = |byte: &u8| !byte.is_ascii_alphanumeric() && !matches!(byte, b'/' | b' ' | b'-');
     literals(pattern).iter().find_map(|any| {
@@ -167,9 +166,8 @@ pub(super) fn rare_byte(pattern: &str) -> Option<u8> {
     })
 }
 
-/// How everything begins that a regular expression matches, letter for letter, where there are
-/// several ways and a search for them says much: a match may be anywhere, and they are no mere
-/// letters.
+/// The exact prefixes of all matches of a regex. `None` unless a search for them pays off: the
+/// regex is not anchored at the start, and there are several prefixes of at least two bytes.
 pub(super) fn prefixes(pattern: &str) -> Option<Vec<Vec<u8>>> {
     let hir = parse(pattern)?;
     if hir.properties().look_set_prefix().contains(Look::Start) {
@@ -182,7 +180,7 @@ pub(super) fn prefixes(pattern: &str) -> Option<Vec<Vec<u8>>> {
     telling.then(|| texts.iter().cloned().map(Literal::into_bytes).collect())
 }
 
-/// As `regex::bytes` reads it.
+/// Parses a pattern as `regex::bytes` does.
 fn parse(pattern: &str) -> Option<Hir> {
     let mut parser = ParserBuilder::new().utf8(false).build();
     parser.parse(pattern).ok()

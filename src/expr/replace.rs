@@ -1,4 +1,4 @@
-//! `regex_replace` and `wildcard_replace`: a pattern and what stands in the place of its match.
+//! `regex_replace` and `wildcard_replace`: a pattern and the replacement of its match.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use regex::bytes::Regex;
 
 use super::wildcard::WildcardPattern;
 
-/// A result that would be longer is missing: references can multiply what a client sent.
+/// The longest result; a longer one is missing, because references can multiply a client's input.
 pub(super) const MAX_RESULT: usize = 64 << 10;
-/// As many references as a replacement may have.
+/// The most references in a replacement.
 const MAX_REFERENCES: usize = 8;
 
 /// A prepared replacement.
@@ -18,19 +18,19 @@ pub(super) struct ReplaceCall {
     with: Vec<ReplacementPart>,
 }
 
-/// What is replaced.
+/// The pattern of a replacement.
 #[derive(Clone, Debug)]
 pub(super) enum ReplacePattern {
-    /// The first match.
+    /// Replaces the first match.
     Regex(Regex),
-    /// The whole value.
+    /// Replaces the whole value.
     Wildcard(WildcardPattern),
 }
 
 #[derive(Clone, Debug)]
 enum ReplacementPart {
     Text(Box<[u8]>),
-    /// What a group or a star took; 0 is the whole match.
+    /// The text of a group or a star; 0 is the whole match.
     Group(usize),
 }
 
@@ -38,7 +38,7 @@ enum ReplacementPart {
 
 impl ReplaceCall {
     /// Prepares a replacement: `${1}` is the first group or star, `$$` a dollar. The error is the
-    /// reason why it cannot be one.
+    /// reason why it is invalid.
     pub(super) fn new(pattern: ReplacePattern, with: &[u8]) -> Result<ReplaceCall, String> {
         let with = parts(with)?;
         let groups = with.iter().filter_map(|part| match part {
@@ -58,7 +58,7 @@ impl ReplaceCall {
         Ok(ReplaceCall { pattern, with })
     }
 
-    /// The value with the match replaced, or as it is.
+    /// The value with the match replaced; unchanged if nothing matches. `None` if the result is too long.
     pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
         let replaced = match &self.pattern {
             ReplacePattern::Regex(regex) => regex.captures(&value).map(|groups| {
@@ -86,7 +86,7 @@ impl ReplaceCall {
         whole: std::ops::Range<usize>,
         group: impl Fn(usize) -> Option<&'v [u8]>,
     ) -> Option<Vec<u8>> {
-        // A group that took no part in the match is empty.
+        // A group that did not participate in the match is empty.
         let with = self.with.iter().map(|part| match part {
             ReplacementPart::Text(text) => &**text,
             ReplacementPart::Group(at) => group(*at).unwrap_or_default(),
@@ -151,7 +151,7 @@ fn parts(with: &[u8]) -> Result<Vec<ReplacementPart>, String> {
     Ok(parts)
 }
 
-/// Reads `{1}`.
+/// Parses `{1}`.
 fn reference(text: &[u8]) -> Option<(usize, &[u8])> {
     let text = text.strip_prefix(b"{")?;
     let (digits, rest) = text.split_at_checked(memchr::memchr(b'}', text)?)?;

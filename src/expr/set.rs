@@ -1,5 +1,5 @@
-//! Sets of integers, addresses and strings that answer fast however many values they have. Shared,
-//! so that a list of 100,000 blocks is held once.
+//! Sets of integers, addresses and strings with fast lookup for any number of values. Clones share
+//! their data, so that a list of 100,000 blocks is stored once.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -40,7 +40,7 @@ enum Strings {
 #[derive(Debug)]
 struct Many {
     values: HashSet<Box<[u8]>>,
-    /// What is longer need not be hashed, however long a client makes it.
+    /// The longest value; a longer string is not hashed, whatever its length.
     longest: usize,
 }
 
@@ -58,12 +58,12 @@ impl IntSet {
         self.0.contains(value)
     }
 
-    /// Its ranges, if they are at most `most`.
+    /// The ranges. `None` if there are more than `most`.
     pub(super) fn ranges(&self, most: usize) -> Option<Vec<(i64, i64)>> {
         self.0.few(most).map(<[_]>::to_vec)
     }
 
-    /// A number that two sets share only if one is a copy of the other.
+    /// A number that two sets share only if one is a clone of the other.
     pub fn id(&self) -> usize {
         self.0.id()
     }
@@ -72,13 +72,13 @@ impl IntSet {
 // === impl IpSet ===
 
 impl IpSet {
-    /// The addresses of all inclusive `ranges`; a range from one family to the other is empty.
+    /// The addresses of all inclusive `ranges`; a range across families is empty.
     pub fn new(ranges: impl IntoIterator<Item = (IpAddr, IpAddr)>) -> IpSet {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for (low, high) in ranges {
             match (low.to_canonical(), high.to_canonical(), low, high) {
                 (IpAddr::V4(low), IpAddr::V4(high), ..) => v4.push((low.to_bits(), high.to_bits())),
-                // One end alone may look IPv4-mapped: `::/80` ends in `::ffff:255.255.255.255`.
+                // Only one end may look IPv4-mapped: `::/80` ends in `::ffff:255.255.255.255`.
                 (_, _, IpAddr::V6(low), IpAddr::V6(high)) => {
                     v6.push((low.to_bits(), high.to_bits()));
                 }
@@ -97,7 +97,7 @@ impl IpSet {
         IpSet::new(ranges.map(|network| (network.network(), network.broadcast())))
     }
 
-    /// Whether it holds no address.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.0.is_empty() && self.v6.0.is_empty()
     }
@@ -111,7 +111,7 @@ impl IpSet {
         }
     }
 
-    /// Its ranges, if neither family has more than `most`.
+    /// The ranges. `None` if either family has more than `most`.
     pub(super) fn ranges(&self, most: usize) -> Option<Vec<(IpAddr, IpAddr)>> {
         let v4 = self.v4.few(most)?.iter().map(|&(low, high)| {
             let ip = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
@@ -124,7 +124,7 @@ impl IpSet {
         Some(v4.chain(v6).collect())
     }
 
-    /// Two numbers that two sets share only if one is a copy of the other.
+    /// Two numbers that two sets share only if one is a clone of the other.
     pub fn id(&self) -> [usize; 2] {
         [self.v4.id(), self.v6.id()]
     }
@@ -146,12 +146,12 @@ impl<T: Copy + Ord> RangeSet<T> {
         RangeSet(ranges.into())
     }
 
-    /// The ranges, if they are at most `most`.
+    /// The ranges. `None` if there are more than `most`.
     fn few(&self, most: usize) -> Option<&[(T, T)]> {
         Some(&*self.0).filter(|ranges| ranges.len() <= most)
     }
 
-    /// A number that only copies share.
+    /// A number that only clones share.
     fn id(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>().addr()
     }
@@ -188,7 +188,7 @@ impl StringSet {
         }
     }
 
-    /// Its values, if they are at most `most`.
+    /// The values. `None` if there are more than `most`.
     pub(super) fn values(&self, most: usize) -> Option<Vec<&[u8]>> {
         let values: Vec<&[u8]> = match &self.0 {
             Strings::Few(values) => values.iter().map(|value| &**value).collect(),
@@ -198,7 +198,7 @@ impl StringSet {
         Some(values)
     }
 
-    /// A number that two big sets share only if one is a copy of the other.
+    /// A number that two big sets share only if one is a clone of the other.
     pub fn id(&self) -> usize {
         match &self.0 {
             Strings::Few(values) => Arc::as_ptr(values).cast::<()>().addr(),
@@ -206,7 +206,7 @@ impl StringSet {
         }
     }
 
-    /// The values, when they are few.
+    /// The values of a small set. `None` for a big one.
     pub(super) fn few(&self) -> Option<&[Box<[u8]>]> {
         match &self.0 {
             Strings::Few(values) => Some(values),

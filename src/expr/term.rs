@@ -1,5 +1,5 @@
-//! The checked tree: names are numbers, types fit, literals are prepared. The compiler turns it
-//! into closures without asking anything again.
+//! The checked tree: names are numbers, types match, literals are prepared. The compiler turns it
+//! into closures without further checks.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::transform::TransformCall;
 use super::wildcard::WildcardPattern;
 use super::{FieldId, FieldSpec, ValueType};
 
-/// Something with a value.
+/// A term with a value.
 #[derive(Clone, Debug)]
 pub(super) enum CompiledTerm {
     Bytes(BytesTerm),
@@ -20,68 +20,68 @@ pub(super) enum CompiledTerm {
     Bool(BoolTerm),
     /// A test of each value of a list: the argument of `any` and `all`.
     Many(StringSource, EachTerm),
-    /// A list as a whole: how each value comes from the item.
+    /// A whole list; the term computes each value from the item.
     List(StringSource, Box<CompiledTerm>),
-    /// A map as a whole: an argument.
+    /// A whole map, as an argument.
     Map(FieldSpec),
-    /// A regex: an argument.
+    /// A regex, as an argument.
     Regex(Regex),
 }
 
-/// Where a list of strings comes from.
+/// The source of a list of strings.
 #[derive(Clone, Debug)]
 pub(super) enum StringSource {
-    /// The values of an array, of a map's entry or, without a name, of all its entries.
+    /// The values of an array, of a map's entry or, without a name, of all entries of a map.
     Field {
         field: FieldId,
         name: Option<Box<[u8]>>,
     },
-    /// The parts of a string; the last of `limit` parts holds the rest.
+    /// The parts of a string; the last of `limit` parts contains the rest.
     Split {
         text: Box<BytesTerm>,
         separator: Box<[u8]>,
         limit: usize,
     },
-    /// Lists one after the other, with how each value comes from the item.
+    /// Several lists in order; the terms compute each value from the item.
     Chain(Vec<(StringSource, CompiledTerm)>),
 }
 
-/// Something with a string value.
+/// A term with a string value.
 #[derive(Clone, Debug)]
 pub(super) enum BytesTerm {
     Field(FieldId),
     Element(StringSource, i32),
-    /// The value that `any` or `all` is looking at.
+    /// The current item of `any` or `all`.
     Item,
     Literal(Box<[u8]>),
     Changed(TransformCall, Box<BytesTerm>),
     Text(Box<CompiledTerm>),
     Concat(Vec<CompiledTerm>),
-    /// What each value of a list gives, with a separator between.
+    /// The values of a list, each computed by the term, joined by a separator.
     Join(StringSource, Box<CompiledTerm>, Box<[u8]>),
 }
 
-/// Something with an integer value.
+/// A term with an integer value.
 #[derive(Clone, Debug)]
 pub(super) enum IntTerm {
     Field(FieldId),
     Literal(i64),
     Len(Box<BytesTerm>),
-    /// How many values a list has.
+    /// The number of values of a list.
     Count(StringSource),
     /// An integer in a JSON text.
     Json(Box<BytesTerm>, Box<[JsonStep]>),
 }
 
-/// Something with an address for a value.
+/// A term with an address value.
 #[derive(Clone, Debug)]
 pub(super) enum IpTerm {
     Field(FieldId),
-    /// The network address of a field's address, by the prefix of each family.
+    /// The network address of a field's address, with a prefix length per family.
     Network(FieldId, u8, u8),
 }
 
-/// Something true or false. A missing value makes a comparison false.
+/// A boolean term. A comparison with a missing value is false.
 #[derive(Clone, Debug)]
 pub(super) enum BoolTerm {
     Const(bool),
@@ -95,21 +95,21 @@ pub(super) enum BoolTerm {
     Ip(IpTerm, IpTest),
     Any(StringSource, Box<EachTerm>),
     All(StringSource, Box<EachTerm>),
-    /// What came out of a kept test, by its number.
+    /// The result of a kept test, by its number.
     Kept(usize),
 }
 
 /// A test of each value of a list.
 #[derive(Clone, Debug)]
 pub(super) struct EachTerm {
-    /// Looks at the item.
+    /// The test that reads the item.
     pub test: BoolTerm,
-    /// Tests that do not, and so are made once, before the first item; `test` and later ones read
-    /// what came out of them.
+    /// Tests that do not read the item and are evaluated once, before the first item; `test` and
+    /// later kept tests read their results.
     pub kept: Vec<BoolTerm>,
 }
 
-/// The orders.
+/// The ordering operators.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OrderOp {
     Lt,
@@ -137,7 +137,7 @@ pub(super) enum IntTest {
     Ne(i64),
     Order(OrderOp, i64),
     In(IntSet),
-    /// Any of these bits is set.
+    /// Whether any of these bits is set.
     Bits(i64),
 }
 
@@ -151,7 +151,7 @@ pub(super) enum IpTest {
 // === impl CompiledTerm ===
 
 impl CompiledTerm {
-    /// The type, for messages.
+    /// The type, for error messages.
     pub(super) fn ty(&self) -> ValueType {
         match self {
             CompiledTerm::Bytes(_) => ValueType::Bytes,
@@ -164,7 +164,7 @@ impl CompiledTerm {
         }
     }
 
-    /// The same term with `leaf` in the place of the item.
+    /// Replaces the item in the term by `leaf`.
     pub(super) fn fill(self, leaf: &BytesTerm) -> CompiledTerm {
         match self {
             CompiledTerm::Bytes(bytes) => CompiledTerm::Bytes(bytes.fill(leaf)),
@@ -185,7 +185,7 @@ impl CompiledTerm {
 // === impl IpTerm ===
 
 impl IpTerm {
-    /// The network address that these prefixes leave.
+    /// The network address with these prefix lengths.
     pub(super) fn network(self, v4: u8, v6: u8) -> IpTerm {
         match self {
             IpTerm::Field(field) => IpTerm::Network(field, v4, v6),
@@ -199,10 +199,10 @@ impl IpTerm {
 // === impl EachTerm ===
 
 impl EachTerm {
-    /// As many tests as can be kept.
+    /// The most kept tests.
     pub(super) const MAX_KEPT: usize = 64;
 
-    /// A test that needs no others.
+    /// A test without kept tests.
     pub(super) fn of(test: BoolTerm) -> Box<EachTerm> {
         let kept = Vec::new();
         Box::new(EachTerm { test, kept })
@@ -212,8 +212,8 @@ impl EachTerm {
 // === impl StringSource ===
 
 impl StringSource {
-    /// Whether both give the same values. Strings that are split are compared as they were
-    /// written, near enough: at worst an equal one is not seen as such.
+    /// Whether both sources have equal values. Split strings are compared by their written form,
+    /// which is an approximation: equal ones may be reported as different.
     pub(super) fn same(&self, other: &StringSource) -> bool {
         match (self, other) {
             (
@@ -249,7 +249,7 @@ impl BytesTerm {
 // === impl OrderOp ===
 
 impl OrderOp {
-    /// Whether `left` stands in this order to `right`.
+    /// Whether `left` and `right` are in this order.
     #[inline]
     pub(super) fn holds<T: Ord + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {

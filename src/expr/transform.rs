@@ -1,4 +1,4 @@
-//! Functions from a string to a string. Each borrows what it does not change.
+//! Functions from a string to a string. Each borrows its input if it does not change it.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::json::{self, JsonStep};
 use super::replace::ReplaceCall;
 
-/// How many layers of encoding `url_decode(…, "r")` undoes, so that a hostile value cannot make
-/// it quadratic.
+/// The most layers of encoding that `url_decode(…, "r")` decodes, so that a hostile value cannot
+/// make it quadratic.
 const MAX_LAYERS: usize = 16;
-/// A longer token is not read.
+/// The longest token, in bytes; a longer one has no claims.
 const MAX_TOKEN: usize = 8 << 10;
-/// Reads Base64 (RFC 4648 §4) with or without padding, whatever the last bits are.
+/// Decodes Base64 (RFC 4648 §4) with or without padding, whatever the trailing bits are.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -22,12 +22,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// One function, with its settings.
+/// One function, with its parameters.
 #[derive(Clone, Debug)]
 pub(super) enum TransformCall {
     Lower,
     Upper,
-    /// From a byte to before another; negative counts from the end.
+    /// The start and the exclusive end in bytes; negative numbers count from the end.
     Substring(i64, Option<i64>),
     RemoveBytes(Box<[u8]>),
     UrlDecode {
@@ -45,7 +45,7 @@ pub(super) enum TransformCall {
 // === impl TransformCall ===
 
 impl TransformCall {
-    /// The changed value; `None` where there is none to be had.
+    /// The changed value. `None` if there is no result.
     pub(super) fn apply<'a>(&self, value: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
         Some(match self {
             TransformCall::Lower => lower(value),
@@ -98,7 +98,7 @@ fn substring(value: Cow<[u8]>, from: i64, to: Option<i64>) -> Cow<[u8]> {
     }
 }
 
-/// Where `at` points in `len` bytes, kept within them.
+/// The position of `at` in `len` bytes, clamped to them.
 fn position(at: i64, len: usize) -> usize {
     let distance = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
     match at < 0 {
@@ -132,8 +132,8 @@ fn url_decode(mut value: Cow<[u8]>, recursive: bool, unicode: bool) -> Cow<[u8]>
     value
 }
 
-/// `text` without its percent-escapes, once; borrowed if it has none. `spaces`: a `+` is a space.
-/// `unicode`: `%uXXXX` is an escape too. A broken escape stays as it is written.
+/// Decodes the percent-escapes of `text` once; borrowed if it has none. `spaces`: a `+` is a space.
+/// `unicode`: `%uXXXX` is an escape too. A broken escape stays as written.
 #[inline]
 pub fn percent_decode(text: &[u8], spaces: bool, unicode: bool) -> Cow<'_, [u8]> {
     match text.iter().any(|&b| b == b'%' || spaces && b == b'+') {
@@ -169,7 +169,7 @@ fn percent_decoded(text: &[u8], spaces: bool, unicode: bool) -> Vec<u8> {
     out
 }
 
-/// The character of four hexadecimal digits, and what follows them.
+/// The character of four hexadecimal digits, and the rest.
 fn code_point(digits: &[u8]) -> Option<(char, &[u8])> {
     let (digits, rest) = digits.split_at_checked(4)?;
     Some((char::from_u32(hex(digits)?)?, rest))
@@ -181,10 +181,10 @@ pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// The bytes that a text in Base64 stands for, of either alphabet, with or without padding: a client
-/// that hides something in Base64 chooses the form. `None` if it is not Base64.
+/// Decodes Base64 in either alphabet, with or without padding: a client that hides something in
+/// Base64 chooses the form. `None` if it is not Base64.
 pub(super) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    // Padding stands only where it fills the last group.
+    // Padding is only valid if it fills the last group.
     if text.ends_with(b"=") && !text.len().is_multiple_of(4) {
         return None;
     }
@@ -198,8 +198,8 @@ pub(super) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The claim at `path` of a signed token (RFC 7515 §3.1), with or without `Bearer ` before it: a
-/// string as it is, an integer or a boolean as text. It is read, never verified: anyone can write
-/// a token, so a claim names a client only where the origin refuses tokens that are not signed.
+/// string, or the text of an integer or boolean. The signature is not verified: any client can
+/// write a token, so a claim identifies a client only if the origin server refuses unsigned tokens.
 pub(super) fn claim(token: &[u8], path: &[JsonStep]) -> Option<Vec<u8>> {
     let token = bare(token);
     if token.len() > MAX_TOKEN {
@@ -215,7 +215,7 @@ pub(super) fn claim(token: &[u8], path: &[JsonStep]) -> Option<Vec<u8>> {
     Some(claim.into_owned())
 }
 
-/// The token without its scheme, whose case does not matter (RFC 9110 §11.1).
+/// Removes the scheme, which is case-insensitive (RFC 9110 §11.1).
 fn bare(token: &[u8]) -> &[u8] {
     match token.split_at_checked("bearer ".len()) {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer ") => rest.trim_ascii_start(),

@@ -1,7 +1,7 @@
-//! `wildcard` patterns, prepared once.
+//! `wildcard` patterns, compiled once.
 //!
-//! A pattern stands for the whole value, `*` for any sequence, `\*` for a star, `\\` for a
-//! backslash. Each literal part is searched once, leftmost first, so a match takes linear time.
+//! A pattern matches the whole value: `*` is any sequence, `\*` a star, `\\` a backslash. Each
+//! literal part is searched once, leftmost first, so a match takes linear time.
 
 use std::borrow::Cow;
 
@@ -10,25 +10,25 @@ use memchr::memmem::Finder;
 /// A prepared pattern.
 #[derive(Clone, Debug)]
 pub(super) struct WildcardPattern {
-    /// Before the first star; the whole pattern if there is none.
+    /// The literal before the first star; the whole pattern if there is none.
     head: Box<[u8]>,
-    /// From the first star on.
+    /// The pattern from the first star on. `None` if there is no star.
     rest: Option<WildcardRest>,
     ignore_case: bool,
 }
 
 #[derive(Clone, Debug)]
 struct WildcardRest {
-    /// Between two stars each; in lower case if the pattern ignores case.
+    /// The literals between two stars; in lower case if the pattern ignores case.
     middle: Box<[Finder<'static>]>,
-    /// After the last star.
+    /// The literal after the last star.
     tail: Box<[u8]>,
 }
 
 // === impl WildcardPattern ===
 
 impl WildcardPattern {
-    /// Prepares `pattern`; the error is the reason why it cannot be one.
+    /// Compiles `pattern`; the error is the reason why it is invalid.
     pub(super) fn new(pattern: &[u8], ignore_case: bool) -> Result<WildcardPattern, &'static str> {
         let mut parts = split(pattern)?.into_iter();
         let head = parts.next().unwrap_or_default().into();
@@ -51,24 +51,24 @@ impl WildcardPattern {
         })
     }
 
-    /// How many stars it has; two in a row are one.
+    /// The number of stars; adjacent stars count as one.
     pub(super) fn stars(&self) -> usize {
         self.rest.as_ref().map_or(0, |rest| rest.middle.len() + 1)
     }
 
-    /// What stands before the first star.
+    /// The literal before the first star.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The longest part between two stars; empty if there is none.
+    /// The longest literal between two stars; empty if there is none.
     pub(super) fn middle(&self) -> &[u8] {
         let parts = self.rest.iter().flat_map(|rest| &rest.middle);
         let longest = parts.map(Finder::needle).max_by_key(|part| part.len());
         longest.unwrap_or_default()
     }
 
-    /// What stands after the last star.
+    /// The literal after the last star.
     pub(super) fn tail(&self) -> &[u8] {
         self.rest.as_ref().map_or(&[], |rest| &rest.tail)
     }
@@ -78,15 +78,15 @@ impl WildcardPattern {
         self.walk(text, |_| {}).is_some()
     }
 
-    /// What each star took, as little as it can, the first one first; `None`: no match.
+    /// The text of each star, as short as possible, in order. `None` if there is no match.
     pub(super) fn captures<'t>(&self, text: &'t [u8]) -> Option<Vec<&'t [u8]>> {
         let mut taken = Vec::with_capacity(self.stars());
         self.walk(text, |part| taken.push(part))?;
         Some(taken)
     }
 
-    /// Compares both ends, then finds each middle part behind the one before. Gives `taken` what each star stands
-    /// for; `None`: no match.
+    /// Compares both ends, then finds each middle literal after the previous one. Calls `taken`
+    /// with the text of each star. `None` if there is no match.
     fn walk<'t>(&self, text: &'t [u8], mut taken: impl FnMut(&'t [u8])) -> Option<()> {
         let Some(rest) = &self.rest else {
             return self.same(text, &self.head).then_some(());
@@ -118,7 +118,7 @@ impl WildcardPattern {
     }
 }
 
-/// The literal parts between the stars, escapes undone.
+/// Splits a pattern at its stars and decodes the escapes.
 fn split(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut parts = Vec::new();
     let mut part = Vec::new();

@@ -1,7 +1,7 @@
-//! Who the client is: the peer, or whoever trusted proxies say.
+//! Finds the client's address: the peer, or the address that trusted proxies forward.
 //!
-//! Nothing that an untrusted peer sends is believed. A forwarding header is read from its end, as
-//! far as trusted proxies wrote it.
+//! Headers from untrusted peers are ignored. A forwarding header is read from its end, as far as
+//! trusted proxies wrote it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,17 +13,17 @@ use crate::expr::IpSet;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest id that is taken over.
+/// The longest accepted request id.
 const LONGEST_ID: usize = 128;
 
-/// How the client's address is found.
+/// The settings for finding the client's address.
 #[derive(Clone, Debug)]
 pub struct ClientIpResolver {
     trusted: IpSet,
     header: HeaderKind,
 }
 
-/// Where trusted proxies write the client's address.
+/// The header in which trusted proxies forward the client's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HeaderKind {
     /// `X-Forwarded-For`, a list.
@@ -35,19 +35,19 @@ pub enum HeaderKind {
     Single(HeaderName),
 }
 
-/// How an address becomes a counter key: its network.
+/// The prefix lengths by which an address becomes a counter key: its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpPrefixes {
-    /// Bits of an IPv4 address that count; 32 and more: all.
+    /// Bits of an IPv4 address that count; 32 or more means all.
     pub v4: u8,
-    /// Bits of an IPv6 address that count; 128 and more: all.
+    /// Bits of an IPv6 address that count; 128 or more means all.
     pub v6: u8,
 }
 
 // === impl ClientIpResolver ===
 
 impl ClientIpResolver {
-    /// Believes `header` from peers in `trusted`.
+    /// A resolver that reads `header` from peers in `trusted`.
     pub fn new(trusted: impl IntoIterator<Item = IpNet>, header: HeaderKind) -> Self {
         let trusted = IpSet::of_networks(trusted);
         Self { trusted, header }
@@ -58,7 +58,7 @@ impl ClientIpResolver {
         self.trusted.contains(ip)
     }
 
-    /// The client behind `peer`.
+    /// The address of the client behind `peer`.
     pub fn resolve(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();
         if self.trusted.is_empty() || !self.trusts(peer) {
@@ -75,8 +75,8 @@ impl ClientIpResolver {
         }
     }
 
-    /// The id that a trusted `peer` has given to the request; `None`: it gave none that can stand
-    /// everywhere an id does.
+    /// The request id from a trusted `peer`. `None` unless there is exactly one, of 1 to 128
+    /// visible characters.
     pub fn request_id<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h str> {
         if self.trusted.is_empty() || !self.trusts(peer.to_canonical()) {
             return None;
@@ -87,7 +87,7 @@ impl ClientIpResolver {
         only.ok().filter(is_id)
     }
 
-    /// The first hop from the end that is not trusted; else the last that is an address.
+    /// The first hop from the end that is not trusted; otherwise the last one that is an address.
     fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
         let mut client = peer;
         for hop in hops {
@@ -108,7 +108,7 @@ fn is_visible(text: &str) -> bool {
 // === impl HeaderKind ===
 
 impl HeaderKind {
-    /// The kind of the header called `name`.
+    /// The kind of the header with this name.
     pub fn named(name: HeaderName) -> Self {
         match name {
             name if name == X_FORWARDED_FOR => Self::XForwardedFor,
@@ -127,7 +127,7 @@ impl Default for IpPrefixes {
 }
 
 impl IpPrefixes {
-    /// How many bits of `ip` count.
+    /// The number of bits of `ip` that count.
     pub const fn length(&self, ip: IpAddr) -> u8 {
         match ip {
             IpAddr::V4(_) => self.v4,
@@ -135,7 +135,7 @@ impl IpPrefixes {
         }
     }
 
-    /// The network of `ip`, as its first address. An IPv4-mapped address is the IPv4 one.
+    /// The network of `ip`, as its first address. An IPv4-mapped address becomes IPv4.
     pub fn network(&self, ip: IpAddr) -> IpAddr {
         match ip.to_canonical() {
             IpAddr::V4(ip) => {
@@ -150,7 +150,7 @@ impl IpPrefixes {
     }
 }
 
-/// The lines of a header from the last to the first.
+/// The values of a header, from the last to the first.
 fn lines<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -159,7 +159,7 @@ fn lines<'h>(
     lines.map(|line| line.as_bytes())
 }
 
-/// The addresses of a list from the last to the first; `None`: not an address.
+/// The addresses of a list, from the last to the first. `None` for an entry that is not an address.
 fn hops(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
     line.rsplit(|byte| *byte == b',').map(address)
 }
@@ -167,11 +167,11 @@ fn hops(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
 fn single(headers: &HeaderMap, name: &HeaderName) -> Option<IpAddr> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
-    // Two of them: nobody knows which one the proxy wrote.
+    // With two values, it is unknown which one the proxy wrote.
     values.next().is_none().then(|| address(value.as_bytes()))?
 }
 
-/// An address with or without a port, IPv6 with or without brackets.
+/// Parses an address with or without a port, IPv6 with or without brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?.trim_matches([' ', '\t']);
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
@@ -181,9 +181,9 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     ip.map(|ip| ip.to_canonical())
 }
 
-/// The addresses of a line of `Forwarded` (RFC 7239) from the last to the first; `None`: not an
-/// address. A line whose quotes do not pair up is no list at all: a client that leaves a quote open
-/// must not be able to swallow what a proxy appends.
+/// The addresses of a `Forwarded` value (RFC 7239), from the last to the first. `None` for an entry
+/// that is not an address. A value with an unpaired quote is not a list: a client must not be able
+/// to hide what a proxy appends by leaving a quote open.
 fn forwarded_hops(line: &[u8]) -> std::iter::Rev<std::vec::IntoIter<Option<IpAddr>>> {
     let hops = match split_unquoted(line, b',') {
         Some(elements) => elements.into_iter().map(forwarded_hop).collect(),
@@ -192,7 +192,7 @@ fn forwarded_hops(line: &[u8]) -> std::iter::Rev<std::vec::IntoIter<Option<IpAdd
     hops.into_iter().rev()
 }
 
-/// The only `for` of an element; with several, nobody knows which one was meant.
+/// The only `for` parameter of an element. With several, it is unknown which one applies.
 fn forwarded_hop(element: &[u8]) -> Option<IpAddr> {
     let pairs = split_unquoted(element, b';')?;
     let mut nodes = pairs.into_iter().filter_map(forwarded_node);
@@ -213,7 +213,7 @@ fn unquoted(value: &[u8]) -> &[u8] {
     inner.unwrap_or(value)
 }
 
-/// Splits at separators outside quoted strings; `None` if a quote stays open.
+/// Splits at separators outside quoted strings. `None` if a quote stays open.
 fn split_unquoted(text: &[u8], separator: u8) -> Option<Vec<&[u8]>> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = text.split(|byte| {

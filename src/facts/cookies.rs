@@ -1,20 +1,20 @@
-//! Cookies as a rule sees them: split in one way, so that no spelling dodges a key.
+//! Cookies as rules read them: parsed in one defined form, so that no spelling evades a key.
 //!
-//! Two spellings that some origin takes for one *value* are one value here: to join values costs
-//! an abuser their second counter and nobody else anything. *Names* are joined as little as can
-//! be: a name that only the gateway takes for the session's would let an abuser put anything into
-//! the key, beside the session that the origin reads.
+//! Two spellings that some origin server reads as one *value* are one value here: merging values
+//! costs an abuser the second counter and affects no other client. *Names* are merged as little as
+//! possible: if only the gateway took a name for the session cookie's, an abuser could put anything
+//! into the key next to the session that the origin server reads.
 //!
 //! - Several `Cookie` lines (HTTP/2 splits them) are one list, in order.
-//! - `;` alone separates; a `,` is data. Nothing between two `;` is no cookie.
-//! - The first `=` ends the name. Without one, all of it is the name and the value is empty.
-//! - Spaces and tabs around names and values are cut.
-//! - Names keep their case and their escapes; `$Version` is a name like others.
-//! - Values are percent-decoded once (PHP, Express, Rails and ASP.NET Core do); `+` stays. Then a
-//!   pair of double quotes is cut, and what is escaped by `\` between them is as Python reads it.
-//! - A Latin-1 space (0xa0, 0x85) at either end of a value is cut where it is no part of UTF-8:
-//!   Django and older versions of Express cut it.
-//! - A name that comes twice has two values: `[0]` is the first, `[-1]` the last.
+//! - Only `;` separates; a `,` is data. An empty part between two `;` is not a cookie.
+//! - The first `=` ends the name. Without one, the whole part is the name and the value is empty.
+//! - Whitespace around names and values is removed.
+//! - Names keep their case and their escapes; `$Version` is a name like any other.
+//! - Values are percent-decoded once (as PHP, Express, Rails and ASP.NET Core do); `+` stays. Then
+//!   a pair of double quotes is removed, and `\` escapes between them are decoded as in Python.
+//! - A Latin-1 space (0xa0, 0x85) at either end of a value is removed unless it is part of a UTF-8
+//!   character: Django and older versions of Express remove it.
+//! - A repeated name has several values: `[0]` is the first, `[-1]` the last.
 
 use std::borrow::Cow;
 
@@ -33,12 +33,12 @@ pub fn parse(headers: &HeaderMap) -> Vec<Cookie<'_>> {
     pairs.map(|(name, value)| (name, plain(value))).collect()
 }
 
-/// The `nth` value of the cookie `name`, without a look at the values of others.
+/// The `nth` value of the cookie `name`. It decodes no other values.
 pub fn find<'h>(headers: &'h HeaderMap, name: &[u8], nth: usize) -> Option<Cow<'h, [u8]>> {
     find_in(headers.get_all(COOKIE), name, nth)
 }
 
-/// [`find`], in these lines.
+/// [`find`] in these `Cookie` lines.
 pub fn find_in<'h>(
     lines: impl IntoIterator<Item = &'h HeaderValue>,
     name: &[u8],
@@ -59,10 +59,10 @@ pub fn find_in<'h>(
     None
 }
 
-/// The value in `piece`, if that is the cookie `name`.
+/// The value in `piece`. `None` if `piece` is not the cookie `name`.
 #[inline]
 fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
-    // Most others are told from it by how they begin.
+    // Most other cookies already differ in the first bytes.
     let rest = piece.trim_ascii_start().strip_prefix(name)?;
     let plain = |byte: &u8| *byte > b' ' && *byte != b'=';
     match rest.strip_prefix(b"=") {
@@ -79,13 +79,13 @@ pub fn names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     pieces(headers).filter_map(pair).map(|(name, _)| name)
 }
 
-/// Each cookie as it is written, or nothing.
+/// Each part between two `;` as written, possibly empty.
 fn pieces(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let lines = headers.get_all(COOKIE).iter();
     lines.flat_map(|line| split(line.as_bytes(), b';'))
 }
 
-/// Name and value as they are written.
+/// Splits a cookie into its name and value as written. `None` if it is empty.
 fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii();
     if text.is_empty() {
@@ -97,10 +97,10 @@ fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name.trim_ascii(), value.trim_ascii()))
 }
 
-/// The value behind its spellings.
+/// The decoded value.
 fn plain(text: &[u8]) -> Cow<'_, [u8]> {
     let odd = |byte: &u8| matches!(byte, b'%' | b'"' | 0x80..);
-    // Without an early end, which would keep it from being done for many bytes at once.
+    // Without an early exit, which would prevent vectorisation.
     if !text.iter().fold(false, |any, byte| any | odd(byte)) {
         return Cow::Borrowed(text);
     }
@@ -110,8 +110,8 @@ fn plain(text: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Without spaces of Latin-1 and ASCII at both ends. The bytes of a UTF-8 character stay: none
-/// begins with these, and where one ends with them the text is whole.
+/// Removes Latin-1 and ASCII spaces at both ends. The bytes of a UTF-8 character stay: no character
+/// begins with these bytes, and a character that ends with them is recognised as a whole.
 fn trim_latin(mut text: &[u8]) -> &[u8] {
     while let [0x85 | 0xa0 | b' ' | b'\t', rest @ ..] = text {
         text = rest;
@@ -124,14 +124,14 @@ fn trim_latin(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Whether the last byte belongs to a character of UTF-8.
+/// Whether the last byte is part of a UTF-8 character.
 fn ends_in_utf8(text: &[u8]) -> bool {
     let starts = (2..=4).filter_map(|length| text.len().checked_sub(length));
     let mut tails = starts.filter_map(|start| text.get(start..));
     tails.any(|tail| std::str::from_utf8(tail).is_ok_and(|tail| tail.chars().count() == 1))
 }
 
-/// Without a pair of double quotes, and `\` before what they held: `\101` is `A`, `\c` is `c`.
+/// Removes a pair of double quotes and decodes `\` escapes between them: `\101` is `A`, `\c` is `c`.
 fn unquoted(text: &[u8]) -> Cow<'_, [u8]> {
     let [b'"', inner @ .., b'"'] = text else {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! THE field table: every field of the rule language and all that the crate knows about it.
+//! THE field table: every field of the rule language and all its properties.
 //!
 //! The parser, `lockgate fields`, the docs, `explain`, the rule index, the access log and the
 //! lints read its columns; no other file lists fields by name (`tests/it/tidy.rs` checks this).
@@ -27,17 +27,17 @@ pub use columns::{
 pub struct FieldRow {
     /// The name in expressions.
     pub name: &'static str,
-    /// Other names for the same field.
+    /// Other names of the field.
     pub aliases: &'static [&'static str],
-    /// When it can be read.
+    /// The phase from which it can be read.
     pub phase: Phase,
     /// Whether requests have a value.
     pub presence: FieldPresence,
-    /// What reading it costs.
+    /// The cost of reading it.
     pub read_cost: ReadCost,
     /// Whether logs and metrics must hide its values.
     pub secret: FieldSecrecy,
-    /// How many clients have the same value.
+    /// How many clients share one value.
     pub spread: FieldSpread,
     /// Whether a client can change its value at will.
     pub chosen: ClientChoice,
@@ -45,12 +45,12 @@ pub struct FieldRow {
     pub logged: LogFormat,
     /// What its values look like.
     pub format: ValueFormat,
-    /// What it is, in one line.
+    /// A one-line description.
     pub doc: &'static str,
     pub(super) getter: FieldGetter,
 }
 
-/// How a field is read, and so its type.
+/// The function that reads a field. It determines the field's type.
 #[derive(Clone, Copy)]
 pub(super) enum FieldGetter {
     /// A string.
@@ -73,30 +73,30 @@ pub(super) enum FieldGetter {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FieldTable;
 
-/// The client's address.
+/// The field for the client's address.
 pub const CLIENT_ADDRESS: FieldId = number_of("ip.src");
-/// The address of the TCP peer.
+/// The field for the TCP peer's address.
 pub const PEER_ADDRESS: FieldId = number_of("ip.peer");
-/// The path as sent.
+/// The field for the path as sent.
 pub const RAW_PATH: FieldId = number_of("raw.http.request.uri.path");
-/// The query arguments.
+/// The field for the query arguments.
 pub const ARGUMENTS: FieldId = number_of("http.request.uri.args");
-/// The `X-Forwarded-For` header.
+/// The field for the `X-Forwarded-For` header.
 pub const FORWARDED_FOR: FieldId = number_of("http.x_forwarded_for");
-/// The time of the request in seconds.
+/// The field for the time of the request in seconds.
 pub const TIMESTAMP: FieldId = number_of("http.request.timestamp.sec");
-/// The declared size of the request body.
+/// The field for the declared size of the request body.
 pub const BODY_SIZE: FieldId = number_of("http.request.body.size");
-/// Whether the request came over TLS.
+/// The field for whether the request uses TLS.
 pub const OVER_TLS: FieldId = number_of("ssl");
-/// The JA3 fingerprint.
+/// The field for the JA3 fingerprint.
 pub const JA3: FieldId = number_of("tls.ja3");
-/// The JA4 fingerprint.
+/// The field for the JA4 fingerprint.
 pub const JA4: FieldId = number_of("tls.ja4");
-/// The headers of the response.
+/// The field for the response headers.
 pub const RESPONSE_HEADERS: FieldId = number_of("http.response.headers");
 
-/// Every field, in the order of its number.
+/// All fields, ordered by number.
 pub fn all() -> &'static [FieldRow] {
     TABLE
 }
@@ -107,13 +107,13 @@ pub fn by_id(id: FieldId) -> &'static FieldRow {
     row.expect("the numbers of fields come from this table")
 }
 
-/// The number of the field with this name or alias.
+/// The number of the field with this name or alias. `None` if there is none.
 pub fn find(name: &str) -> Option<FieldId> {
     let at = TABLE.iter().position(|field| field.is_called(name))?;
     Some(FieldId(u16::try_from(at).ok()?))
 }
 
-/// The field with the names of a map's entries.
+/// The field with the names of a map's entries. `None` if `map` is not a map.
 pub fn names_of(map: FieldId) -> Option<FieldId> {
     let FieldGetter::Map(map) = getter(map)? else {
         return None;
@@ -124,12 +124,12 @@ pub fn names_of(map: FieldId) -> Option<FieldId> {
     Some(FieldId(u16::try_from(at).ok()?))
 }
 
-/// How the field with this number is read.
+/// The getter of the field with this number.
 pub(super) fn getter(id: FieldId) -> Option<FieldGetter> {
     TABLE.get(usize::from(id.0)).map(|field| field.getter)
 }
 
-/// The number of a field that code names. A name without a row does not compile.
+/// The number of a field that code names. A name without a row is a compile error.
 #[expect(clippy::panic, reason = "it runs in the compiler alone")]
 const fn number_of(name: &str) -> FieldId {
     let (mut rows, mut number) = (TABLE, 0);
@@ -155,7 +155,7 @@ const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
 // === impl FieldRow ===
 
 impl FieldRow {
-    /// Its type.
+    /// The field's type.
     pub fn ty(&self) -> ValueType {
         match self.getter {
             FieldGetter::Bytes(_) => ValueType::Bytes,
@@ -167,7 +167,7 @@ impl FieldRow {
         }
     }
 
-    /// Whether names under it ignore case.
+    /// Whether entry names ignore case.
     pub fn names_ignore_case(&self) -> bool {
         matches!(
             self.getter,

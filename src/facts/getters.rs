@@ -1,5 +1,4 @@
-//! What the getters of the field table call. Each gives borrowed data where there is some to
-//! borrow.
+//! Functions for the getters of the field table. They return borrowed data if possible.
 
 use std::borrow::Cow;
 
@@ -8,10 +7,10 @@ use http::{HeaderMap, HeaderValue, Version};
 
 use super::{FactsView, RequestHead, TlsFacts};
 
-/// What a string getter gives.
+/// The result of a string getter. `None` if the value is missing.
 pub type Bytes<'a> = Option<Cow<'a, [u8]>>;
 
-/// How rules and logs write a version.
+/// The name of an HTTP version in rules and logs.
 pub fn version_name(version: Version) -> &'static str {
     match version {
         Version::HTTP_2 => "HTTP/2",
@@ -32,7 +31,7 @@ pub fn x_forwarded_for<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
     joined(view.request.headers, &NAME, b", ")
 }
 
-/// In lower case, without parameters.
+/// The media type in lower case, without parameters.
 pub fn media_type<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
     let value = view.response?.headers.get(CONTENT_TYPE)?.as_bytes();
     let media_type = value.split(|byte| *byte == b';').next()?;
@@ -47,7 +46,7 @@ pub fn text(text: &str) -> Bytes<'_> {
     Some(Cow::Borrowed(text.as_bytes()))
 }
 
-/// An empty value was not seen.
+/// The value. `None` if it is empty, which means unknown.
 pub fn known(value: &str) -> Bytes<'_> {
     (!value.is_empty()).then_some(Cow::Borrowed(value.as_bytes()))
 }
@@ -67,7 +66,7 @@ pub fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Bytes<'a> {
     Some(Cow::Borrowed(headers.get(name)?.as_bytes()))
 }
 
-/// All lines of a header in one.
+/// Joins all values of a header.
 pub fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName, separator: &[u8]) -> Bytes<'a> {
     let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let first = Cow::Borrowed(lines.next()?);
@@ -84,8 +83,8 @@ pub fn absolute<'a>(head: &RequestHead<'_>, uri: &str) -> Bytes<'a> {
     Some(Cow::Owned(full.into_bytes()))
 }
 
-/// Empty where there is none, as Cloudflare has it; a name that is nothing but a dot and more
-/// (`.env`) has none.
+/// The file extension of a path. Empty if there is none, as at Cloudflare; a name that starts with
+/// its only dot (`.env`) has none.
 pub fn extension_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.') {

@@ -1,12 +1,12 @@
 //! A request head with exactly one meaning.
 //!
-//! Stands behind hyper, which has parsed the bytes, and refuses whatever two readers could take in
-//! two ways: framing, host, target, path. It never repairs a head and knows nothing of routes.
+//! Checks the head after hyper has parsed it, and refuses everything that two parsers could read
+//! differently: framing, host, target, path. It never repairs a head and does not use routes.
 //!
-//! In HTTP/1 hyper settles some things before this module can see them: it cuts a fragment off the
-//! target and takes lines that end in LF alone. It would also drop a `Content-Length` beside
-//! `Transfer-Encoding`, merge equal `Content-Length` lines and answer 400 to a coding that is not
-//! `chunked`, so the bytes are looked at before it reads them.
+//! In HTTP/1, hyper handles some things before this module sees them: it removes a fragment from
+//! the target and accepts lines that end in LF alone. It would also drop a `Content-Length` next to
+//! `Transfer-Encoding`, merge equal `Content-Length` lines and respond with 400 to a coding other
+//! than `chunked`, so the gateway checks the bytes before hyper parses them.
 
 use std::borrow::Cow;
 
@@ -18,69 +18,69 @@ use fields::HeadHeaders;
 
 mod fields;
 
-/// What a valid request head says.
+/// A valid request head.
 #[derive(Clone, Debug)]
 pub struct RequestHead<'r> {
     /// The method.
     pub method: &'r Method,
     /// The version.
     pub version: Version,
-    /// Came over TLS.
+    /// Whether the request uses TLS.
     pub secure: bool,
-    /// The host's name in normal form, without a port; empty if HTTP/1.0 named none.
+    /// The host in normal form, without a port; empty if an HTTP/1.0 request has none.
     pub host: Cow<'r, str>,
-    /// The port that the client named, unless it is the default one.
+    /// The port that the client sent. `None` if it is the default port.
     pub port: Option<u16>,
     /// The path in normal form, or `*`.
     pub path: Cow<'r, str>,
-    /// The path as it came.
+    /// The path as sent.
     pub raw_path: &'r str,
-    /// The query as it came, without `?`.
+    /// The query as sent, without `?`. `None` if there is none.
     pub query: Option<&'r str>,
-    /// How long the body says it is.
+    /// The declared length of the body.
     pub body: BodyLength,
-    /// The protocol that the client wants to change to, of those that the gateway lets through.
+    /// The protocol that the client requests an upgrade to. `None` if the gateway does not support it.
     pub upgrade: Option<UpgradeProtocol>,
-    /// The first `User-Agent` field.
+    /// The first `User-Agent` header.
     pub agent: Option<&'r HeaderValue>,
-    /// The `Cookie` fields.
+    /// The `Cookie` headers.
     pub cookies: CookieLines<'r>,
     with_port: Option<Cow<'r, str>>,
     target: &'r str,
 }
 
-/// How long a request body says it is.
+/// The declared length of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// There is none.
+    /// The request has no body.
     None,
-    /// `Content-Length`.
+    /// The length in `Content-Length`.
     Declared(u64),
     /// Chunked, or an HTTP/2 stream without `content-length`.
     Unknown,
 }
 
-/// The `Cookie` fields of a head.
+/// The `Cookie` headers of a head.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum CookieLines<'r> {
-    /// There is none.
+    /// The request has no `Cookie` header.
     #[default]
     None,
-    /// There is one, as nearly always in HTTP/1.
+    /// The only `Cookie` header, the usual case in HTTP/1.
     One(&'r HeaderValue),
-    /// There are several.
+    /// There are several `Cookie` headers.
     Several,
 }
 
-/// A protocol that a connection may change to. As an extension of an HTTP/2 request it says that
-/// its stream is to become that, and that the fields of the handshake are not the client's.
+/// A protocol that a connection can upgrade to. As an extension of an HTTP/2 request, it marks a stream
+/// that becomes a tunnel, with handshake headers that are the gateway's and not the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpgradeProtocol {
     /// RFC 6455.
     WebSocket,
 }
 
-/// Why a request head is refused; [`MalformedRequest::reason`] says it in words.
+/// Why a request head is refused; [`MalformedRequest::reason`] is the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see `reason`")]
 pub enum MalformedRequest {
@@ -97,7 +97,7 @@ pub enum MalformedRequest {
     TooManyFields,
     FieldValue,
     Padding,
-    /// A field that some origins take for one the gateway vouches for (`x_forwarded_for`).
+    /// A header that some origin servers read as one that the gateway sets (`x_forwarded_for`).
     Twin,
     ConnectionField,
     Path(path::PathError),
@@ -107,7 +107,7 @@ pub enum MalformedRequest {
 // === impl RequestHead ===
 
 impl<'r> RequestHead<'r> {
-    /// Reads the head of a request that came over TLS or not.
+    /// Checks and reads the head of a request.
     pub fn read(parts: &'r Parts, over_tls: bool) -> Result<Self, MalformedRequest> {
         let opens = parts.extensions.get().copied();
         let fields = HeadHeaders::read(&parts.headers, parts.version, opens)?;
@@ -133,18 +133,18 @@ impl<'r> RequestHead<'r> {
         })
     }
 
-    /// The head of a request that is known to have no body: an HTTP/2 stream that has ended.
+    /// Marks the request as having no body, for an HTTP/2 stream that has ended.
     pub fn without_body(mut self) -> Self {
         self.body = BodyLength::None;
         self
     }
 
-    /// Whether a body may follow.
+    /// Whether the request may have a body.
     pub fn has_body(&self) -> bool {
         !matches!(self.body, BodyLength::None | BodyLength::Declared(0))
     }
 
-    /// The declared size of the body; `None`: not declared.
+    /// The declared size of the body. `None` if it is not declared.
     pub fn body_size(&self) -> Option<u64> {
         match self.body {
             BodyLength::None => Some(0),
@@ -153,17 +153,17 @@ impl<'r> RequestHead<'r> {
         }
     }
 
-    /// The host with its port, unless that is the default one.
+    /// The host with its port, unless that is the default port.
     pub fn authority(&self) -> &str {
         self.with_port.as_deref().unwrap_or(&self.host)
     }
 
-    /// The path and the query as they came.
+    /// The path and the query as sent.
     pub fn raw_uri(&self) -> &'r str {
         self.target
     }
 
-    /// The normal path and the query.
+    /// The normal form of the path, and the query.
     pub fn uri(&self) -> Cow<'_, str> {
         match (&self.path, self.query) {
             (Cow::Borrowed(_), _) => Cow::Borrowed(self.target),
@@ -188,7 +188,7 @@ impl<'r> CookieLines<'r> {
 // === impl MalformedRequest ===
 
 impl MalformedRequest {
-    /// The status that answers it.
+    /// The status of the response.
     pub const fn status(self) -> u16 {
         match self {
             MalformedRequest::UnknownCoding | MalformedRequest::Protocol => 501,
@@ -197,7 +197,7 @@ impl MalformedRequest {
         }
     }
 
-    /// What is wrong, in one sentence without a full stop.
+    /// A description without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
             MalformedRequest::Version => "the version is none that the gateway speaks",
@@ -236,7 +236,7 @@ fn target(parts: &Parts) -> Result<&str, MalformedRequest> {
     }
     let uri = &parts.uri;
     let known = matches!(uri.scheme_str(), None | Some("http" | "https"));
-    // An authority without a scheme is the authority form, which is for CONNECT alone.
+    // An authority without a scheme is the authority form, which only CONNECT may use.
     let absolute = uri.authority().is_some() == uri.scheme().is_some();
     if !known || !absolute {
         return Err(MalformedRequest::Target);
@@ -244,7 +244,7 @@ fn target(parts: &Parts) -> Result<&str, MalformedRequest> {
     match uri.path_and_query().map(|target| target.as_str()) {
         Some("*") if parts.method != Method::OPTIONS => Err(MalformedRequest::Target),
         Some("") | None if uri.authority().is_some() => Ok("/"),
-        // `http://host?query`: legal, but with no origin form of its own bytes.
+        // `http://host?query` is valid, but has no path, so its bytes contain no origin form.
         Some(target) if target.starts_with('?') => Err(MalformedRequest::Target),
         Some(target) => Ok(target),
         None => Err(MalformedRequest::Target),
@@ -300,7 +300,7 @@ fn check_query(query: Option<&str>) -> Result<Option<&str>, MalformedRequest> {
     }
 }
 
-/// A tunnel starts only where nothing but the tunnel can follow the head.
+/// The upgrade that the head requests. `None` if anything but the tunnel could follow the head.
 fn upgrade(parts: &Parts, fields: &HeadHeaders<'_>, body: BodyLength) -> Option<UpgradeProtocol> {
     let asked = fields.connection_upgrade && is_websocket(&parts.headers);
     let alone = matches!(body, BodyLength::None | BodyLength::Declared(0));

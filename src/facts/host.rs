@@ -1,12 +1,12 @@
 //! The one normal form of a host: lower case, no trailing dot, no default port.
 //!
-//! Stricter than RFC 3986: a registered name holds letters, digits, `-`, `_` and dots alone, since
-//! a host with escapes or delimiters has no single reading. Names are never looked up here.
+//! Stricter than RFC 3986: a registered name contains only letters, digits, `-`, `_` and dots,
+//! because parsers disagree on a host with escapes or delimiters. Names are never resolved here.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The longest name that DNS can hold, written with dots.
+/// The longest name in DNS, written with dots.
 const MAX_NAME: usize = 253;
 
 /// A host in normal form.
@@ -14,13 +14,13 @@ const MAX_NAME: usize = 253;
 pub struct NormalHost<'a> {
     /// The name or address; an IPv6 address has its brackets.
     pub name: Cow<'a, str>,
-    /// The port, unless it is the default one.
+    /// The port. `None` if it is the default port.
     pub port: Option<u16>,
-    /// Both, where there is a port.
+    /// Name and port. `None` if there is no port.
     pub with_port: Option<Cow<'a, str>>,
 }
 
-/// Reads `host[:port]`; `None` if it is not exactly that.
+/// Parses `host[:port]`. `None` if it is not exactly that.
 pub fn parse(text: &str, default_port: u16) -> Option<NormalHost<'_>> {
     let (name, written) = split_port(text)?;
     let port = read_port(written)?.filter(|port| *port != default_port);
@@ -29,7 +29,7 @@ pub fn parse(text: &str, default_port: u16) -> Option<NormalHost<'_>> {
         None => registered(name)?,
     };
     let with_port = port.map(|port| match &name {
-        // As written, if that is the normal form.
+        // Borrows the text if it is already in normal form.
         Cow::Borrowed(name) if text.len() == name.len() + 1 + digits(port) => text.into(),
         _ => format!("{name}:{port}").into(),
     });
@@ -40,7 +40,7 @@ pub fn parse(text: &str, default_port: u16) -> Option<NormalHost<'_>> {
     })
 }
 
-/// How long a port is without leading zeros.
+/// The number of digits of a port without leading zeros.
 const fn digits(port: u16) -> usize {
     match port.checked_ilog10() {
         Some(log) => log as usize + 1,
@@ -88,7 +88,7 @@ fn registered(text: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Whether there are capitals in `name`; `None` if it is no name.
+/// Whether `name` contains capitals. `None` if it is not a valid name.
 fn check_name(name: &[u8]) -> Option<bool> {
     let mut upper = false;
     let mut last = b'.';
@@ -104,7 +104,7 @@ fn check_name(name: &[u8]) -> Option<bool> {
     (last != b'.' && name.len() <= MAX_NAME).then_some(upper)
 }
 
-/// Resolvers and browsers read such a name as an address, each in its own way (`127.1`).
+/// Resolvers and browsers read such a name as an address, but disagree on which one (`127.1`).
 fn ends_in_number(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     let hexadecimal = last.get(..2).is_some_and(|p| p.eq_ignore_ascii_case("0x"))

@@ -1,7 +1,7 @@
 //! Fields that hold names and values: headers, cookies and query arguments.
 //!
-//! Cookies and arguments are split when they are asked for, and kept if that is often. What a name
-//! or a value means is not known here.
+//! Cookies and arguments are parsed on demand, and stored after several lookups. The meaning of
+//! names and values is not known here.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -14,11 +14,11 @@ use super::FactsView;
 use super::getters::Bytes;
 use crate::expr::position;
 
-/// Among so few fields, one is found faster by a look at each than by its hash.
+/// Up to this many headers, a linear search is faster than hashing.
 const FEW_FIELDS: usize = 16;
 
-/// So many single values are looked for in the text itself. Most requests are asked for no more,
-/// and take no memory for the rest.
+/// This many lookups of single values search the text itself. Most requests need no more, and so no
+/// memory for the parsed pairs.
 const LOOKS: u8 = 8;
 
 /// A collection of names and values.
@@ -34,14 +34,14 @@ pub enum MapSource {
     Arguments,
 }
 
-/// All pairs of a request, once they are worth their memory.
+/// All pairs of a request, stored after enough lookups.
 #[derive(Debug)]
 pub(super) struct ParsedPairs<T> {
     all: OnceCell<Vec<T>>,
     looks: Cell<u8>,
 }
 
-/// The parts of `text`, of which there is at least one.
+/// The parts of `text`, at least one.
 pub(super) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -57,7 +57,7 @@ pub(super) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 // === impl MapSource ===
 
 impl MapSource {
-    /// The `index`th value of `name`, or of all names; negative counts from the end.
+    /// The `index`th value of `name`, or of all names. A negative index counts from the end.
     #[inline(never)]
     pub fn value<'a>(self, view: FactsView<'a, '_>, name: Option<&[u8]>, index: i32) -> Bytes<'a> {
         match (self, name, usize::try_from(index)) {
@@ -81,7 +81,7 @@ impl MapSource {
         }
     }
 
-    /// The `index`th name; negative counts from the end.
+    /// The `index`th name. A negative index counts from the end.
     #[inline(never)]
     pub fn name<'a>(self, view: FactsView<'a, '_>, index: i32) -> Bytes<'a> {
         pick(index, |visit| {
@@ -89,7 +89,7 @@ impl MapSource {
         })
     }
 
-    /// Visits the values of `name`, or all.
+    /// Calls `visit` with the values of `name`, or with all values.
     pub fn each_value(
         self,
         view: FactsView<'_, '_>,
@@ -99,7 +99,7 @@ impl MapSource {
         let _ = self.each_pair(view, name, &mut |_, value| visit(value));
     }
 
-    /// Visits all names, once for each value.
+    /// Calls `visit` with all names, once for each value.
     pub fn each_name(
         self,
         view: FactsView<'_, '_>,
@@ -156,7 +156,7 @@ fn each_header<'a>(
         let pairs = pairs.map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
         return wanted(pairs, None, visit);
     };
-    // Not a header's name: the empty string, which is no header's name either.
+    // If the bytes are not UTF-8, uses the empty string, which is never a header's name.
     let name = std::str::from_utf8(name).unwrap_or_default();
     let values = headers.get_all(name).iter();
     wanted(values.map(|v| (&[][..], v.as_bytes())), None, visit)
@@ -173,7 +173,7 @@ fn wanted<'a>(
     })
 }
 
-/// What a visitor is shown.
+/// A callback for each value; it can end the iteration.
 type Visit<'v, 'a> = &'v mut dyn FnMut(&'a [u8]) -> ControlFlow<()>;
 
 fn pick<'a>(index: i32, each: impl for<'v> Fn(Visit<'v, 'a>) -> ControlFlow<()>) -> Bytes<'a> {
@@ -204,12 +204,12 @@ fn count<'a>(each: &impl for<'v> Fn(Visit<'v, 'a>) -> ControlFlow<()>) -> usize 
 // === impl ParsedPairs ===
 
 impl<T> ParsedPairs<T> {
-    /// All of them.
+    /// All pairs, parsed on the first call.
     pub(super) fn all(&self, parse: impl FnOnce() -> Vec<T>) -> &[T] {
         self.all.get_or_init(parse)
     }
 
-    /// All of them for one look, if that is cheaper than to look for one in the text.
+    /// All pairs for one lookup. `None` if a search in the text is cheaper.
     pub(super) fn for_lookup(&self, parse: impl FnOnce() -> Vec<T>) -> Option<&[T]> {
         let looks = self.looks.get();
         if looks < LOOKS {

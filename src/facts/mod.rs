@@ -1,7 +1,7 @@
-//! What rules see of a request: borrowed, computed on first use, never changed.
+//! The facts of a request that rules read: borrowed, computed on first use, never changed.
 //!
-//! [`fields`] is the one table of fields; [`head`] refuses requests that do not have exactly one
-//! meaning. Nothing here reads a socket, a clock or a file.
+//! [`fields`] is the one table of fields; [`head`] refuses ambiguous requests. Nothing here reads a
+//! socket, a clock or a file.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,33 +26,33 @@ pub use getters::version_name;
 pub use head::{BodyLength, CookieLines, MalformedRequest, RequestHead, UpgradeProtocol};
 pub use request::{FactsView, GeoSource, NoGeo, RequestFacts, ResponseFacts};
 
-/// What is known about a connection before its first request.
+/// The properties of a connection that are known before its first request.
 #[derive(Clone, Debug)]
 pub struct ClientConnection {
-    /// The TCP peer, or whom its PROXY header names.
+    /// The TCP peer, or the address in its PROXY header.
     pub peer: SocketAddr,
     /// The listener's address as configured, for metrics.
     pub listener: Arc<str>,
-    /// What the handshake showed; `None`: plain.
+    /// The results of the TLS handshake. `None` for a plain connection.
     pub tls: Option<TlsFacts>,
 }
 
-/// What a TLS handshake showed.
+/// The results of a TLS handshake.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFacts {
     /// `TLSv1.3`, `TLSv1.2`.
     pub version: &'static str,
     /// The IANA name of the cipher suite, `TLS_AES_128_GCM_SHA256`.
     pub cipher: &'static str,
-    /// The server name that the client asked for, as sent.
+    /// The server name that the client requested, as sent. `None` if there is none.
     pub sni: Option<Box<str>>,
-    /// The agreed protocol, `h2` or `http/1.1`.
+    /// The negotiated protocol, `h2` or `http/1.1`. `None` without ALPN.
     pub alpn: Option<&'static str>,
-    /// What the client's hello showed.
+    /// The properties of the ClientHello.
     pub hello: HelloFacts,
 }
 
-/// What a ClientHello showed. The fingerprints are computed when first read.
+/// The properties of a ClientHello. The fingerprints are computed on first read.
 #[derive(Clone, Debug, Default)]
 pub struct HelloFacts {
     /// The MD5 of the JA3 string, 32 hexadecimal digits.
@@ -61,6 +61,6 @@ pub struct HelloFacts {
     pub ja3_raw: LazyText,
     /// The JA4 fingerprint.
     pub ja4: LazyText,
-    /// Bytes of the ClientHello message, its four-byte header included.
+    /// The length of the ClientHello message in bytes, including its four-byte header.
     pub length: usize,
 }

@@ -1,13 +1,13 @@
 //! The one normal form of a path, so that `//login`, `/./login` and `/%6cogin` are all `/login`.
 //!
-//! Escapes of unreserved characters are decoded and the others written in upper case, bytes that
-//! a path cannot hold are escaped, empty segments are dropped, then dot segments are resolved
-//! (RFC 3986, sections 5.2.4 and 6.2.2). `%2F` stays: it is not a separator. Whatever an origin
-//! could read as another path is refused, never repaired. Queries are not touched here.
+//! Escapes of unreserved characters are decoded and the others written in upper case, bytes that a
+//! path cannot contain are escaped, empty segments are dropped, then dot segments are resolved (RFC
+//! 3986, sections 5.2.4 and 6.2.2). `%2F` stays: it is not a separator. A path that an origin
+//! server could read as another path is refused, never repaired. Queries are not changed here.
 
 use std::borrow::Cow;
 
-/// Why a path has no normal form; [`PathError::reason`] says it in words.
+/// Why a path has no normal form; [`PathError::reason`] is the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see `reason`")]
 pub enum PathError {
@@ -17,17 +17,17 @@ pub enum PathError {
     Control,
     Backslash,
     Delimiter,
-    /// A segment that an origin could take for `.` or `..`: `..%2f`, `%2e%2e%5c`, `..;a`.
+    /// A segment that an origin server could read as `.` or `..`: `..%2f`, `%2e%2e%5c`, `..;a`.
     HiddenDots,
-    /// A segment of parameters alone before another: an origin that cuts them off and drops empty
-    /// segments reads `/;a/b` as `/b`.
+    /// A segment of only parameters before another segment: an origin server that removes
+    /// parameters and drops empty segments reads `/;a/b` as `/b`.
     Nameless,
 }
 
 // === impl PathError ===
 
 impl PathError {
-    /// What is wrong, in one sentence without a full stop.
+    /// A description without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
             PathError::Relative => "the path does not start with `/`",
@@ -42,7 +42,7 @@ impl PathError {
     }
 }
 
-/// The normal form of `path`; borrowed if it already is.
+/// The normal form of `path`; borrowed if it is normal already.
 pub fn normalise(path: &str) -> Result<Cow<'_, str>, PathError> {
     if is_plain(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
@@ -55,7 +55,7 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, PathError> {
     })
 }
 
-/// Whether a quick look shows that `path` is normal. `false` says nothing.
+/// A quick check that `path` is in normal form. `false` means that it may still be.
 fn is_plain(path: &[u8]) -> bool {
     let mut last = 0;
     for &byte in path {
@@ -93,7 +93,7 @@ fn build(path: &str) -> Result<String, PathError> {
         out.push('/');
     }
     match before_another {
-        // The last to be told, so that every spelling has the same mistake.
+        // Checked last, so that every spelling of a path has an equal error.
         true => Err(PathError::Nameless),
         false => Ok(out),
     }
@@ -115,7 +115,7 @@ fn kind(segment: &str) -> Result<SegmentKind, PathError> {
     }
 }
 
-/// Whether an origin that decodes `%2F` or `%5C`, or that cuts path parameters off, would see a
+/// Whether an origin server that decodes `%2F` or `%5C`, or removes path parameters, would see a
 /// dot segment.
 fn hides_dots(segment: &str) -> bool {
     segment
@@ -124,7 +124,7 @@ fn hides_dots(segment: &str) -> bool {
         .any(|part| matches!(without_parameters(part), "." | ".."))
 }
 
-/// Whether a segment is empty for an origin that cuts path parameters off.
+/// Whether a segment is empty for an origin server that removes path parameters.
 fn is_nameless(segment: &str) -> bool {
     !segment.is_empty() && without_parameters(segment).is_empty()
 }
@@ -178,7 +178,7 @@ const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Whether a byte stands for itself in a segment: `pchar` of RFC 3986 without escapes, and the
+/// Whether a byte needs no escape in a segment: `pchar` of RFC 3986 without escapes, and the
 /// brackets, which are reserved and so not equal to their escapes.
 fn is_allowed_byte(byte: u8) -> bool {
     STANDS.get(usize::from(byte)).copied().unwrap_or(false)

@@ -1,52 +1,52 @@
-//! The PROXY protocol header, versions 1 and 2 (haproxy.org, proxy-protocol.txt): who is behind the
-//! proxy that made a connection.
+//! The PROXY protocol header, versions 1 and 2 (haproxy.org, proxy-protocol.txt): the client behind
+//! the proxy that opened a connection.
 //!
-//! Only one reading of the bytes is accepted: no second space, no leading zero, no field that goes
-//! on past its length. The crate `proxy-header` 0.1.3 is not used because it accepts malformed lines
-//! of version 1 (`PROXYxTCP4`, `UNKNOWNgarbage`, a port `+80`, lines of any length), refuses a LOCAL
-//! header of version 2 that names a family without addresses, and does not verify checksums. Never
-//! reads from a socket, and does not know which peers are trusted.
+//! Only the strict syntax is accepted: no second space, no leading zero, no field that exceeds its
+//! length. The crate `proxy-header` 0.1.3 is not used because it accepts malformed lines of version
+//! 1 (`PROXYxTCP4`, `UNKNOWNgarbage`, a port `+80`, lines of any length), refuses a LOCAL header of
+//! version 2 that names a family without addresses, and does not verify checksums. Never reads from
+//! a socket, and does not know which peers are trusted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The longest header of version 1, its line end included.
+/// The longest header of version 1, including its line end.
 const LONGEST_V1: usize = 107;
-/// The longest header of version 2 that is taken; what proxies send has a few hundred bytes.
+/// The longest accepted header of version 2; proxies send a few hundred bytes.
 pub const LONGEST: usize = 4096;
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const WORD: &[u8] = b"PROXY ";
-/// What comes before the addresses in version 2.
+/// The number of bytes before the addresses in version 2.
 const FIXED: usize = 16;
 
-/// A checksum over the header, as an extension of version 2.
+/// The type of the checksum extension of version 2.
 const CRC32C: u8 = 0x03;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHeader {
-    /// The connection is this client's.
+    /// The client's address.
     Source(SocketAddr),
-    /// It is the proxy's own, or the proxy does not know: the peer stays.
+    /// No client address: the connection is the proxy's own, or the client is unknown. The peer stays.
     Nothing,
 }
 
-/// Why bytes are not a header.
+/// Why bytes are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHeaderError {
-    /// They begin in another way.
+    /// They do not begin like a header.
     NoHeader,
-    /// They are longer than one may be.
+    /// They are longer than a header may be.
     TooLong,
-    /// They begin as one and go on as none.
+    /// They begin like a header but are malformed.
     Malformed,
-    /// Another version, command, family or protocol than those of a TCP connection.
+    /// The version, command, family or protocol is not one of a TCP connection.
     Unknown,
-    /// The checksum is not the header's.
+    /// The checksum does not match.
     Checksum,
 }
 
-/// Reads a header at the beginning of `bytes`: what it says, and how long it is. `None`: more bytes
+/// Parses a header at the start of `bytes`; returns its content and length. `None` if more bytes
 /// are needed.
 pub fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderError> {
     if begins(bytes, SIGNATURE) {
@@ -58,7 +58,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderEr
     }
 }
 
-/// Whether `bytes` begin with `start`, as far as there are any.
+/// Whether `bytes` begin with `start`, or are a prefix of it.
 fn begins(bytes: &[u8], start: &[u8]) -> bool {
     bytes.iter().zip(start).all(|(byte, wanted)| byte == wanted)
 }
@@ -76,7 +76,7 @@ fn version_1(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderEr
         .ok_or(ProxyHeaderError::Malformed)?;
     let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Malformed)?;
     let said = match line.split_once(' ').unwrap_or((line, "")) {
-        // What follows is to be ignored.
+        // The rest of the line must be ignored.
         ("UNKNOWN", _) => ProxyHeader::Nothing,
         ("TCP4", rest) => source::<Ipv4Addr>(rest)?,
         ("TCP6", rest) => source::<Ipv6Addr>(rest)?,
@@ -120,7 +120,7 @@ fn version_2(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderEr
     };
     let rest = header.get(FIXED..).unwrap_or_default();
     let said = match command {
-        // What a proxy says of itself is skipped as a whole.
+        // A LOCAL header is skipped as a whole.
         0x20 => return Ok(Some((ProxyHeader::Nothing, header.len()))),
         0x21 => addresses(*family, rest)?,
         _ => return Err(ProxyHeaderError::Unknown),
@@ -130,10 +130,10 @@ fn version_2(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderEr
     Ok(Some((said, header.len())))
 }
 
-/// What the addresses say, and what follows them.
+/// Parses the addresses; returns the client and the bytes after them.
 fn addresses(family: u8, bytes: &[u8]) -> Result<(ProxyHeader, &[u8]), ProxyHeaderError> {
     let (said, rest) = match family {
-        // Not specified; a Unix socket.
+        // Unspecified, or a Unix socket.
         0x00 => (ProxyHeader::Nothing, Some(bytes)),
         0x31 => (ProxyHeader::Nothing, bytes.get(216..)),
         0x11 => match bytes.split_first_chunk::<12>() {
@@ -162,7 +162,7 @@ fn at(ip: IpAddr, port: [u8; 2]) -> ProxyHeader {
     ProxyHeader::Source(SocketAddr::new(ip, u16::from_be_bytes(port)))
 }
 
-/// Extensions are not used, but must be where they say.
+/// Checks the lengths of the extensions, which are not used otherwise, and the checksum.
 fn check_extensions(header: &[u8], mut rest: &[u8]) -> Result<(), ProxyHeaderError> {
     while !rest.is_empty() {
         let (&[kind, high, low], after) = rest
@@ -184,7 +184,7 @@ fn check_extensions(header: &[u8], mut rest: &[u8]) -> Result<(), ProxyHeaderErr
     Ok(())
 }
 
-/// The checksum of a header with four zeros at `start`, where it stands itself.
+/// The checksum of a header with four zeros in its own position, `start`.
 fn crc32c_without(header: &[u8], start: usize) -> u32 {
     const CASTAGNOLI: u32 = 0x82f6_3b78;
     let own = start..start + 4;
@@ -201,7 +201,7 @@ fn crc32c_without(header: &[u8], start: usize) -> u32 {
 // === impl ProxyHeaderError ===
 
 impl ProxyHeaderError {
-    /// What is wrong, in one sentence without a full stop.
+    /// A description without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
             ProxyHeaderError::NoHeader => "the connection does not begin with a PROXY header",

@@ -1,13 +1,13 @@
-//! Query arguments as a rule sees them: split in one way, so that no spelling dodges a key.
+//! Query arguments as rules read them: parsed in one defined form, so that no spelling evades a key.
 //!
-//! - `&` alone separates; a `;` is data.
+//! - Only `&` separates; a `;` is data.
 //! - Names and values are percent-decoded once and `+` is a space in both, so `%75ser` and `user`
 //!   are one name. Decoding comes after splitting: `%26` and `%3D` are data.
-//! - A broken escape stays as it is written.
-//! - The first `=` ends the name. Without one, all of it is the name and the value is empty.
+//! - A broken escape stays as written.
+//! - The first `=` ends the name. Without one, the whole part is the name and the value is empty.
 //! - Names keep their case; `a[]` and `a` are two names.
-//! - A name that comes twice has two values: `[0]` is the first, `[-1]` the last.
-//! - Nothing between two `&` is no argument.
+//! - A repeated name has several values: `[0]` is the first, `[-1]` the last.
+//! - An empty part between two `&` is not an argument.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub fn parse(query: &str) -> Vec<Argument<'_>> {
     pairs.collect()
 }
 
-/// The `nth` value of the argument `name`, without a look at the values of others.
+/// The `nth` value of the argument `name`. It decodes no other values.
 pub fn find<'q>(query: &'q str, name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>> {
     let mut before = nth;
     for piece in split(query.as_bytes(), b'&') {
@@ -43,7 +43,7 @@ pub fn names(query: &str) -> impl Iterator<Item = Cow<'_, [u8]>> {
     pairs(query).map(|(name, _)| decode(name))
 }
 
-/// The value in `piece`, if that is the argument `name`.
+/// The value in `piece`. `None` if `piece` is not the argument `name`.
 #[inline]
 fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     let odd = |byte: &u8| matches!(byte, b'=' | b'%' | b'+');
@@ -58,7 +58,7 @@ fn value_of<'p>(piece: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     }
 }
 
-/// Names and values as they are written.
+/// Names and values as written.
 fn pairs(query: &str) -> impl Iterator<Item = (&[u8], &[u8])> {
     let pieces = split(query.as_bytes(), b'&').filter(|piece| !piece.is_empty());
     pieces.map(pair)

@@ -1,7 +1,7 @@
-//! The facts of one request: what a compiled expression asks, by field number.
+//! The facts of one request, which compiled expressions read by field number.
 //!
-//! Everything is borrowed; cookies, arguments and places are worked out when asked for, and kept
-//! where they are asked for often. Nothing here changes a request.
+//! Everything is borrowed; cookies, arguments and geo data are computed on demand, and stored if
+//! they are read often. Nothing here changes a request.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,7 +18,7 @@ use super::{ClientConnection, CookieLines, RequestHead};
 use crate::clock::Timestamp;
 use crate::expr::{FieldFacts, FieldId};
 
-/// Where addresses are looked up. `None`: not known, or no database.
+/// A source of geo data for addresses. All methods return `None` if the value is unknown or there is no database.
 pub trait GeoSource {
     /// The number of the autonomous system.
     fn asn(&self, ip: IpAddr) -> Option<u32>;
@@ -28,27 +28,27 @@ pub trait GeoSource {
     fn continent(&self, ip: IpAddr) -> Option<[u8; 2]>;
 }
 
-/// No database: nothing is known.
+/// A source without a database: everything is unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoGeo;
 
 /// The facts of a request.
 pub struct RequestFacts<'r> {
-    /// The head.
+    /// The request's head.
     pub head: &'r RequestHead<'r>,
-    /// All header fields.
+    /// All request headers.
     pub headers: &'r HeaderMap,
-    /// The connection that it came on.
+    /// The connection of the request.
     pub connection: &'r ClientConnection,
     /// The client's address.
     pub client: IpAddr,
-    /// The template of the matched route.
+    /// The template of the matched route. `None` if no route matches.
     pub route: Option<&'r str>,
-    /// The request's own identifier.
+    /// The request id.
     pub id: &'r str,
-    /// When it came.
+    /// The time of the request.
     pub now: Timestamp,
-    /// Where addresses are looked up.
+    /// The source of geo data.
     pub geo: &'r dyn GeoSource,
     cookies: ParsedPairs<Cookie<'r>>,
     arguments: ParsedPairs<Argument<'r>>,
@@ -57,20 +57,20 @@ pub struct RequestFacts<'r> {
     continent: OnceCell<Option<[u8; 2]>>,
 }
 
-/// What the response phase knows beside the request.
+/// The facts that the response phase adds.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseFacts<'r> {
     /// The status.
     pub status: u16,
-    /// All header fields.
+    /// All response headers.
     pub headers: &'r HeaderMap,
-    /// From the request's head to the response's.
+    /// Milliseconds from the request's head to the response's.
     pub duration_ms: u64,
-    /// Bytes of the body, where known.
+    /// The size of the body in bytes. `None` if unknown.
     pub body_size: Option<u64>,
-    /// The upstream that answered or failed.
+    /// The upstream that responded or failed. `None` if no upstream was used.
     pub upstream: Option<&'r str>,
-    /// How it failed.
+    /// The failure of the upstream. `None` if it did not fail.
     pub upstream_error: Option<&'r str>,
 }
 
@@ -112,7 +112,7 @@ impl<'r> RequestFacts<'r> {
         }
     }
 
-    /// The same facts for the response phase.
+    /// These facts with the response's, for the response phase.
     pub fn with_response<'a>(&'a self, response: &'a ResponseFacts<'a>) -> FactsView<'a, 'r> {
         FactsView {
             request: self,
@@ -125,7 +125,7 @@ impl<'r> RequestFacts<'r> {
         self.cookies.all(|| cookies::parse(self.headers))
     }
 
-    /// The `nth` value of the cookie `name`.
+    /// The `nth` value of the cookie `name`. `None` if there is none.
     pub fn cookie(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
         let Some(all) = self.cookies.for_lookup(|| cookies::parse(self.headers)) else {
             return match self.head.cookies {
@@ -143,7 +143,7 @@ impl<'r> RequestFacts<'r> {
         self.arguments.all(|| query::parse(self.query()))
     }
 
-    /// The `nth` value of the query argument `name`.
+    /// The `nth` value of the query argument `name`. `None` if there is none.
     pub fn argument(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
         let Some(all) = self.arguments.for_lookup(|| query::parse(self.query())) else {
             return query::find(self.query(), name, nth);
@@ -152,7 +152,7 @@ impl<'r> RequestFacts<'r> {
         named.nth(nth).map(|(_, value)| Cow::Borrowed(&**value))
     }
 
-    /// Visits the name of each cookie.
+    /// Calls `visit` with the name of each cookie.
     pub(super) fn each_cookie_name(
         &self,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
@@ -163,7 +163,7 @@ impl<'r> RequestFacts<'r> {
         }
     }
 
-    /// Visits the name of each query argument.
+    /// Calls `visit` with the name of each query argument.
     pub(super) fn each_argument_name(
         &self,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
@@ -174,18 +174,18 @@ impl<'r> RequestFacts<'r> {
         }
     }
 
-    /// The client's autonomous system.
+    /// The number of the client's autonomous system. `None` if unknown.
     pub fn asn(&self) -> Option<u32> {
         *self.asn.get_or_init(|| self.geo.asn(self.client))
     }
 
-    /// The client's country.
+    /// The client's country. `None` if unknown.
     pub fn country(&self) -> Option<&[u8; 2]> {
         let look_up = || self.geo.country(self.client);
         self.country.get_or_init(look_up).as_ref()
     }
 
-    /// The client's continent.
+    /// The client's continent. `None` if unknown.
     pub fn continent(&self) -> Option<&[u8; 2]> {
         let look_up = || self.geo.continent(self.client);
         self.continent.get_or_init(look_up).as_ref()

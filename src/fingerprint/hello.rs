@@ -1,17 +1,17 @@
-//! Finds the ClientHello in TLS records and gives a view of its parts (RFC 8446, section 4.1.2).
+//! Finds the ClientHello in TLS records and parses its parts (RFC 8446, section 4.1.2).
 //!
-//! The outer structure must add up. An extension whose body does not is taken as empty: whether
-//! such a hello is served is for the TLS library to say.
+//! The lengths of the outer structure must add up. A malformed extension body counts as empty: the
+//! TLS library decides whether to accept such a hello.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::ClientHelloError;
 
-/// The type of the message.
+/// The handshake type of a ClientHello.
 const CLIENT_HELLO: u8 = 1;
 
-/// A view of a ClientHello message. GREASE values (RFC 8701) are never shown.
+/// A view of a ClientHello message without GREASE values (RFC 8701).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientHello<'a> {
     version: u16,
@@ -26,12 +26,12 @@ pub struct ClientHello<'a> {
     supported_versions: Option<&'a [u8]>,
 }
 
-/// The bytes of TLS structures (RFC 8446, section 3) that are still to be read. A read past the end is
-/// `None`; nothing is indexed.
+/// The bytes of TLS structures (RFC 8446, section 3) that are not read yet. A read past the end
+/// returns `None`; nothing is indexed.
 #[derive(Clone, Copy, Debug)]
 struct Cursor<'a>(&'a [u8]);
 
-/// Extension numbers that the fingerprints look into (IANA, TLS ExtensionType Values).
+/// Extension numbers that the fingerprints use (IANA, TLS ExtensionType Values).
 pub(super) mod extension {
     pub(in super::super) const SERVER_NAME: u16 = 0;
     pub(in super::super) const GROUPS: u16 = 10;
@@ -40,7 +40,7 @@ pub(super) mod extension {
     pub(in super::super) const ALPN: u16 = 16;
     pub(in super::super) const SUPPORTED_VERSIONS: u16 = 43;
 
-    /// Those whose bodies matter. Of the server name it is only whether it is there.
+    /// The extensions with a body that the fingerprints need. For the server name, only its presence matters.
     pub(in super::super) const READ: [u16; 5] = [
         GROUPS,
         POINT_FORMATS,
@@ -50,8 +50,8 @@ pub(super) mod extension {
     ];
 }
 
-/// The handshake message (type, 24-bit length, body) that starts these TLS records, put together
-/// again where it spans several of them. Bytes after the message are ignored.
+/// The handshake message (type, 24-bit length, body) at the start of these TLS records, reassembled
+/// if it spans several. Bytes after the message are ignored.
 pub fn client_hello(records: &[u8]) -> Result<Cow<'_, [u8]>, ClientHelloError> {
     let mut input = Cursor::new(records);
     let first = fragment(&mut input)?;
@@ -124,9 +124,8 @@ impl<'a> ClientHello<'a> {
         Some(())
     }
 
-    /// A message with the same fingerprints and little else: what a connection keeps in case
-    /// someone asks. Never longer than the message; without the key shares and the name it is a
-    /// few hundred bytes.
+    /// A shorter message with equal fingerprints, which a connection keeps for later reads. Never
+    /// longer than the message; without the key shares and the name it has a few hundred bytes.
     pub(super) fn sketch(&self) -> Arc<[u8]> {
         let mut extensions = Vec::with_capacity(256);
         let mut input = Cursor::new(self.extensions);
@@ -155,13 +154,13 @@ impl<'a> ClientHello<'a> {
         message.into()
     }
 
-    /// The version field of the message itself; 1.3 clients say 1.2 here.
+    /// The version field of the message itself; TLS 1.3 clients send 1.2 here.
     pub fn version(&self) -> u16 {
         self.version
     }
 
-    /// The highest version of the `supported_versions` extension, 0 where it names none;
-    /// the message's own version where the extension is absent.
+    /// The highest version in the `supported_versions` extension, 0 if it lists none; the message's
+    /// own version if the extension is absent.
     pub fn highest_version(&self) -> u16 {
         self.supported_versions
             .map_or(self.version, |list| numbers(list).max().unwrap_or_default())
@@ -198,17 +197,17 @@ impl<'a> ClientHello<'a> {
         numbers(self.signature_algorithms)
     }
 
-    /// The first protocol that ALPN offers; empty where there is none.
+    /// The first protocol that ALPN offers; empty if there is none.
     pub fn first_protocol(&self) -> &'a [u8] {
         self.first_protocol
     }
 
-    /// Whether there is a server name extension, whatever it holds.
+    /// Whether there is a server name extension, whatever it contains.
     pub fn has_server_name(&self) -> bool {
         self.has_server_name
     }
 
-    /// The host name that the client asked for, as sent.
+    /// The host name that the client requested, as sent. `None` if there is none.
     pub fn server_name(&self) -> Option<&'a str> {
         self.server_name
     }
@@ -224,7 +223,7 @@ fn fragment<'a>(input: &mut Cursor<'a>) -> Result<&'a [u8], ClientHelloError> {
     input.vec16().ok_or(ClientHelloError::Incomplete)
 }
 
-/// The length of the ClientHello that `bytes` start with, once all of it is there.
+/// The length of the ClientHello at the start of `bytes`. `None` if it is not complete yet.
 fn complete(bytes: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     let mut input = Cursor::new(bytes);
     match input.u8() {
@@ -254,7 +253,7 @@ fn first_protocol<'a>(mut body: Cursor<'a>) -> Option<&'a [u8]> {
     Cursor::new(body.vec16()?).vec8()
 }
 
-/// Appends a vector with a length of two bytes. It was one before, so the length fits.
+/// Appends a vector with a two-byte length. The bytes come from such a vector, so the length fits.
 fn push_vec16(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
     out.extend_from_slice(bytes);

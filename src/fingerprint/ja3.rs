@@ -1,13 +1,13 @@
 //! JA3: five lists of the hello as decimal numbers, and the MD5 of that string.
 //!
-//! Clients that shuffle their extensions (Chrome does) have another JA3 with every connection;
+//! Clients that shuffle their extensions, such as Chrome, have a different JA3 on every connection.
 //! JA4 is the better key.
 
 use md5::{Digest, Md5};
 
 use super::{ClientHello, into_text, push_hex, push_list};
 
-/// Digits of an MD5.
+/// The number of hexadecimal digits of an MD5.
 const HASH: usize = 32;
 
 /// The JA3 string (`version,ciphers,extensions,groups,point formats`) and its MD5.
@@ -23,7 +23,7 @@ pub fn ja3(hello: &ClientHello<'_>) -> (String, String) {
     (into_text(raw), into_text(hash))
 }
 
-/// Appends a comma, and the numbers with dashes between them.
+/// Appends a comma and the numbers, separated by dashes.
 fn push_numbers(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>) {
     out.push(b',');
     push_list(out, numbers, b'-', push_decimal);

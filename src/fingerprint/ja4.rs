@@ -1,7 +1,7 @@
-//! JA4, as FoxIO's `technical_details/JA4.md` defines it: a readable part, a hash of the sorted
-//! ciphers, a hash of the sorted extensions with the signature algorithms.
+//! JA4, as defined by FoxIO's `technical_details/JA4.md`: a readable part, a hash of the sorted
+//! ciphers, and a hash of the sorted extensions with the signature algorithms.
 //!
-//! Only the TLS client fingerprint, which is BSD-licensed; the other JA4+ ones are not.
+//! Implements only the TLS client fingerprint, which is BSD-licensed; the other JA4+ ones are not.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use smallvec::SmallVec;
@@ -9,14 +9,14 @@ use smallvec::SmallVec;
 use super::hello::extension;
 use super::{ClientHello, hex_digit, into_text, push_hex, push_list};
 
-/// Characters of a JA4.
+/// The number of characters of a JA4.
 const LENGTH: usize = 36;
 
 /// The JA4 fingerprint of a hello over TCP, 36 characters.
 pub fn ja4(hello: &ClientHello<'_>) -> String {
     let (mut ciphers, mut extensions) = (Vec::with_capacity(512), Vec::with_capacity(512));
     let cipher_count = push_sorted(&mut ciphers, hello.ciphers(), &[]);
-    // The readable part has these two.
+    // The readable part covers these two.
     let readable = [extension::SERVER_NAME, extension::ALPN];
     let extension_count = push_sorted(&mut extensions, hello.extensions(), &readable);
     push_signatures(&mut extensions, hello);
@@ -53,8 +53,8 @@ fn push_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&[hex_digit(count / 10), hex_digit(count % 10)]);
 }
 
-/// First and last character of the protocol; of its hexadecimal form where either is no letter or
-/// digit.
+/// Appends the first and last character of the protocol, or of its hexadecimal form if either is
+/// not a letter or digit.
 fn push_protocol(out: &mut Vec<u8>, protocol: &[u8]) {
     out.extend_from_slice(&match (protocol.first(), protocol.last()) {
         (Some(&first), Some(&last)) => {
@@ -67,7 +67,7 @@ fn push_protocol(out: &mut Vec<u8>, protocol: &[u8]) {
     });
 }
 
-/// Appends the signature algorithms in the client's order; no underscore where there are none.
+/// Appends the signature algorithms in the client's order; no underscore if there are none.
 fn push_signatures(list: &mut Vec<u8>, hello: &ClientHello<'_>) {
     let mut algorithms = hello.signature_algorithms().peekable();
     if algorithms.peek().is_some() {
@@ -76,8 +76,8 @@ fn push_signatures(list: &mut Vec<u8>, hello: &ClientHello<'_>) {
     }
 }
 
-/// Appends the numbers except those in `but`, in ascending order with commas between them. Returns
-/// how many there are, including `but`.
+/// Appends the numbers except those in `but`, ascending and separated by commas. Returns the number
+/// of all, including `but`.
 fn push_sorted(out: &mut Vec<u8>, numbers: impl Iterator<Item = u16>, but: &[u16]) -> usize {
     let mut sorted: SmallVec<[u16; 64]> = numbers.collect();
     let count = sorted.len();
@@ -91,7 +91,7 @@ fn push_number(out: &mut Vec<u8>, number: u16) {
     push_hex(out, &number.to_be_bytes());
 }
 
-/// The first twelve digits of the SHA-256; zeros for an empty list.
+/// Appends the first twelve digits of the SHA-256; zeros for an empty list.
 fn push_hash(out: &mut Vec<u8>, list: &[u8]) {
     out.push(b'_');
     match list {

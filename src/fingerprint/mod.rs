@@ -1,8 +1,8 @@
 //! ClientHello bytes → JA3 and JA4. Pure: no I/O, no clock.
 //!
-//! [`ClientHello`] reads the bytes, [`ja3`](fn@ja3) and [`ja4`](fn@ja4) make the two fingerprints. No
-//! input makes it panic. A [`Fingerprint`] computes nothing that is not read: it keeps the few
-//! hundred bytes of the hello that matter, so that a rule may come to read it later.
+//! [`ClientHello`] parses the bytes, [`ja3`](fn@ja3) and [`ja4`](fn@ja4) compute the two
+//! fingerprints. No input causes a panic. A [`Fingerprint`] computes its texts on first read: it
+//! keeps the few hundred bytes of the hello that they need, because a rule may read them later.
 
 mod hello;
 mod ja3;
@@ -18,36 +18,36 @@ pub use hello::{ClientHello, client_hello};
 pub use ja3::ja3;
 pub use ja4::ja4;
 
-/// The longest JA3 string that is kept, in bytes. Its hash always covers the whole string; real
-/// clients stay under 1,000.
+/// The longest stored JA3 string, in bytes. The hash always covers the whole string. Real clients
+/// stay below 1,000.
 pub const MAX_RAW: usize = 4096;
 
-/// What a ClientHello shows of the program that sent it.
+/// The fingerprints and other properties of a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The MD5 of the JA3 string, 32 hexadecimal digits.
     pub ja3: LazyText,
-    /// The JA3 string, at most [`MAX_RAW`] bytes of it.
+    /// The JA3 string, truncated to [`MAX_RAW`] bytes.
     pub ja3_raw: LazyText,
     /// The JA4 fingerprint.
     pub ja4: LazyText,
-    /// Bytes of the ClientHello message, its four-byte header included.
+    /// The length of the ClientHello message in bytes, including its four-byte header.
     pub length: usize,
-    /// The server name that the client asked for, as sent.
+    /// The server name that the client requested, as sent. `None` if there is none.
     pub sni: Option<Box<str>>,
 }
 
-/// Text of a ClientHello that nothing may ever ask for.
+/// A text of a ClientHello that is computed on first read.
 #[derive(Clone, Default)]
 pub struct LazyText {
     text: OnceLock<Box<str>>,
     source: Option<HelloText>,
 }
 
-/// What the text is made of, and how.
+/// The source of the text and the function that computes it.
 #[derive(Clone)]
 struct HelloText {
-    /// What [`ClientHello::sketch`] gave: one copy for all texts of a hello.
+    /// The message from [`ClientHello::sketch`], shared by all texts of a hello.
     sketch: Arc<[u8]>,
     make: fn(&ClientHello<'_>) -> String,
 }
@@ -65,7 +65,7 @@ pub enum ClientHelloError {
     Malformed,
 }
 
-/// The fingerprints of the ClientHello that these TLS records carry. Bytes after it are ignored.
+/// The fingerprints of the ClientHello in these TLS records. Bytes after it are ignored.
 pub fn of_records(records: &[u8]) -> Result<Fingerprint, ClientHelloError> {
     let message = client_hello(records)?;
     let hello = ClientHello::parse(&message)?;
@@ -85,7 +85,7 @@ fn ja3_raw(hello: &ClientHello<'_>) -> String {
     raw
 }
 
-/// Appends the numbers, each as `push` writes it, with `between` between them.
+/// Appends the numbers, each written by `push`, separated by `between`.
 fn push_list(
     out: &mut Vec<u8>,
     numbers: impl Iterator<Item = u16>,
@@ -124,7 +124,7 @@ fn into_text(out: Vec<u8>) -> String {
 // === impl LazyText ===
 
 impl LazyText {
-    /// What `make` says of the hello that `sketch` stands for.
+    /// A text that `make` computes from the hello in `sketch`.
     pub(super) fn new(sketch: Arc<[u8]>, make: fn(&ClientHello<'_>) -> String) -> Self {
         Self {
             text: OnceLock::new(),
@@ -132,7 +132,7 @@ impl LazyText {
         }
     }
 
-    /// Whether anything has asked for it.
+    /// Whether the text has been read.
     pub fn is_computed(&self) -> bool {
         self.text.get().is_some()
     }
@@ -182,7 +182,7 @@ impl fmt::Display for LazyText {
     }
 }
 
-// === impl Error ===
+// === impl ClientHelloError ===
 
 impl fmt::Display for ClientHelloError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! The threads that serve: a core each, with its own runtime and its own view of the listeners.
+//! The worker threads: each serves one core, with its own runtime and its own view of the listeners.
 
 use std::io;
 use std::net::TcpListener;
@@ -20,13 +20,13 @@ use crate::process::RunningGateway;
 use crate::snapshot::ListenerId;
 use crate::upstream::Pool;
 
-/// How often a core looks after its idle origin connections.
+/// The interval for pruning idle upstream connections.
 const PRUNE: Duration = Duration::from_secs(5);
 
-/// How long a core that stops takes to send what waits for a remote store.
+/// The maximum time that a stopping core waits for queued writes to a remote store.
 const STORE_FLUSH: Duration = Duration::from_secs(1);
 
-/// What a core's thread starts with.
+/// The state of a core's thread.
 struct CoreThread {
     live: Arc<RunningGateway>,
     number: usize,
@@ -34,21 +34,21 @@ struct CoreThread {
     listeners: watch::Receiver<Vec<Arc<BoundListener>>>,
     gate: ConnectionLimit,
     drain: CoreDrain,
-    /// Its accept loops, of removed listeners too.
+    /// The accept loops, including those of removed listeners.
     loops: JoinSet<()>,
 }
 
-/// Through which a thread says whether it has started.
+/// The channel on which a thread reports whether it has started.
 pub(super) type Ready = SyncSender<io::Result<()>>;
 
-/// A bound that a core accepts from.
+/// A listener that a core accepts from.
 struct Accepting {
     listener: ListenerId,
     drain: CoreDrain,
 }
 
-/// Starts so many cores, which accept from `listeners` until `drain` starts. All of them do when this
-/// returns: where one cannot, the others end too.
+/// Starts `cores` threads that accept from `listeners` until `drain` starts. All of them accept when this
+/// returns. If one fails to start, the others end too.
 pub(super) fn start(
     cores: usize,
     live: &Arc<RunningGateway>,
@@ -73,7 +73,7 @@ pub(super) fn start(
         listeners.close();
         drain.start();
         drain.cut();
-        // A panic is on stderr already.
+        // The panic was already written to stderr.
         threads.into_iter().for_each(|core| drop(core.join()));
         return Err(error);
     }
@@ -96,7 +96,7 @@ impl CoreThread {
         let mut accepting = Vec::new();
         let accepts = self.follow(&mut accepting, &core);
         let has_failed = accepts.is_err();
-        // The receiver waits for this.
+        // The receiver is waiting for this.
         let _ = ready.send(accepts);
         if has_failed {
             return;
@@ -104,18 +104,18 @@ impl CoreThread {
         self.follow_listeners(&mut accepting, &core).await;
         self.end(&core).await;
         let queued = core.store.send_queued();
-        // What is left then is lost, as it is when a queue is full.
+        // Entries left after the timeout are lost, as when the queue is full.
         let _ = tokio::time::timeout(STORE_FLUSH, queued).await;
     }
 
-    /// Accepts where there is a bound, until the drain starts.
+    /// Follows changes of the listeners until the drain starts.
     async fn follow_listeners(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<CoreState>) {
         let drain = self.drain.clone();
         loop {
             tokio::select! {
                 biased;
                 () = drain.started() => return,
-                // The gateway outlives its cores' work: an end of this is the drain too.
+                // The listener set outlives the cores, so a closed channel means that the drain starts.
                 changed = self.listeners.changed() => if changed.is_err() {
                     return drain.started().await;
                 },
@@ -126,14 +126,14 @@ impl CoreThread {
         }
     }
 
-    /// Accepts where there is a bound now, and nowhere else.
+    /// Starts and stops accepting to match the current listeners.
     fn follow(&mut self, accepting: &mut Vec<Accepting>, core: &Rc<CoreState>) -> io::Result<()> {
         let listeners = self.listeners.borrow_and_update().clone();
         self.leave(accepting, &listeners, core);
         self.enter(accepting, &listeners, core)
     }
 
-    /// Lets the connections of removed listeners come to their end.
+    /// Drains the connections of removed listeners.
     fn leave(
         &self,
         accepting: &mut Vec<Accepting>,
@@ -155,7 +155,7 @@ impl CoreThread {
         }
     }
 
-    /// Where that fails, it still enters the other listeners.
+    /// Accepts from new listeners. If one fails, the others still accept.
     fn enter(
         &mut self,
         accepting: &mut Vec<Accepting>,
@@ -206,16 +206,15 @@ impl CoreThread {
             accept.await;
             drop(in_use);
         });
-        // Those that have ended are forgotten.
+        // Removes the accept loops that have ended.
         while self.loops.try_join_next().is_some() {}
         Ok(())
     }
 
-    /// Waits until all connections have ended, those of the kernel's queues too, for as long as the
-    /// configuration allows. A request that begins in the second half of that time would be cut
-    /// off: it is refused.
+    /// Waits until all connections have ended, including those in the kernel's queues, at most `drain_timeout`.
+    /// Refuses requests that start in the second half of that time, because they might not finish.
     async fn end(&mut self, core: &CoreState) {
-        // Before they have run, a core without connections looks as if it were done.
+        // Until the accept loops have ended, there may be connections that are not counted yet.
         while self.loops.join_next().await.is_some() {}
         let half = core.snapshot().settings.drain_timeout / 2;
         let ended = async || tokio::time::timeout(half, self.drain.ended()).await.is_ok();
@@ -251,8 +250,8 @@ async fn prune_forever(core: Rc<CoreState>) {
     }
 }
 
-/// Runs `task` on a thread of its own with a runtime of its own. Returns once the task has sent
-/// that it is ready; a task that sends an error ends then.
+/// Runs `task` on a new thread with its own runtime. Returns once the task has reported that it is ready. A
+/// task that reports an error ends.
 pub(super) fn spawn<F: Future<Output = ()>>(
     name: String,
     task: impl FnOnce(Ready) -> F + Send + 'static,
@@ -263,7 +262,7 @@ pub(super) fn spawn<F: Future<Output = ()>>(
         match builder.enable_all().build_local(Default::default()) {
             Ok(runtime) => {
                 runtime.block_on(task(ready));
-                // A name lookup that hangs does not delay the end.
+                // A name lookup that hangs does not delay the shutdown.
                 runtime.shutdown_background();
             }
             Err(error) => drop(ready.send(Err(error))),
@@ -272,7 +271,7 @@ pub(super) fn spawn<F: Future<Output = ()>>(
     let thread = thread::Builder::new().name(name).spawn(run)?;
     let is_ready = is_ready.recv();
     if let Err(error) = is_ready.unwrap_or_else(|_| Err(io::Error::other("it has panicked"))) {
-        // A panic is on stderr already.
+        // The panic was already written to stderr.
         let _ = thread.join();
         return Err(error);
     }

@@ -1,24 +1,23 @@
-//! One process takes over from another (SIGUSR2): the very listening sockets, so that no connection
-//! in their queues is lost, the admin port, the secret, the keys of
-//! TLS tickets, and the counters.
+//! The handover from one process to the next (SIGUSR2): the open listening sockets, so that no queued
+//! connection is lost, the admin port, the secret, the keys of TLS tickets, and the counters.
 //!
-//! The old process starts the new one with a socket as its standard input, and both speak on it, a
-//! byte a word:
+//! The old process starts the new one with a socket as its standard input. Both send messages of one byte
+//! on it:
 //!
-//! | who | says | with |
+//! | sender | message | data |
 //! | --- | --- | --- |
 //! | old | [`LISTENER`], for each socket | the socket |
 //! | old | [`ADMIN`], if there is one | the socket |
 //! | old | [`SECRET`] | 32 bytes |
 //! | old | [`TICKETS`] | the keys of TLS tickets |
 //! | old | [`END`] | |
-//! | new | [`PREPARED`]: the configuration is good, all is open | |
-//! | old | [`COUNTERS`] or [`NO_COUNTERS`] | the store as a file in memory |
-//! | new | [`LISTENING`]: it serves; the old one stops accepting | |
-//! | old | [`FAREWELL`]: whoever watches the service knows of the new process | |
+//! | new | [`PREPARED`]: the configuration is valid, all resources are open | |
+//! | old | [`COUNTERS`] or [`NO_COUNTERS`] | the counters as a file in memory |
+//! | new | [`LISTENING`]: it serves; the old process stops accepting | |
+//! | old | [`FAREWELL`]: the service manager knows the new process | |
 //!
-//! Until [`LISTENING`] nothing has changed for the old process: whatever goes wrong, it goes on. A
-//! new process that is not told about counters never serves.
+//! Until [`LISTENING`] nothing changes for the old process: after any error, it continues to serve. A new
+//! process that receives neither [`COUNTERS`] nor [`NO_COUNTERS`] never serves.
 
 mod sender;
 
@@ -46,11 +45,11 @@ use crate::tls::SavedKeys;
 
 pub use sender::{HandoverSender, StartCommand};
 
-/// Names the process that hands over, in the environment of the one that takes over.
+/// The environment variable with the id of the old process, set for the new process.
 const VARIABLE: &str = "LOCKGATE_HANDOVER";
-/// Says there that the log is JSON: the new process may fail before it has read so.
+/// Set for the new process if the log is JSON, because it may fail before it has read its configuration.
 const LOG: &str = "LOCKGATE_HANDOVER_LOG";
-/// How long one waits for the other: large databases and lists take their time.
+/// The timeout for a message. It is long because large databases and lists take time to load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const LISTENER: u8 = b'L';
@@ -64,11 +63,11 @@ const NO_COUNTERS: u8 = b'N';
 const LISTENING: u8 = b'G';
 const FAREWELL: u8 = b'F';
 
-/// What the two speak over.
+/// The socket between the two processes.
 #[derive(Debug)]
 struct Wire(UnixStream);
 
-/// A process that takes over from another.
+/// The new process's side of a handover.
 #[derive(Debug)]
 pub struct HandoverReceiver(Wire);
 
@@ -103,7 +102,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The next word, and what came with it.
+    /// Receives the next message and its file descriptor, if any.
     fn hear(&self) -> io::Result<(u8, Option<OwnedFd>)> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -149,8 +148,8 @@ fn nonsense() -> io::Error {
 // === impl HandoverReceiver ===
 
 impl HandoverReceiver {
-    /// What the process that started this one gives it; `None`: it does not hand over. An
-    /// environment that speaks of another process is an old one, and says nothing.
+    /// Receives the sockets from the process that started this one. `None` if there is no handover. Ignores the
+    /// environment variable if it names another process, because it is then outdated.
     pub fn inherit(log: &LogHandle) -> anyhow::Result<Option<InheritedSockets>> {
         let Some(from) = env::var_os(VARIABLE) else {
             return Ok(None);
@@ -172,8 +171,8 @@ impl HandoverReceiver {
         Ok(Some(inherited))
     }
 
-    /// Says that all is prepared; gives the counters, in a file, if there are any. After an error
-    /// it must not serve: the other process goes on, or was told to stop.
+    /// Reports that the process is prepared and returns the file with the counters, `None` without counters.
+    /// After an error the new process must not serve: the old process continues or was stopped.
     pub(in crate::gateway) fn counters(&self) -> io::Result<Option<File>> {
         self.0.send_message(PREPARED)?;
         match self.0.hear()? {
@@ -183,9 +182,9 @@ impl HandoverReceiver {
         }
     }
 
-    /// Says that it serves, and waits until the other has told whoever watches the service.
+    /// Reports that the process serves, and waits until the old process has notified the service manager.
     pub(in crate::gateway) fn listens(self) {
-        // An old process that is gone needs no word.
+        // If the old process has already ended, no message is needed.
         let _ = self
             .0
             .send_message(LISTENING)
@@ -193,14 +192,14 @@ impl HandoverReceiver {
     }
 }
 
-/// The socket that is standard input, which is nothing afterwards.
+/// Takes the socket from standard input, and replaces standard input with `/dev/null`.
 fn take_input() -> io::Result<Wire> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     Wire::new(UnixStream::from(input))
 }
 
-/// Takes the next thing; false: that was all.
+/// Receives the next item. Returns `false` after the last one.
 fn receive(wire: &Wire, inherited: &mut InheritedSockets) -> io::Result<bool> {
     match wire.hear()? {
         (LISTENER, Some(socket)) => inherited.add(listen::adopt(socket)?),

@@ -1,21 +1,21 @@
-//! What this process was given at its start, by the gateway before it or by systemd: listening
-//! sockets above all. It knows addresses and never opens a socket.
+//! The sockets and secrets that this process received at its start from the old process of a handover or
+//! from systemd. Matches addresses and never opens a socket.
 
 use std::net::{SocketAddr, TcpListener};
 
 use super::handover::HandoverReceiver;
 use crate::tls::SavedKeys;
 
-/// What was given and not claimed yet.
+/// The inherited items that were not claimed yet.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     listeners: Vec<TcpListener>,
     admin: Option<TcpListener>,
-    /// The secret of the gateway before.
+    /// The secret of the old process.
     pub(super) secret: Option<[u8; 32]>,
-    /// The keys of the tickets that it gave to TLS clients.
+    /// The TLS ticket keys of the old process.
     pub(super) tickets: Option<SavedKeys>,
-    /// Where more comes from.
+    /// The receiver for the rest of the handover.
     pub(super) receiver: Option<HandoverReceiver>,
 }
 
@@ -32,7 +32,7 @@ impl InheritedSockets {
         self.admin = Some(socket);
     }
 
-    /// The sockets of a listener, all of one address; empty: there are none. Port 0 is any port.
+    /// Takes the sockets of a listener, all with one address. Empty if none matches. Port 0 matches any port.
     pub(super) fn listener(&mut self, asked: SocketAddr) -> Vec<TcpListener> {
         let mut address = None;
         let is_it = |socket: &mut TcpListener| {
@@ -47,7 +47,7 @@ impl InheritedSockets {
         self.listeners.extract_if(.., is_it).collect()
     }
 
-    /// The admin port's socket, if it has this address. One that systemd opened may be any of them.
+    /// Takes the admin port's socket if it has this address. Sockets from systemd are matched by port.
     pub(super) fn admin(&mut self, asked: SocketAddr) -> Option<TcpListener> {
         let own = |socket: &TcpListener| socket.local_addr().is_ok_and(|own| fits(asked, own));
         if self.admin.as_ref().is_some_and(own) {
@@ -59,7 +59,7 @@ impl InheritedSockets {
         }
     }
 
-    /// The addresses that nobody asked for; their sockets close.
+    /// Returns the addresses of unclaimed sockets, which will be closed.
     pub fn unclaimed(&self) -> Vec<SocketAddr> {
         let all = self.listeners.iter().chain(&self.admin);
         let mut addresses: Vec<_> = all.filter_map(|s| s.local_addr().ok()).collect();
@@ -68,7 +68,7 @@ impl InheritedSockets {
     }
 }
 
-/// Whether a socket on `own` is what `asked` asks for.
+/// Returns whether a socket on `own` matches the requested address `asked`.
 fn fits(asked: SocketAddr, own: SocketAddr) -> bool {
     asked.ip() == own.ip() && (asked.port() == 0 || asked.port() == own.port())
 }
@@ -102,7 +102,7 @@ mod tests {
         assert!(inherited.listener(own[1]).is_empty());
         assert!(inherited.listener("[::1]:0".parse().unwrap()).is_empty());
         assert_eq!(inherited.unclaimed(), [own[0]]);
-        // Port 0 takes those of one port.
+        // Port 0 takes the sockets of one port.
         assert_eq!(inherited.listener(any()).len(), 2);
         assert!(inherited.unclaimed().is_empty());
     }

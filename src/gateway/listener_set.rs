@@ -1,5 +1,5 @@
-//! The listening sockets of a gateway: which are open, which are to be. It opens and closes them
-//! and never accepts; the cores follow what is published here.
+//! The listening sockets of a gateway. Opens and closes them and never accepts; the cores follow the
+//! published set.
 
 use std::fmt;
 use std::io;
@@ -15,13 +15,13 @@ use crate::config::blueprint::Blueprint;
 use crate::listen::{self, ConnectionLimit};
 use crate::snapshot::ListenerConfig;
 
-/// How often, and how many times, a closed door is looked at until the cores have let go of it.
+/// The interval and the maximum number of checks whether the cores have released a closed listener.
 const LOOK: Duration = Duration::from_millis(1);
 const LOOKS: usize = 2000;
 
-/// All doors of a gateway.
+/// All listeners of a gateway.
 pub(super) struct ListenerSet {
-    /// The bound on connections.
+    /// The limit on open connections.
     pub gate: ConnectionLimit,
     workers: usize,
     open: watch::Sender<Vec<Arc<BoundListener>>>,
@@ -43,9 +43,9 @@ pub struct ListenerSockets {
     /// The address with the assigned port, where port 0 was configured.
     pub address: SocketAddr,
     sockets: Vec<TcpListener>,
-    /// Whether this process opened them, so that no other program has them.
+    /// Whether this process opened the sockets, so that no other program has them.
     pub own: bool,
-    /// Held by each task that accepts from them.
+    /// Cloned by each task that accepts from the sockets.
     pub in_use: Arc<()>,
 }
 
@@ -53,41 +53,41 @@ pub struct ListenerSockets {
 pub struct AdminListener {
     /// The address as configured.
     asked: SocketAddr,
-    /// It listens here.
+    /// The listening socket.
     pub socket: TcpListener,
 }
 
-/// The sockets of a configuration, open and not yet in use.
+/// The sockets of a configuration, open but not in use yet.
 pub(super) struct PreparedSockets {
-    /// Those of each listener, in the order of the configuration.
+    /// The sockets of each listener, in the order of the configuration.
     listeners: Vec<Arc<ListenerSockets>>,
     admin: Option<Arc<AdminListener>>,
 }
 
-/// A socket that cannot be had.
+/// The error of a socket that cannot be opened.
 #[derive(Debug)]
 pub(super) struct BindError {
-    /// The listener's place in the configuration; `None`: the admin port.
+    /// The index of the listener in the configuration. `None` for the admin port.
     pub listener: Option<usize>,
     address: SocketAddr,
     error: io::Error,
 }
 
-/// What a change of doors has done.
+/// The result of a change of the listeners.
 #[derive(Default)]
 pub(super) struct SocketChanges {
-    /// Where it listens now and did not before.
+    /// The addresses that are new.
     pub opened: Vec<SocketAddr>,
-    /// Where it listened before and does not now.
+    /// The addresses that were removed.
     pub closed: Vec<SocketAddr>,
-    /// The admin port, if it has another address.
+    /// The admin port's new address. `None` if it did not change.
     pub admin: Option<SocketAddr>,
 }
 
 // === impl ListenerSet ===
 
 impl ListenerSet {
-    /// No doors yet, for so many cores.
+    /// Creates a set without listeners, for `workers` cores.
     pub fn new(workers: usize, gate: ConnectionLimit) -> Self {
         Self {
             gate,
@@ -97,23 +97,23 @@ impl ListenerSet {
         }
     }
 
-    /// What a core follows.
+    /// Returns a watch on the listeners, for a core.
     pub fn follow(&self) -> watch::Receiver<Vec<Arc<BoundListener>>> {
         self.open.subscribe()
     }
 
-    /// What the admin port follows.
+    /// Returns a watch on the admin port's socket.
     pub fn follow_admin(&self) -> watch::Receiver<Option<Arc<AdminListener>>> {
         self.admin.subscribe()
     }
 
-    /// Where it listens, in the order of the configuration.
+    /// Returns the addresses of the listeners, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.sockets().iter().map(|one| one.address).collect()
     }
 
-    /// The sockets that `blueprint` asks for: those that are open, those of `inherited`, else new
-    /// ones. Nothing that is open changes.
+    /// Returns the sockets for `blueprint`: open sockets, those of `inherited`, or else new ones. Leaves the
+    /// open sockets unchanged.
     pub fn prepare(
         &self,
         blueprint: &Blueprint,
@@ -128,7 +128,7 @@ impl ListenerSet {
         let admin = admin.and_then(|socket| socket.map_err(|error| errors.push(error)).ok());
         let listeners = blueprint.listeners.iter().map(|one| one.address);
         let mut listeners: Vec<_> = listeners.enumerate().collect();
-        // Port 0 may take any inherited socket of its address, but those with a port theirs.
+        // Port 0 matches any inherited socket of its address, so listeners with a port take theirs first.
         listeners.sort_by_key(|(_, address)| address.port() == 0);
         let mut prepared = Vec::new();
         for (number, address) in listeners {
@@ -181,8 +181,8 @@ impl ListenerSet {
         Ok(Arc::new(AdminListener { asked, socket }))
     }
 
-    /// Puts `prepared` into use for the `listeners` of the installed snapshot, and waits until the
-    /// sockets that are gone have closed.
+    /// Publishes `prepared` for the `listeners` of the installed snapshot, and waits until the removed sockets
+    /// have closed.
     pub fn publish(
         &self,
         prepared: PreparedSockets,
@@ -205,8 +205,8 @@ impl ListenerSet {
             .map(|one| Arc::downgrade(&one.sockets.in_use))
             .collect();
         drop(before);
-        // The list before is dropped inside: once a core sees the change, its own handles are the
-        // last, and no connection arrives between its last accept and the close.
+        // The old list is dropped inside `send_modify`: once a core sees the change, it holds the last handles,
+        // and no connection arrives between its last accept and the close.
         self.open.send_modify(|open| *open = bound);
         wait_for(&gone);
         changes
@@ -225,18 +225,18 @@ impl ListenerSet {
         address
     }
 
-    /// Does something with each socket of each listener.
+    /// Calls `act` with each socket of each listener.
     pub fn each_socket(&self, act: impl FnMut(&TcpListener) -> io::Result<()>) -> io::Result<()> {
         let open = self.sockets();
         open.iter().flat_map(|one| &one.sockets).try_for_each(act)
     }
 
-    /// The admin port.
+    /// Returns the admin port. `None` if there is none.
     pub fn admin(&self) -> Option<Arc<AdminListener>> {
         self.admin.borrow().clone()
     }
 
-    /// Closes all doors but the admin port.
+    /// Closes all listeners except the admin port.
     pub fn close(&self) {
         self.open.send_modify(Vec::clear);
     }
@@ -274,8 +274,8 @@ impl ListenerSockets {
         })
     }
 
-    /// The sockets that this core accepts from. Every socket has a core and every core a socket,
-    /// however many there are of each.
+    /// Returns the sockets that this core accepts from. Every socket has at least one core and every core at
+    /// least one socket.
     pub fn of_core(&self, core: usize, cores: usize) -> impl Iterator<Item = &TcpListener> {
         let count = self.sockets.len().max(1);
         let sockets = self.sockets.iter().enumerate();
@@ -288,7 +288,7 @@ impl ListenerSockets {
 // === impl BindError ===
 
 impl BindError {
-    /// What would be right.
+    /// Returns a hint for the user. `None` if there is none for this error.
     pub fn cure(&self) -> Option<&'static str> {
         match self.error.kind() {
             io::ErrorKind::AddrInUse => Some(
@@ -317,8 +317,8 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// A socket for each core, of an address that no other program has. Where a listener of this
-/// process has the port on another address, the kernel lets both listen.
+/// Opens one socket per core on an address that no other program uses. If a listener of this process has
+/// the port on another address, the kernel allows both to listen.
 fn bind(address: SocketAddr, workers: usize, open_ports: &[u16]) -> io::Result<Vec<TcpListener>> {
     if !open_ports.contains(&address.port()) {
         listen::must_be_free(address)?;
@@ -329,7 +329,7 @@ fn bind(address: SocketAddr, workers: usize, open_ports: &[u16]) -> io::Result<V
     std::iter::once(Ok(first)).chain(others).collect()
 }
 
-/// The doors of `all` that `others` does not have.
+/// Returns the listeners of `all` that are not in `others`.
 fn without<'a>(
     all: &'a [Arc<BoundListener>],
     others: &'a [Arc<BoundListener>],
@@ -347,7 +347,7 @@ fn addresses_without(all: &[Arc<BoundListener>], others: &[Arc<BoundListener>]) 
         .collect()
 }
 
-/// Waits until no core accepts from these sockets, so that their addresses are free again.
+/// Waits until no core accepts from these sockets, so that their addresses are free.
 fn wait_for(gone: &[Weak<()>]) {
     for _ in 0..LOOKS {
         if gone.iter().all(|door| door.strong_count() == 0) {

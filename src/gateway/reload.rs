@@ -1,6 +1,6 @@
-//! Replaces the configuration that runs: the new file is read and compiled, its sockets and its
-//! access log are opened, and only then it is installed. Until then nothing has changed, so a
-//! configuration that is refused has nothing to undo.
+//! Replaces the running configuration: reads and compiles the new file, opens its sockets and its access
+//! log, and only then installs it. A rejected configuration has changed nothing, so nothing must be
+//! undone.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,29 +21,29 @@ use crate::observe::AccessLog;
 use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::{Snapshot, StartupSettings};
 
-/// Reads the configuration of a gateway again.
+/// Reloads the configuration of a gateway.
 pub struct Reloader {
     live: Arc<RunningGateway>,
     listeners: Arc<ListenerSet>,
     config: PathBuf,
-    /// One at a time: each builds on the one before.
+    /// Serializes reloads, because each one builds on the previous configuration.
     turn: Mutex<()>,
 }
 
-/// Why a configuration cannot be used: the text for people.
+/// Why a configuration was rejected, as text for people.
 #[derive(Debug)]
 pub struct RejectedConfig(pub String);
 
-/// A configuration file that could be read, perhaps with mistakes.
+/// A configuration file that could be read but may have errors.
 pub(super) struct LoadedConfig {
     source: ConfigSource,
-    /// The file as written.
+    /// The settings as written.
     pub file: ConfigFile,
-    /// The mistakes found so far.
+    /// The errors and warnings found so far.
     pub diagnostics: Diagnostics,
 }
 
-/// What a configuration needs to have open.
+/// The open resources of a configuration.
 pub(super) struct OpenedResources {
     pub sockets: PreparedSockets,
     pub access: Option<AccessLog>,
@@ -65,8 +65,8 @@ impl Reloader {
         }
     }
 
-    /// Reads the configuration again and, if it is good, serves every later request under it. A
-    /// bad one changes nothing. Reads files, however long that takes: not for a thread that serves.
+    /// Reads the configuration and, if it is valid, uses it for every later request. An invalid one changes
+    /// nothing. Blocks on files, so it must not run on a thread that serves requests.
     pub fn reload(&self) -> Result<(), RejectedConfig> {
         let _turn = self.turn.lock();
         let installed = self.install();
@@ -100,7 +100,7 @@ impl Reloader {
 // === impl LoadedConfig ===
 
 impl LoadedConfig {
-    /// Reads the file at `path` and those that it includes.
+    /// Reads the file at `path` and its includes.
     pub fn read(path: &Path) -> Result<Self, RejectedConfig> {
         let mut diagnostics = Diagnostics::new();
         let (source, file) = config::load(path, &mut diagnostics);
@@ -114,7 +114,7 @@ impl LoadedConfig {
         }
     }
 
-    /// Compiles it. `previous`: the snapshot that it will replace.
+    /// Compiles the configuration. `previous` is the snapshot that it will replace.
     pub fn compile(
         &mut self,
         now: Timestamp,
@@ -125,7 +125,7 @@ impl LoadedConfig {
         blueprint.ok_or_else(|| self.refused())
     }
 
-    /// Opens the sockets and the access log of `blueprint`. Nothing that is open changes.
+    /// Opens the sockets and the access log of `blueprint`. Leaves open resources unchanged.
     pub fn open(
         &mut self,
         blueprint: &Blueprint,
@@ -147,12 +147,12 @@ impl LoadedConfig {
         Ok(OpenedResources { sockets, access })
     }
 
-    /// The warnings, as text for people.
+    /// Returns the warnings, as text for people.
     pub fn warnings(&self) -> String {
         self.diagnostics.render(&self.source, false)
     }
 
-    /// The settings that only a restart can change.
+    /// Returns the settings that only a restart can change.
     pub fn startup_settings(&self) -> StartupSettings {
         config::startup_settings(&self.file, &self.source)
     }
@@ -161,7 +161,7 @@ impl LoadedConfig {
         RejectedConfig(self.diagnostics.render(&self.source, false))
     }
 
-    /// Reports a socket that cannot be opened, where the file asks for it.
+    /// Reports a socket that cannot be opened, at its setting in the file.
     fn report(&mut self, error: &BindError) {
         let span = self.span(error).unwrap_or_default();
         let reported = self.diagnostics.error(span, error.to_string());
@@ -193,14 +193,14 @@ impl RunningGateway {
         info!(rules, "reloaded");
     }
 
-    /// Notes that `config` was refused: the configuration before stays.
+    /// Records that `config` was rejected. The previous configuration stays.
     fn refuse(&self, config: &Path, refused: &RejectedConfig) {
         self.lasting.metrics.reloads.failed();
         error!(file = %config.display(), "reload refused");
         refused.log_errors();
     }
 
-    /// Says where the gateway listens now and did not before, and the reverse.
+    /// Logs the addresses of new and removed listeners.
     fn log_listener_changes(&self, changed: &SocketChanges) {
         for address in &changed.opened {
             info!(%address, "listening");
@@ -223,7 +223,7 @@ impl RunningGateway {
 // === impl RejectedConfig ===
 
 impl RejectedConfig {
-    /// Writes each mistake down, in a line.
+    /// Logs each error on its own line.
     pub fn log_errors(&self) {
         for line in self.0.lines().filter(|line| line.contains(": error: ")) {
             error!(error = line, "configuration");

@@ -1,4 +1,4 @@
-//! The metrics as text, with those that are read off other parts at this moment.
+//! The metrics as text, including those that are computed at scrape time.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::snapshot::Snapshot;
 // === impl RunningGateway ===
 
 impl RunningGateway {
-    /// The metrics as text, those that are read off other parts included.
+    /// Returns the metrics as text, including those that are computed at scrape time.
     pub fn scrape(&self) -> String {
         let snapshot = self.current.load();
         let (store, metrics) = (&self.lasting.store, &self.lasting.metrics);
@@ -35,7 +35,7 @@ impl RunningGateway {
     }
 }
 
-/// When the certificates of each listener end.
+/// Returns the expiry times of the certificates of each listener.
 fn ends(snapshot: &Snapshot) -> Vec<(&str, &str, u64)> {
     let listeners = snapshot.listeners.iter();
     let ends = listeners.flat_map(|listener| {

@@ -1,5 +1,4 @@
-//! Saves the counters to a file while a gateway runs, on a thread of its own, and restores them at
-//! the start.
+//! Saves the counters to the counter snapshot file on its own thread, and restores them at the start.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -17,31 +16,31 @@ use crate::process::{ProcessState, RunningGateway};
 use crate::store::RestoreSummary;
 use crate::store::persist::{FileLock, SnapshotError, SnapshotFile, restore};
 
-/// How long counters may be lost for when the machine fails.
+/// The interval between two saves, and the maximum loss of counters after a crash.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Saves the counters at a path, or not at all.
+/// Saves the counters to a file, or does nothing without a path.
 pub(super) struct SnapshotSaver {
     live: Arc<RunningGateway>,
     path: Option<PathBuf>,
-    /// The thread that saves them. A message ends it; without the sender it saves a last time.
+    /// The saving thread. A message ends it without a save; dropping the sender saves a last time.
     running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
-/// What the thread works with.
+/// The state of the saving thread.
 struct SaveLoop {
     live: Arc<RunningGateway>,
     file: SnapshotFile,
-    /// `None`: another process keeps the file, or it cannot be written.
+    /// The lock on the file. `None` if another process holds it or the file cannot be written.
     hold: Option<FileLock>,
-    /// The last time it did not work, and that was said.
+    /// Whether the last save failed, which was already logged.
     failed: bool,
 }
 
 // === impl SnapshotSaver ===
 
 impl SnapshotSaver {
-    /// Saves the store at `path` from now on.
+    /// Starts to save the counters at `path`. `None` for no counter snapshot.
     pub(super) fn start(live: Arc<RunningGateway>, path: Option<PathBuf>) -> io::Result<Self> {
         let running = Mutex::default();
         let saver = Self {
@@ -53,27 +52,27 @@ impl SnapshotSaver {
         Ok(saver)
     }
 
-    /// Leaves the file as it is from now on.
+    /// Stops saving and leaves the file unchanged.
     pub(super) fn suspend(&self) {
         if let Some((stop, thread)) = self.running.lock().take() {
-            // Both fail if the thread has panicked, which then saves nothing either.
+            // Both calls fail if the thread has panicked; it then saves nothing.
             let _ = stop.send(());
             let _ = thread.join();
         }
     }
 
-    /// Saves the store again after [`SnapshotSaver::suspend`].
+    /// Resumes saving after [`SnapshotSaver::suspend`].
     pub(super) fn resume(&self) {
         if let Err(error) = self.spawn() {
             error!(%error, "cannot save the counters");
         }
     }
 
-    /// Saves the store a last time.
+    /// Saves the counters a last time.
     pub(super) fn stop(&self) {
         if let Some((stop, thread)) = self.running.lock().take() {
             drop(stop);
-            // A panic is on stderr already, and there is nothing left to save.
+            // The panic was already written to stderr, and nothing is left to save.
             let _ = thread.join();
         }
     }
@@ -123,7 +122,7 @@ impl SaveLoop {
         self.log_outcome(saved);
     }
 
-    /// Keeps others from the file, from the first time that it can.
+    /// Locks the file if it is not locked yet.
     fn hold(&mut self) -> io::Result<()> {
         if self.hold.is_none() {
             self.hold = Some(self.file.hold()?);
@@ -131,7 +130,7 @@ impl SaveLoop {
         Ok(())
     }
 
-    /// Says that it does not work once, and then that it works again.
+    /// Logs the first failure, and the first success after it.
     fn log_outcome(&mut self, saved: io::Result<()>) {
         let file = self.file.path().display();
         match (&saved, self.failed) {
@@ -143,8 +142,7 @@ impl SaveLoop {
     }
 }
 
-/// Takes over what was saved at `path` by the gateway before. `secret`: where the one is that the
-/// store would have.
+/// Restores the counters saved at `path`. `secret` is the configured secret file, for a warning if it is unused.
 pub(super) fn load(lasting: &mut ProcessState, path: &Path, secret: Option<&Path>) {
     let now = lasting.clock.now();
     let rules = lasting.rules.get_mut().rules();
@@ -152,7 +150,7 @@ pub(super) fn load(lasting: &mut ProcessState, path: &Path, secret: Option<&Path
     log_outcome(&path.display(), secret, loaded);
 }
 
-/// Takes over what the gateway before has handed over.
+/// Restores the counters from the file of a handover.
 pub(super) fn take(lasting: &mut ProcessState, file: &File, secret: Option<&Path>) {
     let now = lasting.clock.now();
     let rules = lasting.rules.get_mut().rules();

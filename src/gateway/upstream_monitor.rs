@@ -1,5 +1,5 @@
-//! Looks after upstreams on a thread of its own, one for the process: looks names up, checks the
-//! health of servers, and says when a server is left out or comes back. Never serves a request.
+//! Monitors upstreams on one thread of the process: looks up host names, checks the health of servers, and
+//! logs when a server becomes ineligible or eligible. Never serves a request.
 
 mod names;
 
@@ -21,21 +21,21 @@ use crate::upstream::{CheckResult, Pool, Upstream, UpstreamServer};
 
 pub(super) use names::resolve_new;
 
-/// How long a reload, or a server in trouble, may go unnoticed.
+/// The maximum delay until a reload or an ineligible server is noticed.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The thread.
+/// The monitoring thread.
 pub(super) struct UpstreamMonitor {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct MonitorLoop {
     live: Arc<RunningGateway>,
     checks: HealthChecks,
     names: NameResolver,
-    /// Servers in trouble, by id, with the word for it that was said.
+    /// The ineligible servers by id, each with the logged reason.
     troubled: HashMap<u64, &'static str>,
 }
 
@@ -45,7 +45,7 @@ impl UpstreamMonitor {
     pub(super) fn start(live: Arc<RunningGateway>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let thread = spawn("upstreams".to_owned(), |ready| async move {
-            // The receiver waits for this.
+            // The receiver is waiting for this.
             let _ = ready.send(Ok(()));
             tokio::select! {
                 _ = stopped => {}
@@ -57,7 +57,7 @@ impl UpstreamMonitor {
 
     pub(super) fn stop(self) {
         drop(self.stop);
-        // A panic is on stderr already.
+        // The panic was already written to stderr.
         let _ = self.thread.join();
     }
 }
@@ -90,7 +90,7 @@ impl MonitorLoop {
         }
     }
 
-    /// Says who is left out, and who is back. What the checks say is said by them.
+    /// Logs servers that became ineligible or eligible. Health checks log their own results.
     fn log_eligibility(&mut self, upstreams: &[Arc<Upstream>]) {
         let mut troubled = HashMap::new();
         for upstream in upstreams {
@@ -115,16 +115,16 @@ impl MonitorLoop {
     }
 }
 
-/// A server is first checked within this time.
+/// The maximum delay of a server's first health check.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// The checks of all servers.
+/// The health checks of all servers.
 struct HealthChecks {
     pool: Rc<Pool>,
     servers: HashMap<u64, HealthCheck>,
 }
 
-/// The checks of one server.
+/// The health checks of one server.
 struct HealthCheck {
     due: Instant,
     running: Rc<Cell<bool>>,
@@ -133,8 +133,7 @@ struct HealthCheck {
 // === impl HealthChecks ===
 
 impl HealthChecks {
-    /// Starts the checks whose time has come, and forgets servers that are gone. When to come
-    /// again.
+    /// Starts the health checks that are due, and drops removed servers. Returns when the next check is due.
     fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
         let mut before = std::mem::take(&mut self.servers);
         for upstream in upstreams {
@@ -179,12 +178,12 @@ fn log_change(upstream: &Upstream, server: &UpstreamServer, checked: &CheckResul
     }
 }
 
-/// `interval` from `now`, a tenth more or less, so that gateways do not act in step.
+/// Returns `now` plus `interval` with a jitter of 10 %, so that gateways do not act in step.
 fn jittered(now: Instant, interval: Duration) -> Instant {
     now + interval.mul_f64(0.9 + 0.2 * chance())
 }
 
-/// A number from 0 to 1.
+/// Returns a random number from 0 to 1.
 fn chance() -> f64 {
     f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX)
 }

@@ -1,17 +1,17 @@
 //! The continent of a country, for databases that know only countries.
 //!
-//! ISO 3166-1 alpha-2, and two codes that databases use beside it: `XK` for Kosovo, `EU` for a
-//! network of Europe in no one country. A country on two continents is where GeoNames puts it, as
-//! MaxMind does. What is no place has no continent: `T1`, which is Tor, or `ZZ`.
+//! ISO 3166-1 alpha-2, and two further codes that databases use: `XK` for Kosovo, `EU` for a European network
+//! without a country. A country on two continents has the one that GeoNames and MaxMind assign. Codes without a
+//! location have no continent: `T1`, which is Tor, or `ZZ`.
 
-/// The continent of `country`, both as two capital letters.
+/// Returns the continent of `country`, both as two capital letters. `None` if it has no continent.
 pub fn of(country: [u8; 2]) -> Option<[u8; 2]> {
     let found = TABLE.binary_search_by_key(&country, |(country, _)| **country);
     let (_, continent) = TABLE.get(found.ok()?)?;
     Some(**continent)
 }
 
-/// In the order of the countries.
+/// Sorted by country.
 #[rustfmt::skip]
 pub(super) const TABLE: &[(&[u8; 2], &[u8; 2])] = &[
     (b"AD", b"EU"), (b"AE", b"AS"), (b"AF", b"AS"), (b"AG", b"NA"), (b"AI", b"NA"), (b"AL", b"EU"),

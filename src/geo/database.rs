@@ -1,5 +1,5 @@
-//! One database of either format, read whole and checked. The file name decides the format, or else
-//! the content; the content alone decides whether it is gzip (RFC 1952).
+//! One database of either format, read whole and checked. The file name determines the format, or else the
+//! content; the content alone determines whether it is gzip (RFC 1952).
 //!
 //! A database in MaxMind's format is verified completely when it is opened.
 
@@ -17,7 +17,7 @@ use maxminddb::{MaxMindDbError, PathElement, Reader};
 use super::ranges::Table;
 use super::{continent, tsv};
 
-/// The largest database that is read. A small gzip file can unpack to any size.
+/// The maximum size of a database, in bytes. A small gzip file can unpack to any size.
 const LARGEST: u64 = 1 << 30;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -28,14 +28,14 @@ const ASN: &Field = &[PathElement::Key("autonomous_system_number")];
 const COUNTRY: &Field = &[PathElement::Key("country"), PathElement::Key("iso_code")];
 const CONTINENT: &Field = &[PathElement::Key("continent"), PathElement::Key("code")];
 
-/// What the metadata begin with; they are within this many bytes of the end.
+/// The start of the metadata, which are within [`METADATA`] bytes of the end.
 const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
 const METADATA: usize = 128 << 10;
 
-/// How many networks are examined before a database is refused for not holding what is wanted.
+/// The number of networks examined before a database without wanted data is rejected.
 const SAMPLE: usize = 10_000;
 
-/// A database that was checked.
+/// A verified database.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GeoDatabase {
     /// MaxMind's format.
@@ -53,31 +53,31 @@ pub enum DatabaseUse {
     Country,
 }
 
-/// What is wrong with a database.
+/// Why a database cannot be used.
 #[derive(Debug)]
 pub enum DatabaseError {
     /// The file cannot be read.
     Unreadable(io::Error),
-    /// The file is larger than any such database, maybe only once it is unpacked.
+    /// The file is larger than the maximum, possibly only after unpacking.
     TooLarge,
     /// The file is compressed and damaged.
     Packed(String),
-    /// The file is of no known format.
+    /// The file has no known format.
     Strange,
-    /// The file is not a MaxMind database, or a damaged one.
+    /// The file is not a MaxMind database, or it is damaged.
     Damaged(String),
     /// A line of a table cannot be used.
     Line {
-        /// Counted from 1.
+        /// The line's number, counted from 1.
         number: usize,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the line, and how to fix it.
         why: String,
     },
-    /// It is a database of something else.
+    /// The database has no data of the wanted kind.
     Foreign {
-        /// What it calls itself, if it has a name for itself.
+        /// The type in its metadata, if it has one.
         kind: Option<String>,
-        /// What was wanted.
+        /// The wanted data.
         wanted: DatabaseUse,
     },
 }
@@ -85,14 +85,14 @@ pub enum DatabaseError {
 /// A verified database in MaxMind's format.
 pub(super) struct MaxMind {
     reader: Reader<Arc<[u8]>>,
-    /// What the reader reads.
+    /// The bytes that the reader reads.
     bytes: Arc<[u8]>,
 }
 
 // === impl GeoDatabase ===
 
 impl GeoDatabase {
-    /// Reads a file and checks all of it. A table keeps only what is wanted of it.
+    /// Reads and checks a whole file. A table keeps only the wanted data.
     pub fn open(path: &Path, wanted: &[DatabaseUse]) -> Result<Self, DatabaseError> {
         let bytes = read(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -108,7 +108,7 @@ impl GeoDatabase {
         }
     }
 
-    /// Refuses a database that has nothing of what is wanted.
+    /// Fails if the database has no data of the wanted kind.
     pub fn must_hold(&self, wanted: DatabaseUse) -> Result<(), DatabaseError> {
         let (holds, kind) = match self {
             GeoDatabase::MaxMind(database) => (database.holds(wanted), Some(database.kind())),
@@ -121,7 +121,7 @@ impl GeoDatabase {
         Err(DatabaseError::Foreign { kind, wanted })
     }
 
-    /// The autonomous system of `ip`.
+    /// Returns the autonomous system of `ip`.
     pub fn asn(&self, ip: IpAddr) -> Option<u32> {
         match self {
             GeoDatabase::MaxMind(database) => database.asn(ip),
@@ -129,7 +129,7 @@ impl GeoDatabase {
         }
     }
 
-    /// The country of `ip`.
+    /// Returns the country of `ip`.
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
             GeoDatabase::MaxMind(database) => database.country(ip),
@@ -137,7 +137,7 @@ impl GeoDatabase {
         }
     }
 
-    /// The continent of `ip`.
+    /// Returns the continent of `ip`.
     pub fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
             GeoDatabase::MaxMind(database) => database.continent(ip),
@@ -149,7 +149,7 @@ impl GeoDatabase {
 // === impl MaxMind ===
 
 impl MaxMind {
-    /// Verifies the whole search tree and every record that it leads to.
+    /// Verifies the whole search tree and every record that it refers to.
     pub fn new(bytes: Vec<u8>) -> Result<Self, DatabaseError> {
         let bytes: Arc<[u8]> = bytes.into();
         let reader = Reader::from_source(bytes.clone()).map_err(damaged)?;
@@ -157,7 +157,7 @@ impl MaxMind {
         Ok(Self { reader, bytes })
     }
 
-    /// Whether some record has what is wanted.
+    /// Returns whether a record has data of the wanted kind.
     pub fn holds(&self, wanted: DatabaseUse) -> bool {
         let Ok(networks) = self.reader.networks(Default::default()) else {
             return false;
@@ -169,24 +169,24 @@ impl MaxMind {
         })
     }
 
-    /// What it says it is.
+    /// Returns the type in its metadata.
     pub fn kind(&self) -> &str {
         &self.reader.metadata().database_type
     }
 
-    /// The autonomous system of `ip`. Number 0 is none (RFC 7607).
+    /// Returns the autonomous system of `ip`. Number 0 is none (RFC 7607).
     pub fn asn(&self, ip: IpAddr) -> Option<u32> {
         let found = self.reader.lookup(ip).ok()?;
         let asn: Option<u32> = found.decode_path(ASN).ok()?;
         asn.filter(|asn| *asn != 0)
     }
 
-    /// The country of `ip`.
+    /// Returns the country of `ip`.
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         self.code(ip, COUNTRY)
     }
 
-    /// The continent of `ip`; that of its country where the record has none.
+    /// Returns the continent of `ip`; that of its country if the record has none.
     pub fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         self.code(ip, CONTINENT)
             .or_else(|| continent::of(self.country(ip)?))
@@ -217,7 +217,7 @@ fn damaged(error: MaxMindDbError) -> DatabaseError {
     DatabaseError::Damaged(error.to_string())
 }
 
-/// Whether this looks like a database of this format.
+/// Returns whether the bytes look like a MaxMind database.
 fn is_marked(bytes: &[u8]) -> bool {
     let tail = bytes.len().saturating_sub(METADATA);
     let tail = bytes.get(tail..).unwrap_or_default();
@@ -226,7 +226,7 @@ fn is_marked(bytes: &[u8]) -> bool {
 
 /// Reads a whole file.
 fn read(path: &Path) -> Result<Vec<u8>, DatabaseError> {
-    // Opening a pipe would wait for a writer.
+    // Opening a pipe would block until another process writes to it.
     let metadata = std::fs::metadata(path).map_err(DatabaseError::Unreadable)?;
     if metadata.file_type().is_fifo() {
         let error = io::Error::new(ErrorKind::InvalidInput, "it is a pipe, not a file");

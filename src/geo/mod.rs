@@ -1,8 +1,8 @@
-//! Where addresses are: autonomous systems, countries and continents from databases in MaxMind's
-//! format or tables of iptoasn.com, and overrides that win over them.
+//! Looks up addresses: autonomous systems, countries and continents from databases in MaxMind's format or tables
+//! of iptoasn.com, and overrides that take precedence.
 //!
-//! A database is read whole and checked when it is opened; after that a look-up gives an answer or
-//! nothing. Files are not memory-mapped: a mapped file that someone truncates ends the process.
+//! A database is read whole and checked when it is opened; after that, a lookup cannot fail. Files are not
+//! memory-mapped: truncating a mapped file would kill the process.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ mod database;
 mod ranges;
 mod tsv;
 
-/// Where addresses are looked up.
+/// Databases and overrides for looking up addresses.
 #[derive(Debug, Default)]
 pub struct GeoLookup {
     asn: Option<Arc<GeoDatabase>>,
@@ -35,17 +35,17 @@ pub struct GeoLookup {
 pub struct GeoError {
     /// The file.
     pub path: PathBuf,
-    /// What it was to be used for; the first, if for both.
+    /// The wanted data; the first kind if the file was to provide both.
     pub wanted: DatabaseUse,
-    /// What is wrong with it.
+    /// The error.
     pub fault: DatabaseError,
 }
 
 // === impl GeoLookup ===
 
 impl GeoLookup {
-    /// Reads and checks the databases, and says what is wrong with each. One file for both is
-    /// opened once. Reads whole files: not for a thread that serves requests.
+    /// Reads and checks the databases; returns an error for each that fails. One file for both is opened once.
+    /// Reads whole files: not for a thread that serves requests.
     pub fn open(
         asn: Option<&Path>,
         country: Option<&Path>,
@@ -72,8 +72,7 @@ impl GeoLookup {
         })
     }
 
-    /// The same with the databases that another has open, where they hold the same: the memory is
-    /// taken once.
+    /// Replaces each database that equals one of `other` with that one, so that both share its memory.
     pub fn sharing(mut self, other: &GeoLookup) -> Self {
         for (own, other) in [
             (&mut self.asn, &other.asn),
@@ -86,7 +85,7 @@ impl GeoLookup {
         self
     }
 
-    /// Whether both look up in the same memory.
+    /// Returns whether both share their databases' memory.
     pub fn shares(&self, other: &GeoLookup) -> bool {
         let same = |a: &Option<Arc<GeoDatabase>>, b: &Option<Arc<GeoDatabase>>| match (a, b) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -95,17 +94,17 @@ impl GeoLookup {
         same(&self.asn, &other.asn) && same(&self.country, &other.country)
     }
 
-    /// Whether a database or an override can tell an autonomous system.
+    /// Returns whether a database or an override can provide an autonomous system.
     pub fn knows_asn(&self) -> bool {
         self.asn.is_some() || self.overrides.any(|said| said.asn.is_some())
     }
 
-    /// Whether a database or an override can tell a country.
+    /// Returns whether a database or an override can provide a country.
     pub fn knows_country(&self) -> bool {
         self.country.is_some() || self.overrides.any(|said| said.country.is_some())
     }
 
-    /// Whether a database or an override can tell a continent.
+    /// Returns whether a database or an override can provide a continent.
     pub fn knows_continent(&self) -> bool {
         self.country.is_some()
             || self
@@ -135,7 +134,7 @@ impl GeoSource for GeoLookup {
     }
 }
 
-// === impl Error ===
+// === impl GeoError ===
 
 impl fmt::Display for GeoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

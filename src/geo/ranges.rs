@@ -1,5 +1,5 @@
-//! Values of address ranges, kept as steps: each holds from its first address to the next step. A
-//! lookup is one binary search, however many ranges there are and however they lie in each other.
+//! Values of address ranges, stored as steps: each is valid from its first address to the next step. A lookup is
+//! one binary search, no matter how many ranges there are or how they are nested.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub(super) struct IpRanges<V> {
     v6: Steps<u128, V>,
 }
 
-/// In columns, so that a search touches only addresses.
+/// Steps in columns, so that a search reads only addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Steps<T, V> {
     firsts: Vec<T>,
@@ -32,42 +32,42 @@ pub(super) struct GeoLocation {
     country: [u8; 2],
 }
 
-/// A row of a table: its first and last address, their location, and the number of its line.
+/// A row of a table: its first and last address, their location, and the line number.
 pub(super) type Row<T> = (T, T, GeoLocation, u32);
 
-/// The location of a network by configuration; `None`: what the databases say.
+/// The configured location of a network. `None` for values that the databases provide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GeoOverride {
     /// The autonomous system.
     pub asn: Option<u32>,
     /// The country's code, in capitals.
     pub country: Option<[u8; 2]>,
-    /// The continent's code, in capitals. `None` with a country: that of the country.
+    /// The continent's code, in capitals. If it is `None` and a country is set, that of the country.
     pub continent: Option<[u8; 2]>,
 }
 
-/// All overrides. Networks inside others are cut out of them.
+/// All overrides. A nested network replaces its part of the outer one.
 pub(super) type Overrides = IpRanges<OverriddenLocation>;
 
-/// What all overrides of an address say together.
+/// The combined overrides of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OverriddenLocation {
     pub(super) asn: Option<u32>,
     pub(super) country: Option<[u8; 2]>,
-    /// `Some(None)`: the address is on no continent.
+    /// `Some(None)` if the address is on no continent.
     pub(super) continent: Option<Option<[u8; 2]>>,
 }
 
 /// An address as a number.
 trait Bits: Copy + Ord {
-    /// The address after this one; `None` after the last.
+    /// The following address. `None` after the last.
     fn next(self) -> Option<Self>;
 }
 
 // === impl IpRanges ===
 
 impl<V: Copy + Default> IpRanges<V> {
-    /// The value of `ip`.
+    /// Returns the value of `ip`.
     pub(super) fn get(&self, ip: IpAddr) -> V {
         match ip {
             IpAddr::V4(ip) => self.v4.get(ip.to_bits()),
@@ -75,12 +75,12 @@ impl<V: Copy + Default> IpRanges<V> {
         }
     }
 
-    /// Whether some address has a value that `is`.
+    /// Returns whether a value satisfies `is`.
     pub(super) fn any(&self, is: impl Fn(&V) -> bool) -> bool {
         self.v4.values.iter().any(&is) || self.v6.values.iter().any(&is)
     }
 
-    /// How much memory it takes.
+    /// Returns the memory usage, in bytes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let values = self.v4.values.capacity() + self.v6.values.capacity();
@@ -90,8 +90,8 @@ impl<V: Copy + Default> IpRanges<V> {
 }
 
 impl Table {
-    /// A table of rows in any order. The error is the lines of two rows that overlap, the earlier
-    /// first.
+    /// Creates a table from rows in any order. The error is the line numbers of two rows that overlap, the
+    /// earlier first.
     pub(super) fn of_rows(v4: Vec<Row<u32>>, v6: Vec<Row<u128>>) -> Result<Self, (u32, u32)> {
         Ok(Self {
             v4: steps_of_rows(v4)?,
@@ -99,7 +99,7 @@ impl Table {
         })
     }
 
-    /// Whether some row has what is wanted.
+    /// Returns whether a row has data of the wanted kind.
     pub(super) fn holds(&self, wanted: DatabaseUse) -> bool {
         self.any(|location| match wanted {
             DatabaseUse::Asn => location.asn().is_some(),
@@ -109,7 +109,7 @@ impl Table {
 }
 
 impl Overrides {
-    /// The most specific network wins, for each setting.
+    /// Combines overrides. For each setting, the most specific network wins.
     pub(super) fn of_networks(overrides: Vec<(IpNet, GeoOverride)>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for (net, value) in overrides {
@@ -136,7 +136,7 @@ impl<T: Bits, V: Copy + Default> Steps<T, V> {
 }
 
 impl<T: Bits, V: Copy + Default + PartialEq> FromIterator<(T, V)> for Steps<T, V> {
-    /// Steps in ascending order. A later one from the same address replaces the one before.
+    /// Collects steps in ascending order. Of two steps from one address, the later replaces the earlier.
     fn from_iter<I: IntoIterator<Item = (T, V)>>(steps: I) -> Self {
         let (mut firsts, mut values) = (Vec::new(), Vec::<V>::new());
         for (first, value) in steps {
@@ -169,7 +169,7 @@ fn steps_of_rows<T: Bits>(mut rows: Vec<Row<T>>) -> Result<Steps<T, GeoLocation>
     Ok(steps.collect())
 }
 
-/// Networks lie within each other or apart.
+/// Converts networks, which are either nested or disjoint, to steps.
 fn steps_of_networks<T: Bits>(
     mut networks: Vec<(T, T, GeoOverride)>,
 ) -> Steps<T, OverriddenLocation> {
@@ -196,13 +196,13 @@ fn steps_of_networks<T: Bits>(
 // === impl GeoLocation ===
 
 impl GeoLocation {
-    /// Zero and zeros: unknown.
+    /// Creates a location; zeros mean unknown.
     pub(super) fn new(asn: u32, country: [u8; 2]) -> Self {
         let asn = asn.to_be_bytes();
         Self { asn, country }
     }
 
-    /// Number 0 is no autonomous system (RFC 7607).
+    /// Returns the autonomous system. Number 0 is none (RFC 7607).
     pub(super) fn asn(self) -> Option<u32> {
         Some(u32::from_be_bytes(self.asn)).filter(|asn| *asn != 0)
     }
@@ -215,10 +215,9 @@ impl GeoLocation {
 // === impl GeoOverride ===
 
 impl GeoOverride {
-    /// This override, completed by what the networks around it say.
+    /// Completes this override with those of the networks around it.
     fn within(&self, around: OverriddenLocation) -> OverriddenLocation {
-        // A country moves the network to its continent, because the continent of the database
-        // belongs to the country that is overridden.
+        // A country also sets its continent, because the database's continent belongs to the overridden country.
         let continent = match (self.continent, self.country) {
             (Some(continent), _) => Some(Some(continent)),
             (None, Some(country)) => Some(continent::of(country)),

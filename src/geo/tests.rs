@@ -155,7 +155,7 @@ fn a_file_of_no_format_is_refused() {
     );
 }
 
-/// What is said of a file that is given for autonomous systems.
+/// The error message for a file that is configured for autonomous systems.
 fn refused(path: &Path) -> String {
     let mut errors = GeoLookup::open(Some(path), None, Vec::new()).unwrap_err();
     assert_eq!(errors.len(), 1);

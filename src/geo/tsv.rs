@@ -1,6 +1,6 @@
-//! Tables of iptoasn.com: a range a line, columns apart by tabs. Either `first last AS country
-//! description` or `first last country`; an IPv4 address may be an integer. Descriptions are not
-//! looked at, whatever bytes they have.
+//! Reads tables of iptoasn.com: one range per line, columns separated by `\t`. The columns are either `first
+//! last AS country description` or `first last country`; an IPv4 address may be an integer. Descriptions may
+//! contain any bytes and are ignored.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,21 +14,21 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The spellings of an unknown number or country.
 const UNKNOWN: &[&[u8]] = &[b"None", b"none", b"Unknown", b"-", b""];
 
-/// The rows of a file so far.
+/// The rows read so far.
 #[derive(Default)]
 struct Rows {
     v4: Vec<Row<u32>>,
     v6: Vec<Row<u128>>,
 }
 
-/// Whether the first line has columns at all.
+/// Returns whether the first line has columns.
 pub(super) fn has_columns(bytes: &[u8]) -> bool {
     lines(bytes)
         .next()
         .is_some_and(|(_, line)| line.contains(&b'\t'))
 }
 
-/// Reads what is `wanted` of a table. Its rows may be in any order, but must not overlap.
+/// Reads the `wanted` data of a table. Its rows may be in any order, but must not overlap.
 pub(super) fn parse(bytes: &[u8], wanted: &[DatabaseUse]) -> Result<Table, DatabaseError> {
     let Some((number, first)) = lines(bytes).next() else {
         return Err(fault(1, "the table is empty; fetch it again".to_owned()));
@@ -80,8 +80,8 @@ impl Rows {
         self.add_range(first, last, location, number)
     }
 
-    /// Adds a range within one family. IPv4-mapped addresses are IPv4, but a range that only goes
-    /// through them is not.
+    /// Adds a range within one address family. A range between IPv4-mapped addresses is IPv4; a larger one that
+    /// contains them is IPv6.
     fn add_range(
         &mut self,
         first: &[u8],
@@ -117,7 +117,7 @@ impl Rows {
     }
 }
 
-/// The lines that hold something, with their numbers.
+/// Returns the lines that are not empty, with their numbers.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let lines = bytes.split(|byte| *byte == b'\n');
@@ -182,7 +182,7 @@ fn country(cell: &[u8]) -> Result<[u8; 2], String> {
     }
 }
 
-/// What stands in a cell, so that a message stays short.
+/// Quotes a cell, truncated to keep a message short.
 fn quoted(cell: &[u8]) -> String {
     const SHOWN: usize = 40;
     let text = String::from_utf8_lossy(cell);

@@ -1,9 +1,9 @@
-//! The table of algorithms: one row each, read by the configuration, its lints, the planner, the stores and the docs.
+//! The table of algorithms, one row each, for the configuration, lints, planner, stores and docs.
 
-/// How requests are counted.
+/// An algorithm for counting requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Two counters, the older one weighted by how much of it still lies in the window.
+    /// Two counters, the older one weighted by the share of its window that is still in the sliding window.
     #[default]
     SlidingWindow,
     /// One counter per window.
@@ -14,42 +14,42 @@ pub enum Algorithm {
     TokenBucket,
     /// A queue that drains evenly.
     LeakyBucket,
-    /// The generic cell rate algorithm: the time at which everything admitted is paid for.
+    /// The generic cell rate algorithm: the theoretical arrival time of the next unit.
     Gcra,
     /// The number of requests in flight.
     Concurrency,
 }
 
-/// What the rest of the gateway has to know about an algorithm.
+/// The properties of an algorithm that other modules use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlgorithmRow {
     /// The name in `algorithm = "…"`.
     pub name: &'static str,
-    /// What bounds the units admitted at once.
+    /// What limits the units admitted at once.
     pub capacity: CapacityKind,
     /// How units become available again.
     pub recovery: RecoveryKind,
-    /// Whether `slices` divides its window.
+    /// Whether the setting `slices` divides its window.
     pub has_slices: bool,
 }
 
-/// What bounds the units that a limiter admits at once.
+/// What limits the units that a limiter admits at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapacityKind {
     /// The limit.
     Limit,
     /// The setting `burst`.
     Burst,
-    /// The setting `queue`, and the request that passes at once.
+    /// The setting `queue`, plus the request that is forwarded at once.
     Queue,
 }
 
 /// How units become available again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryKind {
-    /// Together, when their window or their own period has passed.
+    /// All at once, when their window ends, or each after its own period.
     Expires,
-    /// One by one, `limit` in a `period`.
+    /// Evenly, `limit` per `period`.
     Refills,
     /// When the request that holds them ends: the algorithm has leases and no period.
     Released,
@@ -112,7 +112,7 @@ impl Algorithm {
         matches!(self.row().capacity, CapacityKind::Queue)
     }
 
-    /// Whether `burst` is one of its settings.
+    /// Whether the algorithm has the setting `burst`.
     pub const fn has_burst(self) -> bool {
         matches!(self.row().capacity, CapacityKind::Burst)
     }

@@ -1,4 +1,4 @@
-//! What a clock that goes back or jumps may do to a key: nothing for the worse.
+//! Tests that a clock that goes back or jumps never puts a key at a disadvantage.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -7,11 +7,11 @@ use super::samples::Request;
 use super::subject::{Operation, Subject};
 use super::{Limiter, SKEW};
 
-/// The latest moment that is jumped to, in the year 2112, and the longest wait that is tried.
+/// The latest time that a test jumps to, in the year 2112, and the longest wait that it tries.
 const LAST: u64 = 1 << 52;
 
-/// A step back that threads could make, as a share of the largest in 1/64: nothing is forgotten,
-/// what is taken meanwhile counts later, and what is told to wait is exact.
+/// Tests a small step back, as between threads, in 1/64 of the largest: nothing is forgotten, units
+/// charged meanwhile count later, and `retry_after` is exact.
 pub(super) fn small_step_back(
     limiter: &Limiter,
     operation: Operation,
@@ -40,10 +40,10 @@ pub(super) fn small_step_back(
     Ok(())
 }
 
-/// A step back by more than threads could make, to a share of the time before in 1/64: what is counted stays, nobody waits for
-/// the clock to show the old time again, and neither asking nor looking makes the wait longer.
+/// Tests a large step back, to a time in 1/64 of the time before: counts stay, no key waits for the
+/// clock to reach the old time again, and neither charges nor peeks extend the wait.
 ///
-/// `grain` is for how long the algorithm takes all moments for the same.
+/// `grain` is the time within which the algorithm does not distinguish two points in time.
 pub(super) fn large_step_back(
     limiter: &Limiter,
     operation: Operation,
@@ -76,8 +76,8 @@ pub(super) fn large_step_back(
     Ok(())
 }
 
-/// A jump forward, to a share of the time to come in 1/64, lets everything expire; back again, only what was taken at the
-/// far end counts.
+/// Tests a jump forward, in 1/64 of the remaining time: everything expires. After the jump back,
+/// only the units charged at the later time count.
 pub(super) fn jump_forward(
     limiter: &Limiter,
     operation: Operation,

@@ -1,8 +1,8 @@
 //! `concurrency`: the number of units in flight. A request holds a lease until it ends.
 //!
-//! A lease has an identity, so taking or releasing it twice has the effect of once. The gateway that holds it
-//! renews it; one that is not renewed expires after [`LEASE_LIFETIME`], so a gateway that dies leaks nothing.
-//! When a unit becomes free is unknown: [`CounterReading::retry_after`] is a hint.
+//! A lease has an identity, so taking or releasing it twice has no further effect. The gateway that
+//! holds a lease renews it; otherwise it expires after [`LEASE_LIFETIME`], so a gateway that crashes
+//! leaks nothing. It is unknown when a unit becomes free: [`CounterReading::retry_after`] is a hint.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ pub const LEASE_LIFETIME: Duration = Duration::from_secs(30);
 /// How often a gateway renews the leases that it holds.
 pub const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 
-/// After how many microseconds a refused client may try again.
+/// The time after which a refused client may retry, in microseconds.
 const RETRY_HINT: u64 = 1_000_000;
 
-/// The most units that one lease holds: more than any limit, and few enough that their sum has 64 bits.
+/// The most units of one lease: more than any limit, and few enough that a sum of leases fits in 64 bits.
 const MAX_UNITS: u64 = MAX_LIMIT + 1;
 
 /// The identity of a lease, unique among all requests of all gateways.
@@ -44,7 +44,7 @@ pub struct KeyLeases {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HeldLease {
     units: u64,
-    /// In microseconds since the epoch.
+    /// The time of expiry, in microseconds since the epoch.
     expires: u64,
 }
 
@@ -68,7 +68,7 @@ impl KeyLeases {
         self.reading(limiter, fits, cost)
     }
 
-    /// Takes a lease for `cost` units, above the limit too.
+    /// Takes a lease for `cost` units, even above the limit.
     pub fn charge(
         &mut self,
         limiter: &Limiter,
@@ -104,12 +104,12 @@ impl KeyLeases {
         }
     }
 
-    /// Whether nothing is in flight.
+    /// Whether no request is in flight.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Drops expired leases. All of them are read only when one may have expired.
+    /// Drops expired leases. It scans them only if one may have expired.
     fn expire(&mut self, now: Timestamp) {
         let now = now.as_micros();
         if now < self.earliest || self.held.is_empty() {

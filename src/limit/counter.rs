@@ -1,4 +1,4 @@
-//! The counter of one key in the shape that its limiter keeps, with the three operations.
+//! The counter of one key in the shape that its limiter needs, with the three operations.
 
 use super::concurrency::{KeyLeases, LeaseId};
 use super::slices::SubWindows;
@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 /// The counter of one key.
 #[derive(Clone, Debug)]
 pub enum Counter {
-    /// Three words whose meaning belongs to the algorithm.
+    /// Three words with a meaning that depends on the algorithm.
     Words(State),
     /// A counter for each sub-window.
     Slices(SubWindows),
@@ -19,13 +19,13 @@ pub enum Counter {
     Leases(KeyLeases),
 }
 
-/// What a counter takes beside its own bytes, for its handle and its allocation.
+/// The overhead of a counter in bytes, for its handle and its allocation.
 const ALLOCATION: usize = 48;
 
 // === impl Counter ===
 
 impl Counter {
-    /// A counter of this shape in which nothing was counted.
+    /// An empty counter of this shape.
     pub fn new(shape: CounterShape, limiter: &Limiter) -> Self {
         match shape {
             CounterShape::Words => Counter::Words(State::default()),
@@ -35,7 +35,7 @@ impl Counter {
         }
     }
 
-    /// Charges `cost` if it fits. `lease` is the identity of the lease, for the algorithm that has them.
+    /// Charges `cost` if it fits. `lease` is the identity of the lease for `concurrency`.
     pub fn admit(
         &mut self,
         limiter: &Limiter,
@@ -51,7 +51,7 @@ impl Counter {
         }
     }
 
-    /// Charges `cost`, above the limit too.
+    /// Charges `cost`, even above the limit.
     pub fn charge(
         &mut self,
         limiter: &Limiter,
@@ -67,8 +67,8 @@ impl Counter {
         }
     }
 
-    /// Returns what [`Counter::admit`] would return, and charges nothing. Where the cost does not fit, the
-    /// counter moves to the time of a clock that was set back (see [`Limiter::rebase`]).
+    /// Returns what [`Counter::admit`] would return, and charges nothing. If the cost does not fit
+    /// and the clock was set back, the counter moves to the new time (see [`Limiter::rebase`]).
     pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         match self {
             Counter::Words(state) => {
@@ -84,8 +84,8 @@ impl Counter {
         }
     }
 
-    /// The memory of a log or of sub-windows, in bytes, with the allocator's part. Leases are bounded by the
-    /// requests in flight and cost nothing here.
+    /// The memory of a log or of sub-windows in bytes, with the allocator's overhead. Leases are
+    /// limited by the requests in flight and count as 0.
     pub fn bytes(&self) -> usize {
         let heap = match self {
             Counter::Words(_) | Counter::Leases(_) => return 0,
@@ -95,7 +95,7 @@ impl Counter {
         size_of::<Self>() + heap + ALLOCATION
     }
 
-    /// The same count in less memory; `None` if there is no smaller shape.
+    /// Converts the counter to a shape that needs less memory. `None` if there is no smaller shape.
     #[cold]
     pub fn smaller(&self, limiter: &Limiter, now: Timestamp) -> Option<Self> {
         match self {

@@ -1,9 +1,9 @@
-//! `fixed_window`: one counter, which starts from nothing with every window.
+//! `fixed_window`: one counter, which starts at zero in every window.
 //!
-//! Windows are aligned to the Unix epoch, so every gateway has the same ones. Cheap and simple to
-//! tell, but around the seam of two windows twice the limit can pass in no time.
+//! Windows are aligned to the Unix epoch, so all gateways use equal windows. Cheap and simple to
+//! explain, but at the boundary of two windows up to twice the limit is admitted within a short time.
 //!
-//! The words: the window's number, low half; the count; the number's high half.
+//! The words: the low half of the window's number; the count; the high half of the number.
 
 use super::math::CounterMath;
 use super::reading::until;
@@ -15,13 +15,13 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// The counter as it stands at one moment.
+/// The counter at one point in time.
 #[derive(Clone, Copy)]
 pub(crate) struct FixedWindowMath {
     /// The window's number since the epoch.
     index: u64,
     count: u32,
-    /// How long until it ends.
+    /// Microseconds until the window ends.
     rest: u64,
     rebased: bool,
 }
@@ -90,8 +90,8 @@ impl CounterMath for FixedWindowMath {
 }
 
 impl FixedWindowMath {
-    /// The window `index`, which is yet to come and ends in `rest`; this one, if the clock was
-    /// set.
+    /// The counter in the future window `index`, which ends in `rest` microseconds. `None` for
+    /// `rest` means that the clock was set back: the count moves to the current window.
     #[inline]
     fn back_from(self, index: u64, count: u32, rest: Option<u64>) -> Self {
         match rest {

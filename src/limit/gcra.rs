@@ -1,10 +1,10 @@
-//! `gcra`: the generic cell rate algorithm. Each unit is worth `period / limit`; the theoretical
-//! arrival time is when all that came is paid for; a unit fits while that time lies no more than
+//! `gcra`: the generic cell rate algorithm. Each unit takes `period / limit`; the theoretical
+//! arrival time is when all admitted units are paid for; a unit fits while that time is at most
 //! `burst` units ahead of now.
 //!
-//! That time is `now` plus what a token bucket of `burst` needs to be full again, so the two say
-//! the same of every request, and the arithmetic stands in one place. Kept as units and not as a
-//! time, it needs no rounding where `period / limit` is no whole number.
+//! That time is `now` plus the time until a token bucket of `burst` is full again, so both
+//! algorithms decide equally and share the arithmetic. A count of units instead of a time needs no
+//! rounding if `period / limit` is not a whole number.
 
 #[cfg(test)]
 mod properties;

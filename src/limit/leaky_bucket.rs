@@ -1,8 +1,8 @@
-//! `leaky_bucket`: one passes, `queue` more wait, and they leave `period / limit` apart.
+//! `leaky_bucket`: one request is forwarded at once, `queue` more wait, and they leave `period / limit` apart.
 //!
-//! The [`BucketLevel`] is what has not left yet, with the one that has just passed. A request waits for
-//! its turn until the level that it found has drained away; it is refused where the queue has no
-//! room for it, or where it would wait longer than `max_wait`.
+//! The [`BucketLevel`] is the number of units that have not drained yet, including the last
+//! forwarded request. A request waits until the level before it has drained. It is refused if the
+//! queue is full or if it would wait longer than `max_wait`.
 
 use super::level::BucketLevel;
 use super::math::CounterMath;
@@ -15,18 +15,18 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// A `max_wait` above this many microseconds, 292 years, is no limit.
+/// A `max_wait` above this many microseconds (292 years) is unlimited.
 const LONGEST: u64 = u64::MAX / 2_000;
 
-/// The queue as it stands at one moment.
+/// The queue at one point in time.
 #[derive(Clone, Copy)]
 pub(crate) struct LeakyBucketMath {
     level: BucketLevel,
-    /// Those who wait, and the one that passes.
+    /// The capacity: the queue plus the request that is forwarded at once.
     size: u64,
-    /// The longest wait, in microseconds.
+    /// The longest allowed wait, in microseconds.
     longest: u64,
-    /// How long one that comes now waits.
+    /// The wait of a request that arrives now, in microseconds.
     wait: u64,
 }
 
@@ -83,7 +83,7 @@ impl LeakyBucketMath {
         }
     }
 
-    /// How many more could come one by one.
+    /// The number of single units that still fit.
     #[inline]
     fn remaining(&self) -> u64 {
         let places = self.size.saturating_sub(self.level.used());
@@ -93,7 +93,7 @@ impl LeakyBucketMath {
         places.min(self.level.capacity_within(self.longest))
     }
 
-    /// The least wait after which there is a place that is reached soon enough.
+    /// The least wait after which the queue has capacity for `cost` and the turn comes within `longest`.
     #[inline]
     fn retry_after(&self, cost: u64) -> Option<u64> {
         let room = self.size.checked_sub(cost)?;

@@ -1,15 +1,14 @@
-//! A level that rises with every unit and falls evenly, `limit` in a `period`: what
-//! `token_bucket`, `gcra` and `leaky_bucket` have in common.
+//! A level that rises with every unit and falls evenly, `limit` per `period`. `token_bucket`,
+//! `gcra` and `leaky_bucket` share it.
 //!
-//! Kept is a whole number of units and the moment from which they drain. The level at `now` is
-//! `used − (now − at) × limit / period`. Units are added to `used`; `at` moves by whole periods
-//! only, in which a whole number drains. So no fraction is ever kept, nothing is rounded in
-//! anyone's favour, and another `limit` or `burst` after a reload finds numbers that still mean
-//! what they meant.
+//! The state is a whole number of units and the time from which they drain. The level at `now` is
+//! `used − (now − at) × limit / period`. Units are added to `used`; `at` moves only by whole
+//! periods, in which a whole number of units drains. So the state has no fractions, no rounding
+//! favours or harms a client, and the numbers stay valid if a reload changes `limit` or `burst`.
 //!
-//! The words: the low half of `used`; the low half of `at`; above 31 more bits of `at`, the
-//! highest bit of `used`, which a limit and a burst of 32 bits each can need together. There, `at` is in
-//! nanoseconds and a multiple of 1,000: counter snapshots hold it so.
+//! The words: the low half of `used`; the low half of `at`; 31 more bits of `at` below the highest
+//! bit of `used`, because a 32-bit limit plus a 32-bit burst can need 33 bits. In the words, `at`
+//! is in nanoseconds and a multiple of 1,000, the unit of counter snapshots.
 
 use super::math::{ratio_down, ratio_up};
 use super::{Limiter, State, was_set};
@@ -17,26 +16,26 @@ use crate::clock::Timestamp;
 
 /// The largest `used`: 33 bits.
 const MOST: u64 = (1 << 33) - 1;
-/// The last time that is told from a later one, in the year 2262.
+/// The latest time that the words can hold, in microseconds: the year 2262.
 const LAST: u64 = ((1 << 63) - 1) / NANOS;
-/// How many nanoseconds a microsecond has.
+/// Nanoseconds per microsecond.
 const NANOS: u64 = 1_000;
 
-/// The level at one moment.
+/// The level at one point in time.
 #[derive(Clone, Copy)]
 pub(super) struct BucketLevel {
-    /// How much drains in a period.
+    /// The units that drain per period.
     limit: u64,
-    /// In microseconds, never zero.
+    /// The period in microseconds, never zero.
     period: u64,
-    /// Units above empty, as of `at`.
+    /// The units at the time `at`.
     used: u64,
     at: u64,
-    /// Since `at`, always less than `period`.
+    /// Microseconds since `at`, always less than `period`.
     elapsed: u64,
-    /// Whole units that have drained since `at`; less than `used`, if that is not zero.
+    /// Whole units that have drained since `at`; less than `used` unless that is zero.
     drained: u64,
-    /// How long until `at`: not zero only after the clock went back.
+    /// Microseconds until `at`: not zero only if the clock went back.
     ahead: u64,
     rebased: bool,
 }
@@ -44,8 +43,8 @@ pub(super) struct BucketLevel {
 // === impl BucketLevel ===
 
 impl BucketLevel {
-    /// The level at `now`. When the clock went back behind `at`, that moment is taken instead;
-    /// when it was set back, all drains from `now`.
+    /// The level at `now`. If the clock went back behind `at`, the level is that of `at`; if the
+    /// clock was set back, the units drain from `now`.
     #[inline(always)]
     pub(super) fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let now = now.as_micros().min(LAST);
@@ -60,7 +59,7 @@ impl BucketLevel {
         }
     }
 
-    /// The units, rounded up.
+    /// The units that have not drained, rounded up.
     #[inline]
     pub(super) fn used(&self) -> u64 {
         self.used - self.drained
@@ -82,8 +81,7 @@ impl BucketLevel {
         self.rebased
     }
 
-    /// How many microseconds it takes until no more than `room` is left, rounded up; none if that
-    /// never comes.
+    /// Microseconds until at most `room` units are left, rounded up. `None` if that never happens.
     #[inline]
     pub(super) fn drains_to(&self, room: u64) -> Option<u64> {
         let surplus = self.used.saturating_sub(room);
@@ -94,7 +92,7 @@ impl BucketLevel {
         (self.limit > 0).then_some(whole.saturating_sub(self.elapsed))
     }
 
-    /// [`BucketLevel::drains_to`], as the clock will show it, which may have to catch up first.
+    /// [`BucketLevel::drains_to`] plus the time that the clock needs to catch up with `at`.
     #[inline]
     pub(super) fn falls_to(&self, room: u64) -> Option<u64> {
         let wait = self.drains_to(room)?;
@@ -105,15 +103,15 @@ impl BucketLevel {
         })
     }
 
-    /// How many units could come one by one before one would have to wait longer than `longest`
-    /// for all before it to drain.
+    /// The number of single units that fit before one would wait longer than `longest` microseconds
+    /// for the earlier ones to drain.
     pub(super) fn capacity_within(&self, longest: u64) -> u64 {
         let longest = longest.saturating_add(self.elapsed);
         let drains = ratio_down(longest, self.limit, self.period);
         drains.saturating_add(1).saturating_sub(self.used)
     }
 
-    /// How long the clock has to catch up.
+    /// Microseconds until the clock has caught up with `at`.
     pub(super) fn ahead(&self) -> u64 {
         self.ahead
     }
@@ -143,7 +141,7 @@ impl BucketLevel {
         }
     }
 
-    /// `elapsed` after `at`, less than a period.
+    /// The level `elapsed` microseconds after `at`, less than a period.
     #[inline]
     fn after(self, elapsed: u64) -> Self {
         let drained = ratio_down(elapsed, self.limit, self.period);
@@ -157,7 +155,7 @@ impl BucketLevel {
         }
     }
 
-    /// `elapsed` after `at`, which moves by the whole periods in it.
+    /// The level `elapsed` microseconds after `at`; `at` moves by the whole periods in that time.
     #[inline]
     fn after_periods(self, elapsed: u64) -> Self {
         let periods = elapsed / self.period;

@@ -1,5 +1,5 @@
-//! The algorithms in Lua's only number, a double, as a script in a shared store computes them: every intermediate
-//! value is a whole number of at most 53 bits, and every result is the same.
+//! The algorithms in Lua's only number type, a double, as a script in a shared store computes them. Every
+//! intermediate value is a whole number of at most 53 bits, and every result equals that of the Rust code.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::samples::{at, limits, periods, requests, timed};
 use super::subject::{Operation, Subject, operations};
 use super::{Algorithm, CounterReading, Limiter};
 
-/// What is kept of a key: a time or a window's number, and two counts.
+/// The state of a key: a time or a window's number, and two counts.
 type Record = (f64, f64, f64);
 
-/// Fits, units left, microseconds until a cost fits, microseconds until all is forgotten.
+/// Whether the cost fits, units left, microseconds until a cost fits, microseconds until the reset.
 type Result = (bool, f64, Option<f64>, f64);
 
 /// Asserts that Lua computes `value` exactly.
@@ -21,7 +21,7 @@ fn exact(value: f64) -> f64 {
     value
 }
 
-/// `a × b / c` rounded down, and the rest, by long division in digits of 8 bits.
+/// `a × b / c` rounded down, and the remainder, by long division in digits of 8 bits.
 fn divide(a: f64, b: f64, c: f64) -> (f64, f64) {
     if a * b <= 9_007_199_254_740_992.0 {
         let quotient = (a * b / c).floor();
@@ -52,7 +52,7 @@ fn up(a: f64, b: f64, c: f64) -> f64 {
     quotient + f64::from(rest > 0.0)
 }
 
-/// One request on a record; the clock never goes back here.
+/// Runs one request on a record; the clock never goes back here.
 fn run(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: bool) -> Result {
     match limiter.algorithm {
         Algorithm::SlidingWindow => sliding(limiter, record, now, cost, charge),
@@ -112,13 +112,13 @@ fn fixed(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: bo
     (fits, (limit - count).max(0.0), retry, reset)
 }
 
-/// `token_bucket`, `gcra` and `leaky_bucket`: the units that have not drained, as of a time.
+/// `token_bucket`, `gcra` and `leaky_bucket`: the units that have not drained at a time.
 fn level(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: bool) -> Result {
     let (period, limit) = (limiter.micros() as f64, limiter.limit as f64);
     let capacity = limiter.capacity() as f64;
     let (mut since, mut units) = (record.0, record.1);
     let periods = ((now - since) / period).floor();
-    // Where more periods have passed than there are units, nothing is left; else the product is small.
+    // If more periods have passed than there are units, nothing is left; otherwise the product is small.
     units = if periods >= units {
         0.0
     } else {
@@ -198,7 +198,7 @@ proptest! {
         let mut subject = Subject::of(&limiter);
         let mut record = (-2.0, 0.0, 0.0);
         let refills = algorithm.row().recovery == super::RecoveryKind::Refills;
-        // A level that drains for centuries is not told from one that never does.
+        // A level that drains for centuries counts as one that never drains.
         let longest = (1u128 << 34) * u128::from(period) / u128::from(limit);
         prop_assume!(!refills || longest < 1 << 53);
         for (now, cost) in timed(&requests, limiter.capacity(), limiter.micros()) {

@@ -1,9 +1,9 @@
-//! The operations on a [`State`], written once for every algorithm that needs no more, and exact division.
+//! The operations on a [`State`], implemented once for all algorithms with that shape, and exact division.
 
 use super::{CounterReading, Limiter, State};
 use crate::clock::Timestamp;
 
-/// What a [`State`] means to an algorithm at one time.
+/// An algorithm's view of a [`State`] at one point in time.
 pub(crate) trait CounterMath: Sized {
     /// Reads `state` at `now`.
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self;
@@ -11,11 +11,11 @@ pub(crate) trait CounterMath: Sized {
     fn fits(&self, limiter: &Limiter, cost: u64) -> bool;
     /// Charges `cost`.
     fn add(&mut self, cost: u64);
-    /// The state to keep.
+    /// The state to store.
     fn state(&self) -> State;
-    /// Whether the clock was set back, so that the state has moved to another time.
+    /// Whether the clock was set back, so that the state has moved to the new time.
     fn rebased(&self) -> bool;
-    /// The result for a `cost` that fitted or did not.
+    /// The result for a `cost` that fits or does not fit.
     fn reading(&self, limiter: &Limiter, fits: bool, cost: u64) -> CounterReading;
 }
 
@@ -38,7 +38,7 @@ pub(super) fn admit<C: CounterMath>(
     counter.reading(limiter, fits, cost)
 }
 
-/// Charges `cost`, above the limit too.
+/// Charges `cost`, even above the limit.
 #[inline]
 pub(super) fn charge<C: CounterMath>(
     limiter: &Limiter,

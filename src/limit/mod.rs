@@ -1,15 +1,15 @@
 //! Rate-limiting arithmetic: pure functions of (state, now, cost), one file per algorithm.
 //!
-//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the counter of each key (see [`CounterShape`])
-//! and calls the three operations admit, charge and peek.
+//! Nothing here reads a clock, locks or stores: [`crate::store`] keeps the counter of each key (see
+//! [`CounterShape`]) and calls the three operations admit, charge and peek.
 //!
-//! Time is counted in whole microseconds, so that every number fits in the 53 bits of a Lua number and every
-//! store decides alike.
+//! Time is counted in whole microseconds, so that every number fits in the 53 bits of a Lua number
+//! and all stores decide equally.
 //!
-//! A clock that goes back by at most a period, or ten seconds if that is more, was read by another thread
+//! If a clock goes back by at most a period, or ten seconds if that is more, another thread has read it
 //! earlier: the counter keeps its own time, nothing is forgotten, and `Retry-After` includes the difference.
-//! A clock that goes back further was set: the counter moves to the new time ([`Limiter::rebase`]), so that no
-//! client waits for a clock. A clock that jumps forward lets counters expire as if the time had passed.
+//! If a clock goes back further, it was set: the counter moves to the new time ([`Limiter::rebase`]), so that
+//! no client waits for the clock. If a clock jumps forward, counters expire as if the time had passed.
 
 use std::time::Duration;
 
@@ -44,26 +44,25 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-/// The largest limit that can be told from a larger one: counts are kept in 32 bits. A larger
-/// limit is held to this one.
+/// The largest limit: counts have 32 bits. A larger limit is reduced to this one.
 pub const MAX_LIMIT: u64 = u32::MAX as u64;
 
-/// How far apart two threads may read one clock, in microseconds.
+/// The largest difference between two threads' readings of one clock, in microseconds.
 const SKEW: u64 = 10_000_000;
 
-/// The longest duration that is told from a longer one: 584 years, as in a [`Timestamp`].
+/// The longest duration in seconds, 584 years, as in a [`Timestamp`]. A longer one is reduced to it.
 const MAX_SECONDS: u64 = u64::MAX / 1_000_000_000 - 1;
 
-/// What is kept of one key: three words whose meaning belongs to the algorithm. All zero: nothing
-/// was counted.
+/// The state of one key: three words with a meaning that depends on the algorithm. All zero means
+/// that nothing was counted.
 pub type State = [u32; 3];
 
-/// What a limiter keeps of a key.
+/// The shape of a limiter's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterShape {
     /// A [`State`].
     Words,
-    /// A counter for each of the sub-windows.
+    /// A counter for each sub-window.
     Slices,
     /// The time of every unit.
     Log,
@@ -71,28 +70,28 @@ pub enum CounterShape {
     Leases,
 }
 
-/// A limit: how many, in how long, counted how.
+/// An algorithm with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limiter {
-    /// How requests are counted.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// Units that are allowed.
+    /// The units allowed per period, or in flight for `concurrency`.
     pub limit: u64,
-    /// The window.
+    /// The period of the limit.
     pub period: Duration,
-    /// `token_bucket`, `gcra`: how many may come back to back from idle.
+    /// `token_bucket`, `gcra`: the units that an idle key can use at once.
     pub burst: u64,
-    /// `sliding_window`: into how many sub-windows it is divided.
+    /// `sliding_window`: the number of sub-windows.
     pub slices: u16,
-    /// `leaky_bucket`: how many may wait.
+    /// `leaky_bucket`: the number of requests that may wait.
     pub queue: u32,
-    /// `leaky_bucket`: how long they may wait.
+    /// `leaky_bucket`: the longest wait.
     pub max_wait: Duration,
 }
 
-/// Evaluates `$body` with `$math` standing for the algorithm's [`math::CounterMath`]. `sliding_log` counts as
-/// `sliding_window` when there is no memory for more. A [`State`] of `concurrency` does not exist: its
-/// [`CounterShape`] is never [`CounterShape::Words`].
+/// Evaluates `$body` with `$math` as the algorithm's [`math::CounterMath`]. `sliding_log` counts as
+/// `sliding_window` if there is no memory for a log. A [`State`] of `concurrency` does not exist:
+/// its [`CounterShape`] is never [`CounterShape::Words`].
 macro_rules! by_algorithm {
     ($algorithm:expr, $math:ident => $body:expr) => {
         match $algorithm {
@@ -127,7 +126,7 @@ pub(crate) use by_algorithm;
 // === impl Limiter ===
 
 impl Limiter {
-    /// `limit` in a `period`, with a burst of as many, no sub-windows and nobody who waits.
+    /// A limiter of `limit` per `period`, with an equal burst, no sub-windows and no queue.
     pub const fn new(algorithm: Algorithm, limit: u64, period: Duration) -> Self {
         Self {
             algorithm,
@@ -140,7 +139,7 @@ impl Limiter {
         }
     }
 
-    /// What is kept of a key.
+    /// The shape of the limiter's counters.
     pub const fn shape(&self) -> CounterShape {
         match self.algorithm {
             Algorithm::SlidingLog => CounterShape::Log,
@@ -150,8 +149,8 @@ impl Limiter {
         }
     }
 
-    /// The most that is ever admitted at once: the limit, the burst, or the queue and the one
-    /// that passes.
+    /// The most units admitted at once: the limit, the burst, or the queue plus the request that is
+    /// forwarded at once.
     pub const fn capacity(&self) -> u64 {
         match self.algorithm.row().capacity {
             CapacityKind::Limit => self.capped(),
@@ -160,27 +159,27 @@ impl Limiter {
         }
     }
 
-    /// Charges `cost` if it fits. What does not fit changes nothing, unless the clock was set
-    /// back: then the state is moved all the same, and should be kept.
+    /// Charges `cost` if it fits. A cost that does not fit changes `state` only if the clock was
+    /// set back; the moved state must then be stored too.
     #[inline(never)]
     pub fn admit(&self, state: &mut State, now: Timestamp, cost: u64) -> CounterReading {
         by_algorithm!(self.algorithm, M => math::admit::<M>(self, state, now, cost))
     }
 
-    /// Charges `cost`, past the limit too.
+    /// Charges `cost`, even above the limit.
     #[inline(never)]
     pub fn charge(&self, state: &mut State, now: Timestamp, cost: u64) -> CounterReading {
         by_algorithm!(self.algorithm, M => math::charge::<M>(self, state, now, cost))
     }
 
-    /// Says what [`Limiter::admit`] would say, and takes nothing.
+    /// Returns what [`Limiter::admit`] would return, and charges nothing.
     #[inline(never)]
     pub fn peek(&self, state: &State, now: Timestamp, cost: u64) -> CounterReading {
         by_algorithm!(self.algorithm, M => math::peek::<M>(self, state, now, cost))
     }
 
-    /// Until the turn of what did not fit, as `reading` says, if it waits in spite of that; `None`:
-    /// it never has one. Who finds a `leaky_bucket`'s queue full comes behind it.
+    /// The time until the turn of a request that did not fit according to `reading` but is held. `None`
+    /// if its turn never comes. With a full `leaky_bucket` queue, the turn comes after the whole queue.
     pub fn wait_for_turn(&self, reading: &CounterReading) -> Option<Duration> {
         let fits_in = reading.retry_after()?;
         Some(match self.algorithm {
@@ -189,29 +188,29 @@ impl Limiter {
         })
     }
 
-    /// Moves `state` to `now` if the clock was set back. A store calls it when a [`Limiter::peek`] does not
-    /// fit: a key that is only peeked at would stay full until the clock shows its old time again.
+    /// Moves `state` to `now` if the clock was set back. A store calls it when a [`Limiter::peek`] does
+    /// not fit: a key that is only peeked at would stay full until the clock reaches its old time again.
     pub fn rebase(&self, state: &mut State, now: Timestamp) {
         by_algorithm!(self.algorithm, M => math::rebase::<M>(self, state, now))
     }
 
-    /// How near the limit a counter with `remaining` units left is: 0 is empty, 255 is at the limit
-    /// or above it.
+    /// The fill level of a counter with `remaining` units left: 0 is empty, 255 is at or above the
+    /// limit.
     #[inline]
     pub fn level(&self, remaining: u64) -> u8 {
         let capacity = self.capacity();
         let used = capacity.saturating_sub(remaining);
-        // A capacity has 32 bits and no more than all of it is used, so nothing overflows.
+        // A capacity has 32 bits and `used` is at most the capacity, so nothing overflows.
         let level = (used * 255).checked_div(capacity);
         level.map_or(u8::MAX, |level| level as u8)
     }
 
-    /// The limit, as far as it can be counted.
+    /// The limit, at most [`MAX_LIMIT`].
     const fn capped(&self) -> u64 {
         at_most(self.limit)
     }
 
-    /// The burst, as far as it can be counted; none of nothing.
+    /// The burst, at most [`MAX_LIMIT`]; 0 if the limit is 0.
     const fn burst_capped(&self) -> u64 {
         if self.limit > 0 {
             at_most(self.burst)
@@ -220,7 +219,7 @@ impl Limiter {
         }
     }
 
-    /// The requests that may wait, and the one that passes.
+    /// The requests that may wait, plus the one that is forwarded at once.
     const fn queue_size(&self) -> u64 {
         if self.limit > 0 {
             self.queue as u64 + 1
@@ -240,7 +239,7 @@ const fn at_most(limit: u64) -> u64 {
     if limit < MAX_LIMIT { limit } else { MAX_LIMIT }
 }
 
-/// Whole microseconds, at most 584 years of them.
+/// Whole microseconds, at most 584 years.
 #[inline]
 const fn micros(duration: Duration) -> u64 {
     if duration.as_secs() >= MAX_SECONDS {
@@ -254,16 +253,16 @@ fn micros_up(duration: Duration) -> u64 {
     micros(duration.saturating_add(Duration::from_nanos(999)))
 }
 
-/// How long until a window begins that is `windows` ahead of the one that has `elapsed` so far;
-/// none if the clock was set back.
+/// Microseconds until the window begins that is `windows` after the current one, of which `elapsed`
+/// has passed. `None` if the clock was set back.
 #[cold]
 fn until_begins(windows: u64, elapsed: u64, period: u64) -> Option<u64> {
     let ahead = windows.saturating_mul(period).saturating_sub(elapsed);
     (!was_set(ahead, period)).then_some(ahead)
 }
 
-/// Whether a clock that shows `ahead` microseconds less than a key's moment was set, and not just
-/// read by another thread.
+/// Whether a clock that is `ahead` microseconds behind a key's time was set back, and not just read
+/// earlier by another thread.
 fn was_set(ahead: u64, period: u64) -> bool {
     ahead > period.max(SKEW)
 }

@@ -1,4 +1,4 @@
-//! What a limiter says of a key, in few enough bytes that a store can hand it on at every step.
+//! The result of a limiter operation, small enough to copy at every step.
 //!
 //! Times are kept in microseconds and converted to durations on demand.
 
@@ -9,24 +9,24 @@ use super::micros_up;
 /// No wait helps.
 const NEVER: u64 = u64::MAX;
 
-/// What an operation found.
+/// The result of a limiter operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterReading {
-    /// `admit`, `peek`: the cost fits (`admit` has charged it). `charge`: the count is not past
-    /// the limit after it.
+    /// For `admit` and `peek`: whether the cost fits (`admit` has then charged it). For `charge`:
+    /// whether the count is still within the limit.
     pub fits: bool,
-    /// Whole units left.
+    /// The units left, rounded down.
     pub remaining: u64,
-    /// Until nothing is counted any more.
+    /// Microseconds until the counter is empty.
     pub(super) reset: u64,
-    /// What fits: until its turn. What does not: until it would, or [`NEVER`].
+    /// If the cost fits: microseconds until its turn. Otherwise: microseconds until it fits, or [`NEVER`].
     pub(super) delay: u64,
 }
 
 // === impl CounterReading ===
 
 impl CounterReading {
-    /// Of what fits, at once.
+    /// The reading for a cost that fits without a wait.
     pub fn fitting(remaining: u64, reset_after: Duration) -> Self {
         Self {
             fits: true,
@@ -36,7 +36,7 @@ impl CounterReading {
         }
     }
 
-    /// Of what does not fit.
+    /// The reading for a cost that does not fit.
     pub fn refusing(remaining: u64, reset_after: Duration, retry_after: Option<Duration>) -> Self {
         Self {
             fits: false,
@@ -46,7 +46,7 @@ impl CounterReading {
         }
     }
 
-    /// The same with another rest.
+    /// Replaces the units left and the time until the reset.
     pub fn leaving(self, remaining: u64, reset_after: Duration) -> Self {
         let reset = micros_up(reset_after);
         Self {
@@ -56,8 +56,8 @@ impl CounterReading {
         }
     }
 
-    /// Until nothing is counted any more, if nothing more comes. `concurrency`: longer than
-    /// anything while something is in flight; for the store, not for a client.
+    /// The time until the counter is empty if nothing more is charged. For `concurrency`, a maximum
+    /// while requests are in flight: meant for the store, not for clients.
     pub fn reset_after(&self) -> Duration {
         Duration::from_micros(self.reset)
     }
@@ -68,26 +68,26 @@ impl CounterReading {
         self.reset
     }
 
-    /// Until this cost would fit, if nothing more comes; zero if it fits now, `None` if it never
-    /// can. Exact, but for `concurrency`, where it is a hint.
+    /// The time until this cost fits if nothing more is charged. Zero if it fits now, `None` if it
+    /// never fits. Exact except for `concurrency`, where it is a hint.
     pub fn retry_after(&self) -> Option<Duration> {
         let wait = if self.fits { 0 } else { self.delay };
         (wait != NEVER).then_some(Duration::from_micros(wait))
     }
 
-    /// Whether it fits and must wait for its turn.
+    /// Whether the cost fits but must wait for its turn.
     #[inline]
     pub fn waits(&self) -> bool {
         self.fits && self.delay > 0
     }
 
-    /// `leaky_bucket`: how long what fits must wait for its turn; zero for what does not.
+    /// `leaky_bucket`: the time that a cost that fits must wait for its turn. Zero if it does not fit.
     pub fn wait(&self) -> Duration {
         Duration::from_micros(if self.fits { self.delay } else { 0 })
     }
 }
 
-/// How to keep a wait that may never end.
+/// Encodes a wait, with [`NEVER`] for `None`.
 pub(super) fn until(wait: Option<u64>) -> u64 {
     wait.map_or(NEVER, |wait| wait.min(NEVER - 1))
 }

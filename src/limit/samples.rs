@@ -1,4 +1,4 @@
-//! Moments, limits and requests for the tests of every algorithm.
+//! Times, limits and requests for the tests of every algorithm.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ pub(super) const DAY: u64 = 86_400 * SECOND;
 /// Thursday 2026-01-01, a whole number of minutes.
 pub(super) const START: u64 = 1_767_225_600 * SECOND;
 
-/// A request as (wait in 1/64 of a period, microseconds beside it, cost in 1/16 of the capacity,
-/// units beside it).
+/// A request as (wait in 1/64 of a period, additional microseconds, cost in 1/16 of the capacity,
+/// additional units).
 pub(super) type Request = (u64, u64, u64, u64);
 
 pub(super) fn at(micros: u64) -> Timestamp {
@@ -57,8 +57,8 @@ pub(super) fn timed(
         })
 }
 
-/// The level at `now` after `charges` of (time, cost), in `period`-ths of a unit: of all the
-/// moments since which it may have been above zero, the one that gives the most.
+/// The level at `now` after `charges` of (time, cost), in `period`-ths of a unit: the maximum over
+/// all times since which it may have been above zero.
 pub(super) fn naive_level(limiter: &Limiter, charges: &[(u64, u64)], now: u64) -> i128 {
     let (period, limit) = (i128::from(limiter.micros()), i128::from(limiter.limit));
     let mut sum = 0;
@@ -70,19 +70,19 @@ pub(super) fn naive_level(limiter: &Limiter, charges: &[(u64, u64)], now: u64) -
 }
 
 impl Limiter {
-    /// From when on `state` means nothing and can be dropped, if nothing more comes.
+    /// The time from which `state` is empty and can be dropped, if nothing more is charged.
     pub fn expires(&self, state: &State, now: Timestamp) -> Timestamp {
         now.plus(self.peek(state, now, 0).reset_after())
     }
 
-    /// How near the limit `state` is: 0 is empty, 255 is at the limit or above it.
+    /// The fill level of `state`: 0 is empty, 255 is at or above the limit.
     pub fn fill(&self, state: &State, now: Timestamp) -> u8 {
         self.level(self.peek(state, now, 0).remaining)
     }
 }
 
 impl CounterReading {
-    /// The same for what has to wait for its turn.
+    /// Adds a wait until the turn.
     pub fn waiting(self, wait: Duration) -> Self {
         let delay = micros_up(wait);
         Self { delay, ..self }

@@ -1,9 +1,9 @@
 //! `sliding_window` with `slices = N`: a counter for each N-th of a period.
 //!
-//! The window that ends now covers the newest slice as far as it has come, the N − 1 whole ones
-//! before it, and a part of one more, which is weighted as `sliding_window` weighs its older
-//! window; with N = 1 the two are the same. Slices are aligned to the Unix epoch: slice `i` begins
-//! at `i × period / N`, which need not be a whole number of microseconds. All arithmetic is exact.
+//! The window that ends now covers the elapsed part of the newest slice, the N − 1 whole slices
+//! before it, and a part of one more, which is weighted like the older window of `sliding_window`;
+//! N = 1 is equivalent to it. Slices are aligned to the Unix epoch: slice `i` begins at
+//! `i × period / N`, which need not be a whole number of microseconds. All arithmetic is exact.
 
 use super::math::ratio_up;
 use super::reading::until;
@@ -16,41 +16,41 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// Into how many slices a `sliding_log` is divided when there is no room for it.
+/// The number of slices into which a `sliding_log` is converted when there is no memory for it.
 pub const SLICES_OF_A_LOG: u16 = 60;
 
-/// What was counted in each of the last N + 1 slices.
+/// The counts of the last N + 1 slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubWindows {
-    /// A ring: the one after the newest is the oldest.
+    /// A ring buffer: the oldest slice follows the newest.
     counts: Box<[u32]>,
-    /// Where the newest stands.
+    /// The position of the newest slice.
     newest: usize,
-    /// The newest one's number since the epoch.
+    /// The newest slice's number since the epoch.
     index: u64,
     /// The sum of the counts.
     total: u64,
 }
 
-/// A moment, seen from the newest slice.
+/// A point in time, relative to the newest slice.
 #[derive(Clone, Copy)]
 struct Moment {
-    /// In microseconds, never zero.
+    /// The period in microseconds, never zero.
     period: u64,
-    /// How many slices a period has, never zero.
+    /// The number of slices per period, never zero.
     slices: u64,
-    /// The number of the slice it lies in.
+    /// The number of the slice that contains this time.
     index: u64,
-    /// How much of that slice has passed, in `slices`-ths of a microsecond; less than `period`.
+    /// The elapsed part of that slice, in `slices`-ths of a microsecond; less than `period`.
     passed: u64,
-    /// By how many slices the newest one is ahead: not zero only after the clock went back.
+    /// The number of slices by which the newest is ahead: not zero only if the clock went back.
     behind: u64,
 }
 
 // === impl SubWindows ===
 
 impl SubWindows {
-    /// Nothing counted yet, in as many slices as `limiter` wants.
+    /// Empty sub-windows, as many as `limiter` has.
     pub fn new(limiter: &Limiter) -> Self {
         let slices = match limiter.algorithm {
             Algorithm::SlidingLog => SLICES_OF_A_LOG,
@@ -74,7 +74,7 @@ impl SubWindows {
         self.reading(limiter, moment, fits, cost)
     }
 
-    /// Charges `cost`, past the limit too.
+    /// Charges `cost`, even above the limit.
     pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         let moment = self.advance_to(limiter, now);
         let fits = self.fits(limiter, moment, cost);
@@ -82,7 +82,7 @@ impl SubWindows {
         self.reading(limiter, moment, fits, cost)
     }
 
-    /// Says what [`SubWindows::admit`] would say, and takes nothing.
+    /// Returns what [`SubWindows::admit`] would return, and charges nothing.
     pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         let moment = self.advance_to(limiter, now);
         self.reading(limiter, moment, self.fits(limiter, moment, cost), cost)
@@ -99,13 +99,13 @@ impl SubWindows {
         }
     }
 
-    /// The memory that it takes beside itself, in bytes.
+    /// The heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         size_of_val(&*self.counts)
     }
 
-    /// The first moment and the count of each slice, oldest first; charging them to a new one
-    /// makes the same again.
+    /// The start and the count of each slice, oldest first. Charging them to empty sub-windows
+    /// restores the counts.
     pub fn entries(&self, limiter: &Limiter) -> impl Iterator<Item = (Timestamp, u32)> {
         let (period, slices) = (limiter.micros(), self.slices());
         let begins = move |index| Timestamp::from_micros(ratio_up(index, period, slices));
@@ -115,14 +115,14 @@ impl SubWindows {
         })
     }
 
-    /// The number of the newest slice since the epoch and the counts, oldest first: all that
-    /// there is to keep.
+    /// The number of the newest slice since the epoch and all counts, oldest first: the complete
+    /// state.
     pub fn saved(&self) -> (u64, Vec<u32>) {
         let counts = (0..=self.slices()).rev().map(|age| self.count(age));
         (self.index, counts.collect())
     }
 
-    /// What [`SubWindows::saved`] gave.
+    /// Restores the state from [`SubWindows::saved`].
     pub fn restored(index: u64, counts: Vec<u32>) -> Self {
         Self {
             newest: counts.len().saturating_sub(1),
@@ -132,13 +132,13 @@ impl SubWindows {
         }
     }
 
-    /// How many slices a period has.
+    /// The number of slices per period.
     fn slices(&self) -> u64 {
         self.counts.len().saturating_sub(1).max(1) as u64
     }
 
-    /// Drops the slices that have left the window by `now`. When the clock went back behind the
-    /// newest slice, the first moment of that is taken instead; when it was set back, the newest
+    /// Drops the slices that have left the window by `now`. If the clock went back behind the
+    /// newest slice, the start of that slice is used instead; if the clock was set back, the newest
     /// slice becomes that of `now`.
     fn advance_to(&mut self, limiter: &Limiter, now: Timestamp) -> Moment {
         let moment = Moment::of(limiter, self.slices(), now);
@@ -190,7 +190,7 @@ impl SubWindows {
         *count = sum;
     }
 
-    /// What was counted `age` slices before the newest, at most N.
+    /// The count of the slice that is `age` slices older than the newest, at most N.
     fn count(&self, age: u64) -> u32 {
         let (age, length) = (age as usize, self.counts.len());
         let place = self.newest.checked_sub(age);
@@ -198,7 +198,7 @@ impl SubWindows {
         self.counts.get(place).copied().unwrap_or(0)
     }
 
-    /// The estimate, rounded up.
+    /// The weighted count, rounded up.
     fn used(&self, moment: Moment) -> u64 {
         let oldest = u64::from(self.count(self.slices()));
         let left = moment.period - moment.into_newest();
@@ -219,14 +219,14 @@ impl SubWindows {
         }
     }
 
-    /// Until the youngest slice with a count has left the window.
+    /// The time until the youngest slice with a count has left the window.
     fn reset_after(&self, moment: Moment) -> u64 {
         let youngest = (0..=self.slices()).find(|age| self.count(*age) > 0);
         youngest.map_or(0, |age| moment.until(self.slices() + 1 - age, 0))
     }
 
-    /// Until no more than `room` is counted: turns the slices over until those that are wholly in
-    /// the window leave room, then waits for the oldest to fade.
+    /// The time until at most `room` units are counted: drops slices until the whole slices in the
+    /// window fit, then waits until the oldest one weighs little enough.
     #[cold]
     fn retry_after(&self, moment: Moment, room: u64) -> Option<u64> {
         let mut whole = self.total;
@@ -262,13 +262,13 @@ impl Moment {
         }
     }
 
-    /// How much of the newest slice has passed.
+    /// The elapsed part of the newest slice.
     fn into_newest(self) -> u64 {
         if self.behind == 0 { self.passed } else { 0 }
     }
 
-    /// Nanoseconds, rounded up, until `turns` slices after the newest one have begun and `into`
-    /// the next has passed.
+    /// Microseconds, rounded up, until `turns` more slices have begun and `into` of the last one
+    /// has passed.
     fn until(self, turns: u64, into: u64) -> u64 {
         let turns = turns.saturating_add(self.behind);
         let whole = turns.checked_mul(self.period);

@@ -1,9 +1,8 @@
-//! `sliding_log`: the moment of every unit. Counts what lies in (now − period, now], exactly.
+//! `sliding_log`: the time of every unit. Counts the units in (now − period, now] exactly.
 //!
-//! The exactness costs memory: 12 bytes for every moment at which something was counted. No more
-//! is kept than can matter: of what was charged past the limit only the newest units, one more
-//! than the limit. The store bounds the logs of all keys together and falls back on
-//! [`UnitLog::to_slices`].
+//! A log takes 12 bytes for every time at which units were counted. It keeps only units that can
+//! matter: of those charged above the limit, the newest ones, one more than the limit. The store
+//! limits the memory of all logs together and falls back to [`UnitLog::to_slices`].
 
 use std::collections::VecDeque;
 
@@ -17,21 +16,21 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// What was counted in the last period, and when.
+/// The units of the last period and their times.
 #[derive(Clone, Debug, Default)]
 pub struct UnitLog {
     /// Oldest first.
     entries: VecDeque<LogEntry>,
     /// The sum of their units.
     total: u64,
-    /// The latest moment it was asked about: the log is complete for a period before it.
+    /// The latest time of an operation: the log is complete for the period before it.
     at: u64,
 }
 
-/// Units that were counted at one moment.
+/// Units that were counted at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LogEntry {
-    /// In microseconds since the epoch, in halves: so an entry takes 12 bytes and not 16.
+    /// Microseconds since the epoch, in two halves, so that an entry takes 12 bytes instead of 16.
     at: [u32; 2],
     units: u32,
 }
@@ -49,7 +48,7 @@ impl UnitLog {
         self.reading(limiter, now, fits, cost)
     }
 
-    /// Charges `cost`, past the limit too.
+    /// Charges `cost`, even above the limit.
     pub fn charge(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         self.advance(limiter, now);
         let fits = self.fits(limiter, cost);
@@ -57,18 +56,18 @@ impl UnitLog {
         self.reading(limiter, now, fits, cost)
     }
 
-    /// Says what [`UnitLog::admit`] would say, and takes nothing.
+    /// Returns what [`UnitLog::admit`] would return, and charges nothing.
     pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
         self.advance(limiter, now);
         self.reading(limiter, now, self.fits(limiter, cost), cost)
     }
 
-    /// The memory that it takes beside itself, in bytes.
+    /// The heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<LogEntry>()
     }
 
-    /// The same count in slices, as near as they come.
+    /// Converts the log to sub-windows, with the precision that they have.
     pub fn to_slices(&self, limiter: &Limiter, now: Timestamp) -> SubWindows {
         let mut slices = SubWindows::new(limiter);
         for (at, units) in self.entries() {
@@ -78,19 +77,19 @@ impl UnitLog {
         slices
     }
 
-    /// The moments and units, oldest first; charging them to a new log makes the same again.
+    /// The times and units, oldest first. Charging them to an empty log restores it.
     pub fn entries(&self) -> impl Iterator<Item = (Timestamp, u32)> {
         let entries = self.entries.iter();
         entries.map(|entry| (Timestamp::from_micros(entry.at()), entry.units))
     }
 
-    /// The latest moment it was asked about.
+    /// The latest time of an operation.
     pub fn latest_time(&self) -> Timestamp {
         Timestamp::from_micros(self.at)
     }
 
-    /// A log with these [`UnitLog::entries`], last asked about `asked`. What is out of order is moved
-    /// to where it can be.
+    /// Restores a log from [`UnitLog::entries`] and [`UnitLog::latest_time`]. Entries that are out
+    /// of order move to the nearest valid time.
     pub fn restored(asked: Timestamp, entries: &[(Timestamp, u32)]) -> Self {
         let mut log = Self::default();
         for (at, units) in entries {
@@ -101,8 +100,8 @@ impl UnitLog {
         log
     }
 
-    /// Drops what has left the window by `now`. When the clock went back, the latest moment it
-    /// was asked about counts; when it was set back, everything is moved with it.
+    /// Drops the entries that have left the window by `now`. If the clock went back, the latest
+    /// time of an operation is used; if the clock was set back, all entries move with it.
     fn advance(&mut self, limiter: &Limiter, now: Timestamp) {
         let (now, period) = (now.as_micros(), limiter.micros());
         if now >= self.at || self.entries.is_empty() {
@@ -142,9 +141,9 @@ impl UnitLog {
         self.total.saturating_add(cost) <= limiter.capped()
     }
 
-    /// Counts `cost` units now, and drops the old ones that no longer matter: while the newest
-    /// `limit + 1` lie in the window nothing fits, and when one of them leaves, all before it have
-    /// left.
+    /// Counts `cost` units now, and drops old units that no longer matter: while the newest
+    /// `limit + 1` units are in the window nothing fits, and when one of them leaves, all older
+    /// units have left.
     fn add(&mut self, limiter: &Limiter, cost: u64) {
         let most = limiter.capped() + 1;
         self.push(cost.min(most));
@@ -191,7 +190,7 @@ impl UnitLog {
         }
     }
 
-    /// The entry that has to leave before `cost` fits; none if it never can.
+    /// The entry that has to leave before `cost` fits. `None` if it never fits.
     #[cold]
     fn last_blocking_entry(&self, limiter: &Limiter, cost: u64) -> Option<&LogEntry> {
         let room = limiter.capped().checked_sub(cost)?;

@@ -1,10 +1,10 @@
-//! `sliding_window`: two counters, the older one weighted by how much of it still lies in the
-//! window that ends now.
+//! `sliding_window`: two counters, the older one weighted by the share of its window that is still
+//! in the sliding window.
 //!
 //! The estimate is `previous × (period − elapsed) / period + current`. Windows are aligned to the
-//! Unix epoch, so every gateway has the same ones. All arithmetic is exact: `limit`, `current` and
-//! `cost` are whole, so a cost fits exactly if the weighted part *rounded up* leaves room for it.
-//! Nothing here is ever rounded in anyone's favour, and nothing uses floating point but a display.
+//! Unix epoch, so all gateways use equal windows. All arithmetic is exact: `limit`, `current` and
+//! `cost` are whole, so a cost fits exactly if it fits with the weighted part *rounded up*. No
+//! rounding favours or harms a client, and only the display uses floating point.
 
 use super::math::{CounterMath, ratio_down, ratio_up};
 use super::reading::until;
@@ -16,7 +16,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// A weighted count, exactly.
+/// An exact weighted count, as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeightedCount {
     /// The units, times [`WeightedCount::denominator`].
@@ -25,21 +25,21 @@ pub struct WeightedCount {
     pub denominator: u64,
 }
 
-/// The two counters as they stand at one moment.
+/// The two counters at one point in time.
 #[derive(Clone, Copy)]
 pub(crate) struct SlidingWindowMath {
-    /// Its length in microseconds, never zero.
+    /// The length of a window in microseconds, never zero.
     period: u64,
-    /// The low bits of its number since the epoch: two windows are told apart that lie less than
-    /// 2³¹ of them from each other.
+    /// The low bits of the window's number since the epoch. They distinguish windows that are less
+    /// than 2³¹ windows apart.
     index: u32,
-    /// What was counted in the one before.
+    /// The count of the previous window.
     previous: u32,
-    /// What was counted in this one.
+    /// The count of this window.
     current: u32,
-    /// How much of it has passed, always less than `period`.
+    /// Microseconds since the window began, always less than `period`.
     elapsed: u64,
-    /// How long until it begins: not zero only after the clock went back.
+    /// Microseconds until the window begins: not zero only if the clock went back.
     ahead: u64,
     /// The previous window's part of the estimate, rounded up.
     faded: u64,
@@ -69,9 +69,9 @@ impl WeightedCount {
 // === impl SlidingWindowMath ===
 
 impl CounterMath for SlidingWindowMath {
-    /// The window of `now`, with what `state` says about it. When the clock went back behind the
-    /// state's window, that window's first moment is taken instead: nothing is forgotten, and
-    /// nothing is counted twice when the clock has caught up.
+    /// The window of `now` with the counts of `state`. If the clock went back behind the state's
+    /// window, the start of that window is used instead: nothing is forgotten, and nothing is
+    /// counted twice when the clock has caught up.
     #[inline(always)]
     fn at(limiter: &Limiter, state: &State, now: Timestamp) -> Self {
         let period = limiter.micros();
@@ -143,8 +143,8 @@ impl SlidingWindowMath {
         }
     }
 
-    /// The first moment of the window `index`, which is yet to come; this one, if the clock was
-    /// set.
+    /// The counters at the start of the future window `index`. If the clock was set back, the
+    /// counts move to the current window.
     #[inline]
     fn back_from(self, index: u32) -> Self {
         let windows = u64::from(index.wrapping_sub(self.index));
@@ -162,7 +162,7 @@ impl SlidingWindowMath {
         }
     }
 
-    /// The estimate, rounded up.
+    /// The weighted count, rounded up.
     #[inline]
     fn used(&self) -> u64 {
         u64::from(self.current) + self.faded
@@ -180,7 +180,7 @@ impl SlidingWindowMath {
         }
     }
 
-    /// The least wait after which `cost` fits, if nothing more comes.
+    /// The least wait after which `cost` fits, if nothing more is charged.
     #[inline]
     fn retry_after(&self, limit: u64, cost: u64) -> Option<u64> {
         let room = limit.checked_sub(cost)?;
@@ -196,8 +196,8 @@ impl SlidingWindowMath {
     }
 }
 
-/// How far into a window `count` of the window before weighs no more than `room`: the least
-/// `elapsed` with `count × (period − elapsed) ≤ room × period`.
+/// The time into a window after which `count` of the previous window weighs at most `room`: the
+/// least `elapsed` with `count × (period − elapsed) ≤ room × period`.
 pub(super) fn faded_to(count: u32, room: u64, period: u64) -> u64 {
     if u64::from(count) <= room {
         return 0;

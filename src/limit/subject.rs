@@ -1,5 +1,5 @@
-//! A key under test in whatever shape it is kept, and what must hold for it beside a log of
-//! timestamps that forgets nothing and rounds nothing.
+//! A key under test, whatever its shape, and the comparison with a log of timestamps that forgets
+//! nothing and rounds nothing.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use proptest::test_runner::TestCaseResult;
 use super::samples::{Request, SECOND, at, timed};
 use super::{Counter, CounterReading, Limiter, State};
 
-/// A wait that the arithmetic of a test can add to a moment.
+/// The longest wait that a test can add to a time without overflow.
 const LONGEST: u64 = 1 << 52;
 
 /// Whether a limiter admits `cost` at `now` after these charges of (time, cost), in plain exact
 /// arithmetic.
 pub(super) type Naive = fn(&Limiter, &[(u64, u64)], u64, u64) -> bool;
 
-/// A key of a limiter.
+/// A limiter with the counter of one key.
 #[derive(Clone)]
 pub(super) struct Subject {
     pub(super) limiter: Limiter,
     counter: Counter,
-    /// The identity of the next lease: each request takes one of its own.
+    /// The identity of the next lease: each request takes its own.
     lease: u64,
 }
 
-/// What is done with a request.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Admit,
@@ -54,12 +54,12 @@ impl Subject {
             .charge(&self.limiter, at(now), cost, self.lease)
     }
 
-    /// Looks, and leaves no trace.
+    /// Peeks at a copy of the counter.
     pub(super) fn peek(&self, now: u64, cost: u64) -> CounterReading {
         self.counter.clone().peek(&self.limiter, at(now), cost)
     }
 
-    /// Looks as the store does: a clock that was set back is noticed.
+    /// Peeks as the store does: the counter moves if the clock was set back.
     pub(super) fn look(&mut self, now: u64, cost: u64) -> CounterReading {
         self.counter.peek(&self.limiter, at(now), cost)
     }
@@ -76,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// The subject after `requests`, and when the last of them came.
+    /// The subject after `requests`, and the time of the last one.
     pub(super) fn after(
         limiter: &Limiter,
         operation: Operation,
@@ -96,7 +96,7 @@ pub(super) fn operations() -> impl Strategy<Value = Operation> {
     prop_oneof![Just(Operation::Admit), Just(Operation::Charge)]
 }
 
-/// Every reading of the requests is what the naive log says.
+/// Checks that every reading of the requests equals the naive log's.
 pub(super) fn agrees(
     limiter: &Limiter,
     naive: Naive,
@@ -129,7 +129,7 @@ pub(super) fn agrees(
     Ok(())
 }
 
-/// Waiting what was told is admitted, a microsecond and a second less is not.
+/// Checks that `retry_after` is exact, in microseconds and rounded up to seconds.
 fn retry_is_exact(
     limiter: &Limiter,
     reading: &CounterReading,
@@ -152,7 +152,7 @@ fn retry_is_exact(
     Ok(())
 }
 
-/// What remains is admitted at once, and not one more.
+/// Checks that the remaining units are admitted at once, and not one more.
 fn remaining_is_exact(subject: &Subject, now: u64, remaining: u64) -> TestCaseResult {
     let mut subject = subject.clone();
     if remaining > 1 {
@@ -163,7 +163,7 @@ fn remaining_is_exact(subject: &Subject, now: u64, remaining: u64) -> TestCaseRe
     Ok(())
 }
 
-/// From the reset on all that could ever be admitted is, and not before.
+/// Checks that the full capacity is admitted from the reset on, and not before.
 fn reset_is_exact(
     limiter: &Limiter,
     reading: &CounterReading,
@@ -177,7 +177,7 @@ fn reset_is_exact(
     Ok(())
 }
 
-/// Nothing overflows and looking agrees with doing, whatever the words say.
+/// Checks that nothing overflows and that peek agrees with admit, for any words.
 pub(super) fn survives(limiter: &Limiter, state: State, now: u64, cost: u64) -> TestCaseResult {
     for mut state in [state, State::default()] {
         limiter.fill(&state, at(now));
@@ -195,7 +195,7 @@ pub(super) fn survives(limiter: &Limiter, state: State, now: u64, cost: u64) -> 
     Ok(())
 }
 
-/// Any limiter of an algorithm.
+/// Any limiter with this algorithm.
 pub(super) fn any_limiter(algorithm: super::Algorithm) -> impl Strategy<Value = Limiter> {
     let duration = (any::<u64>(), 0..1_000_000_000u32).prop_map(|(s, n)| Duration::new(s, n));
     let short = (0..100_000u64).prop_map(Duration::from_micros);

@@ -1,4 +1,4 @@
-//! What is the same for every algorithm, and where they part.
+//! Properties that all algorithms share, and those in which they differ.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! `token_bucket`: a bucket of `burst` tokens, to which `limit` come back in a `period`, evenly.
+//! `token_bucket`: a bucket of `burst` tokens that refills evenly, `limit` per `period`.
 //!
-//! What is kept is the [`BucketLevel`] of tokens that are missing: nothing to keep for a full bucket.
+//! The state is the [`BucketLevel`] of missing tokens, so a full bucket needs no state.
 
 use super::level::BucketLevel;
 use super::math::CounterMath;
@@ -13,10 +13,10 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-/// The bucket as it stands at one moment.
+/// The bucket at one point in time.
 #[derive(Clone, Copy)]
 pub(crate) struct TokenBucketMath {
-    /// Tokens that are missing.
+    /// The tokens that are missing.
     missing: BucketLevel,
     size: u64,
 }
@@ -67,7 +67,7 @@ impl CounterMath for TokenBucketMath {
 }
 
 impl TokenBucketMath {
-    /// The least wait after which there are `cost` tokens, if nobody takes any.
+    /// The least wait after which there are `cost` tokens, if no others are taken.
     #[inline]
     fn retry_after(&self, cost: u64) -> Option<u64> {
         let room = self.size.checked_sub(cost)?;

@@ -1,6 +1,6 @@
-//! Accepting connections, up to a bound for the whole process.
+//! Accepts connections, up to a limit for the whole process.
 //!
-//! It hands each connection on at once and never reads from one.
+//! It passes each connection on immediately and never reads from one.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use tokio::time::sleep;
 
 use super::drain::{CoreDrain, DrainingConnection};
 
-/// How long to wait when the machine has no file descriptor or memory for a connection.
+/// The wait after the system had no file descriptor or memory for a connection.
 const STARVED: Duration = Duration::from_millis(100);
 
-/// How often a core looks again at a full gate. Another core may free the place, so that no
-/// waker of this one would be called.
+/// The interval at which a core checks a reached connection limit again. Another core may free a slot, which
+/// does not wake this one.
 const FULL: Duration = Duration::from_millis(20);
 
-/// How many are accepted at most after the drain has started: clients may come for ever.
+/// The maximum number of connections accepted after the drain has started, because clients may keep connecting.
 const MAX_LAST: usize = 4096;
 
-/// The bound on open connections, one for the process. Clones share it.
+/// The limit on open connections of the process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimit(Arc<Bound>);
 
@@ -39,23 +39,23 @@ struct Bound {
     per_ip: PerIpConnections,
 }
 
-/// The place of one connection, in the gate and in its core's count; dropping it frees both.
+/// The slot of one connection, in the process's and in its core's count; dropping it frees both.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     gate: ConnectionLimit,
-    /// Whose connections it is counted among.
+    /// The client network that the connection is counted for.
     network: OnceLock<IpAddr>,
     open: DrainingConnection,
 }
 
-/// The connections of each network, for the whole process. A network is in the map for as long as
-/// it has a connection, so the gate bounds the map too.
+/// The number of connections of each network, for the whole process. A network is in the map only while it has a
+/// connection, so the connection limit bounds the map too.
 #[derive(Debug, Default)]
 struct PerIpConnections(Mutex<HashMap<IpAddr, usize>>);
 
-/// Accepts until the drain starts, then what the kernel has accepted already: a socket that is
-/// closed resets them, unless another process has it too. While the gate is full the listener is
-/// left alone, so that clients wait in the kernel's queue. `own`: no other program has the socket.
+/// Accepts until the drain starts, then accepts the kernel's queue, because closing the socket resets queued
+/// connections unless another process has it too. At the connection limit it does not accept, so that clients
+/// wait in the kernel's queue. `own` is whether no other program has the socket.
 pub async fn accept_loop(
     listener: TcpListener,
     own: bool,
@@ -81,7 +81,7 @@ pub async fn accept_loop(
     }
 }
 
-/// Runs a connection in a task of its own, on this core: a panic in it ends it, and no other.
+/// Runs a connection in a separate task on this core: a panic ends only this connection.
 pub fn spawn(connection: impl Future<Output = ()> + 'static) {
     tokio::task::spawn_local(connection);
 }
@@ -89,7 +89,7 @@ pub fn spawn(connection: impl Future<Output = ()> + 'static) {
 // === impl ConnectionLimit ===
 
 impl ConnectionLimit {
-    /// A gate for at most `limit` connections.
+    /// Creates a limit of at most `limit` connections.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Bound {
             open: AtomicUsize::new(0),
@@ -100,13 +100,13 @@ impl ConnectionLimit {
         }))
     }
 
-    /// The same gate, for `most` connections whatever its limit is or becomes.
+    /// Also caps the limit at `most` connections, even if it is raised later.
     pub fn capped(self, most: usize) -> Self {
         self.0.cap.store(most, Ordering::Release);
         self
     }
 
-    /// Changes the bound. Connections over a lowered bound stay.
+    /// Changes the limit. Connections above a lowered limit stay open.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Ordering::Release);
     }
@@ -116,17 +116,17 @@ impl ConnectionLimit {
         limit.min(self.0.cap.load(Ordering::Acquire))
     }
 
-    /// How many connections are open in the process.
+    /// Returns the number of open connections of the process.
     pub fn open(&self) -> usize {
         self.0.open.load(Ordering::Acquire)
     }
 
-    /// How often the machine had no resources for a connection.
+    /// Returns how often the system had no resources for a connection.
     pub fn failures(&self) -> u64 {
         self.0.failures.load(Ordering::Relaxed)
     }
 
-    /// A place for one connection of the core of `drain`, if one is free.
+    /// Takes a slot for a connection on the core of `drain`. `None` if none is free.
     pub fn try_enter(&self, drain: &CoreDrain) -> Option<ConnectionPermit> {
         let limit = self.limit();
         self.0
@@ -151,8 +151,8 @@ impl ConnectionLimit {
         }
     }
 
-    /// Waits for room without taking it: a core that holds a place while no client comes would
-    /// take it from the others.
+    /// Waits for a free slot without taking it: a core that holds a slot while no client connects would take it
+    /// from the others.
     async fn free_descriptors(&self) {
         while self.open() >= self.limit() {
             sleep(FULL).await;
@@ -163,13 +163,13 @@ impl ConnectionLimit {
 // === impl ConnectionPermit ===
 
 impl ConnectionPermit {
-    /// Whether the listener that it came through is to end.
+    /// Returns whether the connection's listener drains.
     pub(super) fn is_leaving(&self) -> bool {
         self.open.is_leaving()
     }
 
-    /// Counts the connection as one of `network`; false: there are `limit` of them already. Only
-    /// the first call counts.
+    /// Counts the connection for `network`. Returns `false` if it has `limit` connections already. Only the
+    /// first call counts.
     pub(super) fn admit(&self, network: IpAddr, limit: usize) -> bool {
         if self.network.get().is_some() {
             return true;
@@ -190,7 +190,7 @@ impl Drop for ConnectionPermit {
 // === impl PerIpConnections ===
 
 impl PerIpConnections {
-    /// Counts one more, unless there are `limit` already. Returns whether it did.
+    /// Counts one more connection unless there are `limit` already. Returns whether it did.
     fn enter(&self, network: IpAddr, limit: usize) -> bool {
         let mut networks = self.0.lock();
         let open = networks.get(&network).copied().unwrap_or(0);
@@ -201,7 +201,7 @@ impl PerIpConnections {
         true
     }
 
-    /// Counts one less.
+    /// Counts one connection less.
     fn leave(&self, network: IpAddr) {
         let mut networks = self.0.lock();
         match networks.get_mut(&network) {
@@ -222,9 +222,9 @@ async fn accept_all(
         gate.free_descriptors().await;
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // It fails only on a socket that is gone, which the first read will show.
+                // It fails only on a closed socket, which the first read will report.
                 let _ = stream.set_nodelay(true);
-                // Where the drain finds it.
+                // The drain takes the connection from here.
                 waiting.set(Some((stream, peer)));
                 let permit = gate.enter(drain).await;
                 if let Some((stream, peer)) = waiting.take() {
@@ -240,18 +240,18 @@ async fn accept_all(
     }
 }
 
-/// Has the kernel drop new connections, as if the packet were lost: a connection that it accepted
-/// between the last look at its queue and the end of the socket would be reset.
+/// Makes the kernel drop new connections like lost packets: a connection that arrives between the last accept
+/// and the closing of the socket would be reset.
 fn drop_new_connections(listener: &TcpListener) {
-    // BPF_RET with BPF_K: keep so many bytes of each packet.
+    // BPF_RET with BPF_K: the number of bytes to keep of each packet.
     let none = socket2::SockFilter::new(0x06, 0, 0, 0);
-    // Where it fails the time for a reset is a few microseconds longer, and no more.
+    // If it fails, the window for a reset is only a few microseconds longer.
     let _ = socket2::SockRef::from(listener).attach_filter(&[none]);
 }
 
-/// The next connection of the kernel's queue, if there is one.
+/// Accepts the next connection of the kernel's queue. `None` if it is empty.
 fn accept_last(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    // Asked for beside tokio, which may not have heard of it yet.
+    // Bypasses tokio, which may not have been notified yet.
     let socket = socket2::SockRef::from(listener);
     let (stream, peer) = socket.accept().ok()?;
     stream.set_nonblocking(true).ok()?;
@@ -260,8 +260,8 @@ fn accept_last(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     Some((stream, peer.as_socket()?))
 }
 
-/// Whether the error is of one connection and the next may be accepted at once. All others are
-/// waited out: out of descriptors or memory, the same error comes again and again.
+/// Returns whether the error concerns one connection, so that the next can be accepted immediately. After other
+/// errors the loop waits: without descriptors or memory, the error would repeat.
 fn is_clients(e: &io::Error) -> bool {
     matches!(
         e.kind(),

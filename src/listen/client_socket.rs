@@ -1,4 +1,4 @@
-//! A client's socket, and the marks that the socket and the stream upon it leave for the sweeper.
+//! A client's socket, and the flags through which it and the stream on it inform the sweeper.
 
 use std::io;
 use std::pin::Pin;
@@ -13,32 +13,32 @@ use tokio::net::TcpStream;
 
 use super::accept::ConnectionPermit;
 
-/// What is seen of a connection where its bytes move.
+/// The observed state of a connection's socket.
 #[derive(Debug)]
 pub(super) struct SocketMarks {
-    /// Bytes of an incomplete request were read.
+    /// Whether bytes of an incomplete request were read.
     pub(super) heard: AtomicFlag,
-    /// The socket takes no more until the client reads.
+    /// Whether the socket accepts no more bytes until the client reads.
     pub(super) blocked: AtomicFlag,
-    /// What follows is no longer HTTP.
+    /// Whether the connection has become a tunnel.
     pub(super) tunnel: AtomicFlag,
-    /// An HTTP/1 request is in flight: what follows it waits for its response.
+    /// Whether an HTTP/1 request is in flight: bytes after it wait for its response.
     pub(super) busy: AtomicFlag,
-    /// Something follows the request in flight.
+    /// Whether bytes follow the request in flight.
     pub(super) behind: AtomicFlag,
-    /// What the client has not taken is discarded when the socket closes.
+    /// Whether unsent bytes are discarded when the socket closes.
     pub(super) given_up: AtomicFlag,
-    /// Held here so that a tunnel keeps it.
+    /// Kept here so that a tunnel keeps it.
     pub(super) permit: ConnectionPermit,
     written: AtomicU64,
 }
 
-/// A flag. Atomic because hyper wants a stream that can become a tunnel to be `Send`; all on one
-/// core, so relaxed and without read-modify-write.
+/// A flag. Atomic because hyper requires a stream that can become a tunnel to be `Send`; all uses are on one
+/// core, so it is relaxed and without read-modify-write.
 #[derive(Debug, Default)]
 pub(super) struct AtomicFlag(AtomicBool);
 
-/// A client's socket, which marks what the client takes.
+/// A client's socket that records the client's reads.
 #[derive(Debug)]
 pub struct ClientSocket {
     tcp: TcpStream,
@@ -61,7 +61,7 @@ impl SocketMarks {
         }
     }
 
-    /// How many bytes the socket took so far.
+    /// Returns the number of bytes written so far.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
@@ -107,8 +107,8 @@ impl ClientSocket {
 impl Drop for ClientSocket {
     fn drop(&mut self) {
         if self.marks.given_up.get() {
-            // A reset: the kernel would keep the rest for the client, and the client from seeing
-            // the end. It fails only on a socket that is gone.
+            // Reset the connection: otherwise the kernel would keep the unsent bytes, and the client would not
+            // see the end. It fails only on a closed socket.
             let _ = SockRef::from(&self.tcp).set_linger(Some(Duration::ZERO));
         }
     }

@@ -1,7 +1,7 @@
-//! The state of one client connection: what it is doing, since when, and what makes it late.
+//! The state of one client connection: its phase, when it began, and when it is too slow.
 //!
-//! It is a state machine without I/O and without a clock: the connection and its requests report
-//! events, [`super::timers`] sweeps it, and the connection asks for a [`ConnectionDirective`] at each poll.
+//! It is a state machine without I/O and without a clock: the connection and its requests report events,
+//! [`super::timers`] sweeps it, and the connection requests a [`ConnectionDirective`] at each poll.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,84 +18,84 @@ use super::min_rate::{Direction, RateRule, RateTracker, TransferHandle};
 use super::timers::{ConnectionTimers, RequestInFlight, TICK};
 use super::{ConnectionLimits, HttpVersion, SlowPhase};
 
-/// How long a closed connection is read on, so that a reset does not destroy its last response.
+/// How long a closed connection is still read, so that a reset does not destroy its last response.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How old a handshake may get once the drain has started: a client that connected ahead of need
-/// and sends nothing must not delay it.
+/// The maximum age of a handshake once the drain has started: a client that preconnected and sends nothing must
+/// not delay the drain.
 const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 
-/// How long an idle connection may still send a request once the drain has started. A request that
-/// is in transit gets a response, which says that it is the last.
+/// How long an idle connection may still send a request once the drain has started. A request in transit gets a
+/// response, which announces the end of the connection.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// One connection, shared by its timer, its requests and its bodies.
 pub(super) struct ConnectionState {
     pub(super) timers: Rc<ConnectionTimers>,
-    /// What the socket and the stream upon it leave for the sweeper.
+    /// The flags that the socket and the stream set for the sweeper.
     pub(super) marks: Arc<SocketMarks>,
-    /// What an HTTP/2 client has allowed the gateway to send.
+    /// The HTTP/2 flow-control window that the client has granted.
     pub(super) window: SendWindow,
     limits: ConnectionLimits,
     phase: Cell<ConnectionPhase>,
-    /// When the phase began, up to a tick too early.
+    /// When the phase began, up to one tick too early.
     since: Cell<Instant>,
-    /// HTTP/2: the preface or head that is begun and not ended, by its number, and since when.
-    /// The client can send nothing else until it has ended (RFC 9113, 4.3).
+    /// HTTP/2: the number of the incomplete preface or head, and when it began. The client can send nothing else
+    /// until it is complete (RFC 9113, 4.3).
     open_head: Cell<Option<(u32, Instant)>>,
     in_flight: Cell<u32>,
-    /// How many of the requests in flight are tunnels.
+    /// The number of requests in flight that are tunnels.
     tunnels: Cell<u32>,
-    /// The last request has a body.
+    /// Whether the last request has a body.
     has_body: Cell<bool>,
     expired: Cell<Option<SlowPhase>>,
-    /// [`ConnectionDirective::Finish`] was given.
+    /// Whether [`ConnectionDirective::Finish`] was returned.
     closing: Cell<bool>,
-    /// The connection knows that the drain has started.
+    /// Whether the connection has noticed the drain.
     drain_noticed: Cell<bool>,
-    /// More of a response was asked for while the socket was blocked, and held back.
+    /// Whether a poll of the response was deferred because the socket was blocked.
     pub(super) held_back: Cell<bool>,
-    /// HTTP/2: bytes of the DATA frame that is not whole yet.
+    /// HTTP/2: the received bytes of an incomplete DATA frame.
     pub(super) unread: Cell<u64>,
     write_rate: Cell<RateTracker>,
     waker: Cell<Option<Waker>>,
 }
 
-/// What a connection is doing.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionPhase {
-    /// What comes before HTTP: a PROXY header, a handshake.
+    /// Before HTTP: a PROXY header or a handshake.
     Handshake,
-    /// Nothing is read yet. The first byte begins a head, or ends the wait for a preface.
+    /// No byte was read yet. The first byte begins a head, or ends the wait for a preface.
     Fresh(HttpVersion),
-    /// Since the first byte of an HTTP/1 head.
+    /// From the first byte of an HTTP/1 head to its end.
     Head,
-    /// No request is in flight. HTTP/2 hides where a head begins: frames that bring no whole request
-    /// do not end this phase.
+    /// No request is in flight. HTTP/2 does not show where a head begins: frames without a complete request do
+    /// not end this phase.
     Idle(HttpVersion),
-    /// Requests are in flight; their bodies and responses have timers of their own.
+    /// Requests are in flight; their bodies and responses have separate timers.
     Busy(HttpVersion),
-    /// Told to end.
+    /// The connection has received `Finish`.
     Closing,
-    /// Ended. What the client still sends is read and dropped.
+    /// The connection has ended. Further bytes of the client are read and dropped.
     Linger,
 }
 
-/// What a connection has to do before it goes on.
+/// What a connection must do before it continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionDirective {
-    /// Nothing.
+    /// Continue.
     Continue,
-    /// Respond to what is in flight, accept no more requests, close.
+    /// Respond to the requests in flight, accept no more, then close.
     Finish,
-    /// Close at once.
+    /// Close immediately.
     Abort(SlowPhase),
 }
 
 // === impl ConnectionState ===
 
 impl ConnectionState {
-    /// A connection in its handshake.
+    /// Creates a connection in its handshake.
     pub(super) fn new(
         timers: Rc<ConnectionTimers>,
         limits: &ConnectionLimits,
@@ -122,13 +122,13 @@ impl ConnectionState {
         }
     }
 
-    /// HTTP begins.
+    /// Starts HTTP.
     pub(super) fn start(&self, protocol: HttpVersion) {
         self.marks.heard.take();
         self.enter(ConnectionPhase::Fresh(protocol));
     }
 
-    /// A request head is complete. `has_body`: a body follows it.
+    /// Records a complete request head. `has_body` is whether a body follows it.
     pub(super) fn begin_request(
         self: &Rc<Self>,
         protocol: HttpVersion,
@@ -142,7 +142,7 @@ impl ConnectionState {
         RequestInFlight(self.clone())
     }
 
-    /// The response to a request has ended, or was given up.
+    /// Records that the response to a request has ended or was cancelled.
     pub(super) fn end_request(&self) {
         let left = self.in_flight.get().saturating_sub(1);
         self.in_flight.set(left);
@@ -153,7 +153,7 @@ impl ConnectionState {
         let ConnectionPhase::Busy(protocol) = self.phase.get() else {
             return;
         };
-        // Bytes heard until now were of this request; those of a next one are read from now on.
+        // Bytes read until now belong to this request; those of the next one are read from now on.
         self.marks.heard.take();
         if self.marks.behind.get() {
             self.wake();
@@ -164,26 +164,26 @@ impl ConnectionState {
         });
     }
 
-    /// A request in flight may become a tunnel, which outlives its response.
+    /// Records that a request in flight may become a tunnel, which outlives its response.
     pub(super) fn begin_tunnel(&self) {
         self.in_flight.set(self.in_flight.get().saturating_add(1));
         self.tunnels.set(self.tunnels.get().saturating_add(1));
         self.window.close();
     }
 
-    /// A tunnel has ended; the end of its request follows.
+    /// Records the end of a tunnel; the end of its request follows.
     pub(super) fn end_tunnel(&self) {
         self.tunnels.set(self.tunnels.get().saturating_sub(1));
     }
 
-    /// HTTP has ended; the time to read on begins. Returns whether there is anything to wait for.
+    /// Starts the linger phase after HTTP has ended. Returns whether there are bytes to wait for.
     pub(super) fn linger(&self) -> bool {
         self.closing.set(true);
         self.enter(ConnectionPhase::Linger);
         self.has_body.get()
     }
 
-    /// Records which HTTP/2 preface or head is begun and not ended, after each read.
+    /// Records the incomplete HTTP/2 preface or head after each read. `None` if there is none.
     pub(super) fn set_open_head(&self, head: Option<u32>) {
         let since = match (self.open_head.get(), head) {
             (Some((before, since)), Some(head)) if before == head => since,
@@ -192,17 +192,17 @@ impl ConnectionState {
         self.open_head.set(head.map(|head| (head, since)));
     }
 
-    /// Whether a response was held back for a socket that takes more by now.
+    /// Returns whether a response was deferred and the socket accepts bytes again.
     pub(super) fn can_go_on(&self) -> bool {
         !self.marks.blocked.get() && self.held_back.take()
     }
 
-    /// A message that begins in `direction`.
+    /// Starts a message in `direction`.
     pub(super) fn transfer(self: &Rc<Self>, direction: Direction) -> TransferHandle {
         TransferHandle::begin(self, direction)
     }
 
-    /// What to do next. Ask at each poll of the connection: this also keeps the waker of its task.
+    /// Returns what to do next. Call it at each poll of the connection: it also stores the waker of its task.
     pub(super) fn directive(&self, cx: &Context<'_>) -> ConnectionDirective {
         match self.poll_expired(cx) {
             Some(SlowPhase::Idle) => self.close(),
@@ -214,7 +214,7 @@ impl ConnectionState {
         }
     }
 
-    /// What the connection was too slow for. `None` wakes the task of `cx` once it is too slow.
+    /// Returns the phase that took too long. If `None`, the task of `cx` is woken once a phase takes too long.
     pub(super) fn poll_expired(&self, cx: &Context<'_>) -> Option<SlowPhase> {
         let waker = self.waker.take();
         self.waker.set(match waker {
@@ -224,7 +224,7 @@ impl ConnectionState {
         self.expired.get()
     }
 
-    /// Looks whether the drain has started. The time for a last request begins with it.
+    /// Checks whether the drain has started. The time for a last request begins with it.
     pub(super) fn notice_drain(&self) {
         if self.is_draining() && !self.drain_noticed.replace(true) {
             if matches!(
@@ -237,7 +237,7 @@ impl ConnectionState {
         }
     }
 
-    /// Marks the connection and wakes its task if it is late. `elapsed`: since the last sweep.
+    /// Marks the connection and wakes its task if it is late. `elapsed` is the time since the last sweep.
     pub(super) fn sweep(&self, now: Instant, elapsed: Duration) {
         let writes_late = self.is_write_late(now, elapsed);
         if writes_late {
@@ -253,7 +253,7 @@ impl ConnectionState {
         }
     }
 
-    /// What the client owes in `direction`.
+    /// Returns the minimum rate and timeouts for the client in `direction`.
     pub(super) fn rate_rule(&self, direction: Direction) -> RateRule {
         RateRule {
             silence: match direction {
@@ -278,7 +278,7 @@ impl ConnectionState {
         }
     }
 
-    /// Aborts a connection that got [`ConnectionDirective::Finish`] before and has not finished.
+    /// Aborts a connection that received [`ConnectionDirective::Finish`] before and has not finished.
     fn close(&self) -> ConnectionDirective {
         if self.closing.replace(true) {
             return ConnectionDirective::Abort(SlowPhase::Closing);
@@ -289,18 +289,18 @@ impl ConnectionState {
         ConnectionDirective::Finish
     }
 
-    /// Whether the client was too slow in taking its responses.
+    /// Returns whether the client was too slow to read its responses.
     pub(super) fn is_write_expired(&self) -> bool {
         self.expired.get() == Some(SlowPhase::Reading)
     }
 
-    /// Whether the drain has started, of the whole gateway or of the listener.
+    /// Returns whether the whole gateway or the listener drains.
     pub(super) fn is_draining(&self) -> bool {
         self.timers.draining.get() || self.marks.permit.is_leaving()
     }
 
-    /// Whether the client may have sent a request that hyper would not see if it had to finish.
-    /// HTTP/2 needs no such care: GOAWAY names the last request that is served.
+    /// Returns whether the client may have sent a request that hyper would not read after `Finish`. Not needed
+    /// for HTTP/2: GOAWAY names the last request that is served.
     fn may_send_request(&self) -> bool {
         use ConnectionPhase::{Fresh, Head, Idle};
         matches!(
@@ -309,15 +309,15 @@ impl ConnectionState {
         )
     }
 
-    /// Whether all that is in flight are tunnels, which may be as slow as they like.
+    /// Returns whether all requests in flight are tunnels, which have no minimum rate.
     fn has_only_tunnels(&self) -> bool {
         self.tunnels.get() > 0 && self.tunnels.get() == self.in_flight.get()
     }
 
-    /// Whether the client does not take what it requested.
+    /// Returns whether the client is too slow to read its responses.
     fn is_write_late(&self, now: Instant, elapsed: Duration) -> bool {
         let blocked = self.marks.blocked.get();
-        // The rest of a response that a slow client still takes is no idleness.
+        // A connection that still sends the rest of a response to a slow client is not idle.
         if blocked && matches!(self.phase.get(), ConnectionPhase::Idle(_)) {
             self.since.set(now);
         }
@@ -329,10 +329,10 @@ impl ConnectionState {
         slow
     }
 
-    /// What has lasted too long.
+    /// Returns the phase that has taken too long. `None` if there is none.
     fn late(&self, now: Instant) -> Option<SlowPhase> {
         self.notice_first_bytes(now);
-        // The beginning may be noted a tick too early.
+        // The recorded beginning may be one tick too early.
         let is_over = |since, limit| now.duration_since(since) > limit + TICK;
         let header_timeout = self.limits.header_timeout;
         let head = self.open_head.get();
@@ -355,7 +355,7 @@ impl ConnectionState {
         is_over(self.since.get(), limit).then_some(slow)
     }
 
-    /// Notes that the client began to send since the last sweep.
+    /// Updates the phase if the client has begun to send since the last sweep.
     fn notice_first_bytes(&self, now: Instant) {
         let next = match self.phase.get() {
             ConnectionPhase::Fresh(HttpVersion::Http1)

@@ -1,4 +1,4 @@
-//! The drain of a whole gateway or of one listener: no new connections, and a wait until the open
+//! The drain of a whole gateway or of one listener: accepts no new connections, and waits until the open
 //! connections of a core have ended.
 //!
 //! It only signals and counts; the accept loop and each connection close by themselves.
@@ -11,27 +11,27 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default)]
 pub struct DrainTrigger(Arc<watch::Sender<Stage>>);
 
-/// How far a gateway is.
+/// The stage of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// At work.
+    /// Serving.
     #[default]
     Open,
-    /// Ending.
+    /// Draining.
     Draining,
-    /// Ending; another process accepts from its sockets.
+    /// Draining while another process accepts from its sockets.
     HandedOver,
-    /// Ending at once.
+    /// Ending immediately.
     Over,
 }
 
-/// One core's side of the drain. Clones count together.
+/// One core's view of the drain. Clones share its count.
 #[derive(Clone, Debug)]
 pub struct CoreDrain {
     stage: watch::Receiver<Stage>,
     /// Whether this listener drains.
     listener: Arc<watch::Sender<bool>>,
-    /// How many connections of the core are open.
+    /// The number of open connections of the core.
     open: Arc<watch::Sender<usize>>,
 }
 
@@ -45,17 +45,17 @@ pub(super) struct DrainingConnection {
 // === impl DrainTrigger ===
 
 impl DrainTrigger {
-    /// Starts the drain; the second time changes nothing.
+    /// Starts the drain; a second call changes nothing.
     pub fn start(&self) {
         self.begin(Stage::Draining);
     }
 
-    /// Starts the drain of a gateway whose sockets another process has.
+    /// Starts the drain of a gateway after a handover of its sockets.
     pub fn hand_over(&self) {
         self.begin(Stage::HandedOver);
     }
 
-    /// Ends the drain, whether it has started or not: nothing is waited for any more.
+    /// Ends the drain, whether it has started or not: the gateway waits for no connection any more.
     pub fn cut(&self) {
         self.0.send_replace(Stage::Over);
     }
@@ -70,7 +70,7 @@ impl DrainTrigger {
         });
     }
 
-    /// A core's side, with a count of its own.
+    /// Creates a core's view, with a separate count.
     pub fn core(&self) -> CoreDrain {
         CoreDrain {
             stage: self.0.subscribe(),
@@ -83,7 +83,7 @@ impl DrainTrigger {
 // === impl CoreDrain ===
 
 impl CoreDrain {
-    /// The drain of one listener of the core, which can start before that of the others.
+    /// Creates the view of one listener of the core, which can drain before the others.
     pub fn apart(&self) -> Self {
         Self {
             listener: Arc::default(),
@@ -91,18 +91,18 @@ impl CoreDrain {
         }
     }
 
-    /// Starts the drain of this listener. Its connections look when they are woken: see
+    /// Starts the drain of this listener. Its connections notice it when they are woken: see
     /// [`super::ConnectionTimers::notice_drain`].
     pub fn leave(&self) {
         self.listener.send_replace(true);
     }
 
-    /// Whether the drain has started.
+    /// Returns whether the drain has started.
     pub fn is_started(&self) -> bool {
         *self.listener.borrow() || *self.stage.borrow() != Stage::Open
     }
 
-    /// Waits for the drain to start. A trigger that is gone will never start it.
+    /// Waits until the drain starts. If the trigger is dropped, it never does.
     pub async fn started(&self) {
         tokio::select! {
             () = reached(self.stage.clone(), |stage| *stage != Stage::Open) => {}
@@ -115,18 +115,18 @@ impl CoreDrain {
         reached(self.stage.clone(), |stage| *stage == Stage::Over).await;
     }
 
-    /// Whether the whole gateway ends, and no other process takes its sockets over.
+    /// Returns whether the whole gateway drains without a handover.
     pub(super) fn is_of_all(&self) -> bool {
         *self.stage.borrow() == Stage::Draining
     }
 
-    /// Whether the connections in the sockets' queues are left there: another process accepts them,
-    /// or the gateway ends at once.
+    /// Returns whether the connections in the sockets' queues are left there: another process accepts them, or
+    /// the gateway ends immediately.
     pub(super) fn is_handed_over(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::HandedOver | Stage::Over)
     }
 
-    /// How many connections of this core are open, tunnels included.
+    /// Returns the number of open connections of this core, including tunnels.
     pub fn open(&self) -> usize {
         *self.open.borrow()
     }
@@ -147,7 +147,7 @@ impl CoreDrain {
     }
 }
 
-/// Waits until the value is as `is_reached` wants it: for ever, if its sender is gone before.
+/// Waits until `is_reached` returns `true`; for ever if the sender is dropped before.
 async fn reached<T>(mut value: watch::Receiver<T>, is_reached: impl FnMut(&T) -> bool) {
     if value.wait_for(is_reached).await.is_err() {
         std::future::pending::<()>().await;
@@ -157,7 +157,7 @@ async fn reached<T>(mut value: watch::Receiver<T>, is_reached: impl FnMut(&T) ->
 // === impl DrainingConnection ===
 
 impl DrainingConnection {
-    /// Whether the listener that accepted it drains.
+    /// Returns whether the listener that accepted it drains.
     pub(super) fn is_leaving(&self) -> bool {
         *self.listener.borrow()
     }

@@ -1,8 +1,8 @@
-//! What a connection begins with: a PROXY header, which is taken off, and the preface of HTTP/2 with
-//! prior knowledge, which is only looked at.
+//! The first bytes of a connection: reads a PROXY header, and peeks at the preface of HTTP/2 with prior
+//! knowledge.
 //!
-//! Neither has a deadline: run them under [`super::ConnectionTimer::guard`]. Whether the peer may
-//! send a PROXY header is for the caller to check.
+//! Neither has a timeout: run them under [`super::ConnectionTimer::guard`]. The caller checks whether the peer
+//! may send a PROXY header.
 
 use std::io::{self, ErrorKind::InvalidData, ErrorKind::UnexpectedEof};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use tokio::net::TcpStream;
 use super::HttpVersion;
 use crate::facts::proxy::{self, LONGEST, ProxyHeader};
 
-/// How much is looked at first: PROXY headers without extensions are shorter.
+/// The number of bytes peeked at first: PROXY headers without extensions are shorter.
 const USUAL: usize = 256;
 
 /// The start of the connection preface (RFC 9113, 3.4): no HTTP/1 request begins like this.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// Takes the PROXY header off a connection. `None` if the header names no client. Fails with
-/// `InvalidData` if the connection begins with something else.
+/// Reads the PROXY header of a connection. `None` if the header names no client. Fails with `InvalidData` if the
+/// connection does not begin with one.
 pub async fn proxy_header(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
     let mut bytes = vec![0; USUAL];
     let mut ended = false;
@@ -29,7 +29,7 @@ pub async fn proxy_header(stream: &mut TcpStream) -> io::Result<Option<SocketAdd
         let parsed = proxy::parse(bytes.get(..seen).unwrap_or_default());
         match parsed.map_err(|bad| io::Error::new(InvalidData, bad.reason()))? {
             Some((said, length)) => {
-                // The bytes are there: this takes them, and no more.
+                // The bytes have arrived: this reads exactly the header.
                 bytes.resize(length, 0);
                 stream.read_exact(&mut bytes).await?;
                 return Ok(match said {
@@ -44,7 +44,7 @@ pub async fn proxy_header(stream: &mut TcpStream) -> io::Result<Option<SocketAdd
     }
 }
 
-/// What a client on a plain connection speaks: HTTP/2 if it begins with the preface.
+/// Returns the HTTP version on a connection without TLS: HTTP/2 if it begins with the preface.
 pub async fn sniff(stream: &TcpStream) -> io::Result<HttpVersion> {
     let mut first = [0; PREFACE.len()];
     let mut ended = false;
@@ -58,7 +58,7 @@ pub async fn sniff(stream: &TcpStream) -> io::Result<HttpVersion> {
     }
 }
 
-/// `None` while it may become either.
+/// Returns the version. `None` while both are possible.
 fn protocol_of(first: &[u8]) -> Option<HttpVersion> {
     match first {
         [] => Some(HttpVersion::Http1),
@@ -68,10 +68,10 @@ fn protocol_of(first: &[u8]) -> Option<HttpVersion> {
     }
 }
 
-/// Waits for bytes beyond those already looked at. Returns whether the client has ended its side.
+/// Waits for more bytes than those already peeked at. Returns whether the client has ended its side.
 async fn await_more(stream: &TcpStream) -> io::Result<bool> {
-    // Bytes that stay in the socket keep it readable. A refused read clears that until the
-    // kernel reports new ones.
+    // Peeked bytes keep the socket readable. A failed read clears the readiness until the kernel reports new
+    // bytes.
     let _ = stream.try_io(Interest::READABLE, || {
         Err::<(), _>(io::ErrorKind::WouldBlock.into())
     });

@@ -1,9 +1,9 @@
 //! HTTP/1: the stream that hyper reads from, and the driver of a connection.
 //!
-//! The stream changes no bytes, except where [`framing`] spoils an ambiguous head or ends one with
-//! an unknown coding: then the rest of the connection is read and dropped. What comes behind a
-//! request is kept until its response has ended: it may be HTTP or the beginning of a tunnel. hyper
-//! does not get it before, so hyper goes on to look whether the client has disconnected.
+//! The stream changes no bytes, except where [`framing`] invalidates an ambiguous head or ends one with an
+//! unknown coding: then the rest of the connection is read and dropped. Bytes after a request are kept until its
+//! response has ended, because they may be HTTP or the beginning of a tunnel. Until then hyper does not get
+//! them, so it continues to check whether the client has disconnected.
 
 mod framing;
 
@@ -27,31 +27,31 @@ use super::serve::{RequestHandler, discard_input, in_time};
 use super::{ClientFault, ConnectionLimits, ServeError};
 use framing::{ENDING, FramingScanner, FramingStop};
 
-/// The least that hyper accepts for its buffers.
+/// The minimum buffer size that hyper accepts.
 const LEAST_BUFFER: usize = 8192;
 
-/// The number of headers that hyper allows by default.
+/// hyper's default limit on the number of headers.
 const DEFAULT_MAX_HEADERS: usize = 100;
 
-/// How many bytes that are dropped are read at once.
+/// The buffer size for reading dropped bytes.
 const WASTE: usize = 4096;
 
-/// The client waits with the rest once this many bytes are kept behind a request.
+/// The maximum number of bytes kept after a request; beyond it, reading stops.
 const MAX_EARLY: usize = 4096;
 
-/// The longest target that hyper takes.
+/// The maximum length of a target that hyper accepts.
 const LONGEST_TARGET: usize = 65_534;
 
-/// A stream that marks what the client sends.
+/// A stream that records what the client sends.
 #[derive(Debug)]
 struct Http1Stream<S> {
     stream: S,
     marks: Arc<SocketMarks>,
-    /// `None` in a tunnel.
+    /// The scanner of request boundaries. `None` in a tunnel.
     framing: Option<FramingScanner>,
-    /// What is read next instead of all that the client sends.
+    /// The bytes that replace the rest of the client's bytes.
     instead: Option<&'static [u8]>,
-    /// What came behind a request and is not passed on yet.
+    /// Bytes after a request that are not passed to hyper yet.
     early: BytesMut,
 }
 
@@ -101,13 +101,13 @@ where
 
 fn builder(limits: &ConnectionLimits) -> http1::Builder {
     let mut http = http1::Builder::new();
-    // The default costs no allocation.
+    // Setting it allocates per request, so keep the default if possible.
     if limits.max_headers != DEFAULT_MAX_HEADERS {
         http.max_headers(limits.max_headers);
     }
     http.keep_alive(true)
         .half_close(false)
-        // The connection's timer does this; hyper's would cost a timer a request.
+        // The connection's timer does this; hyper's would need one timer per request.
         .header_read_timeout(None)
         .ignore_invalid_headers(false)
         .max_header_size(limits.max_header_bytes)
@@ -115,7 +115,7 @@ fn builder(limits: &ConnectionLimits) -> http1::Builder {
     http
 }
 
-/// Reads on after the last byte was written, for as long as the client sends what it began.
+/// Continues to read after the last write, as long as the client sends the rest of its message.
 async fn linger<S>(mut stream: S, state: &ConnectionState, malformed: bool)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -124,8 +124,8 @@ where
         return;
     }
     in_time(state, async {
-        // hyper leaves the stream open once an upgrade was refused: a client that waits for the end
-        // must see it. It fails on a socket that is gone, which has no rest either.
+        // hyper leaves the stream open after a refused upgrade, but a client that waits for the end must see it.
+        // It fails only on a closed socket, which has no rest either.
         if stream.shutdown().await.is_ok() {
             discard_input(stream).await;
         }
@@ -133,7 +133,7 @@ where
     .await;
 }
 
-/// Whether `head`, which hyper calls too large, is so only because of its target.
+/// Returns whether `head`, which hyper considers too large, is so only because of its target.
 fn has_long_target(head: &[u8], limits: &ConnectionLimits) -> bool {
     let mut headers = vec![httparse::EMPTY_HEADER; limits.max_headers];
     let mut request = httparse::Request::new(&mut headers);
@@ -157,8 +157,8 @@ impl<S> Http1Stream<S> {
         }
     }
 
-    /// Why hyper refused a head. `unread`: what hyper has not taken off its buffer, which begins
-    /// with the head if that is too large.
+    /// Returns why hyper refused a head. `unread` is hyper's unconsumed buffer, which begins with the head if
+    /// that is too large.
     fn classify(&self, error: ServeError, unread: &[u8], limits: &ConnectionLimits) -> ServeError {
         let ServeError::Http(refused) = &error else {
             return error;
@@ -176,7 +176,7 @@ impl<S> Http1Stream<S> {
         ServeError::Head(fault, status)
     }
 
-    /// Follows `bytes`, which were just read. Returns where hyper must not read on.
+    /// Scans `bytes`, which were just read. Returns where hyper must not continue to read.
     fn follow_read(&mut self, bytes: &mut [u8]) -> Option<FramingStop> {
         if self.marks.tunnel.get() {
             self.framing = None;
@@ -191,7 +191,7 @@ impl<S> Http1Stream<S> {
         cut
     }
 
-    /// Whether what comes now is behind a request in flight.
+    /// Returns whether the next bytes follow a request in flight.
     fn is_behind(&self) -> bool {
         self.marks.busy.get()
             && self
@@ -202,7 +202,7 @@ impl<S> Http1Stream<S> {
 }
 
 impl<S: AsyncRead + Unpin> Http1Stream<S> {
-    /// Reads what stands instead of the client's bytes, then nothing until the client ends.
+    /// Reads the replacement for the client's bytes, then nothing until the client ends.
     fn poll_instead(
         &mut self,
         cx: &mut Context<'_>,
@@ -225,9 +225,9 @@ impl<S: AsyncRead + Unpin> Http1Stream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what is behind the request in flight, for later. Ready once the client has disconnected.
+    /// Reads bytes after the request in flight and keeps them. Ready once the client has disconnected.
     fn poll_early(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        // Beyond it no waker: the end of the request wakes the connection.
+        // At the limit, register no waker: the end of the request wakes the connection.
         while self.early.len() < MAX_EARLY {
             let before = buf.filled().len();
             let read = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -239,7 +239,7 @@ impl<S: AsyncRead + Unpin> Http1Stream<S> {
         Poll::Pending
     }
 
-    /// Keeps all that is read behind `from`.
+    /// Keeps all bytes from `from` on.
     fn keep_early(&mut self, buf: &mut ReadBuf<'_>, from: usize) {
         let early = buf.filled().get(from..).unwrap_or_default();
         self.early.extend_from_slice(early);
@@ -247,7 +247,7 @@ impl<S: AsyncRead + Unpin> Http1Stream<S> {
         self.marks.behind.set(true);
     }
 
-    /// Passes on what was kept: at most one request, or all of it in a tunnel.
+    /// Passes on the kept bytes: at most one request, or all of them in a tunnel.
     fn read_early(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut early = std::mem::take(&mut self.early);
         let most = early.len().min(buf.remaining());

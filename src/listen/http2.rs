@@ -1,4 +1,4 @@
-//! HTTP/2: the driver of a connection, and what its client has allowed the gateway to send.
+//! HTTP/2: the driver of a connection, and the flow-control window that its client has granted.
 
 mod frames;
 mod meter;
@@ -23,34 +23,34 @@ use super::{ClientFault, ConnectionLimits, H2Violation, ServeError};
 use frames::{FrameHeader, PEEK_SETTINGS};
 use stream::MeteredStream;
 
-/// What a client may send ahead on one stream, and on the whole connection.
+/// The flow-control windows of one stream and of the whole connection, in bytes.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
-/// What a stream may hold of a response that its client is slow to take.
+/// The maximum response data buffered per stream for a slow client, in bytes.
 const SEND_BUFFER: usize = 16 * 1024;
 
-/// Streams that a client reset before the gateway saw them (CVE-2023-44487), and streams that the
-/// gateway reset because of the client's errors (CVE-2025-8671) as long as the connection lives:
-/// h2's own bounds, for a client that does not read what the meter counts.
+/// The maximum number of streams that a client reset before the gateway saw them (CVE-2023-44487), and of
+/// streams that the gateway reset because of the client's errors (CVE-2025-8671) per connection. These are h2's
+/// own limits, for a client that does not read the frames that the meter counts.
 const MAX_PENDING_RESETS: usize = 32;
 const MAX_ERROR_RESETS: usize = 1024;
 
-/// Above the largest window h2 says PROTOCOL_ERROR, where RFC 9113, 6.5.2 wants FLOW_CONTROL_ERROR.
+/// Above the maximum window h2 sends PROTOCOL_ERROR, but RFC 9113, 6.5.2 requires FLOW_CONTROL_ERROR.
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const LARGEST_WINDOW: u32 = 0x7fff_ffff;
 
 /// The windows that a client has announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClientWindows {
-    /// Of a new stream.
+    /// The initial window of a new stream.
     stream: u32,
-    /// Of the whole connection, with all that was sent.
+    /// The window of the connection, including all bytes sent so far.
     connection: u64,
 }
 
-/// How much of the client's windows is left, never more than there is. h2 keeps the rest of a
-/// response until the client takes it, out of the sweeper's sight: so a response must not end there.
+/// The rest of the client's windows, never overestimated. h2 buffers a response until the client reads it, which
+/// the sweeper cannot see: so a response must not end in that buffer.
 pub(super) struct SendWindow {
     windows: Cell<ClientWindows>,
     sent: Cell<u64>,
@@ -87,7 +87,7 @@ where
                 ConnectionDirective::Finish => http.as_mut().graceful_shutdown(),
                 ConnectionDirective::Abort(slow) => return Poll::Ready(Err(slow.into())),
             }
-            // Nothing is left to send when hyper is done: it shuts the stream down first.
+            // hyper shuts the stream down before it ends, so no data is left to send.
             if let Poll::Ready(ended) = http.as_mut().poll(cx) {
                 return Poll::Ready(ended.map_err(ServeError::Http));
             }
@@ -130,7 +130,7 @@ fn builder(limits: &ConnectionLimits, tasks: StreamTasks) -> http2::Builder<Stre
     http
 }
 
-/// Tells a client that it violated HTTP/2, and reads on until the client has closed.
+/// Sends GOAWAY after an HTTP/2 violation, and reads on until the client has closed.
 async fn send_goaway<S>(mut stream: MeteredStream<S>, state: &ConnectionState)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -146,7 +146,7 @@ where
 // === impl ClientWindows ===
 
 impl ClientWindows {
-    /// RFC 9113, 6.9.2.
+    /// The initial windows (RFC 9113, 6.9.2).
     const INITIAL: Self = Self {
         stream: 65_535,
         connection: 65_535,
@@ -165,7 +165,7 @@ impl ClientWindows {
                 _ => {}
             }
         }
-        // A setting behind those that are kept may allow nothing.
+        // A setting beyond the kept ones may set the window to zero.
         if frame.length > PEEK_SETTINGS {
             self.stream = 0;
         }
@@ -190,24 +190,24 @@ impl SendWindow {
         }
     }
 
-    /// Records what the client allows, after each read.
+    /// Records the client's windows after each read.
     fn allow(&self, windows: ClientWindows) {
         self.windows.set(windows);
     }
 
-    /// Records that a tunnel sends on the connection, which does not say how much.
+    /// Records that a tunnel sends an unknown amount on the connection.
     pub(super) fn close(&self) {
         self.sent.set(u64::MAX);
     }
 
-    /// Whether the client takes `bytes` at once on a stream that was given `before` bytes.
+    /// Returns whether the windows admit `bytes` on a stream that has sent `before` bytes.
     pub(super) fn fits(&self, before: u64, bytes: usize) -> bool {
         let (windows, bytes) = (self.windows.get(), bytes as u64);
         before + bytes <= u64::from(windows.stream)
             && self.sent.get().saturating_add(bytes) <= windows.connection
     }
 
-    /// What the client takes of a stream before it allows more.
+    /// Returns the initial window of a stream.
     pub(super) fn of_stream(&self) -> u64 {
         u64::from(self.windows.get().stream)
     }

@@ -1,7 +1,7 @@
-//! The minimum rate at which a client sends a request body or takes a response.
+//! The minimum rate at which a client sends a request body or reads a response.
 //!
-//! The code that moves bytes records them and when it waits for the client; only the sweeper
-//! measures time. What an origin takes to respond, or to read, is never counted against a client.
+//! The code that moves bytes records them and whether it waits for the client; only the sweeper measures time.
+//! The time that an origin server takes to respond or to read is never counted against a client.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,45 +14,45 @@ use tokio::task::AbortHandle;
 use super::ClientFault;
 use super::connection_state::ConnectionState;
 
-/// More than a round trip to a client takes.
+/// Longer than a round trip to a client.
 const LAG: Duration = Duration::from_millis(500);
 
-/// What a client owes.
+/// The minimum rate and timeout of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateRule {
-    /// The longest wait for any byte at all.
+    /// The maximum time without a byte.
     pub(super) silence: Duration,
-    /// Bytes a second; 0 is no minimum.
+    /// The minimum rate in bytes per second; 0 for none.
     pub(super) rate: u64,
-    /// What the rate is averaged over.
+    /// The time over which the rate is averaged.
     pub(super) window: Duration,
 }
 
-/// What the sweeper remembers of one flow of bytes.
+/// The sweeper's state for one direction of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateTracker {
-    /// The bytes so far, at the last sweep.
+    /// The number of bytes at the last sweep.
     seen: u64,
-    /// The client was waited for at the last sweep.
+    /// Whether the gateway was waiting for the client at the last sweep.
     waited: bool,
-    /// How long the client has been waited for since the last byte.
+    /// The time spent waiting for the client since the last byte.
     silent: Duration,
-    /// How long the client has been waited for in this window, which began at `from` bytes.
+    /// The time spent waiting for the client in this window, which began at `from` bytes.
     window: Duration,
     from: u64,
 }
 
-/// The messages of a core that are in transit.
+/// The messages in transit on a core.
 #[derive(Default)]
 pub(super) struct CoreTransfers(RefCell<Slab<Rc<Transfer>>>);
 
-/// Owns a message in transit, until it is dropped.
+/// Registers a message in transit, until it is dropped.
 pub(super) struct TransferHandle {
     pub(super) transfer: Rc<Transfer>,
     slot: usize,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// A request body.
@@ -65,15 +65,15 @@ pub(super) enum Direction {
 pub(super) struct Transfer {
     direction: Direction,
     connection: Rc<ConnectionState>,
-    /// How many bytes moved so far.
+    /// The number of bytes moved so far.
     pub(super) bytes: Cell<u64>,
-    /// The client is waited for.
+    /// Whether the gateway waits for the client.
     pub(super) waits: Cell<bool>,
-    /// The client may take its time from now on.
+    /// Whether the minimum rate no longer applies.
     pub(super) excused: Cell<bool>,
-    /// Bytes of the message wait for the next piece.
+    /// Whether bytes of the message wait for the next piece.
     pub(super) unsent: Cell<bool>,
-    /// The client was too slow.
+    /// Whether the client was too slow.
     pub(super) slow: Cell<bool>,
     rate: Cell<RateTracker>,
     waker: Cell<Option<Waker>>,
@@ -83,8 +83,8 @@ pub(super) struct Transfer {
 // === impl RateTracker ===
 
 impl RateTracker {
-    /// Records that `elapsed` has passed since the last sweep, that `bytes` have moved so far, and
-    /// whether the client is waited for. Returns whether the client is slower than `rule` allows.
+    /// Records the time `elapsed` since the last sweep, the `bytes` moved so far, and whether the gateway waits
+    /// for the client. Returns whether the client is slower than `rule` allows.
     pub(super) fn is_slow(
         &mut self,
         elapsed: Duration,
@@ -92,7 +92,7 @@ impl RateTracker {
         waits: bool,
         rule: &RateRule,
     ) -> bool {
-        // A wait that began since the last sweep may be much shorter than the time since then.
+        // A wait that began after the last sweep may be much shorter than `elapsed`.
         let waited = self.waited && waits;
         let time = if waited { elapsed } else { Duration::ZERO };
         self.waited = waits;
@@ -105,7 +105,7 @@ impl RateTracker {
         self.silent > rule.silence || self.is_below(rule)
     }
 
-    /// Whether a window has passed in which less came than is owed; the next one begins.
+    /// Returns whether a window has passed with fewer bytes than required; the next one begins.
     fn is_below(&mut self, rule: &RateRule) -> bool {
         if self.window < rule.window {
             return false;
@@ -120,7 +120,7 @@ impl RateTracker {
 // === impl CoreTransfers ===
 
 impl CoreTransfers {
-    /// Ends the messages whose client is too slow. Returns how many tasks that aborted.
+    /// Ends the messages with a client that is too slow. Returns the number of aborted tasks.
     pub(super) fn sweep(&self, elapsed: Duration) -> usize {
         let in_transit = self.0.borrow();
         let aborted = in_transit.iter().filter(|(_, one)| one.sweep(elapsed));
@@ -131,7 +131,7 @@ impl CoreTransfers {
 // === impl TransferHandle ===
 
 impl TransferHandle {
-    /// A message that begins. Its client is not waited for yet.
+    /// Starts a message. The gateway does not wait for the client yet.
     pub(super) fn begin(connection: &Rc<ConnectionState>, direction: Direction) -> Self {
         let transfer = Rc::new(Transfer {
             direction,
@@ -169,19 +169,19 @@ impl Drop for TransferHandle {
 // === impl Transfer ===
 
 impl Transfer {
-    /// Records that `bytes` moved. The client is not waited for.
+    /// Records that `bytes` moved and that the gateway does not wait for the client.
     pub(super) fn moved(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() + bytes as u64);
         self.waits.set(false);
     }
 
-    /// Whether the client was waited for since the last byte, longer than a distant client needs
-    /// to react.
+    /// Returns whether the gateway has waited for the client since the last byte for longer than a round trip
+    /// takes.
     pub(super) fn lags(&self) -> bool {
         self.rate.get().silent >= LAG
     }
 
-    /// Reports that the message cannot be read any further.
+    /// Reports that the message is malformed.
     pub(super) fn report_malformed(&self) {
         self.connection.timers.report(ClientFault::Framing);
     }
@@ -200,10 +200,10 @@ impl Transfer {
         self.task.set(Some(task));
     }
 
-    /// Returns whether this aborted the task.
+    /// Checks the rate. Returns whether this aborted the task.
     fn sweep(&self, elapsed: Duration) -> bool {
         let (connection, waits) = (&self.connection, self.waits.get() && !self.excused.get());
-        // While the socket is blocked, its own rate is what counts.
+        // While the socket is blocked, only the socket's own rate counts.
         let (waits, unread) = match self.direction {
             Direction::FromClient => (waits, connection.unread.get()),
             Direction::ToClient => (waits && !connection.marks.blocked.get(), 0),

@@ -1,10 +1,10 @@
-//! Everything between a client's socket and a request: sockets, connection bounds, timers, the HTTP
-//! server and its drain.
+//! Everything between a client's socket and a request: sockets, connection limits, timers, the HTTP server and
+//! its drain.
 //!
-//! One single-threaded runtime a core, each with its own listener, its own [`ConnectionTimers`] and
-//! its own [`CoreDrain`]; only the [`ConnectionLimit`] is shared. A connection goes `bind → accept_loop →
-//! ConnectionTimers::start → (PROXY header, handshake or sniff, under ConnectionTimer::guard) →
-//! serve`. This module never makes a TLS handshake and never decides what a request gets.
+//! Each core has a single-threaded runtime with a listener, [`ConnectionTimers`] and a [`CoreDrain`]; only the
+//! [`ConnectionLimit`] is shared. A connection passes through `bind → accept_loop → ConnectionTimers::start →
+//! (PROXY header, handshake or sniff, under ConnectionTimer::guard) → serve`. This module performs no TLS
+//! handshake and makes no decision about a request.
 
 mod accept;
 mod client_socket;
@@ -33,33 +33,33 @@ pub use serve::{RequestHandler, serve};
 pub use socket::{adopt, bind, connections_for, must_be_free, raise_descriptors};
 pub use timers::{ConnectionTimer, ConnectionTimers, ResponseEnd, ResponseHandle, TunnelGuard};
 
-/// What a connection may take, in time and in size.
+/// The timeouts and size limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// For a handshake, for the first byte of a connection, and for each whole request head.
+    /// The timeout of a handshake, of the first byte of a connection, and of each complete request head.
     pub header_timeout: Duration,
-    /// For a connection between two requests.
+    /// The timeout of a connection between two requests.
     pub idle_timeout: Duration,
-    /// Between two reads of a request's body, while the gateway waits for it.
+    /// The timeout between two reads of a request body, while the gateway waits for it.
     pub request_body_timeout: Duration,
-    /// Between two writes to a client that does not read.
+    /// The timeout between two writes to a client that does not read.
     pub response_write_timeout: Duration,
-    /// Bytes a second that a client owes while it is waited for; 0 is no minimum.
+    /// The minimum rate of a client in bytes per second while the gateway waits for it; 0 for none.
     pub min_rate: u64,
-    /// What `min_rate` is averaged over.
+    /// The time over which `min_rate` is averaged.
     pub rate_window: Duration,
-    /// Bytes of a request head.
+    /// The maximum size of a request head, in bytes.
     pub max_header_bytes: usize,
-    /// Headers of an HTTP/1 request head.
+    /// The maximum number of headers of an HTTP/1 request head.
     pub max_headers: usize,
-    /// Requests in flight on an HTTP/2 connection.
+    /// The maximum number of requests in flight on an HTTP/2 connection.
     pub h2_max_concurrent_streams: u32,
-    /// Streams of an HTTP/2 connection that end in 30 s because the client resets them or makes
-    /// an error; 0 is no bound.
+    /// The maximum number of streams of an HTTP/2 connection that end within 30 s because the client resets them
+    /// or makes an error; 0 for no limit.
     pub h2_max_resets: u32,
 }
 
-/// What is spoken on a connection.
+/// The HTTP version of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersion {
     /// HTTP/1.0 or HTTP/1.1.
@@ -68,55 +68,55 @@ pub enum HttpVersion {
     Http2,
 }
 
-/// What a connection was doing when its time ran out.
+/// The phase of a connection that timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPhase {
     /// The handshake, or something else under [`ConnectionTimer::guard`].
     Handshake,
     /// A request head, or the first byte of one.
     Head,
-    /// Nothing, between two requests.
+    /// Between two requests.
     Idle,
-    /// Taking a response.
+    /// The client reading a response.
     Reading,
-    /// Ending, after the gateway decided so.
+    /// Closing, after the gateway has decided to.
     Closing,
 }
 
-/// How a client violated HTTP/2, so that the connection had to end.
+/// A violation of HTTP/2 by which the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct H2Violation {
     /// The error code of the GOAWAY frame (RFC 9113, 7).
     code: u32,
-    /// A short description, which the client gets too.
+    /// A short description, which is sent to the client too.
     what: &'static str,
 }
 
-/// What a client did wrong, for the counters.
+/// An error of a client, for the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientFault {
     /// The client was too slow.
     Timeout,
-    /// A head is over the limits.
+    /// A head exceeds the limits.
     HeadTooLarge,
-    /// It is in doubt where the body of a request ends.
+    /// The end of a request body is ambiguous.
     Framing,
-    /// The client sent what is not HTTP.
+    /// The client sent bytes that are not HTTP.
     Malformed,
-    /// The client sent more HTTP/2 frames of a kind than any client needs.
+    /// The client sent more HTTP/2 frames of one type than any client needs.
     Flood,
 }
 
-/// Why a connection ended before its time.
+/// Why a connection ended early.
 #[derive(Debug)]
 pub enum ServeError {
     /// The client was too slow.
     Slow(SlowPhase),
-    /// The client sent an HTTP/1 head that hyper refused with a status, so that no handler saw it.
+    /// The client sent an HTTP/1 head that hyper refused with this status before any handler saw it.
     Head(ClientFault, u16),
     /// The client violated HTTP/2, or flooded the gateway with frames.
     Http2(H2Violation),
-    /// The socket failed under HTTP, or a request got no response.
+    /// The socket failed during HTTP, or a request got no response.
     Http(hyper::Error),
     /// The socket failed.
     Io(std::io::Error),
@@ -139,12 +139,12 @@ impl H2Violation {
         Self { code, what }
     }
 
-    /// More frames of a kind than an honest client sends.
+    /// Creates the violation of too many frames of one type.
     const fn flood(what: &'static str) -> Self {
         Self::new(Self::ENHANCE_YOUR_CALM, what)
     }
 
-    /// What h2 found, by the code that it sent.
+    /// Creates the violation that h2 found, from the error code that it sent.
     const fn from_code(code: u32) -> Self {
         let what = match code {
             Self::ENHANCE_YOUR_CALM => "more than h2 allows",
@@ -158,7 +158,7 @@ impl H2Violation {
 // === impl ServeError ===
 
 impl ServeError {
-    /// What the client did wrong. `None` if the connection just failed.
+    /// Returns the client's error. `None` if the connection just failed.
     pub fn fault(&self) -> Option<ClientFault> {
         Some(match self {
             ServeError::Slow(_) => ClientFault::Timeout,
@@ -171,7 +171,7 @@ impl ServeError {
         })
     }
 
-    /// The status that hyper has sent by itself, for a head that no handler saw.
+    /// Returns the status that hyper has sent for a head that no handler saw. `None` if it sent none.
     pub fn status(&self) -> Option<u16> {
         match self {
             ServeError::Head(_, status) => Some(*status),

@@ -1,9 +1,9 @@
-//! A request's body as it comes from its client: hyper's, under a minimum rate. It holds no bytes
-//! and asks for none ahead.
+//! A request body as received from the client: hyper's body with a minimum rate. It holds no bytes and reads
+//! none ahead.
 //!
-//! A body that is not wanted is read and dropped within a bound: HTTP/1 has no other way to reach
-//! the next request on a connection (RFC 9112, 9.3). Where a body is not read to its end, the
-//! connection must close after the response: hyper does so, and never takes the rest for a request.
+//! An unwanted body is read and dropped up to a limit: HTTP/1 has no other method to reach the next request on a
+//! connection (RFC 9112, 9.3). If a body is not read to its end, the connection must close after the response:
+//! hyper does so, and never parses the rest as a request.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,38 +20,38 @@ use super::min_rate::TransferHandle;
 use super::timers::TunnelGuard;
 use crate::body::BodyError;
 
-/// A request's body. It fails with [`TooSlow`] where its client is below the minimum rate.
+/// A request body. It fails with [`TooSlow`] if its client is below the minimum rate.
 pub struct RequestBody {
     body: hyper::body::Incoming,
-    /// `None`: there is no body to wait for.
+    /// The rate of the body. `None` if there is no body.
     transfer: Option<TransferHandle>,
     tunnel: Option<TunnelGuard>,
 }
 
-/// The client did not send its body fast enough.
+/// The client sent its body too slowly.
 #[derive(Debug)]
 pub struct TooSlow;
 
-/// What became of an unwanted body.
+/// The result of draining an unwanted body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainOutcome {
-    /// It was read to its end; the connection can go on.
+    /// The body was read to its end; the connection can continue.
     Whole,
-    /// It is longer than allowed; the connection must close after the response.
+    /// The body is longer than allowed; the connection must close after the response.
     TooLong,
-    /// It did not come in time; the connection must close after the response.
+    /// The body did not arrive in time; the connection must close after the response.
     TooSlow,
-    /// It broke off, or is malformed; the connection must close after the response.
+    /// The body was cut short or is malformed; the connection must close after the response.
     Broken,
 }
 
-/// Reads `body` to its end and forgets it, up to `max_bytes` and for no longer than `within`.
+/// Reads and drops `body`, up to `max_bytes` and for at most `within`.
 ///
-/// Not for a request with `Expect: 100-continue` whose body was not polled yet: reading makes hyper
-/// request the body. Drop such a body and close.
+/// Not for a request with `Expect: 100-continue` and a body that was not polled yet: reading makes hyper request
+/// the body. Drop such a body and close.
 ///
-/// What is not read must live until the response has ended: HTTP/2 resets the stream when it is
-/// dropped. `read` counts the bytes.
+/// An unread rest must live until the response has ended: HTTP/2 resets the stream when it is dropped. `read`
+/// counts the bytes.
 pub async fn drain_body(
     body: &mut RequestBody,
     max_bytes: u64,
@@ -66,8 +66,8 @@ pub async fn drain_body(
         .unwrap_or(DrainOutcome::TooSlow)
 }
 
-/// Reads `body` to its end and forgets it, up to `max_bytes` and for as long as its client keeps
-/// the minimum rate. A body that announces more is not waited for. `read` counts the bytes.
+/// Reads and drops `body`, up to `max_bytes` and as long as its client keeps the minimum rate. A body with a
+/// larger declared length is not read. `read` counts the bytes.
 pub async fn read_out(body: &mut RequestBody, max_bytes: u64, read: &Cell<u64>) -> DrainOutcome {
     if body.size_hint().lower() > max_bytes {
         return DrainOutcome::TooLong;
@@ -102,7 +102,7 @@ impl RequestBody {
         }
     }
 
-    /// What a tunnel has to hold. `None` if the stream cannot become a tunnel, or is a whole
+    /// Returns the guard that a tunnel must hold. `None` if the stream cannot become a tunnel, or is a whole
     /// connection.
     pub fn tunnel_guard(&mut self) -> Option<TunnelGuard> {
         self.tunnel.take()
@@ -122,7 +122,7 @@ impl Body for RequestBody {
             return polled.map_err(Into::into);
         };
         match &polled {
-            // What came after the deadline is indistinguishable from what did not come.
+            // Bytes that arrived after the deadline cannot be distinguished from missing ones.
             _ if transfer.slow.get() => return Poll::Ready(Some(Err(TooSlow.into()))),
             Poll::Pending => {
                 transfer.wake_when_slow(cx);
@@ -151,8 +151,8 @@ impl Body for RequestBody {
     }
 }
 
-/// Whether the chunks of an HTTP/1 body cannot be read: hyper has no other sign of it. A body that
-/// breaks off is not malformed.
+/// Returns whether the chunks of an HTTP/1 body are malformed, which hyper shows only in its error's source. A
+/// truncated body is not malformed.
 fn is_malformed(error: &hyper::Error) -> bool {
     let why = std::error::Error::source(error).and_then(|why| why.downcast_ref::<io::Error>());
     why.is_some_and(|why| matches!(why.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))

@@ -1,5 +1,5 @@
-//! One request's response as hyper wants it: counted until it has ended, and in HTTP/2 sent in
-//! pieces to a client that is seen to take them.
+//! Wraps one response for hyper: counts it until it has ended, and sends it over HTTP/2 in pieces, so that a
+//! client's reading can be observed.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -18,62 +18,61 @@ use super::serve::RequestHandler;
 use super::timers::{RequestInFlight, ResponseHandle};
 use super::{HttpVersion, RequestBody};
 
-/// Where a long HTTP/1 response begins.
+/// The size from which an HTTP/1 response is long, in bytes.
 const LONG: usize = 64 * 1024;
 
-/// The most that a stream is given of a response at once: a frame of the usual size (RFC 9113,
-/// section 4.2).
+/// The maximum number of bytes passed to a stream at once: a frame of the default size (RFC 9113, section 4.2).
 const PIECE: usize = 16 * 1024;
 
-/// The most that a slow client's stream is given at once: at the default minimum rate, it has taken
-/// that in a third of the time that it has by default.
+/// The maximum number of bytes passed to a slow client's stream at once: at the default minimum rate, the client
+/// reads them in a third of the default timeout.
 const SMALL_PIECE: usize = 1024;
 
-/// What a body returns when it is polled.
+/// The result of polling a body.
 type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
 /// A response body, with the request in flight that it ends.
 pub(super) struct TrackedBody<B> {
-    /// Dropped first: then it asks its [`ResponseHandle`].
+    /// Dropped first: on drop it queries its [`ResponseHandle`].
     body: B,
     pacing: Pacing,
     in_flight: RequestInFlight,
 }
 
-/// How a response is passed on.
+/// How a response is passed to hyper.
 enum Pacing {
     /// A client that does not read blocks the socket.
     Http1(Http1Pacing),
-    /// A client that does not read keeps its windows shut.
+    /// A client that does not read keeps its windows closed.
     Http2(Http2Pacing),
 }
 
-/// An HTTP/1 response: what a client does not take would wait for it in hyper.
+/// An HTTP/1 response: unread bytes would accumulate in hyper's buffer.
 #[derive(Default)]
 struct Http1Pacing {
     given: usize,
     last: usize,
-    /// A pause was made since the last frame, so that it is written before the next.
+    /// Whether a poll was deferred since the last frame, so that the frame is written before the next.
     paused: bool,
 }
 
-/// An HTTP/2 response, in pieces so small that a client that takes it slowly is seen to.
+/// An HTTP/2 response, in pieces so small that slow reading can be observed.
 struct Http2Pacing {
     transfer: TransferHandle,
-    /// What came from the body and is not passed on yet.
+    /// Bytes of the body that are not passed on yet.
     rest: Bytes,
-    /// The size of the last piece, beyond the client's first window.
+    /// The size of the last piece beyond the client's initial window.
     size: usize,
 }
 
-/// Runs the streams of a connection on this core, each until its client is too slow: only the end
-/// of its task resets a stream that waits for its window.
+/// Runs the streams of a connection on this core, each until its client is too slow: only aborting its task
+/// resets a stream that waits for its window.
 #[derive(Clone, Default)]
 pub(super) struct StreamTasks(Rc<Cell<Option<Rc<Transfer>>>>);
 
-/// A request's response as hyper wants it, counted until it has ended. `stream`: of the response,
-/// in HTTP/2. Without a response hyper closes the connection, or resets the stream with
-/// INTERNAL_ERROR, which unlike REFUSED_STREAM does not invite a client to retry.
+/// Creates the future of a response, counted until it has ended. `stream` is that of the response, in HTTP/2.
+/// Without a response hyper closes the connection, or resets the stream with INTERNAL_ERROR, which unlike
+/// REFUSED_STREAM does not invite a client to retry.
 pub(super) fn respond<H: RequestHandler>(
     state: &Rc<ConnectionState>,
     stream: Option<TransferHandle>,
@@ -88,7 +87,7 @@ pub(super) fn respond<H: RequestHandler>(
     let upload = has_body.then(|| state.transfer(Direction::FromClient));
     let in_flight = state.begin_request(protocol, has_body);
     let uploading = upload.as_ref().map(|upload| upload.transfer.clone());
-    // hyper drops a response that opens a tunnel, and what the response holds, as soon as it has it.
+    // hyper drops a response that opens a tunnel, with all that the response holds, as soon as it gets it.
     let opens = protocol == HttpVersion::Http2 && request.method() == Method::CONNECT;
     let tunnel = opens.then(|| in_flight.tunnel_guard());
     let request = request.map(|body| RequestBody::new(body, upload, tunnel));
@@ -98,9 +97,9 @@ pub(super) fn respond<H: RequestHandler>(
         let Some(mut response) = handler.handle(request, handle).await else {
             return Err("the request gets no response");
         };
-        // Once a response has begun, both sides may be talking in turns.
+        // Once a response has begun, client and server may alternate, so the minimum rate of the body ends.
         uploading.inspect(|uploading| uploading.excused.set(true));
-        // Its body was not polled yet: the client's windows may be shut.
+        // The body was not polled yet: the client's windows may be closed.
         stream.as_deref().inspect(|stream| stream.waits.set(true));
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             in_flight.marks.tunnel.set(true);
@@ -164,7 +163,7 @@ impl Pacing {
         }
     }
 
-    /// How many bytes came from the body and are not passed on yet.
+    /// Returns the number of bytes of the body that are not passed on yet.
     fn unsent_bytes(&self) -> u64 {
         match self {
             Pacing::Http1(_) => 0,
@@ -176,8 +175,8 @@ impl Pacing {
 // === impl Http1Pacing ===
 
 impl Http1Pacing {
-    /// hyper gathers as much as a head may be long, which is more than most responses. Of a longer
-    /// one it gets a frame at a time, and none while the socket is blocked.
+    /// hyper buffers up to the maximum head size, which is more than most responses. Of a longer response it
+    /// gets one frame at a time, and none while the socket is blocked.
     fn poll_next<E>(
         &mut self,
         in_flight: &RequestInFlight,
@@ -201,8 +200,8 @@ impl Http1Pacing {
 // === impl Http2Pacing ===
 
 impl Http2Pacing {
-    /// hyper polls for a piece as soon as h2 has the one before, of which the client's windows may
-    /// have taken a byte.
+    /// hyper polls for a piece as soon as h2 has the previous one, of which only a byte may have fitted into the
+    /// client's windows.
     fn poll_next<B: Body<Data = Bytes> + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -227,8 +226,8 @@ impl Http2Pacing {
         frame
     }
 
-    /// How much h2 is given at once: it does not report how much of that has gone. So it is what the
-    /// client's first window allows; then little, and more each time while the client is quick.
+    /// Returns how much is passed to h2 at once, because h2 does not report how much was sent: the client's
+    /// initial window first; then little, and more each time while the client reads quickly.
     fn piece(&mut self, in_flight: &RequestInFlight) -> usize {
         let first = in_flight.window.of_stream();
         let left = first.saturating_sub(self.transfer.bytes.get());
@@ -243,9 +242,9 @@ impl Http2Pacing {
         self.size
     }
 
-    /// Keeps back what is more than a piece. Of the last one that the client may be slow to take it
-    /// keeps the last byte, which h2 takes only when the client has the others: a response that
-    /// ends in h2 is out of sight.
+    /// Keeps back bytes beyond one piece. Of the last piece that a slow client may have to wait for, it keeps
+    /// the last byte, which h2 accepts only when the others are sent: a response that ends in h2 cannot be
+    /// observed.
     fn cut(&mut self, data: &mut Bytes, body: &impl Body, in_flight: &RequestInFlight) {
         let (length, piece) = (data.len(), self.piece(in_flight));
         if length > piece {
@@ -262,7 +261,7 @@ impl Http2Pacing {
 // === impl StreamTasks ===
 
 impl StreamTasks {
-    /// What hyper spawns next is the stream of this response: it calls the service first.
+    /// Registers the response of the stream that hyper spawns next: it calls the service first.
     pub(super) fn expect(&self, response: &TransferHandle) {
         self.0.set(Some(response.transfer.clone()));
     }

@@ -1,5 +1,5 @@
-//! One connection's HTTP: hyper with the gateway's bounds, driven under a timer until it ends, is
-//! aborted or is drained. It never responds by itself, except where hyper refuses what is not HTTP.
+//! Serves HTTP on one connection: hyper with the gateway's limits, driven under a timer until it ends, is
+//! aborted or is drained. It sends no response itself, except where hyper refuses bytes that are not HTTP.
 
 use std::error::Error as StdError;
 use std::future::{Future, poll_fn};
@@ -15,15 +15,14 @@ use super::connection_state::{ConnectionDirective, ConnectionState};
 use super::timers::{ConnectionTimer, ResponseHandle};
 use super::{ConnectionLimits, HttpVersion, RequestBody, ServeError, http1, http2};
 
-/// Bytes read and dropped after the last response, so that a reset does not destroy it.
+/// The maximum number of bytes read and dropped after the last response, so that a reset does not destroy it.
 const LINGER_BYTES: usize = 1024 * 1024;
 
-/// What responds to requests: any function of the request and the handle of its response.
+/// Handles requests: any function of the request and the handle of its response.
 pub trait RequestHandler: 'static {
     /// The body of a response.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static;
-    /// Ends with the response. `None` closes the connection (HTTP/1), or resets the stream and lets
-    /// the others live on (HTTP/2).
+    /// Resolves to the response. `None` closes the connection (HTTP/1), or resets only the stream (HTTP/2).
     type Future: Future<Output = Option<Response<Self::Body>>> + 'static;
 
     /// Responds to one request.
@@ -44,11 +43,10 @@ where
     }
 }
 
-/// Serves a connection until it ends. The stream becomes a tunnel where a response is an upgrade
-/// that the client requested.
+/// Serves a connection until it ends. The stream becomes a tunnel if a response accepts the client's upgrade.
 ///
-/// A panic of the handler unwinds through here (HTTP/1) or ends the task of its stream (HTTP/2):
-/// run each connection in a task of its own.
+/// A panic of the handler unwinds through here (HTTP/1) or ends the task of its stream (HTTP/2): run each
+/// connection in a separate task.
 pub async fn serve<S, H>(
     stream: S,
     protocol: HttpVersion,
@@ -63,14 +61,14 @@ where
     let state = timer.state();
     state.start(protocol);
     match protocol {
-        // Each in its own size: a task is as large as the largest future that it may hold.
+        // Boxed separately: a task is as large as the largest future that it may hold.
         HttpVersion::Http1 => Box::pin(http1::serve(stream, limits, state, handler)).await,
         HttpVersion::Http2 => Box::pin(http2::serve(stream, limits, state, handler)).await,
     }
 }
 
-/// Reads and drops what the client still sends: a socket closed with unread bytes is reset, and
-/// the reset can overtake the last response.
+/// Reads and drops the client's remaining bytes: a socket closed with unread bytes is reset, and the reset can
+/// overtake the last response.
 pub(super) async fn discard_input<S: AsyncRead + Unpin>(mut stream: S) {
     let mut waste = vec![0; 16 * 1024];
     let mut left = LINGER_BYTES;
@@ -82,7 +80,7 @@ pub(super) async fn discard_input<S: AsyncRead + Unpin>(mut stream: S) {
     }
 }
 
-/// Runs `last` until the connection is late. `None` if the deadline came first.
+/// Runs `last` until the connection is late. `None` if the deadline is reached first.
 pub(super) async fn in_time<F: Future>(state: &ConnectionState, last: F) -> Option<F::Output> {
     let mut last = pin!(last);
     poll_fn(|cx| match state.directive(cx) {

@@ -1,5 +1,5 @@
-//! Listening sockets, and how many connections the process has file descriptors for. Knows addresses
-//! and options, never a connection.
+//! Listening sockets, and the number of connections for which the process has file descriptors. It handles
+//! addresses and options, not connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -11,37 +11,36 @@ use rustix::net::sockopt::{socket_acceptconn, socket_type};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
-/// Connections that the kernel may hold for us; it cuts this to `net.core.somaxconn`.
+/// The length of the kernel's accept queue; the kernel reduces it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// What the kernel holds for a client and cannot send yet: enough for the fastest, and little where
-/// hundreds do not read.
+/// The maximum unsent bytes in the kernel per client: enough for the fastest, and little if hundreds do not
+/// read.
 const UNSENT: u32 = 128 * 1024;
 
-/// A connection that was silent for so long is probed, again after each interval, and ends after
-/// so many probes without a reply: a tunnel has no other end where its client is gone.
+/// TCP keepalive: probes a connection after this silence and after each interval, and closes it after this
+/// number of probes without a reply. A tunnel of a vanished client has no other end.
 const SILENCE: Duration = Duration::from_secs(60);
 const PROBES_APART: Duration = Duration::from_secs(15);
 const PROBES: u32 = 4;
 
-/// Always open: standard streams, logs, signals, the admin port with what it keeps.
+/// Descriptors that are always open: standard streams, logs, signals, the admin port with its reserve.
 const PROCESS_DESCRIPTORS: u64 = 32;
-/// Of a worker: its poll, its waker, its view of signals.
+/// Descriptors per worker: its poll, its waker, its signal handle.
 const WORKER_DESCRIPTORS: u64 = 4;
-/// Of a worker and a listener: the socket, and the worker's own handle of it.
+/// Descriptors per worker and listener: the socket, and the worker's own handle of it.
 const LISTENER_DESCRIPTORS: u64 = 2;
-/// Kept for what comes and goes: files of a reload, name lookups, checks of servers, the admin
-/// port's connections.
+/// Descriptors reserved for temporary use: files of a reload, name lookups, health checks, the admin port's
+/// connections.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
-/// A listening socket for one core: every core binds the same address and the kernel spreads
-/// connections over them. `[::]` takes IPv4 too. For port 0, bind once and give the others the
-/// port of `local_addr`.
+/// Creates a listening socket for one core: every core binds this address and the kernel distributes connections
+/// over them. `[::]` accepts IPv4 too. For port 0, bind once and use the port of `local_addr` for the others.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = open(address)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
-    // What is accepted from it has the same.
+    // Accepted sockets inherit it.
     let keepalive = TcpKeepalive::new().with_time(SILENCE);
     let keepalive = keepalive.with_interval(PROBES_APART).with_retries(PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
@@ -51,7 +50,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// A socket that another process has opened, if it listens for TCP.
+/// Adopts a socket that another process has opened. Fails if it does not listen for TCP.
 pub fn adopt(socket: OwnedFd) -> io::Result<TcpListener> {
     let listens = socket_type(&socket)? == SocketType::STREAM && socket_acceptconn(&socket)?;
     if !listens {
@@ -59,19 +58,19 @@ pub fn adopt(socket: OwnedFd) -> io::Result<TcpListener> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let socket = TcpListener::from(socket);
-    // It fails for a socket of another family.
+    // It fails for a socket of another address family.
     socket.local_addr()?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// Fails if another process listens on `address`. To share a port by mistake would silently split
-/// the traffic between two gateways.
+/// Fails if another process listens on `address`. Sharing a port by mistake would silently split the traffic
+/// between two gateways.
 pub fn must_be_free(address: SocketAddr) -> io::Result<()> {
     open(address)?.bind(&address.into())
 }
 
-/// A socket for which connections of a gateway that has just ended are no obstacle.
+/// Creates a socket that can be bound despite old connections of a gateway that has just ended.
 fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -85,20 +84,20 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Raises the process's own bound as far as it may, and gives how many descriptors it can have.
+/// Raises the process's descriptor limit to its maximum and returns the resulting limit.
 pub fn raise_descriptors() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let most = Rlimit {
         current: maximum,
         maximum,
     };
-    // Where that is refused, what it has is what counts.
+    // If that is refused, the current limit applies.
     let _ = setrlimit(Resource::Nofile, most);
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How many connections so many descriptors are enough for, beside what so many workers with so
-/// many listeners have open: each may need one for its origin too.
+/// Returns the number of connections that `descriptors` suffice for, after those of the workers and listeners:
+/// each connection may need one for its origin server too.
 pub fn connections_for(descriptors: u64, workers: usize, listeners: usize) -> usize {
     let each = LISTENER_DESCRIPTORS.saturating_mul(listeners as u64);
     let own = (workers as u64).saturating_mul(WORKER_DESCRIPTORS.saturating_add(each));

@@ -1,4 +1,4 @@
-//! The way in, on real sockets.
+//! Tests of listeners and connections on real sockets.
 
 mod accepting;
 mod bodies;
@@ -30,7 +30,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// More than the kernel holds for a connection.
 const HUGE: usize = 16 << 20;
 
-/// A way in with a small application behind it.
+/// A listener with a small application behind it.
 #[derive(Clone)]
 struct Site {
     address: SocketAddr,
@@ -38,9 +38,9 @@ struct Site {
     trigger: DrainTrigger,
     drain: CoreDrain,
     timers: Rc<ConnectionTimers>,
-    /// HTTP/2 streams that were ended because their clients did not take their answers.
+    /// HTTP/2 streams that were ended because their clients did not read the responses.
     slow_streams: Rc<Cell<usize>>,
-    /// Answers of `/held` come when this is notified.
+    /// Responses of `/held` are sent when this is notified.
     release: Rc<Notify>,
     /// Requests that reached the application.
     seen: Rc<Cell<usize>>,
@@ -204,7 +204,7 @@ impl Site {
     }
 }
 
-/// A body of so many MiB, made as they are asked for.
+/// A body of this many MiB, generated on demand.
 struct Flood {
     left: usize,
     made: Rc<Cell<usize>>,
@@ -242,7 +242,7 @@ impl http_body::Body for Quiet {
     }
 }
 
-/// A client that sends what it is told to, byte for byte.
+/// A client that sends given bytes unchanged.
 struct Client(TcpStream);
 
 impl Client {

@@ -1,8 +1,8 @@
 //! All connection timers of a core, on one coarse tick, and the handles that keep them up to date.
 //!
-//! A sweeper walks the connections and the messages in transit every [`TICK`]. A deadline is never
-//! early and at most two ticks late, and costs a request a few stores. The sweeper only marks what
-//! is late and wakes its task; the task itself ends the connection.
+//! A sweeper checks the connections and the messages in transit every [`TICK`]. A deadline is never early and at
+//! most two ticks late, and costs a request a few stores. The sweeper only marks late connections and wakes
+//! their tasks; the task itself ends the connection.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -28,18 +28,17 @@ use super::{ClientFault, ConnectionLimits, SlowPhase};
 /// The time between two sweeps.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 
-/// The most that one sweep counts against a client: while the core itself stood still, no client
-/// was slow.
+/// The maximum time that one sweep counts against a client: if the core itself was stalled, no client was slow.
 const LONGEST_TICK: Duration = Duration::from_secs(1);
 
 /// The connections of a core, with the time as of the last sweep.
 pub struct ConnectionTimers {
     pub(super) now: Cell<Instant>,
-    /// Bounded by the gate: a connection needs a [`ConnectionPermit`].
+    /// Bounded by the connection limit: a connection needs a [`ConnectionPermit`].
     connections: RefCell<Slab<Rc<ConnectionState>>>,
     pub(super) transfers: CoreTransfers,
     added: Notify,
-    /// The drain of the whole gateway has started.
+    /// Whether the drain of the whole gateway has started.
     pub(super) draining: Cell<bool>,
     on_fault: Box<dyn Fn(ClientFault)>,
 }
@@ -50,22 +49,22 @@ pub struct ConnectionTimer {
     slot: usize,
 }
 
-/// A request in flight, until its response has ended or was given up.
+/// A request in flight, until its response has ended or was cancelled.
 pub(super) struct RequestInFlight(pub(super) Rc<ConnectionState>);
 
 /// Keeps an HTTP/2 connection busy for a tunnel, which outlives its response.
 pub struct TunnelGuard(RequestInFlight);
 
-/// How much of a response the client got, and in what time.
+/// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseEnd {
-    /// Bytes were taken from the body and not handed to HTTP/2.
+    /// Whether bytes were taken from the body and not passed to HTTP/2.
     pub unsent: bool,
-    /// The client did not take the response within `response_write_timeout` or at the minimum rate.
+    /// Whether the client did not read the response within `response_write_timeout` or at the minimum rate.
     pub slow: bool,
 }
 
-/// Reports how one response ended. The handler gets it with the request.
+/// Reports how one response ended. The handler receives it with the request.
 #[derive(Clone)]
 pub struct ResponseHandle {
     connection: Rc<ConnectionState>,
@@ -76,9 +75,9 @@ pub struct ResponseHandle {
 // === impl ConnectionTimers ===
 
 impl ConnectionTimers {
-    /// The timers of this core, swept by a local task until the runtime ends. Another task notes
-    /// that `drain` has started. `on_fault` is called for what a client does wrong in one request of
-    /// a connection that goes on.
+    /// Creates the timers of this core, swept by a local task until the runtime ends. Another task records that
+    /// `drain` has started. `on_fault` is called for a client's error in one request of a connection that
+    /// continues.
     pub fn spawn(drain: CoreDrain, on_fault: impl Fn(ClientFault) + 'static) -> Rc<Self> {
         let timers = Rc::new(Self {
             now: Cell::new(Instant::now()),
@@ -93,8 +92,8 @@ impl ConnectionTimers {
         timers
     }
 
-    /// Starts the timer of a new connection, which is in its handshake from now on. The permit is
-    /// held until the connection and, after an upgrade, its tunnel have ended.
+    /// Starts the timer of a new connection, which is in its handshake. The permit is held until the connection
+    /// and, after an upgrade, its tunnel have ended.
     pub fn start(
         self: &Rc<Self>,
         limits: &ConnectionLimits,
@@ -107,18 +106,18 @@ impl ConnectionTimers {
         ConnectionTimer { state, slot }
     }
 
-    /// How many connections have a timer.
+    /// Returns the number of connections with a timer.
     pub fn count(&self) -> usize {
         self.connections.borrow().len()
     }
 
-    /// Has every connection look whether the drain has started, of the gateway or of its listener.
+    /// Makes every connection check whether the gateway or its listener drains.
     pub fn notice_drain(&self) {
         self.now.set(Instant::now());
         self.each(ConnectionState::notice_drain);
     }
 
-    /// Reports what a client did wrong in one request.
+    /// Reports a client's error in one request.
     pub(super) fn report(&self, fault: ClientFault) {
         (self.on_fault)(fault);
     }
@@ -133,7 +132,7 @@ impl ConnectionTimers {
                 self.added.notified().await;
             }
             tick.tick().await;
-            // A core that slept is late: the time at which the tick was due is not the time now.
+            // After a sleep the tick is late: use the current time, not the time at which the tick was due.
             let now = Instant::now();
             let elapsed = now.duration_since(swept).min(LONGEST_TICK);
             swept = now;
@@ -158,8 +157,8 @@ impl ConnectionTimers {
 // === impl ConnectionTimer ===
 
 impl ConnectionTimer {
-    /// Runs what comes before HTTP (a handshake, a PROXY header, [`super::sniff()`]) within
-    /// `header_timeout`, counted from the accept.
+    /// Runs a step before HTTP (a handshake, a PROXY header, [`super::sniff()`]) within `header_timeout`,
+    /// counted from the accept.
     pub async fn guard<F: Future>(&self, before: F) -> Result<F::Output, SlowPhase> {
         let mut before = pin!(before);
         poll_fn(|cx| match self.state.poll_expired(cx) {
@@ -169,17 +168,17 @@ impl ConnectionTimer {
         .await
     }
 
-    /// The connection's socket, under the timer for clients that do not read.
+    /// Wraps the connection's socket with the timer for clients that do not read.
     pub fn socket(&self, tcp: TcpStream) -> ClientSocket {
         ClientSocket::new(tcp, self.state.marks.clone())
     }
 
-    /// Counts the connection as one of `network`. Returns whether it is within `limit`.
+    /// Counts the connection for `network`. Returns whether it is within `limit`.
     pub fn admit(&self, network: IpAddr, limit: usize) -> bool {
         self.state.marks.permit.admit(network, limit)
     }
 
-    /// A handle for the next response of an HTTP/1 connection.
+    /// Creates a handle for the next response of an HTTP/1 connection.
     pub fn response_handle(&self) -> ResponseHandle {
         ResponseHandle::new(&self.state, None)
     }
@@ -193,7 +192,7 @@ impl Drop for ConnectionTimer {
     fn drop(&mut self) {
         let mut connections = self.state.timers.connections.borrow_mut();
         let state = connections.try_remove(self.slot);
-        // Released first: the last drop of a state runs foreign code.
+        // Release the borrow first: the last drop of a state runs other code.
         drop(connections);
         drop(state);
     }
@@ -202,7 +201,7 @@ impl Drop for ConnectionTimer {
 // === impl RequestInFlight ===
 
 impl RequestInFlight {
-    /// A guard for a tunnel that this request may open.
+    /// Creates a guard for a tunnel that this request may open.
     pub(super) fn tunnel_guard(&self) -> TunnelGuard {
         self.begin_tunnel();
         TunnelGuard(Self(self.0.clone()))
@@ -234,7 +233,7 @@ impl Drop for TunnelGuard {
 // === impl ResponseHandle ===
 
 impl ResponseHandle {
-    /// A handle for the response on `stream`, or for the next one of HTTP/1 without a stream.
+    /// Creates a handle for the response on `stream`, or for the next one of HTTP/1 without a stream.
     pub(super) fn new(connection: &Rc<ConnectionState>, stream: Option<&TransferHandle>) -> Self {
         Self {
             connection: connection.clone(),
@@ -242,7 +241,7 @@ impl ResponseHandle {
         }
     }
 
-    /// How the response ends. Ask while the response body is dropped: later the connection may be
+    /// Returns how the response ends. Call it while the response body is dropped: later the connection may be
     /// busy with another response.
     pub fn end(&self) -> ResponseEnd {
         let stream = self.stream.as_ref();

@@ -1,7 +1,7 @@
-//! The access log: one line for each request, JSON or, for a person at a terminal, text.
+//! The access log: one line per request, as JSON or, on a terminal, as text.
 //!
-//! A line is begun when the answer begins, while the facts are at hand, and ended when the answer
-//! has ended. Which values are secret is the caller's to know: see [`Redactor`](super::Redactor).
+//! A line is started with the response head, while the fields are available, and finished after the
+//! response. The caller redacts secret values: see [`Redactor`](super::Redactor).
 
 use std::fmt::Display;
 use std::io::Write;
@@ -14,86 +14,86 @@ use super::sink::LineSink;
 use crate::clock::{Rfc3339, Timestamp};
 use crate::expr::ScalarValue;
 
-/// Room for a line of usual length.
+/// The buffer capacity for a line of usual length.
 const USUAL_LENGTH: usize = 1024;
 
-/// A field that a rule read, by the name the rule used.
+/// A field that a rule reads, by its name in the rule.
 pub type KeyField<'a> = (&'a str, LoggedField<'a>);
 
-/// What a rule may have read of a field.
+/// The value of a field that a rule reads.
 #[derive(Clone, Debug)]
 pub enum LoggedField<'a> {
-    /// Nothing: it was missing.
+    /// The field is missing.
     Missing,
-    /// Its value.
+    /// One value.
     One(ScalarValue<'a>),
-    /// All its values.
+    /// A list of values.
     Many(Vec<ScalarValue<'a>>),
 }
 
-/// What is known of a request when its answer begins.
+/// The properties of a request that are known when its response starts.
 #[derive(Clone, Debug)]
 pub struct AccessRecord<'a> {
-    /// When the request came.
+    /// The time at which the request arrived.
     pub ts: Timestamp,
     /// The request's id.
     pub id: &'a str,
-    /// The client.
+    /// The client address.
     pub client_ip: IpAddr,
     /// The TCP peer.
     pub peer_ip: IpAddr,
-    /// The client's autonomous system.
+    /// The number of the client's autonomous system, if known.
     pub asn: Option<u32>,
-    /// The client's country.
+    /// The client's country code, if known.
     pub country: Option<&'a str>,
     /// The JA3 hash.
     pub ja3: Option<&'a str>,
     /// The JA4 fingerprint.
     pub ja4: Option<&'a str>,
-    /// The TLS version; `None`: plain.
+    /// The TLS version. `None` for a plain connection.
     pub tls: Option<&'a str>,
-    /// The protocol, `HTTP/2`.
+    /// The protocol, such as `HTTP/2`.
     pub proto: &'a str,
     /// The method.
     pub method: &'a str,
-    /// The host asked for.
+    /// The requested host.
     pub host: Option<&'a [u8]>,
-    /// The path, in its normal form.
+    /// The normalised path.
     pub path: &'a [u8],
     /// The query, without `?`.
     pub query: Option<&'a [u8]>,
     /// The matched route's template.
     pub route: Option<&'a str>,
-    /// The status that the client got.
+    /// The status sent to the client.
     pub status: u16,
-    /// The upstream that answered.
+    /// The upstream that sent the response. `None` if the gateway responded itself.
     pub upstream: Option<&'a str>,
-    /// How long the upstream took to its response head.
+    /// The time until the upstream's response head.
     pub upstream_duration: Option<Duration>,
-    /// The rule that acted or recorded.
+    /// The rule that applied or recorded an action.
     pub rule: Option<&'a str>,
-    /// What that rule did.
+    /// The action of that rule.
     pub action: Option<&'a str>,
-    /// How long rules held the request; `None`: they did not.
+    /// How long rules held the request. `None` if no rule did.
     pub held: Option<Duration>,
     /// The `user-agent` header.
     pub user_agent: Option<&'a [u8]>,
     /// The `referer` header.
     pub referer: Option<&'a [u8]>,
-    /// Whatever the rules' keys and expressions read.
+    /// The fields that the rules' keys and expressions read.
     pub key_fields: &'a [KeyField<'a>],
 }
 
-/// What is known of a request only when it is over.
+/// The properties of a request that are known only at its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AccessEnd {
-    /// Bytes of the request's body.
+    /// The size of the request body in bytes.
     pub bytes_in: u64,
-    /// Bytes of the response's body.
+    /// The size of the response body in bytes.
     pub bytes_out: u64,
-    /// From the head's last byte in to the response's last byte out.
+    /// The time from the last byte of the request head to the last byte of the response.
     pub duration: Duration,
-    /// What broke the response off; `None`: it came to its end.
+    /// Why the response ended early. `None` if it is complete.
     pub cut: Option<AbortReason>,
 }
 
@@ -104,28 +104,28 @@ pub struct AccessLog {
     is_json: bool,
 }
 
-/// A JSON object that is being written; each key starts with its comma.
+/// Writes a JSON object. Each key starts with a comma.
 struct JsonWriter<'a>(&'a mut Vec<u8>);
 
 named! {
-    /// Why a response that had begun broke off before its end.
+    /// Why a response ended early.
     pub enum AbortReason {
-        /// The origin server closed its connection, reset its stream or sent nonsense.
+        /// The origin server closed its connection, reset its stream or sent invalid data.
         Upstream = "upstream",
         /// The client disconnected.
         Client = "client",
         /// The client did not read fast enough for `[limits]`.
         Slow = "slow_client",
-        /// The request's body was still being sent and broke off, was too slow or too large.
+        /// The request body was still being sent and ended early, was too slow or too large.
         RequestBody = "request_body",
-        /// The gateway stopped, and `drain_timeout` was over.
+        /// The gateway stopped and `drain_timeout` had passed.
         Drain = "drain",
-        /// The gateway failed.
+        /// The gateway panicked.
         Panic = "panic",
     }
 }
 
-/// The key of a field, with what separates it from the field before.
+/// The key of a field, including the separator.
 macro_rules! key {
     ($name:literal) => {
         concat!(",\"", $name, "\":")
@@ -135,13 +135,13 @@ macro_rules! key {
 // === impl AccessLog ===
 
 impl AccessLog {
-    /// A log to `sink`: text if that is a terminal and JSON is not wanted, else JSON.
+    /// Creates a log to `sink`: text if it is a terminal and `wanted` is not JSON, otherwise JSON.
     pub fn new(sink: LineSink, wanted: LogOutput) -> Self {
         let is_json = wanted == LogOutput::Json || !sink.is_terminal();
         Self { sink, is_json }
     }
 
-    /// Begins a line with what is known when the answer begins.
+    /// Starts a line with the properties that are known when the response starts.
     pub fn start(&self, record: &AccessRecord<'_>) -> Vec<u8> {
         let mut line = Vec::with_capacity(USUAL_LENGTH);
         if self.is_json {
@@ -152,7 +152,7 @@ impl AccessLog {
         line
     }
 
-    /// Ends the line that [`AccessLog::start`] began, and writes it.
+    /// Finishes and writes the line that [`AccessLog::start`] started.
     pub fn finish(&self, line: &mut Vec<u8>, closing: &AccessEnd) {
         if self.is_json {
             closing.json(line);
@@ -162,7 +162,7 @@ impl AccessLog {
         self.sink.line(line);
     }
 
-    /// Where the lines go.
+    /// Returns the sink of the log.
     pub fn sink(&self) -> &LineSink {
         &self.sink
     }
@@ -171,8 +171,7 @@ impl AccessLog {
 // === impl AccessRecord ===
 
 impl AccessRecord<'_> {
-    /// Appends the record as a JSON object that is not closed yet. Every field is there; what is
-    /// not known is `null`.
+    /// Appends the record as an unclosed JSON object. It has every field; unknown values are `null`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"ts\":\"");
         out.extend_from_slice(&Rfc3339(self.ts).to_bytes());
@@ -203,7 +202,7 @@ impl AccessRecord<'_> {
         o.fields(key!("key_fields"), self.key_fields);
     }
 
-    /// Appends the record as the beginning of a line for people.
+    /// Appends the record as the start of a text line.
     pub fn text(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&Rfc3339(self.ts).to_bytes());
         show(out, format_args!(" {} \"", self.client_ip));
@@ -253,7 +252,7 @@ impl AccessEnd {
         out.push(b'}');
     }
 
-    /// Ends the line of a record.
+    /// Finishes the text line of a record.
     pub fn text(&self, out: &mut Vec<u8>) {
         show(out, format_args!(" {}B ", self.bytes_out));
         millis(out, self.duration);
@@ -271,7 +270,7 @@ impl JsonWriter<'_> {
         self.0.extend_from_slice(key.as_bytes());
     }
 
-    /// Writes a value, or `null`.
+    /// Writes a value, or `null` for `None`.
     fn some<T>(&mut self, key: &str, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
         self.key(key);
         match value {
@@ -360,7 +359,7 @@ fn address(out: &mut Vec<u8>, ip: IpAddr) {
     out.push(b'"');
 }
 
-/// Milliseconds with three decimals.
+/// Writes milliseconds with three decimals.
 fn millis(out: &mut Vec<u8>, duration: Duration) {
     let (secs, micros) = (duration.as_secs(), duration.subsec_micros());
     if secs == 0 {
@@ -378,7 +377,7 @@ fn three_digits(out: &mut Vec<u8>, number: u32) {
 }
 
 fn show(out: &mut Vec<u8>, value: impl Display) {
-    // A Vec takes all that is written.
+    // Writing to a `Vec` cannot fail.
     let _ = write!(out, "{value}");
 }
 

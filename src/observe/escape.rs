@@ -1,22 +1,22 @@
-//! Bytes of strangers made safe to print. What comes out is one line of valid UTF-8 without
-//! control characters and without characters that reorder or hide text.
+//! Escapes untrusted bytes for output. The result is one line of valid UTF-8 without control characters
+//! and without characters that reorder or hide text.
 
-/// How a character that cannot stand as it is gets written.
+/// How to write a character that must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Json,
     Text,
 }
 
-/// Appends a JSON string, quotes included. A byte that is no UTF-8 becomes the four characters
-/// `\xHH`: JSON has no escape for bytes.
+/// Appends a JSON string with quotes. A byte that is not UTF-8 becomes the four characters `\xHH`, because
+/// JSON has no escape for bytes.
 pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
     escaped(out, value, Style::Json);
     out.push(b'"');
 }
 
-/// Appends a value for people: bare where it is one plain word, else quoted.
+/// Appends a value for text output: unquoted if it is one plain word, otherwise quoted.
 pub(super) fn word(out: &mut Vec<u8>, value: &[u8]) {
     let is_bare = |b: &u8| plain(*b) && !matches!(b, b' ' | b'=');
     if !value.is_empty() && value.iter().all(is_bare) {
@@ -27,7 +27,7 @@ pub(super) fn word(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends a value for people without quotes.
+/// Appends a value for text output without quotes.
 pub(super) fn text(out: &mut Vec<u8>, value: &[u8]) {
     escaped(out, value, Style::Text);
 }
@@ -46,8 +46,8 @@ fn escaped(out: &mut Vec<u8>, value: &[u8], style: Style) {
     }
 }
 
-/// Whether no byte needs an escape. Eight bytes are compared at once: without a branch between
-/// them the compiler uses vectors. The last eight may overlap those before.
+/// Returns whether no byte needs an escape. Compares eight bytes at once: without branches the compiler can
+/// vectorize it. The last eight bytes may overlap the previous ones.
 fn is_plain(value: &[u8]) -> bool {
     let all_plain = |chunk: &[u8; 8]| chunk.iter().fold(true, |all, b| all & plain(*b));
     match value.last_chunk() {
@@ -72,8 +72,8 @@ fn one(out: &mut Vec<u8>, c: char, style: Style) {
     }
 }
 
-/// Control characters, line separators, and the format characters that can make a line look like
-/// another one. All lie in the basic plane, so one JSON escape is enough.
+/// Returns whether a character is a control character, a line separator, or a format character that can
+/// disguise a line. All are in the basic plane, so one JSON escape is enough.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
@@ -99,7 +99,7 @@ fn byte(out: &mut Vec<u8>, b: u8, style: Style) {
     out.push(hex(u32::from(b)));
 }
 
-/// The lowest four bits as a hexadecimal digit.
+/// Returns the lowest four bits as a hexadecimal digit.
 const fn hex(nibble: u32) -> u8 {
     match (nibble & 15) as u8 {
         digit @ 0..10 => b'0' + digit,

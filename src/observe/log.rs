@@ -1,8 +1,8 @@
-//! The gateway's own log: `tracing` events, on the standard error stream. Text for people, JSON
-//! lines for machines. Never a line for every request: that is the access log.
+//! The gateway's own log: `tracing` events on standard error, as text or JSON lines. Requests are logged
+//! in the access log, never here.
 //!
-//! Any module writes with `tracing`'s macros; the fields of an event follow its message. Only
-//! events of lockgate itself are written, unless `LOCKGATE_LOG` names another crate.
+//! All modules use `tracing`'s macros. The fields of an event follow its message. Only events of lockgate
+//! are written, unless `LOCKGATE_LOG` names another crate.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -28,18 +28,18 @@ use crate::clock::{Clock, Rfc3339};
 /// The environment variable that overrides `log.level`, also per module.
 pub const VARIABLE: &str = "LOCKGATE_LOG";
 
-/// The modules of lockgate, which a filter can name.
+/// The modules of lockgate that a filter can name.
 const MODULES: &str = "action admin body cli clock config decision expr facts fingerprint gateway geo \
                        limit listen observe pipeline process route rules signals snapshot store \
                        systemd tls trust upstream";
 
-/// How lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogOutput {
-    /// Text on a terminal, JSON elsewhere.
+    /// Text on a terminal, otherwise JSON.
     #[default]
     Auto,
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object per line.
     Json,
@@ -52,7 +52,7 @@ pub struct LogHandle(Option<Arc<LogShared>>);
 struct LogShared {
     output: Arc<Output>,
     filter: LogFilter,
-    /// What is wrong with the filter, until it has been reported.
+    /// The error in the filter, until it was reported.
     bad_filter: Mutex<Option<String>>,
     targets: reload::Handle<Targets, Registry>,
 }
@@ -69,33 +69,33 @@ struct Output {
 /// `LOCKGATE_LOG`: a level, and levels of single modules, such as `info,upstream=debug`.
 #[derive(Default)]
 struct LogFilter {
-    /// `None`: that of `log.level`.
+    /// The default level. `None` for `log.level`.
     level: Option<LevelFilter>,
-    /// Targets of `tracing`, which are paths of modules.
+    /// The `tracing` targets, which are module paths, with their levels.
     targets: Vec<(String, LevelFilter)>,
 }
 
-/// A line that receives the fields of an event. JSON types follow the type of a field, never the
-/// look of its value: a rule may be called `5`.
+/// Collects the fields of an event in a line. JSON types follow the type of a field, never its value: a rule
+/// may be called `5`.
 struct LogLine {
     out: Vec<u8>,
     json: bool,
-    /// The message, which is the first field, has been written.
+    /// Whether the message, which is the first field, was written.
     has_message: bool,
 }
 
 // === impl LogHandle ===
 
 impl LogHandle {
-    /// Makes the standard error stream the log of the process. `filter` is the value of
-    /// `LOCKGATE_LOG`.
+    /// Makes standard error the log of the process. `filter` is the value of `LOCKGATE_LOG`. Returns an error if
+    /// the stream cannot be opened or the process already has a log.
     pub fn install(clock: Clock, filter: &str) -> io::Result<Self> {
         let (log, dispatch) = Self::to(LineSink::stderr()?, clock, filter);
         tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
         Ok(log)
     }
 
-    /// A log to `sink` of level `info` and format `auto`, for the threads that use the dispatch.
+    /// Creates a log to `sink` with level `info` and format `auto`, for threads that use the dispatch.
     pub fn to(sink: LineSink, clock: Clock, filter: &str) -> (Self, Dispatch) {
         let (filter, bad_filter) = match LogFilter::parse(filter) {
             Ok(filter) => (filter, None),
@@ -118,21 +118,21 @@ impl LogHandle {
         (log, subscriber.into())
     }
 
-    /// A handle without a log.
+    /// Returns a handle without a log.
     pub fn off() -> Self {
         Self(None)
     }
 
-    /// Sets format and level. `LOCKGATE_LOG` overrides the level.
+    /// Sets the format and the level. `LOCKGATE_LOG` overrides the level.
     pub fn configure(&self, level: Level, format: LogOutput) {
         let Some(log) = &self.0 else { return };
         *log.output.format.lock() = format;
-        // An error means that the subscriber is gone, and nothing is written.
+        // An error means that the subscriber was dropped, so nothing is written.
         let _ = log.targets.reload(log.filter.targets(level));
         self.report_bad_filter();
     }
 
-    /// Reports once what is wrong with `LOCKGATE_LOG`; the format should be known by then.
+    /// Reports an error in `LOCKGATE_LOG` once. Call it after the format is set.
     pub fn report_bad_filter(&self) {
         let bad = self.0.as_ref().and_then(|log| log.bad_filter.lock().take());
         if let Some(error) = bad {
@@ -140,24 +140,24 @@ impl LogHandle {
         }
     }
 
-    /// Whether lines are JSON objects.
+    /// Returns whether lines are JSON objects.
     pub fn is_json(&self) -> bool {
         self.0.as_ref().is_some_and(|log| log.output.is_json())
     }
 
-    /// The configured format.
+    /// Returns the configured format.
     pub fn format(&self) -> LogOutput {
         let log = self.0.as_ref();
         log.map_or(LogOutput::Auto, |log| *log.output.format.lock())
     }
 
-    /// Lines lost so far.
+    /// Returns the number of lines lost so far.
     pub fn dropped(&self) -> u64 {
         self.0.as_ref().map_or(0, |log| log.output.sink.dropped())
     }
 
-    /// Waits until the lines so far are written, at most `timeout`, and returns whether they are.
-    /// To be called before the process ends.
+    /// Waits at most `timeout` until all lines so far are written, and returns whether they are. Call it before
+    /// the process ends.
     pub fn flush(&self, timeout: Duration) -> bool {
         let log = self.0.as_ref();
         log.is_none_or(|log| log.output.sink.flush(timeout))
@@ -188,8 +188,8 @@ impl LogFilter {
         Ok(filter)
     }
 
-    /// Lets nothing of other crates through that is not named: their `debug` lines cost time, and
-    /// clients can cause their warnings.
+    /// Returns the targets to log. Other crates must be named: their `debug` lines cost time, and clients can
+    /// cause their warnings.
     fn targets(&self, configured: Level) -> Targets {
         let level = self.level.unwrap_or(configured.into());
         let all = Targets::new().with_target("lockgate", level);
@@ -204,7 +204,7 @@ fn level(word: &str) -> Result<LevelFilter, String> {
     level.ok_or_else(|| format!("`{word}` is no level; levels are {}", LEVELS.join(", ")))
 }
 
-/// The target of a module, which may be written as `upstream` or `lockgate::upstream`.
+/// Returns the target of a module, which may be written as `upstream` or `lockgate::upstream`.
 fn target(name: &str) -> Result<String, String> {
     let module = name.strip_prefix("lockgate::").unwrap_or(name);
     if MODULES.split(' ').any(|known| known == module) {
@@ -300,7 +300,7 @@ impl LogLine {
         }
     }
 
-    /// Writes a number or a boolean, which JSON writes as Rust does.
+    /// Writes a number or a boolean, which JSON and Rust write alike.
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
         self.name(field.name());
         self.out.extend_from_slice(value.to_string().as_bytes());
@@ -331,8 +331,8 @@ impl Visit for LogLine {
 
 // === panics ===
 
-/// From now on every panic of the process is counted and logged. It no longer appears on the
-/// standard error stream, unless `RUST_BACKTRACE` asks for that too.
+/// Counts and logs every panic of the process from now on. Panics are no longer written to standard error,
+/// unless `RUST_BACKTRACE` is set.
 pub fn install_panic_hook(count: &MetricCounter) {
     let count = count.clone();
     let before = env::var_os("RUST_BACKTRACE").map(|_| panic::take_hook());
@@ -357,7 +357,7 @@ fn message(payload: &dyn Any) -> &str {
     text.unwrap_or("-")
 }
 
-/// The text before the first backtick. What is quoted there may be a secret of a client.
+/// Returns the text before the first backtick, because quoted values may be secrets of a client.
 fn without_values(message: &str) -> &str {
     message.split('`').next().unwrap_or_default()
 }

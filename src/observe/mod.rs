@@ -1,10 +1,9 @@
-//! What the gateway reports about itself: metrics, the access log and its own log.
+//! Observability: metrics, the access log and the gateway's own log.
 //!
-//! Nothing here ever makes a request wait: counters are atomics that were looked up when the
-//! configuration was built, and lines go to a bounded queue whose losses are counted. Nothing here
-//! decides anything.
+//! Nothing here blocks a request: counters are atomics that are looked up when the configuration is built,
+//! and lines go to a bounded queue that counts lost lines. Nothing here makes decisions.
 
-/// Declares an enum whose variants have names in the access log and in metrics.
+/// Declares an enum with a name for each variant, used in the access log and in metrics.
 macro_rules! named {
     ($(#[$doc:meta])* pub enum $Name:ident { $($(#[$of:meta])* $Variant:ident = $name:literal,)* }) => {
         $(#[$doc])*
@@ -17,7 +16,7 @@ macro_rules! named {
             /// All variants, in the order of their declaration.
             pub const ALL: [$Name; [$($name),*].len()] = [$($Name::$Variant),*];
 
-            /// The word in the access log and in metrics.
+            /// Returns the name in the access log and in metrics.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($Name::$Variant => $name,)*

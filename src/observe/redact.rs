@@ -1,5 +1,5 @@
-//! Secrets of clients in logs: a short keyed hash stands in for the value, so that two lines of
-//! one client can be told together and nobody can go back to the value.
+//! Redacts secrets of clients in logs: a short keyed hash replaces the value, so that lines of one client
+//! can be correlated but the value cannot be recovered.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -7,7 +7,7 @@ use std::hash::Hasher;
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher24;
 
-/// Headers whose values never appear in clear, whatever the configuration says.
+/// Headers that are always redacted, whatever the configuration contains.
 const ALWAYS: [&str; 4] = [
     "authorization",
     "cookie",
@@ -15,7 +15,7 @@ const ALWAYS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// Knows which headers are secret, and hashes their values.
+/// Decides which headers are redacted, and hashes their values.
 pub struct Redactor {
     key: [u8; 16],
     names: Vec<Box<str>>,
@@ -24,8 +24,8 @@ pub struct Redactor {
 // === impl Redactor ===
 
 impl Redactor {
-    /// A redactor for the headers `names` and those that are always secret. It must not hash before
-    /// it has a secret.
+    /// Creates a redactor for the headers `names` and the always redacted ones. Set a secret before calling
+    /// [`Redactor::hash`].
     pub fn without_secret<N: AsRef<str>>(names: &[N]) -> Self {
         Self {
             key: [0; 16],
@@ -33,8 +33,7 @@ impl Redactor {
         }
     }
 
-    /// Hashes with `secret` from now on. Hashes agree between two redactors only if their secret is
-    /// the same.
+    /// Sets the secret of the hash. Hashes of two redactors are comparable only if their secrets are equal.
     pub fn with_secret(mut self, secret: &[u8]) -> Self {
         let digest = Sha256::new()
             .chain_update(b"lockgate redact\0")
@@ -44,13 +43,13 @@ impl Redactor {
         self
     }
 
-    /// Whether values of the header `name` are secret; case does not matter.
+    /// Returns whether the header `name` is redacted, ignoring case.
     pub fn is_redacted(&self, name: &str) -> bool {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         ALWAYS.iter().any(|known| is(known)) || self.names.iter().any(|known| is(known))
     }
 
-    /// The keyed hash that stands in for `value`: `h:` and 16 hexadecimal digits.
+    /// Returns the keyed hash that replaces `value`: `h:` and 16 hexadecimal digits.
     pub fn hash(&self, value: &[u8]) -> String {
         let mut hasher = SipHasher24::new_with_key(&self.key);
         hasher.write(value);
@@ -59,7 +58,7 @@ impl Redactor {
 }
 
 impl fmt::Debug for Redactor {
-    /// The key stays out of sight.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor")
             .field("names", &self.names)

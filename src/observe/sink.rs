@@ -1,7 +1,7 @@
-//! Where lines go: a bounded queue and a thread that writes it out in batches.
+//! Writes lines: a bounded queue, and a thread that writes it in batches.
 //!
-//! A caller never waits for the target. What finds the queue full, or what the target refuses, is
-//! lost and counted: a full disk or a reader that stopped costs lines, never requests.
+//! A caller never waits for the target. Lines that exceed the queue or that the target rejects are lost and
+//! counted: a full disk or a stopped reader costs lines, never requests.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -19,32 +19,32 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use tracing::error;
 
-/// Bytes that may wait; as much again may be on its way to the target.
+/// The maximum size of the queue in bytes. The writer may hold another batch of this size.
 const CAPACITY: usize = 8 << 20;
-/// Buffer that an idle sink keeps.
+/// The buffer size that an idle sink keeps, in bytes.
 const KEPT: usize = 256 << 10;
-/// How long the writer lets lines gather: one wake-up then serves a whole burst.
+/// How long the writer collects lines, so that one wake-up handles a burst.
 const GATHER: Duration = Duration::from_millis(5);
-/// How long the writer waits for a non-blocking target that has no room.
+/// The interval at which the writer retries a full non-blocking target.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// A place for lines. Clones share it; the writer ends when the last one is gone.
+/// A target for lines. Clones share it. The writer ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct LineSink(Arc<Handle>);
 
-/// What the callers hold. Dropping it makes the writer finish.
+/// The callers' side. Dropping it makes the writer finish.
 struct Handle(Arc<SinkShared>);
 
-/// What callers and writer share.
+/// The state that callers and the writer share.
 #[derive(Default)]
 struct SinkShared {
     is_terminal: bool,
-    /// The file to reopen. `None` for a stream that was given open.
+    /// The file to reopen. `None` for a stream.
     path: Option<PathBuf>,
     queue: Mutex<LineQueue>,
-    /// Tells the writer that there is work.
+    /// Notifies the writer of work.
     wake: Condvar,
-    /// Tells those who flush that a batch is done.
+    /// Notifies callers of `flush` that a batch is finished.
     done: Condvar,
     dropped: AtomicU64,
 }
@@ -52,63 +52,63 @@ struct SinkShared {
 #[derive(Default)]
 struct LineQueue {
     bytes: Vec<u8>,
-    /// Lines ever accepted.
+    /// The number of lines accepted so far.
     accepted: u64,
-    /// Lines the writer is done with, written or lost.
+    /// The number of lines written or lost so far.
     settled: u64,
-    /// The writer sleeps until it is woken.
+    /// Whether the writer sleeps until it is notified.
     parked: bool,
-    /// Someone waits: do not gather.
+    /// Whether a caller waits, so that the writer does not collect more lines.
     hurry: bool,
-    /// How often the file was to be opened anew, and how often that was done.
+    /// The number of requests to reopen the file, and the number of those completed.
     asked: u64,
     reopened: u64,
-    /// How many of `bytes` are for the file as it was when that was asked last.
+    /// The number of bytes in `bytes` that belong to the file before the last reopen request.
     before: usize,
     closed: bool,
 }
 
-/// The thread's own side.
+/// The state of the writer thread.
 struct SinkWriter {
     shared: Arc<SinkShared>,
     file: File,
-    /// The standard error stream cannot report its own failures.
+    /// Whether failures are logged. `false` for standard error, which cannot log its own failures.
     reports: bool,
     batch: Vec<u8>,
-    /// The last write stopped inside a line.
+    /// Whether the last write stopped inside a line.
     torn: bool,
-    /// The failure was reported.
+    /// Whether the failure was already logged.
     reported: bool,
 }
 
-/// What the writer is to do next.
+/// The next work of the writer.
 struct Work {
     accepted: u64,
     asked: u64,
-    /// To be opened anew after so many bytes.
+    /// The number of bytes to write before the file is reopened. `None` for no reopen.
     reopen: Option<usize>,
 }
 
 // === impl LineSink ===
 
 impl LineSink {
-    /// The standard output.
+    /// Opens standard output.
     pub fn stdout() -> io::Result<Self> {
         Self::stream(io::stdout().as_fd().try_clone_to_owned()?.into())
     }
 
-    /// The standard error stream.
+    /// Opens standard error.
     pub fn stderr() -> io::Result<Self> {
         let stderr = io::stderr().as_fd().try_clone_to_owned()?;
         Self::open(stderr.into(), None, false)
     }
 
-    /// The end of the file at `path`, which is made if it is not there.
+    /// Opens the file at `path` for appending. Creates it if it does not exist.
     pub fn file(path: &Path) -> io::Result<Self> {
         Self::open(append(path)?, Some(path.to_owned()), true)
     }
 
-    /// A file, pipe or socket that is open already.
+    /// Uses an open file, pipe or socket.
     pub fn stream(file: File) -> io::Result<Self> {
         Self::open(file, None, true)
     }
@@ -132,7 +132,7 @@ impl LineSink {
         Ok(Self(Arc::new(Handle(shared))))
     }
 
-    /// Queues one line, given without its line feed and without one inside. Never waits.
+    /// Queues one line, which must not contain a line feed. Never blocks.
     pub fn line(&self, line: &[u8]) {
         let shared = &*self.0.0;
         let mut queue = shared.queue.lock();
@@ -150,8 +150,7 @@ impl LineSink {
         }
     }
 
-    /// Asks for the file to be opened anew, after what is queued now was written. Does nothing to
-    /// a stream.
+    /// Requests that the file is reopened after all queued lines were written. Has no effect on a stream.
     pub fn reopen(&self) {
         let mut queue = self.0.0.queue.lock();
         queue.asked += 1;
@@ -160,23 +159,23 @@ impl LineSink {
         self.0.0.wake.notify_one();
     }
 
-    /// Lines lost so far.
+    /// Returns the number of lines lost so far.
     pub fn dropped(&self) -> u64 {
         self.0.0.dropped.load(Ordering::Relaxed)
     }
 
-    /// The file that it writes; `None`: a stream.
+    /// Returns the path of the file. `None` for a stream.
     pub fn path(&self) -> Option<&Path> {
         self.0.0.path.as_deref()
     }
 
-    /// Whether a person may be reading.
+    /// Returns whether the target is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.0.0.is_terminal
     }
 
-    /// Waits until what is queued now was written or lost, at most `timeout`; says whether it was.
-    /// Blocks: for shutdown, not for a request.
+    /// Waits at most `timeout` until all queued lines were written or lost, and returns whether they were.
+    /// Blocks, so it is for shutdown and not for requests.
     pub fn flush(&self, timeout: Duration) -> bool {
         let shared = &*self.0.0;
         let mut queue = shared.queue.lock();
@@ -228,7 +227,7 @@ impl SinkWriter {
         }
     }
 
-    /// Sleeps until there is work, and takes all of it; `None`: no more will come.
+    /// Waits for work and takes all of it. `None` after the sink was closed.
     fn next(&mut self) -> Option<Work> {
         let mut queue = self.shared.queue.lock();
         while queue.is_idle() && !queue.closed {
@@ -263,7 +262,7 @@ impl SinkWriter {
         self.batch = batch;
     }
 
-    /// Writes all, or gives back how many bytes were not written and why.
+    /// Writes a batch. The error has the number of unwritten bytes and the cause.
     fn write(&mut self, batch: &[u8]) -> Result<(), (usize, io::Error)> {
         if self.torn {
             write_all(&mut self.file, b"\n").map_err(|(_, error)| (batch.len(), error))?;
@@ -294,7 +293,7 @@ impl SinkWriter {
         }
     }
 
-    /// Once until the target is opened anew: the losses themselves are counted.
+    /// Logs a failure, once until the target is reopened. Lost lines are counted separately.
     fn report(&mut self, event: &str, error: &io::Error) {
         if !self.reports || std::mem::replace(&mut self.reported, true) {
             return;
@@ -313,8 +312,8 @@ impl SinkWriter {
     }
 }
 
-/// Opens the end of a file that others may not read: it holds addresses. A pipe that nobody reads
-/// is an error; to wait for a reader would stop a start or a reload for as long.
+/// Opens a file for appending. Only its owner and group may read it, because it contains addresses. A pipe
+/// without a reader is an error, because waiting for a reader would block a start or a reload.
 fn append(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .append(true)
@@ -323,12 +322,12 @@ fn append(path: &Path) -> io::Result<File> {
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(|error| name_pipe(path, error))?;
-    // The writer has a thread of its own, and may wait for a slow reader.
+    // The writer has its own thread, so it may block on a slow reader.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// Puts a pipe without a reader in words.
+/// Replaces the error of a pipe without a reader with a clear text.
 fn name_pipe(path: &Path, error: io::Error) -> io::Error {
     let is_pipe = || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     match error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe() {
@@ -337,7 +336,7 @@ fn name_pipe(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Like [`Write::write_all`], but waits for a non-blocking target and tells what is left.
+/// Like [`Write::write_all`], but waits for a non-blocking target and returns the number of unwritten bytes.
 fn write_all(file: &mut File, mut bytes: &[u8]) -> Result<(), (usize, io::Error)> {
     while !bytes.is_empty() {
         match file.write(bytes) {

@@ -1,4 +1,4 @@
-//! The access log entry of a request, as far as it is known when the response starts.
+//! Builds the access log entry of a request, as far as it is known when the response starts.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::observe::ListenerMetrics;
 use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, LoggedField};
 use crate::snapshot::{KeyField, Snapshot};
 
-/// The entry of a request that was served.
+/// Builds the entry of a request that was evaluated.
 pub fn of(
     access: &AccessLog,
     request: &RequestContext<'_, '_>,
@@ -58,7 +58,7 @@ pub fn of(
     })
 }
 
-/// The entry of a request that was refused before its head was interpreted.
+/// Builds the entry of a request that was refused before its head was interpreted.
 pub fn of_refused(
     access: &AccessLog,
     snapshot: &Snapshot,
@@ -82,7 +82,7 @@ pub fn of_refused(
     })
 }
 
-/// What is at hand of a request without any look-up, which is all if the gateway panicked.
+/// Builds an entry without any lookup, for a request during which the gateway panicked.
 pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> AccessRecord<'a> {
     AccessRecord {
         client_ip: facts.client,
@@ -96,7 +96,7 @@ pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> AccessRecord<'a> {
     }
 }
 
-/// Logs that a head was refused because it cannot be read.
+/// Logs a request that was refused because its head cannot be parsed.
 pub fn log_unreadable(
     core: &CoreState,
     connection: &ClientConnection,
@@ -113,7 +113,7 @@ pub fn log_unreadable(
     access.finish(&mut entry, &AccessEnd::default());
 }
 
-/// What is known of a request whose head cannot be read.
+/// Builds the entry of a request with a head that cannot be parsed.
 fn bare<'a>(
     now: Timestamp,
     id: &'a str,
@@ -150,7 +150,7 @@ fn bare<'a>(
     }
 }
 
-/// A header, or a hash of it where it is a secret.
+/// Returns a header, or a hash of it if it is secret.
 fn header<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -163,7 +163,7 @@ fn header<'a>(
     })
 }
 
-/// What a rule may have read there, or a hash of it where it is a secret.
+/// Returns a value that rules read, or a hash of it if it is secret.
 fn seen<'a>(
     field: &KeyField,
     facts: &'a FactsView<'_, '_>,

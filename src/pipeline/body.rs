@@ -15,43 +15,43 @@ use super::request_state::RequestState;
 use crate::body::{Body, BodyError};
 use crate::listen::{DrainOutcome, RequestBody, TooSlow, drain_body, read_out};
 
-/// How much of an unwanted body is read so that a connection can be kept.
+/// The maximum number of bytes of an unwanted body that are read to keep the connection open.
 const UNWANTED: u64 = 64 << 10;
-/// How long that may take.
+/// The timeout of that read.
 const UNWANTED_WAIT: Duration = Duration::from_secs(1);
-/// How much of a shadowed request's body is read where `max_body_bytes` sets no bound: an origin
-/// would take it, and nothing of it is kept.
+/// The maximum body of a shadowed request if `max_body_bytes` sets none: an origin server would read it, and no
+/// byte of it is kept.
 const SHADOWED: u64 = 1 << 30;
 
-/// What is known of a request body while it is read and after.
+/// The state of a request body during and after reading.
 #[derive(Default)]
 pub struct BodyMeter {
-    /// Bytes that arrived.
+    /// The number of bytes that have arrived.
     pub bytes: Cell<u64>,
-    /// It grew past its bound.
+    /// Whether the body exceeded its limit.
     pub too_large: Cell<bool>,
-    /// It came too slowly.
+    /// Whether the body arrived too slowly.
     pub too_slow: Cell<bool>,
-    /// When it had been read to its end.
+    /// When the body was read to its end. `None` before.
     pub ended: Cell<Option<Instant>>,
 }
 
-/// A request body that is counted and bounded while it streams.
+/// A request body that is counted and limited while it streams.
 struct Metered {
     incoming: RequestBody,
     state: Rc<RequestState>,
     max: u64,
 }
 
-/// A request body that the gateway has read, or what is left of it.
+/// A request body that the gateway has read and discarded, completely or in part.
 pub struct DiscardedBody {
-    /// How far the reading came.
+    /// How much of the body was read.
     pub drained: DrainOutcome,
     /// Kept until the response has ended, because HTTP/2 resets the stream when it is dropped.
     pub incoming: RequestBody,
 }
 
-/// The body of a request to an origin server.
+/// Wraps a request body for forwarding to an origin server.
 pub fn streamed(incoming: RequestBody, state: &Rc<RequestState>) -> Body {
     if incoming.is_end_stream() {
         return Body::Empty;
@@ -66,7 +66,7 @@ pub fn streamed(incoming: RequestBody, state: &Rc<RequestState>) -> Body {
 /// Reads the body of a request to which the gateway responds itself, up to a limit.
 pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: RequestBody) -> DiscardedBody {
     let (headers, meter) = (request.info.headers, &request.state.meter);
-    // To read is to ask for a body that the client has not sent yet (RFC 9110, 10.1.1).
+    // Reading would request a body that the client has not sent yet (RFC 9110, 10.1.1).
     let drained = match headers.contains_key(EXPECT) && !incoming.is_end_stream() {
         true => DrainOutcome::TooSlow,
         false => drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await,

@@ -23,7 +23,7 @@ use crate::snapshot::Snapshot;
 use crate::store::StoreHandle;
 use crate::upstream::{self, Pool};
 
-/// One core.
+/// The state of one core.
 pub struct CoreState {
     /// What all cores share.
     pub live: Arc<RunningGateway>,
@@ -33,21 +33,21 @@ pub struct CoreState {
     pub store: Rc<StoreHandle>,
     /// The timers of all client connections.
     pub timers: Rc<ConnectionTimers>,
-    /// Whether the gateway is stopping.
+    /// The drain state of this core.
     pub drain: CoreDrain,
-    /// The drain timeout is so near that new requests get 503.
+    /// Whether the drain timeout is so near that new requests get 503.
     pub late: Cell<bool>,
-    /// The drain timeout is over: requests in flight are cut off.
+    /// Whether the drain timeout is over: requests in flight are cancelled.
     pub cut: Cell<bool>,
-    /// How many requests go on although their clients have disconnected.
+    /// The number of requests that continue after their clients have disconnected.
     pub detached: Cell<usize>,
     failures: LogThrottle,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
     ids: Ids,
 }
 
-/// Makes request ids: a counter, hashed with a random secret. A client that sees one id cannot compute another, or
-/// how many requests came between two.
+/// Generates request ids: a counter, hashed with a random secret. A client that sees one id cannot compute
+/// another, or the number of requests between two.
 struct Ids {
     hasher: SipHasher13,
     next: Cell<u64>,
@@ -56,7 +56,7 @@ struct Ids {
 // === impl CoreState ===
 
 impl CoreState {
-    /// A core of the gateway `live`.
+    /// Creates a core of the gateway `live`.
     pub fn new(
         live: Arc<RunningGateway>,
         drain: CoreDrain,
@@ -79,22 +79,22 @@ impl CoreState {
         }
     }
 
-    /// The time of the wall clock.
+    /// Returns the time of the wall clock.
     pub fn now(&self) -> Timestamp {
         self.live.lasting.clock.now()
     }
 
-    /// The time of the monotonic clock.
+    /// Returns the time of the monotonic clock.
     pub fn instant(&self) -> Instant {
         self.live.lasting.clock.instant()
     }
 
-    /// The current configuration.
+    /// Returns the current configuration.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.borrow_mut().load().clone()
     }
 
-    /// Counts a client that broke the protocol.
+    /// Counts a protocol error of a client.
     pub fn protocol_error(&self, kind: ProtocolError) {
         self.live.lasting.metrics.count_protocol_error(kind);
     }
@@ -120,7 +120,7 @@ impl CoreState {
         });
     }
 
-    /// Counts a fault that is the client's.
+    /// Counts a refused request if the client caused it.
     pub fn fault(&self, fault: GatewayError) {
         match fault {
             GatewayError::BodyTooSlow => self.protocol_error(ProtocolError::Timeout),
@@ -136,7 +136,7 @@ impl CoreState {
         debug!(%peer, error = %why, "no PROXY header");
     }
 
-    /// Logs that an upstream gave no response, at most once per second for each reason.
+    /// Logs an upstream without a response, at most once per second for each reason.
     pub fn upstream_failed(&self, upstream: &str, error: &upstream::UpstreamError) {
         let reason = error.reason();
         if let Some(more) = self.failures.admit(upstream, reason, self.now()) {
@@ -145,7 +145,7 @@ impl CoreState {
         }
     }
 
-    /// Logs that an origin server broke off a response, at most once per second for each reason.
+    /// Logs that an origin server cut a response short, at most once per second for each reason.
     pub fn log_truncated_response(&self, error: &upstream::UpstreamError) {
         let server = error.server();
         let upstream = server.map_or("-", |server| server.upstream());
@@ -155,7 +155,7 @@ impl CoreState {
         }
     }
 
-    /// An id that no other request has: 32 hexadecimal digits.
+    /// Generates a unique request id: 32 hexadecimal digits.
     pub fn request_id(&self) -> String {
         self.ids.next()
     }

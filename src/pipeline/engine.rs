@@ -18,12 +18,12 @@ pub struct Engine<'a> {
     pub store: &'a Rc<StoreHandle>,
 }
 
-/// How a decision was reached.
+/// The plan, its result and the leases of one request.
 #[derive(Default)]
 pub struct Evaluation {
-    /// What the store was asked to do.
+    /// The plan for the store.
     pub plan: Plan,
-    /// What it returned.
+    /// The store's result.
     pub result: PlanResult,
     /// The leases that the request holds.
     pub leases: Option<LeaseGuard>,
@@ -31,9 +31,9 @@ pub struct Evaluation {
 
 /// A response to settle.
 pub struct ResponsePhase<'a> {
-    /// The facts of the request and of its response.
+    /// The facts of the request and its response.
     pub facts: &'a dyn FieldFacts,
-    /// Rules may count the response.
+    /// Whether rules may count the response.
     pub countable: bool,
     /// The time of the response.
     pub now: Timestamp,
@@ -42,7 +42,7 @@ pub struct ResponsePhase<'a> {
 // === impl Engine ===
 
 impl Engine<'_> {
-    /// Decides about a request. `evaluation` and `decision` are empty; they are filled in place, because copying
+    /// Decides a request. `evaluation` and `decision` must be empty; they are filled in place, because moving
     /// them would cost more than filling them.
     #[inline]
     pub async fn decide(
@@ -70,16 +70,15 @@ impl Engine<'_> {
         if let Some(rule) = closed {
             decision.refuse_without_store(rule);
         }
-        // A request that is stopped releases its leases before anything else happens.
+        // A mitigated request releases its leases immediately.
         if !decision.verdict.is_served() {
             *leases = None;
         }
     }
 
-    /// Adds to `decision` what quota headers say about a response, and counts the response if it is countable.
-    /// The response of a rule that poses as the origin server is not counted, but its quota headers look as if it
-    /// were. Planned at once, applied behind the response: see [`StoreHandle::settle`] for `on_settled` and the
-    /// returned value.
+    /// Adds the quota headers' values to `decision`, and counts the response if it is countable. A shadow
+    /// response is not counted, but its quota headers look as if it were. The plan is made immediately and
+    /// applied after the response: see [`StoreHandle::settle`] for `on_settled` and the returned value.
     pub fn settle(
         &self,
         response: &ResponsePhase<'_>,

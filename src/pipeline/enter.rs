@@ -1,5 +1,5 @@
-//! From a TCP connection to one that can carry requests: the PROXY header, then the handshake or a
-//! look at the first bytes.
+//! Prepares a TCP connection for requests: reads the PROXY header, then performs the TLS handshake or detects
+//! the HTTP version.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,15 +15,15 @@ use crate::observe::ProtocolError;
 use crate::snapshot::{ListenerConfig, Snapshot};
 use crate::tls::{self, TlsStream, TlsTerminator};
 
-/// A connection that can carry requests.
+/// A connection that is ready for requests.
 pub enum ClientStream {
-    /// Without TLS.
+    /// A connection without TLS.
     Plain(ClientSocket, HttpVersion),
-    /// Behind TLS.
+    /// A connection with TLS.
     Tls(Box<TlsStream<ClientSocket>>, HttpVersion),
 }
 
-/// Brings a connection to where requests begin; `None`: it ended before.
+/// Prepares a connection for requests. `None` if it ended before.
 pub async fn enter(
     core: &CoreState,
     snapshot: &Snapshot,
@@ -46,7 +46,7 @@ pub async fn enter(
         let protocol = sniff(core, listener, &tcp, timer).await?;
         return Some((ClientStream::Plain(timer.socket(tcp), protocol), connection));
     };
-    // Apart, so that a connection is no larger for it once it is done.
+    // Boxed, so that the connection's future does not keep the memory of the handshake.
     let (stream, tls) = Box::pin(handshake(core, (tcp, peer), terminator, timer)).await?;
     let protocol = match tls.alpn {
         Some("h2") => HttpVersion::Http2,
@@ -56,8 +56,8 @@ pub async fn enter(
     Some((ClientStream::Tls(Box::new(stream), protocol), connection))
 }
 
-/// Whether `ip` may have one more connection. `ip` is the client's address, also behind the PROXY protocol.
-/// Trusted proxies have no limit.
+/// Returns whether `ip` may have one more connection. `ip` is the client's address, also with the PROXY
+/// protocol. Trusted proxies have no limit.
 fn admits(core: &CoreState, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionTimer) -> bool {
     let Some(per_ip) = &snapshot.settings.per_ip else {
         return true;
@@ -91,7 +91,7 @@ impl ClientStream {
     }
 }
 
-/// Reads the client's address from the PROXY header. Only a trusted proxy may send one, and it must.
+/// Reads the client's address from the PROXY header, which trusted proxies, and only they, must send.
 async fn read_proxy_header(
     core: &CoreState,
     snapshot: &Snapshot,
@@ -108,7 +108,7 @@ async fn read_proxy_header(
     Some(read.ok()?.unwrap_or(peer))
 }
 
-/// Runs what comes before HTTP. `None` if it took too long, which is counted.
+/// Runs a step before HTTP starts. `None` after a timeout, which is counted.
 async fn in_time<F: Future>(
     core: &CoreState,
     timer: &ConnectionTimer,

@@ -1,4 +1,4 @@
-//! Requests that no rule stopped: to an origin server, or to a response of the route.
+//! Serves requests that no rule stopped: forwards them to an origin server, or sends the response of the route.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,7 +24,7 @@ use crate::upstream::{
 // === impl RequestContext ===
 
 impl RequestContext<'_, '_> {
-    /// Sends the request where its route leads, or the rule that diverts it.
+    /// Sends the request to the target of its route, or to that of a `divert` rule.
     pub async fn forward(
         &self,
         incoming: RequestBody,
@@ -68,8 +68,8 @@ impl RequestContext<'_, '_> {
         }
     }
 
-    /// An HTTP/2 stream can announce an empty body and still go on (RFC 9113, section 8.1.1): nothing is sent to the
-    /// origin server before the stream has ended.
+    /// Waits for the end of a stream with an empty declared body. HTTP/2 can announce an empty body and still
+    /// continue (RFC 9113, section 8.1.1): the request is forwarded only after the stream has ended.
     async fn read_empty_body(&self, incoming: RequestBody) -> Result<RequestBody, HandledResponse> {
         if self.facts.head.body != BodyLength::Declared(0) || incoming.is_end_stream() {
             return Ok(incoming);
@@ -82,7 +82,7 @@ impl RequestContext<'_, '_> {
         Err(HandledResponse::own(response).leaving(rest, self.info))
     }
 
-    /// Forwards to `upstream`. Requests with one `key` go to one server.
+    /// Forwards to `upstream`. Requests with equal `key` are sent to one server.
     async fn send_upstream(
         &self,
         (upstream, key): (&Arc<Upstream>, u64),
@@ -120,8 +120,8 @@ impl RequestContext<'_, '_> {
         handled
     }
 
-    /// How long the origin server has had the whole request. Neither the time that a rule held the request nor the
-    /// time that its client took to send it counts.
+    /// Returns the time since the origin server received the whole request, without the time that a rule held
+    /// the request or that its client took to send it.
     fn upstream_latency(&self) -> Duration {
         let sent = self.state.meter.ended.get();
         let since = sent.map_or(self.released_at, |sent| sent.max(self.released_at));
@@ -140,18 +140,18 @@ impl RequestContext<'_, '_> {
         .await
     }
 
-    /// Whether a rule that the request reached may count its response.
+    /// Returns whether a rule that the request reached may count its response.
     fn may_be_counted(&self) -> bool {
         let rules = &self.snapshot().rules;
         self.is_countable() && rules.may_count_response(self.facts, self.decision.settle_before)
     }
 
-    /// No rule counts the response to a request that a rule diverts.
+    /// Returns whether rules count the response: not if a rule diverts the request.
     fn is_countable(&self) -> bool {
         self.decision.verdict == Verdict::Forward
     }
 
-    /// The names of the rules that tag the request.
+    /// Returns the names of the rules that tag the request.
     fn tag_names(&self) -> String {
         let rules = self.decision.tags.iter();
         let mut rules = rules.filter_map(|rule| self.snapshot().rules.get(*rule));
@@ -203,7 +203,7 @@ impl RequestContext<'_, '_> {
             503 => GatewayError::Unavailable,
             _ => GatewayError::BadGateway,
         };
-        // What is left of the body was not read.
+        // The rest of the body was not read.
         let mut handled =
             HandledResponse::own(fault.to_response(info)).closing(self.facts.head.has_body(), info);
         if let Some(time) = error.retry_after() {
@@ -215,7 +215,7 @@ impl RequestContext<'_, '_> {
     }
 }
 
-/// Why a request is refused whatever its route, though no rule stopped it.
+/// Returns why a request is refused regardless of its route, although no rule stopped it. `None` if it is not.
 pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<GatewayError> {
     if is_misdirected(snapshot, facts) {
         return Some(GatewayError::Misdirected);
@@ -223,7 +223,7 @@ pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<GatewayErr
     is_too_large(snapshot, facts).then_some(GatewayError::BodyTooLarge)
 }
 
-/// Whether the declared body length is larger than allowed.
+/// Returns whether the declared body length is larger than allowed.
 pub fn is_too_large(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
     let declared = facts.head.body_size().unwrap_or(0);
     snapshot.settings.max_body.is_some_and(|max| declared > max)

@@ -1,7 +1,7 @@
-//! Requests that wait before their verdict is carried out, a bounded number at once.
+//! Holds requests before their decision is carried out, with a limit on their number.
 //!
-//! Their bodies are not read meanwhile. A client that disconnects frees its slot; a client of HTTP/1
-//! whose body has not arrived yet is only seen to disconnect when the wait is over.
+//! Their bodies are not read in the meantime. A client that disconnects frees its slot; for an HTTP/1 client
+//! with a body that has not arrived yet, the disconnect is only detected when the wait is over.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,19 +22,19 @@ use super::request_context::RequestContext;
 use crate::clock::Clock;
 use crate::snapshot::Snapshot;
 
-/// The end of a precise wait, for which tokio's timer is too coarse.
+/// The last part of a precise wait, for which tokio's timer is too coarse.
 const FINE: Duration = Duration::from_millis(2);
 
 /// A slot among the requests that are held. Dropping it frees the slot.
 pub struct HeldSlot {
     core: Rc<CoreState>,
-    /// How long a request may still wait once the gateway drains: half of the drain timeout, so
-    /// that the other half is left for its response.
+    /// The maximum wait of a request once the gateway drains: half of the drain timeout, so that the other half
+    /// is left for its response.
     drain_wait: Duration,
 }
 
-/// Holds a request until as much time has passed since it arrived as was decided. If too many requests are held
-/// already, it does not wait, and the decision changes.
+/// Holds a request until the decided time has passed since it arrived. If too many requests are held already, it
+/// does not wait, and the decision changes.
 pub async fn hold(request: &mut RequestContext<'_, '_>) {
     let (state, time) = (request.state, request.decision.hold);
     if time.is_zero() {
@@ -66,7 +66,7 @@ impl HeldSlot {
         })
     }
 
-    /// The time now.
+    /// Returns the current time.
     pub fn now(&self) -> Instant {
         self.core.instant()
     }
@@ -77,7 +77,7 @@ impl HeldSlot {
         self.until_drained(sleep_precisely(then, clock)).await;
     }
 
-    /// Waits for `wait`, unless the gateway drains and cannot wait that long.
+    /// Waits for `wait`, but during a drain at most for `drain_wait`.
     async fn until_drained(&self, wait: impl Future<Output = ()>) {
         let drained = async {
             self.core.drain.started().await;
@@ -96,8 +96,8 @@ impl Drop for HeldSlot {
     }
 }
 
-/// Sleeps until `then`. Tokio's timer counts whole milliseconds, in which an origin server may send
-/// several pieces of a body, so a timer of the kernel ends the wait.
+/// Sleeps until `then`. Tokio's timer counts whole milliseconds, in which an origin server may send several
+/// pieces of a body, so a kernel timer ends the wait.
 async fn sleep_precisely(then: Instant, clock: &Clock) {
     if then.saturating_duration_since(clock.instant()) > FINE {
         sleep_until((then - FINE).into()).await;
@@ -113,7 +113,7 @@ async fn sleep_precisely(then: Instant, clock: &Clock) {
     }
 }
 
-/// A kernel timer that expires once, after `time`, which is less than a second.
+/// Creates a kernel timer that expires once, after `time`, which is below a second.
 #[expect(
     deprecated,
     reason = "sound here: an `OwnedFd` is open for as long as it lives, and is always the same one"

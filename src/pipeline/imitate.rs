@@ -1,5 +1,4 @@
-//! Shadow responses that look like real ones: learns from forwarded responses, and makes others like
-//! them.
+//! Shadow responses that look like real ones: learns from forwarded responses, and builds similar ones.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,30 +24,30 @@ use crate::facts::client_ip::IpPrefixes;
 use crate::route::RoutePattern;
 use crate::snapshot::{self, ImitatingRule};
 
-/// How long after its timer a sleeping request is sent, about: the timer is set earlier by this.
+/// The approximate delay between a timer's expiry and the write; timers are set earlier by this.
 const WAKE_UP: Duration = Duration::from_micros(100);
 
 /// The route of a request: its pattern and its target.
 pub type Route<'a> = (&'a RoutePattern, &'a snapshot::RouteConfig);
 
-/// Observes one response to learn from it: the head after it was sent, the times of the body's pieces when the body
-/// ends. Observing delays no response and keeps no body. Most responses are not observed.
+/// Observes one response to learn from it: the head after it was sent, the times of the body's pieces when the
+/// body ends. Observing delays no response and keeps no body. Most responses are not observed.
 #[derive(Default)]
 pub struct ResponseObserver(Cell<Option<Box<Observation>>>);
 
-/// The memories that learn from a response: of its route, and of rules that match its request.
+/// The classes that learn from a response: that of its route, and those of rules that match its request.
 pub type Learners = SmallVec<[Arc<LearnedResponses>; 2]>;
 
 struct Observation {
     learners: Learners,
     pace: ResponsePacing,
-    /// `None` once the head was sent.
+    /// The head to learn. `None` once it was sent.
     head: Option<HeadSent>,
-    /// When the body was first waited for, after the head was sent.
+    /// When the first wait for the body began, after the head was sent.
     waits_since: Option<Instant>,
 }
 
-/// Learns from a response if a rule imitates such responses: what it looks like, and how long it took.
+/// Learns the head and timing of a response if a rule imitates such responses.
 pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
     let (state, info, facts) = (request.state, request.info, request.facts);
     let is_real = handled.countable && handled.error.is_none();
@@ -61,7 +60,7 @@ pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
     } else {
         Some(state.began)
     };
-    // A response that came before its request had ended has no meaningful time.
+    // A response that was sent before its request had ended has no meaningful timing.
     let Some(asked_at) = asked_at.filter(|_| !learners.is_empty()) else {
         return;
     };
@@ -78,9 +77,8 @@ pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
     state.observer.begin(learners, head, when.head, body);
 }
 
-/// The response to a request that `rule` mitigates, which looks like a real one and is sent when a
-/// real one would be. `None` if the rule does not imitate, or not enough is known. `asked_at`: when
-/// the request ended.
+/// Builds a shadow response for a request that `rule` mitigates, and waits until a real one would be sent.
+/// `None` if the rule does not imitate, or not enough is learned. `asked_at` is when the request ended.
 pub async fn imitated_response(
     request: &RequestContext<'_, '_>,
     asked_at: Instant,
@@ -103,7 +101,7 @@ pub async fn imitated_response(
         Some(_) => asked_at + pace.head(),
         None => core.instant(),
     };
-    // Made before the wait, so that only the write comes after it.
+    // Build it before the wait, so that only the write follows.
     let imitation = memory.imitate(info, when(request, asked_at, sent))?;
     let response = dress(info, template, &imitation);
     if let Some(slot) = &slot {
@@ -112,7 +110,7 @@ pub async fn imitated_response(
     Some(response.map(|body| paced(body, &pace, imitation.streamed, slot)))
 }
 
-/// The times of a response that is sent at `sent` to a request that ended at `asked_at`.
+/// Returns the timing of a response that is sent at `sent` to a request that ended at `asked_at`.
 fn when(request: &RequestContext<'_, '_>, asked_at: Instant, sent: Instant) -> SendSchedule {
     let taken = sent.saturating_duration_since(request.state.began);
     SendSchedule {
@@ -121,7 +119,7 @@ fn when(request: &RequestContext<'_, '_>, asked_at: Instant, sent: Instant) -> S
     }
 }
 
-/// The memories that learn from a response: of the route, and of each imitating rule that matches.
+/// Returns the classes that learn from a response: that of the route, and those of matching imitating rules.
 fn learners(request: &RequestContext<'_, '_>, status: StatusCode) -> Learners {
     let imitations = &request.state.core.live.lasting.imitations;
     let imitating = request.state.snapshot.imitating.iter();
@@ -145,14 +143,13 @@ fn kind(request: &RequestContext<'_, '_>, status: StatusCode) -> Option<Response
     ResponseClass::new(label, upstream.into(), request.info, status)
 }
 
-/// Whether the rule of `imitating` matches the request.
+/// Returns whether the rule of `imitating` matches the request.
 fn would_stop(decision: &Decision, imitating: &ImitatingRule) -> bool {
     let mut marks = decision.marks.iter();
     marks.any(|mark| mark.rule == imitating.rule && mark.event == RuleEventKind::Matched)
 }
 
-/// Whether no rule changed how the request was handled: nothing is learned from clients that a rule
-/// mitigates.
+/// Returns whether no rule changed how the request was handled: mitigated clients are not learned from.
 fn is_ordinary(decision: &Decision) -> bool {
     let credit = decision.credit.as_ref();
     decision.verdict == Verdict::Forward
@@ -163,8 +160,8 @@ fn is_ordinary(decision: &Decision) -> bool {
 // === impl ResponseObserver ===
 
 impl ResponseObserver {
-    /// Starts to observe a response whose head is sent next. `time`: from the end of the request
-    /// until now.
+    /// Starts to observe a response with a head that is sent next. `time` is from the end of the request until
+    /// now.
     pub fn begin(&self, learners: Learners, head: HeadSent, time: Duration, body: &Body) {
         let mut observation = Box::new(Observation {
             learners,
@@ -180,7 +177,7 @@ impl ResponseObserver {
         }
     }
 
-    /// Takes note of what `body` returned when it was polled.
+    /// Records the result of polling `body`.
     pub fn polled(
         &self,
         polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>,
@@ -216,7 +213,7 @@ impl ResponseObserver {
 // === impl Observation ===
 
 impl Observation {
-    /// Learns the head in a task of its own, which runs after the connection has written it.
+    /// Learns the head in a separate task, which runs after the connection has written it.
     fn learn_head(&mut self) {
         if let Some(head) = self.head.take() {
             let learners = self.learners.clone();
@@ -228,7 +225,7 @@ impl Observation {
         }
     }
 
-    /// A piece that came without waiting is sent together with the head.
+    /// Adds a piece. Without a wait before it, it is sent together with the head.
     fn add_piece(&mut self, bytes: usize, clock: &Clock) {
         let waited = self.waits_since.map_or(Duration::ZERO, |since| {
             clock.instant().saturating_duration_since(since)

@@ -1,5 +1,5 @@
-//! Limits how often the log reports that an upstream failed: one line per second for each upstream and reason, with
-//! the number of lines that were left out.
+//! Limits how often the log reports that an upstream failed: one line per second for each upstream and reason,
+//! with the number of suppressed lines.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::clock::Timestamp;
 /// The time between two lines about one upstream and one reason.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How many upstreams and reasons are remembered. A new one replaces the one that was logged the longest ago.
+/// The maximum number of upstream and reason pairs. A new pair replaces the one that was logged the longest ago.
 const MAX_ENTRIES: usize = 256;
 
-/// The failures that one core has logged lately.
+/// The failures that one core has logged recently.
 #[derive(Debug, Default)]
 pub struct LogThrottle(RefCell<Vec<LoggedFailure>>);
 
@@ -23,15 +23,15 @@ struct LoggedFailure {
     reason: &'static str,
     /// When it was last logged.
     at: Timestamp,
-    /// How many lines were left out since.
+    /// The number of suppressed lines since.
     left_out: u64,
 }
 
 // === impl LogThrottle ===
 
 impl LogThrottle {
-    /// Admits a line about `upstream` failing for `reason`, with the number of such lines that were left out
-    /// before. `None` if this line is left out too.
+    /// Admits a line about `upstream` failing for `reason` and returns the number of such lines suppressed
+    /// before. `None` if this line is suppressed too.
     pub fn admit(&self, upstream: &str, reason: &'static str, now: Timestamp) -> Option<u64> {
         let mut logged = self.0.borrow_mut();
         let known =
@@ -59,7 +59,7 @@ impl LogThrottle {
 
 impl LoggedFailure {
     fn admit(&mut self, now: Timestamp) -> Option<u64> {
-        // A clock that was set back does not silence the log.
+        // A clock that was set back does not suppress lines.
         let is_due = now < self.at || now.since(self.at) >= PAUSE;
         if !is_due {
             self.left_out += 1;

@@ -1,4 +1,4 @@
-//! A body that is sent like the body of a real response: in as many pieces, at the same times.
+//! A body that imitates the pieces and timing of a real response body.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,22 +14,22 @@ use super::hold::HeldSlot;
 use crate::action::imitate::ResponsePacing;
 use crate::body::{Body, BodyError};
 
-/// A body in memory whose pieces are sent one by one.
+/// A body in memory with pieces that are sent one by one.
 struct PacedBody {
     /// Each piece with its time after the head.
     pieces: VecDeque<(Bytes, Duration)>,
-    /// When the first piece was asked for, which is when the head is sent.
+    /// When the first piece was polled, which is when the head is sent. `None` before.
     since: Option<Instant>,
-    /// The length is not known beforehand.
+    /// Whether the body is sent without a length.
     streamed: bool,
-    /// `None` if too many requests are held already; then no piece waits.
+    /// The slot of the held response. `None` if too many requests are held already; then no piece waits.
     slot: Option<Rc<HeldSlot>>,
     wait: Option<Wait>,
 }
 
 type Wait = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Splits `body` as `pace` says. A body that is sent at once stays as it is.
+/// Splits `body` according to `pace`. A body that is sent with the head stays unchanged.
 pub fn paced(body: Body, pace: &ResponsePacing, streamed: bool, slot: Option<HeldSlot>) -> Body {
     let Body::Whole(mut left) = body else {
         return body;

@@ -1,4 +1,4 @@
-//! What is known and decided about a request until its response starts.
+//! The facts and the decision of a request until its response starts.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -19,20 +19,20 @@ use crate::rules::{KeyStatus, Plan, PlanResult};
 use crate::snapshot::Snapshot;
 use crate::store::OnSettled;
 
-/// A request whose response has not started. If it is dropped before, the client has disconnected, the gateway has
-/// stopped or panicked, and the access log says so.
+/// A request without a response. If it is dropped in this state, the client has disconnected or the gateway has
+/// stopped or panicked, and the access log records that.
 pub struct RequestContext<'a, 'r> {
-    /// What lives until the response ends.
+    /// The state that lives until the response ends.
     pub state: &'a Rc<RequestState>,
-    /// What responses of the gateway depend on.
+    /// The request data that responses of the gateway depend on.
     pub info: &'a RequestInfo<'a>,
-    /// What rules can read.
+    /// The fields that rules can read.
     pub facts: &'a RequestFacts<'r>,
-    /// The route; `None`: no route matches.
+    /// The route. `None` if no route matches.
     pub route: Option<Route<'a>>,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// When no rule held the request any more.
+    /// When the last hold ended.
     pub released_at: Instant,
     has_response: bool,
 }
@@ -40,7 +40,7 @@ pub struct RequestContext<'a, 'r> {
 // === impl RequestContext ===
 
 impl<'a, 'r> RequestContext<'a, 'r> {
-    /// A request that is not decided.
+    /// Creates a context without a decision.
     #[inline]
     pub fn new(
         state: &'a Rc<RequestState>,
@@ -73,7 +73,7 @@ impl<'a, 'r> RequestContext<'a, 'r> {
 }
 
 impl RequestContext<'_, '_> {
-    /// Decides about the request, keeps its leases and logs the bans that it starts.
+    /// Decides the request, keeps its leases and logs the bans that it starts.
     pub async fn decide(&mut self) {
         self.decision.blocks_shadows = self.info.is_grpc();
         let mut evaluation = Evaluation::default();
@@ -90,7 +90,7 @@ impl RequestContext<'_, '_> {
         log_started_bans(self.snapshot(), &evaluation.plan, &evaluation.result);
     }
 
-    /// Counts the response, and adds to the decision what quota headers say about it.
+    /// Counts the response, and adds the quota headers' values to the decision.
     pub fn settle(&mut self, handled: &HandledResponse) {
         if !handled.countable && !self.decision.verdict.poses_as_origin() {
             return;
@@ -134,13 +134,13 @@ impl RequestContext<'_, '_> {
         drop(self.start_response(HandledResponse::own(unanswered())));
     }
 
-    /// How long rules held the request; `None`: they did not.
+    /// Returns how long rules held the request. `None` if they did not.
     pub fn held(&self) -> Option<Duration> {
         let held = self.released_at - self.state.began;
         (!held.is_zero()).then_some(held)
     }
 
-    /// The time that the upstream took for its response, or the gateway for one of its own.
+    /// Returns the upstream's latency, or the gateway's for a response of its own.
     fn latency(&self, handled: &HandledResponse) -> Duration {
         let own = || self.state.core.instant() - self.released_at;
         handled.upstream_latency.unwrap_or_else(own)
@@ -169,7 +169,7 @@ impl Drop for RequestContext<'_, '_> {
         if self.has_response {
             return;
         }
-        // A second panic during a panic ends the process, so little is done then.
+        // A second panic during a panic aborts the process, so do little here.
         if std::thread::panicking() {
             return self.state.log_panic(self.facts);
         }

@@ -1,7 +1,7 @@
-//! What lives until a response ends: the leases of its request, the observer of the response and the access log
-//! entry. It decides nothing.
+//! The state that lives until a response ends: the leases of its request, the observer of the response and the
+//! access log entry. It decides nothing.
 //!
-//! One [`RequestState`] is shared by the request body, the response body and [`DetachOnDisconnect`].
+//! The request body, the response body and [`DetachOnDisconnect`] share one [`RequestState`].
 
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
@@ -32,51 +32,51 @@ use crate::snapshot::Snapshot;
 use crate::store::LeaseGuard;
 use crate::upstream;
 
-/// How many requests a core finishes at once although their clients have disconnected. More are cancelled, as all
-/// are if no rule counts responses.
+/// The maximum number of requests that a core finishes after their clients have disconnected. Further ones are
+/// cancelled, as are all if no rule counts responses.
 const MAX_DETACHED: usize = 1024;
 
-/// What polling a body returns; `None` at its end.
+/// The result of polling a body; `None` at its end.
 type NextFrame = Option<Result<Frame<Bytes>, BodyError>>;
 
-/// What lives until a response ends.
+/// The state of a request that lives until its response ends.
 pub struct RequestState {
     /// The core that serves the request.
     pub core: Rc<CoreState>,
-    /// The configuration, from the first fact to the last count.
+    /// The configuration that the request uses from start to end.
     pub snapshot: Arc<Snapshot>,
-    /// When the request head had arrived.
+    /// When the request head was complete.
     pub began: Instant,
-    /// How far the request body was read.
+    /// The progress of the request body.
     pub meter: BodyMeter,
-    /// The request was forwarded as its route says: rules may count the response even after a disconnect.
+    /// Whether the request was forwarded by its route: rules may count the response even after a disconnect.
     pub is_countable: Cell<bool>,
-    /// The client has disconnected before its response.
+    /// Whether the client disconnected before its response.
     pub is_disconnected: Cell<bool>,
     /// Observes the response for `imitate`.
     pub observer: ResponseObserver,
-    /// What the route changes in headers and trailers, once it is known.
+    /// The route's changes to headers and trailers, once the route is known.
     pub edits: OnceCell<Arc<RouteEdits>>,
     leases: Cell<Option<LeaseGuard>>,
     metrics: Rc<ListenerMetrics>,
     response: ResponseHandle,
 }
 
-/// A response body that writes the access log entry when it ends, however it ends.
+/// A response body that writes the access log entry when it ends, for any reason.
 pub struct LoggedBody {
     inner: Body,
     sent: u64,
     progress: BodyProgress,
     method: Method,
     status: u16,
-    /// The access log entry up to what is not known yet. Empty if there is no access log.
+    /// The incomplete access log entry. Empty if there is no access log.
     entry: Vec<u8>,
     state: Rc<RequestState>,
-    /// HTTP/2 resets the stream when this is dropped, which must not overtake the response.
+    /// Kept, because HTTP/2 resets the stream when it is dropped, which must not overtake the response.
     _unread: Option<RequestBody>,
 }
 
-/// How far a response body was read.
+/// The progress of a response body.
 #[derive(Clone, Copy)]
 enum BodyProgress {
     Going,
@@ -84,9 +84,9 @@ enum BodyProgress {
     Cut(AbortReason),
 }
 
-/// A request that goes on in a task of its own if its client disconnects after it was forwarded and a rule may
-/// count the response. Otherwise a client that never waits would never be counted. Its leases are released at the
-/// disconnect.
+/// A request that continues in a separate task if its client disconnects after it was forwarded and a rule may
+/// count the response. Otherwise a client that never waits would never be counted. Its leases are released at
+/// the disconnect.
 pub struct DetachOnDisconnect<F: Future + 'static> {
     request: Option<Pin<Box<F>>>,
     state: Rc<RequestState>,
@@ -98,7 +98,7 @@ struct DetachedSlot(Rc<CoreState>);
 // === impl RequestState ===
 
 impl RequestState {
-    /// The state of a request that has just arrived.
+    /// Creates the state of a request that has just arrived.
     pub fn new(
         core: Rc<CoreState>,
         metrics: Rc<ListenerMetrics>,
@@ -131,17 +131,17 @@ impl RequestState {
         drop(self.leases.take());
     }
 
-    /// Hands the leases to a tunnel, which outlives the response.
+    /// Transfers the leases to a tunnel, which outlives the response.
     pub fn take_leases(&self) -> Option<LeaseGuard> {
         self.leases.take()
     }
 
-    /// A frame of the request body as the route lets it pass.
+    /// Applies the route's changes to a frame of the request body.
     pub fn to_origin(&self, next: NextFrame) -> NextFrame {
         self.edited(next, |edits| &edits.request)
     }
 
-    /// A frame of the response body as the route lets it pass.
+    /// Applies the route's changes to a frame of the response body.
     fn to_client(&self, next: NextFrame) -> NextFrame {
         self.edited(next, |edits| &edits.response)
     }
@@ -162,7 +162,7 @@ impl RequestState {
         }
     }
 
-    /// Refuses a request that no rule looks at. Its connection closes.
+    /// Refuses a request without rule evaluation and closes its connection.
     pub fn refuse(
         self: &Rc<Self>,
         info: &RequestInfo<'_>,
@@ -180,7 +180,7 @@ impl RequestState {
         self.log(info.method.clone(), entry, handled)
     }
 
-    /// A response whose end is logged with `entry`.
+    /// Wraps a response so that its end is logged with `entry`.
     pub fn log(
         self: &Rc<Self>,
         method: Method,
@@ -201,7 +201,7 @@ impl RequestState {
         })
     }
 
-    /// Logs a request under which the gateway panicked, with what is at hand.
+    /// Logs a request during which the gateway panicked, with the data at hand.
     pub fn log_panic(&self, facts: &RequestFacts<'_>) {
         let status = http::StatusCode::INTERNAL_SERVER_ERROR.as_u16();
         let duration = self.core.instant() - self.began;
@@ -220,7 +220,7 @@ impl RequestState {
 // === impl LoggedBody ===
 
 impl LoggedBody {
-    /// What cut the response short, now that its body is dropped.
+    /// Returns what cut the response short. `None` if it is complete. Called when the body is dropped.
     fn cut(&self) -> Option<AbortReason> {
         let end = self.state.response.end();
         match self.progress {
@@ -246,7 +246,7 @@ impl LoggedBody {
         (!bodiless).then_some(cut)
     }
 
-    /// Why reading the body failed. Logs it if the origin server is to blame.
+    /// Returns why reading the body failed. Logs it if the origin server caused it.
     fn failed(&self, error: &BodyError) -> AbortReason {
         match error.downcast_ref::<upstream::UpstreamError>() {
             Some(error) if error.is_bad_request() => return AbortReason::RequestBody,
@@ -320,7 +320,7 @@ impl http_body::Body for LoggedBody {
 // === impl DetachOnDisconnect ===
 
 impl<F: Future + 'static> DetachOnDisconnect<F> {
-    /// `request`, of which `state` is the state.
+    /// Wraps `request`, which uses `state`.
     pub fn new(state: Rc<RequestState>, request: Pin<Box<F>>) -> Self {
         let request = Some(request);
         Self { request, state }
@@ -364,7 +364,7 @@ impl<F: Future + 'static> Drop for DetachOnDisconnect<F> {
 
 impl DetachedSlot {
     fn take(core: &Rc<CoreState>) -> Option<Self> {
-        // A request that panicked cannot go on, and a runtime that ends takes no new tasks.
+        // A panicked request cannot continue, and a runtime that ends starts no tasks.
         let ends = std::thread::panicking() || core.drain.is_started();
         if ends || !core.snapshot().rules.counts_responses() {
             return None;

@@ -1,4 +1,4 @@
-//! Responses that the gateway makes itself, and every response on its way to the client.
+//! Builds the gateway's own responses, and completes every response before it is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,28 +18,28 @@ use crate::listen::{DrainOutcome, RequestBody};
 use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
 
-/// A response, with what rules and the access log need to know about it.
+/// A response, with the data that rules and the access log need.
 pub struct HandledResponse {
     /// The response.
     pub response: Response<Body>,
-    /// Rules may count it.
+    /// Whether rules may count the response.
     pub countable: bool,
-    /// The upstream that the request was forwarded to.
+    /// The upstream to which the request was forwarded.
     pub upstream: Option<Arc<str>>,
-    /// From the end of the request, as far as it had arrived, to the head of the upstream's response.
+    /// The time from the last byte of the request received so far to the head of the upstream's response.
     pub upstream_latency: Option<Duration>,
-    /// Why the upstream gave no response.
+    /// Why the upstream sent no response. `None` if it did.
     pub error: Option<&'static str>,
-    /// What is left of the request body, until the response has ended.
+    /// The rest of the request body, kept until the response has ended.
     pub unread: Option<RequestBody>,
-    /// It is the response of the route, or poses as one: the route's edits apply.
+    /// Whether it is the route's response or a shadow response: the route's header changes apply.
     pub by_route: bool,
 }
 
 // === impl HandledResponse ===
 
 impl HandledResponse {
-    /// A response of the gateway that no rule counts.
+    /// Creates a response of the gateway that no rule counts.
     pub fn own(response: Response<Body>) -> Self {
         Self {
             response,
@@ -52,7 +52,7 @@ impl HandledResponse {
         }
     }
 
-    /// A response of the route.
+    /// Creates a response of the route.
     pub fn by_route(response: Response<Body>) -> Self {
         Self {
             by_route: true,
@@ -67,7 +67,7 @@ impl HandledResponse {
         self.response.headers_mut().insert(RETRY_AFTER, seconds);
     }
 
-    /// Ends an HTTP/1 connection after this response if it `must` end.
+    /// Closes an HTTP/1 connection after this response if `must`.
     pub fn closing(mut self, must: bool, info: &RequestInfo<'_>) -> Self {
         if must && info.version != Version::HTTP_2 {
             let headers = self.response.headers_mut();
@@ -76,14 +76,14 @@ impl HandledResponse {
         self
     }
 
-    /// HTTP/1.0 knows no chunks: a body without a length ends with its connection.
+    /// Closes an HTTP/1.0 connection after a body without a length, because it has no chunked coding.
     pub fn closing_if_endless(self, info: &RequestInfo<'_>) -> Self {
         let exact = self.response.body().size_hint().exact();
         let endless = info.version == Version::HTTP_10 && exact.is_none();
         self.closing(endless, info)
     }
 
-    /// Keeps what is left of the request body, and ends an HTTP/1 connection because of it.
+    /// Keeps the rest of the request body and, if there is any, closes an HTTP/1 connection after the response.
     pub fn leaving(mut self, rest: DiscardedBody, info: &RequestInfo<'_>) -> Self {
         if rest.drained == DrainOutcome::Whole {
             return self;
@@ -92,7 +92,7 @@ impl HandledResponse {
         self.closing(true, info)
     }
 
-    /// What rules can read of the response, which took `latency`.
+    /// Returns the fields of the response that rules can read; the response took `latency`.
     pub fn facts(&self, latency: Duration) -> ResponseFacts<'_> {
         ResponseFacts {
             status: self.response.status().as_u16(),
@@ -104,7 +104,7 @@ impl HandledResponse {
         }
     }
 
-    /// What the route changes in the headers of this response.
+    /// Returns the route's changes to the headers of this response. `None` if there are none.
     pub fn edits<'a>(&self, route: Option<Route<'a>>) -> Option<&'a HeaderChanges> {
         let edits = route.and_then(|(_, route)| route.edits.as_deref());
         edits.map(|edits| &edits.response).filter(|_| self.by_route)
@@ -142,7 +142,7 @@ pub async fn refuse(
     HandledResponse::own(fault.to_response(request.info)).leaving(rest, request.info)
 }
 
-/// Responds as the origin server would, after the whole request body.
+/// Sends a shadow response after reading the whole request body.
 pub async fn shadow(
     request: &RequestContext<'_, '_>,
     incoming: RequestBody,
@@ -170,7 +170,7 @@ pub async fn shadow(
     handled.leaving(rest, info)
 }
 
-/// The response of a rule that refuses.
+/// Builds the response of a rule that refuses.
 pub fn refusal(
     snapshot: &Snapshot,
     info: &RequestInfo<'_>,
@@ -185,7 +185,7 @@ pub fn refusal(
     action::block(info, &refused)
 }
 
-/// The response of a rule that poses as the origin server.
+/// Builds the shadow response of a rule.
 pub fn shadow_response(
     snapshot: &Snapshot,
     info: &RequestInfo<'_>,
@@ -194,13 +194,13 @@ pub fn shadow_response(
     action::shadow(info, response_template(snapshot, rule))
 }
 
-/// The response that `rule` is configured with.
+/// Returns the configured response of `rule`. `None` if it has none.
 pub fn response_template(snapshot: &Snapshot, rule: RuleIndex) -> Option<&ResponseTemplate> {
     let kit = snapshot.rule_resources.get(usize::from(rule.0))?;
     kit.response.as_deref()
 }
 
-/// The fault of a malformed or ambiguous request.
+/// Returns the error response for a malformed or ambiguous request.
 pub fn fault_of(malformed: MalformedRequest) -> GatewayError {
     match malformed.status() {
         501 => GatewayError::UnknownCoding,

@@ -1,5 +1,5 @@
-//! Simulates a request with the head, facts, engine and responses of live traffic. Only the response of the origin
-//! server is made up. Nothing is forwarded, held or logged, and leases are released at once.
+//! Simulates a request with the head, facts, engine and responses of live traffic, and a given response of the
+//! origin server. Requests are not forwarded, held or logged, and leases are released immediately.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -34,52 +34,52 @@ const ID: &str = "00000000000000000000000000000000";
 pub struct Simulation {
     /// The request head.
     pub parts: Parts,
-    /// Why that head cannot be written; the target in `parts` then means nothing.
+    /// Why the head is malformed; the target in `parts` is then meaningless. `None` if it is valid.
     pub unreadable: Option<MalformedRequest>,
     /// The connection that the request arrives on.
     pub connection: ClientConnection,
-    /// The client's address; `None`: found as for a real request.
+    /// The client's address. `None` to derive it as for a real request.
     pub client: Option<IpAddr>,
     /// The client's autonomous system, instead of what the databases return.
     pub asn: Option<u32>,
     /// The client's country, instead of what the databases return.
     pub country: Option<[u8; 2]>,
-    /// The status of the response; `None`: that of the route, 200 from an upstream.
+    /// The status of the response. `None` for the route's status, or 200 from an upstream.
     pub status: Option<StatusCode>,
-    /// Further headers of the response.
+    /// Additional headers of the response.
     pub response_headers: HeaderMap,
 }
 
-/// What happened to a simulated request.
+/// The result of a simulation.
 pub struct SimulationReport {
     /// The outcome.
     pub outcome: SimulatedOutcome,
-    /// The rule and the action that the access log would name.
+    /// The rule and the action that the access log would show.
     pub credit: Option<(Arc<str>, &'static str)>,
-    /// How long the request is held first.
+    /// How long the request would be held.
     pub held: Duration,
     /// The rules that tag the request.
     pub tags: Vec<Arc<str>>,
-    /// Where the route leads, or the rule that diverts the request: `upstream`, `respond` or `redirect`.
+    /// The target of the route or of a `divert` rule: `upstream`, `respond` or `redirect`.
     pub to: Option<&'static str>,
     /// The upstream that the request is forwarded to.
     pub upstream: Option<String>,
-    /// The template of the route.
+    /// The route's pattern.
     pub route: Option<String>,
     /// The client's address.
     pub client: IpAddr,
-    /// The response; `None`: there is none.
+    /// The response. `None` if the connection is closed without one.
     pub response: Option<Response<Body>>,
     /// Whether rules could count that response.
     pub settled: bool,
-    /// What each rule of the file did, in order.
+    /// The trace of each rule in the configuration, in order.
     pub rules: Vec<RuleTrace>,
 }
 
-/// What happens to a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimulatedOutcome {
-    /// Forwarded as its route says.
+    /// Forwarded by its route.
     Forward,
     /// Forwarded, because a rule allows it.
     Allow,
@@ -93,21 +93,21 @@ pub enum SimulatedOutcome {
     Block,
     /// Refused by a rule after a delay.
     Tarpit,
-    /// Its connection was closed by a rule.
+    /// The connection was closed by a rule.
     Close,
-    /// A rule responded in place of the origin server.
+    /// A rule sent a shadow response.
     Shadow,
     /// Refused by the gateway for this reason, not by a rule.
     Refuse(&'static str),
 }
 
-/// The databases' data about the client, unless the simulation sets it.
+/// The geo data of the client: that of the simulation, or else of the databases.
 struct SimulatedGeo<'a>(&'a Simulation, &'a dyn GeoSource);
 
 // === impl Simulation ===
 
 impl Simulation {
-    /// Runs the simulation. `detail`: the report explains each part of every expression.
+    /// Runs the simulation. With `detail`, the report explains each part of every expression.
     pub async fn run(
         &self,
         snapshot: &Snapshot,
@@ -192,7 +192,7 @@ impl Simulation {
         }
     }
 
-    /// The response to a request about which `verdict` was decided, and why the gateway refused it if no rule did.
+    /// Returns the response for `verdict`, and why the gateway refused the request if no rule did.
     fn respond(
         &self,
         snapshot: &Snapshot,
@@ -206,7 +206,7 @@ impl Simulation {
             Verdict::Block { rule, retry_after } => {
                 HandledResponse::own(respond::refusal(snapshot, info, rule, retry_after))
             }
-            // A shadow reads the whole body, as the origin server would.
+            // A shadow response requires reading the whole body, as the origin server would.
             Verdict::Shadow { .. } if is_too_large(snapshot, facts) => {
                 refuse(GatewayError::BodyTooLarge)
             }
@@ -253,7 +253,7 @@ impl Simulation {
         }
     }
 
-    /// The response with the simulation's status and headers.
+    /// Applies the simulation's status and headers to the response.
     fn changed(&self, mut response: Response<Body>) -> Response<Body> {
         if let Some(status) = self.status {
             *response.status_mut() = status;
@@ -307,7 +307,7 @@ impl Simulation {
     }
 }
 
-/// Decides about a request and releases its leases.
+/// Decides a request and releases its leases.
 async fn decide(
     engine: &Engine<'_>,
     info: &RequestInfo<'_>,
@@ -325,14 +325,14 @@ async fn decide(
     (evaluation, decision)
 }
 
-/// What rules can read of a response. The size of one that no origin server sends is not known.
+/// Returns the fields of a response that rules can read. The size of a simulated response is unknown.
 fn response_facts(handled: &HandledResponse) -> ResponseFacts<'_> {
     let facts = handled.facts(Duration::ZERO);
     let body_size = facts.body_size.filter(|_| facts.upstream.is_none());
     ResponseFacts { body_size, ..facts }
 }
 
-/// The response as the client would get it.
+/// Completes the response as the client would receive it.
 fn finish(
     mut handled: HandledResponse,
     snapshot: &Snapshot,
@@ -355,7 +355,7 @@ fn reason(fault: GatewayError) -> &'static str {
     }
 }
 
-/// The traces of all rules of the file, in its order.
+/// Returns the traces of all rules in the configuration, including disabled ones, in order.
 fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTrace> {
     for (before, name) in snapshot.settings.disabled.iter().rev() {
         let index = usize::from(before.0).min(traces.len());
@@ -367,7 +367,7 @@ fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTra
 // === impl SimulatedOutcome ===
 
 impl SimulatedOutcome {
-    /// `refused`: why the gateway refused a request that no rule stopped.
+    /// `refused` is why the gateway refused a request that no rule stopped.
     fn of(decision: &Decision, refused: Option<&'static str>) -> Self {
         let did = decision.credit.filter(|credit| !credit.dry_run);
         let did = did.map(|credit| credit.action);
@@ -400,7 +400,7 @@ impl GeoSource for SimulatedGeo<'_> {
         self.0.country.or_else(|| self.1.country(ip))
     }
 
-    /// A country implies its continent, as an override in the configuration does.
+    /// Returns the continent. A simulated country implies it, as an override in the configuration does.
     fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let found = || self.1.continent(ip);
         self.0.country.map_or_else(found, continent::of)

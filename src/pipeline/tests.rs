@@ -66,7 +66,7 @@ fn live(lasting: ProcessState, snapshot: Snapshot) -> RunningGateway {
     }
 }
 
-/// `/begun`: when the answer is under way, else before there is one.
+/// Fails during the response for `/begun`, else before it.
 fn fail_once(live: &Arc<RunningGateway>, path: &str) -> std::thread::Result<()> {
     let (drain, gate) = (DrainTrigger::default().core(), ConnectionLimit::new(1));
     let pool = Pool::new(Clock::System);

@@ -1,4 +1,4 @@
-//! A WebSocket after its handshake: bytes both ways until one side ends. It holds no
+//! A WebSocket after its handshake: copies bytes in both directions until one side ends. It holds no
 //! configuration.
 
 use std::cell::RefCell;
@@ -24,25 +24,25 @@ use crate::listen::{RequestBody, TunnelGuard};
 use crate::store::LeaseGuard;
 use crate::upstream::{OriginTunnel, UpstreamError, UpstreamResponse, WebSocketKey};
 
-/// A client that may get a tunnel.
+/// A client that may open a tunnel.
 pub struct TunnelClient {
     upgrade: OnUpgrade,
-    /// Set if the connection carries more than the tunnel.
+    /// Set if the connection carries other streams too.
     guard: Option<TunnelGuard>,
-    /// The key of the handshake, if it is not the client's own.
+    /// The gateway's key for the handshake. `None` if the client's own is used.
     key: Option<WebSocketKey>,
 }
 
-/// What is known of a tunnel while it lasts.
+/// The state of an open tunnel.
 struct Flow {
-    /// How long it may be idle once a side has ended.
+    /// The idle timeout after one side has ended.
     idle_timeout: Duration,
-    /// Set once a side has ended. A tunnel with two living sides may be idle for ever.
+    /// The idle timer. `None` until a side has ended: a tunnel with two open sides may stay idle.
     idle: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
-/// One side of a tunnel. hyper reports a stream reset as an ordinary end of the data, but after a reset the
-/// peer no longer reads what the other side still sends.
+/// One side of a tunnel. hyper reports a stream reset as an ordinary end of the data, but after a reset the peer
+/// no longer reads data from the other side.
 struct Side<'f, S> {
     stream: S,
     flow: &'f Flow,
@@ -51,8 +51,8 @@ struct Side<'f, S> {
 // === impl TunnelClient ===
 
 impl TunnelClient {
-    /// The client of a request that may open a tunnel, in whatever version of HTTP; `None`: nearly
-    /// always.
+    /// Returns the client of a request that may open a tunnel, in any version of HTTP. `None` for other
+    /// requests.
     pub fn of(
         parts: &mut Parts,
         incoming: &mut RequestBody,
@@ -70,7 +70,7 @@ impl TunnelClient {
 // === impl Flow ===
 
 impl Flow {
-    /// Bytes both ways until both sides have ended, or one has and the other is quiet.
+    /// Copies bytes until both sides have ended, or one has ended and the other is idle.
     async fn join(&self, client: Upgraded, origin: OriginTunnel) {
         let mut client = Side::new(TokioIo::new(client), self);
         let mut server = Side::new(origin.io, self);
@@ -152,7 +152,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
     }
 }
 
-/// A response that opens a tunnel must match the gateway's own key: the client cannot check that.
+/// Checks that a response that opens a tunnel matches the gateway's own key, which the client cannot check.
 pub fn checked(
     answer: UpstreamResponse,
     client: Option<&TunnelClient>,
@@ -166,8 +166,8 @@ pub fn checked(
     }
 }
 
-/// Joins a client and an origin on this core. The request's leases are released when the tunnel ends.
-/// `idle_timeout`: for a side that sends nothing when the other has ended.
+/// Connects a client and an origin server on this core. The request's leases are released when the tunnel ends.
+/// After one side has ended, the other may be idle for `idle_timeout`.
 pub fn spawn(
     idle_timeout: Duration,
     client: TunnelClient,
@@ -179,8 +179,7 @@ pub fn spawn(
         idle: RefCell::default(),
     };
     tokio::task::spawn_local(async move {
-        // A client that left before the switch needs no tunnel; one that breaks off later is an
-        // ordinary end.
+        // A client that disconnected before the upgrade needs no tunnel; a later disconnect is an ordinary end.
         if let Ok(upgraded) = client.upgrade.await {
             flow.join(upgraded, origin).await;
         }
@@ -188,9 +187,9 @@ pub fn spawn(
     });
 }
 
-/// Turns an extended CONNECT that opens a WebSocket on an HTTP/2 stream (RFC 8441) into the GET of HTTP/1.1 that it
-/// stands for: rules, routes and the origin server see one kind of request. Returns the key for the origin server.
-/// `None`: another request, which stays as it is.
+/// Converts an extended CONNECT that opens a WebSocket on an HTTP/2 stream (RFC 8441) to the equivalent HTTP/1.1
+/// GET: rules, routes and the origin server see one kind of request. Returns the key for the origin server.
+/// `None` for any other request, which stays unchanged.
 fn read_extended_connect(parts: &mut Parts) -> Result<Option<WebSocketKey>, MalformedRequest> {
     let Some(protocol) = parts.extensions.remove::<Protocol>() else {
         return Ok(None);
@@ -198,7 +197,7 @@ fn read_extended_connect(parts: &mut Parts) -> Result<Option<WebSocketKey>, Malf
     if parts.method != Method::CONNECT || has_connection_headers(&parts.headers) {
         return Err(MalformedRequest::ConnectionField);
     }
-    // RFC 9220, section 3 and RFC 9110, section 16.7: the names have no case.
+    // The names are case-insensitive (RFC 9220, section 3 and RFC 9110, section 16.7).
     if !protocol.as_str().eq_ignore_ascii_case("websocket") {
         return Err(MalformedRequest::Protocol);
     }
@@ -214,13 +213,13 @@ fn read_extended_connect(parts: &mut Parts) -> Result<Option<WebSocketKey>, Malf
     Ok(Some(key))
 }
 
-/// h2 refuses such headers, and those written here must not be taken for the client's.
+/// h2 refuses such headers from clients, and those added here must not be mistaken for the client's.
 fn has_connection_headers(headers: &HeaderMap) -> bool {
     headers.contains_key(CONNECTION) || headers.contains_key(UPGRADE)
 }
 
-/// The response to an extended CONNECT (RFC 8441, section 5). Any 2xx means that the stream is open and has no body;
-/// if no tunnel was opened, hyper ends the stream at once.
+/// Builds the response to an extended CONNECT (RFC 8441, section 5). Any 2xx means that the stream is open and
+/// has no body; if no tunnel was opened, hyper ends the stream immediately.
 pub fn to_extended_connect<B>(mut response: Response<B>) -> Response<B> {
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS && !status.is_success() {

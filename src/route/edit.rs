@@ -1,7 +1,7 @@
-//! What a route changes: the path that an origin gets, fields of the request and of the answer.
+//! The changes of a route: the path that an upstream gets, and headers of the request and response.
 //!
-//! Fields that say where a message ends or what becomes of its connection are the gateway's own
-//! and cannot be named here.
+//! Headers that define the framing of a message or control its connection belong to the gateway and
+//! cannot be changed here.
 
 use std::borrow::Cow;
 
@@ -9,51 +9,51 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::facts::{RequestHead, host, path};
 
-/// What a route changes on the way.
+/// The changes of a route to requests and responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteEdits {
-    /// The path that an origin gets.
+    /// The path that the upstream gets.
     pub path: ForwardPath,
-    /// Fields that an origin gets, after all that the gateway does to them.
+    /// Changes to request headers, after all changes of the gateway itself.
     pub request: HeaderChanges,
-    /// Fields that a client gets.
+    /// Changes to response headers.
     pub response: HeaderChanges,
 }
 
-/// The path that an origin gets.
+/// The path that the upstream gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ForwardPath {
-    /// Its normal form.
+    /// The normal form of the path.
     #[default]
     Normal,
     /// The bytes that the client sent.
     Raw,
-    /// Its normal form without this beginning, where it has it.
+    /// The normal form without this prefix, if the path starts with it.
     Without(Box<str>),
 }
 
-/// Fields to set and to remove. A name stands here once.
+/// Headers to set and to remove. Each name occurs only once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderChanges {
-    /// These replace all fields of their names.
+    /// Headers to set; they replace all headers with their names.
     pub set: Vec<(HeaderName, HeaderValue)>,
-    /// These go.
+    /// Headers to remove.
     pub remove: Vec<HeaderName>,
 }
 
-/// Which message a field belongs to.
+/// The message that a header belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// To an origin.
+    /// A request to an upstream.
     Request,
-    /// To a client.
+    /// A response to a client.
     Response,
 }
 
 // === impl RouteEdits ===
 
 impl RouteEdits {
-    /// Whether nothing changes.
+    /// Whether the route changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -62,7 +62,7 @@ impl RouteEdits {
 // === impl ForwardPath ===
 
 impl ForwardPath {
-    /// Reads `strip_prefix`; the error is one sentence.
+    /// Parses `strip_prefix`. The error is a message for the user.
     pub fn without(prefix: &str) -> Result<Self, String> {
         if !prefix.starts_with('/') {
             return Err(format!("`{prefix}` is not a path; it starts with `/`"));
@@ -90,7 +90,7 @@ impl ForwardPath {
         }
     }
 
-    /// The target that an origin gets: a path and the query.
+    /// The target that the upstream gets: a path and the query.
     pub fn target<'h>(&self, head: &'h RequestHead<'_>) -> Cow<'h, str> {
         match self {
             Self::Normal => head.uri(),
@@ -103,7 +103,7 @@ impl ForwardPath {
     }
 }
 
-/// What begins with a prefix that ends within a segment does not begin with it.
+/// Removes the prefix, but only at a segment boundary.
 fn strip<'u>(uri: &'u str, prefix: &str) -> Cow<'u, str> {
     match uri.strip_prefix(prefix) {
         Some(rest) if rest.starts_with('/') => Cow::Borrowed(rest),
@@ -115,7 +115,7 @@ fn strip<'u>(uri: &'u str, prefix: &str) -> Cow<'u, str> {
 // === impl HeaderChanges ===
 
 impl HeaderChanges {
-    /// Whether nothing of this name stays as it is.
+    /// Whether headers with this name are set or removed.
     pub fn replace<N: ?Sized>(&self, name: &N) -> bool
     where
         HeaderName: PartialEq<N>,
@@ -124,14 +124,14 @@ impl HeaderChanges {
         self.remove.iter().chain(set).any(|own| own == name)
     }
 
-    /// The host that a request is for, instead of the one that the client named.
+    /// The `Host` that replaces the client's. `None` if the route keeps it.
     pub fn host(&self) -> Option<&str> {
         let (_, value) = self.set.iter().find(|(name, _)| *name == header::HOST)?;
         value.to_str().ok()
     }
 
-    /// Changes a head. The order of what stays is kept, and what is set comes last: an answer that
-    /// imitates another looks like it after this too, whatever it lacks.
+    /// Applies the changes to a head. Unchanged headers keep their order and headers that are set come
+    /// last, so a shadow response equals the one that it imitates even if it lacked some of these.
     pub fn apply(&self, headers: &mut HeaderMap) {
         self.strip(headers);
         for (name, value) in &self.set {
@@ -139,8 +139,8 @@ impl HeaderChanges {
         }
     }
 
-    /// Takes out what is set or removed. Trailers need no more: what may not
-    /// stand in the head does not come behind the body either.
+    /// Removes the headers that are set or removed. For trailers this is enough: a header that may
+    /// not be in the head may not be in the trailers either.
     pub fn strip(&self, headers: &mut HeaderMap) {
         if headers.keys().any(|name| self.replace(name)) {
             let mut kept = HeaderMap::with_capacity(headers.len() + self.set.len());
@@ -155,8 +155,8 @@ impl HeaderChanges {
 // === impl MessageKind ===
 
 impl MessageKind {
-    /// Whether a field of this name is the gateway's own: framing and the connection (RFC 9110,
-    /// section 7.6.1; RFC 9112, section 6), and what it says about itself.
+    /// Whether a header belongs to the gateway: framing and connection headers (RFC 9110, section
+    /// 7.6.1; RFC 9112, section 6), and the gateway's own headers.
     pub fn owns(self, name: &HeaderName) -> bool {
         let framing = [
             header::CONNECTION,
@@ -177,7 +177,7 @@ impl MessageKind {
     }
 }
 
-/// Whether a value names a host, with or without a port.
+/// Whether a value is a host, with or without a port.
 pub fn is_host(value: &HeaderValue) -> bool {
     let text = value.to_str().ok();
     text.is_some_and(|text| !text.is_empty() && host::parse(text, 0).is_some())

@@ -1,6 +1,6 @@
-//! Routes: which one a request takes, where a redirect leads, what is changed on the way. Pure.
+//! Routes: selects the route of a request, with its redirect or its changes to the message. Pure.
 //!
-//! The first match wins. What a route does is not known here: a [`RouteTable`] holds any value.
+//! The first match wins. A [`RouteTable`] can hold any value per route.
 
 pub mod edit;
 mod path;
@@ -14,7 +14,7 @@ pub use edit::RouteEdits;
 pub use path::{PathPattern, PathSegment};
 pub use redirect::RedirectTemplate;
 
-/// Which requests a route takes.
+/// The requests that a route matches.
 #[derive(Clone, Debug)]
 pub struct RoutePattern {
     hosts: Vec<HostPattern>,
@@ -28,13 +28,13 @@ pub struct RoutePattern {
 pub enum HostPattern {
     /// Any host.
     Any,
-    /// This name; `None`: on any port.
+    /// This name, on this port. `None` means any port.
     Exact(Box<str>, Option<Box<str>>),
-    /// Every name that ends so, dot included; `None`: on any port.
+    /// Every name with this suffix, which starts with a dot. `None` means any port.
     Below(Box<str>, Option<Box<str>>),
 }
 
-/// Routes in order.
+/// The routes, in file order.
 #[derive(Clone, Debug)]
 pub struct RouteTable<T> {
     routes: Vec<(RoutePattern, T)>,
@@ -43,12 +43,12 @@ pub struct RouteTable<T> {
 // === impl RoutePattern ===
 
 impl RoutePattern {
-    /// Reads hosts and a path template. No hosts: any; no path: any.
+    /// Parses hosts and a path template. Without hosts or path, the route matches any.
     ///
-    /// A host is a name, with a port or for all ports; `*.example.com` is every name below
-    /// `example.com`, at any depth, and not `example.com` itself; `*` is any. In a path, `{name}`
-    /// is one segment that is not empty, and `/*` at the end matches the path before it and all
-    /// below. The error is one sentence about the first mistake.
+    /// A host is a name, with a port or for all ports; `*.example.com` matches every name below
+    /// `example.com`, at any depth, but not `example.com` itself; `*` matches any. In a path,
+    /// `{name}` matches one segment that is not empty, and `/*` at the end matches the path before
+    /// it and everything below. The error is a message about the first mistake.
     pub fn parse(hosts: &[String], path: Option<&str>) -> Result<Self, String> {
         let template = path.unwrap_or("/*");
         let label = format!("{} {template}", hosts.join(",")).into();
@@ -61,18 +61,18 @@ impl RoutePattern {
         })
     }
 
-    /// The path template; `/*` where the route takes any path.
+    /// The path template; `/*` if the route matches any path.
     pub fn template(&self) -> &str {
         &self.template
     }
 
-    /// Hosts and path as written: the same for the same route, whatever stands around it.
+    /// Hosts and path as written. They identify the route, whatever its position in the table.
     pub fn label(&self) -> &Arc<str> {
         &self.label
     }
 
-    /// Whether a request to this host, in normal form with or without a port, and this path, in
-    /// normal form, takes the route.
+    /// Whether the route matches a request for `host` and `path`, both in normal form; the host may
+    /// have a port.
     pub fn matches(&self, host: &str, path: &str) -> bool {
         let host_fits = self.hosts.is_empty() || self.hosts.iter().any(|h| h.matches(host));
         host_fits && self.path.matches(path)
@@ -82,7 +82,7 @@ impl RoutePattern {
 // === impl HostPattern ===
 
 impl HostPattern {
-    /// Reads a host of a route; the error is one sentence.
+    /// Parses a host of a route. The error is a message for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text == "*" {
             return Ok(Self::Any);
@@ -91,7 +91,7 @@ impl HostPattern {
             Some(name) => (name, true),
             None => (text, false),
         };
-        // Port 0 is nobody's default: whatever port is written stays.
+        // No scheme has port 0 as its default, so a written port is always kept.
         let host = host::parse(name, 0).ok_or_else(|| mistake(text))?;
         let port = host.port.map(|port| port.to_string().into());
         match below {
@@ -101,7 +101,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether `host`, in normal form with or without a port, is meant.
+    /// Whether the pattern matches `host`, in normal form with or without a port.
     pub fn matches(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
@@ -119,7 +119,7 @@ impl HostPattern {
     }
 }
 
-/// Whether what follows a name is the port wanted.
+/// Whether the text after a name is the wanted port.
 fn is_port(rest: &str, wanted: Option<&str>) -> bool {
     match (rest.strip_prefix(':'), wanted) {
         (given, Some(wanted)) => given == Some(wanted),
@@ -128,7 +128,7 @@ fn is_port(rest: &str, wanted: Option<&str>) -> bool {
     }
 }
 
-/// The name, and the port with its colon.
+/// Splits a host into the name and the port with its colon.
 fn split_port(host: &str) -> (&str, &str) {
     let colon = host.rfind(':').filter(|_| !host.ends_with(']'));
     host.split_at_checked(colon.unwrap_or(host.len()))
@@ -153,14 +153,14 @@ fn mistake(text: &str) -> String {
 // === impl RouteTable ===
 
 impl<T> RouteTable<T> {
-    /// A table of routes in the order given.
+    /// A table of routes in the given order.
     pub fn new(routes: impl IntoIterator<Item = (RoutePattern, T)>) -> Self {
         Self {
             routes: routes.into_iter().collect(),
         }
     }
 
-    /// The first route that takes the request, with its pattern.
+    /// The first route that matches the request, with its pattern. `None` if there is none.
     pub fn find(&self, host: &str, path: &str) -> Option<(&RoutePattern, &T)> {
         let mut routes = self.iter();
         routes.find(|(pattern, _)| pattern.matches(host, path))

@@ -2,20 +2,20 @@
 
 use crate::facts::path;
 
-/// Which paths a route takes.
+/// The paths that a route matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathPattern {
-    /// Any path, `*` of `OPTIONS *` too.
+    /// Any path, including the `*` of `OPTIONS *`.
     Any,
     /// This path.
     Exact(Box<str>),
-    /// This path and all below; without its last `/`.
+    /// This path, stored without a trailing `/`, and everything below.
     Prefix(Box<str>),
-    /// Segments, some of which may be anything; open: more may follow.
+    /// Segments, some of which are variables.
     Template {
         /// The segments in order.
         segments: Box<[PathSegment]>,
-        /// Whether all below is taken too.
+        /// Whether everything below matches too.
         open: bool,
     },
 }
@@ -25,14 +25,14 @@ pub enum PathPattern {
 pub enum PathSegment {
     /// Exactly this text.
     Literal(Box<str>),
-    /// `{name}`: anything but nothing.
+    /// `{name}`: any segment that is not empty.
     Variable,
 }
 
 // === impl PathPattern ===
 
 impl PathPattern {
-    /// Reads a template; the error is one sentence.
+    /// Parses a template. The error is a message for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, open) = match text.strip_suffix("/*") {
             Some(path) => (path, true),
@@ -52,7 +52,7 @@ impl PathPattern {
         Ok(Self::Template { segments, open })
     }
 
-    /// Whether `path`, in normal form, is meant.
+    /// Whether the pattern matches `path`, in normal form.
     pub fn matches(&self, path: &str) -> bool {
         match self {
             Self::Any => true,
@@ -97,12 +97,12 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(may)
 }
 
-/// `.*` and `[0-9]`, which are no path; `(a)` and `$` may be one.
+/// Whether a path looks like a regex: `.*` and `[0-9]` do; `(a)` and `$` are valid in a path.
 fn is_regex(path: &str) -> bool {
     path.contains(".*") || path.contains('[') && path.contains(']')
 }
 
-/// Only a template in normal form can ever match.
+/// Checks a template: only one in normal form can ever match.
 fn check(text: &str, path: &str) -> Result<(), String> {
     if text.starts_with(['^', '~']) || text.starts_with('/') && is_regex(path) {
         return Err(format!(

@@ -1,6 +1,6 @@
-//! Where a redirect leads: a template over the request's host, path and query.
+//! The location of a redirect: a template over the request's host, path and query.
 //!
-//! What a client sent can only become visible ASCII here, so no header can be split.
+//! A client's input is escaped to visible ASCII, so no header can be split.
 
 use http::HeaderValue;
 
@@ -24,8 +24,8 @@ enum RedirectPart {
 // === impl RedirectTemplate ===
 
 impl RedirectTemplate {
-    /// Reads `https://{host}{uri}`: `{host}` is the host without its port, `{uri}` the path with
-    /// the query, `{path}` and `{query}` one of them. The error is one sentence.
+    /// Parses a template such as `https://{host}{uri}`: `{host}` is the host without its port, `{uri}`
+    /// the path with the query, `{path}` and `{query}` one of them. The error is a message for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         check(text)?;
         let mut parts = Vec::new();
@@ -58,7 +58,7 @@ impl RedirectTemplate {
     }
 }
 
-/// nginx's variables, and what they are here.
+/// nginx's variables and their equivalents here.
 const VARIABLES: [(&str, &str); 6] = [
     ("$host", "{host}"),
     ("$http_host", "{host}"),
@@ -111,7 +111,7 @@ fn placeholder(name: &str) -> Result<RedirectPart, String> {
     }
 }
 
-/// `OPTIONS *` has no path of its own.
+/// Returns `/` for `OPTIONS *`, which has no path.
 fn absolute(target: &str) -> &str {
     if target == "*" { "/" } else { target }
 }

@@ -1,4 +1,4 @@
-//! A rule with what is known of its steps before any request comes.
+//! A rule with the parts of its steps that do not depend on the request.
 
 use std::time::Duration;
 
@@ -6,38 +6,37 @@ use super::{Rule, RuleCost, RuleSet, Step, StepOp};
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
 
-/// A rule at its place among others.
+/// A rule at its position in the rule set.
 pub(super) struct CompiledRule {
     pub(super) rule: Rule,
-    /// What its steps have in common.
+    /// The step template: the values that all steps of the rule share.
     pub(super) like: Step,
-    /// What is done with the counter if `count` and `mitigate` are one expression, and it holds.
+    /// The counter operation if `count` and `mitigate` are one expression that matches.
     pub(super) both: StepOp,
-    /// The first rule before it that has the same key.
+    /// The first earlier rule with an equal key.
     pub(super) same_key: Option<RuleIndex>,
-    /// Whether what it counts, or how much, is known only once there is a response.
+    /// Whether the rule counts only once the response is known, because of `count` or `cost`.
     pub(super) counts_response: bool,
-    /// Whether a client may learn of it from headers.
+    /// Whether the rule sends quota headers.
     pub(super) tells: bool,
-    /// Whether those that it stops are told to come back later.
+    /// Whether the rule's refusals carry `Retry-After`.
     pub(super) refuses: bool,
-    /// A client is told of it, and an earlier rule can answer in the origin's place: what would be
-    /// told is looked at then.
+    /// Whether the rule sends quota headers and an earlier rule can send a shadow response. Its
+    /// counter is then peeked at, so that the shadow response carries those headers too.
     pub(super) shadowed: bool,
-    /// Whether all requests cost the same, all keys have the same limit, and nothing is tried
-    /// beside it.
+    /// Whether cost and limit are fixed and the rule has no candidate.
     pub(super) is_plain: bool,
-    /// Whether no later rule is reached where it acts on whatever matches.
+    /// Whether evaluation always ends here if the rule acts on every matching request.
     pub(super) ends: bool,
 }
 
-/// Stands in a step that has no counter.
+/// The limiter of a step without a counter.
 const NO_LIMIT: Limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::ZERO);
 
 // === impl CompiledRule ===
 
 impl CompiledRule {
-    /// The courses of `rules`, in file order.
+    /// Compiles `rules`, in file order.
     pub(super) fn all(rules: Vec<Rule>) -> Vec<CompiledRule> {
         let mut before: Vec<CompiledRule> = Vec::with_capacity(rules.len());
         let mut shadowed = false;
@@ -49,7 +48,7 @@ impl CompiledRule {
         before
     }
 
-    /// `shadowed`: an earlier rule can answer in the origin's place.
+    /// `shadowed` is whether an earlier rule can send a shadow response.
     fn new(index: RuleIndex, rule: Rule, before: &[CompiledRule], shadowed: bool) -> CompiledRule {
         let has_same = |other: &&CompiledRule| {
             other.rule.limiter.is_some() && other.rule.key.is_written_as(&rule.key)
@@ -64,7 +63,7 @@ impl CompiledRule {
             refuses: rule.refuses(),
             shadowed: shadowed && rule.sends_quota_headers(),
             is_plain: rule.is_plain(),
-            // Behind a pretence, what a client would be told is still looked at.
+            // After a shadow response, later rules are still peeked at for their quota headers.
             ends: rule.ends_pass() && !rule.action.poses_as_origin(),
             rule,
         }
@@ -74,7 +73,7 @@ impl CompiledRule {
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// The course of the rule at `index`.
+    /// The compiled rule at `index`. `None` if there is none.
     #[inline(always)]
     pub(super) fn compiled(&self, index: RuleIndex) -> Option<&CompiledRule> {
         self.courses.get(usize::from(index.0))

@@ -1,4 +1,4 @@
-//! What a request costs: so many units of its rule's limit.
+//! The cost of a request: the units that it is charged.
 
 use super::RuleCost;
 use crate::expr::{FieldFacts, ScalarValue};
@@ -7,7 +7,7 @@ use crate::facts::fields;
 // === impl RuleCost ===
 
 impl RuleCost {
-    /// Whether it is known only once there is a response.
+    /// Whether the cost is known only once there is a response.
     pub fn reads_response(&self) -> bool {
         match self {
             RuleCost::Fixed(_) => false,
@@ -16,7 +16,7 @@ impl RuleCost {
         }
     }
 
-    /// The cost of what is in `facts`; `None`: nothing is counted.
+    /// The cost of the request in `facts`. `None` if it is not counted.
     #[inline]
     pub(super) fn of(&self, facts: &dyn FieldFacts) -> Option<u64> {
         match self {
@@ -33,7 +33,7 @@ impl RuleCost {
     }
 }
 
-/// A number of digits alone; one that is too large is the largest.
+/// Parses a number that consists of digits alone. A number that is too large becomes `u64::MAX`.
 fn whole_number(text: &[u8]) -> Option<u64> {
     let digits = text.trim_ascii();
     if digits.is_empty() {

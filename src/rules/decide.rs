@@ -1,4 +1,4 @@
-//! Plan result → decision: what happens to the request, and what quota headers tell its client.
+//! Plan result → decision: what happens to the request, and which quota headers its client gets.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::decision::{Action, DecidedBy, Decision, RuleEvent, RuleEventKind, Rul
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// What happens to the request, from what a store returned for its plan.
+    /// Returns what happens to the request, from the store's result for its plan.
     pub fn decide(&self, plan: &Plan, result: &PlanResult) -> Decision {
         let mut decision = Decision::default();
         self.decide_into(plan, result, &mut decision);
         decision
     }
 
-    /// [`RuleSet::decide`], into a decision that is still empty. A request copies it nowhere.
+    /// Writes the decision of [`RuleSet::decide`] into an empty `decision`, to avoid copying it.
     pub fn decide_into(&self, plan: &Plan, result: &PlanResult, decision: &mut Decision) {
         decision.at = result.at;
         let mut ended_at = None;
@@ -55,7 +55,7 @@ impl RuleSet {
 // === impl Decision ===
 
 impl Decision {
-    /// Responds with 503, unless a rule has already ended the pass.
+    /// Responds with 503, unless a rule has already ended evaluation.
     pub fn refuse_without_store(&mut self, rule: RuleIndex) {
         let ended = self.settle_before.is_some() || self.verdict != Verdict::Forward;
         if !ended {
@@ -64,7 +64,7 @@ impl Decision {
         }
     }
 
-    /// Adds one rule's result; returns whether the pass ends here.
+    /// Adds one rule's result; returns whether evaluation ends here.
     #[inline(always)]
     fn take(&mut self, course: &CompiledRule, step: &Step, result: &StepResult) -> bool {
         self.mark(step);
@@ -80,7 +80,7 @@ impl Decision {
         false
     }
 
-    /// Adds a rule that acts, or would; returns whether the pass ends here.
+    /// Adds a rule that acts, or would act; returns whether evaluation ends here.
     #[inline(never)]
     fn take_acted(&mut self, rule: &Rule, step: &Step, result: &StepResult) -> bool {
         let event = if rule.dry_run {
@@ -106,9 +106,9 @@ impl Decision {
         ends
     }
 
-    /// Adds a step that was only peeked at, because the step `end` ended the pass. A later rule: how long it would
-    /// refuse, or what its headers would say. An earlier rule that this request filled up: how long it would refuse
-    /// a retry.
+    /// Adds a step that was only peeked at, because the step `end` ended evaluation. For a later
+    /// rule: how long it would refuse, or its quota headers. For an earlier rule that this request
+    /// filled up: how long it would refuse a retry.
     #[inline(never)]
     fn take_after_end(
         &mut self,
@@ -138,7 +138,7 @@ impl Decision {
         }
     }
 
-    /// Notes where a rule and its candidate differ.
+    /// Records a difference between a rule and its candidate.
     #[cold]
     fn compare(&mut self, step: &Step, result: &StepResult, candidate: bool) {
         let event = match (acted(step, result), candidate) {
@@ -169,7 +169,7 @@ impl Decision {
         }
     }
 
-    /// Applies an action to the request; returns whether the pass ends here.
+    /// Applies an action to the request; returns whether evaluation ends here.
     pub(super) fn act(&mut self, credit: DecidedBy) -> bool {
         let rule = credit.rule;
         match credit.action {
@@ -177,7 +177,7 @@ impl Decision {
             Action::Tag => self.tags.push(rule),
             Action::Allow => {
                 self.verdict = Verdict::Forward;
-                // The rule itself was reached: it still counts the response.
+                // The rule itself was reached, so it still counts the response.
                 self.settle_before = Some(RuleIndex(rule.0.saturating_add(1)));
             }
             Action::Shadow if !self.blocks_shadows => self.verdict = Verdict::Shadow { rule },
@@ -196,14 +196,14 @@ impl Decision {
         credit.action.is_terminal()
     }
 
-    /// How long an action holds the request, or keeps its client away. An action that stops the request at once
-    /// leaves nothing to wait for.
+    /// Sets how long an action holds the request, or refuses retries. An action that stops the
+    /// request at once removes all waits.
     fn hold_for(&mut self, rule: &Rule, (step, result): (&Step, &StepResult)) {
         let at = self.at;
         match rule.action {
             Action::Delay => self.delay(rule, turn_wait(step, result, at)),
             Action::Close => self.drop_waits(),
-            // A client that cannot take the shadow response is refused.
+            // A client that cannot read the shadow response is refused.
             Action::Shadow if !self.blocks_shadows => self.refused_for = retry_wait(result, at),
             Action::Block | Action::Tarpit | Action::Shadow => {
                 let waits = self.hold;
@@ -217,7 +217,7 @@ impl Decision {
         }
     }
 
-    /// Adds the wait of another rule that would refuse too: the longest counts, and none if no wait helps.
+    /// Adds the wait of another rule that would refuse: the longest one counts, `None` if no wait helps.
     fn extend_retry_after(&mut self, wait: Option<Duration>) {
         let both = self.refused_for.zip(wait);
         self.refuse_for(both.map(|(one, other)| one.max(other)));
@@ -227,7 +227,7 @@ impl Decision {
 // === impl Plan ===
 
 impl Plan {
-    /// Whether a retry would not get as far as this result's rule, however long the client waits.
+    /// Whether a retry would never reach this result's rule, however long the client waits.
     fn is_cut_before(&self, result: &StepResult) -> bool {
         let before = self.steps.iter().take(usize::from(result.step));
         let cuts = |step: &Step| step.op == StepOp::Always && step.ends_pass;
@@ -235,7 +235,7 @@ impl Plan {
     }
 }
 
-/// Whether the rule acts on the request, or would.
+/// Whether the rule acts on the request, or would act.
 #[inline]
 pub(super) fn acted(step: &Step, result: &StepResult) -> bool {
     step.acts && result.status != KeyStatus::Within

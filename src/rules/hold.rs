@@ -1,4 +1,4 @@
-//! Requests that wait: how long they are held, and what becomes of those that cannot be.
+//! Requests that wait: how long they are held, and what happens if they cannot be held.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::limit::CounterReading;
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// What becomes of a request that would have to wait, but too many wait already. One in a
-    /// queue is refused by the rule whose queue it is; everything else happens at once.
+    /// Changes the decision of a request that cannot be held because too many requests are held already. A
+    /// queued request is refused by the rule that queues it; any other request is handled without the wait.
     pub fn cannot_hold(&self, decision: &mut Decision) {
         let queued = decision.queued.take();
         if let Some((index, rule)) = queued.and_then(|index| Some((index, self.get(index)?))) {
@@ -25,7 +25,7 @@ impl RuleSet {
 // === impl Decision ===
 
 impl Decision {
-    /// Takes in how long a request that is admitted waits for its turn.
+    /// Adds the time that an admitted request waits for its turn.
     #[inline(never)]
     pub(super) fn queue(&mut self, rule: &Rule, step: &Step, step_result: &StepResult) {
         let Some(reading) = step_result.reading.filter(CounterReading::waits) else {
@@ -39,20 +39,19 @@ impl Decision {
         self.queued.get_or_insert(step.rule);
     }
 
-    /// Takes in how long a request is held by a rule that delays it: until its turn, or as long as
-    /// the rule may.
+    /// Adds the time that a `delay` rule holds a request: until its turn, or at most `max_delay`.
     pub(super) fn delay(&mut self, rule: &Rule, turn: Option<Duration>) {
         let turn = turn.unwrap_or(Duration::MAX);
         self.hold = self.hold.max(turn.min(rule.max_delay));
     }
 
-    /// Nothing is left to wait for: the request is stopped.
+    /// Removes all waits, because the request is stopped.
     pub(super) fn drop_waits(&mut self) {
         self.hold = Duration::ZERO;
         self.queued = None;
     }
 
-    /// Sets how long a client that was blocked should stay away.
+    /// Sets how long retries of a blocked request are refused.
     pub(super) fn refuse_for(&mut self, wait: Option<Duration>) {
         self.refused_for = wait;
         if let Verdict::Block { retry_after, .. } = &mut self.verdict {
@@ -61,7 +60,7 @@ impl Decision {
         }
     }
 
-    /// Acts on a request that waits in a rule's queue, as if there had been no place in it.
+    /// Acts on a request that waits in a rule's queue, as if the queue were full.
     fn leave_queue(&mut self, index: RuleIndex, rule: &Rule) {
         self.forget_after(index, rule.action);
         self.act(DecidedBy {
@@ -81,7 +80,7 @@ impl Decision {
         }
     }
 
-    /// Drops what later rules did, as far as they were not to be reached. What they counted stays.
+    /// Drops the events of later rules that are no longer reached. Their counters stay charged.
     fn forget_after(&mut self, index: RuleIndex, action: Action) {
         let ends = action.is_terminal();
         self.credit = self.credit.filter(|credit| {
@@ -99,7 +98,7 @@ impl Decision {
         self.tags.retain(|tag| !ends || *tag < index);
     }
 
-    /// Lets the quota header of a rule say that a retry does not fit before `wait` is over.
+    /// Extends the rule's quota status: a retry does not fit before `wait` is over.
     pub(super) fn extend_quota(&mut self, index: RuleIndex, remaining: u64, wait: Duration) {
         let seconds = whole_seconds(wait).max(1);
         for quota in self.quotas.iter_mut().filter(|quota| quota.rule == index) {
@@ -109,7 +108,7 @@ impl Decision {
     }
 }
 
-/// How far apart a queue is left.
+/// The time between two requests that leave a queue.
 fn spacing(rule: &Rule) -> Duration {
     let spacing = rule.limiter.and_then(|limiter| {
         let limit = u32::try_from(limiter.limit).ok()?;

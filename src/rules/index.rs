@@ -1,9 +1,9 @@
-//! Which rules can have anything to do with a request, found without asking each of them.
+//! Finds the rules that can affect a request without evaluating each of them.
 //!
-//! For most rules one condition is known that must hold before the rule can matter (its guard: a
-//! path, a header's value, a network). Guards on the same value stand together in a group that
-//! finds all that hold at once. What is found is a candidate, no more: its expressions decide, as
-//! they do without an index. Rules without a guard are always candidates.
+//! Most rules have a guard: one condition (a path, a header's value, a network) that must hold
+//! before the rule can matter. Guards on one value form a group, which finds all guards that hold
+//! at once. A rule that a group finds is only a candidate: its expressions decide, as they do
+//! without an index. Rules without a guard are always candidates.
 
 mod choose;
 mod cost;
@@ -29,34 +29,34 @@ use crate::expr::{EvalContext, FieldId, Prefilter, PrefilterCondition};
 /// An index over rules.
 #[derive(Default)]
 pub(super) struct PrefilterIndex {
-    /// The rules that are always candidates, a bit each.
+    /// The rules that are always candidates, one bit each.
     always: Box<[u64]>,
-    /// By the first rule that each can find.
+    /// The groups, ordered by the first rule that each can find.
     groups: Box<[GuardGroup]>,
 }
 
-/// What makes a group worth its cost.
+/// The threshold above which a group pays off.
 #[derive(Clone, Copy)]
 pub(super) struct IndexCost<'a> {
-    /// How many rules a group must have, where its value costs nothing to read.
+    /// The least number of rules in a group with a value that costs nothing to read.
     pub least: usize,
     /// Fields that the first test of some rule reads for every request.
     pub read_anyway: &'a HashSet<FieldId>,
 }
 
-/// Rules, by their places.
+/// Rules, by their indexes.
 type Rules = Box<[u16]>;
 
-/// A bit a rule.
+/// One bit per rule.
 struct Marks<'m>(&'m mut [u64]);
 
-/// Room for marks. A thousand rules need no memory from the heap.
+/// Storage for marks. A thousand rules need no heap allocation.
 type Words = SmallVec<[u64; 16]>;
 
 // === impl PrefilterIndex ===
 
 impl PrefilterIndex {
-    /// An index of rules with these needs, in rule order.
+    /// Builds an index of rules with these prefilters, in rule order.
     pub(super) fn new(needs: &[Prefilter], worth: IndexCost<'_>) -> PrefilterIndex {
         let mut always = vec![0; needs.len().div_ceil(64)];
         let mut sites: HashMap<GuardSite<'_>, Vec<(&PrefilterCondition, u16)>> = HashMap::new();
@@ -89,11 +89,10 @@ impl PrefilterIndex {
         self.groups.is_empty()
     }
 
-    /// Visits the rules that may have something to do with a request, in rule order, until `visit`
-    /// breaks.
+    /// Calls `visit` with the rules that may affect a request, in rule order, until it breaks.
     ///
-    /// A group is asked only when the rules before its first one are through: a value that is
-    /// costly to read is not read if the pass ends before.
+    /// A group is searched only after the rules before its first one have been evaluated, so a
+    /// value that is costly to read is not read if evaluation ends earlier.
     #[inline(always)]
     pub(super) fn candidates(
         &self,
@@ -116,10 +115,10 @@ impl PrefilterIndex {
         for word in 0..marks.0.len() {
             let mut bits = marks.word(word);
             loop {
-                // Without a mark, the first rule of the next word.
+                // If no mark is left, this is the first rule of the next word.
                 let rule = word * 64 + bits.trailing_zeros() as usize;
                 if gate <= rule {
-                    // It marks no rule before its first, so none that is through.
+                    // A group marks no rule before its first, so no rule that has been evaluated.
                     marks.set_word(word, bits);
                     groups = mark_next_group(groups, context, &mut marks);
                     gate = first(groups);
@@ -137,7 +136,7 @@ impl PrefilterIndex {
     }
 }
 
-/// Asks the next group; gives those that follow.
+/// Searches the next group and returns the groups after it.
 #[inline(never)]
 fn mark_next_group<'g>(
     groups: &'g [GuardGroup],

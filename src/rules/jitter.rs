@@ -1,5 +1,5 @@
-//! Each key's own limit: drawn from the rule, the key and the hour, so that every gateway draws the
-//! same and nobody has to remember it.
+//! Each key's own limit: drawn from the rule, the key and the hour, so that every gateway draws an
+//! equal limit and no state is kept.
 
 use std::hash::Hasher;
 
@@ -10,16 +10,16 @@ use crate::expr::FieldFacts;
 use crate::facts::fields;
 use crate::limit::Limiter;
 
-/// How long a key keeps what was drawn for it, in seconds.
+/// The time after which a key's limit is drawn again, in seconds.
 const HOUR: i64 = 3_600;
-/// What [`LimitJitter`] counts in.
+/// The unit of [`LimitJitter`]: millionths.
 const WHOLE: u64 = 1_000_000;
 
 // === impl LimitJitter ===
 
 impl LimitJitter {
-    /// The limit of `key`, for the rule `identity`, in the hour of `facts`. A burst is drawn
-    /// alike, so that one that equals the limit still does.
+    /// Draws the limit of `key` for the rule `identity` in the hour of `facts`. The burst uses the
+    /// limit's random number, so a burst that equals the limit stays equal.
     #[cold]
     #[inline(never)]
     pub(super) fn draw(
@@ -38,7 +38,7 @@ impl LimitJitter {
         }
     }
 
-    /// A number near `limit`, each that is not too far as likely as the others.
+    /// A uniformly distributed number near `limit`.
     fn within(self, limit: u64, luck: u64) -> u64 {
         let share = WHOLE.min(self.0.into());
         let span = u128::from(limit) * u128::from(share) / u128::from(WHOLE);
@@ -48,7 +48,7 @@ impl LimitJitter {
     }
 }
 
-/// A number that looks random. The hash has no secret: every gateway must find the same.
+/// A pseudo-random number. The hash has no secret, because every gateway must compute an equal number.
 fn draw_number(identity: u64, key: &[u8], hour: i64) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&identity.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The key of a rule: whom it counts, as bytes that no two different clients share.
+//! The key of a rule, as bytes that differ whenever the values differ.
 
 use std::fmt::Write as _;
 use std::hash::Hasher as _;
@@ -11,32 +11,32 @@ use super::key_buffer::KeyBuffer;
 use crate::expr::{EvalContext, FieldFacts, PlainRead, Scalar, ScalarValue};
 use crate::facts::client_ip::IpPrefixes;
 
-/// A string longer than this enters a key as its beginning and a digest, so that nobody can fill
-/// the ban table's memory with one long header.
+/// A string longer than this enters a key as its first bytes and a digest, so that a client cannot
+/// fill the ban table's memory with long headers.
 const LONGEST: usize = 256;
-/// How much of a long string stays readable.
+/// The bytes of a long string that stay readable.
 const READABLE: usize = 64;
 
-/// Whom a rule counts. No parts: everybody together.
+/// The values that select a counter. Without parts, all requests share one counter.
 #[derive(Default)]
 pub struct Key {
     /// The parts, in order.
     pub parts: Vec<KeyPart>,
-    /// What an absent part means.
+    /// What a missing part means.
     pub missing: MissingPart,
 }
 
 /// One part of a key.
 pub struct KeyPart {
-    /// What it reads.
+    /// The expression that reads the value.
     pub scalar: Scalar,
-    /// An address is counted as its network.
+    /// The prefix lengths by which an address is counted as its network. `None` for values that are no address.
     pub prefixes: Option<IpPrefixes>,
-    /// The value is a secret: people see a hash of it.
+    /// Whether the value is secret, so that logs show its hash.
     pub secret: bool,
 }
 
-/// What an absent key part means.
+/// What a missing key part means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingPart {
     /// All requests without it share one counter.
@@ -46,7 +46,7 @@ pub enum MissingPart {
     Skip,
 }
 
-/// What stands before each part, so that different keys have different bytes.
+/// A tag before each part, so that different keys have different bytes.
 mod tag {
     pub const MISSING: u8 = 0;
     pub const BYTES: u8 = 1;
@@ -60,12 +60,12 @@ mod tag {
 // === impl Key ===
 
 impl Key {
-    /// Appends the key's bytes to `out`; `false`: a part is absent and the request is skipped.
+    /// Appends the key's bytes to `out`. `false` if a part is missing and the request is skipped.
     pub fn write(&self, facts: &dyn FieldFacts, out: &mut KeyBuffer) -> bool {
         self.write_at(&EvalContext::of(facts), out)
     }
 
-    /// [`Key::write`], among other uses of the same facts.
+    /// [`Key::write`] with a context that other expressions of the request share.
     #[inline]
     pub(super) fn write_at(&self, context: &EvalContext<'_>, out: &mut KeyBuffer) -> bool {
         for part in &self.parts {
@@ -78,7 +78,7 @@ impl Key {
         true
     }
 
-    /// Whether it is written as `other` is, whatever the request.
+    /// Whether this key and `other` have equal bytes for every request.
     pub(super) fn is_written_as(&self, other: &Key) -> bool {
         let same = |(a, b): (&KeyPart, &KeyPart)| {
             a.scalar.source() == b.scalar.source() && a.prefixes == b.prefixes
@@ -87,8 +87,8 @@ impl Key {
         parts && self.missing == other.missing && self.parts.iter().zip(&other.parts).all(same)
     }
 
-    /// A number that requests with the same key share. It has no secret: every gateway must find
-    /// the same.
+    /// A number that requests with equal keys share. It has no secret, because every gateway must
+    /// compute an equal number.
     pub fn digest(&self, facts: &dyn FieldFacts) -> u64 {
         let mut bytes = KeyBuffer::new();
         self.write(facts, &mut bytes);
@@ -97,7 +97,7 @@ impl Key {
         hasher.finish()
     }
 
-    /// The key for people, from its bytes. Secrets go through `hash`.
+    /// Formats the key's bytes for logs. Secrets go through `hash`.
     pub fn describe(&self, bytes: &[u8], hash: &dyn Fn(&[u8]) -> String) -> String {
         let mut rest = bytes;
         let mut text = String::new();
@@ -113,7 +113,7 @@ impl Key {
         text
     }
 
-    /// Each part for people, as it is written in the rule and as it is counted; `None`: absent.
+    /// Each part for logs, as written in the rule and as counted. `None` if the part is missing.
     /// Secrets go through `hash`.
     pub fn parts(
         &self,
@@ -136,7 +136,7 @@ impl Key {
 // === impl KeyPart ===
 
 impl KeyPart {
-    /// `None`: there is no value.
+    /// Appends the part's bytes. `None` if it has no value.
     #[inline(always)]
     fn write_at(&self, context: &EvalContext<'_>, out: &mut KeyBuffer) -> Option<()> {
         let facts = context.facts();
@@ -169,7 +169,7 @@ impl KeyPart {
         write_ip(self.prefixes.map_or(ip, |p| p.network(ip)), out);
     }
 
-    /// Takes this part's bytes off `rest` and shows them.
+    /// Takes this part's bytes off `rest` and formats them.
     fn describe(
         &self,
         rest: &mut &[u8],
@@ -266,7 +266,7 @@ fn show(bytes: &[u8], secret: bool, hash: &dyn Fn(&[u8]) -> String, text: &mut S
     }
 }
 
-/// How long an address is.
+/// The length of the address in bits.
 const fn bits(ip: IpAddr) -> u8 {
     match ip {
         IpAddr::V4(_) => 32,

@@ -1,36 +1,36 @@
-//! Bytes that keys are written to. As many as most requests need are kept in place.
+//! The buffer that keys are written to. It stores as many bytes inline as most requests need.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 
-/// How many bytes are kept in place.
+/// The number of bytes stored inline.
 const HERE: usize = 128;
 
-/// Bytes, one after the other.
+/// A byte buffer with inline storage.
 #[derive(Clone)]
 pub struct KeyBuffer {
     here: [u8; HERE],
-    /// How many they are.
+    /// The number of bytes.
     length: usize,
-    /// All of them, while they are more than fit in place.
+    /// All bytes, if they do not fit inline.
     moved: Vec<u8>,
 }
 
 // === impl KeyBuffer ===
 
 impl KeyBuffer {
-    /// Nothing yet.
+    /// An empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many they are.
+    /// The number of bytes.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -48,7 +48,7 @@ impl KeyBuffer {
         }
     }
 
-    /// A part of them; none of it where that does not lie within.
+    /// The bytes in a range. Empty if the range is out of bounds.
     #[inline(always)]
     pub fn part(&self, range: Range<usize>) -> &[u8] {
         let here = self.here.get(..self.length);
@@ -64,7 +64,7 @@ impl KeyBuffer {
         self.extend_from_slice(&[byte]);
     }
 
-    /// Drops what comes after the first `length` bytes.
+    /// Drops the bytes after the first `length`.
     pub fn truncate(&mut self, length: usize) {
         if self.length <= HERE {
             self.length = self.length.min(length);
@@ -91,7 +91,7 @@ impl KeyBuffer {
         self.moved = moved;
     }
 
-    /// What is in place has not moved, so it is none of it.
+    /// `moved` is empty while all bytes are inline, so a range that is out of bounds is empty.
     #[cold]
     fn part_moved(&self, range: Range<usize>) -> &[u8] {
         self.moved.get(range).unwrap_or_default()

@@ -1,8 +1,7 @@
-//! What the rules say about a request: plan → (a store) → decide, and settle once the answer is
-//! known.
+//! Rule evaluation for a request: plan → (a store) → decide, and settle once the response is known.
 //!
-//! Pure. It never waits, counts or answers: it says which counters to touch and reads what a store
-//! found. Live traffic and every tool go through the same functions.
+//! Pure. It never waits, counts or responds: it returns which counters to use and reads the store's
+//! results. Live traffic and every tool call these functions.
 
 mod compiled_rule;
 mod cost;
@@ -38,76 +37,76 @@ use crate::decision::{Action, RuleIndex};
 use crate::expr::{EvalContext, FieldFacts, Phase, Predicate, Prefilter, Scalar};
 use crate::limit::Limiter;
 
-/// A rule, ready to run.
+/// A compiled rule.
 pub struct Rule {
     /// The name in logs, metrics and headers.
     pub name: Arc<str>,
-    /// Whose counters it uses, across reloads.
+    /// The identity of the rule's counters, across reloads.
     pub id: RuleId,
-    /// What it counts and what it stops.
+    /// The requests that it counts and mitigates.
     pub scope: RuleScope,
-    /// Whom it counts.
+    /// The values that select a counter.
     pub key: Key,
-    /// How many are allowed; `None`: the action on every request that matches.
+    /// The limiter. `None` for a deny rule, which acts on every matching request.
     pub limiter: Option<Limiter>,
-    /// How long passing the limit bans a key.
+    /// How long a key above the limit is banned.
     pub ban: BanLength,
-    /// What a request costs.
+    /// The cost of a request.
     pub cost: RuleCost,
-    /// How far each key's limit is from `limiter`'s.
+    /// How far each key's limit differs from that of `limiter`.
     pub jitter: LimitJitter,
-    /// `delay`, `tarpit`: how long a request is held at the most.
+    /// The longest hold of a request by `delay` and `tarpit`.
     pub max_delay: Duration,
-    /// Another limit, decided beside the real one and never enforced.
+    /// A second limiter that is evaluated but never enforced.
     pub candidate: Option<CandidateLimit>,
-    /// What is done.
+    /// What the rule does with the requests that it mitigates.
     pub action: Action,
-    /// Decide, log and count, but do not act.
+    /// Whether the rule decides, logs and counts, but does not act.
     pub dry_run: bool,
-    /// What a client is told.
+    /// The quota headers that it sends.
     pub headers: HeaderStyle,
-    /// What happens while the store is unavailable.
+    /// What the rule does during a store outage.
     pub on_store_failure: OnStoreFailure,
 }
 
-/// What a request costs.
+/// The cost of a request.
 pub enum RuleCost {
     /// Always this many units.
     Fixed(u64),
-    /// What an integer expression says. Where it says nothing, or less than nothing: 1.
+    /// The value of an integer expression; 1 if it is missing or negative.
     Computed(Scalar),
-    /// What this header of the response says. Where it does not say a whole number: nothing.
+    /// The number in this response header. A response without a whole number there is not counted.
     Header(HeaderName),
 }
 
-/// How far a key's limit may be from the rule's, in millionths of it. The distance comes from the
-/// rule, the key and the hour alone.
+/// The largest difference between a key's limit and the rule's, in millionths of the latter. The
+/// difference depends only on the rule, the key and the hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitJitter(pub u32);
 
-/// A limit that is tried beside a rule's own.
+/// A limiter that is evaluated next to the rule's own and never enforced.
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateLimit {
-    /// Whose counters it uses.
+    /// The identity of its counters.
     pub id: RuleId,
-    /// The limit.
+    /// The limiter.
     pub limiter: Limiter,
 }
 
-/// What a rule counts and what it stops.
+/// The requests that a rule counts and mitigates.
 pub enum RuleScope {
     /// One expression for both.
     Same(Predicate),
-    /// Two expressions, never and-ed.
+    /// Two independent expressions: neither requires the other.
     Separate {
-        /// What is counted.
+        /// The requests that are counted.
         count: Predicate,
-        /// What is stopped.
+        /// The requests that are mitigated.
         mitigate: Predicate,
     },
 }
 
-/// Which rate-limit headers a client is sent.
+/// The quota headers of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderStyle {
     /// `RateLimit-Policy` and `RateLimit`.
@@ -115,9 +114,9 @@ pub enum HeaderStyle {
     Standard,
     /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`.
     Legacy,
-    /// All of them.
+    /// Standard and legacy headers.
     Both,
-    /// None.
+    /// No quota headers.
     None,
 }
 
@@ -127,22 +126,22 @@ pub struct RuleSet {
     courses: Vec<CompiledRule>,
     counts_responses: bool,
     takes_leases: bool,
-    /// Which rules a request is asked about; `None`: all.
+    /// Finds the rules to plan for a request. `None` if all rules are evaluated.
     planning: Option<PrefilterIndex>,
-    /// Which rules an answer is asked about; `None`: all.
+    /// Finds the rules to settle for a response. `None` if all rules are evaluated.
     settling: Option<PrefilterIndex>,
-    /// Which rules may count an answer, as far as its request tells; `None`: none.
+    /// Finds the rules that may count the response of a request. `None` if no rule counts responses.
     awaiting: Option<PrefilterIndex>,
 }
 
-/// With fewer guards than this on a value, it is left to the rules to read it; with fewer than
-/// twice as many rules, all of it.
+/// A value with fewer guards than this gets no group. With fewer than twice as many rules, there is
+/// no index.
 const FEW_GUARDS: usize = 4;
 
 // === impl Rule ===
 
 impl Rule {
-    /// A rule that blocks whatever `scope` stops: no limit, and the defaults of everything else.
+    /// A deny rule that blocks the requests of `scope`, with the defaults of all other settings.
     pub fn new(name: Arc<str>, id: RuleId, scope: RuleScope) -> Self {
         Self {
             name,
@@ -162,8 +161,8 @@ impl Rule {
         }
     }
 
-    /// Whether what it counts, or how much, is known only once there is a response. A rule without
-    /// a limit counts nothing.
+    /// Whether the rule counts only once the response is known, because of `count` or `cost`. A
+    /// rule without a limit counts nothing.
     pub fn counts_response(&self) -> bool {
         let reads = match &self.scope {
             RuleScope::Same(_) => false,
@@ -172,12 +171,12 @@ impl Rule {
         self.limiter.is_some() && (reads || self.cost.reads_response())
     }
 
-    /// Whether those that it stops are told to come back later.
+    /// Whether the rule's refusals carry `Retry-After`.
     pub fn refuses(&self) -> bool {
         matches!(self.action, Action::Block | Action::Tarpit) && !self.dry_run
     }
 
-    /// Whether a request takes a place in flight, of this rule or of its candidate.
+    /// Whether the rule or its candidate takes a lease for a request in flight.
     pub fn takes_lease(&self) -> bool {
         let candidate = self.candidate.as_ref().map(|candidate| candidate.limiter);
         let limiters = [self.limiter, candidate];
@@ -185,7 +184,7 @@ impl Rule {
         limiters.any(|limiter| limiter.algorithm.holds_leases())
     }
 
-    /// Whether a client may learn of this rule from headers.
+    /// Whether the rule sends quota headers.
     pub fn sends_quota_headers(&self) -> bool {
         self.headers != HeaderStyle::None && self.action == Action::Block && !self.dry_run
     }
@@ -202,12 +201,12 @@ impl Rule {
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// A rule set in file order.
+    /// A set of rules in file order.
     pub fn new(rules: Vec<Rule>) -> Self {
         Self::with_guards(rules, FEW_GUARDS)
     }
 
-    /// `least`: how many guards make a group.
+    /// `least` is the least number of guards in a group.
     fn with_guards(rules: Vec<Rule>, least: usize) -> Self {
         let index = |phase, need: fn(&Rule) -> Prefilter, least| {
             let reads = rules
@@ -236,7 +235,7 @@ impl RuleSet {
         courses.map(|course| (course.like.rule, &course.rule))
     }
 
-    /// The rule at `index`.
+    /// The rule at `index`. `None` if there is none.
     pub fn get(&self, index: RuleIndex) -> Option<&Rule> {
         self.compiled(index).map(|course| &course.rule)
     }
@@ -254,7 +253,7 @@ impl RuleSet {
         }
     }
 
-    /// Whose counters these rules use.
+    /// The identities of the counters of all rules and candidates.
     pub fn identities(&self) -> Vec<u64> {
         let candidates = |rule: &Rule| rule.candidate.as_ref().map(|c| c.id.identity);
         let ids = |rule: &Rule| [Some(rule.id.identity), candidates(rule)];
@@ -262,13 +261,13 @@ impl RuleSet {
         rules.flat_map(ids).flatten().collect()
     }
 
-    /// Whether any rule wants to see responses.
+    /// Whether any rule counts responses.
     pub fn counts_responses(&self) -> bool {
         self.counts_responses
     }
 
-    /// Whether some rule may want to count the answer to this request. `before`: the first rule
-    /// that it did not reach.
+    /// Whether a rule may count the response to this request. `before` is the first rule that the
+    /// request did not reach.
     pub fn may_count_response(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>) -> bool {
         let mut found = None;
         if let Some(index) = &self.awaiting {
@@ -285,12 +284,12 @@ impl RuleSet {
         self.takes_leases
     }
 
-    /// How many rules there are.
+    /// The number of rules.
     pub fn len(&self) -> usize {
         self.courses.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set has no rules.
     pub fn is_empty(&self) -> bool {
         self.courses.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The plan of a request: which counters to touch, how, in rule order. A store carries it out.
+//! The plan of a request: the counter operations, in rule order. A store carries them out.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use crate::decision::RuleIndex;
 use crate::limit::concurrency::LeaseId;
 use crate::limit::{CounterReading, Limiter};
 
-/// What a store must do for one request, in one go.
+/// The counter operations that a store must carry out at once for one request.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The steps, in rule order.
     pub steps: SmallVec<[Step; 4]>,
-    /// The bytes of all keys; each step points at its own.
+    /// The bytes of all keys; [`Step::key`] is a range of them.
     pub keys: KeyBuffer,
-    /// The identity of the leases that its `concurrency` steps take.
+    /// The identity of the leases that the plan's `concurrency` steps take.
     pub lease: LeaseId,
 }
 
-/// The leases that one request holds, until it ends.
+/// The leases that one request holds until it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldLeases {
-    /// The identity of each of them.
+    /// The identity that all of these leases have.
     pub id: LeaseId,
-    /// The rules and keys whose counters hold one.
+    /// The rules and keys of the counters that hold a lease.
     pub counters: SmallVec<[(RuleId, Box<[u8]>); 1]>,
 }
 
-/// Who a rule's counters belong to, across reloads. Two rules share counters only if these are
-/// equal.
+/// The identity of a rule's counters, across reloads. Two rules share counters only if their ids
+/// are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RuleId {
-    /// A digest of everything that makes a rule the same rule (contract, section 5).
+    /// A digest of the settings that identify a rule (contract, section 5).
     pub identity: u64,
-    /// A small number that [`RuleRegistry`] assigned to that identity.
+    /// A small number that [`RuleRegistry`] assigned to the identity.
     pub slot: u16,
 }
 
@@ -50,42 +50,42 @@ pub struct Step {
     pub rule: RuleIndex,
     /// The rule, across configurations.
     pub id: RuleId,
-    /// Where the key's bytes are in [`Plan::keys`].
+    /// The range of the key's bytes in [`Plan::keys`].
     pub key: Range<u32>,
-    /// The limit.
+    /// The limiter.
     pub limiter: Limiter,
-    /// What the request costs.
+    /// The cost of the request.
     pub cost: u64,
-    /// What to do with the counter if the key is not banned.
+    /// The counter operation if the key is not banned.
     pub op: StepOp,
-    /// How long passing the limit bans the key.
+    /// How long a key above the limit is banned.
     pub ban: BanLength,
-    /// A request that does not fit is charged all the same if it would within this time, which it
-    /// then waits for.
+    /// The longest hold: a request that does not fit is still charged if it would fit within this
+    /// time, and waits for it.
     pub patience: Duration,
-    /// Decided beside the rule's own step, which follows; never enforced.
+    /// Whether this is the candidate's step, which comes before the rule's own and is never enforced.
     pub candidate: bool,
-    /// The request matches `mitigate`, so a refusal or a ban concerns it.
+    /// Whether the request matches `mitigate`, so that a refusal or a ban applies to it.
     pub acts: bool,
-    /// Acting on this request ends the pass: later steps are not carried out, except that those
-    /// marked [`Step::peek_after_end`] are looked at.
+    /// Whether acting on this request ends evaluation. Later steps are then not carried out; those
+    /// marked [`Step::peek_after_end`] are peeked at.
     pub ends_pass: bool,
-    /// A later step that is looked at after the pass has ended: its wait may be longer, or a
-    /// client is told of it as if the request had been forwarded.
+    /// Whether the step is peeked at after evaluation has ended, because its wait may be longer or
+    /// because a shadow response carries its quota headers.
     pub peek_after_end: bool,
     /// What the rule does if the store fails.
     pub on_failure: OnStoreFailure,
 }
 
-/// How long passing a limit bans a key.
+/// How long a key above the limit is banned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BanLength {
-    /// It does not: only what is over the limit is acted on.
+    /// No ban: the action applies only to requests above the limit.
     #[default]
     Never,
-    /// For this long.
+    /// A ban of this length.
     For(Duration),
-    /// The first offence for the first length, the next for the second; the last one repeats.
+    /// The first offence has the first length, the next one the second; the last length repeats.
     Escalating(Arc<[Duration]>),
 }
 
@@ -101,18 +101,18 @@ pub enum OnStoreFailure {
     Closed,
 }
 
-/// What to do with a counter.
+/// An operation on a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepOp {
-    /// Charge if it fits.
+    /// Charge the cost if it fits.
     Admit,
-    /// Charge in any case.
+    /// Charge the cost, even above the limit.
     Charge,
-    /// Look only.
+    /// Read the counter without charging it.
     Peek,
-    /// Leave the counter alone: only a ban matters.
+    /// Only check for a ban.
     Pass,
-    /// No counter and no key: the rule acts on whatever matches.
+    /// No counter and no key: the rule acts on every matching request.
     Always,
 }
 
@@ -121,8 +121,8 @@ pub enum StepOp {
 pub struct PlanResult {
     /// The store's clock when it applied the plan. The decision uses this time.
     pub at: Timestamp,
-    /// The results: at most one per step, in order; then, if a step ended the pass, those of the steps that were
-    /// only peeked at.
+    /// The results: at most one per step, in order; then, if a step ended evaluation, those of the
+    /// steps that were only peeked at.
     pub steps: SmallVec<[StepResult; 4]>,
 }
 
@@ -133,9 +133,9 @@ pub struct StepResult {
     pub step: u16,
     /// The state of the key.
     pub status: KeyStatus,
-    /// What the limiter returned; `None` if only a ban was checked.
+    /// The limiter's result. `None` if only a ban was checked.
     pub reading: Option<CounterReading>,
-    /// The cost was charged.
+    /// Whether the cost was charged.
     pub charged: bool,
 }
 
@@ -150,7 +150,7 @@ pub enum KeyStatus {
     Banned {
         /// When the ban ends.
         until: Timestamp,
-        /// This step started it.
+        /// Whether this step started the ban.
         started: bool,
     },
 }
@@ -158,7 +158,7 @@ pub enum KeyStatus {
 // === impl RuleId ===
 
 impl RuleId {
-    /// The id of a rule that has no slot yet: it shares one with all others that have none.
+    /// The id of a rule without a slot of its own: it uses the shared slot.
     pub fn unregistered(identity: u64) -> Self {
         let slot = RuleRegistry::SHARED_SLOT;
         Self { identity, slot }
@@ -168,12 +168,12 @@ impl RuleId {
 // === impl BanLength ===
 
 impl BanLength {
-    /// Whether there is none.
+    /// Whether the rule has no ban.
     pub fn is_never(&self) -> bool {
         *self == BanLength::Never
     }
 
-    /// The length for the offence with this number, counted from 0.
+    /// The ban length of the offence with this number, counted from 0.
     pub fn length(&self, offence: u32) -> Duration {
         match self {
             BanLength::Never => Duration::ZERO,
@@ -199,7 +199,7 @@ impl From<Duration> for BanLength {
 // === impl StepOp ===
 
 impl StepOp {
-    /// Whether it charges, or may.
+    /// Whether the operation can charge the counter.
     pub fn counts(self) -> bool {
         matches!(self, StepOp::Admit | StepOp::Charge)
     }
@@ -208,8 +208,8 @@ impl StepOp {
 // === impl Step ===
 
 impl Step {
-    /// Whether this request was charged and a retry would not fit: its wait counts if a later rule refuses the
-    /// request. A lease is released when the request is refused.
+    /// Whether this request was charged and a retry would not fit. Its wait counts if a later rule
+    /// refuses the request. A lease is released when the request is refused.
     pub fn is_filled_up(&self, result: &StepResult) -> bool {
         let is_full = |reading: CounterReading| reading.remaining < self.cost;
         let charged = self.op == StepOp::Admit && result.status == KeyStatus::Within;
@@ -231,7 +231,7 @@ impl StepResult {
         }
     }
 
-    /// The result for a key that was banned before.
+    /// The result for a key that was already banned.
     pub fn banned(step: u16, until: Timestamp) -> Self {
         let started = false;
         Self::without_counter(step, KeyStatus::Banned { until, started })
@@ -246,8 +246,8 @@ impl Plan {
         self.steps.iter().any(|step| step.op != StepOp::Always)
     }
 
-    /// Reduces the plan to what is decided without the store, because it failed: deny rules, and the steps of rules
-    /// that fall back to local counters. Returns the first rule that then responds with 503.
+    /// Reduces the plan to the steps that need no store, because it failed: deny rules, and rules that fall
+    /// back to local counters. Returns the first rule that then responds with 503. `None` if there is none.
     pub fn keep_local(&mut self) -> Option<RuleIndex> {
         let is_closed =
             |step: &Step| step.op != StepOp::Always && step.on_failure == OnStoreFailure::Closed;
@@ -262,7 +262,7 @@ impl Plan {
         closed
     }
 
-    /// The leases that this plan takes, if any step does.
+    /// The leases that this plan takes. `None` if no step takes one.
     pub fn leases(&self) -> Option<HeldLeases> {
         let takes = |step: &&Step| step.op.counts() && step.limiter.algorithm.holds_leases();
         let steps = self.steps.iter().filter(takes);

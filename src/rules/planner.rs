@@ -1,4 +1,4 @@
-//! Facts → plan: which counters a request touches, and how, in rule order.
+//! Facts → plan: the counter operations of a request, in rule order.
 
 use std::ops::{ControlFlow, Range};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::decision::{Action, RuleIndex};
 use crate::expr::{EvalContext, FieldFacts, FieldMemo, Predicate};
 use crate::limit::Limiter;
 
-/// What a rule has to do with one request.
+/// Which of a rule's expressions match one request.
 #[derive(Clone, Copy)]
 pub(super) struct RuleMatch {
-    /// `None`: whether or how much is known only at the response.
+    /// Whether the request is counted. `None` if that, or the cost, is known only from the response.
     pub(super) counts: Option<bool>,
     pub(super) mitigates: bool,
 }
@@ -21,14 +21,14 @@ pub(super) struct RuleMatch {
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// What a store must do for this request before it is decided.
+    /// The counter operations to carry out before this request is decided.
     pub fn plan(&self, facts: &dyn FieldFacts) -> Plan {
         let mut plan = Plan::default();
         self.plan_into(facts, &mut plan);
         plan
     }
 
-    /// [`RuleSet::plan`], into an empty plan: a request has it copied nowhere.
+    /// Writes the plan of [`RuleSet::plan`] into an empty `plan`, to avoid copying it.
     pub fn plan_into(&self, facts: &dyn FieldFacts, plan: &mut Plan) {
         if let Some(index) = &self.planning {
             return self.plan_found(index, facts, plan);
@@ -42,15 +42,15 @@ impl RuleSet {
         }
     }
 
-    /// What a store must count now that the response is known. `before`: the first rule that the
-    /// request did not reach.
+    /// The counter operations to carry out once the response is known. `before` is the first rule
+    /// that the request did not reach.
     pub fn settle(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>) -> Plan {
         let mut plan = Plan::default();
         self.settle_into(facts, before, &mut plan);
         plan
     }
 
-    /// [`RuleSet::settle`], into an empty plan: a request has it copied nowhere.
+    /// Writes the plan of [`RuleSet::settle`] into an empty `plan`, to avoid copying it.
     pub fn settle_into(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>, plan: &mut Plan) {
         if let Some(index) = &self.settling {
             return self.settle_found(index, facts, before, plan);
@@ -64,7 +64,7 @@ impl RuleSet {
         }
     }
 
-    /// Apart from the rest, so that few rules do not pay for the room that candidates take.
+    /// A function of its own, so that small rule sets do not pay for the stack space of the memo.
     #[inline(never)]
     fn plan_found(&self, index: &PrefilterIndex, facts: &dyn FieldFacts, plan: &mut Plan) {
         let memo = FieldMemo::default();
@@ -99,11 +99,11 @@ impl RuleSet {
 // === impl CompiledRule ===
 
 impl CompiledRule {
-    /// Adds what the rule has to do with a request; `true`: no later rule is reached.
+    /// Adds the rule's step for a request, if any. Returns `true` if no later rule is reached.
     #[inline(always)]
     fn plan_request(&self, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
         match &self.rule.scope {
-            // Most rules have nothing to do with a request: this is all that happens.
+            // Most rules do not match a request, and nothing more happens.
             RuleScope::Same(both) => {
                 both.holds(context) && self.add(self.both, true, context, plan)
             }
@@ -120,13 +120,13 @@ impl CompiledRule {
         }
     }
 
-    /// Adds a step; `true`: no later rule is reached.
+    /// Adds a step. Returns `true` if no later rule is reached.
     #[inline(always)]
     fn add(&self, op: StepOp, acts: bool, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
         plan.push(self, op, acts, context) && self.ends && op == StepOp::Always
     }
 
-    /// Counts an answer, if the rule does.
+    /// Adds a charge for the response, if the rule counts it.
     #[inline(always)]
     fn count(&self, context: &EvalContext<'_>, plan: &mut Plan) {
         if self.counts_response && self.rule.predicates().0.holds(context) {
@@ -134,7 +134,7 @@ impl CompiledRule {
         }
     }
 
-    /// A step that does this. Its cost is the rule's, where that is fixed.
+    /// A step with this operation, and with the rule's cost if that is fixed.
     #[inline(always)]
     fn step(&self, key: Range<u32>, op: StepOp, acts: bool) -> Step {
         Step {
@@ -176,13 +176,13 @@ impl Rule {
         }
     }
 
-    /// Whether the request is counted now, if `count` holds or not: how much may be unknown yet.
+    /// Whether the request is counted now, given the value of `count`. `None` if the cost is not known yet.
     fn known(&self, counts: bool) -> Option<bool> {
         (!counts || !self.cost.reads_response()).then_some(counts)
     }
 
-    /// What to do with the counter, and whether a refusal concerns this request; `None`: the rule
-    /// has nothing to do with it.
+    /// The counter operation, and whether the request matches `mitigate`. `None` if the rule has no
+    /// step for this request.
     pub(super) fn op(&self, matched: RuleMatch) -> Option<(StepOp, bool)> {
         let acts = matched.mitigates;
         if self.limiter.is_none() {
@@ -192,14 +192,14 @@ impl Rule {
             (Some(false), false) => None,
             (Some(true), true) => Some((StepOp::Admit, true)),
             (Some(true), false) => Some((StepOp::Charge, false)),
-            // Its headers show what was known when the request came.
+            // The quota headers show the counter as of the request.
             (None, _) if self.sends_quota_headers() => Some((StepOp::Peek, acts)),
             (None, false) => None,
             (_, true) => Some((self.uncounted_op(), true)),
         }
     }
 
-    /// What [`Rule::op`] says where `count` and `mitigate` are one expression that holds.
+    /// The operation of [`Rule::op`] if `count` and `mitigate` are one expression that matches.
     pub(super) fn op_if_both_match(&self) -> StepOp {
         let matched = RuleMatch {
             counts: self.known(true),
@@ -208,20 +208,19 @@ impl Rule {
         self.op(matched).map_or(StepOp::Pass, |(op, _)| op)
     }
 
-    /// Whether all requests cost the same, all keys have the same limit, and nothing is tried
-    /// beside it.
+    /// Whether cost and limit are fixed and the rule has no candidate.
     pub(super) fn is_plain(&self) -> bool {
         let is_fixed = matches!(self.cost, RuleCost::Fixed(_));
         is_fixed && self.jitter.0 == 0 && self.candidate.is_none()
     }
 
-    /// Whether its answer is to look like the origin's.
+    /// Whether the rule's response imitates the origin server.
     pub(super) fn poses_as_origin(&self) -> bool {
         self.action.poses_as_origin() && !self.dry_run
     }
 
-    /// Not counted now: a throttled key is acted on while one more unit would be refused, a banned
-    /// one while the ban lasts.
+    /// The operation for a request that is not counted now: a throttled key is mitigated while one
+    /// more unit would not fit, a banned key until its ban ends.
     fn uncounted_op(&self) -> StepOp {
         match self.ban.is_never() {
             true => StepOp::Peek,
@@ -233,7 +232,7 @@ impl Rule {
         self.action.is_terminal() && !self.dry_run
     }
 
-    /// How long a request is held, rather than not be counted.
+    /// How long a request that does not fit is held instead of being refused.
     pub(super) fn max_hold(&self) -> Duration {
         match self.action == Action::Delay && self.ban.is_never() {
             true => self.max_delay,
@@ -245,8 +244,8 @@ impl Rule {
 // === impl Plan ===
 
 impl Plan {
-    /// Adds a step of `course`; `false`: the key has an absent part and the rule skips such
-    /// requests, or what it costs is unknown and nothing is counted.
+    /// Adds a step of `course`. Returns `false` if a key part is missing and the rule skips such
+    /// requests, or if there is no cost to count.
     #[inline(never)]
     fn push(
         &mut self,
@@ -265,8 +264,8 @@ impl Plan {
         true
     }
 
-    /// Where the key is, once it is written; `None`: the request is skipped. A rule before may have
-    /// written the same.
+    /// Writes the key and returns its range. `None` if the request is skipped. Reuses the bytes of
+    /// an earlier rule with an equal key.
     #[inline(always)]
     fn write(
         &mut self,
@@ -291,8 +290,7 @@ impl Plan {
         Some(start as u32..self.keys.len() as u32)
     }
 
-    /// [`Plan::push`] of a step whose cost is computed, whose limit is drawn, or beside which
-    /// another one is tried.
+    /// [`Plan::push`] of a step with a computed cost, a jittered limit or a candidate.
     #[inline(never)]
     fn push_unusual(
         &mut self,
@@ -325,7 +323,7 @@ impl Plan {
     /// Adds a step for the rule's candidate, if it has one.
     fn push_candidate(&mut self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) {
         if let Some(mut beside) = rule.candidate.and_then(|c| step.candidate_step(rule, c)) {
-            // It has the rule's luck: only what is tried makes a difference.
+            // The candidate shares the rule's jitter draw, so only the limiter differs.
             beside.limiter = self.drawn(rule, &beside, facts);
             self.steps.push(beside);
         }
@@ -343,7 +341,7 @@ impl Plan {
 // === impl Step ===
 
 impl Step {
-    /// The same for the rule's candidate; `None`: it has nothing to do with the request.
+    /// A copy of the step for the rule's candidate. `None` if the candidate has no part in the request.
     fn candidate_step(&self, rule: &Rule, candidate: CandidateLimit) -> Option<Step> {
         let op = match self.op {
             StepOp::Peek if !self.acts => return None,

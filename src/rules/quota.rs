@@ -1,10 +1,10 @@
-//! What quota headers tell a client about a rule: what is left, and when it may come back.
+//! The quota headers of a rule: the units left, and the time until a retry.
 //!
 //! `q` is the rule's limit and `w` its period, whatever the algorithm and the burst. `r` is what the key can send
-//! now, at most `q`. `concurrency` has no period: its `t` is the second after which another try is worth it.
+//! now, at most `q`. `concurrency` has no period: its `t` is a hint of one second after which a retry may fit.
 //!
-//! A response that is not the origin's carries the headers that the origin's would have carried: the rules behind
-//! the one that acted were only peeked at, and what a charge would have left is computed here.
+//! A shadow response carries the quota headers that the origin server's response would have carried: the
+//! rules after the one that acted were only peeked at, and the units left after a charge are computed here.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::decision::{Decision, PendingQuota, QuotaStatus};
 use crate::expr::FieldFacts;
 use crate::limit::{Counter, RecoveryKind};
 
-/// When a slot may become free. Unknown, so this is a hint.
+/// When a slot may become free. The real time is unknown, so this is a hint.
 const SLOT_HINT: Duration = Duration::from_secs(1);
 
 // === impl RuleSet ===
 
 impl RuleSet {
-    /// Adds the quota headers that the response in `facts` would carry if it were the origin's. Nothing is counted.
+    /// Adds the quota headers that the origin server's response in `facts` would carry. Nothing is counted.
     pub fn add_shadow_quotas(&self, decision: &mut Decision, facts: &dyn FieldFacts) {
         if !decision.pending_quotas.is_empty() {
             let settled = self.settle(facts, decision.settle_before);
@@ -33,7 +33,7 @@ impl RuleSet {
 // === impl Decision ===
 
 impl Decision {
-    /// Adds the quota of a rule that counts the request, now or at the response.
+    /// Adds the quota of a rule that counts the request, now or in the response phase.
     pub(super) fn add_quota(&mut self, rule: &Rule, step: &Step, result: &StepResult) {
         if !rule.sends_quota_headers() || step.op == StepOp::Always {
             return;
@@ -74,7 +74,7 @@ impl Decision {
         self.add_quota(rule, step, &executed);
     }
 
-    /// Adds the quotas of the rules that count the response, as this response leaves them.
+    /// Adds the quotas of the rules that count the response, as they are after it.
     pub(super) fn add_settled_quotas(&mut self, rules: &RuleSet, settled: &Plan) {
         let pending = std::mem::take(&mut self.pending_quotas);
         if settled.steps.is_empty() {
@@ -97,7 +97,7 @@ impl Decision {
     }
 }
 
-/// What is left, and until when. `None` if no counter was read.
+/// The units left, and the time until the reset. `None` if no counter was read.
 fn left(step: &Step, result: &StepResult, at: Timestamp) -> Option<(u64, Duration)> {
     if let KeyStatus::Banned { until, .. } = result.status {
         return Some((0, until.since(at)));
@@ -106,7 +106,7 @@ fn left(step: &Step, result: &StepResult, at: Timestamp) -> Option<(u64, Duratio
     let reset = if step.limiter.algorithm.holds_leases() {
         SLOT_HINT
     } else if acted(step, result) {
-        // Where no wait helps, what is left at least becomes no less.
+        // If no wait helps, the time until the counter is empty.
         reading.retry_after().unwrap_or(reading.reset_after())
     } else {
         reading.reset_after()
@@ -124,14 +124,14 @@ fn quota(rule: &Rule, step: &Step, remaining: u64, reset: Duration, acted: bool)
     }
 }
 
-/// What a charge of the step's cost leaves of so much, and until when.
+/// The units left and the time until the reset, after the step's cost is charged.
 fn after_charge(step: &Step, remaining: u64, reset: Duration, at: Timestamp) -> (u64, Duration) {
     let limiter = &step.limiter;
     let alone = Counter::new(limiter.shape(), limiter)
         .charge(limiter, at, step.cost, 0)
         .reset_after();
     let reset = match limiter.algorithm.row().recovery {
-        // Each was rounded up; together they are rounded up once.
+        // Both times were rounded up; their sum is rounded up only once.
         RecoveryKind::Refills => {
             let rounding = Duration::from_micros(drains_unevenly(step).into());
             reset.saturating_add(alone).saturating_sub(rounding)
@@ -142,7 +142,7 @@ fn after_charge(step: &Step, remaining: u64, reset: Duration, at: Timestamp) -> 
     (remaining.saturating_sub(step.cost), reset)
 }
 
-/// Whether the cost drains in a time that is no whole number of microseconds.
+/// Whether the time in which the cost drains is not a whole number of microseconds.
 fn drains_unevenly(step: &Step) -> bool {
     let drains = step
         .limiter
@@ -153,7 +153,7 @@ fn drains_unevenly(step: &Step) -> bool {
     rest.is_some_and(|rest| rest > 0)
 }
 
-/// From now until a retry is admitted; `None`: waiting does not help.
+/// The time until a retry is admitted. `None` if no wait helps.
 pub(super) fn retry_wait(result: &StepResult, at: Timestamp) -> Option<Duration> {
     match result.status {
         KeyStatus::Banned { until, .. } => Some(until.since(at)),
@@ -162,7 +162,7 @@ pub(super) fn retry_wait(result: &StepResult, at: Timestamp) -> Option<Duration>
     }
 }
 
-/// From now until the turn of a request that is held; `None`: it has none.
+/// The time until the turn of a held request. `None` if it never has one.
 pub(super) fn turn_wait(step: &Step, result: &StepResult, at: Timestamp) -> Option<Duration> {
     match result.status {
         KeyStatus::Over => step.limiter.wait_for_turn(&result.reading?),
@@ -170,7 +170,7 @@ pub(super) fn turn_wait(step: &Step, result: &StepResult, at: Timestamp) -> Opti
     }
 }
 
-/// `duration`, rounded up.
+/// `duration` in seconds, rounded up.
 pub(super) fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

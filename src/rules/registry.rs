@@ -11,8 +11,8 @@ use super::plan::RuleId;
 pub struct RuleRegistry {
     by_identity: HashMap<u64, RegisteredRule>,
     in_use: BTreeSet<u16>,
-    /// Slots are assigned in turn, so a request that still uses a removed configuration does not
-    /// meet another rule in its slot.
+    /// Slots are assigned in turn, so a request that still uses an old configuration does not find
+    /// another rule in its slot.
     next: u16,
 }
 
@@ -31,7 +31,7 @@ impl RuleRegistry {
     /// The slot that rules share once all other slots are in use.
     pub const SHARED_SLOT: u16 = u16::MAX;
 
-    /// Returns the id of `identity`. It stays the same until [`RuleRegistry::retain`] removes it.
+    /// Returns the id of `identity`. It does not change until [`RuleRegistry::retain`] removes it.
     pub fn register(&mut self, identity: u64, name: &str) -> RuleId {
         if let Some(registered) = self.by_identity.get(&identity) {
             return registered.id;
@@ -44,7 +44,7 @@ impl RuleRegistry {
         id
     }
 
-    /// Removes the rules whose identity is not in `keep` and returns them in slot order.
+    /// Removes the rules with an identity that is not in `keep` and returns them in slot order.
     pub fn retain(&mut self, keep: &[u64]) -> Vec<RegisteredRule> {
         let removed = self.by_identity.extract_if(|id, _| !keep.contains(id));
         let mut removed: Vec<_> = removed.map(|(_, registered)| registered).collect();
@@ -55,7 +55,7 @@ impl RuleRegistry {
         removed
     }
 
-    /// The registered rules, in no order.
+    /// The registered rules, in arbitrary order.
     pub fn rules(&self) -> Vec<RegisteredRule> {
         self.by_identity.values().cloned().collect()
     }
@@ -88,7 +88,7 @@ mod tests {
         let removed = [RegisteredRule { id: first, name }];
         assert_eq!(registry.retain(&[42]), removed);
         assert_eq!(registry.retain(&[42]), []);
-        // Registered anew, it gets a slot that no earlier rule had.
+        // A rule that is registered again gets a slot that no earlier rule had.
         let again = registry.register(41, "same");
         assert!(![first.slot, other.slot].contains(&again.slot));
     }

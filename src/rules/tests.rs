@@ -1,5 +1,5 @@
-//! Tests of keys, plan, decide and settle, on rules compiled from text. That a store and these
-//! together do what the contract says is tested over the whole gateway.
+//! Tests of keys, plan, decide and settle, on rules compiled from text. Tests of the whole gateway
+//! check that they follow the contract together with a store.
 
 mod candidates;
 mod costs;
@@ -26,7 +26,7 @@ use crate::facts::{
 };
 use crate::limit::{Algorithm, Limiter};
 
-/// When every request comes.
+/// The time of every request.
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_040);
 
 impl FromIterator<StepResult> for PlanResult {
@@ -38,7 +38,7 @@ impl FromIterator<StepResult> for PlanResult {
     }
 }
 
-/// Counts POSTs and stops `/a`; five a minute from everybody together.
+/// Counts POSTs and mitigates `/a`; five per minute for all requests together.
 fn rule() -> Rule {
     let id = RuleId {
         identity: 1,
@@ -93,7 +93,7 @@ fn set<const N: usize>(rules: [Rule; N]) -> RuleSet {
     RuleSet::new(rules.into())
 }
 
-/// A request, for facts to be read off.
+/// A request, as a source of facts.
 struct Ask {
     method: &'static str,
     path: String,
@@ -160,7 +160,7 @@ impl Ask {
     }
 }
 
-/// Facts of an answer with this status.
+/// The facts of a response with this status.
 fn answered<T>(
     facts: &RequestFacts<'_>,
     status: u16,

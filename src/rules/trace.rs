@@ -1,7 +1,7 @@
-//! What each rule made of one request, and why it did nothing, for people.
+//! A report on what each rule did with one request, and why.
 //!
-//! Pure. It reads what plan, store, decide and settle said about a request that has passed, and
-//! adds nothing to it; live traffic never comes here.
+//! Pure. It reads the results of plan, store, decide and settle for a finished request and changes
+//! nothing. Live traffic does not use it.
 
 mod condition;
 mod encounter;
@@ -19,73 +19,73 @@ use crate::decision::{Action, Decision, RuleIndex};
 use crate::expr::{EvalContext, ExprEnv, FieldFacts, FieldId, NamedLists, Predicate};
 use crate::facts::FieldTable;
 
-/// One request's way through the rules, from its plan to its last count.
+/// One request's evaluation by the rules, from its plan to its response phase.
 pub struct RequestPass<'a> {
     /// The rules.
     pub rules: &'a RuleSet,
-    /// The lists that they name.
+    /// The named lists that the rules use.
     pub lists: &'a NamedLists,
-    /// What they saw: the response too, if it was one that counts.
+    /// The facts that the rules read, with the response if it is one that counts.
     pub facts: &'a dyn FieldFacts,
-    /// When the request came.
+    /// The time of the request.
     pub now: Timestamp,
-    /// The plan, and what the store found.
+    /// The plan and the store's result.
     pub planned: (&'a Plan, &'a PlanResult),
-    /// What became of the request.
+    /// The decision about the request.
     pub decision: &'a Decision,
-    /// The same for the response; `None`: there was no answer that counts.
+    /// Plan and result of the response phase. `None` if no response was counted.
     pub settled: Option<(&'a Plan, &'a PlanResult)>,
-    /// What people must not see.
+    /// The values that the report must hide.
     pub secrets: &'a dyn SecretValues,
 }
 
-/// Knows which values are secret, and what stands in for them.
+/// Knows which values are secret and how to show them.
 pub trait SecretValues {
-    /// Whether something that reads these fields and entries of maps shows a secret.
+    /// Whether a value read from these fields and map entries is secret.
     fn is_secret(&self, fields: &[FieldId], entries: &[(FieldId, Box<str>)]) -> bool;
-    /// What stands in for a secret.
+    /// The text that replaces a secret value.
     fn hash(&self, value: &[u8]) -> String;
 }
 
-/// What one rule made of one request.
+/// What one rule did with one request.
 #[derive(Clone, Debug)]
 pub struct RuleTrace {
-    /// The rule.
+    /// The rule's name.
     pub name: Arc<str>,
-    /// Whether `count` matched; `None`: nobody asked, or it asks for a response that never came.
+    /// Whether `count` matched. `None` if it was not evaluated, or reads a response that never came.
     pub count: Option<bool>,
-    /// `count` looks at the response.
+    /// Whether `count` reads the response.
     pub counts_response: bool,
-    /// Whether `mitigate` matched; `None`: nobody asked.
+    /// Whether `mitigate` matched. `None` if it was not evaluated.
     pub mitigate: Option<bool>,
-    /// The key as logs show it; `None`: the rule has no counter.
+    /// The key as logs show it. `None` if the rule has no counter.
     pub key: Option<String>,
-    /// Its parts, as written and as counted; `None`: absent.
+    /// The key parts, as written and as counted. `None` if the part is missing.
     pub key_parts: Vec<(String, Option<String>)>,
-    /// What is used, at most [`RuleTrace::room`]; `None`: not looked at, or banned.
+    /// The units used, at most [`RuleTrace::room`]. `None` if the counter was not read or the key is banned.
     pub value: Option<u64>,
-    /// The limit, of this key if keys have limits of their own; `None`: the rule has none.
+    /// The limit of this key, after jitter. `None` if the rule has no limit.
     pub limit: Option<u64>,
-    /// The rule's limit, if this key has another.
+    /// The rule's limit, if jitter gives this key another one.
     pub drawn_from: Option<u64>,
-    /// What is admitted at the most at once: the limit, the burst, or the queue and the one that
-    /// passes; `None`: the rule has no limit.
+    /// The most units admitted at once: the limit, the burst, or the queue plus the request that is
+    /// forwarded at once. `None` if the rule has no limit.
     pub room: Option<u64>,
-    /// What is left; `None`: not looked at.
+    /// The units left. `None` if the counter was not read.
     pub remaining: Option<u64>,
-    /// What the request or its answer costs; `None`: it is not counted.
+    /// The cost of the request or its response. `None` if it is not counted.
     pub cost: Option<u64>,
-    /// How long the rule holds the request; `None`: it does not.
+    /// How long the rule holds the request. `None` if it does not.
     pub held_for: Option<Duration>,
-    /// How long the key is banned from now on; `None`: it is not.
+    /// How long the key is banned from now on. `None` if it is not banned.
     pub banned_for: Option<Duration>,
     /// What the rule did.
     pub verdict: TraceVerdict,
-    /// What its candidate would have done; `None`: it has none, or nothing to do with the request.
+    /// What its candidate would have done. `None` if there is no candidate or it has no part in the request.
     pub candidate: Option<CandidateTrace>,
-    /// Why, in one sentence.
+    /// The reason, as a short text.
     pub why: String,
-    /// The expressions, taken apart: `count` and `mitigate`, or `both` where they are one.
+    /// The parts of the expressions, under `count` and `mitigate`, or `both` if they are one.
     pub conditions: Vec<(&'static str, TracedCondition)>,
 }
 
@@ -94,32 +94,32 @@ pub struct RuleTrace {
 pub struct CandidateTrace {
     /// What it would have done.
     pub verdict: TraceVerdict,
-    /// The same as of the rule itself.
+    /// The units used, as [`RuleTrace::value`].
     pub value: Option<u64>,
-    /// The same as of the rule itself.
+    /// The candidate's limit for this key.
     pub limit: u64,
-    /// The same as of the rule itself.
+    /// The most units that the candidate admits at once.
     pub room: u64,
-    /// The same as of the rule itself.
+    /// The units left. `None` if the counter was not read.
     pub remaining: Option<u64>,
-    /// The same as of the rule itself.
+    /// How long the candidate would ban the key from now on. `None` if it would not.
     pub banned_for: Option<Duration>,
 }
 
 /// What a rule did with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceVerdict {
-    /// The rule is switched off.
+    /// The rule is disabled.
     Disabled,
-    /// The request was refused, or another rule ended the pass, before this one.
+    /// The request was refused, or another rule ended evaluation, before this rule.
     NotReached,
-    /// The request has nothing to do with it.
+    /// The rule has no part in the request.
     NoMatch,
-    /// A part of the key is absent, and the rule skips such requests.
+    /// A key part is missing, and the rule skips such requests.
     Skip,
-    /// Counted, and no more.
+    /// The request or its response was counted, and the rule did not act.
     Counted,
-    /// `mitigate` matches, but the key has done nothing to be stopped.
+    /// `mitigate` matches, but the key is within its limit and not banned.
     Within,
     /// The action was taken.
     Acted(Action),
@@ -127,7 +127,7 @@ pub enum TraceVerdict {
     Would(Action),
 }
 
-/// The rules when the request was refused before any of them.
+/// The traces of all rules if the request was refused before any of them.
 pub fn unreached(rules: &RuleSet, why: &str) -> Vec<RuleTrace> {
     let unreached = |rule: &Rule| RuleTrace {
         limit: rule.limiter.map(|limiter| limiter.limit),
@@ -141,7 +141,7 @@ pub fn unreached(rules: &RuleSet, why: &str) -> Vec<RuleTrace> {
 // === impl RuleTrace ===
 
 impl RuleTrace {
-    /// A rule that is switched off.
+    /// The trace of a disabled rule.
     pub fn disabled(name: &Arc<str>) -> Self {
         Self::untouched(name, TraceVerdict::Disabled, "disabled: `enabled = false`")
     }
@@ -173,7 +173,7 @@ impl RuleTrace {
 // === impl TraceVerdict ===
 
 impl TraceVerdict {
-    /// The word for it.
+    /// The name of the verdict in the report.
     pub fn name(self) -> String {
         match self {
             TraceVerdict::Disabled => "disabled".into(),
@@ -191,8 +191,8 @@ impl TraceVerdict {
 // === impl RequestPass ===
 
 impl RequestPass<'_> {
-    /// What each rule did, in file order. `detail`: with the expressions taken apart, which is
-    /// where the time goes.
+    /// Returns what each rule did, in file order. `detail` adds the parts of the expressions, which
+    /// takes most of the time.
     pub fn trace(&self, detail: bool) -> Vec<RuleTrace> {
         let rules = self.rules.iter();
         rules
@@ -308,7 +308,7 @@ impl RequestPass<'_> {
     }
 }
 
-/// What was found for a rule, or for its candidate.
+/// The step and the result of a rule, or of its candidate.
 fn found<'a>(
     (rule, candidate): (RuleIndex, bool),
     plan: &'a Plan,

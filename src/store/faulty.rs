@@ -25,7 +25,7 @@ pub(crate) struct Faults {
     pub(crate) is_down: AtomicBool,
     /// Every other call fails at once, and nothing is applied.
     pub(crate) fails_every_other: AtomicBool,
-    /// So many next calls are applied, and their replies are lost.
+    /// The number of next calls that are applied and lose their reply.
     pub(crate) lost_replies: AtomicUsize,
     /// How far the store's clock is ahead of the caller's, in milliseconds.
     pub(crate) skew: AtomicI64,
@@ -34,7 +34,7 @@ pub(crate) struct Faults {
 }
 
 impl Store {
-    /// A store that has its counters behind a faulty network, and counters of this process beside them.
+    /// Creates a store with remote counters behind a faulty network, and local counters.
     pub(crate) fn faulty(bounds: StoreBounds) -> Self {
         let inner = MemoryStore::new(bounds);
         Self {

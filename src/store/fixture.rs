@@ -34,7 +34,7 @@ pub(super) struct Rule {
     pub(super) peek_after_end: bool,
 }
 
-/// The rules of all tests: two of the same name have the same id.
+/// The rules of all tests: two rules with one name have one id.
 static REGISTRY: LazyLock<Mutex<RuleRegistry>> = LazyLock::new(Mutex::default);
 
 /// A request in flight.
@@ -243,7 +243,7 @@ impl Rule {
         step_result.charged
     }
 
-    /// Takes a place and keeps what gives it back.
+    /// Takes a slot and returns a guard that releases it.
     pub(super) async fn enter(&self, store: &Store, key: &str, cost: u64) -> Option<Stay> {
         let plan = plan([(key, self.step(StepOp::Admit, cost))]);
         let result = store.run(&plan, at(0)).await;

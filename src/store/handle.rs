@@ -1,8 +1,8 @@
 //! One core's access to the store: the calls that a request waits for, and the work that follows its response.
 //!
-//! Work behind a response (settling, releasing leases) never delays it. The memory store does it at once. For a
-//! remote store it waits in a bounded queue; work that does not fit is dropped and counted
-//! ([`Store::settle_dropped`]). A lease whose release is dropped expires.
+//! Work that follows a response (settling, releasing leases) never delays it. The memory store does it
+//! immediately. For a remote store it waits in a bounded queue; work that does not fit is dropped and counted
+//! ([`Store::settle_dropped`]). A lease that is not released expires.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,10 +20,10 @@ use crate::decision::RuleIndex;
 use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
 use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
-/// How much work one core keeps for a remote store.
+/// The maximum number of queued operations for a remote store, per core.
 const QUEUE_LIMIT: usize = 1024;
 
-/// How long a call may take.
+/// The timeout of one call to a remote store.
 const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// One core's access to the store.
@@ -86,8 +86,8 @@ impl StoreHandle {
         in_time(self.store.apply(plan, now, result)).await
     }
 
-    /// Applies what is left of `plan` without the store, because it failed: the steps of rules that fall back to
-    /// the counters of this process. Returns the first rule that responds with 503 instead.
+    /// Applies the rest of `plan` during a store outage: runs the steps of rules that fall back to the counters
+    /// of this process. Returns the first rule that responds with 503 instead.
     #[cold]
     pub fn fall_back(
         &self,
@@ -101,8 +101,8 @@ impl StoreHandle {
         closed
     }
 
-    /// Counts a response. The memory store does so at once, into `result`, and `true` is returned. For a remote
-    /// store a copy of `plan` is queued, and what `on_settled` makes is called with the result.
+    /// Counts a response. The memory store writes to `result` immediately and the function returns `true`. For a
+    /// remote store, a copy of `plan` is queued, and the callback that `on_settled` creates receives the result.
     pub fn settle(
         &self,
         plan: &Plan,
@@ -125,8 +125,8 @@ impl StoreHandle {
         id
     }
 
-    /// Guards the leases that a plan takes. Called before the plan is applied: a client that disconnects during
-    /// the call drops the guard, and whatever the store has done is undone.
+    /// Guards the leases that a plan takes. Called before the plan is applied: if the client disconnects during
+    /// the call, the guard is dropped and releases any lease that the store has granted.
     pub fn hold(self: &Rc<Self>, leases: HeldLeases) -> LeaseGuard {
         let key = self.leases.borrow_mut().insert(leases);
         let handle = self.clone();

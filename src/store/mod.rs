@@ -1,7 +1,7 @@
-//! Where counters and bans are kept: applies a [`Plan`] in one call.
+//! Stores counters and bans, and applies a [`Plan`] in one call.
 //!
-//! A store knows nothing of requests, expressions or actions. Every kind of store returns the same results:
-//! `conformance` is the one suite for all of them. Each core uses it through a [`StoreHandle`].
+//! A store knows nothing of requests, expressions or actions. Every kind of store returns equal results and runs
+//! the `conformance` test suite. Each core uses the store through a [`StoreHandle`].
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -29,40 +29,40 @@ mod old_snapshot;
 #[cfg(test)]
 mod tests;
 
-/// The counters and bans of one gateway. They outlive a configuration.
+/// The counters and bans of one gateway. They survive a reload.
 #[derive(Debug)]
 pub struct Store {
-    /// The counters of this process: all there are, or those that rules fall back to.
+    /// The counters of this process: the only ones, or the fallback during an outage of the remote store.
     local: MemoryStore,
-    /// The counters of the fleet; `None`: a gateway on its own.
+    /// The counters of the fleet. `None` if the gateway does not share counters.
     remote: Option<Remote>,
-    /// How much work behind responses was dropped, because the queue of a core was full.
+    /// The number of operations after responses that were dropped because a core's queue was full.
     dropped: AtomicU64,
 }
 
-/// A store that a network lies before.
+/// A store that is reached over the network.
 #[derive(Debug)]
 enum Remote {
-    /// A store of tests that is slow, late or down.
+    /// A test store that is slow, late or down.
     #[cfg(test)]
     Faulty(faulty::FaultyStore),
 }
 
-/// Why a store could not apply a plan. Each rule says what happens then.
+/// Why a store could not apply a plan. Each rule's `on_failure` defines what happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// There was no reply in time. The plan may have been applied, or may be applied later.
+    /// The store did not reply before the timeout. The plan may have been applied, or may be applied later.
     Timeout,
     /// The store cannot be reached or returned an error. Nothing was applied.
     Unavailable,
 }
 
-/// What had to make room for something newer, since the start.
+/// The entries evicted for newer ones since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionCounts {
-    /// Counters that still meant something.
+    /// Evicted counters that had not expired.
     pub counters: u64,
-    /// Bans that had not ended.
+    /// Evicted bans that had not ended.
     pub bans: u64,
 }
 
@@ -71,40 +71,40 @@ pub struct EvictionCounts {
 pub struct BanEntry {
     /// The rule.
     pub id: RuleId,
-    /// The key's bytes as the plan had them, cut at [`memory::SHOWN`] bytes.
+    /// The key's bytes as in the plan, truncated to [`memory::SHOWN`] bytes.
     pub key: Box<[u8]>,
-    /// When it ends.
+    /// When the ban ends.
     pub until: Timestamp,
-    /// Which offence of the key it is, counted from 1.
+    /// The ordinal of this offence of the key, counted from 1.
     pub offence: u32,
 }
 
-/// What was taken over from a snapshot.
+/// What was restored from a counter snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreSummary {
-    /// Keys that are counted.
+    /// The number of restored counters.
     pub counters: usize,
-    /// Bans that are in force.
+    /// The number of restored bans that are in force.
     pub bans: usize,
-    /// The rules that are not registered here, each with how many bans have ended by it.
+    /// The rules in the snapshot that are not registered, each with the number of its bans that were dropped.
     pub unknown: Vec<(String, usize)>,
-    /// Keys are hashed under another secret from now on, that of the snapshot.
+    /// Whether the store has adopted the snapshot's hash secret, which differs from its own.
     pub other_secret: bool,
 }
 
-/// How much a store in this process may keep.
+/// The capacity of a store in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreBounds {
-    /// Keys that are tracked, over all rules; bans a quarter as many.
+    /// The maximum number of tracked keys over all rules. The maximum number of bans is a quarter of it.
     pub max_keys: usize,
-    /// Bytes of all `sliding_log` timestamps together.
+    /// The maximum total size of all `sliding_log` timestamps, in bytes.
     pub max_log_bytes: usize,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// A store in this process.
+    /// Creates a store in this process.
     pub fn memory(bounds: StoreBounds) -> Self {
         Self {
             local: MemoryStore::new(bounds),
@@ -113,23 +113,23 @@ impl Store {
         }
     }
 
-    /// The counters of this process: the store itself, or what rules fall back to.
+    /// Returns the counters of this process: the store itself, or the fallback of a remote store.
     pub fn local(&self) -> &MemoryStore {
         &self.local
     }
 
-    /// Whether the counters of this process are all there are.
+    /// Returns whether the store has no remote counters.
     pub fn is_local(&self) -> bool {
         self.remote.is_none()
     }
 
-    /// How much work behind responses was dropped since the start.
+    /// Returns the number of operations after responses that were dropped since the start.
     pub fn settle_dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// The same with keys hashed under `secret`, so that nobody else can tell which of them share
-    /// a place. It must not have counted anything yet.
+    /// Returns the store with keys hashed under `secret`, so that outsiders cannot compute which keys share a
+    /// table slot. The store must not have counted anything yet.
     pub fn keyed(mut self, secret: &[u8]) -> Self {
         self.set_secret(secret);
         self
@@ -140,8 +140,8 @@ impl Store {
         self.local.set_secret(secret);
     }
 
-    /// Writes the `rules` and all that means something at `now`, on which no request waits; gives
-    /// `out` back, which should be buffered.
+    /// Writes `rules` and all counters and bans that are valid at `now`, without blocking requests. Returns
+    /// `out`, which should be buffered.
     pub fn save<W: Write>(
         &self,
         out: W,
@@ -151,14 +151,13 @@ impl Store {
         self.local.save(out, rules, now)
     }
 
-    /// Reads what [`Store::save`] wrote to its end and says whether it is whole.
+    /// Reads a snapshot of [`Store::save`] to its end and checks that it is complete and undamaged.
     pub fn verify(&self, input: impl Read) -> Result<(), SnapshotError> {
         MemoryStore::verify(input)
     }
 
-    /// Takes over what [`Store::save`] wrote, as far as its rules are among `rules`, it means
-    /// something at `now` and there is room. For a store that has counted nothing yet, and input
-    /// that was verified.
+    /// Restores a snapshot of [`Store::save`]: every record of one of `rules` that is valid at `now` and for
+    /// which there is capacity. The store must not have counted anything, and `input` must be verified.
     pub fn restore(
         &mut self,
         input: impl Read,
@@ -168,9 +167,9 @@ impl Store {
         self.local.restore(input, rules, now)
     }
 
-    /// Applies `plan` in one call: its steps in order, until one ends the pass; then peeks at those that ask for
-    /// it. `now` is the caller's clock; the store decides by its own, and returns it in `result`, which must be
-    /// empty.
+    /// Applies `plan` in one call: runs its steps in order until one ends evaluation, then peeks at the later
+    /// steps that request it. `now` is the caller's clock; the store decides by its own clock and returns that
+    /// time in `result`, which must be empty.
     pub async fn apply(
         &self,
         plan: &Plan,
@@ -187,7 +186,7 @@ impl Store {
         }
     }
 
-    /// Releases leases, if they exist.
+    /// Releases leases; ignores those that do not exist.
     pub async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
         let Some(remote) = &self.remote else {
             self.local.release(leases);
@@ -199,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Extends leases, if they exist.
+    /// Extends leases; ignores those that do not exist.
     pub async fn renew(&self, leases: &HeldLeases, now: Timestamp) -> Result<(), StoreError> {
         let Some(remote) = &self.remote else {
             self.local.renew(leases, now);
@@ -211,27 +210,27 @@ impl Store {
         }
     }
 
-    /// Removes the counters and bans of `rules`. Returns for each rule how many bans that were in
-    /// force at `now` have ended by it.
+    /// Removes the counters and bans of `rules`. Returns, per rule, the number of removed bans that were in
+    /// force at `now`.
     ///
-    /// A request that still holds the old configuration may count for them afterwards; such a
-    /// count expires like any other.
+    /// A request that still uses the old configuration may count for a removed rule afterwards; such a counter
+    /// expires like any other.
     pub fn remove_rules(&self, rules: &[RuleId], now: Timestamp) -> Vec<usize> {
         self.local.remove_rules(rules, now)
     }
 
-    /// The number of counted keys of each slot that has any, in slot order. Reads every counter:
-    /// for a scrape, not for a request.
+    /// Returns the number of tracked keys per rule slot that has any, in slot order. Reads every counter: for a
+    /// metrics scrape, not for a request.
     pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
         self.local.keys(now)
     }
 
-    /// What had to make room.
+    /// Returns the number of evicted counters and bans.
     pub fn evictions(&self) -> EvictionCounts {
         self.local.evictions()
     }
 
-    /// The bans in force at `now`, those that end first before the others.
+    /// Returns the bans in force at `now`, sorted by their end.
     pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
         self.local.bans(now)
     }
@@ -240,7 +239,7 @@ impl Store {
 // === impl StoreBounds ===
 
 impl StoreBounds {
-    /// At most `max_keys` keys, and the default room for logs.
+    /// Limits the store to `max_keys` keys and the default 64 MiB for logs.
     pub const fn keys(max_keys: usize) -> Self {
         Self {
             max_keys,
@@ -252,7 +251,7 @@ impl StoreBounds {
 // === impl StoreError ===
 
 impl StoreError {
-    /// The word for it in metrics.
+    /// The error's name in metrics.
     pub const fn kind(self) -> &'static str {
         match self {
             StoreError::Timeout => "timeout",

@@ -31,7 +31,7 @@ const EXPECTED: [(&str, [u64; 2], [u64; 2], u64); 8] = [
     ("concurrency", [6, 6], [6, 6], 0),
 ];
 
-/// The rules of the snapshot beside one for each algorithm.
+/// The rules of the snapshot, in addition to one for each algorithm.
 fn banning(store: &Store) -> (Rule, Rule) {
     let ban = Rule::ban(store, "ban", 0, 600);
     (ban, Rule::escalating(store, "escalate", 0, &[5, 600]))

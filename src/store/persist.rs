@@ -1,5 +1,5 @@
-//! A snapshot of a store in a file: private, and either the old one or the new one whole, whenever
-//! the machine stops. It takes the place of a file alone, never that of a device, a pipe or a socket.
+//! Saves a store to a file. The file is private, and after a crash it is either the complete old or the complete
+//! new one. Saving replaces only a regular file, never a device, a pipe or a socket.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,34 +16,34 @@ pub use super::memory::SnapshotError;
 #[cfg(test)]
 mod tests;
 
-/// How much is read and written in one go.
+/// The size of the read and write buffers, in bytes.
 const PIECE: usize = 256 << 10;
-/// How many links are followed one after the other: as many as Linux follows.
+/// The maximum length of a chain of symbolic links; Linux has this limit too.
 const LINKS: usize = 40;
 
-/// Where a store is saved.
+/// The file in which a store is saved.
 #[derive(Clone, Debug)]
 pub struct SnapshotFile {
     path: PathBuf,
-    /// Where it is put together, in the same folder. It always has the same name, so that a
-    /// gateway that was killed leaves at most one behind.
+    /// The temporary file, in the folder of `path`. Its name is fixed, so that a killed gateway leaves at most
+    /// one such file.
     unfinished: PathBuf,
-    /// Whose lock says that a process keeps the file. It stays there: whoever removed it could take
-    /// it away from one that has just opened it.
+    /// The lock file. A process that holds its lock owns the snapshot file. It is never deleted: deleting it
+    /// could invalidate the lock of a process that has just opened it.
     lock: PathBuf,
 }
 
-/// The right to keep a file. It ends with this value, or with the process.
+/// Exclusive ownership of a snapshot file, until the value is dropped or the process exits.
 #[derive(Debug)]
 pub struct FileLock {
-    /// `None`: the file system knows no locks.
+    /// `None` if the file system does not support locks.
     _lock: Option<File>,
 }
 
 // === impl SnapshotFile ===
 
 impl SnapshotFile {
-    /// The file at `path`, or where a link there leads to. It need not be there.
+    /// Creates a handle for the file at `path`, or for the target of a link there. The file need not exist.
     pub fn new(path: &Path) -> Self {
         let path = follow(path);
         let beside = |ending: &str| {
@@ -58,7 +58,7 @@ impl SnapshotFile {
         }
     }
 
-    /// What is there instead of a file, in a word: nothing may take its place.
+    /// Returns the type of a file at `path` that must not be replaced. `None` if it is regular or missing.
     pub fn kind_of_obstacle(&self) -> Option<&'static str> {
         let found = fs::symlink_metadata(&self.path).ok()?.file_type();
         match () {
@@ -71,12 +71,12 @@ impl SnapshotFile {
         }
     }
 
-    /// Where it is.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps others from writing the file. It fails where another process keeps it.
+    /// Locks the file against other processes. Fails if another process holds the lock.
     pub fn hold(&self) -> io::Result<FileLock> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -91,15 +91,15 @@ impl SnapshotFile {
         }
     }
 
-    /// Says whether the file could be written, which it is only later.
+    /// Checks that the file can be written, without writing it.
     pub fn probe(&self) -> io::Result<()> {
         self.yield_to_others()?;
         drop(self.create()?);
         fs::remove_file(&self.unfinished)
     }
 
-    /// Takes over what the file has into a store that has counted nothing yet. `None`: there is no
-    /// file. A file that is damaged changes nothing.
+    /// Restores the file into a store that has counted nothing yet. Returns `None` if there is no file. A
+    /// damaged file leaves the store unchanged.
     pub fn load(
         &self,
         store: &mut Store,
@@ -113,11 +113,11 @@ impl SnapshotFile {
         }
     }
 
-    /// Puts what the store has at `now` in the file's place. If that fails, the file before stays.
+    /// Replaces the file with the store's content at `now`. If that fails, the previous file stays.
     pub fn save(&self, store: &Store, rules: &[RegisteredRule], now: Timestamp) -> io::Result<()> {
         let saved = self.write(store, rules, now);
         if saved.is_err() {
-            // What is wrong was said already.
+            // The caller gets the original error.
             let _ = fs::remove_file(&self.unfinished);
         }
         saved
@@ -129,7 +129,7 @@ impl SnapshotFile {
         file.sync_all()?;
         self.yield_to_others()?;
         fs::rename(&self.unfinished, &self.path)?;
-        // The name is only safe when the folder is.
+        // The rename is durable only after the folder is synced.
         File::open(self.folder())?.sync_all()
     }
 
@@ -143,7 +143,7 @@ impl SnapshotFile {
         }
     }
 
-    /// A new file that nobody else may read, whatever was there.
+    /// Creates a new file with mode 0600; removes an old one first.
     fn create(&self) -> io::Result<File> {
         match fs::remove_file(&self.unfinished) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -155,7 +155,7 @@ impl SnapshotFile {
     }
 
     fn open(&self) -> io::Result<File> {
-        // Opening a pipe would wait for somebody to write to it.
+        // Opening a pipe would block until another process writes to it.
         match fs::metadata(&self.path)?.is_file() {
             true => File::open(&self.path),
             false => Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
@@ -170,7 +170,7 @@ impl SnapshotFile {
     }
 }
 
-/// Where the links at `path` lead to, whether or not something is there.
+/// Resolves the symbolic links at `path`, whether or not the target exists.
 fn follow(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -185,8 +185,7 @@ fn follow(path: &Path) -> PathBuf {
     path
 }
 
-/// Takes over what an open file has into a store that has counted nothing yet. A file that is
-/// damaged changes nothing.
+/// Restores an open file into a store that has counted nothing yet. A damaged file leaves the store unchanged.
 pub fn restore(
     mut file: &File,
     store: &mut Store,

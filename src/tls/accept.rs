@@ -1,7 +1,7 @@
-//! From a TCP connection to a TLS one: reads the ClientHello, takes its fingerprints, drops the
-//! bytes, then lets the TLS library finish.
+//! Accepts TLS on a TCP connection: reads the ClientHello, computes its fingerprints, frees the bytes, and lets
+//! the TLS library finish the handshake.
 //!
-//! The stream that comes out is the library's own, with nothing wrapped around it.
+//! The resulting stream is the library's own, without a wrapper.
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use rustls::{HandshakeKind, PeerIncompatible, ServerConnection};
@@ -12,14 +12,14 @@ use super::{AlpnProtocol, HandshakeError, TlsTerminator};
 use crate::facts::{HelloFacts, TlsFacts};
 use crate::fingerprint::{self, Fingerprint};
 
-/// A connection behind TLS.
+/// A TLS connection.
 pub type TlsStream<S> = tokio_rustls::server::TlsStream<S>;
 
-/// The most bytes that a client may send before its hello is complete. Hellos with post-quantum
-/// keys are under 2 KiB.
+/// The maximum number of bytes before the ClientHello is complete. Hellos with post-quantum keys are below 2
+/// KiB.
 pub const MAX_HELLO: usize = 16 * 1024;
 
-/// Bytes to make room for at a time.
+/// The number of bytes by which the read buffer grows.
 const ROOM: usize = 2048;
 
 /// Alerts (RFC 8446, section 6).
@@ -27,7 +27,7 @@ const ILLEGAL_PARAMETER: u8 = 47;
 const DECODE_ERROR: u8 = 50;
 const PROTOCOL_VERSION: u8 = 70;
 
-/// Makes the TLS handshake. Keeps no deadline: put one around it; dropping the future closes the
+/// Performs the TLS handshake. It has no timeout: the caller sets one. Dropping the future closes the
 /// connection.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     mut tcp: S,
@@ -41,18 +41,18 @@ pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         }
     };
     let start = StartHandshake::from_parts(accepted, tcp);
-    // Apart, so that a client that sends half a hello holds no room for the whole handshake.
+    // Boxed, so that a client that sends half a ClientHello takes no memory for the whole handshake.
     let stream = Box::pin(start.into_stream(terminator.config.clone())).await?;
     let facts = facts(stream.get_ref().1, fingerprint);
     Ok((stream, facts))
 }
 
-/// Whether the client went on with an earlier session.
+/// Returns whether the client resumed a session.
 pub fn is_resumed<S>(stream: &TlsStream<S>) -> bool {
     stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed)
 }
 
-/// Why a hello is refused, and the alert record for the client; empty if there is none.
+/// Why a ClientHello is refused, and the alert record for the client; empty if there is none.
 type Refusal = (HandshakeError, Vec<u8>);
 
 async fn hello<S: AsyncRead + Unpin>(tcp: &mut S) -> Result<(Accepted, Fingerprint), Refusal> {
@@ -71,7 +71,7 @@ async fn hello<S: AsyncRead + Unpin>(tcp: &mut S) -> Result<(Accepted, Fingerpri
     }
 }
 
-/// Waits for bytes, appends them and says where they start: there is always at least one.
+/// Reads at least one byte, appends the bytes to the buffer and returns where they start.
 async fn read_more<S: AsyncRead + Unpin>(
     tcp: &mut S,
     bytes: &mut Vec<u8>,
@@ -91,12 +91,12 @@ async fn read_more<S: AsyncRead + Unpin>(
     }
 }
 
-/// Gives the library all of `bytes`, whatever follows the hello included, and asks for the hello.
+/// Passes all of `bytes` to the library, including those after the ClientHello, and returns the ClientHello.
 fn feed(
     acceptor: &mut Acceptor,
     mut bytes: &[u8],
 ) -> Result<Option<Accepted>, (rustls::Error, AcceptedAlert)> {
-    // An empty read would tell the library that the connection has ended.
+    // An empty read would signal the end of the connection to the library.
     while !bytes.is_empty() {
         if !matches!(acceptor.read_tls(&mut bytes), Ok(1..)) {
             break;
@@ -131,7 +131,7 @@ fn facts(connection: &ServerConnection, fingerprint: Fingerprint) -> TlsFacts {
     }
 }
 
-/// The library's names are IANA's but for TLS 1.3, where it says `TLS13_`.
+/// Converts the library's name of a cipher suite to IANA's: they differ in the prefix `TLS13_`.
 fn iana(name: &'static str) -> &'static str {
     match name {
         "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
@@ -141,14 +141,14 @@ fn iana(name: &'static str) -> &'static str {
     }
 }
 
-/// A hello that the library refuses. Without a handshake record at the start it is not TLS at all
+/// Describes a ClientHello that the library refuses. If it does not start with a handshake record, it is not TLS
 /// (RFC 8446, section 5.1).
 fn refused(error: rustls::Error, mut alert: AcceptedAlert, bytes: &[u8]) -> Refusal {
     let mut record = Vec::new();
-    // A write to memory cannot fail; without the record the client only sees the end.
+    // A write to memory cannot fail; without the record the client only sees the connection close.
     let _ = alert.write_all(&mut record);
     match (bytes.first(), error) {
-        // The library does not come to look at the version (RFC 5246, appendix E.1).
+        // The library fails before it checks the version (RFC 5246, appendix E.1).
         (Some(22), _) if is_old(bytes) => (
             HandshakeError::Tls(PeerIncompatible::Tls12NotOffered.into()),
             fatal(PROTOCOL_VERSION),
@@ -161,19 +161,19 @@ fn refused(error: rustls::Error, mut alert: AcceptedAlert, bytes: &[u8]) -> Refu
     }
 }
 
-/// Sends the alert, as far as the client reads it.
+/// Sends the alert, if the client still reads.
 async fn send_alert<S: AsyncWrite + Unpin>(tcp: &mut S, alert: &[u8]) {
     if !alert.is_empty() && tcp.write_all(alert).await.is_ok() {
         let _ = tcp.shutdown().await;
     }
 }
 
-/// A plain alert record (RFC 8446, section 6).
+/// Builds an unencrypted alert record (RFC 8446, section 6).
 fn fatal(description: u8) -> Vec<u8> {
     vec![21, 3, 3, 0, 2, 2, description]
 }
 
-/// Whether a hello is of a client that speaks TLS 1.1 at the most: the version stands behind the
+/// Returns whether the ClientHello is from a client that supports at most TLS 1.1. The version follows the
 /// headers of the record and of the message (RFC 5246, sections 6.2.1 and 7.4.1.2).
 fn is_old(bytes: &[u8]) -> bool {
     const TLS_1_2: [u8; 2] = [3, 3];

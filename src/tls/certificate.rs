@@ -1,5 +1,5 @@
-//! A certificate chain with its private key, read from PEM or made for development, and the
-//! authorities that sign the certificates of clients.
+//! A certificate chain with its private key, read from PEM or generated for development, and the authorities
+//! that sign client certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use super::x509::{CertificateName, ValidityPeriod, names_of};
 use super::{TlsConfigError, provider};
 use crate::clock::Timestamp;
 
-/// A certificate chain, its private key and the names it is for. Cheap to clone; never shows the
-/// key.
+/// A certificate chain, its private key and its names. Cheap to clone; `Debug` never shows the key.
 #[derive(Clone)]
 pub struct Certificate {
     pub(super) key: Arc<CertifiedKey>,
@@ -25,26 +24,26 @@ pub struct Certificate {
     lifetime: Option<ValidityPeriod>,
 }
 
-/// A certificate and those that vouch for it, the server's own first.
+/// A certificate and its intermediate certificates, the server's own first.
 #[derive(Clone, Debug)]
 pub struct CertificateChain(Vec<CertificateDer<'static>>);
 
-/// A private key. Never shown.
+/// A private key. `Debug` never shows it.
 pub struct PrivateKey(PrivateKeyDer<'static>);
 
-/// Which clients are let in. Cheap to clone.
+/// Which client certificates are accepted. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
     roots: Arc<RootCertStore>,
     required: bool,
-    /// Differs from that of every other.
+    /// A value that differs for different authorities or a different `required`.
     pub(super) identity: [u8; 32],
 }
 
 // === impl CertificateChain ===
 
 impl CertificateChain {
-    /// Reads the certificates of a PEM text; other sections are passed over.
+    /// Reads the certificates of a PEM text; ignores other sections.
     pub fn from_pem(text: &[u8]) -> Result<Self, TlsConfigError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
         let chain = chain.map_err(TlsConfigError::CertificatePem)?;
@@ -58,7 +57,7 @@ impl CertificateChain {
 // === impl PrivateKey ===
 
 impl PrivateKey {
-    /// Reads the first key of a PEM text: PKCS#8, PKCS#1 or SEC1. Other sections are passed over.
+    /// Reads the first key of a PEM text: PKCS#8, PKCS#1 or SEC1. Ignores other sections.
     pub fn from_pem(text: &[u8]) -> Result<Self, TlsConfigError> {
         let key = PrivateKeyDer::from_pem_slice(text);
         key.map(Self).map_err(|error| match error {
@@ -71,7 +70,7 @@ impl PrivateKey {
 // === impl Certificate ===
 
 impl Certificate {
-    /// Makes a certificate for these DNS names and addresses that nobody signed, for development.
+    /// Generates a self-signed certificate for these DNS names and addresses, for development.
     pub fn self_signed(names: &[&str]) -> Result<Self, TlsConfigError> {
         let key = rcgen::KeyPair::generate().map_err(TlsConfigError::Generate)?;
         let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
@@ -88,7 +87,7 @@ impl Certificate {
         )
     }
 
-    /// A chain and the key that belongs to it.
+    /// Combines a chain and its key.
     pub fn of(
         CertificateChain(chain): CertificateChain,
         PrivateKey(key): PrivateKey,
@@ -105,18 +104,18 @@ impl Certificate {
         })
     }
 
-    /// The DNS names and addresses that the certificate is for. Empty: it can only be a default.
+    /// Returns the DNS names and addresses of the certificate. If empty, it can only be a default.
     pub fn names(&self) -> &[CertificateName] {
         &self.names
     }
 
-    /// Its first name, and when it ends.
+    /// Returns its first name and when it expires.
     pub(super) fn end(&self) -> Option<(Box<str>, Timestamp)> {
         let name = self.names.first().map(CertificateName::to_string);
         Some((name.unwrap_or_default().into(), self.lifetime?.until))
     }
 
-    /// When clients accept it; `None`: it does not say so in a form that can be read.
+    /// Returns the validity period. `None` if it cannot be read.
     pub fn lifetime(&self) -> Option<ValidityPeriod> {
         self.lifetime
     }
@@ -133,8 +132,8 @@ impl fmt::Debug for Certificate {
 // === impl ClientAuth ===
 
 impl ClientAuth {
-    /// Clients whose certificate one of these has signed; unless it is `required`, clients without
-    /// a certificate too. A certificate that is not signed so is refused in any case.
+    /// Accepts clients with a certificate signed by one of `authorities` and, unless `required`, clients without
+    /// a certificate. A certificate with another signature is always rejected.
     pub fn from_pem(authorities: &[u8], required: bool) -> Result<Self, TlsConfigError> {
         let mut roots = RootCertStore::empty();
         let mut hash = Context::new(&SHA256);

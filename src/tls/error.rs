@@ -1,4 +1,4 @@
-//! What goes wrong: with certificates when a configuration is loaded, with a client at accept.
+//! Errors of certificates when a configuration is loaded, and of TLS handshakes.
 
 use std::{fmt, io};
 
@@ -8,7 +8,7 @@ use rustls::pki_types::pem;
 use crate::fingerprint;
 use crate::trust::{PlainError, TlsPeer};
 
-/// Why a certificate or a [`super::TlsTerminator`] cannot be made.
+/// Why a certificate or a [`super::TlsTerminator`] cannot be created.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TlsConfigError {
@@ -20,19 +20,19 @@ pub enum TlsConfigError {
     NoCertificate,
     /// There is no private key in the text.
     NoKey,
-    /// The private key is of a kind that cannot be used.
+    /// The private key has an unsupported type.
     BadKey(rustls::Error),
     /// The certificate cannot be read.
     BadCertificate(rustls::Error),
-    /// The private key belongs to another certificate.
+    /// The private key does not match the certificate.
     KeyMismatch,
-    /// A certificate could not be made.
+    /// A certificate could not be generated.
     Generate(rcgen::Error),
-    /// Settings without a certificate.
+    /// The settings have no certificate.
     NoCertificates,
-    /// The operating system gave no random bytes.
+    /// The operating system provided no random bytes.
     NoRandomness,
-    /// The TLS library refuses.
+    /// The TLS library reports an error.
     Tls(rustls::Error),
 }
 
@@ -40,32 +40,32 @@ pub enum TlsConfigError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// The client does not speak TLS, plain HTTP for example.
+    /// The client does not speak TLS but, for example, plain HTTP.
     NotTls,
     /// The ClientHello is longer than [`super::MAX_HELLO`].
     HelloTooLarge,
-    /// The client went away.
+    /// The client disconnected.
     Closed,
     /// The ClientHello cannot be read.
     BadHello(rustls::Error),
-    /// The TLS library read the ClientHello and the fingerprints could not.
+    /// The TLS library accepted the ClientHello, but it has no valid fingerprint.
     NoFingerprint(fingerprint::ClientHelloError),
     /// The client ended the handshake with an alert.
     Alert(rustls::AlertDescription),
-    /// The client has no certificate and must have one.
+    /// The client sent no certificate, but one is required.
     NoClientCertificate,
-    /// The client's certificate is not let in.
+    /// The client's certificate is rejected.
     BadClientCertificate(rustls::CertificateError),
-    /// Client and server have nothing in common, or the handshake broke; the client got an alert.
+    /// Client and server have no common parameters, or the handshake failed; the client got an alert.
     Tls(rustls::Error),
     /// The socket failed.
     Io(io::Error),
 }
 
-// === impl Error ===
+// === impl TlsConfigError ===
 
 impl TlsConfigError {
-    /// Whether the private key is to blame and not the certificate.
+    /// Returns whether the private key is the cause, not the certificate.
     pub fn is_key(&self) -> bool {
         matches!(
             self,
@@ -76,7 +76,7 @@ impl TlsConfigError {
         )
     }
 
-    /// The reason why a chain and a key do not go together.
+    /// Returns why a chain and a key do not match.
     pub(super) fn of_pair(error: rustls::Error) -> Self {
         match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Self::KeyMismatch,
@@ -109,7 +109,7 @@ impl std::error::Error for TlsConfigError {}
 // === impl HandshakeError ===
 
 impl HandshakeError {
-    /// A short fixed word for metrics and logs.
+    /// A short constant name for metrics and logs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotTls => "not_tls",

@@ -1,9 +1,9 @@
-//! Terminates TLS: chooses the certificate by server name, asks for the client's, resumes sessions,
-//! and says what the ClientHello and the handshake showed.
+//! Terminates TLS: selects the certificate by server name, requests a client certificate, resumes sessions, and
+//! reports what the ClientHello and the handshake contained.
 //!
-//! It reads no files and keeps no deadline: certificates come as bytes, and the caller puts a
-//! timeout around [`accept()`], which may be dropped at any point. A [`TlsTerminator`] never changes;
-//! a reload makes a new one with the same [`TicketKeys`].
+//! It reads no files and has no timeout: certificates are passed as bytes, and the caller sets a timeout for
+//! [`accept()`], which may be dropped at any point. A [`TlsTerminator`] never changes; a reload creates a new
+//! one that shares [`TicketKeys`].
 
 mod accept;
 mod certificate;
@@ -35,27 +35,27 @@ pub struct TlsTerminator {
     resolver: Arc<resolve::ByName>,
     ends: Box<[(Box<str>, Timestamp)]>,
     scope: TicketScope,
-    /// Held so that the terminator of the next configuration finds them in [`TicketKeys`]. `None`
-    /// before [`TlsTerminator::with_tickets`].
+    /// Kept alive so that the terminator of the next configuration finds them in [`TicketKeys`]. `None` before
+    /// [`TlsTerminator::with_tickets`].
     keys: Option<Arc<ScopeKeys>>,
 }
 
-/// What a [`TlsTerminator`] is made of.
+/// The settings of a [`TlsTerminator`].
 #[derive(Debug)]
 pub struct TerminatorSettings {
-    /// The listener: sessions are resumed within it.
+    /// The listener. Sessions can only be resumed on it.
     pub listener: Box<str>,
-    /// Chosen by the server name; the first is the default. At least one.
+    /// The certificates, selected by server name; the first is the default. At least one.
     pub certificates: Vec<Certificate>,
-    /// The lowest version that is accepted.
+    /// The minimum version.
     pub min_version: MinVersion,
-    /// What ALPN offers, in order of preference; empty: no ALPN.
+    /// The ALPN protocols in order of preference; empty disables ALPN.
     pub protocols: Vec<AlpnProtocol>,
-    /// Which clients are let in; `None`: all, and none is asked for a certificate.
+    /// Which clients are accepted. `None` accepts all and requests no certificate.
     pub clients: Option<ClientAuth>,
 }
 
-/// The lowest TLS version that is accepted.
+/// The minimum TLS version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinVersion {
     /// TLS 1.2 and 1.3.
@@ -65,7 +65,7 @@ pub enum MinVersion {
     Tls13,
 }
 
-/// A protocol that ALPN can agree on.
+/// An ALPN protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlpnProtocol {
     /// HTTP/2.
@@ -74,8 +74,8 @@ pub enum AlpnProtocol {
     Http1,
 }
 
-/// Makes the cryptography library gather its entropy now instead of during the first handshake.
-/// Takes some 30 ms, once a process.
+/// Makes the cryptography library gather its entropy now instead of during the first handshake. Takes about 30
+/// ms, once per process.
 pub fn warm_up() -> Result<(), TlsConfigError> {
     let provider = aws_lc_rs::default_provider();
     let mut bytes = [0; 32];
@@ -128,13 +128,13 @@ impl TlsTerminator {
         self
     }
 
-    /// The first name of each certificate, and when it ends.
+    /// Returns the first name of each certificate, and when it expires.
     pub fn ends(&self) -> &[(Box<str>, Timestamp)] {
         &self.ends
     }
 
-    /// Whether a request for `host` belongs on a connection with another certificate than the one
-    /// that `sni` chose (RFC 9110, section 15.5.20).
+    /// Returns whether a request for `host` belongs on a connection with another certificate than the one
+    /// selected by `sni` (RFC 9110, section 15.5.20).
     pub fn misdirects(&self, sni: Option<&str>, host: &str) -> bool {
         self.resolver.misdirects(sni, host)
     }
@@ -155,7 +155,7 @@ impl MinVersion {
 // === impl AlpnProtocol ===
 
 impl AlpnProtocol {
-    /// The name that ALPN uses, `h2` or `http/1.1`.
+    /// Returns the ALPN name, `h2` or `http/1.1`.
     pub fn name(self) -> &'static str {
         match self {
             Self::H2 => "h2",

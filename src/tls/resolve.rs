@@ -1,5 +1,5 @@
-//! Chooses the certificate by the server name: the exact name, then a wildcard for its first
-//! label, else the default.
+//! Selects the certificate by the server name: the exact name, then a wildcard for its first label, else the
+//! default.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use rustls::sign::CertifiedKey;
 use super::x509::{self, CertificateName};
 use super::{Certificate, TlsConfigError};
 
-/// Certificates by name. Where two have the same name the first in the list is served.
+/// Certificates by name. If two have a common name, the first in the list is used.
 #[derive(Debug)]
 pub(super) struct ByName {
     exact: HashMap<Box<str>, Arc<CertifiedKey>>,
-    /// `*.example.com`, under `example.com`.
+    /// The certificates of `*.example.com`, by `example.com`.
     wildcard: HashMap<Box<str>, Arc<CertifiedKey>>,
     default: Arc<CertifiedKey>,
 }
@@ -37,8 +37,8 @@ impl ByName {
         Ok(all)
     }
 
-    /// Whether `host` has a certificate of its own and `sni` chose another. A client that connects
-    /// anew with the host as its server name is never misdirected.
+    /// Returns whether `host` has a certificate other than the one selected by `sni`. A client that reconnects
+    /// with the host as its server name is never misdirected.
     pub(super) fn misdirects(&self, sni: Option<&str>, host: &str) -> bool {
         if sni == Some(host) {
             return false;

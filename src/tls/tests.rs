@@ -219,7 +219,7 @@ async fn certificates_are_chosen_by_name() {
         assert_eq!(seen.unwrap().names[0], first, "{name}");
         facts.unwrap();
     }
-    // Known to nobody: the default is shown, and a client that checks names goes away.
+    // Unknown names get the default certificate, and a client that checks names disconnects.
     for name in ["a.b.example.com", "other.org", "test"] {
         let config = Arc::new(client(&TLS13, &all));
         let (seen, facts) = meet(&server, &config, name).await;

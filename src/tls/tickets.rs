@@ -1,11 +1,10 @@
-//! What resumption needs: keys for tickets, and sessions of clients that have no tickets.
+//! State for session resumption: ticket keys, and sessions of clients without ticket support.
 //!
-//! They survive a reload, and the keys a handover, so that clients can resume earlier sessions. A
-//! session is never resumed where other client certificates are accepted: it would stand for a
-//! certificate that was not checked there.
+//! Both survive a reload, and the keys a handover, so that clients can resume earlier sessions. A session is
+//! never resumed where other client certificates are accepted, because its certificate was not checked there.
 //!
-//! One key is in use, and the one before it is accepted. A new one is drawn every six hours, so that
-//! a stolen machine reveals nothing of old sessions. Keys leave the process only in a handover.
+//! One key is in use, and the previous one is still accepted. A new key is generated every six hours, so that a
+//! compromised machine does not reveal old sessions. Keys leave the process only in a handover.
 
 #[cfg(test)]
 mod tests;
@@ -21,42 +20,42 @@ use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSess
 
 use crate::clock::{Clock, Timestamp};
 
-/// Sessions of TLS 1.2 clients without tickets that are kept, the oldest dropped first.
+/// The maximum number of sessions of TLS 1.2 clients without tickets; the oldest is dropped first.
 const MAX_SESSIONS: usize = 8192;
 
-/// How long a key is in use; it is taken for as long again.
+/// The time for which a key is in use; afterwards it is accepted for that time again.
 const LIFE: Duration = Duration::from_secs(6 * 60 * 60);
 const NAME: usize = 16;
 const SECRET: usize = 32;
 const TIME: usize = 8;
-/// The length of one key, and of all of them, as they are handed over.
+/// The serialized length of one key, and of all keys.
 const KEY: usize = TIME + NAME + SECRET;
 const SAVED: usize = 2 * KEY;
 
-/// The keys of all listeners. Made once a process; clones share them.
+/// The keys of all listeners. Created once per process; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct TicketKeys {
-    /// Those of listeners that are gone go with them.
+    /// The keys per scope. Those of a removed listener are freed with it.
     known: Arc<Mutex<HashMap<TicketScope, Weak<ScopeKeys>>>>,
     ring: Arc<Ring>,
 }
 
-/// Where a session may be resumed.
+/// The scope within which a session may be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TicketScope {
     /// The listener.
     pub(super) listener: Box<str>,
-    /// Which client certificates it asks for; `None`: none.
+    /// Identifies the accepted client certificates. `None` if none is requested.
     pub(super) clients: Option<[u8; 32]>,
 }
 
-/// What one scope has.
+/// The resumption state of one scope.
 pub(super) struct ScopeKeys {
     pub(super) ticketer: Arc<dyn ProducesTickets>,
     pub(super) sessions: Arc<dyn StoresServerSessions>,
 }
 
-/// All keys, as another process takes them. Whoever has it can read tickets.
+/// All keys, serialized for another process. They can decrypt tickets.
 pub struct SavedKeys([u8; SAVED]);
 
 /// The keys of a process.
@@ -74,13 +73,13 @@ struct TicketKeyring {
 
 struct TicketKey {
     since: Timestamp,
-    /// Stands before each ticket, to tell which key opens it.
+    /// The first bytes of each ticket, which identify its key.
     name: [u8; NAME],
     secret: [u8; SECRET],
     aead: RandomizedNonceKey,
 }
 
-/// Makes the tickets of one scope. Those of others it does not open.
+/// Creates the tickets of one scope. It cannot decrypt those of others.
 #[derive(Debug)]
 struct Ticketer {
     ring: Arc<Ring>,
@@ -90,7 +89,7 @@ struct Ticketer {
 // === impl TicketKeys ===
 
 impl TicketKeys {
-    /// No keys yet: sessions of earlier processes cannot be resumed.
+    /// Creates an empty key ring: sessions of earlier processes cannot be resumed.
     pub fn on(clock: Clock) -> Self {
         let keys = Mutex::default();
         Self {
@@ -99,17 +98,17 @@ impl TicketKeys {
         }
     }
 
-    /// The keys, for the process that takes over.
+    /// Returns the keys, for a handover.
     pub fn save(&self) -> SavedKeys {
         self.ring.save()
     }
 
-    /// Takes the keys of the process before.
+    /// Loads the keys of the previous process.
     pub fn load(&self, saved: &SavedKeys) {
         self.ring.load(saved);
     }
 
-    /// What a scope has, made when first asked for.
+    /// Returns the state of a scope; creates it at the first call.
     pub(super) fn of(&self, scope: &TicketScope) -> Arc<ScopeKeys> {
         let mut known = self.known.lock();
         if let Some(keys) = known.get(scope).and_then(Weak::upgrade) {
@@ -136,10 +135,10 @@ impl fmt::Debug for ScopeKeys {
 // === impl SavedKeys ===
 
 impl SavedKeys {
-    /// How many bytes they are.
+    /// The length in bytes.
     pub const LENGTH: usize = SAVED;
 
-    /// The bytes themselves.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8; SAVED] {
         &self.0
     }
@@ -180,7 +179,7 @@ impl Ring {
         };
     }
 
-    /// The key in use; `None`: the machine has no random numbers.
+    /// Returns the key in use. `None` if the system has no random numbers.
     fn current(&self) -> Option<Arc<TicketKey>> {
         let now = self.clock.now();
         let mut keys = self.keys.lock();
@@ -192,7 +191,7 @@ impl Ring {
         keys.current.clone()
     }
 
-    /// The key of this name, if it is not too old.
+    /// Returns the key of this name. `None` if it is unknown or too old.
     fn find(&self, name: &[u8]) -> Option<Arc<TicketKey>> {
         let now = self.clock.now();
         let keys = self.keys.lock();
@@ -221,7 +220,7 @@ impl TicketKey {
         })
     }
 
-    /// `None`: there was none.
+    /// Parses a key. `None` if there is none.
     fn read(saved: &[u8]) -> Option<Self> {
         let (since, rest) = saved.split_first_chunk()?;
         let (name, secret) = rest.split_first_chunk()?;
@@ -255,7 +254,7 @@ impl fmt::Debug for TicketKey {
 
 impl Ticketer {
     fn new(ring: Arc<Ring>, scope: &TicketScope) -> Self {
-        // One byte tells the two kinds apart, and the first part has one length in each.
+        // The first byte distinguishes the two kinds of scope, and the first part has a fixed length in each.
         let clients = scope.clients.as_ref();
         let mut bytes = vec![u8::from(clients.is_some())];
         bytes.extend(clients.into_iter().flatten());

@@ -1,7 +1,7 @@
 //! The names of a certificate (RFC 5280, section 4.2.1.6) and its validity period (section 4.1.2.5).
 //!
-//! Walks the DER (X.690) just far enough to find them. What cannot be read has no names and no
-//! period; whether a certificate is sound is checked elsewhere. Reads no clock.
+//! Reads the DER (X.690) just far enough to find them. An unreadable certificate has no names and no period; its
+//! validity is checked elsewhere. Reads no clock.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,28 +18,28 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// A name in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateName {
-    /// A DNS name in lower case without a trailing dot; `*.example.com` stands for one label.
+    /// A DNS name in lower case without a trailing dot; the asterisk of `*.example.com` matches one label.
     Dns(Box<str>),
     /// An address.
     Ip(IpAddr),
 }
 
-/// The time in which a certificate is valid, both ends included.
+/// The validity period of a certificate, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidityPeriod {
-    /// Not valid before.
+    /// The certificate is not valid before this time.
     pub from: Timestamp,
-    /// Not valid after.
+    /// The certificate is not valid after this time.
     pub until: Timestamp,
 }
 
-/// The subject alternative names of a DER certificate that are DNS names or addresses.
+/// Returns the DNS names and addresses among the subject alternative names of a DER certificate.
 pub(super) fn names_of(der: &[u8]) -> Vec<CertificateName> {
     let names = alternative_names(der).unwrap_or_default();
     elements(names).filter_map(name).collect()
 }
 
-/// A DNS name as it is compared: lower case, no trailing dot.
+/// Normalizes a DNS name for comparison: lower case, no trailing dot.
 pub(super) fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
@@ -55,7 +55,7 @@ impl fmt::Display for CertificateName {
     }
 }
 
-/// The inside of the `GeneralNames` sequence.
+/// Returns the content of the `GeneralNames` sequence.
 fn alternative_names(der: &[u8]) -> Option<&[u8]> {
     const OCTET_STRING: u8 = 0x04;
     /// `extensions [3] EXPLICIT` of `TBSCertificate` (section 4.1).
@@ -93,7 +93,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 // === impl ValidityPeriod ===
 
 impl ValidityPeriod {
-    /// Those of the certificates in a PEM text, as far as they can be read.
+    /// Returns the periods of all readable certificates in a PEM text.
     pub fn all_in(pem: &[u8]) -> impl Iterator<Item = Self> {
         let certificates = CertificateDer::pem_slice_iter(pem).flatten();
         certificates.filter_map(|certificate| Self::of_certificate(&certificate))
@@ -101,7 +101,7 @@ impl ValidityPeriod {
 
     pub(super) fn of_certificate(der: &[u8]) -> Option<Self> {
         let signed = first(first(der, SEQUENCE)?, SEQUENCE)?;
-        // Before it stand the signature's algorithm and the issuer, sequences both.
+        // The signature algorithm and the issuer, also sequences, precede it.
         let mut sequences = elements(signed).filter(|(tag, _)| *tag == SEQUENCE);
         let (_, validity) = sequences.nth(2)?;
         let mut times = elements(validity);
@@ -112,7 +112,7 @@ impl ValidityPeriod {
     }
 }
 
-/// `YYMMDDHHMMSSZ` up to 2049, `YYYYMMDDHHMMSSZ` after.
+/// Parses `YYMMDDHHMMSSZ` up to 2049, `YYYYMMDDHHMMSSZ` after.
 fn time((tag, text): (u8, &[u8])) -> Option<Timestamp> {
     let (year, rest) = match tag {
         UTC_TIME => {
@@ -141,14 +141,14 @@ fn number(digits: &[u8]) -> Option<u64> {
         .try_fold(0, |number, byte| Some(number * 10 + digit(byte)?))
 }
 
-/// The inside of the first element that has this tag.
+/// Returns the content of the first element with this tag.
 fn first(der: &[u8], tag: u8) -> Option<&[u8]> {
     elements(der)
         .find(|&(found, _)| found == tag)
         .map(|(_, body)| body)
 }
 
-/// Tag and inside of each element; ends at the first that cannot be read.
+/// Returns the tag and content of each element; ends at the first that cannot be read.
 fn elements(mut der: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&tag, rest) = der.split_first()?;
@@ -159,7 +159,7 @@ fn elements(mut der: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// A definite length in the short or the long form (X.690, section 8.1.3).
+/// Reads a definite length in the short or the long form (X.690, section 8.1.3).
 fn length(der: &[u8]) -> Option<(usize, &[u8])> {
     let (&first, rest) = der.split_first()?;
     if first < 0x80 {

@@ -1,4 +1,4 @@
-//! What is wrong with a certificate.
+//! Describes what is wrong with a certificate.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use rustls::pki_types::{ServerName, UnixTime};
 use super::TlsPeer;
 use crate::clock::{Rfc3339, Timestamp};
 
-/// So many of a certificate's names are shown.
+/// The maximum number of a certificate's names in a message.
 const MOST: usize = 5;
 
-/// Writes why the certificate of `peer` is refused.
+/// Writes why the certificate of `peer` is rejected.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: TlsPeer) -> fmt::Result {
     f.write_str(peer.certificate())?;
     match error {
@@ -60,7 +60,7 @@ fn simple(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// Errors of the library below, which are known by their names alone.
+/// Describes errors of the underlying library, which are only known by their names.
 fn of_library(name: &str, peer: TlsPeer) -> Option<&'static str> {
     Some(match (name, peer) {
         ("CaUsedAsEndEntity", TlsPeer::Origin { .. }) => {
@@ -85,7 +85,7 @@ fn authority(peer: TlsPeer) -> &'static str {
     }
 }
 
-/// Which names it has instead of the one that was asked for.
+/// Writes the names of a certificate that is not valid for the requested name.
 fn names(
     f: &mut fmt::Formatter<'_>,
     expected: &ServerName<'_>,
@@ -108,7 +108,7 @@ fn names(
     }
 }
 
-/// The library shows a name with its kind: `DnsName("a.example")`, `IpAddress(192.0.2.1)`.
+/// Removes the kind that the library writes around a name: `DnsName("a.example")`, `IpAddress(192.0.2.1)`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').map_or(name, |(_, rest)| rest);
     inner
@@ -116,7 +116,7 @@ fn bare(name: &str) -> &str {
         .trim_matches(|c| matches!(c, '"' | '\\'))
 }
 
-/// To the second: a certificate may expire while somebody looks.
+/// Formats a time to the second, because a certificate may expire while an operator investigates.
 fn day(time: UnixTime) -> String {
     let shown = Rfc3339(Timestamp::from_secs(time.as_secs())).to_string();
     shown.replace(".000", "")

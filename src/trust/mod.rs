@@ -1,6 +1,5 @@
-//! Why a TLS handshake failed, as a sentence for people: the library's own words are the names of
-//! its types. Used for clients and for origins. It decides nothing, and leaves what it does not know
-//! in the library's words.
+//! Describes a failed TLS handshake in plain words, because the library's messages are names of its types. Used
+//! for clients and origin servers. It decides nothing, and keeps the library's message for unknown errors.
 
 mod certificate;
 #[cfg(test)]
@@ -11,25 +10,25 @@ use std::io;
 
 use rustls::{AlertDescription as Alert, Error, InvalidMessage, PeerIncompatible};
 
-/// Who is on the other side.
+/// The other side of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsPeer {
     /// A client.
     Client,
-    /// An origin. `ca`: who may vouch for it is configured, and not what the system says.
+    /// An origin server.
     Origin {
-        /// Whether `ca` is there.
+        /// Whether the upstream configures `ca` instead of using the system's authorities.
         ca: bool,
     },
-    /// Nobody: the certificate is our own.
+    /// None: the certificate is the gateway's own.
     Own,
 }
 
-/// A sentence about an error.
+/// Displays an error in plain words.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainError<'a>(pub &'a Error, pub TlsPeer);
 
-/// Says why a handshake with `peer` failed.
+/// Describes why a handshake with `peer` failed.
 pub fn handshake(error: &io::Error, peer: TlsPeer) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     match inner {
@@ -41,8 +40,8 @@ pub fn handshake(error: &io::Error, peer: TlsPeer) -> String {
     }
 }
 
-/// Says what the alert means that ended a connection with `peer`, where one did: of TLS 1.3 some
-/// come only after the handshake.
+/// Describes the alert that ended a connection with `peer`. `None` if it was no alert. With TLS 1.3, some alerts
+/// arrive only after the handshake.
 pub fn alert(error: &io::Error, peer: TlsPeer) -> Option<String> {
     let inner = error.get_ref()?.downcast_ref::<Error>()?;
     matches!(inner, Error::AlertReceived(_)).then(|| PlainError(inner, peer).to_string())
@@ -51,7 +50,7 @@ pub fn alert(error: &io::Error, peer: TlsPeer) -> Option<String> {
 // === impl TlsPeer ===
 
 impl TlsPeer {
-    /// Whose certificate it is.
+    /// Returns the subject of a message about the certificate.
     fn certificate(self) -> &'static str {
         match self {
             TlsPeer::Client => "the client's certificate",
@@ -112,7 +111,7 @@ impl fmt::Display for PlainError<'_> {
     }
 }
 
-/// What the two sides do not have in common.
+/// Describes what the two sides do not have in common.
 fn lacks(what: &PeerIncompatible) -> Option<&'static str> {
     use PeerIncompatible::{
         NoCipherSuitesInCommon, NoKxGroupsInCommon, NoSignatureSchemesInCommon,
@@ -134,11 +133,11 @@ fn lacks(what: &PeerIncompatible) -> Option<&'static str> {
     })
 }
 
-/// What an alert of the other side means (RFC 8446, section 6.2).
+/// Describes an alert of the other side (RFC 8446, section 6.2).
 fn meaning(alert: Alert, peer: TlsPeer) -> Option<&'static str> {
     let client = peer == TlsPeer::Client;
     Some(match alert {
-        // To an origin we show no certificate.
+        // The gateway presents no certificate to an origin server.
         Alert::CertificateRequired
         | Alert::UnknownCA
         | Alert::BadCertificate

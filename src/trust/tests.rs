@@ -1,4 +1,4 @@
-//! Sentences about errors, word for word. Real handshakes stand in `tests/it`.
+//! Tests of the exact error messages. Real handshakes are tested in `tests/it`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Which server a request goes to. Never looks at the request, but for the hash that came with it.
+//! Selects the server for a request. Reads only the hash key of a request.
 //!
-//! Most requests take the server that `pick` names. Only if something is known against that one are
-//! all looked at, with the time: those that can be used, before backups, before those that are used
-//! only where there is no other.
+//! Most requests take the server that `pick` returns. Only if that server is marked does the balancer
+//! compare all servers at the current time, in this order: eligible servers, backups, servers that are
+//! used only as a last resort.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -16,27 +16,27 @@ use super::server_health::Eligibility;
 use super::{BalancePolicy, Upstream};
 use crate::clock::{Clock, Timestamp};
 
-/// A small generator (xorshift64), for choices whose quality does not matter.
+/// A small random number generator (xorshift64), for selections that need no strong randomness.
 pub(super) struct SmallRng(Cell<u64>);
 
-/// What a choice depends on.
+/// The inputs of a selection.
 pub(super) struct BalanceState<'a> {
     pub(super) upstream: &'a Upstream,
-    /// Whom to keep at one server, for `hash`.
+    /// The hash key, for [`BalancePolicy::Hash`](super::BalancePolicy::Hash).
     pub(super) key: u64,
     pub(super) random: &'a SmallRng,
     pub(super) clock: &'a Clock,
 }
 
-/// The server of an attempt.
+/// The server for one attempt.
 #[derive(Debug)]
 pub(super) struct ChosenServer {
     pub(super) in_flight: ServerInFlight,
-    /// Its end decides whether the server is used again.
+    /// Set if the result of the attempt decides whether the server is used again.
     pub(super) trial: Option<TrialRequest>,
 }
 
-/// The members among whom is chosen: all primaries, or those at some places.
+/// The servers to select from: all primaries, or those with some indices.
 struct MemberView<'a> {
     members: &'a MemberList,
     some: Option<&'a [(usize, Eligibility)]>,
@@ -66,7 +66,7 @@ impl SmallRng {
 // === impl BalanceState ===
 
 impl BalanceState<'_> {
-    /// The server of a request's first attempt; an error is the time after which there may be one.
+    /// Returns the server of the first attempt. The error is the time until a server may be eligible.
     pub(super) fn first(&self) -> Result<ChosenServer, Duration> {
         let members = self.upstream.members.load();
         let view = MemberView {
@@ -82,7 +82,7 @@ impl BalanceState<'_> {
         self.among(&members, &[], Eligibility::Reluctant)
     }
 
-    /// A server beside those with the ids `but`, used no more reluctantly than `limit`.
+    /// Returns a server with an id not in `but` and an eligibility at least as good as `limit`.
     pub(super) fn other(&self, but: &[u64], limit: Eligibility) -> Option<ChosenServer> {
         let members = self.upstream.members.load();
         self.among(&members, but, limit).ok()
@@ -116,7 +116,7 @@ impl BalanceState<'_> {
         Err(self.wait(&all))
     }
 
-    /// One of `some`. A server whose trial belongs to another request is skipped.
+    /// Returns one of `some`. Skips a server that another request is already trying.
     fn take(
         &self,
         members: &MemberList,
@@ -141,8 +141,8 @@ impl BalanceState<'_> {
         }
     }
 
-    /// When a client may come again: when the first circuit lets one through, or the next check or
-    /// look-up may have changed something.
+    /// Returns the `Retry-After` of a refused request: the time until the first circuit lets a trial request
+    /// through, or until the next health check or name lookup.
     fn wait(&self, all: &[(usize, Eligibility)]) -> Duration {
         let check = self.upstream.health.as_ref().map(|health| health.interval);
         let left = all.iter().filter_map(|(_, usage)| match usage {
@@ -153,9 +153,9 @@ impl BalanceState<'_> {
         left.min().unwrap_or(self.upstream.resolve_interval)
     }
 
-    /// Which of a view; `None`: it is empty.
+    /// Returns an index in the view. `None` if the view is empty.
     fn pick(&self, view: &MemberView<'_>) -> Option<usize> {
-        // Apart, or those who are out would decide whose turn it is instead.
+        // A separate counter, so that ineligible servers do not shift the schedule of the others.
         let turns = match view.some {
             None => &self.upstream.turn,
             Some(_) => &self.upstream.detour,
@@ -167,7 +167,7 @@ impl BalanceState<'_> {
             (_, BalancePolicy::RoundRobin) => Some(view.next_by_weight(turn())),
             (n, BalancePolicy::P2c) => {
                 let one = view.next_by_weight(self.random.next());
-                // Any but `one`, each as likely.
+                // Any server except `one`, with equal probability.
                 let other = (one + 1 + self.random.next() % (n - 1)) % n;
                 Some(view.less_busy(one, other))
             }
@@ -198,7 +198,7 @@ impl MemberView<'_> {
         }
     }
 
-    /// Whose turn it is: over many turns each as often as its weight says.
+    /// Returns the scheduled server: over many turns, each server is returned in proportion to its weight.
     fn next_by_weight(&self, turn: usize) -> usize {
         if self.some.is_none() {
             return self.members.scheduled(turn);
@@ -215,7 +215,7 @@ impl MemberView<'_> {
         0
     }
 
-    /// The one with fewer requests for its weight; the first if they have as many.
+    /// Returns the server with fewer requests in flight per weight, `one` if they are equal.
     fn less_busy(&self, one: usize, other: usize) -> usize {
         let load = |at, beside| match (self.get(at), self.get(beside)) {
             (Some(member), Some(beside)) => {
@@ -231,10 +231,10 @@ impl MemberView<'_> {
     }
 }
 
-/// Rendezvous hashing: each key goes to the server with the highest score, so that one that comes
-/// or goes moves only its own share. Weighted as by Schindelhauer and Schomaker: `-w / ln(u)`.
+/// Rendezvous hashing: each key goes to the server with the highest score, so adding or removing a server
+/// moves only its own keys. Weighted as by Schindelhauer and Schomaker: `-w / ln(u)`.
 fn score(key: u64, member: &PoolMember) -> f64 {
-    // Between 0 and 1 without either.
+    // In the open interval from 0 to 1.
     let unit = ((mix(key ^ member.seed) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
     -f64::from(member.weight) / unit.ln()
 }

@@ -1,5 +1,5 @@
-//! One coarse timer for all requests of a core that wait for a response. It is never early and at
-//! most two ticks late: a precise timer for each request costs more than it is worth.
+//! One coarse timer for all requests of a core that wait for a response. It never fires early and at most
+//! two ticks late. A precise timer per request would cost more than it gains.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use slab::Slab;
 /// The time between two ticks.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Wakes the tasks whose deadline has passed. It ticks only while a task waits.
+/// Wakes tasks after their deadline. It ticks only while a task waits.
 #[derive(Default)]
 pub(super) struct CoarseTimer {
     ticks: Cell<u64>,
@@ -24,7 +24,7 @@ struct WaitingTask {
     waker: Waker,
 }
 
-/// A deadline that a task waits for. It is removed from the timer when dropped.
+/// The deadline of a task. It is removed from the timer when dropped.
 pub(super) struct CoarseDeadline {
     timer: Rc<CoarseTimer>,
     limit: Duration,
@@ -42,13 +42,13 @@ impl CoarseTimer {
         self.waiting.borrow_mut().insert(waiting)
     }
 
-    /// The number of ticks so far.
+    /// Returns the number of ticks so far.
     #[cfg(test)]
     pub(super) fn ticks(&self) -> u64 {
         self.ticks.get()
     }
 
-    /// Wakes the tasks whose deadline has passed. Returns `false` if no task waits.
+    /// Wakes tasks with an expired deadline. Returns `false` if no task waits.
     fn tick(&self) -> bool {
         let now = self.ticks.get() + 1;
         self.ticks.set(now);
@@ -57,14 +57,14 @@ impl CoarseTimer {
             waiting.waker.wake_by_ref();
         }
         if waiting.is_empty() {
-            // Frees the memory of a burst.
+            // Releases the memory after a burst.
             *waiting = Slab::new();
         }
         !waiting.is_empty()
     }
 
-    /// The tick at which `limit` has passed. The current tick may be about to end, so it does not
-    /// count.
+    /// Returns the tick at which `limit` has passed. The current tick is not counted, because it may be about
+    /// to end.
     fn due_after(&self, limit: Duration) -> u64 {
         let ticks = limit.as_micros().div_ceil(TICK.as_micros());
         let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
@@ -85,7 +85,7 @@ async fn run(timer: Rc<CoarseTimer>) {
 // === impl CoarseDeadline ===
 
 impl CoarseDeadline {
-    /// A deadline `limit` from now.
+    /// Creates a deadline `limit` from now.
     pub(super) fn after(limit: Duration, timer: &Rc<CoarseTimer>) -> Self {
         Self {
             timer: Rc::clone(timer),
@@ -95,8 +95,8 @@ impl CoarseDeadline {
         }
     }
 
-    /// Whether the deadline has passed. If not, the task is woken when it has. Progress
-    /// (`restart`) moves the deadline, and so does an `excuse` once it has passed.
+    /// Returns whether the deadline has passed. If not, the task is woken when it has. The deadline restarts on
+    /// progress (`restart`), and when it passes while `excuse` is true.
     pub(super) fn has_passed(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,5 +1,5 @@
-//! Connections to an origin over TCP, a Unix socket or TLS. Knows nothing of HTTP but which version
-//! was agreed on. Never retries and never pools.
+//! Connections to an origin server over TCP, a Unix socket or TLS. Knows only the negotiated version of
+//! HTTP. Never retries and never pools.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -21,7 +21,7 @@ use crate::trust::{self, TlsPeer};
 /// The error kind of a read that ends with a TLS alert.
 pub(super) const ALERTED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
-/// The bytes to and from an origin. The connection closes when this is dropped.
+/// The byte stream to an origin server. The connection closes when this is dropped.
 #[derive(Debug)]
 pub(super) enum OriginStream {
     Tcp(TcpStream),
@@ -29,13 +29,13 @@ pub(super) enum OriginStream {
     Tls(Box<TlsStream<OriginStream>>),
 }
 
-/// A new connection, by the version of HTTP that was agreed on.
+/// A new connection, by the negotiated HTTP version.
 pub(super) enum OpenedConnection {
     Http1(H1Connection),
     Http2(H2Connection),
 }
 
-/// Opens a connection within `connect_timeout`. `http1`: the request needs HTTP/1.1.
+/// Opens a connection within `connect_timeout`. `http1` is set if the request needs HTTP/1.1.
 pub(super) async fn connect(
     upstream: &Upstream,
     server: &UpstreamServer,
@@ -49,7 +49,7 @@ pub(super) async fn connect(
     }
 }
 
-/// `timeout_kind` always holds the error of a timeout at the current step.
+/// Opens a connection. `timeout_kind` is always the error for a timeout in the current step.
 async fn open(
     server: &UpstreamServer,
     upstream: &Upstream,
@@ -77,7 +77,7 @@ async fn open(
     }
 }
 
-/// Returns the encrypted stream, and whether the origin chose HTTP/2.
+/// Returns the encrypted stream, and whether the origin server selected HTTP/2.
 async fn shake_hands(
     secure: &UpstreamTls,
     stream: OriginStream,
@@ -116,8 +116,8 @@ impl OriginStream {
         }
     }
 
-    /// Whether the runtime knows of nothing on an idle connection: neither its end nor bytes without
-    /// a request. Makes a system call only if the runtime saw an event.
+    /// Returns whether the runtime has seen neither an end nor unexpected bytes on an idle connection. Makes a
+    /// system call only if the runtime has seen an event.
     pub(super) fn seems_quiet(&mut self) -> bool {
         is_nothing(match self {
             Self::Tcp(stream) => {
@@ -126,7 +126,7 @@ impl OriginStream {
             Self::Unix(stream) => {
                 stream.try_io(Interest::READABLE, || peek(SockRef::from(&*stream)))
             }
-            // A ticket for the next session is not a response.
+            // A TLS session ticket is not a response.
             Self::Tls(stream) => {
                 let cx = &mut Context::from_waker(Waker::noop());
                 let mut byte = [0];
@@ -137,12 +137,12 @@ impl OriginStream {
         })
     }
 
-    /// Whether what is written may wait for a flush.
+    /// Returns whether the stream may buffer written bytes until a flush.
     pub(super) fn encrypts(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Like `seems_quiet`, but always makes a system call.
+    /// Returns whether an idle connection has neither ended nor unexpected bytes. Always makes a system call.
     pub(super) fn is_quiet(&mut self) -> bool {
         (!self.encrypts() || self.seems_quiet()) && is_nothing(peek(self.socket()))
     }
@@ -156,7 +156,7 @@ impl OriginStream {
     }
 }
 
-/// Calls a method of the stream that carries the bytes.
+/// Calls a method of the inner stream.
 macro_rules! inner {
     ($stream:ident, $method:ident, $($argument:expr),*) => {
         match $stream.get_mut() {
@@ -207,7 +207,7 @@ impl AsyncWrite for OriginStream {
     }
 }
 
-/// Explains a TLS alert in words here, because h2 keeps only the kind and the text of an error.
+/// Converts a TLS alert to a text here, because h2 keeps only the kind and the text of an error.
 fn alert_in_words(error: io::Error) -> io::Error {
     match trust::alert(&error, TlsPeer::Origin { ca: false }) {
         Some(words) => io::Error::new(ALERTED, words),

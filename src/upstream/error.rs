@@ -1,4 +1,4 @@
-//! Why an origin gave no answer. Opaque, with questions.
+//! Why an origin server sent no response. The error type is opaque and has predicates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use http::StatusCode;
 use super::UpstreamServer;
 use crate::body::BodyError;
 
-/// Why an origin gave no answer.
+/// Why an origin server sent no response.
 #[derive(Debug)]
 pub struct UpstreamError {
     pub(super) kind: UpstreamErrorKind,
@@ -20,31 +20,31 @@ pub struct UpstreamError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamErrorKind {
-    /// No server of the upstream can be used.
+    /// No server of the upstream is eligible.
     NoServer,
     ConnectRefused,
     ConnectFailed,
     ConnectTimeout,
     HandshakeTimeout,
     SettingsTimeout,
-    /// The first bytes that the origin sent are not HTTP/2.
+    /// The origin server's first bytes are not HTTP/2.
     NoHttp2,
-    /// The origin has no valid certificate, or does not speak TLS as it should.
+    /// The origin server's certificate is invalid, or the TLS handshake failed.
     Handshake,
     ResponseTimeout,
-    /// The origin closed the connection before its response began.
+    /// The origin server closed the connection before it sent a response.
     Closed,
-    /// The origin reset this request alone, and may have acted on it.
+    /// The origin server reset the stream and may have processed the request.
     Reset,
-    /// The origin did not process the request.
+    /// The origin server did not process the request.
     Refused,
-    /// The protocol of the upstream cannot carry a WebSocket.
+    /// The upstream's protocol does not support WebSockets.
     NoUpgrade,
     /// The response is malformed or ambiguous.
     BadResponse,
-    /// The response began and has no end.
+    /// The response ended early.
     CutShort,
-    /// The request's body broke off, or is not as long as declared.
+    /// The request body ended early or has a length other than declared.
     RequestBody,
     /// The request's target is not a path.
     RequestTarget,
@@ -63,7 +63,7 @@ impl UpstreamError {
         self
     }
 
-    /// The origin changed to a WebSocket without an answer to the key of the handshake.
+    /// Creates the error for a WebSocket response with a wrong or missing `sec-websocket-accept`.
     pub fn of_handshake(server: &Arc<UpstreamServer>) -> Self {
         let wrong = "sec-websocket-accept is not the answer to the key";
         Self::from(UpstreamErrorKind::BadResponse)
@@ -71,7 +71,7 @@ impl UpstreamError {
             .at(server)
     }
 
-    /// No server can be used; after this time there may be one.
+    /// Creates the error for an upstream without an eligible server. `retry_after`: when there may be one.
     pub(super) fn no_server(retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
@@ -79,12 +79,12 @@ impl UpstreamError {
         }
     }
 
-    /// The client's body broke off, or is not as long as declared.
+    /// Creates the error for a request body that ended early or has a length other than declared.
     pub(super) fn of_request_body(error: impl Into<BodyError>) -> Self {
         Self::from(UpstreamErrorKind::RequestBody).because(error)
     }
 
-    /// Why the body of a server's answer breaks off.
+    /// Creates the error for a response body that ended early.
     pub(super) fn of_body(error: BodyError, server: &Arc<UpstreamServer>) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(known) => *known,
@@ -93,12 +93,12 @@ impl UpstreamError {
         error.at(server)
     }
 
-    /// Too slow.
+    /// Returns whether the origin server exceeded a timeout.
     pub fn is_timeout(&self) -> bool {
         self.status() == StatusCode::GATEWAY_TIMEOUT
     }
 
-    /// No connection could be opened; the origin saw nothing of the request.
+    /// Returns whether no connection could be opened, so that the origin server received nothing.
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.kind,
@@ -112,7 +112,7 @@ impl UpstreamError {
         )
     }
 
-    /// The client's fault, not the origin's. Its cause is in the chain of sources.
+    /// Returns whether the client caused the error. The cause is in the chain of sources.
     pub fn is_bad_request(&self) -> bool {
         matches!(
             self.kind,
@@ -120,7 +120,7 @@ impl UpstreamError {
         )
     }
 
-    /// The status of the client's response.
+    /// Returns the status of the response to the client.
     pub fn status(&self) -> StatusCode {
         match self.kind {
             UpstreamErrorKind::NoServer => StatusCode::SERVICE_UNAVAILABLE,
@@ -135,17 +135,17 @@ impl UpstreamError {
         }
     }
 
-    /// One word for logs and metrics.
+    /// Returns one word for logs and metrics.
     pub fn reason(&self) -> &'static str {
         self.kind.words().0
     }
 
-    /// Where no server can be used: when there may be one.
+    /// Returns the time until a server may be eligible. `None` if the error has another cause.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// The server that was tried last.
+    /// Returns the server of the last attempt. `None` if there was no attempt.
     pub fn server(&self) -> Option<&Arc<UpstreamServer>> {
         self.server.as_ref()
     }
@@ -154,7 +154,7 @@ impl UpstreamError {
 // === impl UpstreamErrorKind ===
 
 impl UpstreamErrorKind {
-    /// The reason in logs and metrics, and a sentence.
+    /// Returns the reason in logs and metrics, and the error text.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             UpstreamErrorKind::NoServer => {
@@ -223,11 +223,11 @@ impl From<UpstreamErrorKind> for UpstreamError {
     }
 }
 
-/// A sentence, without the reason and the server: whoever writes it down has these apart.
+/// Writes the error text without the reason and the server, which logs write as separate fields.
 impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            // What came of the handshake says it all.
+            // The text of the handshake error is sufficient.
             Some(source) if self.kind == UpstreamErrorKind::Handshake => source.fmt(f),
             Some(source) => write!(f, "{}: {source}", self.kind.words().1),
             None => f.write_str(self.kind.words().1),

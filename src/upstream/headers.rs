@@ -1,7 +1,7 @@
-//! Which fields a head may carry from one side to the other. Never reads or writes a head itself.
+//! Decides which headers are forwarded in each direction. Never reads or writes a head.
 //!
-//! Fields that concern one connection end here (RFC 9110, section 7.6.1), and fields that say who
-//! a client is come from the gateway, unless a trusted proxy sent them.
+//! Headers that concern one connection are removed (RFC 9110, section 7.6.1). Headers that identify the
+//! client are set by the gateway unless a trusted proxy sent them.
 
 use std::net::IpAddr;
 
@@ -9,29 +9,29 @@ use http::HeaderMap;
 use http::header::{self, HeaderName};
 use smallvec::SmallVec;
 
-/// Names of fields.
+/// Names of headers.
 pub(super) type Named = SmallVec<[HeaderName; 2]>;
 
-/// What an origin is told about who asks.
+/// The values of the headers that describe the client to an origin server.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardedHeaders<'a> {
     /// The TCP peer.
     pub peer: IpAddr,
-    /// The client: the peer, or whom a trusted proxy named.
+    /// The client address: the peer, or the address that a trusted proxy forwarded.
     pub client: IpAddr,
     /// Whether the peer is a trusted proxy.
     pub trusted_peer: bool,
-    /// The host that the client asked for, normalised.
+    /// The host that the client requested, normalised.
     pub host: &'a str,
     /// Whether the client's connection is encrypted.
     pub https: bool,
     /// The request's id.
     pub request_id: &'a str,
-    /// The rules that tagged the request, with commas; empty: none did.
+    /// The names of the rules that tagged the request, separated by commas. Empty if there are none.
     pub rules: &'a str,
 }
 
-/// Removes from trailers what only a head may say: RFC 9110, section 6.5.1.
+/// Removes headers that are not allowed in trailers (RFC 9110, section 6.5.1).
 pub(super) fn clean_trailers(trailers: &mut HeaderMap) {
     remove_all(trailers, |name| {
         matches!(
@@ -55,25 +55,25 @@ pub(super) fn clean_trailers(trailers: &mut HeaderMap) {
     });
 }
 
-/// The fields that lines of `Connection` name: RFC 9110, section 7.6.1. A field that frames,
-/// routes or identifies cannot be named away.
+/// Returns the headers that `Connection` lists (RFC 9110, section 7.6.1). It cannot remove headers that
+/// affect framing, routing or identity.
 pub(super) fn named<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Named {
     lines
         .flat_map(|line| line.split(|&b| b == b','))
         .map(<[u8]>::trim_ascii)
-        // No field has these names, and nearly every line is one of them.
+        // These are options, not headers, and nearly every `Connection` header has one of them.
         .filter(|name| !name.eq_ignore_ascii_case(b"keep-alive") && !is_close(name))
         .filter_map(|name| HeaderName::from_bytes(name).ok())
         .filter(|name| !is_ours(name.as_str()))
         .collect()
 }
 
-/// Whether an element of `Connection` asks for its end.
+/// Returns whether an option of `Connection` is `close`.
 pub(super) fn is_close(option: &[u8]) -> bool {
     option.eq_ignore_ascii_case(b"close")
 }
 
-/// One look at each field that is there is cheaper than one look-up for each that might be.
+/// One pass over the existing headers is cheaper than one lookup for each unwanted name.
 pub(super) fn remove_all(headers: &mut HeaderMap, unwanted: impl Fn(&HeaderName) -> bool) {
     let found: SmallVec<[HeaderName; 8]> = headers
         .keys()
@@ -85,10 +85,10 @@ pub(super) fn remove_all(headers: &mut HeaderMap, unwanted: impl Fn(&HeaderName)
     }
 }
 
-/// Whether a client's field must not reach an origin.
+/// Returns whether a client's header must not reach an origin server.
 pub(super) fn stays_here(name: &HeaderName, trusted: bool) -> bool {
     match *name {
-        // What most requests are made of, so that they are not looked at letter by letter.
+        // The most frequent headers first, to skip the comparison of strings.
         header::ACCEPT
         | header::ACCEPT_ENCODING
         | header::ACCEPT_LANGUAGE
@@ -103,12 +103,12 @@ pub(super) fn stays_here(name: &HeaderName, trusted: bool) -> bool {
         | header::RANGE
         | header::REFERER
         | header::USER_AGENT => false,
-        // The gateway answers it itself, and sends the body without waiting.
+        // The gateway responds to `Expect` itself and sends the body without waiting.
         header::EXPECT => true,
         header::FORWARDED => !trusted,
         _ if is_hop_by_hop(name) => true,
         _ => match name.as_str() {
-            // Scripts would read it as the variable HTTP_PROXY.
+            // CGI scripts would read it as the variable HTTP_PROXY.
             "proxy" | "http2-settings" => true,
             text if text.starts_with("x-lockgate-") => true,
             text if claims_identity(text) => !trusted || is_twin(text),
@@ -129,7 +129,7 @@ pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
     }
 }
 
-/// Whether a field says who the client is or what it asked for.
+/// Returns whether a header identifies the client or the requested resource.
 fn claims_identity(name: &str) -> bool {
     name.starts_with("x-forwarded-")
         || matches!(
@@ -158,15 +158,15 @@ fn claims_identity(name: &str) -> bool {
         )
 }
 
-/// Whether origins rely on the gateway for this field.
+/// Returns whether origin servers rely on the gateway for this header.
 fn is_ours(name: &str) -> bool {
     claims_identity(name)
         || name.starts_with("x-lockgate-")
         || matches!(name, "host" | "content-length" | "x-request-id")
 }
 
-/// Whether a name is another spelling of one that the gateway vouches for or removes: CGI, WSGI
-/// and their kin read `x_real_ip` and `x-real-ip` as the same variable.
+/// Returns whether a name is another spelling of a header that the gateway sets or removes: CGI and WSGI
+/// read `x_real_ip` and `x-real-ip` as one variable.
 fn is_twin(name: &str) -> bool {
     if name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
         return false;

@@ -1,6 +1,6 @@
-//! The servers of an upstream: those in its configuration, and those that its names lead to. Never
-//! chooses one and never opens a connection. A look-up blocks, so it never runs on a thread that
-//! serves requests.
+//! The servers of an upstream: configured addresses, and the addresses of configured host names. Never
+//! selects a server and never opens a connection. A name lookup blocks, so it never runs on a thread
+//! that serves requests.
 
 use std::fmt;
 use std::io;
@@ -10,35 +10,35 @@ use std::sync::Arc;
 
 use super::server::{AttemptCounts, ServerRegistry, UpstreamServer};
 
-/// The most addresses of one name that are used.
+/// The maximum number of addresses used per host name.
 const MOST: usize = 64;
 
-/// A server as it is configured.
+/// A server as written in the configuration.
 #[derive(Clone, Debug)]
 pub struct ServerSpec {
-    /// Where it is.
+    /// The address or host name.
     pub at: ServerLocation,
-    /// Its share of the requests, beside those of the others.
+    /// The weight: the server's share of the requests is its weight divided by the sum of all weights.
     pub weight: u32,
-    /// It is used only if no other is left.
+    /// Whether the server is used only if no primary is eligible.
     pub backup: bool,
 }
 
-/// Where a configured server is.
+/// The address or host name of a configured server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerLocation {
-    /// At one place that does not change.
+    /// A fixed address.
     Endpoint(ServerEndpoint),
-    /// Wherever a name leads to.
+    /// A host name, which is looked up.
     Name(HostPort),
 }
 
-/// Where a server listens.
+/// The address that a server listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerEndpoint {
     /// An address and a port.
     Tcp(SocketAddr),
-    /// A socket in the file system.
+    /// A Unix socket.
     Unix(Arc<Path>),
 }
 
@@ -51,26 +51,26 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// A server that requests can go to.
+/// A server that can receive requests.
 #[derive(Clone, Debug)]
 pub(super) struct PoolMember {
     pub(super) server: Arc<UpstreamServer>,
     pub(super) weight: u32,
-    /// What it is known by to those who choose by hash: the same in every process.
+    /// The server's hash for `hash` balancing, equal in every process.
     pub(super) seed: u64,
 }
 
-/// The servers of one moment.
+/// The servers of an upstream at one moment.
 #[derive(Debug, Default)]
 pub(super) struct MemberList {
     all: Vec<PoolMember>,
-    /// So many of them come before the backups.
+    /// The number of primaries, which come before the backups.
     primaries: usize,
     /// The order in which the primaries take turns, by their weights.
     schedule: Vec<usize>,
 }
 
-/// A place with the counts that belong to it.
+/// A configured server with its attempt counters.
 #[derive(Clone, Debug)]
 pub(super) struct CountedServer {
     pub(super) place: ServerSpec,
@@ -109,8 +109,7 @@ impl fmt::Display for ServerEndpoint {
 // === impl HostPort ===
 
 impl HostPort {
-    /// All its addresses, in an order that does not depend on the answer's. Waits for the system's
-    /// resolver, however long that takes.
+    /// Returns all addresses of the host name, sorted. Blocks on the system's resolver, without a timeout.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let found = (self.host.as_str(), self.port).to_socket_addrs()?;
         let mut addresses: Vec<_> = found.collect();
@@ -135,7 +134,7 @@ impl fmt::Display for HostPort {
 impl MemberList {
     pub(super) fn new(members: impl IntoIterator<Item = (Arc<UpstreamServer>, u32, bool)>) -> Self {
         let mut listed: Vec<_> = members.into_iter().collect();
-        // Stable: among the primaries, and among the backups, the order of the file.
+        // The sort is stable: primaries and backups keep the order of the configuration.
         listed.sort_by_key(|(_, _, backup)| *backup);
         let primaries = listed.iter().filter(|(_, _, backup)| !backup).count();
         let member = |(server, weight, _): (Arc<UpstreamServer>, u32, bool)| PoolMember {
@@ -151,7 +150,7 @@ impl MemberList {
         }
     }
 
-    /// The servers that `places` lead to by what is known of their names.
+    /// Returns the servers of `places`, with the last known addresses of host names.
     pub(super) fn of(upstream: &str, places: &[CountedServer], registry: &ServerRegistry) -> Self {
         let mut listed = Vec::new();
         for counted in places {
@@ -182,14 +181,14 @@ impl MemberList {
         index >= self.primaries
     }
 
-    /// Whose turn it is among the primaries.
+    /// Returns the index of the primary for this turn.
     pub(super) fn scheduled(&self, turn: usize) -> usize {
         let slot = self.schedule.get(turn % self.schedule.len().max(1));
         slot.copied().unwrap_or_default()
     }
 }
 
-/// The smooth order of nginx: each turn all gain their weight, the richest goes and pays for all.
+/// Smooth weighted round robin (nginx): all add their weight, the largest is next and loses the total.
 fn schedule(members: &[PoolMember]) -> Vec<usize> {
     let divisor = members.iter().map(|m| m.weight).fold(0, gcd);
     let weights: Vec<i64> = members
@@ -202,7 +201,7 @@ fn schedule(members: &[PoolMember]) -> Vec<usize> {
         for (own, weight) in wealth.iter_mut().zip(&weights) {
             *own += weight;
         }
-        // Backwards, because `max_by_key` finds the last of several.
+        // In reverse, because `max_by_key` returns the last of several equal elements.
         let richest = wealth.iter_mut().enumerate().rev();
         let richest = richest.max_by_key(|(_, own)| **own);
         richest.map_or(0, |(index, own)| {
@@ -220,7 +219,7 @@ fn gcd(a: u32, b: u32) -> u32 {
     }
 }
 
-/// From where it listens alone, so that every gateway finds the same.
+/// Depends only on the server's address, so every gateway computes an equal seed.
 fn seed(server: &UpstreamServer) -> u64 {
     use std::hash::Hasher;
     let mut hasher = siphasher::sip::SipHasher13::new();

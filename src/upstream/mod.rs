@@ -1,11 +1,11 @@
-//! The way out: upstreams over HTTP/1.1 and HTTP/2, with one pool of connections a core.
+//! Sends requests to upstreams over HTTP/1.1 and HTTP/2, with one connection pool per core.
 //!
-//! A caller hands an [`OutboundRequest`] to [`Pool::forward`]; an [`UpstreamResponse`] or an [`UpstreamError`] comes back.
-//! Nothing here knows rules, routes or configuration files, nothing buffers a body, and nothing on
-//! the path of a request takes a lock.
+//! A caller passes an [`OutboundRequest`] to [`Pool::forward`], which returns an [`UpstreamResponse`] or an
+//! [`UpstreamError`]. Nothing here knows rules, routes or configuration files or buffers a body, and no
+//! request takes a lock.
 //!
-//! `http1` and `http2` send a request and read its response, over whatever `connection` carries
-//! it, from the one task that waits. `request_head` and `headers` decide what an origin sees.
+//! `http1` and `http2` send a request and read its response over a `connection`, in the task that waits
+//! for the response. `request_head` and `headers` decide which headers an origin server receives.
 
 mod balance;
 mod coarse_timer;
@@ -47,139 +47,139 @@ pub use server_health::CheckResult;
 pub use tls::{KnownTls, TlsError, TrustedRoots, UpstreamTls, is_name};
 pub use tunnel::{OriginTunnel, WebSocketKey};
 
-/// A named group of servers that do the same work, shared by all cores. Nothing of it changes but
-/// where its names lead.
+/// A named group of servers with one balancing and health policy, shared by all cores. It is immutable
+/// except for the addresses of its host names.
 #[derive(Debug)]
 pub struct Upstream {
     /// The name, for logs and metrics.
     pub name: Arc<str>,
     /// How a server is chosen.
     pub balance: BalancePolicy,
-    /// What is spoken to them.
+    /// The HTTP version that the gateway uses with the servers.
     pub protocol: UpstreamProtocol,
-    /// How the way to them is secured; `None`: it is not.
+    /// The TLS settings for connections to the servers. `None` for plain connections.
     pub tls: Option<Arc<UpstreamTls>>,
-    /// How long one connection may take to open, with its handshake.
+    /// The timeout for opening one connection, TLS handshake included.
     pub connect_timeout: Duration,
-    /// How long an origin may take to begin its answer; it runs again whenever more of the
-    /// request's body was sent, and stands still while the client is the slow one.
+    /// The timeout for the start of a response. It restarts whenever more of the request body is sent, and
+    /// does not run while the gateway waits for the client.
     pub response_timeout: Duration,
-    /// How many idle connections a core keeps to each server.
+    /// The maximum number of idle connections per core and server.
     pub max_idle_per_server: usize,
-    /// How often a request is sent again, where that is safe and the budget allows it.
+    /// The maximum number of retries of one request. Retries must be safe and within the budget.
     pub retries: u32,
-    /// How servers are checked; `None`: they are not.
+    /// The health checks. `None` for no health checks.
     pub health: Option<HealthPolicy>,
-    /// When a server that fails gets no requests for a while; `None`: never for that.
+    /// The circuit breaker. `None` for no circuit breaker.
     pub breaker: Option<BreakerPolicy>,
-    /// How often names are looked up.
+    /// The interval between two lookups of a host name.
     pub resolve_interval: Duration,
     members: ArcSwap<MemberList>,
     places: Vec<CountedServer>,
     turn: AtomicUsize,
-    /// The same for requests whose server cannot be used.
+    /// The `turn` counter for requests with an ineligible scheduled server.
     detour: AtomicUsize,
 }
 
-/// How a server is chosen.
+/// How the upstream selects a server for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BalancePolicy {
-    /// Each in turn.
+    /// All servers in turn, by weight.
     RoundRobin,
-    /// Two at random, the one with fewer requests in flight.
+    /// Of two random servers, the one with fewer requests in flight.
     #[default]
     P2c,
-    /// The one with the fewest requests in flight.
+    /// The server with the fewest requests in flight.
     LeastRequests,
-    /// The same one for the same [`OutboundRequest::key`].
+    /// Always one server for equal values of [`OutboundRequest::key`].
     Hash,
 }
 
-/// How servers are checked.
+/// The health check settings of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthPolicy {
-    /// What is asked for.
+    /// The path of the probe request.
     pub path: String,
-    /// The time between two checks of a server.
+    /// The time between two health checks of a server.
     pub interval: Duration,
-    /// How long one may take.
+    /// The timeout of one health check.
     pub timeout: Duration,
-    /// So many that pass in a row make a server healthy.
+    /// The number of consecutive passes that make a server healthy.
     pub healthy: u32,
-    /// So many that fail in a row make it unhealthy.
+    /// The number of consecutive failures that make a server unhealthy.
     pub unhealthy: u32,
 }
 
-/// When a server that fails gets no requests.
+/// The circuit breaker settings of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerPolicy {
-    /// After so many failures
+    /// The number of failures that opens the circuit.
     pub failures: u32,
-    /// within this time,
+    /// The period over which failures are counted.
     pub within: Duration,
-    /// for so long. Then one request decides.
+    /// How long the circuit stays open. Then one trial request decides.
     pub open_for: Duration,
 }
 
-/// Who came and who went when a name was looked up.
+/// The servers added and removed when a host name resolved to new addresses.
 #[derive(Clone, Debug, Default)]
 pub struct MemberChange {
-    /// Servers that requests can go to from now on.
+    /// Servers that receive requests from now on.
     pub joined: Vec<Arc<UpstreamServer>>,
-    /// Servers that get no more requests; those in flight end.
+    /// Servers that receive no new requests. Requests in flight continue.
     pub left: Vec<Arc<UpstreamServer>>,
 }
 
-/// What is spoken to an upstream's servers.
+/// The HTTP version that the gateway uses with an upstream's servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamProtocol {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2: agreed on with TLS, known before without.
+    /// HTTP/2: negotiated by ALPN with TLS, with prior knowledge without TLS.
     Http2,
-    /// What an origin prefers with TLS, HTTP/1.1 without.
+    /// The version that the server selects with TLS, HTTP/1.1 without TLS.
     Auto,
 }
 
-/// A request on its way to an origin, as the client sent it. What the origin may see of it is
-/// decided here.
+/// A request to an origin server, as the client sent it. This module decides which headers the origin
+/// server receives.
 pub struct OutboundRequest<'a> {
     /// The method.
     pub method: &'a Method,
     /// The target in origin form: the path and the query.
     pub target: &'a str,
-    /// The client's validated fields.
+    /// The client's validated headers.
     pub headers: &'a HeaderMap,
-    /// What its route changes in them, after all that is done to them here; `None`: nothing.
+    /// The header changes of the route, applied last. `None` if the route has none.
     pub edits: Option<&'a HeaderChanges>,
-    /// The version in which they came.
+    /// The HTTP version of the client's request.
     pub version: Version,
-    /// What the origin is told about who asks.
+    /// The values of the forwarding headers.
     pub forwarding: ForwardedHeaders<'a>,
     /// The body.
     pub body: Body,
-    /// Whether it is a validated WebSocket handshake, so that a 101 may come back.
+    /// Whether the request is a validated WebSocket handshake, so that a 101 response is allowed.
     pub upgrade: bool,
-    /// Requests with the same one go to the same server, if the upstream balances by hash.
+    /// The hash key: with [`BalancePolicy::Hash`], requests with equal keys go to one server.
     pub key: u64,
 }
 
-/// What an origin answered.
+/// The response of an origin server.
 pub struct UpstreamResponse {
-    /// The answer, hop-by-hop fields removed. Its body is an error if the origin's is cut short.
+    /// The response without hop-by-hop headers. Its body ends with an error if the origin server's body does.
     pub response: Response<Body>,
-    /// Who answered.
+    /// The server that sent the response.
     pub server: Arc<UpstreamServer>,
-    /// After a 101: the bytes to and from the origin.
+    /// The tunnel to the origin server after a 101 response, otherwise `None`.
     pub upgraded: Option<OriginTunnel>,
 }
 
 // === impl Upstream ===
 
 impl Upstream {
-    /// Adds the servers at `places`, which `registry` shares with other upstreams of this name.
-    /// Names lead to where the registry last knew them.
+    /// Adds the servers in `places`. Upstreams of this name share them through `registry`, which also
+    /// provides the last known addresses of host names.
     pub fn with_servers(self, places: Vec<ServerSpec>, registry: &ServerRegistry) -> Self {
         let counted = |place: ServerSpec| {
             let label: Arc<str> = place.at.to_string().into();
@@ -198,7 +198,7 @@ impl Upstream {
         }
     }
 
-    /// An upstream with the default settings, which the caller may change, and no servers yet.
+    /// Creates an upstream with the default settings, which the caller may change, and without servers.
     pub fn without_servers(name: impl Into<Arc<str>>) -> Self {
         Self {
             members: ArcSwap::default(),
@@ -219,19 +219,19 @@ impl Upstream {
         }
     }
 
-    /// The servers that requests can go to now, backups last.
+    /// Returns the servers that can receive requests now, backups last.
     pub fn servers(&self) -> Vec<Arc<UpstreamServer>> {
         let members = self.members.load();
         let servers = members.all().iter().map(|m| Arc::clone(&m.server));
         servers.collect()
     }
 
-    /// What its servers are called in logs and metrics: as they are configured.
+    /// Returns the names of the servers in logs and metrics, as written in the configuration.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         self.places.iter().map(|counted| &*counted.label)
     }
 
-    /// The names that are to be looked up.
+    /// Returns the host names to look up.
     pub fn names(&self) -> impl Iterator<Item = &HostPort> {
         self.places
             .iter()
@@ -241,7 +241,7 @@ impl Upstream {
             })
     }
 
-    /// Takes in where names lead by now.
+    /// Updates the servers with the current addresses of host names.
     pub fn follow(&self, registry: &ServerRegistry) -> MemberChange {
         let before = self.servers();
         let members = MemberList::of(&self.name, &self.places, registry);
@@ -260,7 +260,7 @@ impl Upstream {
         }
     }
 
-    /// What became of requests, by the name under which a server is configured.
+    /// Returns the number of attempts by outcome for each configured server.
     pub fn figures(&self) -> Vec<(Arc<str>, ServerFigures)> {
         let servers = self.servers();
         let figures = |counted: &CountedServer| {
@@ -274,7 +274,7 @@ impl Upstream {
         self.places.iter().map(figures).collect()
     }
 
-    /// What counts against a server here.
+    /// Returns the marks that make a server ineligible in this upstream.
     fn heeded(&self) -> u8 {
         let mut heeded = mark::EJECTED | mark::BUSY;
         if self.health.is_some() {

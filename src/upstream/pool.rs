@@ -1,7 +1,7 @@
-//! One core's connections, and the path of a request over one of them.
+//! The upstream connections of one core, and how a request uses them.
 //!
-//! Nothing here is shared between threads, and no request waits for a connection to become free: a
-//! new one is opened instead. `retry` decides what follows when a server fails a request.
+//! Nothing is shared between threads. A request never waits for a connection to become free: it opens a
+//! new one. `retry` decides whether a failed request is sent again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use super::server::ServerInFlight;
 use super::{OutboundRequest, Upstream, UpstreamProtocol, UpstreamResponse, UpstreamServer};
 use crate::clock::{Clock, Timestamp};
 
-/// One core's connections.
+/// The upstream connections of one core.
 pub struct Pool {
     pub(super) clock: Clock,
     pub(super) shared: Rc<CoreShared>,
@@ -35,30 +35,30 @@ pub struct Pool {
     pub(super) http2: RefCell<BTreeMap<PoolKey, Rc<H2Pool>>>,
 }
 
-/// What all exchanges of a core share.
+/// The state that all exchanges of a core share.
 pub(super) struct CoreShared {
-    /// The time of the last pruning. It is exact enough for the age of idle connections, and no
-    /// request reads a clock.
+    /// The time of the last pruning. It is precise enough for the age of idle connections and saves a clock
+    /// read per request.
     pub(super) now: Cell<Timestamp>,
     pub(super) timer: Rc<CoarseTimer>,
     pub(super) buffer: Shared,
 }
 
-/// The id of a server and of the TLS settings: connections with other settings are never used.
+/// The id of a server and of its TLS settings, so that a connection is only reused with equal settings.
 type PoolKey = (u64, u64);
 
-/// A request in the form that its connection needs.
+/// A request in the form for its connection's HTTP version.
 pub(super) enum PreparedRequest<'a> {
     Http1(Box<H1Upload>),
     Http2(Box<H2Upload>),
-    /// The origin chooses the version.
+    /// The origin server selects the version, so both forms are possible.
     Either(Box<OutboundRequest<'a>>),
 }
 
 // === impl Pool ===
 
 impl Pool {
-    /// An empty pool for the calling thread.
+    /// Creates an empty pool for the calling thread.
     pub fn new(clock: Clock) -> Self {
         Self {
             shared: Rc::new(CoreShared {
@@ -74,8 +74,8 @@ impl Pool {
         }
     }
 
-    /// Sends a request to one of an upstream's servers, to another if that is safe and the first
-    /// fails it, and waits for the head of the response.
+    /// Sends a request to one of an upstream's servers and waits for the response head. Retries on another
+    /// server if the first one fails and a retry is safe.
     pub async fn forward(
         &self,
         upstream: &Upstream,
@@ -105,8 +105,8 @@ impl Pool {
         }
     }
 
-    /// Closes connections that the origin closed or that were idle for too long. To be called
-    /// every few seconds.
+    /// Closes connections that the origin server closed or that exceeded the idle timeout. Must be called every
+    /// few seconds.
     pub fn prune(&self) {
         let now = self.clock.now();
         self.shared.now.set(now);
@@ -120,7 +120,7 @@ impl Pool {
             .retain(|_, pool| pool.prune(now, IDLE) || Rc::strong_count(pool) > 1);
     }
 
-    /// Closes the idle connections to servers that are gone. Those in use close after use.
+    /// Closes the idle connections to servers not in `live`. Connections in use close after their request.
     pub fn retain(&self, live: &[Arc<UpstreamServer>]) {
         let is_live = |id: u64| live.iter().any(|server| server.id() == id);
         self.http1.borrow_mut().retain(|&(id, _), idle| {
@@ -149,8 +149,8 @@ impl Pool {
         }
     }
 
-    /// Sends a request to one server over HTTP/1.1. If an idle connection closes at that very
-    /// moment, the request is sent again on a new one, unless the origin may have acted on it.
+    /// Sends a request to one server over HTTP/1.1. If an idle connection closes while the request is sent,
+    /// the request is sent again on a new one, unless the origin server may have processed it.
     pub(super) async fn attempt_http1<'a>(
         &self,
         upstream: &Upstream,
@@ -261,7 +261,7 @@ pub(super) async fn exchange<'a>(
 // === impl PreparedRequest ===
 
 impl<'a> PreparedRequest<'a> {
-    /// The upload is boxed, because the future of a request is moved often.
+    /// Prepares a request. The upload is boxed, because the future of a request is moved often.
     pub(super) fn new(
         upstream: &Upstream,
         outbound: OutboundRequest<'a>,
@@ -277,7 +277,7 @@ impl<'a> PreparedRequest<'a> {
         }
     }
 
-    /// For a connection over which HTTP/1.1 is spoken.
+    /// Returns the request for an HTTP/1.1 connection.
     pub(super) fn into_http1(self) -> Result<Box<H1Upload>, UpstreamError> {
         match self {
             Self::Http1(upload) => Ok(upload),
@@ -286,7 +286,7 @@ impl<'a> PreparedRequest<'a> {
         }
     }
 
-    /// For a connection over which HTTP/2 is spoken.
+    /// Returns the request for an HTTP/2 connection.
     pub(super) fn into_http2(self, upstream: &Upstream) -> Result<Box<H2Upload>, UpstreamError> {
         match self {
             Self::Http2(upload) => Ok(upload),

@@ -1,7 +1,7 @@
-//! The head of a request to an origin, written in one pass over the client's headers. Nothing that a
-//! client sends decides where the head ends. Never sends.
+//! Writes the head of a request to an origin server in one pass over the client's headers. No bytes from a
+//! client can end the head early. Never sends.
 //!
-//! This file decides which headers an origin gets, in both versions of HTTP; a [`HeaderSpelling`] encodes them.
+//! Decides which headers an origin server gets, in both HTTP versions. A [`HeaderSpelling`] encodes them.
 
 use std::net::IpAddr;
 
@@ -20,32 +20,32 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The room that most heads need; an allocator is fastest below it.
+/// The buffer capacity that most heads need. Allocators are fastest up to this size.
 const USUAL: usize = 1024;
 
-/// How a version of HTTP spells fields.
+/// How an HTTP version encodes headers.
 pub(super) trait HeaderSpelling {
-    /// Whether a cookie is one field: RFC 9113, section 8.2.3.
+    /// Whether all cookies are joined in one header (RFC 9113, section 8.2.3).
     const JOINS_COOKIES: bool;
-    /// Writes a field of the gateway's own.
+    /// Writes a header set by the gateway.
     fn field(&mut self, name: &'static str, value: &[u8]);
-    /// Writes a field as it came.
+    /// Writes a header unchanged.
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue);
-    /// Writes what concerns the connection.
+    /// Writes the headers that concern the connection.
     fn connection(&mut self, upgrade: bool, trailers: bool);
-    /// Says that the body has no length.
+    /// Writes the framing of a body of unknown length.
     fn endless(&mut self);
 }
 
-/// A value that is put together, seldom longer than an address.
+/// A header value composed by the gateway. Most are no longer than an address.
 type Value = SmallVec<[u8; 64]>;
 
-/// A head while it is written.
+/// A head being written.
 struct HeadWriter<'a, F> {
     form: F,
-    /// What `Connection` names.
+    /// The headers that `Connection` lists.
     named: Named,
-    /// Which fields of the gateway's own a trusted proxy has set already.
+    /// The headers of the gateway that a trusted proxy has already set.
     kept: KeptHeaders,
     wants_trailers: bool,
     host: &'a [u8],
@@ -59,7 +59,7 @@ struct KeptHeaders {
     cookies: bool,
 }
 
-/// The bytes of a head, up to and with the empty line.
+/// Returns the bytes of a head, including the empty line.
 pub(super) fn write(outbound: &OutboundRequest<'_>, framing: BodyFraming) -> Vec<u8> {
     let mut out = Vec::with_capacity(USUAL);
     out.extend_from_slice(outbound.method.as_str().as_bytes());
@@ -72,7 +72,7 @@ pub(super) fn write(outbound: &OutboundRequest<'_>, framing: BodyFraming) -> Vec
     out
 }
 
-/// Adds all fields of a head to `form`, but for those that say where the request goes.
+/// Adds all headers of a head to `form`, except those that contain the target.
 pub(super) fn fields<F: HeaderSpelling>(
     form: F,
     outbound: &OutboundRequest<'_>,
@@ -101,25 +101,25 @@ pub(super) fn fields<F: HeaderSpelling>(
     writer.form
 }
 
-/// The host that the origin is asked for; empty if it cannot stand in a head.
+/// Returns the host for the origin server. Empty if it contains bytes that are invalid in a head.
 pub(super) fn host<'a>(outbound: &OutboundRequest<'a>) -> &'a [u8] {
     let set = outbound.edits.and_then(HeaderChanges::host);
     text(set.unwrap_or(outbound.forwarding.host)).unwrap_or_default()
 }
 
-/// Whether a target can be sent: a path, or the whole server (RFC 9112, section 3.2.4).
+/// Returns whether a target is valid: a path, or `*` (RFC 9112, section 3.2.4).
 pub(super) fn is_target(outbound: &OutboundRequest<'_>) -> bool {
     let is_server = *outbound.method == Method::OPTIONS && outbound.target == "*";
     is_server || is_path(outbound.target)
 }
 
-/// Whether a target is a path that ends where it seems to: RFC 9112, section 3.2.1.
+/// Returns whether a target is a path without spaces, control characters or `#` (RFC 9112, section 3.2.1).
 pub(super) fn is_path(target: &str) -> bool {
     let plain = |b: u8| b > b' ' && b != b'#' && b != 0x7f;
     target.starts_with('/') && all(target, plain)
 }
 
-/// The lines of HTTP/1.1.
+/// Encodes headers as lines of HTTP/1.1.
 impl HeaderSpelling for Vec<u8> {
     const JOINS_COOKIES: bool = true;
 
@@ -144,7 +144,7 @@ impl HeaderSpelling for Vec<u8> {
     }
 }
 
-/// Appends a header of HTTP/1.1.
+/// Appends an HTTP/1.1 header line.
 pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name.as_bytes());
@@ -156,14 +156,14 @@ pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 // === impl HeadWriter ===
 
 impl<F: HeaderSpelling> HeadWriter<'_, F> {
-    /// Passes one field of the client's on, if it may pass.
+    /// Forwards one client header if it is allowed.
     fn pass(&mut self, name: &HeaderName, value: &HeaderValue) {
         if self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
             return;
         }
         let trusted = self.outbound.forwarding.trusted_peer;
         match *name {
-            // Written by the gateway in any case.
+            // The gateway always writes these headers itself.
             header::HOST | header::CONTENT_LENGTH => return,
             header::TE => self.wants_trailers |= names_trailers(value),
             header::COOKIE if F::JOINS_COOKIES && self.outbound.version == Version::HTTP_2 => {
@@ -177,13 +177,13 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         self.form.pass(name, value);
     }
 
-    /// Whether the gateway writes a field itself. What a trusted proxy says stands, and is noted.
+    /// Returns whether the gateway writes a header itself. Records those that a trusted proxy has set.
     fn is_replaced(&mut self, name: &HeaderName) -> bool {
         let text = name.as_str();
         if !text.starts_with("x-") {
             return false;
         }
-        // Of an untrusted peer the rest did not come so far.
+        // `stays_here` has already removed these headers if the peer is not trusted.
         if *name == X_FORWARDED_HOST {
             self.kept.host = true;
         } else if *name == X_FORWARDED_PROTO {
@@ -192,7 +192,7 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         *name == X_FORWARDED_FOR || *name == X_REAL_IP || *name == X_REQUEST_ID
     }
 
-    /// RFC 9113, section 8.2.3: the crumbs of HTTP/2 are one field in HTTP/1.1.
+    /// Joins the cookie headers of HTTP/2 in one header for HTTP/1.1 (RFC 9113, section 8.2.3).
     fn cookies(&mut self) {
         let written = std::mem::replace(&mut self.kept.cookies, true);
         if !written && !self.named.contains(&header::COOKIE) {
@@ -201,7 +201,7 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         }
     }
 
-    /// Writes the gateway's own headers, except those that the route replaces.
+    /// Writes the gateway's headers, except those that the route replaces.
     fn forwarding(&mut self, forwarding: &ForwardedHeaders<'_>) {
         let peer = address(forwarding.peer);
         if forwarding.trusted_peer {
@@ -237,7 +237,7 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
 
     fn framing(&mut self, framing: BodyFraming) {
         match framing {
-            // RFC 9110, section 8.6: a method that anticipates content says when there is none.
+            // RFC 9110, section 8.6: methods that anticipate content send a length of 0.
             BodyFraming::Length(0) if !self.declares_nothing() => {}
             BodyFraming::Length(length) => {
                 let mut digits = itoa::Buffer::new();
@@ -253,7 +253,7 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
             || self.outbound.headers.contains_key(header::CONTENT_LENGTH)
     }
 
-    /// Writes a header of the gateway's own, unless the route replaces it.
+    /// Writes a header of the gateway, unless the route replaces it.
     fn field(&mut self, name: &'static str, value: &[u8]) {
         if !self.outbound.edits.is_some_and(|edits| edits.replace(name)) {
             self.form.field(name, value);
@@ -261,7 +261,7 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
     }
 }
 
-/// The values side by side.
+/// Joins the values with the separator `by`.
 fn joined<'v>(values: impl Iterator<Item = &'v HeaderValue>, by: &[u8]) -> Value {
     let mut all = Value::new();
     for (number, value) in values.enumerate() {
@@ -289,13 +289,13 @@ fn address(ip: IpAddr) -> Value {
     }
 }
 
-/// A text that can stand in a field.
+/// Returns the text if it is a valid header value.
 fn text(text: &str) -> Option<&[u8]> {
     let fits = |b: u8| b == b'\t' || (b >= b' ' && b != 0x7f);
     all(text, fits).then_some(text.as_bytes())
 }
 
-/// Without an early end, which would keep it from being done for many bytes at once.
+/// Has no early exit, so that the compiler can vectorize it.
 fn all(text: &str, fits: impl Fn(u8) -> bool) -> bool {
     text.bytes().fold(true, |all, byte| all & fits(byte))
 }
@@ -305,7 +305,7 @@ fn names_trailers(value: &HeaderValue) -> bool {
     codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// The fields that a request may send behind its body: those that its head announces.
+/// Returns the trailers that a request may send: those listed in its `Trailer` header.
 pub(super) fn announced(headers: &HeaderMap) -> Named {
     let lines = headers.get_all(header::TRAILER).iter();
     named(lines.map(HeaderValue::as_bytes))

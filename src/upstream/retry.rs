@@ -1,9 +1,9 @@
-//! What follows when a server fails a request: what counts against the server, and whether the
-//! request is sent again.
+//! Handles a failed attempt: whether the failure counts against the server, and whether the request is
+//! sent again.
 //!
-//! A request is sent again only if no server can have acted on it, or if it does no harm twice
-//! (RFC 9110, section 9.2.2) and has no body: never after a byte of a response, except a 503 with
-//! `Retry-After`, and never more often than the budget allows.
+//! A request is sent again only if no server can have processed it, or if it is idempotent (RFC 9110,
+//! section 9.2.2) and has no body. It is never sent again after the first byte of a response, except a
+//! 503 with `Retry-After`, and never beyond the retry budget.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use super::server_health::Eligibility;
 use super::{Upstream, UpstreamResponse, UpstreamServer};
 use crate::clock::{HttpDate, Timestamp};
 
-/// The budget gains one retry for this number of requests: 20 %.
+/// The number of requests that add one retry to the budget: 20 %.
 const REQUESTS_PER_RETRY: u32 = 5;
 
 /// The retries that each refill adds.
 const REFILL: u32 = 10;
 
-/// The most retries that the budget holds.
+/// The maximum number of retries in the budget.
 const MAX_RETRIES: u32 = 100;
 
 /// The result of sending a request to one server.
 pub(super) type Attempt<'a> = Result<UpstreamResponse, Box<FailedAttempt<'a>>>;
 
-/// An attempt without a response, or with one that asks for another attempt.
+/// An attempt without a response, or with a 503 that allows another attempt.
 pub(super) struct FailedAttempt<'a> {
     end: AttemptEnd,
     /// The request, if it can be sent again.
     request: Option<PreparedRequest<'a>>,
-    /// The connection had been idle: that it closed says nothing about the server.
+    /// Whether the connection was idle before. Its end then does not count against the server.
     pub(super) stood_idle: bool,
 }
 
 /// How an attempt ended.
 enum AttemptEnd {
     Failed(UpstreamError),
-    /// The origin is busy: a 503, and the value of its `Retry-After`.
+    /// The origin server is busy: its 503 response and the value of `Retry-After`.
     Busy(Box<UpstreamResponse>, HeaderValue),
 }
 
@@ -55,21 +55,21 @@ pub(super) struct RetryLoop<'a> {
     pool: &'a Pool,
     chooser: BalanceState<'a>,
     asked: ExpectedResponse,
-    /// The servers that the request was sent to.
+    /// The ids of the servers that the request was sent to.
     tried: SmallVec<[u64; 4]>,
     retries: u32,
-    /// The response that the client gets if no other server has a better one.
+    /// The 503 response for the client, if no other server has a better one.
     busy: Option<UpstreamResponse>,
 }
 
-/// Limits retries to a share of all requests, so that failing servers do not get more load because
-/// they fail. Each core has its own. Counts fractions of a retry; reads no clock.
+/// Limits retries to a share of all requests, so that failing servers do not get more load. Each core has
+/// its own budget. Counts fractions of a retry and reads no clock.
 pub(super) struct RetryBudget(Cell<u32>);
 
 // === impl FailedAttempt ===
 
 impl<'a> FailedAttempt<'a> {
-    /// `request`: the request, if it can be sent again.
+    /// Creates a failed attempt. `request` is set if it can be sent again.
     pub(super) fn new(error: UpstreamError, request: Option<PreparedRequest<'a>>) -> Box<Self> {
         Box::new(Self {
             end: AttemptEnd::Failed(error),
@@ -78,12 +78,12 @@ impl<'a> FailedAttempt<'a> {
         })
     }
 
-    /// The request cannot be sent at all.
+    /// Creates a failed attempt with a request that cannot be sent again.
     pub(super) fn lost(error: UpstreamError) -> Box<Self> {
         Self::new(error, None)
     }
 
-    /// A 503 with `Retry-After` is a failed attempt. `copy`: the request, if it can be sent twice.
+    /// Returns a 503 with `Retry-After` as a failed attempt. `copy` is the request if it can be sent twice.
     pub(super) fn unless_busy(
         answer: UpstreamResponse,
         copy: Option<PreparedRequest<'a>>,
@@ -101,15 +101,15 @@ impl<'a> FailedAttempt<'a> {
         }
     }
 
-    /// The request for another connection to the same server, if the origin did not process it, or
-    /// (if `may_close`) if an idle connection closed before a response.
+    /// Takes the request for another connection to this server, if the origin server did not process it or
+    /// (with `may_close`) an idle connection closed before a response.
     pub(super) fn take_unread(&mut self, may_close: bool) -> Option<PreparedRequest<'a>> {
         let closed = self.stood_idle && may_close && self.is(&[UpstreamErrorKind::Closed]);
         let unread = closed || self.is(&[UpstreamErrorKind::Refused]);
         self.request.take_if(|_| unread)
     }
 
-    /// The request for another connection to the same server, if this one closed before a response.
+    /// Takes the request for another connection to this server, if the connection closed before a response.
     pub(super) fn take_closed(&mut self) -> Option<(ServerInFlight, PreparedRequest<'a>)> {
         if !self.is(&[UpstreamErrorKind::Closed]) {
             return None;
@@ -117,12 +117,12 @@ impl<'a> FailedAttempt<'a> {
         Some((ServerInFlight::begin(self.server()?), self.request.take()?))
     }
 
-    /// Whether it failed with an error of one of these kinds.
+    /// Returns whether the attempt failed with an error of one of these kinds.
     pub(super) fn is(&self, kinds: &[UpstreamErrorKind]) -> bool {
         matches!(&self.end, AttemptEnd::Failed(error) if kinds.contains(&error.kind))
     }
 
-    /// What the client gets if there is no other attempt.
+    /// Returns the client's response if there is no other attempt.
     pub(super) fn into_result(self) -> Result<UpstreamResponse, UpstreamError> {
         match self.end {
             AttemptEnd::Busy(answer, _) => Ok(*answer),
@@ -152,8 +152,8 @@ impl<'a> RetryLoop<'a> {
         }
     }
 
-    /// Tries other servers after a failed attempt, until there is a response or nothing more to
-    /// try. `trial`: the failed attempt decides about its server.
+    /// Tries other servers until there is a response or no further retry. `trial` is set if the failed attempt
+    /// was the trial request of its server.
     pub(super) async fn run(
         mut self,
         mut failed: Box<FailedAttempt<'a>>,
@@ -183,7 +183,7 @@ impl<'a> RetryLoop<'a> {
         }
     }
 
-    /// The next server, if the request may be sent again and there is one.
+    /// Returns the next server. `None` if the request must not be sent again or no server is left.
     fn next(
         &mut self,
         failed: &mut FailedAttempt<'a>,
@@ -197,7 +197,7 @@ impl<'a> RetryLoop<'a> {
             AttemptEnd::Failed(_) => Eligibility::Reluctant,
         };
         let chosen = self.chooser.other(&self.tried, limit).or_else(|| {
-            // A broken connection says less than one that cannot be opened.
+            // A broken connection is weaker evidence against a server than a failed connect.
             let broken = failed.is(&[UpstreamErrorKind::Closed, UpstreamErrorKind::Reset]);
             broken.then(|| self.chooser.other(&[], limit)).flatten()
         })?;
@@ -208,8 +208,8 @@ impl<'a> RetryLoop<'a> {
         Some((chosen, request))
     }
 
-    /// Counts a failed attempt against its server. A `trial` without a verdict is given back: the
-    /// client's own failure, or the end of an idle connection.
+    /// Counts a failed attempt against its server. Releases a `trial` without a result, after a failure of the
+    /// client or the end of an idle connection.
     fn count(&self, failed: &FailedAttempt<'_>, trial: Option<TrialRequest>) {
         let Some(server) = failed.server() else {
             return;
@@ -237,7 +237,7 @@ impl<'a> RetryLoop<'a> {
             members, breaker, ..
         } = self.chooser.upstream;
         let now = self.pool.clock.now();
-        // At most half, so that failures with another cause do not leave all load to a few.
+        // At most half of the servers, so that failures with a common cause do not shift all load to a few.
         let half = || {
             let members = members.load();
             let others = members.all().iter().map(|member| &member.server);
@@ -249,7 +249,7 @@ impl<'a> RetryLoop<'a> {
     }
 }
 
-/// How a failure of the server is counted.
+/// Returns the counted outcome of a server's failure.
 fn outcome(error: &UpstreamError) -> AttemptOutcome {
     match error {
         error if error.is_timeout() => AttemptOutcome::Timeout,
@@ -258,7 +258,7 @@ fn outcome(error: &UpstreamError) -> AttemptOutcome {
     }
 }
 
-/// The wait that `Retry-After` asks for: seconds or a date (RFC 9110, section 10.2.3).
+/// Returns the wait in `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
 fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
     if let Some(seconds) = plain_number(value.as_bytes()) {
         return Some(Duration::from_secs(seconds));
@@ -273,17 +273,17 @@ impl RetryBudget {
         Self(Cell::new(REFILL * REQUESTS_PER_RETRY))
     }
 
-    /// Called for each request.
+    /// Adds one request. Called for each request.
     pub(super) fn add_request(&self) {
         self.add(1);
     }
 
-    /// Called every few seconds.
+    /// Adds `REFILL` retries. Called every few seconds.
     pub(super) fn refill(&self) {
         self.add(REFILL * REQUESTS_PER_RETRY);
     }
 
-    /// Takes a retry, if one is left.
+    /// Takes one retry. Returns `false` if none is left.
     fn take(&self) -> bool {
         let left = self.0.get().checked_sub(REQUESTS_PER_RETRY);
         left.inspect(|left| self.0.set(*left)).is_some()

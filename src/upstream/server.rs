@@ -1,4 +1,4 @@
-//! Servers, and what the whole process knows about each. Never opens a connection.
+//! The servers of upstreams and their state, shared by all cores. Never opens a connection.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,10 +12,10 @@ use super::server_health::{ServerHealth, TrialClaim, mark};
 use super::{HostPort, KnownTls, ServerEndpoint};
 use crate::clock::Timestamp;
 
-/// One place where an upstream's work is done.
+/// One address of an upstream.
 #[derive(Debug)]
 pub struct UpstreamServer {
-    /// Where it listens.
+    /// The address that the server listens on.
     pub endpoint: ServerEndpoint,
     pub(super) health: ServerHealth,
     pub(super) counts: Arc<AttemptCounts>,
@@ -25,24 +25,24 @@ pub struct UpstreamServer {
     in_flight: AtomicUsize,
 }
 
-/// Keeps servers the same across reloads, so that what is known about one outlives a
-/// configuration. A server is forgotten when no configuration holds it any more.
+/// Keeps servers across reloads, so that their health and counters survive a new configuration. A server
+/// is dropped when no configuration contains it any more.
 #[derive(Debug, Default)]
 pub struct ServerRegistry {
     servers: Mutex<HashMap<Place, Weak<UpstreamServer>>>,
     counts: Mutex<HashMap<Labelled, Weak<AttemptCounts>>>,
     names: Mutex<HashMap<HostPort, Arc<[SocketAddr]>>>,
-    /// How the ways to them are secured.
+    /// The TLS settings in use.
     pub tls: KnownTls,
 }
 
-/// An upstream's name, a server's label in it and where it listens.
+/// The name of an upstream, the label of a server, and its address.
 type Place = (Arc<str>, Arc<str>, ServerEndpoint);
 
-/// An upstream's name and a server's label in it.
+/// The name of an upstream and the label of a server.
 type Labelled = (Arc<str>, Arc<str>);
 
-/// The attempts at one configured server by outcome. They go on while the addresses behind its name
+/// The attempts at one configured server by outcome. They are kept when the addresses of its host name
 /// change.
 #[derive(Debug, Default)]
 pub(super) struct AttemptCounts([AtomicU64; 5]);
@@ -50,25 +50,25 @@ pub(super) struct AttemptCounts([AtomicU64; 5]);
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AttemptOutcome {
-    /// A response came.
+    /// The server sent a response.
     Ok,
-    /// No connection could be made.
+    /// No connection could be opened.
     ConnectError,
-    /// The connection broke, or what came was no response.
+    /// The connection broke, or the bytes received are not a valid response.
     Error,
-    /// The server took too long.
+    /// The server exceeded a timeout.
     Timeout,
-    /// The request was sent again after this server failed it. Counted in addition.
+    /// The request was sent again after this server failed. Counted in addition to the failure.
     Retried,
 }
 
-/// The numbers of a configured server at one moment. `Outcome` explains the counts.
+/// The counters of a configured server at one moment. `AttemptOutcome` explains them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs)]
 pub struct ServerFigures {
     /// Requests in flight.
     pub in_flight: usize,
-    /// Addresses that take requests, with nothing known against them.
+    /// Eligible addresses, without any mark.
     pub healthy: usize,
     pub ok: u64,
     pub connect_error: u64,
@@ -77,11 +77,11 @@ pub struct ServerFigures {
     pub retried: u64,
 }
 
-/// One request in flight; ends when dropped.
+/// Counts one request in flight until dropped.
 #[derive(Debug)]
 pub(super) struct ServerInFlight(Arc<UpstreamServer>);
 
-/// The one request that a server is tried with; given back when dropped before it decided.
+/// The one trial request of a server. If dropped before a result, another request may try the server.
 #[derive(Debug)]
 pub(super) struct TrialRequest {
     server: Arc<UpstreamServer>,
@@ -104,22 +104,22 @@ impl UpstreamServer {
         }
     }
 
-    /// The name of its upstream.
+    /// Returns the name of the upstream.
     pub fn upstream(&self) -> &Arc<str> {
         &self.upstream
     }
 
-    /// The name in logs and metrics: as it is configured.
+    /// Returns the name in logs and metrics, as written in the configuration.
     pub fn label(&self) -> &Arc<str> {
         &self.label
     }
 
-    /// Requests in flight, of the whole process.
+    /// Returns the number of requests in flight in the whole process.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Why requests may go elsewhere, in one word; `None`: nothing is known against it.
+    /// Returns one word for why the server is not eligible. `None` if it has no mark.
     pub fn trouble(&self) -> Option<&'static str> {
         let marks = self.health.marks();
         let kinds = [
@@ -133,13 +133,13 @@ impl UpstreamServer {
         found.map(|(_, word)| word)
     }
 
-    /// It answered. `trial`: the request was to decide about it.
+    /// Counts a response. `trial` is set if the request was the server's trial request.
     pub(super) fn responded(&self, trial: Option<TrialRequest>) {
         self.counts.add(AttemptOutcome::Ok);
         self.health.succeeded(TrialRequest::end(trial));
     }
 
-    /// Different for every server that this process ever knew.
+    /// Returns an id that is unique in the process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -148,8 +148,8 @@ impl UpstreamServer {
 // === impl ServerRegistry ===
 
 impl ServerRegistry {
-    /// The server of an upstream at a place, known to logs and metrics by `label`: the same one as
-    /// long as it stays configured.
+    /// Returns the server of an upstream with an address; `label` is its name in logs and metrics. Returns
+    /// the existing server while a configuration contains it.
     pub(super) fn server(
         &self,
         upstream: &str,
@@ -163,18 +163,18 @@ impl ServerRegistry {
         })
     }
 
-    /// The counts of the server that is configured under `label`.
+    /// Returns the attempt counters of the server that is configured as `label`.
     pub(super) fn counts(&self, upstream: &str, label: &str) -> Arc<AttemptCounts> {
         let key = (Arc::from(upstream), Arc::from(label));
         shared(&self.counts, &key, AttemptCounts::default)
     }
 
-    /// The addresses that a name had last; none if it was never found.
+    /// Returns the last known addresses of a host name, none if no lookup succeeded.
     pub fn addresses(&self, name: &HostPort) -> Arc<[SocketAddr]> {
         self.names.lock().get(name).cloned().unwrap_or_default()
     }
 
-    /// Takes in the addresses of a name, at least one; whether they are others than before.
+    /// Stores the addresses of a host name, at least one. Returns whether they changed.
     pub fn found(&self, name: &HostPort, addresses: Vec<SocketAddr>) -> bool {
         let mut names = self.names.lock();
         if addresses.is_empty() || names.get(name).is_some_and(|old| **old == *addresses) {
@@ -184,13 +184,13 @@ impl ServerRegistry {
         true
     }
 
-    /// Forgets the addresses of all names but these.
+    /// Drops the addresses of all host names except `live`.
     pub fn keep_names(&self, live: &[&HostPort]) {
         self.names.lock().retain(|name, _| live.contains(&name));
     }
 }
 
-/// The value of a key if it is still in use, or a new one.
+/// Returns the value of a key if it is still in use, or else a new one.
 fn shared<K: Clone + Eq + Hash, V>(
     map: &Mutex<HashMap<K, Weak<V>>>,
     key: &K,
@@ -209,7 +209,7 @@ fn shared<K: Clone + Eq + Hash, V>(
 // === impl TrialRequest ===
 
 impl TrialRequest {
-    /// Tries a server, if no other request does.
+    /// Starts a trial. `None` if another request is already trying the server.
     pub(super) fn begin(server: &Arc<UpstreamServer>, now: Timestamp) -> Option<Self> {
         let claim = server.health.claim(now)?;
         Some(Self {
@@ -218,7 +218,7 @@ impl TrialRequest {
         })
     }
 
-    /// The server is decided about; whether there was a trial at all.
+    /// Ends a trial with a result. Returns whether there was a trial.
     pub(super) fn end(trial: Option<Self>) -> bool {
         trial.is_some_and(|mut trial| trial.claim.take().is_some())
     }
@@ -260,7 +260,7 @@ impl AttemptCounts {
         }
     }
 
-    /// The counts, with zeros for what they do not know.
+    /// Returns the counters. Figures that are not counted here are zero.
     pub(super) fn figures(&self) -> ServerFigures {
         let read = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
         let [ok, connect_error, error, timeout, retried] = read;

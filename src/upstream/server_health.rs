@@ -1,8 +1,8 @@
-//! What is known against a server: failed health checks, an open circuit, failures in a row, an
-//! origin that asked for time. Decides nothing about a request. Only a health check reads a clock.
+//! The reasons to avoid a server: failed health checks, an open circuit, consecutive failures, a 503 with
+//! `Retry-After`. Never selects a server. Only a health check reads a clock.
 //!
-//! A server against which nothing is known costs a request one look at `marks`. The record behind
-//! the lock is for the others.
+//! For a server without any of these, a request only loads the atomic `marks`. The record behind the lock
+//! is read for marked servers.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -27,76 +27,76 @@ use super::{
 use crate::body::Body;
 use crate::clock::Timestamp;
 
-/// Failures in a row after which a server is left out for a while.
+/// The number of consecutive failures that ejects a server.
 const STRIKES: u32 = 3;
 
-/// How long the first time; each time in a row is twice as long.
+/// The duration of the first ejection. Each consecutive ejection lasts twice as long.
 const EJECTED: Duration = Duration::from_secs(1);
 
-/// The longest that a server is left out for failures in a row.
+/// The longest ejection.
 const EJECTED_MOST: Duration = Duration::from_secs(30);
 
-/// The longest that an origin's `Retry-After` is heeded.
+/// The maximum of an origin server's `Retry-After`.
 const BUSY_MOST: Duration = Duration::from_secs(60);
 
-/// What is known against one server, for the whole process.
+/// The health of one server, shared by all cores.
 #[derive(Debug, Default)]
 pub(super) struct ServerHealth {
     marks: AtomicU8,
     record: Mutex<HealthRecord>,
 }
 
-/// Kinds of things that are known against a server.
+/// The bits of `ServerHealth::marks`.
 pub(super) mod mark {
-    /// Its health checks fail.
+    /// The health checks fail.
     pub(crate) const UNHEALTHY: u8 = 1;
-    /// Its circuit is open.
+    /// The circuit is open.
     pub(crate) const OPEN: u8 = 2;
-    /// It failed several times in a row.
+    /// The server is ejected after consecutive failures.
     pub(crate) const EJECTED: u8 = 4;
-    /// It asked for time.
+    /// The server sent a 503 with `Retry-After`.
     pub(crate) const BUSY: u8 = 8;
-    /// Its last request failed; nothing against it yet.
+    /// The last request failed. The server is still eligible.
     pub(super) const STRUCK: u8 = 16;
 }
 
-/// Whether a server is to be used.
+/// Whether a server may receive a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Eligibility {
-    /// As any other.
+    /// Without restriction.
     Yes,
-    /// For one request, whose end decides.
+    /// For one trial request, which decides about the server.
     Try,
-    /// Only where there is no other.
+    /// Only if no other server is eligible.
     Reluctant,
-    /// Not before then, if that is known.
+    /// Not now. The duration until the server may be eligible, if known.
     No(Option<Duration>),
 }
 
-/// The right to try a server.
+/// The right to send a server its trial request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialClaim {
     at: Timestamp,
-    /// What is to be decided.
+    /// The marks that the trial decides about.
     kinds: u8,
 }
 
 #[derive(Debug, Default)]
 struct HealthRecord {
-    /// Failures in a row.
+    /// Consecutive failures.
     strikes: u32,
-    /// Ejections in a row.
+    /// Consecutive ejections.
     ejections: u32,
     ejected: Until,
-    /// When it failed, for the circuit.
+    /// The times of recent failures, for the circuit breaker.
     failures: VecDeque<Timestamp>,
     open: Until,
     busy: Until,
-    /// Health checks in a row with the same end.
+    /// Consecutive health checks that contradict the current health.
     checks: u32,
 }
 
-/// A time that ends, also if the clock is set back meanwhile.
+/// A time span that ends even if the clock is set back.
 #[derive(Clone, Copy, Debug, Default)]
 struct Until {
     end: Timestamp,
@@ -106,28 +106,28 @@ struct Until {
 /// The result of a health check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckResult {
-    /// The server has become healthy or unhealthy.
+    /// Whether the server is now healthy. `None` if its health did not change.
     pub changed: Option<bool>,
     /// The reason for a failed check, in a word or two.
     pub why: String,
-    /// The same as a sentence.
+    /// The reason for a failed check, as a text for logs.
     pub error: String,
 }
 
 // === impl ServerHealth ===
 
 impl ServerHealth {
-    /// Whether nothing of what is `heeded` is known against it.
+    /// Returns whether the server has none of the `heeded` marks.
     pub(super) fn is_clear(&self, heeded: u8) -> bool {
         self.marks.load(Ordering::Relaxed) & heeded == 0
     }
 
-    /// Whether it is left out for failures in a row.
+    /// Returns whether the server is ejected after consecutive failures.
     pub(super) fn is_ejected(&self) -> bool {
         !self.is_clear(mark::EJECTED)
     }
 
-    /// Whether it is to be used now, by what is `heeded`.
+    /// Returns whether the server may receive a request now, given the `heeded` marks.
     pub(super) fn eligibility(&self, heeded: u8, now: Timestamp) -> Eligibility {
         if self.is_clear(heeded) {
             return Eligibility::Yes;
@@ -153,8 +153,8 @@ impl ServerHealth {
         }
     }
 
-    /// Takes the one request that a server is tried with; `None`: another has it. One that never
-    /// ends is followed by another after the same time.
+    /// Claims the trial request of a server. `None` if another request has claimed it. If that request never
+    /// ends, another may claim it after the span of the mark has passed again.
     pub(super) fn claim(&self, now: Timestamp) -> Option<TrialClaim> {
         let mut record = self.record.lock();
         let marks = self.marks.load(Ordering::Relaxed);
@@ -168,8 +168,8 @@ impl ServerHealth {
         (claim.kinds != 0).then_some(claim)
     }
 
-    /// Gives a claim back that nothing came of: the next request tries. What was decided or
-    /// claimed since stays.
+    /// Releases a claim without a result, so that the next request may try the server. Later results and
+    /// claims are kept.
     pub(super) fn release(&self, claim: TrialClaim) {
         let mut record = self.record.lock();
         for (kind, until) in record.tried() {
@@ -179,7 +179,7 @@ impl ServerHealth {
         }
     }
 
-    /// It answered. `tried`: the request that was to decide.
+    /// Records a response. `tried` is set if the request was the server's trial.
     pub(super) fn succeeded(&self, tried: bool) {
         const PAST: u8 = mark::EJECTED | mark::STRUCK;
         if self.is_clear(PAST | if tried { mark::OPEN } else { 0 }) {
@@ -195,7 +195,7 @@ impl ServerHealth {
         }
     }
 
-    /// It did not answer, or not in HTTP. `may_eject` says whether enough others are left.
+    /// Records a failure. `may_eject` returns whether enough other servers are left to eject this one.
     pub(super) fn failed(
         &self,
         tried: bool,
@@ -222,14 +222,14 @@ impl ServerHealth {
         }
     }
 
-    /// It asked to be left alone for so long.
+    /// Marks the server as busy for `time`.
     pub(super) fn requested_pause(&self, time: Duration, now: Timestamp) {
         let mut record = self.record.lock();
         record.busy = Until::after(time.min(BUSY_MOST), now);
         self.mark(mark::BUSY);
     }
 
-    /// A health check ended; `Some`: that changed whether it is healthy.
+    /// Records the result of a health check. Returns the new health, `None` if it did not change.
     pub(super) fn checked(&self, passed: bool, health: &HealthPolicy) -> Option<bool> {
         let mut record = self.record.lock();
         let is_healthy = self.is_clear(mark::UNHEALTHY);
@@ -254,7 +254,7 @@ impl ServerHealth {
         Some(passed)
     }
 
-    /// What is known against it.
+    /// Returns the marks of the server.
     pub(super) fn marks(&self) -> u8 {
         self.marks.load(Ordering::Relaxed)
     }
@@ -271,7 +271,7 @@ impl ServerHealth {
 // === impl HealthRecord ===
 
 impl HealthRecord {
-    /// What one request decides about.
+    /// Returns the spans that a trial request ends.
     fn tried(&mut self) -> [(u8, &mut Until); 2] {
         [
             (mark::OPEN, &mut self.open),
@@ -279,7 +279,7 @@ impl HealthRecord {
         ]
     }
 
-    /// Whether this failure is one too many within the circuit's time.
+    /// Adds a failure. Returns whether the circuit must open.
     fn is_too_often(&mut self, breaker: &BreakerPolicy, now: Timestamp) -> bool {
         self.failures.push_back(now);
         let recent = |then: &Timestamp| now.since(*then) <= breaker.within;
@@ -304,7 +304,7 @@ impl Until {
         Self { end, span }
     }
 
-    /// What is left of it; `None`: it is over.
+    /// Returns the time left. `None` if the span is over.
     fn left(self, now: Timestamp) -> Option<Duration> {
         let left = self.end.since(now);
         (left > Duration::ZERO && left <= self.span).then_some(left)
@@ -314,7 +314,7 @@ impl Until {
 // === impl Pool ===
 
 impl Pool {
-    /// Asks a server once whether it is well, and takes down what it says.
+    /// Sends one health check to a server and records the result.
     pub async fn check(&self, upstream: &Upstream, server: &Arc<UpstreamServer>) -> CheckResult {
         let Some(health) = &upstream.health else {
             return CheckResult::default();
@@ -342,7 +342,7 @@ impl Pool {
         }
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends a probe request on a new connection.
     async fn probe(
         &self,
         upstream: &Upstream,
@@ -375,7 +375,7 @@ impl Pool {
         };
         let request = PreparedRequest::new(upstream, outbound)?;
         let asked = ExpectedResponse::new(&Method::GET, false);
-        // With a limit of zero, so the connection closes afterwards.
+        // The limit is zero, so the connection closes afterwards.
         let idle = Rc::new(IdleConnections::new(Rc::clone(&self.shared)));
         let server = ServerInFlight::begin(server);
         let sent = self.open_and_send(upstream, idle, server, asked, request);

@@ -1,5 +1,5 @@
-//! TLS to an origin: the trusted roots, the offered protocols, the handshake, and the check of the
-//! origin's certificate. Reads no files but the system's roots, and has no timeout.
+//! TLS to origin servers: trusted roots, ALPN, the handshake, and the verification of the server
+//! certificate. Reads only the system's root certificates from disk, and has no timeout.
 
 use std::fmt;
 use std::io;
@@ -27,44 +27,43 @@ use super::UpstreamProtocol;
 use super::connection::OriginStream;
 use crate::trust::TlsPeer;
 
-/// Who may vouch for an origin.
+/// The root certificates that are trusted to sign an origin server's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedRoots {
     certificates: Vec<CertificateDer<'static>>,
-    /// The configuration names these certificates: one may be the origin's own.
+    /// Whether the configuration lists the certificates. One may then be the origin server's own.
     given: bool,
 }
 
-/// What is in use, so that a reload that changes nothing keeps sessions and connections.
+/// The TLS settings in use. A reload with equal settings keeps sessions and connections.
 #[derive(Debug, Default)]
 pub struct KnownTls(Mutex<Vec<Weak<UpstreamTls>>>);
 
-/// The client side of TLS for the servers of one upstream.
+/// The TLS client settings for the servers of one upstream.
 #[derive(Debug)]
 pub struct UpstreamTls {
-    /// Offers what the upstream's protocol asks for.
+    /// The ALPN protocols for the upstream's configured protocol.
     usual: Arc<ClientConfig>,
-    /// Offers HTTP/1.1 alone, for what HTTP/2 cannot carry.
+    /// Only HTTP/1.1, for requests that HTTP/2 cannot carry.
     http1: Arc<ClientConfig>,
     /// The trusted roots. `None` to accept any certificate.
     roots: Option<TrustedRoots>,
-    /// The name that a certificate must be for. `None` for the name of each server in the
-    /// configuration.
+    /// The expected name in the certificate. `None` to use the configured name of each server.
     name: Option<ServerName<'static>>,
     protocol: UpstreamProtocol,
-    /// Different for each that this process ever had.
+    /// An id that is unique in the process.
     pub(super) id: u64,
 }
 
-/// Which origins to trust.
+/// Verifies the certificates of origin servers.
 #[derive(Debug)]
 struct Verifier {
     algorithms: WebPkiSupportedAlgorithms,
-    /// `None`: any origin, but only with a certificate whose key it holds.
+    /// `None` to accept any certificate, but still check the handshake signature.
     trusted: Option<Trusted>,
 }
 
-/// The origins that show one of these certificates, or one for which the library finds a root.
+/// Accepts these certificates, and certificates that the library verifies with a root.
 #[derive(Debug)]
 struct Trusted {
     given: Vec<CertificateDer<'static>>,
@@ -74,26 +73,26 @@ struct Trusted {
 /// Why TLS to an origin cannot be set up.
 #[derive(Debug)]
 pub enum TlsError {
-    /// Not a host name or an address.
+    /// The name is neither a host name nor an IP address.
     Name(String),
     /// The roots are not PEM, or not certificates.
     Roots(String),
     /// No root certificate was found.
     NoRoots,
-    /// The TLS library refuses.
+    /// The error of the TLS library.
     Tls(rustls::Error),
 }
 
 // === impl TrustedRoots ===
 
 impl TrustedRoots {
-    /// Those of the system. The ones that cannot be read are no use to anybody; the others may be
-    /// enough.
+    /// Loads the system's root certificates. Skips those that cannot be read, because the others may be
+    /// sufficient.
     pub fn of_system() -> Result<Self, TlsError> {
         Self::some(rustls_native_certs::load_native_certs().certs, false)
     }
 
-    /// The certificates of a PEM text.
+    /// Reads the certificates of a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Self, TlsError> {
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         Self::some(
@@ -134,7 +133,7 @@ impl TrustedRoots {
 // === impl KnownTls ===
 
 impl KnownTls {
-    /// Returns the one in use with the settings of `new`, or else puts `new` into use.
+    /// Returns the existing settings if they equal `new`. Otherwise stores and returns `new`.
     pub fn adopt(&self, new: UpstreamTls) -> Arc<UpstreamTls> {
         let mut known = self.0.lock();
         known.retain(|secure| secure.strong_count() > 0);
@@ -151,8 +150,8 @@ impl KnownTls {
 // === impl UpstreamTls ===
 
 impl UpstreamTls {
-    /// TLS to origins for which one of `roots` vouches (`None`: any certificate will do) and which
-    /// are `name` (`None`: what each server is called in the configuration).
+    /// Creates TLS settings. `roots`: `None` accepts any certificate. `name`: the expected name in the
+    /// certificate, `None` for the configured name of each server.
     pub fn new(
         roots: Option<TrustedRoots>,
         name: Option<&str>,
@@ -182,13 +181,13 @@ impl UpstreamTls {
         self.protocol == other.protocol && self.name == other.name && self.roots == other.roots
     }
 
-    /// Whom sentences about its errors are about.
+    /// Returns the peer for error texts.
     pub(super) fn peer(&self) -> TlsPeer {
         let ca = self.roots.as_ref().is_some_and(|roots| roots.given);
         TlsPeer::Origin { ca }
     }
 
-    /// Makes a stream a secure one. `label` is what the server is called in the configuration.
+    /// Encrypts a stream. `label` is the configured name of the server.
     pub(super) async fn connect(
         &self,
         stream: OriginStream,
@@ -205,7 +204,7 @@ impl UpstreamTls {
     }
 }
 
-/// The host of `host:port`.
+/// Returns the host of `host:port`.
 fn own_name(label: &str) -> Result<ServerName<'static>, TlsError> {
     if let Ok(address) = label.parse::<SocketAddr>() {
         return Ok(ServerName::from(address.ip()));
@@ -214,7 +213,7 @@ fn own_name(label: &str) -> Result<ServerName<'static>, TlsError> {
     server_name(host)
 }
 
-/// Whether a certificate can be for `name`; the error says why not.
+/// Checks whether `name` can be the name in a certificate. The error has the reason.
 pub fn is_name(name: &str) -> Result<(), TlsError> {
     server_name(name).map(drop)
 }
@@ -258,8 +257,8 @@ impl ServerCertVerifier for Verifier {
         if !given.contains(shown) {
             return verified;
         }
-        // The library does not accept a self-signed certificate as its own root. This one is
-        // configured, so only its validity period and its name remain to be checked.
+        // The library does not accept a self-signed certificate as its own root. This certificate is configured,
+        // so only its validity period and its name remain to be checked.
         is_in_time(verified)?;
         verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
         Ok(ServerCertVerified::assertion())
@@ -302,7 +301,7 @@ fn is_in_time(verified: Result<ServerCertVerified, rustls::Error>) -> Result<(),
 // === impl TlsError ===
 
 impl TlsError {
-    /// Whether the name is to blame, not the roots.
+    /// Returns whether the name is invalid, not the roots.
     pub fn is_name(&self) -> bool {
         matches!(self, Self::Name(_))
     }

@@ -1,6 +1,5 @@
-//! WebSockets: the gateway's own part in a handshake (RFC 6455, section 4.1), for a client whose
-//! version of HTTP has no such part, and the bytes of an upgraded connection. Never looks at what
-//! flows through the connection.
+//! WebSockets: the key of a handshake that the gateway starts itself (RFC 6455, section 4.1), for HTTP/2
+//! clients, which send no key, and the bytes of an upgraded connection. Never reads the tunnelled data.
 
 use std::io::Cursor;
 
@@ -13,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join, split};
 use super::connection::OriginStream;
 use super::server::ServerInFlight;
 
-/// What a server appends to the key: RFC 6455, section 1.3.
+/// The suffix that a server appends to the key (RFC 6455, section 1.3).
 const SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The key of a handshake, which the origin's response must prove that it has read.
+/// The key of a handshake. The origin server's response must contain a value derived from it.
 #[derive(Debug)]
 pub struct WebSocketKey(String);
 
-/// An upgraded connection to an origin: in flight until it is dropped.
+/// A tunnel to an origin server. It counts as a request in flight until dropped.
 pub struct OriginTunnel {
     /// The bytes to and from the origin.
     pub io: Box<dyn Duplex>,
@@ -35,20 +34,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 // === impl WebSocketKey ===
 
 impl WebSocketKey {
-    /// A random key.
+    /// Creates a random key.
     pub fn draw() -> Self {
         let mut nonce = [0; 16];
-        // It prevents mistakes of caches and protects nothing, so zeros do no harm.
+        // The key only detects wrong caches and is not a secret, so zeros are acceptable.
         let _ = getrandom::fill(&mut nonce);
         Self(BASE64_STANDARD.encode(nonce))
     }
 
-    /// The value of `sec-websocket-key`. Never `None`, because Base64 is a valid value.
+    /// Returns the value of `sec-websocket-key`. Never `None`, because Base64 is a valid header value.
     pub fn value(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&self.0).ok()
     }
 
-    /// Whether the headers of a response belong to this key: RFC 6455, section 4.2.2.
+    /// Returns whether the response headers accept this key (RFC 6455, section 4.2.2).
     pub fn is_accepted_by(&self, headers: &HeaderMap) -> bool {
         let mut digest = digest::Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
         digest.update(self.0.as_bytes());
@@ -62,7 +61,7 @@ impl WebSocketKey {
 // === impl OriginTunnel ===
 
 impl OriginTunnel {
-    /// `early` is what the origin sent right behind its 101.
+    /// Creates a tunnel. `early` holds the bytes that the origin server sent right after its 101 response.
     pub(super) fn new(stream: OriginStream, early: Bytes, in_flight: ServerInFlight) -> Self {
         let (from, to) = split(stream);
         Self {

@@ -1,5 +1,5 @@
-//! One header of a response: the values that may be repeated, or how a fresh one is made. Secrets
-//! are neither kept nor repeated.
+//! One header of the imitated responses: its repeatable values, or the pattern for new ones. Secrets are neither
+//! kept nor repeated.
 
 use std::time::Duration;
 
@@ -12,47 +12,47 @@ use super::{Dice, HeadSent, SendSchedule};
 use crate::action::RequestInfo;
 use crate::clock::{HttpDate, Timestamp};
 
-/// A value is repeated only if it was the same in this many responses.
+/// A value is repeated only if at least this many responses had it.
 pub(super) const ENOUGH: u32 = 50;
-/// Values that are kept because they may be repeated.
+/// The maximum number of values kept for repetition.
 const VALUES: usize = 3;
-/// The longest value that is kept.
+/// The maximum length of a kept value, in bytes.
 const LONGEST: usize = 2048;
-/// After this many responses, what was seen counts half.
+/// After this many responses, the counts are halved.
 const HALF_LIFE: u32 = 1024;
-/// A date that stays the same for longer than this does not follow the time.
+/// A date that stays unchanged for longer than this does not follow the time.
 const LASTING: Duration = Duration::from_secs(10);
-/// A value has changed if it was missing in this many responses that were expected to have it.
+/// A value is outdated if it was missing in this many responses that were expected to have it.
 const MISSED: f64 = 14.0;
-/// Parts of the names of secrets.
+/// Parts of header names that indicate a secret.
 const SECRET_PARTS: &str = "token session auth csrf xsrf secret cookie credential passw jwt signature \
      nonce otp bearer saml apikey";
-/// Words in the names of secrets.
+/// Words in header names that indicate a secret.
 const SECRET_WORDS: &str = "key sid sess sig pin";
-/// Names whose long values are public: hashes of what every client gets.
+/// Headers with long public values: hashes that every client receives.
 const PUBLIC: &str = "etag content-security-policy content-security-policy-report-only \
      permissions-policy link nel report-to reporting-endpoints accept-ch x-version x-revision \
      x-commit x-build x-release";
-/// A run of letters and digits of this length may be a secret.
+/// A run of letters and digits of at least this length may be a secret.
 const TOKEN_LENGTH: usize = 20;
 
-/// One header of a response.
+/// What is learned about one header.
 #[derive(Debug)]
 pub(super) struct LearnedHeader {
     pub(super) name: HeaderName,
-    /// The value is never looked at.
+    /// Whether the value is never read.
     private: bool,
     values: Vec<RepeatedValue>,
     pattern: ValuePattern,
-    /// The last value was a date.
+    /// Whether the last value was a date.
     is_date: bool,
-    /// Every value so far was the id of the request.
+    /// Whether every value so far was the request's id.
     echoes_id: bool,
-    /// Every value so far was that of the request's header of the same meaning.
+    /// Whether every value so far was that of the corresponding request header.
     echoes_header: bool,
-    /// Responses, of which older ones count less.
+    /// The number of responses, halved regularly.
     seen: u32,
-    /// Responses with a value that was not kept, of which older ones count less.
+    /// The number of responses with a value that was not kept, halved regularly.
     changes: u32,
     /// The number of the last response.
     at: u32,
@@ -62,10 +62,10 @@ pub(super) struct LearnedHeader {
 #[derive(Debug)]
 struct RepeatedValue {
     value: HeaderValue,
-    /// Responses that had it, of which older ones count less.
+    /// The number of responses that had it, halved regularly.
     count: u32,
     clients: SeenClients,
-    /// It was seen often enough to be repeated.
+    /// Whether it was seen often enough to be repeated.
     proven: bool,
     first: Timestamp,
     /// The number of the last response that had it.
@@ -90,7 +90,7 @@ impl LearnedHeader {
         }
     }
 
-    /// Learns a value; `room` is how many bytes may still be kept. Returns whether it is a surprise.
+    /// Learns a value; `room` is the free capacity for values in bytes. Returns whether the value is unexpected.
     pub(super) fn learn(&mut self, value: &HeaderValue, sent: &HeadSent, room: usize) -> bool {
         if self.private {
             return false;
@@ -116,7 +116,7 @@ impl LearnedHeader {
         (was_steady && !known) || self.values.len() < before
     }
 
-    /// A value for a response. `None` if none may be repeated and none can be made.
+    /// Returns a value for a response. `None` if none may be repeated and none can be generated.
     pub(super) fn value(
         &self,
         asked: &RequestInfo<'_>,
@@ -126,7 +126,7 @@ impl LearnedHeader {
         if self.private {
             return None;
         }
-        // A constant is no echo, even if every request had the same value.
+        // A constant is no echo, even if every request had this value.
         if let Some(steady) = self.steady() {
             return Some(steady.clone());
         }
@@ -151,13 +151,13 @@ impl LearnedHeader {
         drawn.map(|value| value.value.clone())
     }
 
-    /// The value, if there is only one.
+    /// Returns the constant value. `None` if the header has several.
     pub(super) fn steady(&self) -> Option<&HeaderValue> {
         let most = self.proven().max_by_key(|value| value.count)?;
         (f64::from(most.count) >= 0.98 * f64::from(self.seen)).then_some(&most.value)
     }
 
-    /// Bytes of the values that are kept.
+    /// Returns the size of the kept values, in bytes.
     pub(super) fn value_bytes(&self) -> usize {
         self.values.iter().map(|value| value.value.len()).sum()
     }
@@ -166,7 +166,7 @@ impl LearnedHeader {
         self.values.iter().filter(|value| value.proven)
     }
 
-    /// A value that varies is made; one that seldom changes is not, as it would be made too often.
+    /// Generates a value. `None` if values change rarely: a generated one would change too often.
     fn fresh(&self, when: SendSchedule, dice: &mut Dice) -> Option<HeaderValue> {
         let pattern = &self.pattern;
         let known = pattern.seen >= ENOUGH && pattern.clients.are_enough();
@@ -204,7 +204,7 @@ impl LearnedHeader {
         true
     }
 
-    /// Keeps a value, instead of the rarest one if there are too many.
+    /// Keeps a value; replaces the rarest one if there are too many.
     fn keep(&mut self, value: &HeaderValue, sent: &HeadSent) {
         if self.name == DATE {
             return;
@@ -222,7 +222,7 @@ impl LearnedHeader {
         }
         let mut clients = SeenClients::default();
         clients.add(sent.client);
-        // A copy: the value shares the memory of its whole head.
+        // Copy the value, because it shares the memory of its whole head.
         let copy = HeaderValue::from_bytes(value.as_bytes());
         self.values.extend(copy.ok().map(|value| RepeatedValue {
             value,
@@ -238,14 +238,14 @@ impl LearnedHeader {
 // === impl RepeatedValue ===
 
 impl RepeatedValue {
-    /// Whether it should have been seen again long ago.
+    /// Returns whether the value has been missing for too long.
     fn has_changed(&self, at: u32, seen: u32) -> bool {
         let expected = f64::from(self.count) / f64::from(seen.max(1));
         self.proven && f64::from(at.wrapping_sub(self.last)) * expected > MISSED
     }
 }
 
-/// The request header that this response header may repeat.
+/// Returns the request header that this response header may echo.
 fn echoed(name: &HeaderName) -> &HeaderName {
     match *name {
         header::ACCESS_CONTROL_ALLOW_ORIGIN => &header::ORIGIN,
@@ -253,7 +253,7 @@ fn echoed(name: &HeaderName) -> &HeaderName {
     }
 }
 
-/// Whether the value of a header is never looked at.
+/// Returns whether the value of a header is never read.
 fn is_private(name: &HeaderName) -> bool {
     use header::{CONTENT_LOCATION, LOCATION, REFRESH, SET_COOKIE};
     let text = name.as_str();
@@ -263,19 +263,19 @@ fn is_private(name: &HeaderName) -> bool {
         || words.any(|word| SECRET_WORDS.split(' ').any(|secret| secret == word))
 }
 
-/// Whether a value may be a token, so that it is neither kept nor repeated.
+/// Returns whether a value may be a token, which is neither kept nor repeated.
 fn is_like_a_token(name: &HeaderName, value: &[u8]) -> bool {
     let mut runs = value.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
     let is_public = || PUBLIC.split(' ').any(|public| name == public);
     is_jwt(value) || (runs.any(is_mixed) && !is_public())
 }
 
-/// `eyJ…` is `{"` in base64: the head of a JSON Web Token (RFC 7519).
+/// Detects a JSON Web Token (RFC 7519): `eyJ…` is `{"` in base64.
 fn is_jwt(value: &[u8]) -> bool {
     value.windows(3).any(|w| w == b"eyJ") && value.iter().filter(|b| **b == b'.').count() >= 2
 }
 
-/// Words are letters, almost all in one case. A long run of anything else may be a secret.
+/// Returns whether a long run may be a secret: words are letters, almost all in one case.
 fn is_mixed(run: &[u8]) -> bool {
     let count = |is: fn(&u8) -> bool| run.iter().filter(|byte| is(byte)).count();
     let (upper, lower) = (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));

@@ -1,5 +1,4 @@
-//! What is known of one kind of response. Cores share it behind a lock, held for as long as it takes
-//! to look at one head.
+//! What is learned about one class of responses. Cores share it behind a lock, held while one head is processed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -12,25 +11,25 @@ use super::pacing::{PacingHistory, ResponsePacing};
 use super::{Dice, HeadSent, Imitation, SendSchedule};
 use crate::action::RequestInfo;
 
-/// Sequences of header names that are kept beside each other.
+/// The maximum number of header sequences per class.
 const SHAPES: usize = 3;
-/// The most headers of a response.
+/// The maximum number of headers of a response.
 const FIELDS: usize = 32;
-/// Bytes of header values that are kept of a sequence.
+/// The maximum size of the header values kept per sequence, in bytes.
 const VALUE_BYTES: usize = 8192;
-/// Once a kind is known, one response in this many is learned.
+/// Once a class is learned, one response in this many is observed.
 const SAMPLED: u32 = 8;
-/// After a surprise, this many responses are learned one by one.
+/// After an unexpected response, this many responses are all observed.
 const ATTENTION: u32 = 128;
-/// After this many responses, what was seen counts half.
+/// After this many responses, the counts are halved.
 const HALF_LIFE: u32 = 1024;
-/// This many different clients are enough to repeat what all of them got.
+/// The number of different clients that must have received a value before it is repeated.
 pub(super) const ENOUGH_CLIENTS: usize = 10;
 
-/// What is known of one kind of response.
+/// What is learned about one class of responses.
 #[derive(Debug, Default)]
 pub struct LearnedResponses {
-    /// Enough is known, and nothing changed lately.
+    /// Whether enough is learned and nothing has changed recently.
     settled: AtomicBool,
     passed: AtomicU32,
     known: Mutex<HeadersOfShape>,
@@ -44,30 +43,30 @@ struct HeadersOfShape {
     dice: Dice,
 }
 
-/// Responses with the same header names in the same order.
+/// Responses with equal header names in equal order.
 #[derive(Debug)]
 struct HeaderOrder {
     fields: Vec<LearnedHeader>,
-    /// Responses, of which older ones count less.
+    /// The number of responses, halved regularly.
     count: u32,
     responses: u32,
     clients: SeenClients,
 }
 
-/// The first [`ENOUGH_CLIENTS`] different clients that got a response or a value, as keyed hashes.
+/// The first [`ENOUGH_CLIENTS`] different clients that received a response or a value, as keyed hashes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SeenClients(Vec<u32>);
 
 // === impl LearnedResponses ===
 
 impl LearnedResponses {
-    /// Whether the next response is to be learned: each until enough is known, then one in a few.
+    /// Returns whether to observe the next response: every one until enough is learned, then a sample.
     pub fn is_curious(&self) -> bool {
         let passed = self.passed.fetch_add(1, Ordering::Relaxed);
         !self.settled.load(Ordering::Relaxed) || passed.is_multiple_of(SAMPLED)
     }
 
-    /// Learns the head of a real success.
+    /// Learns the head of a real success response.
     pub fn learn(&self, sent: &HeadSent) {
         if entries(&sent.headers).count() > FIELDS {
             return;
@@ -76,19 +75,19 @@ impl LearnedResponses {
         self.settled.store(settled, Ordering::Relaxed);
     }
 
-    /// Learns how long a real success took.
+    /// Learns the timing of a real success response.
     pub fn learn_pace(&self, pace: ResponsePacing) {
         self.known.lock().paces.learn(pace);
     }
 
-    /// When a real success would be sent. `None` if not enough is known.
+    /// Draws the timing of a response. `None` if not enough is learned.
     pub fn pace(&self) -> Option<ResponsePacing> {
         let known = &mut *self.known.lock();
         let pace = known.paces.draw(&mut known.dice);
         pace.filter(|_| known.shapes.iter().any(HeaderOrder::is_known))
     }
 
-    /// What a real success that is sent then would look like. `None` if not enough is known.
+    /// Builds the head of a response for that time. `None` if not enough is learned.
     pub fn imitate(&self, asked: &RequestInfo<'_>, when: SendSchedule) -> Option<Imitation> {
         let known = &mut *self.known.lock();
         let gzip = accepts_gzip(asked.headers);
@@ -111,7 +110,7 @@ impl LearnedResponses {
 // === impl HeadersOfShape ===
 
 impl HeadersOfShape {
-    /// Returns whether enough is known and nothing is new.
+    /// Learns a head. Returns whether enough is learned and nothing is unexpected.
     fn learn(&mut self, sent: &HeadSent) -> bool {
         let shape = self.shape_of(&sent.headers);
         let surprise = shape.is_none_or(|shape| shape.learn(sent));
@@ -126,8 +125,8 @@ impl HeadersOfShape {
         self.attention == 0 && known && self.paces.is_full()
     }
 
-    /// The shape with these names, which may replace the least common one. `None` if it does not
-    /// yet.
+    /// Returns the sequence with these names, which may replace the least common one. `None` while it is too
+    /// rare to replace one.
     fn shape_of(&mut self, headers: &HeaderMap) -> Option<&mut HeaderOrder> {
         let known = self.shapes.iter().position(|shape| shape.is_of(headers));
         if let Some(index) = known {
@@ -159,12 +158,12 @@ impl HeaderOrder {
         }
     }
 
-    /// Whether a response with these headers has this shape.
+    /// Returns whether a response with these headers has this sequence.
     fn is_of(&self, headers: &HeaderMap) -> bool {
         names(headers).eq(self.fields.iter().map(|field| &field.name))
     }
 
-    /// Learns a response. Returns whether something in it is a surprise.
+    /// Learns a response. Returns whether a part of it is unexpected.
     fn learn(&mut self, sent: &HeadSent) -> bool {
         self.count += 1;
         self.responses = self.responses.saturating_add(1);
@@ -179,24 +178,24 @@ impl HeaderOrder {
         surprise
     }
 
-    /// Whether it was seen often enough to be imitated.
+    /// Returns whether the sequence was seen often enough to be imitated.
     fn is_known(&self) -> bool {
         self.responses >= ENOUGH && self.clients.are_enough()
     }
 
-    /// The coding of its bodies. `None` if they are not coded.
+    /// Returns the content coding of the bodies. `None` if they have none.
     fn coding(&self) -> Option<&[u8]> {
         let field = self.fields.iter().find(|f| f.name == CONTENT_ENCODING)?;
         Some(field.steady().map_or(b"", HeaderValue::as_bytes))
     }
 
-    /// Whether such a response can be sent to a client that accepts gzip, or does not.
+    /// Returns whether this response suits a client that accepts gzip, or one that does not.
     fn suits(&self, gzip: bool) -> bool {
         self.coding().is_none_or(|coding| gzip && coding == b"gzip")
     }
 }
 
-/// The headers of a response as they are sent, without that of the connection.
+/// Returns the headers of a response as sent, without `connection`.
 fn entries(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     headers.iter().filter(|(name, _)| **name != CONNECTION)
 }
@@ -205,7 +204,7 @@ fn names(headers: &HeaderMap) -> impl Iterator<Item = &HeaderName> {
     entries(headers).map(|(name, _)| name)
 }
 
-/// RFC 9110, section 12.5.3, as far as it concerns one coding.
+/// Returns whether the client accepts gzip (RFC 9110, section 12.5.3).
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT_ENCODING).iter();
     let mut codings = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));

@@ -1,10 +1,8 @@
-//! What the real successes of a route look like, so that a shadow response looks like them: the
-//! names of their headers in order, values that every client gets, how other values are built, and
-//! how long they take.
+//! Learns the real success responses of a route, so that a shadow response looks like them: their header names
+//! in order, values that every client gets, the patterns of other values, and their timing.
 //!
-//! It keeps no body, no cookie and nothing like a token, and repeats a value only if it was the same
-//! in at least 50 responses to at least 10 clients. It never reads a clock, and its memory is
-//! bounded.
+//! It keeps no body, no cookie and nothing like a token, and repeats a value only if at least 50 responses to at
+//! least 10 clients had it. It never reads a clock, and its memory is bounded.
 
 mod learned_header;
 mod learned_responses;
@@ -35,40 +33,40 @@ use super::{RefusingRule, RequestInfo, ResponseTemplate};
 use crate::body::Body;
 use crate::clock::Timestamp;
 
-/// Kinds of responses that are remembered at once.
+/// The maximum number of response classes.
 const KINDS: usize = 64;
 
-/// What is known of all kinds of responses.
+/// What is learned about all classes of responses.
 pub struct ImitationStore {
     key: SipHasher13,
     kinds: RwLock<HashMap<ResponseClass, Arc<LearnedResponses>>>,
 }
 
-/// Responses that are alike.
+/// A class of similar responses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResponseClass {
-    /// The route: its hosts and its path.
+    /// The route: its hosts and path.
     pub route: Arc<str>,
-    /// The upstream that sends them.
+    /// The upstream that sends the responses.
     pub upstream: Arc<str>,
-    /// Only responses to requests that this rule matches. `None`: all responses of the route.
+    /// Restricts the class to requests that this rule matches. `None` for all responses of the route.
     pub rule: Option<Arc<str>>,
     method: Method,
     http2: bool,
     status: StatusCode,
 }
 
-/// The head of a real success, copied when it was sent.
+/// The head of a real success response, copied when it was sent.
 pub struct HeadSent {
-    /// Its headers, in order.
+    /// The response headers, in order.
     pub headers: HeaderMap,
-    /// The headers of its request.
+    /// The request headers.
     pub request_headers: HeaderMap,
-    /// The id of its request.
+    /// The request's id.
     pub request_id: String,
-    /// The client's network: see [`ImitationStore::client`].
+    /// The hash of the client's network: see [`ImitationStore::client`].
     pub client: u32,
-    /// When it was sent.
+    /// When the response was sent.
     pub when: SendSchedule,
 }
 
@@ -77,23 +75,23 @@ pub struct HeadSent {
 pub struct SendSchedule {
     /// The time.
     pub now: Timestamp,
-    /// From the end of the request until the head of the response is sent.
+    /// The time from the end of the request until the head of the response is sent.
     pub head: Duration,
 }
 
-/// What a response is to look like.
+/// The shape of an imitated response.
 #[derive(Debug)]
 pub struct Imitation {
-    /// Its headers in order. `None` if no value is known.
+    /// The headers in order. `None` if no value is known.
     fields: Vec<(HeaderName, Option<HeaderValue>)>,
-    /// Its body is compressed.
+    /// Whether the body is compressed.
     gzip: bool,
-    /// The length of its body is not sent beforehand.
+    /// Whether the body is sent without a length.
     pub streamed: bool,
 }
 
-/// Random numbers for values that are made. Keyed, so that a client that sees some of them cannot
-/// predict the next.
+/// Random numbers for generated values. They are keyed, so that a client that sees some of them cannot predict
+/// the next.
 #[derive(Debug)]
 struct Dice {
     key: SipHasher13,
@@ -103,19 +101,19 @@ struct Dice {
 // === impl ImitationStore ===
 
 impl ImitationStore {
-    /// A client's network as it is remembered: a keyed hash.
+    /// Returns a keyed hash of a client's network.
     pub fn client(&self, network: IpAddr) -> u32 {
         let mut hasher = self.key;
         network.hash(&mut hasher);
         hasher.finish() as u32
     }
 
-    /// What is known of a kind.
+    /// Returns what is learned about a class. `None` if it is not observed yet.
     pub fn get(&self, kind: &ResponseClass) -> Option<Arc<LearnedResponses>> {
         self.kinds.read().get(kind).cloned()
     }
 
-    /// What is known of a kind, which is learned from now on. `None` if too many kinds are.
+    /// Returns what is learned about a class and starts observing it. `None` if there are too many classes.
     pub fn get_or_begin(&self, kind: ResponseClass) -> Option<Arc<LearnedResponses>> {
         if let Some(known) = self.get(&kind) {
             return Some(known);
@@ -128,7 +126,7 @@ impl ImitationStore {
         Some(memory.clone())
     }
 
-    /// Forgets the kinds that are not `wanted` any more.
+    /// Forgets the classes for which `wanted` returns `false`.
     pub fn retain(&self, wanted: impl Fn(&ResponseClass) -> bool) {
         self.kinds.write().retain(|kind, _| wanted(kind));
     }
@@ -143,7 +141,7 @@ impl Default for ImitationStore {
     }
 }
 
-/// Without random numbers the key is a known one, which is better than no response.
+/// Draws a random key. Without random numbers the key is constant, which is better than no response.
 fn random_key() -> SipHasher13 {
     let draw = || getrandom::u64().unwrap_or_default();
     SipHasher13::new_with_keys(draw(), draw())
@@ -152,14 +150,14 @@ fn random_key() -> SipHasher13 {
 // === impl ResponseClass ===
 
 impl ResponseClass {
-    /// The kind of a response with `status` to this request. `None` if it is never imitated.
+    /// Returns the class of a response with `status` to this request. `None` if it is never imitated.
     pub fn new(
         route: Arc<str>,
         upstream: Arc<str>,
         asked: &RequestInfo<'_>,
         status: StatusCode,
     ) -> Option<Self> {
-        // Clients can invent methods; each would be a kind.
+        // Clients can invent methods, and each would be a class.
         let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
         let is_known = known.contains(&asked.method.as_str());
         let whole = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
@@ -173,7 +171,7 @@ impl ResponseClass {
         })
     }
 
-    /// Those of them whose requests `rule` matches.
+    /// Restricts the class to requests that `rule` matches.
     pub fn stopped_by(mut self, rule: &Arc<str>) -> Self {
         self.rule = Some(rule.clone());
         self
@@ -199,20 +197,20 @@ impl Dice {
         hasher.finish()
     }
 
-    /// A number below `end`; 0 if `end` is 0.
+    /// Returns a number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
         let wide = u128::from(self.throw()) * end as u128;
         (wide >> 64) as usize
     }
 
-    /// A number from 0 to 1, without 1.
+    /// Returns a number from 0 up to, but not including, 1.
     fn share(&mut self) -> f64 {
         (self.throw() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// `canned` with the headers of a real success: its names, in its order. A configured header is used
-/// if no real value can be repeated or made; a header without either is left out.
+/// Builds `canned` with the header names and order of a real success response. A configured header is used if no
+/// real value can be repeated or generated; a header without either is omitted.
 pub fn dress(
     asked: &RequestInfo<'_>,
     canned: &ResponseTemplate,
@@ -247,7 +245,7 @@ pub fn dress(
     response
 }
 
-/// The real value if it is of the same media type: it may have other parameters.
+/// Returns the real value, which may have other parameters, if its media type matches the configured one.
 fn content_type(canned: &ResponseTemplate, learned: Option<&HeaderValue>) -> HeaderValue {
     let same = learned.filter(|real| {
         let own = media_type(&canned.content_type);

@@ -1,20 +1,20 @@
-//! How long real responses take, and in which pieces their bodies are sent.
+//! The timing of real responses, and the pieces in which their bodies are sent.
 
 use std::time::Duration;
 
 use super::Dice;
 
-/// How many responses are kept.
+/// The number of responses that are kept.
 const KEPT: usize = 1024;
-/// How many chunks of a body are timed one by one. Later chunks are sent with the last of them.
+/// The number of body chunks that are timed individually. Later chunks are sent with the last of them.
 const PIECES: usize = 4;
-/// The whole of a body.
+/// The end of a body in relative units.
 const WHOLE: u32 = 1 << 16;
 
-/// When the parts of a response are sent.
+/// The timing of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponsePacing {
-    /// Microseconds from the end of the request until the head of the response is sent.
+    /// The microseconds from the end of the request until the head of the response is sent.
     head: u32,
     pieces: [BodyPiece; PIECES],
     count: u8,
@@ -23,24 +23,24 @@ pub struct ResponsePacing {
 /// A piece of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct BodyPiece {
-    /// Where it ends: bytes while a body is observed, then its share of [`WHOLE`].
+    /// The end of the piece: in bytes while a body is observed, then as a share of [`WHOLE`].
     end: u32,
-    /// Microseconds after the head. 0: together with the head.
+    /// The microseconds after the head. 0 if it is sent together with the head.
     at: u32,
 }
 
-/// The paces of the last responses.
+/// The timings of the last responses.
 #[derive(Debug, Default)]
 pub(super) struct PacingHistory {
     kept: Vec<ResponsePacing>,
-    /// The index of the oldest.
+    /// The index of the oldest timing.
     next: usize,
 }
 
 // === impl ResponsePacing ===
 
 impl ResponsePacing {
-    /// A response whose head is sent after this time, and whose body is not known yet.
+    /// Creates the timing of a response with its head sent after this time and no body yet.
     pub fn after(head: Duration) -> Self {
         Self {
             head: micros(head),
@@ -48,12 +48,12 @@ impl ResponsePacing {
         }
     }
 
-    /// From the end of the request until the head of the response is sent.
+    /// Returns the time from the end of the request until the head of the response is sent.
     pub fn head(&self) -> Duration {
         Duration::from_micros(u64::from(self.head))
     }
 
-    /// Adds a piece that is sent so long after the head; zero: together with it.
+    /// Adds a piece that is sent `at` after the head; zero means together with it.
     pub fn add(&mut self, bytes: usize, at: Duration) {
         let before = self.known().last().map_or(0, |piece| piece.end);
         let piece = BodyPiece {
@@ -67,7 +67,7 @@ impl ResponsePacing {
         self.count = self.count.saturating_add(1).min(PIECES as u8);
     }
 
-    /// The same pace for a body of any length.
+    /// Converts the pieces to shares, for a body of any length.
     pub fn whole(mut self) -> Self {
         let last = self.known().last().map_or(0, |piece| piece.end);
         for piece in &mut self.pieces {
@@ -77,7 +77,7 @@ impl ResponsePacing {
         self
     }
 
-    /// The pieces of a body of this length: where each ends, and when it is sent after the head.
+    /// Returns, for a body of this length, where each piece ends and how long after the head it is sent.
     pub fn pieces(&self, length: usize) -> impl Iterator<Item = (usize, Duration)> {
         let at = |piece: &BodyPiece| Duration::from_micros(u64::from(piece.at));
         let known = self.known().iter().map(move |piece| {
@@ -88,7 +88,7 @@ impl ResponsePacing {
         known.chain([(length, last)])
     }
 
-    /// Whether all of it is sent at once.
+    /// Returns whether the whole body is sent with the head.
     pub fn is_one(&self) -> bool {
         self.known().iter().all(|piece| piece.at == 0)
     }
@@ -111,12 +111,12 @@ impl PacingHistory {
         }
     }
 
-    /// Whether there is little more to learn.
+    /// Returns whether the history is full.
     pub(super) fn is_full(&self) -> bool {
         self.kept.len() >= KEPT
     }
 
-    /// A pace that a real response could have: between two that were seen.
+    /// Draws a realistic timing: between two that were observed. `None` if there are none.
     pub(super) fn draw(&self, dice: &mut Dice) -> Option<ResponsePacing> {
         let one = *self.kept.get(dice.below(self.kept.len()))?;
         let heads = self.kept.iter().map(|pace| pace.head);

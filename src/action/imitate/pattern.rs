@@ -1,54 +1,54 @@
-//! How the values of a header that varies are built, so that a fresh one can be made: dates, and
-//! runs of letters and digits between signs that stay. Values themselves are not kept.
+//! The pattern of a header's varying values, from which new ones are generated: dates, and runs of letters and
+//! digits between constant signs. Values themselves are not kept.
 
 use super::learned_responses::SeenClients;
 use super::runs::{RunPattern, SeenNumbers, are_alike, number_length, unit};
 use super::{Dice, SendSchedule};
 use crate::clock::{HttpDate, Timestamp};
 
-/// The most parts of a value.
+/// The maximum number of parts of a value.
 const PARTS: usize = 24;
-/// The most parts that vary.
+/// The maximum number of parts that vary.
 const VARYING: usize = 8;
-/// The longest word that is kept.
+/// The maximum length of a kept word.
 const WORD: usize = 16;
-/// Signs that base64 and similar codings mix with letters and digits.
+/// Signs that base64 and similar encodings mix with letters and digits.
 const MIXED_IN: &[u8] = b"+/_-~";
 
-/// How the values of a header are built.
+/// The pattern of a header's values.
 #[derive(Debug, Default)]
 pub(super) struct ValuePattern {
     form: PatternForm,
-    /// How many values were seen.
+    /// The number of observed values.
     pub(super) seen: u32,
     pub(super) clients: SeenClients,
 }
 
 #[derive(Debug, Default)]
 enum PatternForm {
-    /// No value was seen yet.
+    /// No value was observed yet.
     #[default]
     None,
     /// A date: its distance from the time of its response, in seconds.
     Date(SeenNumbers),
     /// Parts, in order.
     Parts(Vec<PatternPart>),
-    /// Parts in whose runs [`MIXED_IN`] signs are letters too.
+    /// Parts in which [`MIXED_IN`] signs count as letters.
     MixedParts(Vec<PatternPart>),
-    /// Anything else, which is never made.
+    /// No pattern; a value is never generated.
     Free,
 }
 
 #[derive(Debug)]
 enum PatternPart {
-    /// Signs, the same in every value.
+    /// Signs, equal in every value.
     Signs(Box<str>),
-    /// A run that was the same in every value so far.
+    /// A run that was equal in every value so far.
     Word(Box<str>),
     Run(Box<RunPattern>),
 }
 
-/// A part of a value that was seen.
+/// A part of an observed value.
 #[derive(Clone, Copy)]
 enum ValuePiece<'a> {
     Signs(&'a str),
@@ -59,7 +59,7 @@ enum ValuePiece<'a> {
 // === impl ValuePattern ===
 
 impl ValuePattern {
-    /// Learns a value. Nothing of a `secret` is kept as it is.
+    /// Learns a value. No part of a `secret` is kept verbatim.
     pub(super) fn learn(&mut self, value: &[u8], secret: bool, when: SendSchedule) {
         self.seen = self.seen.saturating_add(1);
         let text = str::from_utf8(value).ok().filter(|text| text.is_ascii());
@@ -79,7 +79,7 @@ impl ValuePattern {
         };
     }
 
-    /// A value like those that were seen. `None` if they have no form.
+    /// Generates a value. `None` if the observed ones have no pattern.
     pub(super) fn make(&self, when: SendSchedule, dice: &mut Dice) -> Option<String> {
         let mut out = String::new();
         match &self.form {
@@ -115,13 +115,13 @@ impl PatternForm {
         }
     }
 
-    /// What was seen in another form is forgotten.
+    /// Starts a pattern of mixed parts; discards what was learned in another form.
     fn first_mixed(text: &str, secret: bool, when: SendSchedule) -> Self {
         parts(pieces(text, true), secret, when).map_or(PatternForm::Free, PatternForm::MixedParts)
     }
 }
 
-/// The parts of the first value. `None` if there are too many.
+/// Returns the parts of the first value. `None` if there are too many.
 fn parts(
     pieces: Vec<ValuePiece<'_>>,
     secret: bool,
@@ -139,7 +139,7 @@ fn parts(
     (few && is_worth_it(&parts)).then_some(parts)
 }
 
-/// A value of which too many parts vary is not worth its memory.
+/// Returns whether the parts are worth their memory: not too many of them vary.
 fn is_worth_it(parts: &[PatternPart]) -> bool {
     let varying = parts
         .iter()
@@ -155,7 +155,7 @@ fn date(mut offsets: SeenNumbers, text: &str, when: SendSchedule) -> PatternForm
     PatternForm::Date(offsets)
 }
 
-/// Learns another value of the same parts. `None` if its parts differ, or too many vary.
+/// Learns another value with matching parts. `None` if its parts differ, or too many vary.
 fn merge(
     mut parts: Vec<PatternPart>,
     pieces: Vec<ValuePiece<'_>>,

@@ -1,60 +1,60 @@
-//! Runs of letters and digits that vary between responses: their letters and lengths, or the
-//! numbers that they are. Numbers keep a bounded sample, from which others like them are drawn.
+//! Runs of letters and digits that vary between responses: their letters and lengths, or their numbers. A
+//! bounded sample of numbers is kept, from which similar ones are drawn.
 
 use std::time::Duration;
 
 use super::{Dice, SendSchedule};
 use crate::clock::Timestamp;
 
-/// How many letters at the start of a run are known apart: versions and types stand there.
+/// The number of leading characters that are learned individually, because versions and types are there.
 const LEAD: usize = 2;
-/// The longest run that is read as an integer.
+/// The maximum length of a run that is read as an integer.
 const INTEGER_DIGITS: usize = 18;
-/// The most digits before and after the point of a decimal.
+/// The maximum number of digits before and after the point of a decimal.
 const DECIMAL_DIGITS: usize = 9;
-/// Units that are joined to a number, as in `12.5ms`. Each has a letter that is no hexadecimal digit.
+/// Units that follow a number directly, as in `12.5ms`. Each has a letter that is no hexadecimal digit.
 const UNITS: [&str; 10] = ["s", "ms", "us", "ns", "sec", "kb", "kB", "KB", "mb", "MB"];
-/// How many numbers are kept.
+/// The number of kept numbers.
 const KEPT: usize = 64;
-/// How far from now, in seconds, a number may be and still be a timestamp: a day.
+/// The maximum distance from now, in seconds, of a number that is a timestamp: a day.
 const NEAR: u64 = 86_400;
-/// How much may be left unexplained, as a share of all differences between numbers, for numbers to
-/// depend on the time of their responses.
+/// Numbers depend on the duration of their responses if the differences that remain are at most this share of
+/// all differences.
 const RELATED: f64 = 0.9;
-/// Times in microseconds, milliseconds and seconds, for each microsecond.
+/// Units of one microsecond for numbers in microseconds, milliseconds and seconds.
 const SLOPES: [f64; 3] = [1.0, 1e-3, 1e-6];
 
-/// The runs that were seen at one position of a value.
+/// The runs observed at one position of a value.
 #[derive(Debug)]
 pub(super) struct RunPattern {
     lead: [u128; LEAD],
     rest: u128,
     shortest: u16,
     longest: u16,
-    /// `None` once a run was not a number.
+    /// The observed numbers. `None` once a run was not a number.
     numbers: Option<SeenNumbers>,
 }
 
-/// Numbers that were seen.
+/// Observed numbers.
 #[derive(Debug, Default)]
 pub(super) struct SeenNumbers {
-    /// Each with the time that its response took, in microseconds.
+    /// Each number with the duration of its response, in microseconds.
     seen: Vec<(f64, f64)>,
-    /// The index of the oldest.
+    /// The index of the oldest number.
     next: usize,
-    /// Units per second, if the numbers are timestamps. Their distances from the time of their
-    /// responses are kept then.
+    /// Units per second, if the numbers are timestamps. In this case, their distances from the time of their
+    /// responses are kept.
     clock: Option<u64>,
-    /// Digits after the point, at most.
+    /// The maximum number of digits after the point.
     places: usize,
-    /// Not all numbers have as many digits after the point: zeros at the end are not written.
+    /// Whether numbers have different numbers of digits after the point: trailing zeros are not written.
     places_vary: bool,
 }
 
 // === impl RunPattern ===
 
 impl RunPattern {
-    /// What `texts` have in common; they are ASCII.
+    /// Learns the common features of `texts`, which are ASCII.
     pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>, when: SendSchedule) -> Self {
         let mut run = Self {
             lead: [0; LEAD],
@@ -69,7 +69,7 @@ impl RunPattern {
         run
     }
 
-    /// Whether `text` can be at the position of this run. Only decimals have a point.
+    /// Returns whether `text` fits the position of this run. Only decimals have a point.
     pub(super) fn fits(&self, text: &str) -> bool {
         match &self.numbers {
             Some(numbers) if numbers.places > 0 => parse(text).is_some(),
@@ -92,7 +92,7 @@ impl RunPattern {
         }
     }
 
-    /// Appends a run like those that were seen.
+    /// Appends a run similar to the observed ones.
     pub(super) fn write(&self, out: &mut String, when: SendSchedule, dice: &mut Dice) {
         if let Some(numbers) = &self.numbers {
             return numbers.write(out, when, dice);
@@ -106,7 +106,7 @@ impl RunPattern {
     }
 }
 
-/// One of `letters`.
+/// Draws one of `letters`.
 fn letter(letters: u128, dice: &mut Dice) -> char {
     let known = (0..128u8).filter(|byte| letters >> byte & 1 == 1);
     let at = dice.below(letters.count_ones() as usize);
@@ -132,7 +132,7 @@ impl SeenNumbers {
         self.keep(number - origin as f64, when);
     }
 
-    /// Keeps a number as it is.
+    /// Keeps a number unchanged.
     pub(super) fn keep(&mut self, number: f64, when: SendSchedule) {
         let entry = (number, micros(when.head));
         if self.seen.len() < KEPT {
@@ -158,8 +158,8 @@ impl SeenNumbers {
         });
     }
 
-    /// A number that a response which takes `when.head` could have, without its clock: between two
-    /// that were seen, moved by as much as numbers grow with that time.
+    /// Draws a number for a response that takes `when.head`, relative to its clock: between two that were
+    /// observed, shifted by the growth of numbers with that duration.
     pub(super) fn draw(&self, when: SendSchedule, dice: &mut Dice) -> f64 {
         let slope = self.slope();
         let rests = self.rests(slope);
@@ -173,8 +173,8 @@ impl SeenNumbers {
         }
     }
 
-    /// How much numbers grow with the time of their responses, per microsecond: the slope that
-    /// leaves the least unexplained. 0 if none explains anything.
+    /// Returns how much numbers grow with the duration of their responses, per microsecond: the slope with the
+    /// smallest residuals. 0 if no slope reduces them.
     fn slope(&self) -> f64 {
         let spread = |slope: f64| {
             let rests = self.rests(slope);
@@ -191,7 +191,7 @@ impl SeenNumbers {
         related.map_or(0.0, |(_, slope)| slope)
     }
 
-    /// What `slope` leaves unexplained of each number, in order.
+    /// Returns the residual of each number for `slope`, in order.
     fn rests(&self, slope: f64) -> Vec<f64> {
         let rests = self.seen.iter().map(|(number, took)| number - slope * took);
         let mut rests: Vec<f64> = rests.collect();
@@ -204,7 +204,7 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// The units per second in which `number` is a timestamp near `now`.
+/// Returns the units per second in which `number` is a timestamp near `now`. `None` if there are none.
 fn clock(number: f64, places: usize, now: Timestamp) -> Option<u64> {
     let near = |units: &u64| {
         let distance = (number - ticks(now, *units) as f64).abs();
@@ -219,7 +219,7 @@ fn ticks(now: Timestamp, units: u64) -> i64 {
     i64::try_from(ticks).unwrap_or(i64::MAX)
 }
 
-/// Reads an integer without leading zeros, or a decimal; returns the digits after its point too.
+/// Parses an integer without leading zeros, or a decimal; also returns the number of digits after its point.
 fn parse(text: &str) -> Option<(f64, usize)> {
     let is_digits = |part: &str| digits(part) == part.len();
     let (is_number, places) = match text.split_once('.') {
@@ -234,14 +234,14 @@ fn parse(text: &str) -> Option<(f64, usize)> {
     Some((number, places))
 }
 
-/// Whether two runs may be at the same position: beside a decimal, only another number.
+/// Returns whether two runs may share a position: a decimal only with another number.
 pub(super) fn are_alike(one: &str, other: &str) -> bool {
     let are_numbers = parse(one).is_some() && parse(other).is_some();
     are_numbers || !(one.contains('.') || other.contains('.'))
 }
 
-/// The length of the number at the start of `text`, if it is a decimal or has a unit. Versions and
-/// addresses are neither; nor is what follows a point.
+/// Returns the length of the number at the start of `text` if it is a decimal or has a unit. `None` for versions
+/// and addresses, and for digits that follow a point.
 pub(super) fn number_length(text: &str, after_point: bool) -> Option<usize> {
     let whole = digits(text);
     let tail = text.get(whole..)?;
@@ -259,7 +259,7 @@ pub(super) fn number_length(text: &str, after_point: bool) -> Option<usize> {
     is_decimal.then_some(whole + 1 + places)
 }
 
-/// The unit at the start of `text`, if it is a whole word.
+/// Returns the unit at the start of `text`, if it is a whole word.
 pub(super) fn unit(text: &str) -> Option<&'static str> {
     let length = text.bytes().take_while(u8::is_ascii_alphanumeric).count();
     let word = text.get(..length)?;

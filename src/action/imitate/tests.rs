@@ -60,7 +60,7 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
     map
 }
 
-/// Lets `memory` see an answer of this client.
+/// Lets `memory` learn a response to this client.
 fn teach(memory: &LearnedResponses, client: u32, fields: &[(&str, &str)]) {
     teach_at(memory, client, &Request::get(), NOW, fields);
 }
@@ -92,7 +92,7 @@ fn head_sent(
     }
 }
 
-/// An answer so often, to each of twelve clients in turn.
+/// Learns a response this many times, to each of twelve clients in turn.
 fn teach_all(memory: &LearnedResponses, answers: u32, fields: &[(&str, &str)]) {
     for answer in 0..answers {
         teach(memory, answer % 12, fields);
@@ -103,7 +103,7 @@ fn imitated(memory: &LearnedResponses) -> Option<Imitation> {
     imitated_at(memory, &Request::get(), NOW)
 }
 
-/// An answer that comes as soon as it is asked for.
+/// A response that is sent immediately.
 fn imitated_at(memory: &LearnedResponses, request: &Request, now: Timestamp) -> Option<Imitation> {
     memory.pace()?;
     let head = Duration::ZERO;
@@ -128,7 +128,7 @@ fn canned(content_type: &'static str, body: &str) -> ResponseTemplate {
     }
 }
 
-/// The fields of an answer in order.
+/// The headers of a response in order.
 fn fields(response: &Response<Body>) -> Vec<(&str, &str)> {
     let fields = response.headers().iter();
     fields

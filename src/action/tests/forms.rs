@@ -1,4 +1,4 @@
-//! Which form an answer takes.
+//! Tests of the format of a response.
 
 use super::super::format::ResponseFormat::{self, Html, Problem, Text};
 use super::super::template::{html_escape, json_escape};

@@ -1,4 +1,4 @@
-//! 429, a fake success, a fault, a fixed answer, gRPC, HEAD and statuses without a body.
+//! 429, a shadow response, an error, a fixed response, gRPC, HEAD and statuses without a body.
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 

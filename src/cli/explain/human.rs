@@ -1,4 +1,4 @@
-//! A report for people: the decision first, then every rule with its reason and its expressions.
+//! A report as text: the decision first, then every rule with its reason and its expressions.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::{ExplainedRequest, Story};
 use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
 use crate::rules::trace::{RuleTrace, TraceVerdict, TracedCondition};
 
-/// The whole story.
+/// Renders the whole report.
 pub fn human(story: &Story) -> String {
     let last = &story.last;
     let mut text = String::new();
@@ -36,7 +36,7 @@ pub fn human(story: &Story) -> String {
     text
 }
 
-/// What became of a request, with what its rules counted.
+/// Renders the outcome of one request and the counters of its rules.
 pub fn line(report: &SimulationReport) -> String {
     let counts: Vec<String> = report.rules.iter().filter_map(count).collect();
     match counts.is_empty() {
@@ -108,7 +108,7 @@ fn what(report: &SimulationReport) -> String {
     }
 }
 
-/// The status; gRPC has one of its own.
+/// Renders the HTTP status, and the gRPC status if there is one.
 fn status(report: &SimulationReport) -> String {
     let status = report.response.as_ref().map_or(0, |r| r.status().as_u16());
     match header(report, "grpc-status") {
@@ -162,7 +162,7 @@ fn rule(trace: &RuleTrace, text: &mut String) {
     }
 }
 
-/// What is counted, and how that stands.
+/// Appends the cost of the request and the state of the rule's counter.
 fn counter(trace: &RuleTrace, text: &mut String) {
     if let Some(cost) = trace.cost.filter(|cost| *cost != 1) {
         let _ = writeln!(text, "  cost      {cost}");

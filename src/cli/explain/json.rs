@@ -11,7 +11,7 @@ use crate::observe::Redactor;
 use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
 use crate::rules::trace::{CandidateTrace, RuleTrace, TracedCondition, TracedValue};
 
-/// The last request, with a line for each.
+/// Renders the full report of the last request and a summary line for each request.
 pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
     let mut value = report(&story.last, redactor);
     if let Some(object) = value.as_object_mut() {
@@ -32,7 +32,7 @@ pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
     value
 }
 
-/// One report, as the admin port would give it too.
+/// Renders the report of one request.
 pub fn report(report: &SimulationReport, redactor: &Redactor) -> Value {
     let reason = match report.outcome {
         SimulatedOutcome::Refuse(reason) => Some(reason),

@@ -1,4 +1,4 @@
-//! The arguments of `lockgate explain`, one function a kind. An error says what would be right.
+//! Parsers for the arguments of `lockgate explain`. Each error message states the expected format.
 
 use std::net::IpAddr;
 
@@ -7,20 +7,20 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use crate::facts::host;
 
-/// A URL as it was written.
+/// A parsed URL argument.
 #[derive(Clone, Debug)]
 pub struct ParsedUrl {
-    /// Whether it is one of HTTPS; `None`: a path alone.
+    /// Whether the scheme is `https`. `None` if the argument is only a path.
     pub secure: Option<bool>,
     /// Host and port.
     pub authority: Authority,
-    /// Path and query, without the fragment, which no client sends.
+    /// Path and query. The fragment is removed, because clients never send it.
     pub target: String,
 }
 
 const URL_HELP: &str = "write https://example.com/login, or a path such as /login";
 
-/// A URL, a path alone, or the `*` of `OPTIONS *`.
+/// Parses a URL, a path, or the `*` of `OPTIONS *`.
 pub fn url(text: &str) -> Result<ParsedUrl, String> {
     if text.starts_with('/') || text == "*" {
         return Ok(ParsedUrl {
@@ -57,7 +57,7 @@ fn without_fragment(target: &str) -> &str {
     target.split('#').next().unwrap_or(target)
 }
 
-/// A method.
+/// Parses a request method.
 pub fn method(text: &str) -> Result<Method, String> {
     let known = text.parse::<Method>().ok();
     let upper = text.to_ascii_uppercase();
@@ -68,7 +68,7 @@ pub fn method(text: &str) -> Result<Method, String> {
     }
 }
 
-/// A header field.
+/// Parses a header, `name: value`.
 pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text
         .split_once(':')
@@ -80,20 +80,20 @@ pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// An address.
+/// Parses an IP address.
 pub fn address(text: &str) -> Result<IpAddr, String> {
     let wrong = |_| "it is not an address: write 203.0.113.7 or 2001:db8::1".to_owned();
     text.parse().map_err(wrong)
 }
 
-/// The code of a country.
+/// Parses a country code.
 pub fn country(text: &str) -> Result<[u8; 2], String> {
     let code: Option<[u8; 2]> = text.to_ascii_uppercase().into_bytes().try_into().ok();
     code.filter(|code| code.iter().all(u8::is_ascii_alphanumeric))
         .ok_or_else(|| "a country has a code of two letters, such as DE".into())
 }
 
-/// A JA3 fingerprint.
+/// Parses a JA3 fingerprint.
 pub fn ja3(text: &str) -> Result<String, String> {
     let fits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match fits {
@@ -102,7 +102,7 @@ pub fn ja3(text: &str) -> Result<String, String> {
     }
 }
 
-/// A JA4 fingerprint.
+/// Parses a JA4 fingerprint.
 pub fn ja4(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('_').collect();
     let word = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -112,7 +112,7 @@ pub fn ja4(text: &str) -> Result<String, String> {
     }
 }
 
-/// A version.
+/// Parses an HTTP version.
 pub fn version(text: &str) -> Result<Version, String> {
     match text {
         "1.0" => Ok(Version::HTTP_10),
@@ -122,7 +122,7 @@ pub fn version(text: &str) -> Result<Version, String> {
     }
 }
 
-/// A status.
+/// Parses a response status.
 pub fn status(text: &str) -> Result<StatusCode, String> {
     let number = text.parse().ok().filter(|code| (200..=599).contains(code));
     number

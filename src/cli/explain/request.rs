@@ -1,5 +1,5 @@
-//! The arguments as a request: the listener that would take it, and the head that a client would
-//! send there.
+//! Builds the simulated request from the arguments: the listener that would receive it, and the
+//! head that a client would send.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -19,8 +19,8 @@ use crate::pipeline::simulate::Simulation;
 use crate::rules::Rule;
 use crate::snapshot::{ListenerConfig, Snapshot};
 
-/// The request, and what the user should know about it. Ends the program where the arguments
-/// exclude each other.
+/// Returns the request and notes for the user. Exits the process if the arguments contradict each
+/// other.
 pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<String>) {
     let (listener, mut notes) = listener(args, snapshot);
     let secure = listener.is_some_and(|listener| listener.settings.tls.is_some());
@@ -66,7 +66,7 @@ pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<S
     (simulation, notes)
 }
 
-/// The request in words.
+/// Describes the request in one line.
 pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
     let scheme = match simulation.connection.tls {
         Some(_) => "https",
@@ -75,7 +75,7 @@ pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
     let (method, url) = (&args.method, &args.url);
     let version = version_name(simulation.parts.version);
     match url.target.as_str() {
-        // RFC 9110, section 7.1: the server itself.
+        // RFC 9110, section 7.1: the asterisk form addresses the server itself.
         "*" => format!("{method} * of {scheme}://{} over {version}", url.authority),
         target => format!(
             "{method} {scheme}://{}{target} over {version}",
@@ -84,7 +84,7 @@ pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
     }
 }
 
-/// The listener that the URL leads to, by TLS and port; else the first.
+/// Returns the listener that matches the URL's scheme and port, or else the first listener.
 fn listener<'s>(
     args: &ExplainArgs,
     snapshot: &'s Snapshot,
@@ -108,7 +108,7 @@ fn listener<'s>(
     }
 }
 
-/// Fingerprints that a rule reads and that no option gives: every TLS client has them.
+/// Returns notes about fingerprints that a rule reads but no option sets. Every real TLS client has fingerprints.
 fn unknown_fingerprints(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> {
     let given = [
         (fields::JA3, "--ja3", args.ja3.is_some()),
@@ -132,7 +132,7 @@ fn reads(rule: &Rule, field: FieldId) -> bool {
     all.any(|reads| reads.contains(&field))
 }
 
-/// Puts target and host where this version has them (RFC 9112, section 3.2; RFC 9113, 8.3.1).
+/// Writes target and host as the HTTP version requires (RFC 9112, section 3.2; RFC 9113, 8.3.1).
 fn address(
     request: &mut Request<()>,
     args: &ExplainArgs,
@@ -150,7 +150,7 @@ fn address(
         }
         return Ok(());
     }
-    // As curl does: the field becomes the authority.
+    // Like curl, use the `Host` header as the authority.
     let named = request.headers_mut().remove(HOST);
     let authority = match &named {
         Some(host) => Authority::try_from(host.as_bytes()).map_err(|_| MalformedRequest::Host)?,

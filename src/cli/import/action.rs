@@ -1,4 +1,4 @@
-//! `action` and `action_parameters` of a rule.
+//! Imports `action` and `action_parameters` of a Cloudflare rule.
 
 use serde_json::{Map, Value};
 
@@ -6,16 +6,16 @@ use super::draft::{FORBIDDEN, RuleDraft, UsedNames};
 use super::quote;
 use super::quote::{JsonObject, mismatch, shown};
 
-/// What one of Cloudflare's actions is here.
+/// How one of Cloudflare's actions is imported.
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// An action of ours.
+    /// A lockgate action with equal behaviour.
     Same(&'static str),
-    /// The nearest action of ours, and how it differs.
+    /// The nearest lockgate action, and how it differs.
     Near(&'static str, &'static str),
-    /// `allow`, for what is skipped and is here.
+    /// `allow`, if the skipped phases or products exist in lockgate.
     Skip,
-    /// Not an action of a rule; the nearest thing.
+    /// Not a rule action in lockgate; the text names the nearest feature.
     Elsewhere(&'static str),
 }
 
@@ -24,8 +24,8 @@ use Meaning::{Elsewhere, Near, Same, Skip};
 const CHALLENGE: &str = "there is no challenge page here, so it blocks those too who would have \
                          passed; try it with `dry_run = true`";
 
-/// An action that is not here is given to the configuration as it is.
-#[rustfmt::skip] // a row a line
+/// Cloudflare's actions. An action that is not listed is copied unchanged.
+#[rustfmt::skip] // one row per line
 const ACTIONS: &[(&str, Meaning)] = &[
     ("block", Same("block")),
     ("log", Same("log")),
@@ -50,14 +50,14 @@ const ACTIONS: &[(&str, Meaning)] = &[
     ("log_custom_field", Elsewhere("the access log, which holds what keys and expressions read")),
 ];
 
-/// Phases and products of Cloudflare whose rules can be here.
+/// Cloudflare's phases and products that lockgate rules can replace.
 const HERE: [&str; 3] = [
     "http_request_firewall_custom",
     "http_ratelimit",
     "rateLimit",
 ];
 
-/// Reads both keys. `limited`: the rule has a limit.
+/// Reads `action` and `action_parameters`. `limited` is true if the rule has a limit.
 pub fn read(
     rule: &mut JsonObject<'_>,
     limited: bool,
@@ -91,7 +91,7 @@ pub fn read(
     }
 }
 
-/// An action that a rule can have. `ours` is TOML already.
+/// Sets an action that a rule can have. `ours` is already TOML.
 fn plain(
     ours: &str,
     parameters: &Map<String, Value>,
@@ -144,7 +144,7 @@ fn response(map: &Map<String, Value>, limited: bool, names: &mut UsedNames, draf
     draft.respond(name, keys);
 }
 
-/// What Cloudflare skips is not all here, and `allow` skips all that is.
+/// Imports `skip` as `allow`, which skips all later rules. Cloudflare can skip features that lockgate lacks.
 fn skip(parameters: &Map<String, Value>, draft: &mut RuleDraft) {
     draft.set("action", quote::word("allow"));
     let skipped = Value::Object(parameters.clone());
@@ -158,7 +158,7 @@ fn skip(parameters: &Map<String, Value>, draft: &mut RuleDraft) {
     }
 }
 
-/// Whether rules that can be here are skipped.
+/// Returns whether the parameters skip rules that lockgate can have.
 fn skips_ours(parameters: &Map<String, Value>) -> bool {
     let current = parameters.get("ruleset").and_then(Value::as_str) == Some("current");
     let lists = ["phases", "products"].into_iter();

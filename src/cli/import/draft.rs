@@ -1,5 +1,5 @@
-//! A rule on its way from JSON to TOML, and the names of rules and responses:
-//! `[A-Za-z0-9_-]{1,64}`, each only once.
+//! A rule during its conversion from JSON to TOML, and unique names for rules and responses,
+//! `[A-Za-z0-9_-]{1,64}`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,46 +8,46 @@ use serde_json::{Map, Value};
 
 use super::quote;
 
-/// The response of a denial: Cloudflare answers 403 where a rule has no limit.
+/// The name of the shared response for deny rules: Cloudflare sends 403 if a rule has no limit.
 pub const FORBIDDEN: &str = "forbidden";
-/// The response of a denial as TOML.
+/// The shared 403 response as TOML.
 pub const FORBIDDEN_TABLE: &str = "[responses.forbidden]\nstatus = 403\nbody = \"forbidden\\n\"\n";
 
-/// The keys of a rule in the order in which they are written.
+/// The settings of a rule in output order.
 const ORDER: [&str; 10] = [
     "count", "mitigate", "key", "limit", "period", "duration", "cost", "action", "response",
     "enabled",
 ];
 
-/// A rule as far as it is known.
+/// A partially converted rule.
 #[derive(Default)]
 pub struct RuleDraft {
-    /// Its name here.
+    /// Its name in gateway.toml.
     pub name: String,
-    /// What its owner says about it.
+    /// The description from Cloudflare.
     pub description: Option<String>,
-    /// What could not be carried over, and why it is refused.
+    /// What could not be converted, and why the rule is refused.
     pub notes: Vec<String>,
-    /// Lists that it reads and that are to be filled.
+    /// Lists that the rule reads; the user has to fill them.
     pub lists: Vec<String>,
-    /// Whether it answers with the shared 403.
+    /// Whether the rule uses the shared 403 response.
     pub forbidden: bool,
-    /// Expressions, to look for lists in.
+    /// Expressions to search for list names.
     pub expressions: Vec<String>,
     refused: bool,
     keys: Keys,
-    /// Instead of keys that are known to be wrong, so that the gateway need not say it too.
+    /// Valid replacements for settings that are known to be wrong, so that validation does not report them again.
     right: Keys,
     response: Option<(String, Keys)>,
 }
 
-/// Keys with values that are TOML already.
+/// Settings with values that are already TOML.
 pub type Keys = Vec<(&'static str, String)>;
 
 // === impl RuleDraft ===
 
 impl RuleDraft {
-    /// A rule of which only the name is known.
+    /// Creates a rule that has only a name.
     pub fn new(name: String) -> Self {
         Self {
             name,
@@ -55,56 +55,56 @@ impl RuleDraft {
         }
     }
 
-    /// Sets a key to a value that is TOML already.
+    /// Adds a setting with a value that is already TOML.
     pub fn set(&mut self, key: &'static str, value: String) {
         self.keys.push((key, value));
     }
 
-    /// Sets a key to a value that the gateway must refuse; `right` would be one that it takes.
+    /// Adds a setting with a value that the gateway refuses. `right` is a valid value, used for validation.
     pub fn set_wrong(&mut self, key: &'static str, value: String, right: &str) {
         self.set(key, value);
         self.right.push((key, right.to_owned()));
     }
 
-    /// Gives it a response of its own.
+    /// Adds a separate response for the rule.
     pub fn respond(&mut self, name: String, keys: Keys) {
         self.set("response", quote::word(&name));
         self.response = Some((name, keys));
     }
 
-    /// Says what could not be carried over.
+    /// Adds a note about something that could not be converted.
     pub fn note(&mut self, note: impl AsRef<str>) {
         self.notes.push(quote::visible(note.as_ref()));
     }
 
-    /// Says that the value of the key at `path` could not be carried over.
+    /// Adds a note that the value of the JSON key at `path` could not be converted.
     pub fn drop_key(&mut self, path: &str, value: &Value) {
         let shown = quote::shown(value);
         self.note(format!("`{path}` is not carried over: {shown}"));
     }
 
-    /// Says why it can only be a comment.
+    /// Marks the rule as refused, with the reason. It is written as a comment.
     pub fn refuse(&mut self, note: impl AsRef<str>) {
         self.refused = true;
         self.note(note);
     }
 
-    /// Whether it can only be a comment.
+    /// Returns whether the rule is written as a comment.
     pub fn is_refused(&self) -> bool {
         self.refused
     }
 
-    /// Whether there is nothing to write but notes.
+    /// Returns whether the draft has only notes and no settings.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The rule and its response.
+    /// Renders the rule and its response.
     pub fn toml(&self) -> String {
         self.render(&[])
     }
 
-    /// The rule with all that it needs beside listeners and routes, for the gateway to judge.
+    /// Renders the rule with its lists and responses, but without listeners and routes, for validation.
     pub fn fragment(&self) -> String {
         let shared = if self.forbidden { FORBIDDEN_TABLE } else { "" };
         let used = self.lists.iter().map(|name| (name, true));
@@ -125,7 +125,7 @@ impl RuleDraft {
     }
 }
 
-/// Empty lists of these names as TOML. A list that is not used is a comment.
+/// Renders empty lists with these names. An unused list (`false`) is written as a comment.
 pub fn lists<'a>(names: impl IntoIterator<Item = (&'a String, bool)>) -> String {
     let (mut lines, mut any_used) = (String::new(), false);
     let sign = |used| if used { "" } else { "# " };
@@ -147,10 +147,10 @@ fn lines<'a>(text: &mut String, keys: impl IntoIterator<Item = &'a (&'static str
 
 const LONGEST: usize = 64;
 
-/// Names that are taken, with the last number put behind each.
+/// Used names, with the last number appended to each.
 type Taken = HashMap<String, usize>;
 
-/// The names given so far.
+/// The names assigned so far.
 #[derive(Default)]
 pub struct UsedNames {
     rules: Taken,
@@ -161,7 +161,7 @@ pub struct UsedNames {
 // === impl UsedNames ===
 
 impl UsedNames {
-    /// A name for the next rule: its description, else what Cloudflare calls it, else its number.
+    /// Returns a name for the next rule: from its description, else from Cloudflare's name, else its number.
     pub fn rule(&mut self, rule: Option<&Map<String, Value>>) -> String {
         self.count += 1;
         let texts = ["description", "ref", "id"].into_iter();
@@ -171,14 +171,14 @@ impl UsedNames {
         free(name, &mut self.rules)
     }
 
-    /// A name for the response of a rule.
+    /// Returns a name for a rule's response.
     pub fn response(&mut self, rule: &str) -> String {
         self.responses.entry(FORBIDDEN.to_owned()).or_insert(1);
         free(rule.to_owned(), &mut self.responses)
     }
 }
 
-/// The letters and digits of a text, with `-` for everything between them.
+/// Returns the letters and digits of `text`, with `-` for everything between them.
 fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {
@@ -192,7 +192,7 @@ fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// `name`, with a number at its end if it is taken.
+/// Returns `name`, with a number appended if it is already used.
 fn free(name: String, taken: &mut Taken) -> String {
     let Some(mut number) = taken.get(&name).copied() else {
         taken.insert(name.clone(), 1);

@@ -1,5 +1,5 @@
-//! What the gateway itself says about a piece of configuration: why it would refuse it, and which
-//! lists it reads.
+//! Validates a piece of configuration with the real configuration loader: its errors and the lists
+//! that it reads.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use crate::clock::Clock;
 use crate::config::lint::lists_in;
 use crate::config::{self, ConfigSource, Diagnostic, Diagnostics, Severity};
 
-/// What a piece needs to be a whole file.
+/// Makes a piece of configuration a complete file.
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
-/// Why the gateway would refuse `piece` as part of a configuration; empty if it would not.
+/// Returns the errors that the gateway reports for `piece`. Empty if it is valid.
 pub fn errors(piece: &str) -> Vec<String> {
     let source = ConfigSource::new("", format!("{piece}{LISTENER}"));
     let mut diagnostics = Diagnostics::new();
@@ -24,8 +24,8 @@ pub fn errors(piece: &str) -> Vec<String> {
     errors.map(|error| error_text(error, &source)).collect()
 }
 
-/// A mistake without its place in a file that the user never sees: the key, the words that are
-/// wrong, the message and its help.
+/// Renders an error without line and column, because the user never sees the generated file: the
+/// setting, the wrong text, the message and its help.
 fn error_text(error: &Diagnostic, source: &ConfigSource) -> String {
     let mut text = String::new();
     let named = |name: &str| error.message.contains(&format!("`{name}`"));
@@ -45,7 +45,7 @@ fn error_text(error: &Diagnostic, source: &ConfigSource) -> String {
     text
 }
 
-/// The key on whose line a mistake is.
+/// Returns the setting on the line of the error. `None` if the line has no setting.
 fn key<'a>(error: &Diagnostic, source: &'a ConfigSource) -> Option<&'a str> {
     let before = source.slice(0..error.span.start);
     let line = before.rsplit('\n').next()?;
@@ -55,11 +55,11 @@ fn key<'a>(error: &Diagnostic, source: &'a ConfigSource) -> Option<&'a str> {
         .then_some(key)
 }
 
-/// Lists that Cloudflare itself keeps begin so.
+/// The prefix of the lists that Cloudflare itself maintains.
 const MANAGED: &str = "cf.";
 
-/// Notes the lists that a rule reads, `$name`. Cloudflare keeps them apart from the rules, so their
-/// values are not in the file.
+/// Records the lists that a rule reads, `$name`. Cloudflare stores lists separately from rules, so
+/// their values are not in the file.
 pub fn find_lists(draft: &mut RuleDraft) {
     let read: BTreeSet<String> = draft.expressions.iter().flat_map(|e| lists_in(e)).collect();
     let (managed, own): (Vec<_>, Vec<_>) =

@@ -1,12 +1,12 @@
-//! Values read from JSON, and values written as TOML text. What a string holds can never end it, nor
-//! begin a line of its own.
+//! Reads values from JSON and writes values as TOML. The content of a string can never end the
+//! string or start a new line.
 
 use serde_json::{Map, Number, Value};
 
-/// How much of a value a note shows.
+/// The maximum length of a value in a note, in characters.
 const LONGEST_SHOWN: usize = 300;
 
-/// One object. A key whose value is null counts as absent.
+/// A JSON object that tracks which entries were read. A null value counts as absent.
 pub struct JsonObject<'a> {
     map: &'a Map<String, Value>,
     asked: Vec<&'static str>,
@@ -15,7 +15,7 @@ pub struct JsonObject<'a> {
 // === impl JsonObject ===
 
 impl<'a> JsonObject<'a> {
-    /// A reader of `map`.
+    /// Creates a reader of `map`.
     pub fn new(map: &'a Map<String, Value>) -> Self {
         Self {
             map,
@@ -23,13 +23,13 @@ impl<'a> JsonObject<'a> {
         }
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a JSON key. `None` if it is absent or null.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
         self.asked.push(key);
         self.map.get(key).filter(|value| !value.is_null())
     }
 
-    /// The entries that no caller has read.
+    /// Returns the entries that were not read.
     pub fn left(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         let asked = self.asked;
         self.map
@@ -39,7 +39,7 @@ impl<'a> JsonObject<'a> {
     }
 }
 
-/// A value as JSON on one line, cut where it is long.
+/// Renders a value as JSON on one line, truncated if it is long.
 pub fn shown(value: &Value) -> String {
     let text = visible(&value.to_string());
     match text.char_indices().nth(LONGEST_SHOWN) {
@@ -48,13 +48,13 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// That a value is not what it has to be.
+/// Returns the message that a value does not have the expected type.
 pub fn mismatch(what: &str, value: &Value, expected: &str) -> String {
     let (kind, shown) = (kind(value), shown(value));
     format!("{what} is {kind}, not {expected}: {shown}")
 }
 
-/// What a value is, for messages.
+/// Returns the type of a value, for messages.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -66,10 +66,10 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Seconds of each unit, the largest first.
+/// The seconds in each unit, largest unit first.
 const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "m")];
 
-/// A long string: literal where it can be, so that an expression reads as it did.
+/// Renders a long string, as a literal string if possible so that expressions stay readable.
 pub fn string(text: &str) -> String {
     let odd = text.chars().any(|c| is_odd(c) && c != '\n' && c != '\t');
     let edge = text.starts_with('\'') || text.ends_with('\'');
@@ -81,7 +81,7 @@ pub fn string(text: &str) -> String {
     }
 }
 
-/// A short string: between double quotes if nothing in it needs a backslash.
+/// Renders a short string, in double quotes if it needs no escapes.
 pub fn word(text: &str) -> String {
     match text.chars().any(|c| is_odd(c) || c == '"' || c == '\\') {
         true => string(text),
@@ -89,7 +89,7 @@ pub fn word(text: &str) -> String {
     }
 }
 
-/// Any value. TOML has no null, and no number that is not one; the configuration refuses both.
+/// Renders any value. TOML has no null; the configuration loader refuses null and non-finite numbers.
 pub fn value(value: &Value) -> String {
     match value {
         Value::Null => word("null"),
@@ -109,7 +109,7 @@ pub fn value(value: &Value) -> String {
     }
 }
 
-/// An expression or a body.
+/// Renders an expression or a body.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(text) => string(text),
@@ -117,7 +117,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// Seconds as a duration.
+/// Renders a number of seconds as a duration.
 pub fn duration(value: &Value) -> String {
     let Some(seconds) = whole(value) else {
         return self::value(value);
@@ -129,7 +129,7 @@ pub fn duration(value: &Value) -> String {
     }
 }
 
-/// A number that is a whole one and not negative, also where it is written `60.0`.
+/// Returns a non-negative whole number, also if it is written as `60.0`. `None` for other values.
 pub fn whole(value: &Value) -> Option<u64> {
     let digits = match value {
         Value::Number(number) => self::number(number),
@@ -138,7 +138,7 @@ pub fn whole(value: &Value) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// Text on one line that cannot move a cursor or turn the direction of writing.
+/// Renders text on one line, without characters that move the cursor or change the text direction.
 pub fn visible(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => "\\n".to_owned(),
@@ -168,13 +168,13 @@ fn escaped(text: &str) -> String {
 fn number(number: &Number) -> String {
     let float = number.as_f64().filter(|_| number.is_f64());
     match float {
-        // Below 2^53 every whole number is exact.
+        // Below 2^53, a float represents every whole number exactly.
         Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
         _ => number.to_string(),
     }
 }
 
-/// Control characters, and those that turn the direction of writing.
+/// Returns whether `c` is a control character or changes the text direction.
 fn is_odd(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}')

@@ -1,4 +1,4 @@
-//! One rule of a ruleset, with its `ratelimit`.
+//! Imports one rule of a ruleset, with its `ratelimit`.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use super::quote::{JsonObject, mismatch, shown};
 use super::{action, quote};
 use crate::facts::fields;
 
-/// Keys that say nothing about requests. `ref` and `id` may have become the name.
+/// JSON keys that do not affect requests. `ref` and `id` may be used as the rule's name.
 const BOOKKEEPING: [&str; 5] = ["id", "ref", "version", "last_updated", "categories"];
 
-/// Keys that mean something to Cloudflare, with the nearest thing.
+/// JSON keys that have an effect at Cloudflare, with the nearest lockgate feature.
 const ELSEWHERE: [(&str, &str); 3] = [
     (
         "logging",
@@ -23,7 +23,7 @@ const ELSEWHERE: [(&str, &str); 3] = [
     ("position", "rules are tried in file order"),
 ];
 
-/// What is known of the next rule.
+/// Converts one rule.
 pub fn read(value: &Value, names: &mut UsedNames) -> RuleDraft {
     let Value::Object(map) = value else {
         let mut draft = RuleDraft::new(names.rule(None));
@@ -49,7 +49,7 @@ pub fn read(value: &Value, names: &mut UsedNames) -> RuleDraft {
 
 fn expression(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) {
     let Some(expression) = rule.get("expression") else {
-        // A rule with `count` alone would stop what it counts.
+        // Without `mitigate`, the rule would also mitigate the requests that it counts.
         draft.set_wrong("mitigate", quote::word(""), "'ssl'");
         return draft.refuse("it has no `expression`");
     };
@@ -59,7 +59,7 @@ fn expression(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) {
     draft.set("mitigate", quote::text(expression));
 }
 
-/// Whether the rule has a limit, right or wrong.
+/// Reads the limit. Returns whether the rule has one, valid or not.
 fn limit(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) -> bool {
     match rule.get("ratelimit") {
         Some(Value::Object(map)) => read_limit(JsonObject::new(map), draft),
@@ -84,7 +84,7 @@ fn other_settings(mut rule: JsonObject<'_>, draft: &mut RuleDraft) {
     }
 }
 
-/// Reads `ratelimit`: what is counted, by which key, and the limit.
+/// Reads `ratelimit`: the counted requests, the key and the limit.
 fn read_limit(mut limit: JsonObject<'_>, draft: &mut RuleDraft) {
     if let Some(parts) = limit.get("characteristics") {
         key(parts, draft);
@@ -139,9 +139,9 @@ fn key(parts: &Value, draft: &mut RuleDraft) {
     }
 }
 
-/// A number of requests, or a sum of what the origin says that each was worth.
+/// Reads the limit: a number of requests, or a total of the scores that the origin server reports.
 fn amount(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
-    // A limit of 0 is no limit here, and Cloudflare's least is 1.
+    // A limit of 0 means no limit in lockgate; Cloudflare's minimum is 1.
     let requests = limit.get("requests_per_period").filter(|v| !is_zero(v));
     let score = limit.get("score_per_period").filter(|v| !is_zero(v));
     let header = limit.get("score_response_header_name");

@@ -1,4 +1,4 @@
-//! Where the rules are in a JSON document: a ruleset, the API's answer, a list of either, a list of
+//! Finds the rules in a JSON document: a ruleset, an API response, a list of either, a list of
 //! rules or a single rule.
 
 use serde_json::Value;
@@ -8,27 +8,27 @@ use super::quote::{kind, visible};
 const EXPECTED: &str = "expected a ruleset `{\"rules\": […]}`, the API's answer \
                         `{\"success\": true, \"result\": …}` or an array of rules";
 
-/// The order in which Cloudflare asks rulesets about a request.
+/// The order in which Cloudflare evaluates rulesets.
 const PHASES: [&str; 3] = [
     "http_request_firewall_custom",
     "http_ratelimit",
     "http_request_firewall_managed",
 ];
 
-/// Rules that belong together. Rules outside a ruleset have no name, id and phase.
+/// A group of rules. Rules outside a ruleset have no name, id or phase.
 #[derive(Default)]
 pub struct CloudflareRuleset<'a> {
-    /// What it is called, if it is.
+    /// Its name, if present.
     pub name: Option<&'a str>,
-    /// Its identifier, if it has one.
+    /// Its identifier, if present.
     pub id: Option<&'a str>,
-    /// When Cloudflare asks it, if known.
+    /// The phase in which Cloudflare evaluates it, if known.
     pub phase: Option<&'a str>,
-    /// Its rules. Empty where the API left them out.
+    /// Its rules. Empty if the API omitted them.
     pub rules: &'a [Value],
 }
 
-/// The document; the error says where it is not JSON.
+/// Parses the document. The error contains the position of the JSON syntax error.
 pub fn parse(file: &str, json: &[u8]) -> Result<Value, String> {
     let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
     if json.iter().all(u8::is_ascii_whitespace) {
@@ -45,7 +45,7 @@ pub fn parse(file: &str, json: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// All rulesets that the document holds, in the order in which their rules are tried.
+/// Returns all rulesets in the document, in evaluation order.
 pub fn rulesets(document: &Value) -> Result<Vec<CloudflareRuleset<'_>>, String> {
     let result = document.get("result").filter(|_| !is_ruleset(document));
     let content = result.unwrap_or(document);
@@ -71,7 +71,7 @@ pub fn rulesets(document: &Value) -> Result<Vec<CloudflareRuleset<'_>>, String> 
     Ok(found)
 }
 
-/// Whether a value is a ruleset. The list of rulesets leaves `rules` out.
+/// Returns whether a value is a ruleset. The API's list of rulesets omits `rules`.
 fn is_ruleset(value: &Value) -> bool {
     let has = |key| value.get(key).is_some();
     has("rules") || (has("phase") || has("kind")) && !is_rule(value)
@@ -103,7 +103,7 @@ fn ruleset(value: &Value) -> Result<CloudflareRuleset<'_>, String> {
     })
 }
 
-/// Why a document without rules is refused: what the API says, or what was found instead.
+/// Returns why a document without rules is refused: the API's error, or what it contains instead.
 fn refusal(document: &Value, content: &Value) -> String {
     let errors = document.get("errors").and_then(Value::as_array);
     let messages = errors.into_iter().flatten();
@@ -125,7 +125,7 @@ fn no_rules(found: &[CloudflareRuleset<'_>]) -> String {
     )
 }
 
-/// What a value is, with up to eight of its keys.
+/// Describes a value by its type and up to eight of its JSON keys.
 fn describe(value: &Value) -> String {
     match value {
         Value::Array(items) => match items.first() {
@@ -142,7 +142,7 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// A column in characters, as editors count. The parser counts bytes.
+/// Converts a column from bytes, as the parser counts, to characters, as editors count.
 fn column(json: &[u8], line: usize, column: usize) -> usize {
     let mut lines = json.split(|byte| *byte == b'\n');
     let line = lines.nth(line.saturating_sub(1)).unwrap_or_default();
@@ -153,7 +153,7 @@ fn column(json: &[u8], line: usize, column: usize) -> usize {
 // === impl CloudflareRuleset ===
 
 impl CloudflareRuleset<'_> {
-    /// How messages call it.
+    /// The name of the ruleset in messages.
     pub fn title(&self) -> String {
         let phase = self.phase.map(|phase| format!(" ({})", visible(phase)));
         let phase = phase.unwrap_or_default();

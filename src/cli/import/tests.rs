@@ -1,4 +1,4 @@
-//! Whatever a ruleset holds, what is written loads and tells of every rule.
+//! For any ruleset, the output loads and mentions every rule.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::draft::UsedNames;
 use super::judge;
 use super::{convert, quote};
 
-/// What tries to leave its place, and what means something.
+/// Strings that try to break out of a TOML string, and strings with a meaning.
 const TEXTS: &[&str] = &[
     "",
     "ssl",
@@ -51,7 +51,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any JSON, mostly small.
+/// Generates any JSON, mostly small.
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -71,7 +71,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A value that is mostly of the right kind; `None`: the key is absent.
+/// Generates values that mostly have the right type. `None` omits the JSON key.
 fn mostly(right: impl Strategy<Value = Value> + 'static) -> impl Strategy<Value = Option<Value>> {
     prop_oneof![
         8 => right.prop_map(Some),

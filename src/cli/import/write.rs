@@ -1,4 +1,4 @@
-//! The whole output: comments, notes, rules.
+//! Writes the whole output: comments, notes and rules.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use super::draft::{self, FORBIDDEN_TABLE, RuleDraft};
 use super::quote::visible;
 use super::{CloudflareRuleset, Imported};
 
-/// Output being written.
+/// The output in progress.
 #[derive(Default)]
 pub struct TomlWriter<'a> {
     file: &'a str,
@@ -15,7 +15,7 @@ pub struct TomlWriter<'a> {
     said: Vec<String>,
     /// Lists, and whether a rule that is not a comment reads them.
     lists: BTreeMap<String, bool>,
-    /// Whether a rule that is not a comment answers with the shared 403; `None`: no rule does.
+    /// Whether a rule that is not a comment uses the shared 403 response. `None` if no rule uses it.
     forbidden: Option<bool>,
     written: usize,
     commented: usize,
@@ -24,7 +24,7 @@ pub struct TomlWriter<'a> {
 // === impl TomlWriter ===
 
 impl<'a> TomlWriter<'a> {
-    /// Nothing so far; `file` is how messages call the input.
+    /// Creates an empty output. `file` is the name of the input in messages.
     pub fn new(file: &'a str) -> Self {
         Self {
             file,
@@ -32,7 +32,7 @@ impl<'a> TomlWriter<'a> {
         }
     }
 
-    /// Begins the rules of a ruleset.
+    /// Starts the rules of a ruleset.
     pub fn ruleset(&mut self, ruleset: &CloudflareRuleset<'_>) {
         let title = ruleset.title();
         if ruleset.rules.is_empty() {
@@ -73,7 +73,7 @@ impl<'a> TomlWriter<'a> {
         }
     }
 
-    /// What stands above a rule. One that is a comment is told by its name too.
+    /// Writes the comments above a rule. A rule without settings also gets its name as a comment.
     fn head(&mut self, draft: &RuleDraft) {
         for line in draft.description.iter().flat_map(|text| text.lines()) {
             let _ = writeln!(self.body, "{}", format!("# {}", visible(line)).trim_end());
@@ -86,7 +86,7 @@ impl<'a> TomlWriter<'a> {
         }
     }
 
-    /// The output and what is said about it.
+    /// Returns the output and its messages.
     pub fn finish(mut self) -> Imported {
         let sum = format!(
             "{} written, {} written as {}, {}",
@@ -127,7 +127,7 @@ fn number(count: usize, what: &str) -> String {
     }
 }
 
-/// Taking `# ` away gives the lines back.
+/// Comments out the lines. Removing `# ` restores them.
 fn comment(toml: &str) -> String {
     let line = |line: &str| match line {
         "" => "#\n".to_owned(),

@@ -1,14 +1,13 @@
-//! What each key means, in the words of docs/configuration.md: its tables are the one place where
-//! that stands.
+//! The description of each setting, read from the tables in docs/configuration.md, its only source.
 
 use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../../docs/configuration.md");
 
-/// The heading of the table of sections, where keys outside of all sections stand too.
+/// The heading of the table of sections, which also lists settings outside of all sections.
 const SECTIONS: &str = "Sections";
 
-/// The meaning of each key, by its dotted path.
+/// The description of each setting, by dotted path.
 pub struct SettingDocs {
     by_path: BTreeMap<String, &'static str>,
 }
@@ -16,8 +15,8 @@ pub struct SettingDocs {
 // === impl SettingDocs ===
 
 impl SettingDocs {
-    /// Reads the tables: of the sections, whose rows begin with `[name]` or `[[name]]`, and of the
-    /// keys of each section, which stand below its heading.
+    /// Parses the tables: the table of sections, with rows for `[name]` or `[[name]]`, and the
+    /// table of settings below each section's heading.
     pub fn read() -> Self {
         let mut by_path = BTreeMap::new();
         let mut section = String::new();
@@ -37,19 +36,19 @@ impl SettingDocs {
         Self { by_path }
     }
 
-    /// What the key at `path` means.
+    /// Returns the description of the setting at `path`. `None` if it has none.
     pub fn of(&self, path: &str) -> Option<&'static str> {
         self.by_path.get(path).copied()
     }
 
-    /// What another name of the key `ours` in the section at `path` means.
+    /// Returns the description of an alias of the setting `ours` in the section at `path`.
     pub fn alias(&self, path: &str, ours: &str) -> String {
         let note = self.of(&format!("{path}.{ours}")).unwrap_or_default();
         format!("Cloudflare's name of `{ours}`: {note}")
     }
 }
 
-/// The name in the first cell of a row, and its last cell.
+/// Returns the name in the first cell of a row, and the last cell.
 fn row(line: &'static str) -> Option<(&'static str, &'static str)> {
     let cells = line.strip_prefix("| `")?.strip_suffix(" |")?;
     let (name, _) = cells.split_once('`')?;
@@ -57,7 +56,7 @@ fn row(line: &'static str) -> Option<(&'static str, &'static str)> {
     Some((name, note.trim())).filter(|(_, note)| !note.is_empty())
 }
 
-/// The path in a heading: `` `[[name]]` `` and the like.
+/// Returns the path in a heading such as `` `[[name]]` ``.
 fn bare(heading: &str) -> String {
     heading.trim_matches(['`', '[', ']']).to_owned()
 }

@@ -1,4 +1,4 @@
-//! `client_ca` and `upstreams.tls.ca`: whether the authorities in them are valid now.
+//! `client_ca` and `upstreams.tls.ca`: checks whether the authorities are valid now.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use crate::clock::Rfc3339;
 use crate::config::LintCode;
 use crate::tls::ValidityPeriod;
 
-/// Warns of certificates that are not valid now, once a file. TLS looks at no dates of an
-/// authority that it is told to trust (RFC 5280, section 6.1), but what is in such a file and is
-/// over was forgotten there.
+/// Warns of certificates that are not valid now, once per file. TLS does not check the dates of a
+/// trusted authority (RFC 5280, section 6.1), but an expired one was probably forgotten in the
+/// file.
 pub fn warn_of_lifetimes(pem: &[u8], span: &Range<usize>, cx: &mut CompileContext<'_>) {
     let now = cx.now;
     let all: Vec<_> = ValidityPeriod::all_in(pem).collect();

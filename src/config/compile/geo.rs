@@ -1,4 +1,4 @@
-//! `[geo]`: databases opened and checked, overrides read.
+//! `[geo]`: opens and checks the databases, and reads the overrides.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::CompileContext;
 use crate::config::{Spanned, file};
 use crate::geo::{DatabaseUse, GeoLookup};
 
-/// Opens the databases; `None` after errors.
+/// Opens the databases. `None` after errors.
 pub fn geo(written: &file::GeoSettings, cx: &mut CompileContext<'_>) -> Option<GeoLookup> {
     let (asn, country) = (&written.asn_database, &written.country_database);
     let resolve = |path: &Option<Spanned<PathBuf>>| Some(cx.resolve(&path.as_ref()?.value));

@@ -1,7 +1,7 @@
-//! What makes a rule the same rule across reloads and restarts, as a number.
+//! The identity of a rule across reloads and restarts, as a number.
 //!
-//! Counter snapshots hold these numbers. The names hashed here are therefore pinned: they belong
-//! to no other module and never change, whatever the variants are called.
+//! Counter snapshots contain these numbers. The names hashed here are therefore pinned: they are
+//! defined only here and never change, even if variants are renamed.
 
 use sha2::{Digest, Sha256};
 
@@ -11,12 +11,12 @@ use crate::facts::client_ip::IpPrefixes;
 use crate::limit::{Algorithm, Limiter};
 use crate::rules::MissingPart;
 
-/// A digest, field by field.
+/// Hashes the settings of a rule one by one.
 #[derive(Default)]
 struct IdentityHasher(Sha256);
 
-/// A digest of `name`, `key`, `missing`, the IP prefixes, `period`, `algorithm` and `slices`: while
-/// these stay, counters and bans stay.
+/// Hashes `name`, `key`, `missing`, the IP prefixes, `period`, `algorithm` and `slices`. A rule
+/// keeps its counters and bans while these stay unchanged.
 pub fn identity(rule: &RuleSettings, prefixes: IpPrefixes) -> u64 {
     let mut fields = IdentityHasher::default();
     fields.add(rule.name.value.as_bytes());
@@ -31,7 +31,7 @@ pub fn identity(rule: &RuleSettings, prefixes: IpPrefixes) -> u64 {
     fields.number()
 }
 
-/// The same for what is tried beside the rule with the identity `of_rule`.
+/// Hashes the candidate limiter of the rule with the identity `of_rule`.
 pub fn of_candidate(of_rule: u64, limiter: &Limiter) -> u64 {
     let mut fields = IdentityHasher::default();
     fields.add(&of_rule.to_le_bytes());

@@ -1,5 +1,5 @@
-//! What the rules read that the access log would not show otherwise, so that a replay can decide
-//! as the live gateway did.
+//! Fields that rules read and the access log would otherwise omit. A replay needs them to decide
+//! like the live gateway.
 
 use crate::expr::{FieldId, ValueType};
 use crate::facts::fields::{FieldSecrecy, LogFormat, RESPONSE_HEADERS, by_id};
@@ -8,7 +8,7 @@ use crate::rules::trace::SecretValues;
 use crate::rules::{RuleCost, RuleSet};
 use crate::snapshot::KeyField;
 
-/// Whether what is read is a secret: a cookie, or a header that is to be redacted.
+/// Returns whether a read value is secret: a cookie, or a header listed in `log.redact`.
 pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: &Redactor) -> bool {
     fields.iter().any(|field| match by_id(*field).secret {
         FieldSecrecy::Public => false,
@@ -21,7 +21,7 @@ pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: 
     })
 }
 
-/// The key fields of `rules`, each once.
+/// Returns the key fields of `rules`, without duplicates.
 pub fn of(rules: &RuleSet, redactor: &Redactor) -> Vec<KeyField> {
     let mut found = Vec::new();
     for (_, rule) in rules.iter() {
@@ -59,7 +59,7 @@ fn add(
     found: &mut Vec<KeyField>,
 ) {
     for field in read.iter().copied().filter(|field| is_wanted(*field)) {
-        // An entry that is named is enough.
+        // If a rule names an entry of the map, only that entry is logged.
         if by_id(field).ty() == ValueType::Map && entries.iter().any(|(of, _)| *of == field) {
             continue;
         }

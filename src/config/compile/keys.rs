@@ -1,4 +1,4 @@
-//! Keys: what rules count by, and what an upstream keeps together.
+//! Compiles keys: the counter keys of rules and the hash keys of upstreams.
 
 use super::{CompileContext, key_fields};
 use crate::config::{LintCode, Text};
@@ -8,21 +8,21 @@ use crate::facts::fields::{self, FieldTable};
 use crate::observe::Redactor;
 use crate::rules::KeyPart;
 
-/// What the parts of keys are compiled with.
+/// The context in which key parts are compiled.
 #[derive(Clone, Copy)]
 pub struct KeyCompiler<'a> {
-    /// The lists that expressions name.
+    /// The lists that expressions can name.
     pub lists: &'a NamedLists,
     /// Which values are secret.
     pub redactor: &'a Redactor,
-    /// How an address becomes a key.
+    /// The prefix lengths that turn an address into a key.
     pub prefixes: IpPrefixes,
 }
 
 // === impl KeyCompiler ===
 
 impl<'a> KeyCompiler<'a> {
-    /// Keys of expressions with these lists.
+    /// Creates a compiler of key expressions that can name `lists`.
     pub fn new(lists: &'a NamedLists, redactor: &'a Redactor, prefixes: IpPrefixes) -> Self {
         Self {
             lists,
@@ -31,16 +31,16 @@ impl<'a> KeyCompiler<'a> {
         }
     }
 
-    /// The parts of a key; `None` after a mistake.
+    /// Compiles the parts of a key. `None` after an error.
     pub fn parts(&self, texts: &[Text], cx: &mut CompileContext<'_>) -> Option<Vec<KeyPart>> {
         let parts = texts.iter().map(|text| self.part(text, cx));
-        // All of them, so that every mistake is reported.
+        // Collect all parts first, so that every error is reported.
         let parts: Vec<_> = parts.collect();
         let parts: Result<Vec<_>, ()> = parts.into_iter().collect();
         Some(parts.ok()?.into_iter().flatten().collect())
     }
 
-    /// `Ok(None)`: a part that means nothing here.
+    /// Compiles one part. `Ok(None)` if the part has no meaning in lockgate and is ignored.
     fn part(&self, text: &Text, cx: &mut CompileContext<'_>) -> Result<Option<KeyPart>, ()> {
         if text.value.trim() == "cf.colo.id" {
             let message =
@@ -66,13 +66,13 @@ impl<'a> KeyCompiler<'a> {
     }
 }
 
-/// Reports the mistakes in an expression where they are.
+/// Reports the errors in an expression at their spans.
 pub fn report(text: &Text, errors: Vec<expr::ExprError>, cx: &mut CompileContext<'_>) {
     for error in errors {
         let list = error.message.starts_with("unknown list");
         let span = text.inner(cx.source, error.span);
         let diagnostic = match list {
-            // It may stand in a file that could not be read.
+            // The name may be defined in a file that could not be read.
             true => cx.diagnostics.unknown(span, error.message),
             false => cx.diagnostics.error(span, error.message),
         };

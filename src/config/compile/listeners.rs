@@ -1,4 +1,4 @@
-//! `[[listeners]]`: what each speaks, and with which certificates.
+//! `[[listeners]]`: the protocols and certificates of each listener.
 
 mod certificate;
 
@@ -8,10 +8,10 @@ use crate::config::file;
 use crate::snapshot::ListenerSettings;
 use crate::tls::{AlpnProtocol, Certificate, ClientAuth, TerminatorSettings, TlsTerminator};
 
-/// Names of the development certificate.
+/// The names and addresses of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Compiles the listeners; those with a mistake are left out and reported.
+/// Compiles the listeners. Reports and omits those with an error.
 pub fn listeners(
     written: &[file::ListenerSection],
     cx: &mut CompileContext<'_>,
@@ -43,7 +43,7 @@ fn terminator(
     written: &file::TlsSettings,
     cx: &mut CompileContext<'_>,
 ) -> Option<TlsTerminator> {
-    // Each by itself, so that every mistake is reported.
+    // Evaluate each part separately, so that every error is reported.
     let certificates = certificates(written, cx);
     let clients = clients(written, cx);
     let (certificates, clients) = (certificates?, clients?);
@@ -62,7 +62,7 @@ fn terminator(
         .ok()
 }
 
-/// `Some(None)`: none is asked for a certificate.
+/// `None` after an error. `Some(None)` if the listener requests no client certificate.
 fn clients(written: &file::TlsSettings, cx: &mut CompileContext<'_>) -> Option<Option<ClientAuth>> {
     let Some(path) = &written.client_ca.value else {
         return Some(None);

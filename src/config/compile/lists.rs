@@ -1,4 +1,4 @@
-//! `[lists]`: values in place or from a file. What they are is decided where a rule reads them.
+//! `[lists]`: inline values, or values from a file. The rule that reads a list determines their type.
 
 use super::CompileContext;
 use crate::config::Spanned;
@@ -6,10 +6,10 @@ use crate::config::file::{self, ListItem, ListItems};
 use crate::config::scalar::warn_of_host_bits;
 use crate::expr::{ListEntry, NamedList, NamedLists};
 
-/// Some editors begin a file with it.
+/// Some editors write it at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Builds all lists. One that cannot be read is empty: rules that read it are not wrong.
+/// Builds all lists. An unreadable list is empty, so that rules that read it get no further errors.
 pub fn lists(written: &[file::ListSettings], cx: &mut CompileContext<'_>) -> NamedLists {
     let mut lists = NamedLists::default();
     for list in written {
@@ -18,7 +18,7 @@ pub fn lists(written: &[file::ListSettings], cx: &mut CompileContext<'_>) -> Nam
             ListItems::File(path) => from_file(path, cx),
         };
         let name = list.name.value.as_str();
-        // An answer may hold on to the configuration before for hours: what is the same is shared.
+        // A response may keep the previous snapshot alive for hours, so unchanged lists are shared with it.
         let before = cx
             .previous
             .and_then(|snapshot| snapshot.settings.lists.get(name));
@@ -68,14 +68,14 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut CompileContext<'_>) ->
         {
             let place = format!("it stands in {name}:{}", entry.line);
             warning.help.insert(0, place);
-            // One is enough to see how the others are written.
+            // One warning is enough to show how the other values are written.
             break;
         }
     }
     NamedList::from_file(&name, entries)
 }
 
-/// One value a line, without the space around it; the error is the line that is not UTF-8.
+/// Splits into one trimmed value per line. The error is the number of the line that is not UTF-8.
 fn entries(bytes: &[u8]) -> Result<Vec<ListEntry>, usize> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let mut entries = Vec::new();
@@ -91,7 +91,7 @@ fn entries(bytes: &[u8]) -> Result<Vec<ListEntry>, usize> {
     Ok(entries)
 }
 
-/// What stands before a `#` that begins the line or follows a space.
+/// Returns the text before a `#` that starts the line or follows a space.
 fn value(line: &str) -> &str {
     let mut before = ' ';
     let comment = line.char_indices().find(|(_, c)| {

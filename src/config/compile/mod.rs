@@ -1,7 +1,7 @@
-//! As written → as meant: a [`Blueprint`] from a [`ConfigFile`], every mistake found at once.
+//! Compiles a [`ConfigFile`] into a [`Blueprint`] and reports all errors at once.
 //!
-//! This is where other files are read: certificates, lists, databases. A relative path is relative
-//! to the configuration file. Nothing is written, registered or logged.
+//! Reads other files: certificates, lists, databases. A relative path is relative to the
+//! configuration file. Writes, registers and logs nothing.
 
 mod authority;
 mod geo;
@@ -45,22 +45,22 @@ use keys::KeyCompiler;
 use responses::ResponseTemplates;
 use rules::RuleCompiler;
 
-/// What compiling needs beside the file.
+/// The context of a compilation, in addition to the file.
 struct CompileContext<'a> {
     /// The file's text.
     source: &'a ConfigSource,
-    /// The time, to which the lifetimes of certificates are compared.
+    /// The current time, for checking the lifetimes of certificates.
     now: Timestamp,
-    /// The snapshot that is to be replaced. What has not changed is shared with it.
+    /// The snapshot to be replaced. Unchanged data is shared with it.
     previous: Option<&'a Snapshot>,
-    /// The certificate of listeners without one, once one has been needed.
+    /// The development certificate for listeners without certificates. `None` until one is needed.
     development: Option<Certificate>,
-    /// The mistakes found so far.
+    /// The errors and warnings found so far.
     diagnostics: &'a mut Diagnostics,
 }
 
 /// Compiles `file`. `None` after errors. `previous` is the snapshot that the blueprint will
-/// replace; `None` at the start and for a file that is only checked.
+/// replace; it is `None` at startup and for `lockgate check`.
 pub fn compile(
     file: &ConfigFile,
     source: &ConfigSource,
@@ -141,14 +141,14 @@ impl CompileContext<'_> {
         })
     }
 
-    /// `path` as the configuration file means it.
+    /// Resolves `path` relative to the configuration file.
     fn resolve(&self, path: &Path) -> PathBuf {
         resolve(path, &self.source.path)
     }
 
-    /// The bytes of a file that the configuration names.
+    /// Reads a file that the configuration names. Reports an error and returns `None` if it is unreadable.
     fn read(&mut self, path: &Path, span: &Range<usize>) -> Option<Vec<u8>> {
-        // An included file means what is beside itself.
+        // A path in an included file is relative to that included file.
         let resolved = resolve(path, self.source.part(span.start).path);
         match read_named(&resolved) {
             Ok(bytes) => Some(bytes),
@@ -164,7 +164,7 @@ impl CompileContext<'_> {
     }
 }
 
-/// `path` as `file` means it.
+/// Resolves `path` relative to the folder of `file`.
 fn resolve(path: &Path, file: &str) -> PathBuf {
     let folder = Path::new(file).parent();
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
@@ -202,7 +202,7 @@ fn admin_token(file: &ConfigFile, cx: &mut CompileContext<'_>) -> Option<String>
     Some(token)
 }
 
-/// What only a restart can change.
+/// Returns the settings that only a restart can change.
 pub fn startup_settings(file: &ConfigFile, source: &ConfigSource) -> StartupSettings {
     let resolved = |path: &Option<PathBuf>| Some(resolve(path.as_ref()?, &source.path));
     StartupSettings {

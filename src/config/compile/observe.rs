@@ -9,8 +9,8 @@ use super::CompileContext;
 use crate::config::Diagnostics;
 use crate::config::file::{AccessLogSettings, LogSettings};
 
-/// Where the access log goes. Reports a file that could not be opened. It is not opened here: a
-/// configuration that is refused creates no file.
+/// Returns the destination of the access log and reports a file that cannot be opened. Does not
+/// open it, so that a refused configuration creates no file.
 pub fn access(log: &LogSettings, cx: &mut CompileContext<'_>) -> AccessLogSettings {
     let target = match &log.access.value {
         AccessLogSettings::File(path) => AccessLogSettings::File(cx.resolve(path)),
@@ -25,7 +25,7 @@ pub fn access(log: &LogSettings, cx: &mut CompileContext<'_>) -> AccessLogSettin
     target
 }
 
-/// Whether the configuration before has the file open.
+/// Returns whether the previous configuration has the file open.
 fn is_open(path: &Path, cx: &CompileContext<'_>) -> bool {
     let log = cx.previous.and_then(|snapshot| snapshot.access.as_ref());
     log.is_some_and(|log| log.sink().path() == Some(path))

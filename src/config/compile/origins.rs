@@ -1,4 +1,4 @@
-//! `upstreams.protocol` and `upstreams.tls`: what is spoken to origins, and whom to believe.
+//! `upstreams.protocol` and `upstreams.tls`: the protocol to origin servers, and their authentication.
 
 use super::{CompileContext, authority};
 use crate::config::LintCode;
@@ -7,7 +7,7 @@ use crate::upstream::{
     ServerEndpoint, ServerLocation, TlsError, TrustedRoots, UpstreamProtocol, UpstreamTls, is_name,
 };
 
-/// What is spoken to an upstream's servers, and how it is secured. Mistakes are reported.
+/// Returns the protocol and TLS settings for an upstream's servers. Reports errors.
 pub fn speech(
     written: &file::UpstreamSettings,
     cx: &mut CompileContext<'_>,
@@ -16,7 +16,7 @@ pub fn speech(
     let tls = written.tls.value.as_ref();
     let secure = tls.and_then(|tls| secure(written, tls, protocol, cx));
     match (protocol, tls) {
-        // Without TLS there is no ALPN, which would agree on HTTP/2.
+        // Without TLS there is no ALPN to negotiate HTTP/2.
         (UpstreamProtocol::Auto, None) => (UpstreamProtocol::Http1, None),
         _ => (protocol, secure),
     }
@@ -41,7 +41,7 @@ fn secure(
         None => roots(written, tls, cx).map(Some),
     };
     nameless(written, tls, cx);
-    // A name that is none hides nothing else.
+    // Drop an invalid name after reporting it, so that other errors are still found.
     let name = tls.server_name.as_ref();
     let name = name.filter(|name| match is_name(&name.value) {
         Ok(()) => true,
@@ -55,7 +55,7 @@ fn secure(
     made.map_err(|error| report(&error, written, tls, cx)).ok()
 }
 
-/// A socket in the file system has no name that a certificate could be for.
+/// Reports a Unix socket without `server_name`: it has no name that a certificate could match.
 fn nameless(written: &file::UpstreamSettings, tls: &OriginTls, cx: &mut CompileContext<'_>) {
     let sockets = written.servers.iter().map(|server| &server.address);
     let mut sockets = sockets.filter(|address| {

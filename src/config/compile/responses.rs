@@ -1,4 +1,4 @@
-//! `[responses]`: bodies read as templates, answers built for the rules that name them.
+//! `[responses]`: parses bodies as templates and builds the responses that rules name.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use crate::config::Text;
 use crate::config::file::{ConfigFile, ResponseSettings, RuleSettings};
 use crate::decision::Action;
 
-/// The answers by name.
+/// The configured responses by name.
 pub struct ResponseTemplates<'a>(HashMap<&'a str, &'a ResponseSettings>);
 
 // === impl ResponseTemplates ===
 
 impl<'a> ResponseTemplates<'a> {
-    /// Those of `file`; what is wrong with their templates is reported, whether they are used or
-    /// not.
+    /// Collects the responses of `file`. Reports errors in their templates, even in unused
+    /// responses.
     pub fn new(file: &'a ConfigFile, cx: &mut CompileContext<'_>) -> Self {
         for response in &file.responses {
             template(&response.body, cx);
@@ -34,7 +34,7 @@ impl<'a> ResponseTemplates<'a> {
         Self(responses.map(|r| (r.name.value.as_str(), r)).collect())
     }
 
-    /// The answer that `rule` names.
+    /// Builds the response that `rule` names. `None` if it names none or after an error.
     pub fn of(
         &self,
         rule: &RuleSettings,

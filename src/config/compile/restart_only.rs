@@ -1,4 +1,4 @@
-//! The settings that a reload cannot change: the process is built on them.
+//! The settings that a reload cannot change.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use crate::config::LintCode;
 use crate::config::file::ConfigFile;
 use crate::snapshot::StartupSettings;
 
-/// What holds while the process lives. A reload that asks for something else applies all other
-/// settings and warns: refusing it would keep a rule from stopping an attack because of a number of
-/// threads.
+/// Returns the settings that stay fixed while the process runs. A reload that changes one applies
+/// all other settings and warns: a refusal would block a rule against an attack because of a
+/// changed thread count.
 pub(super) fn of(
     file: &ConfigFile,
     asked: StartupSettings,

@@ -53,7 +53,7 @@ fn pattern(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<R
     if let Ok(pattern) = RoutePattern::parse(&hosts, path) {
         return Some(pattern);
     }
-    // Each by itself, so that every mistake is reported.
+    // Check each host separately, so that every error is reported.
     for host in &route.hosts {
         if let Err(error) = HostPattern::parse(&host.value) {
             cx.diagnostics.error(host.span.clone(), error);

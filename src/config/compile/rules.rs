@@ -1,4 +1,4 @@
-//! `[[rules]]`: expressions compiled, keys built, counters found again.
+//! `[[rules]]`: compiles expressions and keys, and determines each rule's identity.
 
 mod cost;
 
@@ -16,27 +16,27 @@ use crate::expr::{self, ExprEnv, Predicate};
 use crate::facts::fields::FieldTable;
 use crate::rules::{BanLength, CandidateLimit, Key, LimitJitter, Rule, RuleId, RuleScope, RuleSet};
 
-/// The rules and what belongs to each.
+/// The compiled rules with their resources.
 pub struct CompiledRules {
-    /// The logic.
+    /// The logic of the rules.
     pub set: RuleSet,
-    /// What belongs to each rule beside its logic, by rule index.
+    /// The response and upstream of each rule, by rule index.
     pub resources: Vec<RuleBlueprint>,
-    /// Those that are not enabled, each with the rule that it stands before.
+    /// The disabled rules, each with the index of the next enabled rule.
     pub disabled: Vec<(RuleIndex, Arc<str>)>,
 }
 
-/// What all rules of a file share.
+/// The context that all rules of a file share.
 pub struct RuleCompiler<'a> {
-    /// What expressions and keys are compiled with.
+    /// Compiles expressions and keys.
     pub keys: KeyCompiler<'a>,
-    /// The answers that rules name.
+    /// The responses that rules can name.
     pub responses: ResponseTemplates<'a>,
-    /// The origins that rules name.
+    /// The upstreams that rules can name.
     pub upstreams: &'a UpstreamBlueprints,
 }
 
-/// Compiles the rules that are enabled. Those that are not are checked all the same.
+/// Compiles the enabled rules. Disabled rules are only checked.
 pub fn rules(
     file: &ConfigFile,
     shared: &RuleCompiler<'_>,
@@ -67,7 +67,7 @@ pub fn rules(
 // === impl RuleCompiler ===
 
 impl RuleCompiler<'_> {
-    /// The rule; `None` after a mistake, or if it is not enabled.
+    /// Compiles one rule. `None` after an error or if the rule is disabled.
     fn rule(
         &self,
         written: &file::RuleSettings,
@@ -177,12 +177,12 @@ fn ban(written: &file::RuleSettings) -> BanLength {
     }
 }
 
-/// Reading made sure of a part between 0 and 1.
+/// Converts `jitter`, which the reader has checked to be between 0 and 1, to millionths.
 fn jitter(written: &file::RuleSettings) -> LimitJitter {
     LimitJitter((written.jitter.value * 1e6).round() as u32)
 }
 
-/// It counts under a name of its own, so that a reload keeps what it has learned.
+/// Builds the candidate. It has its own identity, so that a reload keeps its counters.
 fn candidate(written: &file::RuleSettings, of_rule: u64) -> Option<CandidateLimit> {
     let limiter = limiter::of_candidate(written)?;
     let id = RuleId::unregistered(identity::of_candidate(of_rule, &limiter));

@@ -1,5 +1,5 @@
-//! The file that counters are saved in. It is only looked at: a gateway whose counters cannot be
-//! saved runs all the same. Where something is that is no file, such as a device, it does not run.
+//! `store.snapshot`: checks the path of the counter snapshot. A missing folder is a warning, because the gateway
+//! can run without saving. An existing path that is not a file, such as a device, is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::CompileContext;
 use crate::config::{LintCode, Spanned};
 use crate::store::persist::SnapshotFile;
 
-/// Reports a path at which no file can be written.
+/// Reports a path to which no file can be written.
 pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>) {
     let Some(path) = file.value.as_ref().map(|path| cx.resolve(path)) else {
         return;

@@ -7,15 +7,15 @@ use super::CompileContext;
 use crate::config::source::read_named;
 use crate::config::{LintCode, Spanned};
 
-/// 32 bytes that nobody can guess.
+/// 32 random bytes.
 type Secret = [u8; 32];
 
-/// The secret in the file at `path`; `None` if it has none: [`super::compile()`] says why.
+/// Reads the secret from the file at `path`. `None` after an error, which [`super::compile()`] reports.
 pub fn secret(path: &Path) -> Option<Secret> {
     read(path).ok()
 }
 
-/// Says what is wrong with the file. A gateway that runs has its secret already.
+/// Reports errors in the file. A reload skips the check, because the process keeps its secret.
 pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>) {
     let (Some(path), None) = (&file.value, cx.previous) else {
         return;
@@ -24,7 +24,7 @@ pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>
     let (shown, span) = (path.display(), file.span.clone());
     if let Err(message) = read(&path) {
         let wrong = cx.diagnostics.error(span, message);
-        // Whoever copies the line must not write over a file that is something else.
+        // The suggested command must not overwrite an existing file that is not a secret.
         let new = if path.exists() {
             "secret"
         } else {

@@ -1,4 +1,4 @@
-//! What becomes of a rule's keys, and what is wrong with them that only compiling shows.
+//! The compiled keys of rules, and key errors that only compilation detects.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::store::StoreBounds;
 const BASE: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n\
                     [[upstreams]]\nname = \"honeypot\"\nservers = [\"127.0.0.1:9\"]\n";
 
-/// Compiles the text and installs it in a process of its own.
+/// Compiles the text and installs it in a separate process state.
 fn compile(text: &str) -> Result<Snapshot, String> {
     let source = ConfigSource::new("folder/gateway.toml", format!("{text}\n{BASE}"));
     let mut diagnostics = Diagnostics::new();
@@ -28,7 +28,7 @@ fn compile(text: &str) -> Result<Snapshot, String> {
     Ok(process.install(blueprint, None, None))
 }
 
-/// A rule that counts by address, with these lines beside.
+/// A rule that counts by address, with these additional lines.
 fn rule(lines: &str) -> String {
     format!("[[rules]]\nname = \"r\"\nmitigate = 'ssl'\nkey = [\"ip.src\"]\nlimit = 10\n{lines}\n")
 }
@@ -86,7 +86,7 @@ fn a_candidate_takes_from_the_rule_what_it_does_not_say() {
     let tried = first(&snapshot).candidate.unwrap().limiter;
     assert_eq!((tried.limit, tried.slices), (20, 60));
     assert_eq!(tried.period, Duration::from_secs(60));
-    // It has no sub-windows to take, and no burst.
+    // GCRA has no sub-windows. The rule sets no `burst`, so it equals the limit.
     let snapshot = compiled("period = \"1m\"\nslices = 60\ncandidate = { algorithm = \"gcra\" }");
     let tried = first(&snapshot).candidate.unwrap().limiter;
     assert_eq!((tried.slices, tried.burst), (1, 10));
@@ -104,7 +104,7 @@ fn a_candidate_counts_under_an_identity_of_its_own() {
     assert_eq!(identities, [rule.id.identity, candidate.identity]);
 }
 
-/// The identity of the rule and that of its candidate.
+/// Returns the identities of the rule and of its candidate.
 fn identities(lines: &str) -> Vec<u64> {
     compiled(lines).rules.identities()
 }
@@ -138,7 +138,7 @@ fn a_rule_stays_the_same_while_what_it_counts_does() {
     assert_ne!(identities(&tried("1s"))[1], identities(&tried("2s"))[1]);
 }
 
-/// If one of these changes, every counter and ban of that rule is lost at the next start.
+/// If an identity changes, the rule loses every counter and ban at the next start.
 #[test]
 fn identities_never_change() {
     let limited = |lines: &str| format!("period = \"1m\"\n{lines}");

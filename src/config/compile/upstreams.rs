@@ -1,4 +1,4 @@
-//! `[[upstreams]]`. No name is looked up here.
+//! `[[upstreams]]`. Host names are not resolved here.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::config::file;
 use crate::rules::{Key, MissingPart};
 use crate::upstream::{BalancePolicy, ServerEndpoint, ServerLocation, ServerSpec, Upstream};
 
-/// The longest path that the kernel takes for a socket, without the byte that ends it.
+/// The longest path of a Unix socket that the kernel accepts, in bytes without the final NUL.
 const LONGEST_SOCKET: usize = 107;
 
 /// The upstreams, sorted by name.
@@ -22,14 +22,14 @@ pub struct UpstreamBlueprints(pub Vec<UpstreamBlueprint>);
 // === impl UpstreamBlueprints ===
 
 impl UpstreamBlueprints {
-    /// The index of the upstream with this name.
+    /// Returns the index of the upstream with this name.
     pub fn index(&self, name: &str) -> Option<usize> {
         let by_name = |one: &UpstreamBlueprint| (*one.upstream.name).cmp(name);
         self.0.binary_search_by(by_name).ok()
     }
 }
 
-/// Compiles the upstreams. Of two with the same name, which is an error, the last remains.
+/// Compiles the upstreams. If two have one name, which is an error, the last one is kept.
 pub fn upstreams(
     written: &[file::UpstreamSettings],
     keys: &KeyCompiler<'_>,
@@ -37,7 +37,7 @@ pub fn upstreams(
 ) -> UpstreamBlueprints {
     let mut compiled = BTreeMap::new();
     for one in written {
-        // It is compiled even where nothing is chosen by it, so that its mistakes are reported.
+        // Compile the key even if the balance policy ignores it, so that its errors are reported.
         let parts = keys.parts(&one.hash_key, cx);
         let parts = parts.filter(|_| one.balance.value == BalancePolicy::Hash);
         let hash_key = parts.map(|parts| {

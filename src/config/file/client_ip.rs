@@ -1,4 +1,4 @@
-//! `[client_ip]` and `[geo]`: who a client is and where it comes from.
+//! `[client_ip]` and `[geo]`: the client's address, its network and its country.
 
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ use crate::geo::GeoOverride;
 /// `[client_ip]`.
 #[derive(Clone, Debug)]
 pub struct ClientIpSettings {
-    /// Peers whose forwarding header is believed. Default none.
+    /// The trusted proxies. Only their forwarding header is used. Default none.
     pub trusted_proxies: Vec<Spanned<IpNet>>,
-    /// That header. Default `x-forwarded-for`.
+    /// The forwarding header. Default `x-forwarded-for`.
     pub header: Spanned<HeaderName>,
     /// Bits of an IPv4 address that make a counter key, 0 to 32. Default 32.
     pub ipv4_prefix: Spanned<u8>,
@@ -28,11 +28,11 @@ pub struct ClientIpSettings {
 /// `[geo]`.
 #[derive(Clone, Debug)]
 pub struct GeoSettings {
-    /// A database of autonomous systems, of either format.
+    /// The path of a database of autonomous systems, in either format.
     pub asn_database: Option<Spanned<PathBuf>>,
-    /// A database of countries, of either format; maybe the same file.
+    /// The path of a database of countries, in either format. It may equal `asn_database`.
     pub country_database: Option<Spanned<PathBuf>>,
-    /// What wins over the databases, each network once.
+    /// Overrides that take precedence over the databases. Each network is unique.
     pub overrides: Vec<(Spanned<IpNet>, GeoOverride)>,
 }
 
@@ -65,7 +65,7 @@ fn report_untrusted_header(s: &mut SectionReader<'_, '_>, trusted: &[Spanned<IpN
     }
 }
 
-/// The network that is meant. One that is written as one of its hosts is pointed at.
+/// Clears the host bits of a network and warns if there are any.
 fn whole(s: &mut SectionReader<'_, '_>, written: Spanned<IpNet>) -> Spanned<IpNet> {
     warn_of_host_bits(written.value, &written.span, s.out);
     written.map(|net| net.trunc())

@@ -15,13 +15,13 @@ use crate::tls::{AlpnProtocol, MinVersion};
 pub struct ListenerSection {
     /// The header of the section.
     pub span: Range<usize>,
-    /// Where to listen; `[::]` is both families.
+    /// The address to listen on; `[::]` covers both families.
     pub address: Spanned<SocketAddr>,
-    /// What is spoken, in ALPN order, each once. Default h2, then HTTP/1.1.
+    /// The accepted protocols, in ALPN order, without duplicates. Default h2, then HTTP/1.1.
     pub protocols: Vec<Spanned<AlpnProtocol>>,
-    /// A PROXY header comes first, from trusted proxies alone. Default false.
+    /// Whether connections start with a PROXY header, from trusted proxies only. Default false.
     pub proxy_protocol: Spanned<bool>,
-    /// TLS; `None`: plain HTTP.
+    /// The TLS settings. `None` for plain HTTP.
     pub tls: Option<TlsSettings>,
 }
 
@@ -30,20 +30,20 @@ pub struct ListenerSection {
 pub struct TlsSettings {
     /// The header of the section.
     pub span: Range<usize>,
-    /// Certificates, the first of which is the default; empty: a self-signed one for development.
+    /// Certificates; the first one is the default. Empty for a self-signed development certificate.
     pub certificates: Vec<CertificateSettings>,
-    /// The oldest version that is spoken. Default 1.2.
+    /// The minimum TLS version. Default 1.2.
     pub min_version: Spanned<MinVersion>,
-    /// A PEM file of authorities that sign clients' certificates; `None`: none is asked for.
+    /// A PEM file of authorities for client certificates. `None` requests no client certificate.
     pub client_ca: Spanned<Option<PathBuf>>,
     /// Whether a client without a certificate is refused. Default true.
     pub client_auth: Spanned<bool>,
 }
 
-/// A certificate and its key, PEM files. What is absent was reported when it was read.
+/// The PEM files of a certificate and its key. A missing one was reported by the reader.
 #[derive(Clone, Debug)]
 pub struct CertificateSettings {
-    /// The chain.
+    /// The certificate chain.
     pub cert: Option<Spanned<PathBuf>>,
     /// The private key.
     pub key: Option<Spanned<PathBuf>>,
@@ -54,7 +54,7 @@ const PROTOCOLS: &[(&str, AlpnProtocol)] =
 const CLIENTS: &[(&str, bool)] = &[("required", true), ("optional", false)];
 const VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::Tls12), ("1.3", MinVersion::Tls13)];
 
-/// All listeners. A file without one is refused.
+/// Reads all listeners. A file without a listener is refused.
 pub(super) fn listeners(root: &mut SectionReader<'_, '_>) -> Vec<ListenerSection> {
     let listeners = root.tables("listeners", listener);
     let message = "there is no listener";
@@ -108,7 +108,7 @@ fn tls(s: &mut SectionReader<'_, '_>) -> TlsSettings {
     tls
 }
 
-/// Those that were refused count: who names some wants none for development.
+/// Reads the certificates. If all were refused, keeps an empty one so that no development certificate is used.
 fn certificates(s: &mut SectionReader<'_, '_>) -> Vec<CertificateSettings> {
     let mut certificates = s.tables("certificates", certificate);
     if certificates.is_empty() && s.holds("certificates") {

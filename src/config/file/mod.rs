@@ -1,6 +1,6 @@
-//! gateway.toml as written: a file a section, with its types and its reader. Each value keeps its
-//! span; a setting that was left out holds its default, at the span of its section. A reader reports
-//! what is wrong in its section and continues, so that one run finds every mistake.
+//! gateway.toml as written: one file per section, with its types and its reader. Each value keeps
+//! its span; an absent setting has its default value and the span of its section. A reader reports
+//! the errors of its section and continues, so that one run finds every error.
 
 mod client_ip;
 mod listener;
@@ -33,10 +33,10 @@ pub use server::{LimitSettings, ServerSettings};
 pub use store::{ListItem, ListItems, ListSettings, StoreKind, StoreSettings};
 pub use upstream::{OriginTls, UpstreamServerSettings, UpstreamSettings};
 
-/// A whole file, with what it includes.
+/// A whole file, including the files that it includes.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
-    /// `include`: the files, whose sections stand after those of this one.
+    /// `include`: the included files. Their sections follow the sections of this file.
     pub include: Vec<Text>,
     /// `[server]`.
     pub server: ServerSettings,
@@ -48,7 +48,7 @@ pub struct ConfigFile {
     pub client_ip: ClientIpSettings,
     /// `[geo]`.
     pub geo: GeoSettings,
-    /// `[admin]`; `None`: no admin port.
+    /// `[admin]`. `None` for no admin port.
     pub admin: Option<AdminSettings>,
     /// `[log]`.
     pub log: LogSettings,
@@ -66,12 +66,12 @@ pub struct ConfigFile {
     pub responses: Vec<ResponseSettings>,
 }
 
-/// Stands for an address that was refused, so that what belongs to it is still looked at. Nothing
-/// else can be there: port 0 is a new port each time.
+/// Replaces a refused address, so that the rest of its section is still checked. It conflicts with
+/// no other address, because port 0 is a new port each time.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Reads a file and those that it includes. There is something to go on with, also when there were
-/// errors: [`Diagnostics::has_errors`] decides whether it may be used.
+/// Reads a file and its included files. Returns a value even after errors:
+/// [`Diagnostics::has_errors`] decides whether it is usable.
 pub fn read(source: &ConfigSource, diagnostics: &mut Diagnostics) -> Option<ConfigFile> {
     let mut parts = source.parts();
     let mut whole = read_part(&parts.next()?, diagnostics, file);
@@ -82,7 +82,7 @@ pub fn read(source: &ConfigSource, diagnostics: &mut Diagnostics) -> Option<Conf
     Some(whole)
 }
 
-/// Reads one file of a source. Of one with syntax errors, what the parser could read.
+/// Reads one file of a source. If it has syntax errors, reads the rest of it.
 fn read_part<T>(
     part: &SourceFile<'_>,
     diagnostics: &mut Diagnostics,
@@ -97,7 +97,7 @@ fn read_part<T>(
     value
 }
 
-/// What a file may hold.
+/// Describes the settings of a file.
 pub(super) fn describe() -> TableSchema {
     SectionReader::describe(file)
 }
@@ -123,7 +123,7 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
     }
 }
 
-/// Adds the sections of an included file at the end of a file's own.
+/// Appends the sections of an included file to `whole`.
 fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
     let why = "cannot stand in an included file";
     let main_only = [
@@ -151,7 +151,7 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
     whole.responses.extend(responses.unwrap_or_default());
 }
 
-/// The `name` of a section. A wrong one is kept, so that references to it are not errors too.
+/// Reads the `name` of a section. Keeps an invalid name, so that references to it cause no errors.
 fn name(section: &mut SectionReader<'_, '_>, example: &'static str) -> Text {
     let span = section.span();
     let Some(name) = section.required("name", scalar::name(), example) else {
@@ -160,7 +160,7 @@ fn name(section: &mut SectionReader<'_, '_>, example: &'static str) -> Text {
     checked_name(section, name)
 }
 
-/// A name that is a key of the user's own.
+/// Checks a name that is a table key chosen by the user.
 fn checked_name(section: &mut SectionReader<'_, '_>, name: Text) -> Text {
     if let Err(wrong) = check_name(&name.value) {
         section.wrong(name.span.clone(), wrong);

@@ -17,30 +17,30 @@ use crate::observe::LogOutput;
 /// `[admin]` with an address.
 #[derive(Clone, Debug)]
 pub struct AdminSettings {
-    /// Where the admin port listens.
+    /// The address of the admin port.
     pub address: Spanned<SocketAddr>,
-    /// A file with the token; there in a file without errors if the address is not loopback.
+    /// A file with the token. Required if the address is not loopback.
     pub token_file: Option<Spanned<PathBuf>>,
 }
 
 /// `[log]`.
 #[derive(Clone, Debug)]
 pub struct LogSettings {
-    /// What is worth a line. Default info.
+    /// The minimum log level. Default info.
     pub level: Spanned<Level>,
-    /// How a line looks. Default auto.
+    /// The log format. Default auto.
     pub format: Spanned<LogOutput>,
-    /// Where the access log goes. Default standard output.
+    /// The destination of the access log. Default standard output.
     pub access: Spanned<AccessLogSettings>,
-    /// Headers whose values appear only as a keyed hash. Default `authorization`, `cookie`,
-    /// `set-cookie`, `x-api-key`.
+    /// Headers that are logged only as a keyed hash of their values. Default `authorization`,
+    /// `cookie`, `set-cookie`, `x-api-key`.
     pub redact: Vec<Spanned<HeaderName>>,
 }
 
-/// Where the access log goes.
+/// The destination of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLogSettings {
-    /// Nowhere.
+    /// No access log.
     Off,
     /// Standard output.
     Stdout,
@@ -64,7 +64,7 @@ const FORMATS: &[(&str, LogOutput)] = &[
 pub(super) fn admin(s: &mut SectionReader<'_, '_>) -> Option<AdminSettings> {
     let address = s.optional("address", socket());
     let token_file = s.optional("token_file", path());
-    // One that was refused is not absent.
+    // A setting that was refused is not absent.
     let refused = s
         .key_span("address")
         .map(|span| Spanned::new(UNKNOWN, span));
@@ -96,7 +96,7 @@ pub(super) fn log(s: &mut SectionReader<'_, '_>) -> LogSettings {
     }
 }
 
-/// Words that are a mistake rather than the name of a file.
+/// Words that are probably a mistake and not a file name.
 const NO_FILES: &[&str] = &[
     "stderr", "stdin", "on", "true", "yes", "enabled", "false", "no", "none", "disabled", "null",
     "-", "console", "syslog", "journal", "journald",

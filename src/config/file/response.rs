@@ -11,17 +11,17 @@ use crate::config::{Spanned, Text, schema};
 /// One of `[responses]`.
 #[derive(Clone, Debug)]
 pub struct ResponseSettings {
-    /// What rules call it.
+    /// The name that rules use.
     pub name: Text,
-    /// The status; `None`: 200, or 429 where a rule blocks with it.
+    /// The status. `None` for 200, or 429 if a rule blocks with it.
     pub status: Option<Spanned<StatusCode>>,
     /// The media type. Default `text/plain; charset=utf-8`.
     pub content_type: Spanned<HeaderValue>,
-    /// The body, with `{{uuid}}` and the like. Default empty.
+    /// The body, a template with placeholders such as `{{uuid}}`. Default empty.
     pub body: Text,
-    /// Headers beside the media type, in file order.
+    /// Headers in addition to the media type, in file order.
     pub headers: Vec<HeaderSetting>,
-    /// `shadow`: headers and timing are those of the route's real answers. Default false.
+    /// `shadow`: whether to copy headers and timing of the route's real responses. Default false.
     pub imitate: Spanned<bool>,
 }
 
@@ -58,7 +58,7 @@ fn response(s: &mut SectionReader<'_, '_>, name: Text) -> ResponseSettings {
     response
 }
 
-/// What is learned are successes: another status beside their headers would give it away.
+/// Requires a success status with `imitate`: the copied headers come from successful responses.
 fn must_succeed(s: &mut SectionReader<'_, '_>, response: &ResponseSettings) {
     let status = response.status.as_ref().filter(|_| response.imitate.value);
     if let Some(status) = status.filter(|status| !status.value.is_success()) {
@@ -72,7 +72,7 @@ fn must_succeed(s: &mut SectionReader<'_, '_>, response: &ResponseSettings) {
     }
 }
 
-/// What frames a message is the gateway's own (RFC 9110, section 7.6.1; RFC 9112, section 6).
+/// Refuses headers that only the gateway sets (RFC 9110, section 7.6.1; RFC 9112, section 6).
 fn allowed(name: &HeaderName) -> Result<(), ValueError> {
     let own = [
         header::CONNECTION,

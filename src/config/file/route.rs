@@ -18,30 +18,30 @@ use crate::route::edit::{HeaderChanges, MessageKind, is_host};
 pub struct RouteSettings {
     /// The header of the section.
     pub span: Range<usize>,
-    /// Hosts it is for; empty: any.
+    /// The hosts that the route matches. Empty for any host.
     pub hosts: Vec<Text>,
-    /// A template of paths it is for; `None`: any.
+    /// The path template that the route matches. `None` for any path.
     pub path: Option<Text>,
-    /// Where its requests go; there in a file without errors.
+    /// The target of its requests. Always present in a file without errors.
     pub target: Option<RouteTargetSettings>,
-    /// Changes of what its origin gets.
+    /// Changes to the headers of forwarded requests.
     pub request_headers: HeaderChanges,
-    /// Changes of what its clients get.
+    /// Changes to the headers of responses.
     pub response_headers: HeaderChanges,
-    /// A beginning of paths that its origin does not get.
+    /// A path prefix that is removed before forwarding.
     pub strip_prefix: Option<Text>,
-    /// Whether its origin gets paths as the client sent them, and not in normal form. Default false.
+    /// Whether paths are forwarded as the client sent them instead of normalized. Default false.
     pub forward_raw: Spanned<bool>,
 }
 
-/// Where the requests of a route go.
+/// The target of a route.
 #[derive(Clone, Debug)]
 pub enum RouteTargetSettings {
-    /// To the upstream of that name.
+    /// The upstream with this name.
     Upstream(Text),
-    /// Nowhere: the gateway answers.
+    /// A fixed response of the gateway.
     Respond(FixedResponse),
-    /// To another address; a template.
+    /// A redirect to this address, a template.
     Redirect(Text),
 }
 
@@ -69,7 +69,7 @@ pub(super) fn route(s: &mut SectionReader<'_, '_>) -> RouteSettings {
     route
 }
 
-/// `strip_prefix` removes a prefix of the normalized path, so it does not apply to a path that is forwarded as sent.
+/// Refuses `strip_prefix` with `forward_raw`: it applies only to normalized paths.
 fn one_path(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     let raw = Some(&route.forward_raw).filter(|raw| raw.value);
     if let (Some(prefix), Some(raw)) = (&route.strip_prefix, raw) {
@@ -83,7 +83,7 @@ fn one_path(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     }
 }
 
-/// What changes a request has no meaning where none is forwarded.
+/// Reports settings that change requests in a route that forwards none.
 fn must_forward(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     if matches!(route.target, None | Some(RouteTargetSettings::Upstream(_))) {
         return;
@@ -96,7 +96,7 @@ fn must_forward(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     }
 }
 
-/// All three are read, so that their own mistakes are found; the first that is there is taken.
+/// Reads all three settings, so that the errors of each are found; the first one present is used.
 fn target(s: &mut SectionReader<'_, '_>) -> Option<RouteTargetSettings> {
     let upstream = s
         .optional("upstream", filled())
@@ -118,16 +118,16 @@ fn respond(s: &mut SectionReader<'_, '_>) -> FixedResponse {
     }
 }
 
-/// The media type of a response.
+/// Reads the media type of a response.
 pub(super) fn content_type(s: &mut SectionReader<'_, '_>) -> Spanned<HeaderValue> {
     let default = HeaderValue::from_static("text/plain; charset=utf-8");
     s.or("content_type", header_value(), default)
 }
 
-/// Whether a header may be named, and why not.
+/// Checks whether a header may be named. The error contains the reason if not.
 type Allowed = fn(&HeaderName) -> Result<(), ValueError>;
 
-/// A table of headers, each name once.
+/// Reads a table of headers with unique names.
 pub(super) fn headers(s: &mut SectionReader<'_, '_>, allowed: Allowed) -> Vec<HeaderSetting> {
     let mut headers: Vec<HeaderSetting> = Vec::new();
     for (name, raw) in s.entries(schema::HEADER_NAME) {
@@ -165,12 +165,12 @@ fn one_header(
     }
 }
 
-/// A header that only the gateway writes.
+/// Returns the error that only the gateway sets this header.
 pub(super) fn owned(name: &HeaderName) -> ValueError {
     ValueError::new(format!("`{name}` is set by the gateway itself")).help("remove it")
 }
 
-/// `request_headers` and `response_headers`.
+/// Reads `request_headers` and `response_headers`.
 pub(super) fn edits(s: &mut SectionReader<'_, '_>, message: MessageKind) -> HeaderChanges {
     let allowed: Allowed = match message {
         MessageKind::Request => |name| may_change(name, MessageKind::Request),

@@ -18,89 +18,88 @@ use crate::decision::Action;
 use crate::limit::Algorithm;
 use crate::rules::{HeaderStyle, MissingPart};
 
-/// One of `[[rules]]`. Cloudflare's names of the keys have become ours.
+/// One of `[[rules]]`. Cloudflare's setting names are already translated.
 #[derive(Clone, Debug)]
 pub struct RuleSettings {
     /// The header of the section.
     pub span: Range<usize>,
-    /// Unique, `[A-Za-z0-9_-]{1,64}`, in a file without errors; empty where it was missing.
+    /// A unique name, `[A-Za-z0-9_-]{1,64}`, in a file without errors; empty if it was missing.
     pub name: Text,
-    /// What is counted; `None`: as `mitigate`. One of the two is there in a file without errors.
+    /// Selects the counted requests. `None` for those of `mitigate`. A file without errors has one of the two.
     pub count: Option<Text>,
-    /// What is stopped; `None`: as `count`.
+    /// Selects the requests to mitigate. `None` for those of `count`.
     pub mitigate: Option<Text>,
-    /// What tells clients apart, an expression a part; empty: one counter for all.
+    /// The key parts, one expression each. Empty for one counter for all requests.
     pub key: Vec<Text>,
-    /// Requests that are allowed in a period; `None`, also written 0: the action on every request
-    /// that matches.
+    /// The units allowed per period. `None`, also written as 0, makes a deny rule.
     pub limit: Option<Spanned<u32>>,
-    /// The window, 1 ms to 366 days; in a file without errors there exactly if `limit` is and the
-    /// algorithm is not concurrency.
+    /// The window, 1 ms to 366 days. In a file without errors it is present exactly if `limit` is
+    /// and the algorithm is not concurrency.
     pub period: Option<Spanned<Duration>>,
-    /// How requests are counted. Default sliding_window.
+    /// The counting algorithm. Default sliding_window.
     pub algorithm: Spanned<Algorithm>,
-    /// `token_bucket`, `gcra`: how many may come back to back from idle; `None`: the limit.
+    /// `token_bucket`, `gcra`: the maximum burst after an idle time. `None` for the value of `limit`.
     pub burst: Option<Spanned<u32>>,
-    /// `sliding_window`: sub-windows of a period. Default 1.
+    /// `sliding_window`: the number of sub-windows per period. Default 1.
     pub slices: Spanned<u16>,
-    /// `leaky_bucket`: how many may wait. Default 100.
+    /// `leaky_bucket`: the maximum number of waiting requests. Default 100.
     pub queue: Spanned<u32>,
-    /// What a request costs. Default 1.
+    /// The cost of a request. Default 1.
     pub cost: Spanned<CostSettings>,
-    /// How far each key's limit may be from `limit`, as a part of it. Default 0.
+    /// The maximum deviation of a key's limit from `limit`, as a fraction. Default 0.
     pub jitter: Spanned<f64>,
-    /// Another limit, tried beside this one.
+    /// A second limiter that is evaluated but never enforced.
     pub candidate: Option<CandidateSettings>,
-    /// What is done with what is stopped. Default block.
+    /// The action for mitigated requests. Default block.
     pub action: Spanned<Action>,
-    /// One of `[responses]`.
+    /// The name of one of `[responses]`.
     pub response: Option<Text>,
-    /// `divert`: one of `[[upstreams]]`.
+    /// `divert`: the name of one of `[[upstreams]]`.
     pub upstream: Option<Text>,
-    /// `leaky_bucket`, `delay`, `tarpit`: how long a request is held at the most. Default 5 s.
+    /// `leaky_bucket`, `delay`, `tarpit`: the maximum time that a request is held. Default 5 s.
     pub max_delay: Spanned<Duration>,
-    /// How long passing the limit bans a key, up to 366 days; zero is a throttle. Default zero.
+    /// The duration of a ban, up to 366 days; zero throttles instead. Default zero.
     pub duration: Spanned<Duration>,
-    /// The ban of the first offence, of the second and so on, instead of `duration`; empty: none
-    /// was given.
+    /// The ban durations for the first offence, the second and so on, instead of `duration`. Empty
+    /// if not set.
     pub escalate: Vec<Spanned<Duration>>,
-    /// Decide, log and count, but do not act. Default false.
+    /// Whether the rule decides, logs and counts without acting. Default false.
     pub dry_run: Spanned<bool>,
-    /// Whether the rule is there at all. Default true.
+    /// Whether the rule is active. Default true.
     pub enabled: Spanned<bool>,
-    /// What a missing part of the key means. Default group.
+    /// How a missing key part is handled. Default group.
     pub missing: Spanned<MissingPart>,
-    /// What a client is told. Default standard.
+    /// The style of the quota headers. Default standard.
     pub headers: Spanned<HeaderStyle>,
 }
 
-/// What a request costs.
+/// The cost of a request.
 #[derive(Clone, Debug)]
 pub enum CostSettings {
-    /// Always so much.
+    /// A fixed number of units.
     Fixed(u32),
-    /// What an expression says.
+    /// The value of an expression.
     Expression(String),
-    /// What a header of the response says.
+    /// The value of a response header.
     Header(HeaderName),
 }
 
-/// A limit that is tried beside a rule's own. What is absent is as in the rule.
+/// A candidate limiter. An absent setting has the value of the rule.
 #[derive(Clone, Debug, Default)]
 pub struct CandidateSettings {
-    /// The whole table.
+    /// The span of the whole table.
     pub span: Range<usize>,
-    /// How requests are counted.
+    /// The counting algorithm.
     pub algorithm: Option<Spanned<Algorithm>>,
-    /// Requests that are allowed.
+    /// The units allowed per period.
     pub limit: Option<Spanned<u32>>,
     /// The window.
     pub period: Option<Spanned<Duration>>,
-    /// How many may come back to back from idle.
+    /// The maximum burst after an idle time.
     pub burst: Option<Spanned<u32>>,
-    /// Sub-windows of a period.
+    /// The number of sub-windows per period.
     pub slices: Option<Spanned<u16>>,
-    /// How many may wait.
+    /// The maximum number of waiting requests.
     pub queue: Option<Spanned<u32>>,
 }
 
@@ -131,7 +130,7 @@ const HEADERS: &[(&str, HeaderStyle)] = &[
     ("none", HeaderStyle::None),
 ];
 
-/// Our names of keys, and Cloudflare's.
+/// Lockgate's names of settings, and Cloudflare's.
 const ALIASES: [(&str, &str); 5] = [
     ("count", "counting_expression"),
     ("mitigate", "expression"),
@@ -189,7 +188,7 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
     }
 }
 
-/// The name of an answer.
+/// The name of a response.
 fn response() -> SettingType<String> {
     SettingType::new(ValueSchema::filled(), |value| {
         let help =
@@ -202,7 +201,7 @@ fn response() -> SettingType<String> {
     })
 }
 
-/// How the rule counts; `None` if what is written was refused.
+/// Returns the rule's algorithm. `None` if the written one was refused.
 pub(super) fn known_algorithm(s: &SectionReader<'_, '_>, rule: &RuleSettings) -> Option<Algorithm> {
     let refused = s.refused("algorithm", &rule.algorithm);
     (!refused).then_some(rule.algorithm.value)
@@ -244,7 +243,7 @@ fn queue() -> SettingType<u32> {
     integer(0..=LONGEST_QUEUE)
 }
 
-/// A number, an expression, or a table that names a header of the response.
+/// Reads the cost: a number, an expression, or a table that names a response header.
 fn cost(s: &mut SectionReader<'_, '_>) -> Spanned<CostSettings> {
     let default = CostSettings::Fixed(1u32);
     s.value_or_table("cost", number_or_expression(), default, |s| {
@@ -269,7 +268,7 @@ fn number_or_expression() -> SettingType<CostSettings> {
     })
 }
 
-/// `of_rule`: how the rule counts; `None` if that is not known.
+/// Reads the candidate. `of_rule` is the rule's algorithm; `None` if it is unknown.
 fn candidate(s: &mut SectionReader<'_, '_>, of_rule: Option<Algorithm>) -> CandidateSettings {
     let candidate = CandidateSettings {
         span: s.span(),

@@ -1,4 +1,4 @@
-//! Which settings of a rule go together. A setting that would have no effect is an error that says so.
+//! Constraints between the settings of a rule. A setting that would have no effect is an error.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::config::{Diagnostics, limiter};
 use crate::decision::Action;
 use crate::limit::{Algorithm, CapacityKind, Limiter};
 
-/// Whether an algorithm has a setting.
+/// Returns whether an algorithm has a setting.
 type HasSetting = fn(Algorithm) -> bool;
 
 /// Settings that only some algorithms have.
@@ -29,13 +29,13 @@ pub(super) fn check(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
         None if s.is_misspelt("limit") => {}
         None => plain(s),
     }
-    // An action that was refused may be one that knows the key.
+    // An action that was refused may be one that uses the setting.
     if !s.has("action") || rule.action.span != s.span() {
         by_action(s, rule);
     }
 }
 
-/// Refuses the keys that mean nothing to `algorithm`.
+/// Refuses the settings that do not apply to `algorithm`.
 pub(super) fn by_algorithm(s: &mut SectionReader<'_, '_>, algorithm: Algorithm) {
     for (key, has) in OF_ALGORITHMS {
         if !has(algorithm) {
@@ -55,7 +55,7 @@ pub(super) fn by_algorithm(s: &mut SectionReader<'_, '_>, algorithm: Algorithm) 
     }
 }
 
-/// A limit has a period, but for what is in flight.
+/// Requires a period for a limit, except with the concurrency algorithm.
 fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings) {
     // An algorithm that was refused may be one that needs no period.
     let Some(algorithm) = known_algorithm(s, rule) else {
@@ -75,7 +75,7 @@ fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings
     }
 }
 
-/// Without a limit there is nothing to count, for anybody, for any time.
+/// Refuses settings that have no effect in a deny rule.
 fn plain(s: &mut SectionReader<'_, '_>) {
     let both = s.has("count") && s.has("mitigate");
     let counting = ["count"].into_iter().filter(|_| both);
@@ -120,7 +120,7 @@ fn by_action(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
     }
 }
 
-/// Whether requests may wait in a queue, or would with an algorithm that was refused.
+/// Returns whether the rule may queue requests. True if its algorithm was refused.
 fn waits(s: &SectionReader<'_, '_>, rule: &RuleSettings) -> bool {
     let candidate = rule.candidate.as_ref().and_then(|c| c.algorithm.as_ref());
     let candidate = candidate.is_some_and(|a| a.value.has_queue());
@@ -190,7 +190,7 @@ fn constant_cost(rule: &RuleSettings, limiter: &Limiter, tried: bool, out: &mut 
     .help(format!("use a smaller `cost`, or a larger `{key}`"));
 }
 
-/// A rule that counts what is in flight has no period to lend.
+/// Requires a period for a candidate if the rule counts requests in flight and so has no period.
 fn tried_period(rule: &RuleSettings, out: &mut Diagnostics) {
     let Some(candidate) = &rule.candidate else {
         return;

@@ -11,27 +11,27 @@ use crate::listen;
 /// `[server]`.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// Threads that serve; 0 is one per core. Default 0.
+    /// The number of worker threads; 0 is one per core. Default 0.
     pub workers: Spanned<u32>,
-    /// How long open requests may take after a signal to stop. Default 30 s.
+    /// The timeout for requests in flight after a stop signal. Default 30 s.
     pub drain_timeout: Spanned<Duration>,
-    /// Connections at once, over all listeners. Default 100,000.
+    /// The maximum number of open connections over all listeners. Default 100,000.
     pub max_connections: Spanned<u32>,
-    /// Requests that rules hold at once. Default 10,000.
+    /// The maximum number of requests that rules hold. Default 10,000.
     pub max_held: Spanned<u32>,
-    /// Where the secret of this gateway is; `None`: made at each start. Default none.
+    /// The file with the gateway's secret. `None`, the default, creates a new secret at each start.
     pub secret_file: Spanned<Option<PathBuf>>,
 }
 
 /// `[limits]`: per connection and per request.
 #[derive(Clone, Debug)]
 pub struct LimitSettings {
-    /// Time and size of a connection and its requests.
+    /// The timeouts and size limits of a connection and its requests.
     pub connection: listen::ConnectionLimits,
-    /// Bytes of a request body; 0 is unlimited. Default 0.
+    /// The maximum size of a request body in bytes; 0 is unlimited. Default 0.
     pub max_body_bytes: u64,
-    /// Connections at once of one address, by the prefixes of `[client_ip]`; 0 is unlimited.
-    /// Default 0.
+    /// The maximum number of open connections per address, by the prefixes of `[client_ip]`; 0 is
+    /// unlimited. Default 0.
     pub max_connections_per_ip: u32,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
     }
 }
 
-/// What `limits.min_rate` is averaged over.
+/// The window over which `limits.min_rate` is averaged.
 const RATE_WINDOW: Duration = Duration::from_secs(30);
 
 pub(super) fn limits(s: &mut SectionReader<'_, '_>) -> LimitSettings {

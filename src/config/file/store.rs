@@ -15,17 +15,17 @@ use crate::config::{Spanned, Text};
 /// `[store]`.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
-    /// Where counters live. Default memory.
+    /// The kind of store. Default memory.
     pub kind: Spanned<StoreKind>,
-    /// Keys that are tracked at once, over all rules. Default 1,000,000.
+    /// The maximum number of keys over all rules. Default 1,000,000.
     pub max_keys: Spanned<u32>,
-    /// Bytes of all `sliding_log` timestamps together. Default 64 MiB.
+    /// The maximum size of all `sliding_log` timestamps in bytes. Default 64 MiB.
     pub max_log_bytes: Spanned<u64>,
-    /// Where counters and bans are kept over a restart; `None`: nowhere. Default none.
+    /// The file of the counter snapshot. `None`, the default, saves nothing.
     pub snapshot: Spanned<Option<PathBuf>>,
 }
 
-/// Where counters live.
+/// Where counters are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     /// In this process.
@@ -35,18 +35,18 @@ pub enum StoreKind {
 /// One of `[lists]`.
 #[derive(Clone, Debug)]
 pub struct ListSettings {
-    /// What expressions call it, after the `$`.
+    /// The name that expressions use after the `$`.
     pub name: Text,
-    /// What is in it.
+    /// The values of the list.
     pub items: ListItems,
 }
 
-/// What is in a list.
+/// The source of a list's values.
 #[derive(Clone, Debug)]
 pub enum ListItems {
-    /// Written in place.
+    /// Values in the configuration file.
     Inline(Vec<Spanned<ListItem>>),
-    /// In a file, one a line.
+    /// A file with one value per line.
     File(Spanned<PathBuf>),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn lists(s: &mut SectionReader<'_, '_>) -> Vec<ListSettings> {
     let mut lists = Vec::new();
     for (name, raw) in s.entries(schema::NAME) {
         let name = checked_name(s, name);
-        // A list with mistakes is still a list: rules that use it are not wrong.
+        // A list with errors is still defined, so rules that use it get no further errors.
         let items = items(s, raw).unwrap_or(ListItems::Inline(Vec::new()));
         lists.push(ListSettings { name, items });
     }

@@ -21,53 +21,53 @@ use crate::upstream::{
 pub struct UpstreamSettings {
     /// The header of the section.
     pub span: Range<usize>,
-    /// What routes call it; unique.
+    /// The unique name that routes use.
     pub name: Text,
     /// Its servers, at least one in a file without errors.
     pub servers: Vec<UpstreamServerSettings>,
-    /// How often names are looked up. Default 10 s.
+    /// The interval of DNS lookups. Default 10 s.
     pub resolve_interval: Spanned<Duration>,
-    /// How a server is chosen. Default p2c.
+    /// The balancing policy. Default p2c.
     pub balance: Spanned<BalancePolicy>,
-    /// `hash`: what requests share that go to the same server. Default the client's address.
+    /// `hash`: the key that selects the server. Default the client's address.
     pub hash_key: Vec<Text>,
-    /// What is spoken to them. Default HTTP/1.1.
+    /// The protocol to the servers. Default HTTP/1.1.
     pub protocol: Spanned<UpstreamProtocol>,
-    /// Whether it is spoken over TLS. Default not.
+    /// The TLS settings. Default no TLS.
     pub tls: Spanned<Option<OriginTls>>,
-    /// For a connection to be made. Default 2 s.
+    /// The timeout for establishing a connection. Default 2 s.
     pub connect_timeout: Spanned<Duration>,
-    /// For the head of the response. Default 30 s.
+    /// The timeout for the head of the response. Default 30 s.
     pub response_timeout: Spanned<Duration>,
-    /// How often a request may be sent again. Default 1.
+    /// The maximum number of retries per request. Default 1.
     pub retries: Spanned<u32>,
-    /// Idle connections kept to each server. Default 256.
+    /// The maximum number of idle connections per server. Default 256.
     pub max_idle_per_server: Spanned<u32>,
-    /// How servers are checked. Default not at all.
+    /// The health check settings. `None`, the default, disables health checks.
     pub health: Option<HealthPolicy>,
-    /// When a failing server gets no requests. Default never.
+    /// The circuit breaker settings. `None`, the default, disables it.
     pub circuit_breaker: Option<BreakerPolicy>,
 }
 
 /// One of `upstreams.servers`.
 #[derive(Clone, Debug)]
 pub struct UpstreamServerSettings {
-    /// Where it is.
+    /// Its address.
     pub address: Spanned<ServerLocation>,
-    /// Its share of the requests. Default 1.
+    /// Its weight in load balancing. Default 1.
     pub weight: u32,
-    /// Only if no other is left. Default no.
+    /// Whether it gets requests only if no other server is available. Default false.
     pub backup: bool,
 }
 
 /// `upstreams.tls`.
 #[derive(Clone, Debug, Default)]
 pub struct OriginTls {
-    /// Who the origin must be. Default: what `servers` says.
+    /// The name that the certificate must match. Default: the host in `servers`.
     pub server_name: Option<Text>,
-    /// Who may vouch for it. Default: whom the system trusts.
+    /// A PEM file of trusted authorities. Default: the system's trust store.
     pub ca: Option<Spanned<PathBuf>>,
-    /// Given as `verify = false`: nobody has to vouch for it.
+    /// The span of `verify = false`, which accepts any certificate. `None` if certificates are verified.
     pub unverified: Option<Range<usize>>,
 }
 
@@ -79,7 +79,7 @@ const BALANCES: &[(&str, BalancePolicy)] = &[
 ];
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(86_400);
-/// What is done again and again is not done more often than this.
+/// The shortest interval of a periodic operation.
 const OFTENEST: Duration = Duration::from_millis(100);
 
 const PROTOCOLS: &[(&str, UpstreamProtocol)] = &[
@@ -140,7 +140,7 @@ fn servers(s: &mut SectionReader<'_, '_>) -> Vec<UpstreamServerSettings> {
     }
     let example = "for example `servers = [\"127.0.0.1:9000\"]`";
     s.not_empty("servers", "an upstream needs a server", example);
-    // Of two servers with the same address, the first counts.
+    // If two servers have one address, the first is kept.
     let mut seen = Vec::new();
     let mut servers = servers.unwrap_or_default();
     servers.retain(|server| {

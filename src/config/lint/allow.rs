@@ -8,8 +8,8 @@ use super::LintCode;
 use crate::config::Diagnostics;
 use crate::config::source::SourceFile;
 
-/// Applies the comments of one file. A comment covers the setting below it with all its lines, also
-/// below further comments; an unknown code is an error. A line of a string is not a comment.
+/// Applies the comments of one file. A comment covers the whole setting below it, even if other
+/// comments are between them; an unknown code is an error. A line within a string is not a comment.
 pub(in crate::config) fn read_comments(
     root: &DeTable<'_>,
     part: &SourceFile<'_>,
@@ -42,7 +42,7 @@ pub(in crate::config) fn read_comments(
     }
 }
 
-/// The codes that a comment allows; none if it is another comment.
+/// Returns the codes that a comment allows. Empty for any other comment.
 fn directive(comment: &str, span: Range<usize>, out: &mut Diagnostics) -> Vec<LintCode> {
     let Some(rest) = comment.strip_prefix("lockgate:") else {
         return Vec::new();
@@ -65,8 +65,8 @@ fn directive(comment: &str, span: Range<usize>, out: &mut Diagnostics) -> Vec<Li
     codes
 }
 
-/// The spans of all values that may have several lines, and whether each is a string. The tables
-/// below headers have none of their own.
+/// Collects the spans of all values that may have several lines, and whether each is a string.
+/// Tables below headers have no span here.
 fn collect(table: &DeTable<'_>, spans: &mut Vec<(bool, Range<usize>)>) {
     for (_, value) in table.iter() {
         collect_value(value, spans);

@@ -1,5 +1,5 @@
-//! The codes of all warnings: what `--allow` and `# lockgate: allow` name, and what docs/check.md
-//! lists.
+//! The codes of all warnings, used by `--allow` and `# lockgate: allow` and listed in
+//! docs/check.md.
 
 use crate::config::suggest::nearest;
 
@@ -92,13 +92,13 @@ lint_codes! {
 // === impl LintCode ===
 
 impl LintCode {
-    /// The code that users write.
+    /// Returns the code that users write.
     pub fn name(self) -> &'static str {
         let row = Self::TABLE.iter().find(|(code, ..)| *code == self);
         row.map_or("", |(_, name, _)| name)
     }
 
-    /// The warning with this code. The error suggests a code, or lists all of them.
+    /// Returns the warning with this code. The error suggests a code, or lists all codes.
     pub fn from_name(written: &str) -> Result<Self, String> {
         let mut rows = Self::TABLE.iter();
         if let Some((code, ..)) = rows.find(|(_, name, _)| *name == written) {

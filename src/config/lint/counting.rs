@@ -1,4 +1,4 @@
-//! Bans, costs and logs that let through more than they should.
+//! Warnings about bans, costs and logs that admit more than they should.
 
 use super::implies::covers;
 use super::{LintCode, LintedRule, Warnings};
@@ -10,13 +10,13 @@ use crate::facts::fields::{self, FieldPresence};
 use crate::limit::{CounterShape, Limiter};
 use crate::rules;
 
-/// In nanoseconds.
+/// One second in nanoseconds.
 const SECOND: u128 = 1_000_000_000;
 
-/// The bytes that a `sliding_log` keeps of each unit.
+/// The bytes that a `sliding_log` stores per unit.
 const BYTES_PER_UNIT: u64 = 12;
 
-/// Warns of limits, bans and costs that cannot do what they say.
+/// Warns of limits, bans and costs that have no or too little effect.
 pub(super) fn warn(
     rule: &LintedRule<'_>,
     all: &[LintedRule<'_>],
@@ -30,8 +30,8 @@ pub(super) fn warn(
     }
 }
 
-/// A ban resets the counter, so a client that waits for its end has the whole limit again. Of an
-/// escalation the last ban counts, because it repeats.
+/// Warns of a short ban. A ban resets the counter, so a client that waits for its end gets the
+/// whole limit again. The last ban of `escalate` is checked, because it repeats.
 fn short_ban(rule: &LintedRule<'_>, limiter: &Limiter, warnings: &mut Warnings<'_>) {
     let last = rule.written.escalate.last();
     let ban = last.unwrap_or(&rule.written.duration);
@@ -62,7 +62,7 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
             .within(LintCode::FreeCost, text, span, message)
             .help("stop those first, or count `http.response.body.size`");
     }
-    // A cost that the origin sets is not the client's choice.
+    // A client cannot choose a cost that the origin server sets.
     if matches!(&rule.rule.cost, rules::RuleCost::Computed(scalar) if scalar.reads_response()) {
         return;
     }
@@ -81,8 +81,8 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
     }
 }
 
-/// Whether a cost is the length of a value that may be empty. The number of values is never zero:
-/// without any, the field is missing.
+/// Returns whether a cost is the length of a value that may be empty. The number of values is never
+/// zero: without values, the field is missing.
 fn can_be_zero(text: &Text) -> bool {
     let Ok(ExprOutline::Leaf(leaf)) = expr::outline(&format!("{} gt 0", text.value)) else {
         return false;
@@ -97,7 +97,7 @@ fn can_be_zero(text: &Text) -> bool {
     subject.functions.iter().any(|name| &**name == "len")
 }
 
-/// Whether `other` counts each request of `rule` with a fixed cost.
+/// Returns whether `other` counts each request of `rule` with a fixed cost.
 fn counts_requests(other: &LintedRule<'_>, rule: &LintedRule<'_>) -> bool {
     let fixed = matches!(other.rule.cost, rules::RuleCost::Fixed(1..));
     let both = other.counts().zip(rule.counts());

@@ -1,12 +1,12 @@
-//! Which tests of expressions imply others, always hold or exclude each other. Two tests are compared
-//! only if they read the same field in the same way.
+//! Determines which tests of expressions imply others, always hold or exclude each other. Two tests
+//! are compared only if they read one field with equal transformations.
 
 use super::{LintCode, ParsedExpr, Warnings};
 use crate::expr::{ExprOutline, GivenValue, TestOutline, TestRelation, WrittenValue};
 use crate::facts::fields::{self, ValueFormat};
 
-/// How many pairs of parts are compared before the result is "unknown". An `or` in an `and` in an
-/// `or` has exponentially many, and a reload waits for the result.
+/// The maximum number of compared pairs before the result is "unknown". An `or` in an `and` in an
+/// `or` has exponentially many pairs, and a reload waits for the result.
 const STEPS: u32 = 2_000;
 
 /// Warns of tests joined by `and` that never hold together, in a part of an expression.
@@ -30,13 +30,13 @@ pub(super) fn warn(part: &ExprOutline, parsed: &ParsedExpr<'_>, warnings: &mut W
     }
 }
 
-/// Whether `wide` holds whenever `narrow` does. `false` means unknown.
+/// Returns whether `wide` holds whenever `narrow` does. `false` means unknown.
 pub(super) fn covers(wide: &ExprOutline, narrow: &ExprOutline) -> bool {
     let mut steps = STEPS;
     covers_within(wide, narrow, &mut steps)
 }
 
-/// [`covers`] with `steps` comparisons left.
+/// Is [`covers`] with at most `steps` more comparisons.
 fn covers_within(wide: &ExprOutline, narrow: &ExprOutline, steps: &mut u32) -> bool {
     use ExprOutline::{And, Leaf, Not, Or};
     let Some(left) = steps.checked_sub(1) else {
@@ -61,7 +61,7 @@ fn covers_within(wide: &ExprOutline, narrow: &ExprOutline, steps: &mut u32) -> b
     }
 }
 
-/// Whether it holds for every request. `false` means unknown.
+/// Returns whether the expression holds for every request. `false` means unknown.
 pub(super) fn always(outline: &ExprOutline) -> bool {
     match outline {
         ExprOutline::Const(value) => *value,
@@ -89,7 +89,7 @@ fn never(outline: &ExprOutline) -> bool {
     }
 }
 
-/// A path starts with `/`, for every request.
+/// Returns whether a test always holds: every path starts with `/`.
 fn leaf_always(leaf: &TestOutline) -> bool {
     use TestRelation::{Contains, Matches, StartsWith, StrictWildcard, Wildcard};
     let field = leaf.subject.plain().and_then(fields::find);
@@ -128,7 +128,7 @@ fn span(outline: &ExprOutline) -> Option<std::ops::Range<usize>> {
     Some(leaves.first()?.span.start..leaves.last()?.span.end)
 }
 
-/// Whether both can never hold at once.
+/// Returns whether both can never hold for one request.
 fn exclude(a: &ExprOutline, b: &ExprOutline) -> bool {
     use ExprOutline::{Leaf, Not};
     match (a, b) {
@@ -162,7 +162,7 @@ fn leaf_covers(wide: &TestOutline, narrow: &TestOutline) -> bool {
     }
 }
 
-/// Whether a test surely holds for all of a written value.
+/// Returns whether a test certainly holds for all of a written value.
 fn admits(leaf: &TestOutline, value: &GivenValue) -> bool {
     let mut given = leaf.values.iter().map(|given| &given.value);
     match (&leaf.relation, value) {
@@ -188,7 +188,7 @@ fn admits(leaf: &TestOutline, value: &GivenValue) -> bool {
     }
 }
 
-/// The ranges of integers for which a test holds. Empty if the relation is not known here.
+/// Returns the ranges of integers for which a test holds. Empty if the relation is not supported.
 fn integers(leaf: &TestOutline) -> Vec<(i64, i64)> {
     let range = |given: &WrittenValue| match given.value {
         GivenValue::Ints(low, high) => Some((low, high)),
@@ -206,7 +206,7 @@ fn integers(leaf: &TestOutline) -> Vec<(i64, i64)> {
     ranges.collect()
 }
 
-/// Whether two tests of the same single value can never hold at once.
+/// Returns whether two tests of one single value can never hold together.
 fn leaves_exclude(a: &TestOutline, b: &TestOutline) -> bool {
     let walks = |leaf: &TestOutline| {
         let mut names = leaf.subject.functions.iter();
@@ -232,7 +232,7 @@ fn leaves_exclude(a: &TestOutline, b: &TestOutline) -> bool {
     }
 }
 
-/// Relations that this file can decide for a written value.
+/// Returns whether this file can decide the relation for a written value.
 fn known(leaf: &TestOutline) -> bool {
     use TestRelation::{Contains, EndsWith, Eq, Ge, Gt, In, Le, Lt, StartsWith};
     matches!(
@@ -241,8 +241,8 @@ fn known(leaf: &TestOutline) -> bool {
     )
 }
 
-/// Whether a test surely fails for all of a written value. For single values, not admitting is
-/// refusing; ranges may overlap.
+/// Returns whether a test certainly fails for all of a written value. For single values that is the
+/// opposite of `admits`; ranges may overlap.
 fn refuses(leaf: &TestOutline, value: &GivenValue) -> bool {
     let mut given = leaf.values.iter().map(|given| &given.value);
     match (&leaf.relation, value) {

@@ -1,4 +1,4 @@
-//! Keys: whom a ban would hit, and who could dodge a counter.
+//! Warnings about keys: shared keys that ban other clients, and keys that clients can change freely.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub(super) fn warn(
     }
 }
 
-/// Whether a client writes what it likes there, and is counted all the same.
+/// Returns whether a client can choose any value for this part and is still counted.
 fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &ConfigFile) -> bool {
     let wild = |host: &Text| host.value.starts_with('*');
     let any = |route: &RouteSettings| route.hosts.is_empty() || route.hosts.iter().any(wild);
@@ -60,7 +60,7 @@ fn is_free(part: &KeyPart, case: &LintedRule<'_>, file: &ConfigFile) -> bool {
     reads(part, free) && !is_known(part, case)
 }
 
-/// Whether only some values are counted at all: a made-up one is not.
+/// Returns whether the rule counts only certain values of this part, so that invented values are not counted.
 fn is_known(part: &KeyPart, case: &LintedRule<'_>) -> bool {
     let test = format!("{} eq \"\"", part.scalar.source());
     let Ok(ExprOutline::Leaf(own)) = expr::outline(&test) else {
@@ -83,7 +83,7 @@ fn limits(relation: &TestRelation) -> bool {
     )
 }
 
-/// In a key the first value is meant where none is named.
+/// Compares two subjects. In a key, a subject without an index means the first value.
 fn is_same(one: &TestSubject, other: &TestSubject) -> bool {
     let first = |subject: &TestSubject| TestSubject {
         index: Some(subject.index.unwrap_or(0)),
@@ -92,8 +92,8 @@ fn is_same(one: &TestSubject, other: &TestSubject) -> bool {
     first(one) == first(other)
 }
 
-/// Whether `other` counts the same requests by something that costs a client more to change: every
-/// part of its key, as a key is no harder to change than its easiest part.
+/// Returns whether `other` counts these requests by a key that is harder for a client to change.
+/// Checks every part of its key, because a key is only as hard to change as its easiest part.
 fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &ConfigFile) -> bool {
     let parts = &other.rule.key.parts;
     let by_client = parts.iter().any(|part| has(part, FieldSpread::PerClient))
@@ -101,7 +101,7 @@ fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &ConfigFile) -> b
     let Some(narrow) = case.counts().filter(|_| by_client && other.limits()) else {
         return false;
     };
-    // A rule that counts what the origin refuses catches made-up values too.
+    // A rule that counts requests that the origin server refuses also counts invented values.
     let counted = other
         .counts()
         .map(ExprOutline::conjuncts)
@@ -111,7 +111,7 @@ fn guards(other: &LintedRule<'_>, case: &LintedRule<'_>, file: &ConfigFile) -> b
         && other.stops().is_some_and(|wide| covers(wide, narrow))
 }
 
-/// Whether a part of an expression looks at the answer.
+/// Returns whether a part of an expression reads the response.
 fn of_response(part: &ExprOutline) -> bool {
     let fields = part.leaves().into_iter();
     let mut fields = fields.filter_map(|leaf| fields::find(leaf.subject.field.as_deref()?));
@@ -201,7 +201,7 @@ fn behind_a_proxy(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warni
     }
 }
 
-/// Where a part of the key is written.
+/// Returns the span of a key part.
 fn part_span<'a>(case: &LintedRule<'a>, part: &KeyPart) -> &'a Range<usize> {
     let mut written = case.written.key.iter();
     let span = written.find(|text| text.value == part.scalar.source());
@@ -221,7 +221,7 @@ fn has(part: &KeyPart, spread: FieldSpread) -> bool {
     reads(part, |id| by_id(id).spread == spread)
 }
 
-/// Whether some requests have none.
+/// Returns whether some requests lack the field.
 pub(super) fn can_be_missing(field: FieldId, only_tls: bool) -> bool {
     let field = by_id(field);
     field.phase == Phase::Request

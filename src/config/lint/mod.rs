@@ -1,7 +1,7 @@
-//! Warnings: what is legal in a file but would cause an outage or let abuse through.
+//! Warnings: settings that are valid but would cause an outage or admit abuse.
 //!
-//! Warnings never change what a rule does. A warning is given only where the mistake is certain; a
-//! rule that is not enabled gets none. Each has a code in [`LintCode::TABLE`].
+//! Warnings never change what a rule does. A warning is given only if the mistake is certain; a
+//! disabled rule gets none. Each has a code in [`LintCode::TABLE`].
 
 mod allow;
 mod codes;
@@ -30,13 +30,13 @@ use crate::rules::{Rule, RuleSet};
 
 /// A file that compiled.
 pub(super) struct CompiledConfig<'a> {
-    /// As written.
+    /// The file as written.
     pub(super) file: &'a ConfigFile,
-    /// The text.
+    /// The text of the file.
     pub(super) source: &'a ConfigSource,
-    /// The rules that are enabled.
+    /// The enabled rules.
     pub(super) rules: &'a RuleSet,
-    /// What addresses are looked up in.
+    /// The databases for address lookups.
     pub(super) geo: &'a GeoLookup,
 }
 
@@ -46,7 +46,7 @@ struct LintedRule<'a> {
     rule: &'a Rule,
     count: Option<ParsedExpr<'a>>,
     mitigate: Option<ParsedExpr<'a>>,
-    /// The expression that computes the cost of a request.
+    /// The expression that computes the cost. `None` if the cost is not an expression.
     cost: Option<Text>,
 }
 
@@ -56,7 +56,7 @@ struct ParsedExpr<'a> {
     outline: ExprOutline,
 }
 
-/// Where warnings go.
+/// Collects warnings.
 struct Warnings<'a> {
     source: &'a ConfigSource,
     out: &'a mut Diagnostics,
@@ -84,8 +84,8 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
     routes::warn(file, &mut warnings);
 }
 
-/// Adds the warnings that depend on nothing but `[client_ip]` and `[[listeners]]`, which errors
-/// elsewhere cannot change.
+/// Adds the warnings that depend only on `[client_ip]` and `[[listeners]]`, so that errors in other
+/// sections do not hide them.
 pub(super) fn warn_of_trust(file: &ConfigFile, source: &ConfigSource, out: &mut Diagnostics) {
     routes::warn_of_trust(file, &mut Warnings { source, out });
 }
@@ -112,34 +112,34 @@ fn linted_rules<'a>(compiled: &CompiledConfig<'a>) -> Vec<LintedRule<'a>> {
 // === impl LintedRule ===
 
 impl<'a> LintedRule<'a> {
-    /// `count` and `mitigate`, as far as they are written.
+    /// Returns `count` and `mitigate`, those that are written.
     fn expressions(&self) -> impl Iterator<Item = &ParsedExpr<'a>> {
         self.count.iter().chain(&self.mitigate)
     }
 
-    /// The requests that the rule counts.
+    /// The requests that the rule counts. `None` if the expression is missing.
     fn counts(&self) -> Option<&ExprOutline> {
         let parsed = self.count.as_ref().or(self.mitigate.as_ref());
         parsed.map(|parsed| &parsed.outline)
     }
 
-    /// The requests that the rule stops.
+    /// The requests that the rule mitigates. `None` if the expression is missing.
     fn stops(&self) -> Option<&ExprOutline> {
         let parsed = self.mitigate.as_ref().or(self.count.as_ref());
         parsed.map(|parsed| &parsed.outline)
     }
 
-    /// Whether the rule has a limit that bans.
+    /// Returns whether the rule has a limit that bans.
     fn bans(&self) -> bool {
         self.rule.limiter.is_some() && !self.rule.ban.is_never()
     }
 
-    /// Whether the rule has a limit that it enforces.
+    /// Returns whether the rule has a limit that it enforces.
     fn limits(&self) -> bool {
         self.rule.limiter.is_some() && !self.rule.dry_run
     }
 
-    /// All expressions, including the parts of the key and the cost.
+    /// Returns all expressions, including the key parts and the cost.
     fn texts(&self) -> impl Iterator<Item = &Text> {
         let written = self.written;
         let expressions = written.count.iter().chain(&written.mitigate);

@@ -1,4 +1,4 @@
-//! Rules that never act, stop too much or too little, or reveal a shadow response.
+//! Warnings about rules that never act, mitigate too much or too little, or reveal a shadow response.
 
 use http::header::RETRY_AFTER;
 
@@ -8,7 +8,7 @@ use crate::config::file::ConfigFile;
 use crate::decision::Action;
 use crate::rules::HeaderStyle;
 
-/// Warns of a rule whose action or position cannot be meant.
+/// Warns of a rule with an action or position that is probably a mistake.
 pub(super) fn warn(
     rule: &LintedRule<'_>,
     earlier: &[LintedRule<'_>],
@@ -22,7 +22,7 @@ pub(super) fn warn(
     revealing_response(rule, file, warnings);
 }
 
-/// A rule after a terminal one that matches every request that it would stop.
+/// Warns of a rule after a terminal rule that matches every request that this rule would mitigate.
 fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut Warnings<'_>) {
     let Some(stops) = rule.stops() else {
         return;
@@ -50,14 +50,14 @@ fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut
         .help(format!("put it before `{}`, or remove it", name.value));
 }
 
-/// A rule that denies all, where no rule before it allows anything.
+/// Warns of a rule that denies all requests, if no earlier rule allows any.
 fn denies_everything(
     linted: &LintedRule<'_>,
     earlier: &[LintedRule<'_>],
     warnings: &mut Warnings<'_>,
 ) {
     let rule = linted.rule;
-    // A rule with a response of its own is meant, such as a maintenance page.
+    // A rule with its own response, such as a maintenance page, is intended.
     let meant = linted.written.response.is_some();
     let denies = !meant && rule.limiter.is_none() && rule.action.is_terminal() && !rule.dry_run;
     let allows = |other: &LintedRule<'_>| other.rule.action == Action::Allow;
@@ -73,7 +73,7 @@ fn denies_everything(
     }
 }
 
-/// A limit whose action lets everything through that exceeds it.
+/// Warns of a limit with an action that admits all requests above it.
 fn admits_excess(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     let action = &rule.written.action;
     let limiter = rule.rule.limiter;
@@ -96,7 +96,7 @@ fn admits_excess(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// A quota that stands still shows a client that its requests are not counted any more.
+/// Warns of quota headers that stop changing, which reveals that requests are no longer counted.
 fn revealing_quota(
     linted: &LintedRule<'_>,
     earlier: &[LintedRule<'_>],
@@ -134,7 +134,7 @@ fn revealing_quota(
         ));
 }
 
-/// A shadow response that mentions a limit.
+/// Warns of a shadow response that mentions a limit.
 fn revealing_response(rule: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let name = (rule.written.response.as_ref()).filter(|_| rule.rule.action == Action::Shadow);
     let mut responses = file.responses.iter();

@@ -1,4 +1,4 @@
-//! What a rule reads that is never there, or not what it seems.
+//! Warnings about fields that are never present or have unexpected values.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::config::file::ConfigFile;
 use crate::expr::{self, FieldId, GivenValue, TestOutline, TestRelation, WrittenValue};
 use crate::facts::fields::{self, FieldPresence, by_id};
 
-/// Warns of fields that nothing fills here and of values that are easily forged or respelt.
+/// Warns of fields that are never set here and of values that are easy to forge or to spell differently.
 pub(super) fn warn(
     case: &LintedRule<'_>,
     compiled: &CompiledConfig<'_>,
@@ -115,7 +115,7 @@ fn forwarded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// Arguments are decoded before they are compared.
+/// Warns of encoded characters in a comparison: arguments are decoded before they are compared.
 fn encoded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
     let compared = matches!(
         leaf.relation,
@@ -138,10 +138,10 @@ fn encoded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// `ne` does not hold for a missing value, which surprises whoever means "all but".
+/// Warns of `ne`, which does not match a missing value, although users often mean "all except".
 fn unequal(leaf: &TestOutline, text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
-    // `ne ""` asks whether there is a value at all.
+    // `ne ""` tests whether there is a value at all.
     let empty = |given: &WrittenValue| given.value == GivenValue::Text(Box::default());
     let all_but = leaf.relation == TestRelation::Ne && !leaf.values.iter().any(empty);
     if all_but && field_of(leaf).is_some_and(|field| can_be_missing(field, tls)) {
@@ -154,7 +154,7 @@ fn unequal(leaf: &TestOutline, text: &Text, file: &ConfigFile, warnings: &mut Wa
     }
 }
 
-/// The first field in `text` that passes `test`: its name as written, and where it is.
+/// Returns the first field in `text` that passes `test`: its name as written, and its span.
 fn first_read(text: &Text, test: impl Fn(FieldId) -> bool) -> Option<(Box<str>, Range<usize>)> {
     let mut names = expr::reads(&text.value).into_iter();
     names.find(|(name, _)| fields::find(name).is_some_and(&test))

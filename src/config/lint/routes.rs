@@ -1,5 +1,5 @@
-//! Routes, servers and trusted proxies that mean something else than they seem to, and names that
-//! nothing uses.
+//! Warnings about routes, servers and trusted proxies with a misleading meaning, and about unused
+//! names.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::expr::{self, ExprOutline, TestRelation};
 use crate::route::{HostPattern, PathPattern, PathSegment};
 use crate::upstream::{ServerEndpoint, ServerLocation};
 
-/// Networks wider than this include strangers.
+/// The shortest prefix length of a trusted network. A wider network includes unknown hosts.
 const WIDEST: u8 = 8;
 
 /// Warns of routes, servers, and unused lists, responses and upstreams.
@@ -30,7 +30,7 @@ pub(super) fn warn(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     loops(file, warnings);
 }
 
-/// Warns of trusted proxies that include strangers, or of none where only they may connect.
+/// Warns of trusted proxies that include unknown hosts, and of a listener that needs trusted proxies but has none.
 pub(super) fn warn_of_trust(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let trusted = &file.client_ip.trusted_proxies;
     let listeners = file.listeners.iter().filter(|_| trusted.is_empty());
@@ -52,7 +52,7 @@ pub(super) fn warn_of_trust(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// `fc00::/7` is wide, but not part of the Internet (RFC 4193).
+/// Returns whether a network includes unknown hosts. `fc00::/7` is wide but not public (RFC 4193).
 fn includes_strangers(network: &IpNet) -> bool {
     let private = match network {
         IpNet::V4(_) => false,
@@ -91,14 +91,14 @@ fn unused_names(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// The lists that any rule names, enabled or not.
+/// Returns the lists that any rule names, enabled or not.
 fn used_lists(file: &ConfigFile) -> Vec<String> {
     let expressions = file.rules.iter();
     let expressions = expressions.flat_map(|rule| rule.count.iter().chain(&rule.mitigate));
     expressions.flat_map(|text| lists_in(&text.value)).collect()
 }
 
-/// The lists that an expression names. None if it cannot be parsed.
+/// Returns the lists that an expression names. Empty if it cannot be parsed.
 pub fn lists_in(expression: &str) -> Vec<String> {
     let outline = expr::outline(expression).ok();
     let leaves = outline.iter().flat_map(ExprOutline::leaves);
@@ -145,11 +145,11 @@ fn path_hides(wide: &PathPattern, narrow: &PathPattern) -> bool {
         PathPattern::Prefix(path) => (path.to_string(), true),
         PathPattern::Template { segments, open } => (sample(segments), *open),
     };
-    // A pattern that takes a path and one below it takes all below it.
+    // A pattern that matches a path and one path below it matches all paths below it.
     wide.matches(&path) && (!open || wide.matches(&format!("{path}/{ANY}")))
 }
 
-/// A segment that only a variable can take: no path contains it.
+/// A segment that only a variable can match: no path contains it.
 const ANY: &str = "\0";
 
 fn sample(segments: &[PathSegment]) -> String {
@@ -190,7 +190,7 @@ fn host_hides(wide: &HostPattern, narrow: &HostPattern) -> bool {
     }
 }
 
-/// nginx's name for every host.
+/// Warns of `_`, nginx's name for every host.
 fn foreign_hosts(route: &RouteSettings, warnings: &mut Warnings<'_>) {
     for host in route.hosts.iter().filter(|host| host.value == "_") {
         let message = "`_` is a host like others here";
@@ -200,7 +200,7 @@ fn foreign_hosts(route: &RouteSettings, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// `/user/:id`, as many frameworks write it.
+/// Warns of variables like `/user/:id`, the syntax of many frameworks.
 fn foreign_variables(path: &Text, warnings: &mut Warnings<'_>) {
     let variable = |segment: &str| {
         let name = segment.strip_prefix(':').unwrap_or_default();
@@ -217,14 +217,14 @@ fn foreign_variables(path: &Text, warnings: &mut Warnings<'_>) {
         .help(format!("write `{{{name}}}`"));
 }
 
-/// `/` and `/api/`, which elsewhere take all paths below them.
+/// Warns of `/` and `/api/`, which in other gateways match all paths below them.
 fn not_a_prefix(
     path: &Text,
     route: &RouteSettings,
     file: &ConfigFile,
     warnings: &mut Warnings<'_>,
 ) {
-    // A response of the gateway's own may well be one page.
+    // A fixed response of the gateway may be intended for a single page.
     let forwards = matches!(route.target, Some(RouteTargetSettings::Upstream(_)));
     if !forwards || !path.value.ends_with('/') {
         return;
@@ -248,7 +248,7 @@ fn not_a_prefix(
     });
 }
 
-/// Servers that are listeners of this file.
+/// Warns of servers that are listeners of this file.
 fn loops(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let servers = file.upstreams.iter().flat_map(|up| &up.servers);
     for server in servers.map(|member| &member.address) {
@@ -264,7 +264,7 @@ fn loops(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// Whether a connection to `server` certainly reaches `listener`.
+/// Returns whether a connection to `server` certainly reaches `listener`.
 fn is_at(server: &ServerLocation, listener: SocketAddr) -> bool {
     let (ip, port) = match server {
         ServerLocation::Endpoint(ServerEndpoint::Tcp(address)) => {

@@ -1,4 +1,4 @@
-//! Each warning with a file that deserves it, and the same file changed so that it does not.
+//! Each warning with a file that triggers it, and a variant of the file that does not.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod counting;
@@ -12,7 +12,7 @@ use crate::config::{self, ConfigSource, Diagnostics};
 const TLS: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n";
 const PLAIN: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
-/// The warnings of a file, without the one about the development certificate.
+/// Returns the warnings of a file, except the one about the development certificate.
 fn warnings(text: &str) -> Vec<String> {
     let source = ConfigSource::new("gateway.toml", text);
     let mut diagnostics = Diagnostics::new();
@@ -32,12 +32,12 @@ fn warnings(text: &str) -> Vec<String> {
     found.filter(|m| !m.contains("certificate")).collect()
 }
 
-/// A rule that counts, with these lines beside.
+/// A rule with a limit, with these additional lines.
 fn rule(lines: &str) -> String {
     format!("{TLS}[[rules]]\nname = \"r\"\nlimit = 5\nperiod = \"1m\"\n{lines}\n")
 }
 
-/// One expression in a rule that stops whatever matches.
+/// A deny rule with this expression.
 fn deny(expression: &str) -> String {
     format!("{TLS}[[rules]]\nname = \"r\"\nmitigate = '{expression}'\n")
 }
@@ -50,7 +50,7 @@ fn none(text: &str) {
     assert_eq!(warnings(text), [] as [&str; 0], "{text}");
 }
 
-/// A second rule that counts.
+/// A second rule with a limit.
 const GUARD: &str = "[[rules]]\nname = \"by-ip\"\nlimit = 9\nperiod = \"1m\"\n";
 
 const PATH: &str = "mitigate = 'http.request.uri.path eq \"/a\"'\n";
@@ -110,7 +110,7 @@ fn a_key_that_the_client_chooses() {
         "http.x_forwarded_for",
     ] {
         only(&rule(&format!("{PATH}key = ['{key}']")), message);
-        // Who changes the one part starts afresh, whatever the other is.
+        // A client that changes one part gets a new counter, whatever the other part is.
         let with_address = rule(&format!("{PATH}key = ['{key}', \"ip.src\"]"));
         only(&with_address, message);
         let by_address = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
@@ -623,7 +623,7 @@ fn a_proxy_header_without_trusted_proxies() {
     none(&file("\"10.0.0.1\""));
 }
 
-/// A ban on a shared key with these lines above the key.
+/// A ban on a shared key, with these lines above the key.
 fn shared(above: &str) -> String {
     rule(&format!(
         "{PATH}duration = \"1m\"\n{above}key = [\"tls.ja4\"]"

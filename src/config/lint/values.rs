@@ -1,4 +1,4 @@
-//! Written values that a field never has: `"de"` for a country, `"login"` for a path.
+//! Warnings about written values that a field never has: `"de"` for a country, `"login"` for a path.
 
 use super::{LintCode, ParsedExpr, Warnings};
 use crate::config::scalar::warn_of_host_bits;
@@ -6,14 +6,14 @@ use crate::expr::{GivenValue, TestOutline, TestRelation, WrittenValue};
 use crate::facts::fields::{self, ValueFormat};
 use crate::facts::path;
 
-/// What the values of a field look like, and the written value in that form. `None` if no such value
-/// is known.
+/// A description of the field's values, and the written value in that format. `None` if it cannot
+/// be converted.
 type Form = (&'static str, Option<String>);
 
 const NORMAL: &str = "paths are compared in normal form";
 const SLASH: &str = "a path starts with `/`";
 
-/// Warns of comparisons with values that never come.
+/// Warns of comparisons with values that a field never has.
 pub(super) fn warn(parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
     for leaf in parsed.outline.leaves() {
         for given in &leaf.values {
@@ -23,7 +23,7 @@ pub(super) fn warn(parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
     }
 }
 
-/// A network that is written as one of its addresses.
+/// Warns of a network that is written with the address of one of its hosts.
 fn network(given: &WrittenValue, parsed: &ParsedExpr<'_>, warnings: &mut Warnings<'_>) {
     let written = parsed.text.value.get(given.span.clone());
     let network = written.and_then(|text| text.trim().parse().ok());
@@ -82,7 +82,7 @@ fn value(
     warning.help.extend(help);
 }
 
-/// The form of a whole value.
+/// Returns the format of a whole value.
 fn form(format: ValueFormat, text: &str) -> Form {
     let lower = text.to_ascii_lowercase();
     let upper = text.to_ascii_uppercase();
@@ -140,7 +140,7 @@ fn tls_form(format: ValueFormat, text: &str) -> Form {
             ("it is `TLSv1.2` or `TLSv1.3`", near.map(str::to_owned))
         }
         ValueFormat::Cipher => {
-            // Cloudflare has the names of OpenSSL.
+            // Cloudflare uses OpenSSL's names.
             let what = "ciphers have the names of IANA, as `TLS_AES_128_GCM_SHA256`";
             (what, if_right(text.starts_with("TLS")))
         }
@@ -208,7 +208,7 @@ fn whole_path(text: &str) -> Form {
     }
 }
 
-/// The form of the beginning of a path, of a pattern, or of another part of it.
+/// Returns the format of the start of a path, of a pattern, or of another part of a path.
 fn part_of_path(relation: &TestRelation, text: &str) -> Form {
     let begins = *relation == TestRelation::StartsWith;
     let pattern = matches!(
@@ -236,7 +236,7 @@ fn part_of_path(relation: &TestRelation, text: &str) -> Form {
     if begins && ["//", "/./", "/../"].iter().any(|part| text.contains(part)) {
         return (NORMAL, None);
     }
-    // An escape that is cut off may go on in the path.
+    // The path may continue a truncated escape.
     let normal = path::normalise(text).ok();
     match normal.filter(|_| begins && text.contains('%')) {
         Some(normal) => (NORMAL, Some(normal.into_owned())),

@@ -1,4 +1,4 @@
-//! Addresses of the gateway, of origins and of networks; header names, header values and statuses.
+//! Setting types for addresses, networks, header names, header values and statuses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::config::schema::{
 use crate::config::{Diagnostic, Diagnostics, LintCode};
 use crate::upstream::{HostPort, ServerEndpoint, ServerLocation};
 
-/// An address and a port.
+/// An IP address and a port.
 pub(in crate::config) fn socket() -> SettingType<SocketAddr> {
     let examples = &["127.0.0.1:8443", "0.0.0.0:8443", "[::]:8443"];
     SettingType::new(ValueSchema::string_of_form(SOCKET, examples), parse_socket)
@@ -37,7 +37,7 @@ fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
     })
 }
 
-/// Where an origin is: an address or a name with a port, or a socket in the file system.
+/// The address of a server: an IP address or a name with a port, or a Unix socket.
 pub(in crate::config) fn server() -> SettingType<ServerLocation> {
     let examples = &["127.0.0.1:9000", "app.internal:9001", "unix:/run/app.sock"];
     SettingType::new(ValueSchema::string_of_form(SERVER, examples), |value| {
@@ -90,7 +90,7 @@ fn parse_server(written: &str) -> Parsed<ServerLocation> {
     Ok(ServerLocation::Name(HostPort { host, port }))
 }
 
-/// What to write for a URL.
+/// Returns the suggestion for a server that is written as a URL.
 fn without_scheme(scheme: &str, rest: &str) -> Option<String> {
     let authority = rest.split('/').next()?;
     let port = if scheme == "https" { 443 } else { 80 };
@@ -104,7 +104,7 @@ fn without_scheme(scheme: &str, rest: &str) -> Option<String> {
     })
 }
 
-/// An address or a name that has no port, with one.
+/// Adds a port to an address or a name without one.
 fn with_port(host: &str, port: u16) -> Option<String> {
     match host.parse::<IpAddr>() {
         Ok(address) => Some(SocketAddr::new(address, port).to_string()),
@@ -112,7 +112,7 @@ fn with_port(host: &str, port: u16) -> Option<String> {
     }
 }
 
-/// Whether it can be looked up: RFC 1123, section 2.1, and underscores, which some networks use.
+/// Returns whether a host name can be resolved: RFC 1123, section 2.1, plus underscores, which some networks use.
 fn is_host(host: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     let label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(legal);
@@ -124,7 +124,7 @@ fn is_host(host: &str) -> bool {
     last && labels.all(label) && host.len() <= 254
 }
 
-/// The target of a request: a path, perhaps with a query.
+/// The target of a request: a path with an optional query.
 pub(in crate::config) fn target_path() -> SettingType<String> {
     SettingType::new(
         ValueSchema::string_of_form(TARGET, &["/healthz"]),
@@ -140,7 +140,7 @@ pub(in crate::config) fn target_path() -> SettingType<String> {
     )
 }
 
-/// A network; a bare address is a network of one.
+/// A network; an address without a prefix is a network of one address.
 pub(in crate::config) fn network() -> SettingType<IpNet> {
     let examples = &["192.0.2.0/24", "2001:db8::/48"];
     SettingType::new(ValueSchema::string_of_form(NETWORK, examples), |value| {
@@ -149,7 +149,7 @@ pub(in crate::config) fn network() -> SettingType<IpNet> {
     .shown(|network| ExampleValue::Text(network.to_string()))
 }
 
-/// A network as text, also where it stands as a key. Bits past the prefix are still there.
+/// Parses a network, also from a table key. Keeps the bits after the prefix.
 pub(in crate::config) fn parse_network(written: &str) -> Parsed<IpNet> {
     let net = written.parse::<IpNet>();
     net.or_else(|_| written.parse::<IpAddr>().map(IpNet::from))
@@ -182,7 +182,7 @@ pub(in crate::config) fn header_name() -> SettingType<HeaderName> {
     .shown(|name| ExampleValue::Text(name.to_string()))
 }
 
-/// A header name as text, also where it stands as a key.
+/// Parses a header name, also from a table key.
 pub(in crate::config) fn parse_header_name(written: &str) -> Parsed<HeaderName> {
     HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
         ValueError::new(format!("`{written}` is not a header name"))

@@ -1,6 +1,5 @@
-//! Single values: what a string or number in the file may say. A [`SettingType`] turns one value into its
-//! type or says what is wrong with an example of what would be right; the schema asks it what it
-//! accepts.
+//! Types of single values. A [`SettingType`] parses one value, or returns an error with an example
+//! of a correct value; the schema reads from it what it accepts.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ pub(super) use address::{
 use units::rate;
 pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
 
-/// How one value is read, and what it may be.
+/// The parser and the schema of one value.
 pub(super) struct SettingType<T> {
     shape: ValueSchema,
     parse: Parse<T>,
@@ -33,19 +32,19 @@ type Show<T> = Box<dyn Fn(&T) -> ExampleValue>;
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ValueError {
-    /// What is wrong, in one sentence without a full stop.
+    /// The message, without a final full stop.
     pub(super) message: String,
-    /// What would be right.
+    /// A suggested fix.
     pub(super) help: Option<String>,
 }
 
-/// What reading a value gives.
+/// The result of parsing a value.
 pub(super) type Parsed<T> = Result<T, ValueError>;
 
 // === impl SettingType ===
 
 impl<T: 'static> SettingType<T> {
-    /// What is read by `parse` and looks like `shape`.
+    /// Creates a type that `parse` reads and `shape` describes.
     pub(super) fn new(
         shape: ValueSchema,
         parse: impl Fn(&DeValue<'_>) -> Parsed<T> + 'static,
@@ -57,13 +56,13 @@ impl<T: 'static> SettingType<T> {
         }
     }
 
-    /// With the way back: how a user would write a value that is a default.
+    /// Adds the inverse of parsing, which renders a default value as a user would write it.
     pub(super) fn shown(mut self, show: impl Fn(&T) -> ExampleValue + 'static) -> Self {
         self.show = Some(Box::new(show));
         self
     }
 
-    /// With values that show what it may look like.
+    /// Adds example values.
     pub(super) fn examples(mut self, values: &'static [&'static str]) -> Self {
         if let ValueSchema::Text { examples, .. } = &mut self.shape {
             *examples = values;
@@ -71,22 +70,22 @@ impl<T: 'static> SettingType<T> {
         self
     }
 
-    /// The same values with another meaning.
+    /// Converts the parsed values with `f`.
     pub(super) fn map<U: 'static>(self, f: impl Fn(T) -> U + 'static) -> SettingType<U> {
         SettingType::new(self.shape, move |value| (self.parse)(value).map(&f))
     }
 
-    /// Reads a value.
+    /// Parses a value.
     pub(super) fn parse(&self, value: &DeValue<'_>) -> Parsed<T> {
         (self.parse)(value)
     }
 
-    /// What it accepts.
+    /// Returns the schema of accepted values.
     pub(super) fn shape(&self) -> ValueSchema {
         self.shape.clone()
     }
 
-    /// A value as a user would write it.
+    /// Renders a value as a user would write it. `None` if there is no renderer.
     pub(super) fn show(&self, value: &T) -> Option<ExampleValue> {
         self.show.as_ref().map(|show| show(value))
     }
@@ -95,7 +94,7 @@ impl<T: 'static> SettingType<T> {
 // === impl ValueError ===
 
 impl ValueError {
-    /// A reason.
+    /// Creates an error without help.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -103,14 +102,14 @@ impl ValueError {
         }
     }
 
-    /// The reason with what would be right.
+    /// Adds a suggested fix.
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 }
 
-/// A value of the wrong kind.
+/// Returns the error for a value of the wrong TOML type.
 pub(super) fn kind(expected: &str, found: &DeValue<'_>) -> ValueError {
     let found = match found {
         DeValue::String(_) => "a string",
@@ -132,7 +131,7 @@ pub(super) fn text() -> SettingType<String> {
     .shown(|text| ExampleValue::Text(text.clone()))
 }
 
-/// A string that says something.
+/// A string that is not empty.
 pub(super) fn filled() -> SettingType<String> {
     SettingType::new(ValueSchema::filled(), |value| {
         match string(value, "a string")? {
@@ -143,14 +142,14 @@ pub(super) fn filled() -> SettingType<String> {
     .shown(|text| ExampleValue::Text(text.clone()))
 }
 
-/// A name. Any string is let through for [`check_name`], so that a wrong name is still known.
+/// A name. Accepts any string; [`check_name`] checks it later, so that a wrong name is still known.
 pub(super) fn name() -> SettingType<String> {
     SettingType::new(ValueSchema::string_of_form(schema::NAME, &[]), |value| {
         text().parse(value)
     })
 }
 
-/// A path to a file; relative ones are the caller's business.
+/// A path to a file. The caller resolves relative paths.
 pub(super) fn path() -> SettingType<PathBuf> {
     SettingType::new(ValueSchema::filled(), |value| {
         match string(value, "a path")? {
@@ -160,7 +159,7 @@ pub(super) fn path() -> SettingType<PathBuf> {
     })
 }
 
-/// A path to a file, or nothing: an empty string says that there is none.
+/// A path to a file. An empty string means no file.
 pub(super) fn path_or_none() -> SettingType<Option<PathBuf>> {
     SettingType::new(ValueSchema::text(), |value| {
         match string(value, "a path")? {
@@ -174,7 +173,7 @@ pub(super) fn path_or_none() -> SettingType<Option<PathBuf>> {
     })
 }
 
-/// True or false.
+/// A boolean.
 pub(super) fn boolean() -> SettingType<bool> {
     let help = "write `true` or `false`, without quotes";
     let parse = move |value: &DeValue<'_>| {
@@ -204,7 +203,7 @@ where
     SettingType::new(shape, parse).shown(|number| ExampleValue::Integer(short((*number).into())))
 }
 
-/// A number within bounds, whole or not.
+/// An integer or a float within bounds.
 pub(super) fn number(low: f64, high: f64) -> SettingType<f64> {
     let parse = move |value: &DeValue<'_>| {
         let number = match value {
@@ -226,7 +225,7 @@ pub(super) fn number(low: f64, high: f64) -> SettingType<f64> {
         .shown(|number| ExampleValue::Number(*number))
 }
 
-/// One word out of a few. `later` are words of the contract that have no effect yet.
+/// One of several words. `later` are documented words that are not implemented yet.
 pub(super) fn choice<T: Copy + PartialEq>(
     words: &'static [(&'static str, T)],
     later: &'static [&'static str],
@@ -257,7 +256,7 @@ pub(super) fn choice<T: Copy + PartialEq>(
     })
 }
 
-/// Whether a string can name a rule, list, upstream or response: `[A-Za-z0-9_-]{1,64}`.
+/// Checks the name of a rule, list, upstream or response: `[A-Za-z0-9_-]{1,64}`.
 pub(super) fn check_name(written: &str) -> Parsed<()> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if (1..=64).contains(&written.len()) && written.bytes().all(legal) {
@@ -267,7 +266,7 @@ pub(super) fn check_name(written: &str) -> Parsed<()> {
         .help("a name has 1 to 64 letters, digits, `_` and `-`, for example `login-stuffing`"))
 }
 
-/// A country: two capital letters (ISO 3166-1 alpha-2), or `T1`, as Cloudflare calls Tor.
+/// A country: two capital letters (ISO 3166-1 alpha-2), or `T1`, Cloudflare's code for Tor.
 pub(super) fn country() -> SettingType<[u8; 2]> {
     SettingType::new(
         ValueSchema::string_of_form(schema::COUNTRY, &["DE"]),
@@ -297,7 +296,7 @@ pub(super) fn continent() -> SettingType<[u8; 2]> {
     })
 }
 
-/// A whole number of any size that TOML can write.
+/// Parses a whole number of any size that TOML can represent.
 fn whole(value: &DeValue<'_>) -> Parsed<i128> {
     let Some(integer) = value.as_integer() else {
         let wrong = kind("an integer", value);
@@ -322,7 +321,7 @@ fn string<'v>(value: &'v DeValue<'_>, expected: &str) -> Parsed<&'v str> {
     value.as_str().ok_or_else(|| kind(expected, value))
 }
 
-/// A bound as TOML can write it.
+/// Clamps a bound to the integers that TOML can represent.
 fn short(number: i128) -> i64 {
     let clamped = number.clamp(i64::MIN.into(), i64::MAX.into());
     i64::try_from(clamped).unwrap_or(i64::MAX)

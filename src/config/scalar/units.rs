@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::{Parsed, SettingType, ValueError, kind, whole};
 use crate::config::schema::{ExampleValue, ValueSchema};
 
-/// Milliseconds of each unit.
+/// The milliseconds in each unit.
 const DURATIONS: [(&str, u64); 5] = [
     ("ms", 1),
     ("s", 1_000),
@@ -16,7 +16,7 @@ const DURATIONS: [(&str, u64); 5] = [
     ("d", 86_400_000),
 ];
 
-/// Bytes of each unit.
+/// The bytes in each unit.
 const SIZES: [(&str, u64); 4] = [
     ("B", 1),
     ("KiB", 1 << 10),
@@ -24,7 +24,7 @@ const SIZES: [(&str, u64); 4] = [
     ("GiB", 1 << 30),
 ];
 
-/// Other ways to write a unit, for suggestions.
+/// Other spellings of units, for suggestions.
 const WORDS: [(&[&str], &str); 7] = [
     (&["sec", "secs", "second", "seconds"], "s"),
     (&["min", "mins", "minute", "minutes"], "m"),
@@ -43,7 +43,7 @@ pub(in crate::config) fn duration() -> SettingType<Duration> {
     durations(false, parse_duration)
 }
 
-/// A duration, or whole seconds as Cloudflare writes them.
+/// A duration, or whole seconds as in Cloudflare's API.
 pub(in crate::config) fn duration_or_seconds() -> SettingType<Duration> {
     durations(true, |value| {
         if !value.is_integer() {
@@ -102,7 +102,7 @@ pub(in crate::config) fn size_between(low: u64, high: u64) -> SettingType<u64> {
         .shown(|bytes| ExampleValue::Text(show_size(*bytes)))
 }
 
-/// The number and the period in `5/min`, or in `5r/s` as nginx has it.
+/// Splits `5/min`, or `5r/s` in nginx's syntax, into number and period. `None` if it is not a rate.
 pub(super) fn rate(written: &str) -> Option<(&str, String)> {
     let (number, period) = written.split_once('/')?;
     let (digits, what) = split(number.trim());
@@ -149,18 +149,18 @@ fn parse_size(value: &DeValue<'_>) -> Parsed<u64> {
     scaled(written, &SIZES).ok_or_else(|| refuse(written, "a size", &SIZES).help(SIZE_HELP))
 }
 
-/// A duration as a user would write it.
+/// Renders a duration as a user would write it.
 fn show(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     in_units(millis, &DURATIONS).unwrap_or("0s".to_owned())
 }
 
-/// A size as a user would write it.
+/// Renders a size as a user would write it.
 fn show_size(bytes: u64) -> String {
     in_units(bytes, &SIZES).unwrap_or("0".to_owned())
 }
 
-/// In the largest unit that leaves a whole number; zero has none.
+/// Uses the largest unit that leaves a whole number. `None` for zero.
 fn in_units(number: u64, units: &[(&str, u64)]) -> Option<String> {
     let mut units = units.iter().rev();
     let fits = units.find(|(_, scale)| number > 0 && number.is_multiple_of(*scale));
@@ -191,7 +191,7 @@ fn refuse(written: &str, what: &str, units: &[(&str, u64)]) -> ValueError {
     }
 }
 
-/// The unit behind another way to write it.
+/// Returns the unit for another spelling of it.
 fn canonical_unit<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let lower = unit.trim().to_ascii_lowercase();
     let word = WORDS.iter().find(|(words, _)| words.contains(&&*lower));

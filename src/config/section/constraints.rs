@@ -1,4 +1,4 @@
-//! Constraints between the settings of a table: two names of one, one of several, none at all.
+//! Constraints between the settings of a table: aliases, exclusive settings and required settings.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{MissingSettings, SectionReader};
 // === impl SectionReader ===
 
 impl SectionReader<'_, '_> {
-    /// Accepts `theirs` as another name of the key `ours`; both is an error at the second.
+    /// Accepts `theirs` as an alias of the setting `ours`. Reports an error at the second if both are present.
     pub(in crate::config) fn alias(&mut self, ours: &'static str, theirs: &'static str) {
         self.asked.extend([ours, theirs]);
         self.note_table(|noted| noted.aliases.push((ours, theirs)));
@@ -27,19 +27,19 @@ impl SectionReader<'_, '_> {
         }
     }
 
-    /// The name under which a key is written here.
+    /// Returns the name that the file uses for a setting.
     pub(in crate::config) fn written<'k>(&self, key: &'k str) -> &'k str {
         let alias = self.aliases.iter().find(|(ours, _)| *ours == key);
         alias.map_or(key, |(_, theirs)| theirs)
     }
 
-    /// Where two keys are that are both there, in the order of the file.
+    /// Returns the spans of two settings in file order. `None` unless both are present.
     fn spans_of_both(&self, one: &str, other: &str) -> Option<(Range<usize>, Range<usize>)> {
         let (a, b) = (self.key_span(one)?, self.key_span(other)?);
         Some(if a.start < b.start { (a, b) } else { (b, a) })
     }
 
-    /// Refuses a table with both of a pair of keys.
+    /// Refuses a table with both settings of a pair.
     pub(in crate::config) fn apart(&mut self, owner: &str, [ours, other]: [&'static str; 2]) {
         self.note_table(|noted| noted.apart.push((ours, other)));
         if let Some((first, second)) = self.spans_of_both(ours, other) {
@@ -51,13 +51,13 @@ impl SectionReader<'_, '_> {
         }
     }
 
-    /// Refuses keys that are known but have no effect yet.
+    /// Refuses settings that are documented but not implemented yet.
     pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
         self.note_table(|noted| noted.later.extend(keys));
         self.refuse(keys, "does not work yet", "remove it");
     }
 
-    /// Refuses keys that are known, but not here.
+    /// Refuses known settings that do not apply here.
     pub(in crate::config) fn refuse(&mut self, keys: &[&'static str], why: &str, help: &str) {
         for &key in keys {
             self.unwanted.push(key);
@@ -67,7 +67,7 @@ impl SectionReader<'_, '_> {
         }
     }
 
-    /// Refuses a table with none or several of `keys`; `owner` is what the table describes.
+    /// Refuses a table with none or several of `keys`. `owner` describes the table in messages.
     pub(in crate::config) fn exactly_one(
         &mut self,
         owner: &str,
@@ -89,7 +89,7 @@ impl SectionReader<'_, '_> {
         }
     }
 
-    /// Refuses a table with none of `keys`, under either of their names.
+    /// Refuses a table with none of `keys`, under any of their names.
     pub(in crate::config) fn at_least_one(
         &mut self,
         owner: &str,
@@ -102,7 +102,7 @@ impl SectionReader<'_, '_> {
         }
     }
 
-    /// Reports that a key is not there.
+    /// Reports that a setting is missing.
     pub(in crate::config) fn missing(&mut self, key: &'static str, example: &str) {
         let help = format!("for example `{key} = {example}`");
         self.none(&[key], format!("`{key}` is missing"), help);
@@ -113,7 +113,7 @@ impl SectionReader<'_, '_> {
         self.none(keys, message, format!("for example `{example}`"));
     }
 
-    /// Reports that none of `keys` is there, unless one of them is misspelt.
+    /// Reports that none of `keys` is present, unless one of them is misspelt.
     pub(in crate::config) fn none(
         &mut self,
         keys: &[&'static str],
@@ -128,13 +128,13 @@ impl SectionReader<'_, '_> {
         });
     }
 
-    /// Whether a key that was asked for is not there, which its reader refuses.
+    /// Returns whether a required setting is absent, so that its reader reports it.
     pub(in crate::config) fn lacks(&mut self, key: &'static str) -> bool {
         self.amend(key, |key| (key.required, key.default) = (true, None));
         !self.has(key)
     }
 
-    /// Refuses an array that was asked for and holds nothing.
+    /// Refuses an empty array.
     pub(in crate::config) fn not_empty(&mut self, key: &'static str, message: &str, help: &str) {
         self.amend(key, |key| {
             if let ValueSchema::List { least, .. } = &mut key.shape {
@@ -150,7 +150,7 @@ impl SectionReader<'_, '_> {
         }
     }
 
-    /// The values of an array without those that were there before, which are errors.
+    /// Returns the values of an array without duplicates, which are errors.
     pub(in crate::config) fn each_once<T: PartialEq>(
         &mut self,
         key: &'static str,

@@ -1,5 +1,5 @@
-//! Arrays whose elements are values or tables, and tables whose names the user chooses. While
-//! describing, such a table has one entry, which stands for any.
+//! Arrays of values or tables, and tables with names that the user chooses. While describing, such
+//! a table has one entry that represents all.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,10 @@ use crate::config::scalar::{SettingType, kind};
 use crate::config::schema::{ExampleValue, UserNames, ValueSchema};
 use crate::config::{Spanned, Text};
 
-/// Stands in a path for a name that the user chooses.
+/// Represents a name that the user chooses in a path.
 const NAME: &str = "NAME";
 
-/// The table that is read while describing: the entry that stands for any has the one name that no
-/// reader asks for.
+/// Returns the table that is read while describing. Its one entry has a name that no reader reads.
 pub(super) fn nothing() -> DeTable<'static> {
     let mut table = DeTable::new();
     let value = DeValue::String("".into());
@@ -28,7 +27,7 @@ pub(super) fn nothing() -> DeTable<'static> {
 // === impl SectionReader ===
 
 impl<'a> SectionReader<'a, '_> {
-    /// An array of tables; absent is empty.
+    /// Reads an array of tables. Empty if it is absent.
     pub(in crate::config) fn tables<T>(
         &mut self,
         key: &'static str,
@@ -59,13 +58,13 @@ impl<'a> SectionReader<'a, '_> {
             .collect()
     }
 
-    /// Whether the key is there with anything but an empty array.
+    /// Returns whether the setting is present and not an empty array.
     pub(in crate::config) fn holds(&self, key: &str) -> bool {
         let raw = self.table.get(key);
         raw.is_some_and(|raw| raw.get_ref().as_array().is_none_or(|a| !a.is_empty()))
     }
 
-    /// The values of an array; absent is `None`. Wrong elements are reported and left out.
+    /// Reads the values of an array. `None` if it is absent. Reports and omits wrong elements.
     pub(in crate::config) fn array<T: 'static>(
         &mut self,
         key: &'static str,
@@ -76,8 +75,8 @@ impl<'a> SectionReader<'a, '_> {
         Some(self.parse_all(array, &scalar))
     }
 
-    /// The elements of an array, each a value that `one` takes or a table that `read` reads; absent
-    /// is `None`. Wrong elements are reported and left out.
+    /// Reads the elements of an array, each a value of type `one` or a table read by `read`. `None`
+    /// if it is absent. Reports and omits wrong elements.
     pub(in crate::config) fn array_or_tables<T: 'static, U>(
         &mut self,
         key: &'static str,
@@ -100,7 +99,7 @@ impl<'a> SectionReader<'a, '_> {
         Some(found)
     }
 
-    /// The array of a key; another value is reported.
+    /// Returns the array of a setting. Reports a value of another type and returns `None`.
     fn take_array(&mut self, key: &'static str) -> Option<&'a DeArray<'a>> {
         let raw = self.take_value(key).filter(|raw| !self.is_torn(raw))?;
         let array = raw.get_ref().as_array();
@@ -123,8 +122,8 @@ impl<'a> SectionReader<'a, '_> {
         items.filter_map(|item| self.parse(item, scalar)).collect()
     }
 
-    /// All entries in the order of the file. Their names are of the form `pattern`, for the schema;
-    /// the caller checks them.
+    /// Returns all entries in file order. `pattern` describes their names in the schema; the caller
+    /// checks them.
     pub(in crate::config) fn entries(&mut self, pattern: &'static str) -> Vec<(Text, &'a Raw<'a>)> {
         self.free = true;
         let shapes = Vec::new();
@@ -138,7 +137,7 @@ impl<'a> SectionReader<'a, '_> {
         entries
     }
 
-    /// The value of an entry.
+    /// Parses the value of an entry.
     pub(in crate::config) fn entry<T: 'static>(
         &mut self,
         raw: &Raw<'_>,
@@ -148,7 +147,7 @@ impl<'a> SectionReader<'a, '_> {
         self.parse(raw, scalar)
     }
 
-    /// An entry that is a table.
+    /// Reads an entry that is a table.
     pub(in crate::config) fn entry_table<T>(
         &mut self,
         raw: &Raw<'_>,
@@ -161,7 +160,7 @@ impl<'a> SectionReader<'a, '_> {
         self.open(raw, NAME, read)
     }
 
-    /// An entry that is an array of values, put together by `all`, or a table; `example` shows both.
+    /// Reads an entry that is an array of values, combined by `all`, or a table; `example` shows both.
     pub(in crate::config) fn entry_array_or_table<T: 'static, U>(
         &mut self,
         raw: &Raw<'_>,

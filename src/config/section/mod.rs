@@ -1,9 +1,8 @@
-//! A reader of one table. It returns typed values with their spans, reports what is wrong, continues,
-//! and reports the settings that no reader asked for at the end.
+//! A reader of one table. It returns typed values with their spans, reports errors, continues, and
+//! finally reports the settings that were not read.
 //!
-//! The same reader describes: over an empty table it notes what it is asked for instead of finding it,
-//! and goes into tables although they are absent. The result is the schema, which therefore agrees
-//! with the reader.
+//! The reader also describes: over an empty table it records each setting that is read, and enters
+//! absent tables. The result is the schema, which therefore agrees with the reader.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,34 +21,34 @@ mod unknown;
 pub(super) use unknown::SEVERAL;
 use unknown::{join, table_help};
 
-/// A value as the parser gives it.
+/// A value as returned by the parser.
 pub(super) type Raw<'a> = toml::Spanned<DeValue<'a>>;
 
-/// One table being read. Its opener calls [`SectionReader::finish`].
+/// One table being read. The caller that creates it calls [`SectionReader::finish`].
 pub(super) struct SectionReader<'a, 'd> {
     table: &'a DeTable<'a>,
-    /// The dotted names of the sections down to it; empty for a whole file.
+    /// The dotted path of the section. Empty for a whole file.
     path: String,
     span: Range<usize>,
-    /// Where in the source its file begins: the parser counts from there.
+    /// The offset of its file in the source. The parser's spans are relative to it.
     start: usize,
     asked: Vec<&'static str>,
-    /// Keys that are known, but may not be here.
+    /// Known settings that are not allowed here.
     unwanted: Vec<&'static str>,
-    /// Keys that are written under another name: ours and the one in the file.
+    /// Settings that are written with an alias: lockgate's name and the alias.
     aliases: Vec<(&'static str, &'static str)>,
-    /// Settings of which one must be there and none is. Reported at the end unless one of them is
-    /// misspelt, which is an error of its own.
+    /// Required settings that are absent. Reported at the end, unless one of them is misspelt,
+    /// which is a separate error.
     missing: Vec<MissingSettings>,
     /// Whether the user chooses the names of the settings.
     free: bool,
-    /// What was asked for, while describing.
+    /// The recorded schema, while describing. `None` while reading a file.
     noted: Option<TableSchema>,
-    /// Where mistakes go.
+    /// Receives errors and warnings.
     pub(super) out: &'d mut Diagnostics,
 }
 
-/// The error that one of `keys` is not there.
+/// The error that one of `keys` is missing.
 struct MissingSettings {
     keys: Vec<&'static str>,
     span: Range<usize>,
@@ -60,12 +59,12 @@ struct MissingSettings {
 // === impl SectionReader ===
 
 impl<'a, 'd> SectionReader<'a, 'd> {
-    /// A reader of a whole file that begins at `start` of its source.
+    /// Creates a reader of a whole file that starts at offset `start` of its source.
     pub(super) fn root(table: &'a DeTable<'a>, start: usize, out: &'d mut Diagnostics) -> Self {
         Self::new(table, String::new(), start..start, start, out)
     }
 
-    /// A reader of `table`, whose header is at `span`, in the file that begins at `start`.
+    /// Creates a reader of `table` with its header at `span`, in the file that starts at `start`.
     fn new(
         table: &'a DeTable<'a>,
         path: String,
@@ -88,7 +87,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         }
     }
 
-    /// What a table that is read by `read` may hold.
+    /// Returns the schema of a table that `read` reads.
     pub(super) fn describe<T>(read: impl FnOnce(&mut SectionReader<'_, '_>) -> T) -> TableSchema {
         let nothing = items::nothing();
         let mut ignored = Diagnostics::new();
@@ -98,28 +97,28 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         section.noted.unwrap_or_default()
     }
 
-    /// The header of the table, or the whole of an inline one.
+    /// The span of the table's header, or of a whole inline table.
     pub(super) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// Whether the key is there, right or wrong.
+    /// Returns whether the setting is present, valid or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(self.written(key))
     }
 
-    /// Whether `value` is the default in place of one that was wrong.
+    /// Returns whether `value` is the default because the written value was refused.
     pub(super) fn refused<T>(&self, key: &str, value: &Spanned<T>) -> bool {
         self.has(key) && value.span == self.span
     }
 
-    /// Where the key is written.
+    /// Returns the span of the setting's name. `None` if it is absent.
     pub(super) fn key_span(&self, key: &str) -> Option<Range<usize>> {
         let (key, _) = self.table.get_key_value(self.written(key))?;
         Some(self.source_span(key.span()))
     }
 
-    /// A value that may be absent. A wrong one is reported and counts as absent.
+    /// Reads an optional value. Reports a wrong value and returns `None`.
     pub(super) fn optional<T: 'static>(
         &mut self,
         key: &'static str,
@@ -130,7 +129,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         self.parse(raw, &scalar)
     }
 
-    /// A value that has a default.
+    /// Reads a value with a default.
     pub(super) fn or<T: 'static>(
         &mut self,
         key: &'static str,
@@ -144,7 +143,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         value.unwrap_or_else(|| Spanned::new(default, self.span()))
     }
 
-    /// A value that must be there; `example` shows one.
+    /// Reads a required value; `example` is shown if it is missing.
     pub(super) fn required<T: 'static>(
         &mut self,
         key: &'static str,
@@ -158,7 +157,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         value
     }
 
-    /// The values of an array that has a default.
+    /// Reads the values of an array with a default.
     pub(super) fn array_or<T: 'static>(
         &mut self,
         key: &'static str,
@@ -176,7 +175,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         values.unwrap_or_else(|| default.into_iter().map(at_section).collect())
     }
 
-    /// A table that may be absent.
+    /// Reads an optional table.
     pub(super) fn table<T>(
         &mut self,
         key: &'static str,
@@ -190,7 +189,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         self.open(raw, key, read)
     }
 
-    /// A value or a table, with a default.
+    /// Reads a value or a table, with a default.
     pub(super) fn value_or_table<T: 'static>(
         &mut self,
         key: &'static str,
@@ -218,7 +217,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         found.unwrap_or_else(|| Spanned::new(default, self.span()))
     }
 
-    /// A table that is read as an empty one if it is absent: all its keys have defaults.
+    /// Reads a table in which all settings have defaults. An absent table is read as an empty one.
     pub(super) fn table_or_defaults<T>(
         &mut self,
         key: &'static str,
@@ -236,7 +235,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         })
     }
 
-    /// Reports the settings that are missing and those that no reader asked for.
+    /// Reports missing settings and settings that were not read.
     pub(super) fn finish(mut self) {
         for missing in std::mem::take(&mut self.missing) {
             if !missing.keys.iter().any(|key| self.is_misspelt(key)) {
@@ -267,7 +266,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         self.out.error(span, wrong.message).help.extend(wrong.help);
     }
 
-    /// Reads a value that is a table, that of `key`.
+    /// Reads the table that is the value of `key`.
     fn open<T>(
         &mut self,
         raw: &Raw<'_>,
@@ -289,7 +288,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         Some(value)
     }
 
-    /// Reads one value; a wrong one is reported.
+    /// Parses one value. Reports a wrong value and returns `None`.
     fn parse<T: 'static>(&mut self, raw: &Raw<'_>, scalar: &SettingType<T>) -> Option<Spanned<T>> {
         if self.is_torn(raw) {
             return None;
@@ -303,14 +302,14 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         }
     }
 
-    /// Whether the parser invented the value after a syntax error. A value with an empty span is
-    /// invented too.
+    /// Returns whether the parser invented the value after a syntax error. A value with an empty
+    /// span is invented too.
     fn is_torn(&self, raw: &Raw<'_>) -> bool {
         let nowhere = raw.span().is_empty() && !raw.get_ref().is_table();
         nowhere && !self.describing() || self.out.is_torn(&self.source_span(raw.span()))
     }
 
-    /// Where in the source the parser's place is.
+    /// Converts a span of the parser to a span of the source.
     fn source_span(&self, span: Range<usize>) -> Range<usize> {
         shifted(span, self.start)
     }
@@ -319,7 +318,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         self.noted.is_some()
     }
 
-    /// Notes a key, while describing.
+    /// Records a setting, while describing.
     fn note(&mut self, name: &'static str, shape: impl FnOnce() -> ValueSchema) {
         self.note_table(|noted| {
             noted.keys.push(SettingSchema {
@@ -331,12 +330,12 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         });
     }
 
-    /// Notes something about the table, while describing.
+    /// Records something about the table, while describing.
     fn note_table(&mut self, note: impl FnOnce(&mut TableSchema)) {
         self.noted.as_mut().map(note);
     }
 
-    /// Notes more about a key, while describing.
+    /// Changes the record of a setting, while describing.
     fn amend(&mut self, name: &str, change: impl FnOnce(&mut SettingSchema)) {
         let keys = self.noted.iter_mut().flat_map(|noted| &mut noted.keys);
         if let Some(key) = keys.into_iter().find(|key| key.name == name) {
@@ -349,8 +348,8 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         self.table.get(self.written(key))
     }
 
-    /// Whether a setting that the section does not have is probably meant to be `key`. Known only
-    /// after all settings were asked for.
+    /// Returns whether an unknown setting of the section is probably a misspelling of `key`.
+    /// Correct only after all settings were read.
     pub(super) fn is_misspelt(&self, key: &str) -> bool {
         let mut names = self.table.iter().map(|(name, _)| name.get_ref().as_ref());
         names.any(|name| {

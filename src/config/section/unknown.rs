@@ -1,5 +1,5 @@
-//! The error about a setting that its section does not have: what other programs call it, what it is
-//! a misspelling of, or where it belongs.
+//! The error about an unknown setting: its name in other gateways, its correct spelling, or its
+//! section.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use crate::config::schema::{self, TableSchema, ValueSchema};
 use crate::config::suggest::{either, nearest};
 use crate::config::vocabulary::foreign_setting;
 
-/// Sections whose headers have two brackets.
+/// Sections with headers in double brackets.
 pub(in crate::config) const SEVERAL: &[&str] = &["listeners", "upstreams", "routes", "rules"];
 
-/// Sections within others that have a header in the documents.
+/// Nested sections that have their own heading in the documentation.
 const BELOW: &[&str] = &["listeners.tls", "geo.overrides"];
 
-/// How tables are written that are not below a header.
+/// The syntax of tables that are written inline.
 const INLINE: &[(&str, &str)] = &[
     (
         "certificates",
@@ -27,10 +27,10 @@ const INLINE: &[(&str, &str)] = &[
     ("candidate", "candidate = { limit = 100 }"),
 ];
 
-/// The most sections that help names.
+/// The maximum number of sections in a help line.
 const MOST: usize = 3;
 
-/// Reports `name` in the section at `path`, whose keys are `known`; `unwanted` are refused there.
+/// Reports `name` in the section at `path`. `known` are its settings; `unwanted` are refused there.
 pub(super) fn report(
     path: &str,
     name: &str,
@@ -69,7 +69,7 @@ pub(super) fn report(
     out.error(span, format!("unknown key `{name}`")).help(help);
 }
 
-/// Help for a value in place of the table of `key` in the section at `path`.
+/// Returns help for a value that should be the table `key` in the section at `path`.
 pub(super) fn table_help(path: &str, key: &str) -> String {
     let row = INLINE.iter().find(|(name, _)| *name == key);
     match (path, row) {
@@ -79,7 +79,7 @@ pub(super) fn table_help(path: &str, key: &str) -> String {
     }
 }
 
-/// The header of the section at `path`; of what stands within a section, its dotted path.
+/// Returns the header of the section at `path`, or the dotted path of an inline table.
 pub(super) fn header(path: &str) -> String {
     match path {
         "responses" => "[responses.NAME]".to_owned(),
@@ -89,7 +89,7 @@ pub(super) fn header(path: &str) -> String {
     }
 }
 
-/// The path of `key` in the section at `path`.
+/// Returns the path of `key` in the section at `path`.
 pub(super) fn join(path: &str, key: &str) -> String {
     match path {
         "" => key.to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     }
 }
 
-/// The sections that have a key of this name.
+/// Returns the sections that have a setting with this name.
 fn sections(name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     collect(&schema::root(), "", name, &mut found);

@@ -1,4 +1,4 @@
-//! A folder with the files that a configuration names: certificates with real keys, made anew.
+//! A folder with the files that a configuration names: certificates with newly generated keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 /// The time at which configurations are checked: the middle of 2025.
 pub(super) const NOW: Timestamp = Timestamp::from_secs(1_750_000_000);
 
-/// A new folder; whoever asks for it removes it.
+/// Creates a new folder. The caller removes it.
 pub(super) fn folder() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("lockgate-check-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();

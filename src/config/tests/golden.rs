@@ -1,7 +1,7 @@
-//! Each `tests/data/config/NAME.toml` has its rendered mistakes in `NAME.txt`, and so has each
-//! folder `tests/data/include/NAME` with a `gateway.toml` that includes others. What is said of
-//! `tests/data/check/NAME.toml` is all that `lockgate check` says, beside real certificates.
-//! `UPDATE_GOLDEN=1` writes them anew.
+//! Each `tests/data/config/NAME.toml` has its rendered diagnostics in `NAME.txt`, as does each
+//! folder `tests/data/include/NAME` with a `gateway.toml` that includes others. The text for
+//! `tests/data/check/NAME.toml` is the whole output of `lockgate check`, with real certificates.
+//! `UPDATE_GOLDEN=1` rewrites the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn compare(cases: &[PathBuf], render: impl Fn(&Path) -> String) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// What is said of a whole configuration, and its rules in order.
+/// Returns the diagnostics of a whole configuration, and its rules in order.
 fn whole(folder: &Path) -> (String, Vec<String>) {
     checked(&folder.join("gateway.toml"), folder)
 }
@@ -120,7 +120,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Lines that are missing or new. Good enough to see what changed.
+/// Returns missing and new lines, which is enough to see what changed.
 fn diff(want: &str, got: &str) -> String {
     let missing = want.lines().filter(|l| !got.lines().any(|g| g == *l));
     let new = got.lines().filter(|l| !want.lines().any(|w| w == *l));

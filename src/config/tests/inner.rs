@@ -1,11 +1,11 @@
-//! From a range of a decoded string back to the bytes of its literal.
+//! The mapping from a range of a decoded string back to the bytes of its literal.
 
 use proptest::prelude::*;
 use toml::de::DeTable;
 
 use crate::config::{ConfigSource, Spanned, Text};
 
-/// The value of the first key of a file.
+/// Returns the value of the first setting of a file.
 fn first_value(source: &ConfigSource) -> Option<Text> {
     let root = DeTable::parse(&source.text).ok()?;
     let (_, value) = root.get_ref().iter().next()?;
@@ -13,7 +13,7 @@ fn first_value(source: &ConfigSource) -> Option<Text> {
     Some(Spanned::new(text, value.span()))
 }
 
-/// What the file says where the value says `part`.
+/// Returns the text in the file for `part` of the value.
 fn written(file: &str, part: &str) -> String {
     let source = ConfigSource::new("t.toml", file);
     let text = first_value(&source).unwrap();
@@ -79,7 +79,7 @@ fn the_end_of_a_string_is_before_its_quote() {
     }
 }
 
-/// The body of a string in pieces that each form allows or not; what does not parse is left out.
+/// Generates string bodies from pieces that are valid only in some literals; those that do not parse are skipped.
 fn bodies() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-z ]{1,3}",
@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// What a piece of a literal means: itself, or what the parser makes of an escape.
+/// Decodes a piece of a literal.
 fn decoded(found: &str) -> String {
     if found.len() == 1 || !found.starts_with('\\') {
         return found.to_owned();

@@ -1,4 +1,4 @@
-//! Tests of reading: golden files for what a user sees, properties for any text.
+//! Tests of the reader: golden files for its output, property tests for any text.
 
 mod beside;
 mod golden;

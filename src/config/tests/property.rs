@@ -1,4 +1,4 @@
-//! No text makes the reader panic, and every place it names is in the text.
+//! No text makes the reader panic, and every span that it reports is in the text.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn check(text: String) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Lines that mean something to the reader, with values that mostly do not.
+/// Generates lines with known settings and mostly wrong values.
 fn lines() -> impl Strategy<Value = String> {
     let header = prop::sample::select(vec![
         "[server]",
@@ -117,7 +117,7 @@ proptest! {
         let offset = source.text.find("= 1").unwrap();
         let at = source.position(offset);
         prop_assert_eq!((at.line, at.column), (2, line.chars().count() + 4));
-        // Any byte, also one within a character, has a place.
+        // Every byte has a position, even one within a character.
         for offset in 0..source.text.len() + 3 {
             let before = source.slice(0..source.clamp(offset..offset).start);
             prop_assert_eq!(source.position(offset).line, before.matches('\n').count() + 1);

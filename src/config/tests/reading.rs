@@ -1,4 +1,4 @@
-//! What is read from a file, beside its mistakes.
+//! The values that are read from a file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn a_file_that_cannot_be_read_says_so() {
     assert_eq!(text.lines().count(), 1);
 }
 
-/// What is said of a file that holds these bytes.
+/// Returns the diagnostics of a file with these bytes.
 fn refusal(name: &str, bytes: &[u8]) -> String {
     let name = format!("lockgate-{name}-{}.toml", std::process::id());
     let path = std::env::temp_dir().join(name);

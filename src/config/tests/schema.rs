@@ -1,5 +1,5 @@
-//! The schema and the reader agree: what the shapes allow is read, and what is read has the forms
-//! that they tell.
+//! The schema and the reader agree: the reader accepts what the schema allows, and accepted strings
+//! match their patterns.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ use crate::config::scalar::{
 use crate::config::schema::{self, TableSchema, ValueSchema};
 use crate::config::{ConfigSource, Diagnostics, read};
 
-/// What is between two values, or in a string past its form. No shape tells it.
+/// Constraints between values, or within strings, that the schema does not express.
 const NOT_IN_A_SHAPE: &[&str] = &[
     "is taken already",
     "is given twice",
@@ -108,7 +108,7 @@ fn every_key_is_described_once() {
     names.dedup();
     assert_eq!(names.len(), rule.keys.len());
     assert_eq!(rule.apart, [("duration", "escalate")]);
-    // It does not work yet.
+    // It is not implemented yet.
     assert!(!names.contains(&"on_store_failure"));
 }
 
@@ -126,7 +126,7 @@ fn has_form<T: 'static>(
     Ok(())
 }
 
-/// Strings that often have one of the forms, or nearly.
+/// Generates strings that often match a pattern, exactly or nearly.
 fn strings() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -140,7 +140,7 @@ fn strings() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A table of a kind.
+/// Generates tables that match a schema.
 fn table(of: &TableSchema) -> BoxedStrategy<Toml> {
     let mut all = Just(Toml::new()).boxed();
     for key in &of.keys {
@@ -170,7 +170,7 @@ fn table(of: &TableSchema) -> BoxedStrategy<Toml> {
         .boxed()
 }
 
-/// Of two keys that do not go together the first.
+/// Keeps only the first of two settings that exclude each other.
 fn without_pairs(of: TableSchema, all: BoxedStrategy<Toml>) -> BoxedStrategy<Toml> {
     all.prop_map(move |mut table| {
         for (one, other) in &of.apart {
@@ -184,14 +184,14 @@ fn without_pairs(of: TableSchema, all: BoxedStrategy<Toml>) -> BoxedStrategy<Tom
     .boxed()
 }
 
-/// The names of a key.
+/// Returns the names of a setting.
 fn names_of(of: &TableSchema, key: &str) -> Vec<String> {
     let aliases = of.aliases.iter().filter(|(ours, _)| *ours == key);
     let theirs = aliases.map(|(_, theirs)| (*theirs).to_owned());
     [key.to_owned()].into_iter().chain(theirs).collect()
 }
 
-/// Whether a key is always there, and else whether it may be: of a set there is the first.
+/// Returns whether a setting is always present, and whether it may be. Of a set, the first is present.
 fn choices(of: &TableSchema, key: &str, required: bool) -> (bool, bool) {
     let sets = of.exactly_one.iter();
     let of_set = sets.clone().find(|set| set.contains(&key));
@@ -263,7 +263,7 @@ fn list(item: BoxedStrategy<Value>, least: usize, unique: bool) -> BoxedStrategy
         .boxed()
 }
 
-/// Strings of a form. The generator knows no anchors: it always makes whole strings.
+/// Generates strings that match a pattern. The generator needs no anchors: it makes whole strings.
 fn matching(pattern: &str) -> BoxedStrategy<String> {
     let whole = pattern.trim_start_matches('^').trim_end_matches('$');
     string_regex(whole).unwrap().boxed()

@@ -1,11 +1,11 @@
-//! The table is right: its words are no settings or values of ours, and what it suggests exists.
+//! The table is valid: its words are not lockgate's settings or values, and its suggestions exist.
 
 use std::collections::BTreeSet;
 
 use super::{TABLE, VALUES, foreign_setting, foreign_value, rows};
 use crate::config::schema::{self, TableSchema, ValueSchema};
 
-/// The keys of every section, by its path.
+/// Returns the settings of every section, by its path.
 fn sections() -> Vec<(String, BTreeSet<&'static str>)> {
     let mut found = Vec::new();
     collect("", &schema::root(), &mut found);
@@ -72,7 +72,7 @@ fn what_is_suggested_exists() {
         for quoted in row.ours.split('`').skip(1).step_by(2) {
             let word = quoted.trim_start_matches('[').split([' ', ']', '.']).next();
             let word = word.unwrap();
-            // Expressions, comments and values are no keys.
+            // Expressions, comments and values are not settings.
             let known = keys.contains(word)
                 || quoted.starts_with(['#', '"'])
                 || ["ip", "not", "office"].contains(&word);
@@ -90,7 +90,7 @@ fn a_word_is_found_however_it_is_written() {
     assert_eq!(foreign_setting("nowhere", "health_check"), None);
 }
 
-/// The values of every choice.
+/// Returns the values of every choice.
 fn choices() -> Vec<Vec<&'static str>> {
     let mut found = Vec::new();
     choices_of(&schema::root(), &mut found);

@@ -1,4 +1,4 @@
-//! Comparisons: the operator and the right side against the type of the left side.
+//! Comparisons: checks the operator and the right side against the type of the left side.
 
 use regex::bytes::Regex;
 
@@ -15,9 +15,9 @@ use super::super::transform::TransformCall;
 use super::super::wildcard::WildcardPattern;
 use super::{Checker, OperandShape, Span};
 
-/// A comparison whose left side is known.
+/// A comparison with a checked left side.
 struct Comparison<'a> {
-    /// The left side as it stands there.
+    /// The source text of the left side.
     left: &'a str,
     op: CompareOp,
     op_span: &'a Span,
@@ -109,7 +109,7 @@ impl Checker<'_> {
         })
     }
 
-    /// `lower(x) eq "ABC"` can never be true: surely a mistake.
+    /// Refuses a comparison such as `lower(x) eq "ABC"`, which is never true.
     fn possible(
         &mut self,
         left: &BytesTerm,
@@ -244,7 +244,7 @@ impl Checker<'_> {
         match test {
             BoolTerm::Field(field, _) => Some(BoolTerm::Field(field, wanted)),
             test if wanted => Some(test),
-            // `not` and `eq false` differ where a value is missing; only one of them is clear.
+            // `not` and `eq false` differ if a value is missing; only `not` is unambiguous.
             _ => self.fail_with(
                 c.op_span,
                 "a test is turned round with `not`",
@@ -315,7 +315,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The list on the right side, read as what the left side is.
+    /// The list on the right side, converted to the type of the left side.
     fn listed<T>(
         &mut self,
         c: &Comparison,
@@ -356,7 +356,7 @@ impl Checker<'_> {
     }
 }
 
-/// The parser puts a single value after every operator but `in`.
+/// The single value that the parser puts after every operator but `in`.
 fn value(right: &CompareTarget) -> Option<&LiteralNode> {
     match right {
         CompareTarget::Value(literal) => Some(literal),
@@ -364,7 +364,7 @@ fn value(right: &CompareTarget) -> Option<&LiteralNode> {
     }
 }
 
-/// What the values of a list must be.
+/// A description of the values that a list must have.
 fn values_of(is: &str) -> &'static str {
     match is {
         "an integer" => "each value must be an integer or a range such as `1..5`",

@@ -1,5 +1,5 @@
-//! The tree of what was written to the tree of what is meant: names looked up, types compared,
-//! literals prepared. Collects every error it can reach; a part that failed is left out, never
+//! Turns the parser's tree into the checked tree: resolves names, compares types, prepares
+//! literals. Collects every error that it can reach; a part with an error is left out, never
 //! guessed.
 
 mod compare;
@@ -14,14 +14,14 @@ use super::regexes::RegexBudget;
 use super::term::{BoolTerm, BytesTerm, CompiledTerm, EachTerm, IntTerm, StringSource};
 use super::{ExprEnv, ExprError, FieldId, FieldSpec, ValueType};
 
-/// What an expression reads.
+/// The fields and map entries that an expression reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldReads {
-    /// Fields, sorted, each once.
+    /// The fields, sorted and unique.
     pub fields: Vec<FieldId>,
-    /// Entries of maps that are named, in the order they stand there, each once.
+    /// The named map entries, unique, in source order.
     pub entries: Vec<(FieldId, Box<str>)>,
-    /// Some field is known only after the answer.
+    /// Whether a field is known only from the response.
     pub response: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn test(
     checker.finish(test)
 }
 
-/// Checks a value, as in a key: an entry without an index is its first value.
+/// Checks a value, such as a key part: a map entry without an index is its first value.
 pub(super) fn value(
     source: &str,
     operand: &Operand,
@@ -58,21 +58,21 @@ pub(super) fn value(
 struct Checker<'a> {
     source: &'a str,
     env: &'a ExprEnv<'a>,
-    /// In a key.
+    /// Whether the expression is a value, as in a key.
     key: bool,
-    /// In `any` or `all`.
+    /// Whether the position is inside `any` or `all`.
     many: bool,
-    /// The tests there that do not look at the list.
+    /// The tests inside `any` or `all` that do not read the list's value.
     kept: Vec<BoolTerm>,
     budget: RegexBudget,
     errors: Vec<ExprError>,
     reads: FieldReads,
 }
 
-/// What a part of an expression gives.
+/// The shape of a checked operand.
 enum OperandShape {
     One(CompiledTerm),
-    /// A list as a whole: how each value comes from the item.
+    /// A whole list; the term computes each value from the item.
     List(StringSource, CompiledTerm),
     /// Each value of a list, after `[*]`.
     Each(StringSource, CompiledTerm),
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A part that must be true or false.
+    /// Checks a part that must be a boolean.
     fn test(&mut self, node: &ExprNode) -> Option<BoolTerm> {
         let shape = self.node(node)?;
         self.single_test(shape, node)
@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
     }
 
     fn join(&mut self, logic: LogicOp, nodes: &[ExprNode], span: &Span) -> Option<OperandShape> {
-        // All parts are looked at before the first failure counts, so that all errors are found.
+        // Checks all parts before it stops at the first failure, so that all errors are found.
         let parts: Vec<_> = nodes.iter().map(|node| self.part(node)).collect();
         let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
         let (lists, tests): (Vec<_>, Vec<BoolTerm>) = parts.into_iter().unzip();
@@ -173,7 +173,7 @@ impl<'a> Checker<'a> {
         Some(shape(first, test))
     }
 
-    /// A part of a larger test. In `any` and `all` it may test each value of a list.
+    /// Checks a part of a larger test. Inside `any` and `all`, it may test each value of a list.
     fn part(&mut self, node: &ExprNode) -> Option<(Option<StringSource>, BoolTerm)> {
         if !self.many {
             return self.test(node).map(|test| (None, test));
@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Sets a test aside that is the same for every value of the list.
+    /// Moves a test that does not depend on the list's value to `kept`.
     fn keep(&mut self, test: BoolTerm, span: &Span) -> Option<BoolTerm> {
         if let BoolTerm::Const(_) | BoolTerm::Kept(_) = test {
             return Some(test);
@@ -273,7 +273,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A part that must have one value.
+    /// Checks that a part has a single value.
     fn single(&mut self, shape: OperandShape, span: &Span) -> Option<CompiledTerm> {
         match shape {
             OperandShape::One(term) => Some(term),
@@ -284,7 +284,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a list stands for its first value: an entry of a map, in a key.
+    /// Whether a list is used as its first value: an entry of a map, in a key.
     fn is_first(&self, list: &StringSource) -> bool {
         self.key && matches!(list, StringSource::Field { name: Some(_), .. })
     }
@@ -345,7 +345,7 @@ fn bool(test: BoolTerm) -> OperandShape {
     OperandShape::One(CompiledTerm::Bool(test))
 }
 
-/// A test of each value of a list, or else of the request.
+/// The shape of a test of each value of a list, or of the request if there is no list.
 fn shape(list: Option<StringSource>, test: BoolTerm) -> OperandShape {
     match list {
         Some(list) => OperandShape::Each(list, CompiledTerm::Bool(test)),

@@ -1,5 +1,5 @@
-//! Names to fields and functions, and the arguments of calls against the table of functions. A
-//! function of `list[*]` is a function of each value.
+//! Resolves names to fields and functions, and checks the arguments of calls against the function
+//! table. A function of `list[*]` applies to each value.
 
 use super::super::ast::{CompareOp, ExprNode, LiteralKind, NodeKind, OperandBase};
 use super::super::error::{did_you_mean, nearest};
@@ -113,7 +113,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A map and a name are the list of the entry's values.
+    /// Replaces the arguments map and name by the list of the entry's values.
     fn named(&mut self, mut terms: Vec<CompiledTerm>, span: &Span) -> Option<Vec<CompiledTerm>> {
         if let [
             CompiledTerm::Map(map),
@@ -145,7 +145,7 @@ impl Checker<'_> {
         self.report(span, format!("unknown function `{name}`{near}"), help)
     }
 
-    /// What `http.host.startsWith(…)` is here.
+    /// The equivalent of a method call such as `http.host.startsWith(…)`.
     fn of_a_method(&self, name: &str) -> Option<String> {
         let (field, method) = name.rsplit_once('.')?;
         self.env.scheme.field(field)?;
@@ -186,7 +186,7 @@ impl Checker<'_> {
         self.fail_with(span, message, format!("write `{}`", spec.signature))
     }
 
-    /// One argument as a term. The source of a `[*]` in the first one is put into `source`.
+    /// Checks one argument. A `[*]` in the first argument is stored in `source`.
     fn argument(
         &mut self,
         spec: &FunctionSpec,
@@ -299,7 +299,7 @@ impl Checker<'_> {
     }
 }
 
-/// What a parameter takes, in words, and whether a term is that.
+/// A description of what a parameter accepts, and the check for it.
 fn wanted(param: ParamType) -> (&'static str, fn(&CompiledTerm) -> bool) {
     use CompiledTerm::{Bytes as Text, Ip as Address, List, Many};
     match param {
@@ -342,7 +342,7 @@ fn describe(term: &CompiledTerm, param: ParamType) -> &'static str {
     }
 }
 
-/// The values of an array, of a map's entry or, without a name, of all its entries.
+/// The values of an array, of a map's entry or, without a name, of all entries of a map.
 pub(super) fn values(spec: &FieldSpec, name: Option<Box<[u8]>>) -> OperandShape {
     let field = spec.id;
     OperandShape::List(

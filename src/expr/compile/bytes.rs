@@ -1,4 +1,4 @@
-//! Strings: getters, and tests that know where their string comes from.
+//! Strings: getters, and tests that are specialised for the source of their string.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -41,7 +41,7 @@ pub(super) fn test(term: BytesTerm, test: BytesTest) -> Check {
     }
 }
 
-/// Runs `test` on the string that `term` gives, without a closure between for the plain ones.
+/// Runs `test` on the string of `term`, without an intermediate closure for plain fields.
 pub(super) fn on(term: BytesTerm, test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Check {
     match term {
         BytesTerm::Field(field) => {
@@ -82,8 +82,8 @@ pub(super) fn get(term: BytesTerm) -> GetBytes {
     }
 }
 
-/// `lower(x) eq "y"` and its like without the lowered copy. `None` where that would not be the
-/// same: a literal that the changed string can never equal, or a test that looks at more.
+/// Compiles `lower(x) eq "y"` and similar tests without a lower-case copy. `None` if the result could
+/// differ: a literal that the changed string can never equal, or a test that reads more than the string.
 fn folded(case: &TransformCall, inner: &BytesTerm, test: &BytesTest) -> Option<Check> {
     let kept = |text: &[u8]| match case {
         TransformCall::Lower => !text.iter().any(u8::is_ascii_uppercase),
@@ -116,8 +116,8 @@ fn folded(case: &TransformCall, inner: &BytesTerm, test: &BytesTest) -> Option<C
     }
 }
 
-/// A byte that must be there is looked for first: a regex costs ten times as much. So are strings
-/// of which one must, for a regex does much else before it looks for them.
+/// Searches for a required byte first: a regex costs ten times as much. Otherwise searches for
+/// required strings, because a regex does more work before it searches for them.
 fn matches(term: BytesTerm, regex: Regex) -> Check {
     if let Some(byte) = regexes::rare_byte(regex.as_str()) {
         return on(term, move |text| {
@@ -133,7 +133,7 @@ fn matches(term: BytesTerm, regex: Regex) -> Check {
     }
 }
 
-/// Any value as text.
+/// Compiles any value to its text.
 pub(super) fn text(term: CompiledTerm) -> GetBytes {
     if let CompiledTerm::Bytes(term) = term {
         return get(term);
@@ -151,7 +151,7 @@ pub(super) fn text(term: CompiledTerm) -> GetBytes {
     })
 }
 
-/// A part that is missing is left out, as Cloudflare does; with none there the whole is missing.
+/// Missing parts are left out, as at Cloudflare. If all parts are missing, the result is missing.
 fn concat(terms: Vec<CompiledTerm>) -> GetBytes {
     let parts: Vec<GetBytes> = terms.into_iter().map(text).collect();
     Box::new(move |context| {
@@ -165,8 +165,8 @@ fn concat(terms: Vec<CompiledTerm>) -> GetBytes {
     })
 }
 
-/// A value that cannot be had is left out, as an absent one is. A result that would be too long is
-/// missing: a client could make megabytes of ten thousand values and a separator.
+/// Missing values are left out. A result that would be too long is missing: a client could produce
+/// megabytes with ten thousand values and a separator.
 fn join(source: StringSource, each: CompiledTerm, separator: Box<[u8]>) -> GetBytes {
     let (list, each) = (ListReader::new(source), text(each));
     Box::new(move |context| {

@@ -1,5 +1,5 @@
-//! What compiled expressions run on: the facts of one request, the item of a list, and the strings
-//! that the request's rules have read, as most of them ask for the same few.
+//! The context in which compiled expressions run: the facts of one request, the item of a list, and a
+//! memo of the strings that the request's rules have read, because most rules read a few common fields.
 
 use std::array;
 use std::borrow::Cow;
@@ -7,10 +7,10 @@ use std::cell::Cell;
 
 use super::super::{FieldFacts, FieldId};
 
-/// How many strings are kept; a power of two.
+/// The number of strings in a memo; a power of two.
 const SLOTS: usize = 8;
 
-/// Fields and their strings. One that takes another's slot only costs a second reading of it.
+/// A memo of fields and their strings. A slot collision only costs another read of the field.
 pub struct FieldMemo<'a>([Cell<(FieldId, &'a [u8])>; SLOTS]);
 
 /// A field and its slot.
@@ -20,20 +20,20 @@ pub(super) struct MemoSlot {
     slot: u8,
 }
 
-/// What a closure looks at.
+/// The input of a compiled closure.
 #[derive(Clone, Copy)]
 pub struct EvalContext<'a> {
     pub(super) facts: &'a dyn FieldFacts,
     memo: Option<&'a FieldMemo<'a>>,
     pub(super) item: &'a [u8],
-    /// What came out of the tests that `any` or `all` keeps, a bit each.
+    /// The results of the tests that `any` or `all` evaluates once, one bit each.
     pub(super) kept: u64,
 }
 
 // === impl EvalContext ===
 
 impl<'a> EvalContext<'a> {
-    /// The facts, and no item.
+    /// A context of the facts, without an item.
     #[inline]
     pub fn of(facts: &'a dyn FieldFacts) -> EvalContext<'a> {
         EvalContext {
@@ -44,7 +44,7 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The facts for many tests, which remember in `memo` what they read.
+    /// A context for many tests, which store in `memo` what they read.
     #[inline]
     pub fn remembering(facts: &'a dyn FieldFacts, memo: &'a FieldMemo<'a>) -> EvalContext<'a> {
         EvalContext {
@@ -59,7 +59,7 @@ impl<'a> EvalContext<'a> {
         self.facts
     }
 
-    /// A field's string, which is remembered if anything is.
+    /// A field's string, from the memo if there is one. `None` if it is missing.
     pub fn text(&self, field: FieldId) -> Option<Cow<'a, [u8]>> {
         let Some(memo) = self.memo else {
             return self.facts.bytes(field);
@@ -71,7 +71,7 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// Runs `test` on a field's string; a missing one fails it.
+    /// Runs `test` on a field's string; `false` if it is missing.
     #[inline(always)]
     pub(super) fn on_field(&self, spot: MemoSlot, test: impl Fn(&[u8]) -> bool) -> bool {
         let Some(memo) = self.memo else {
@@ -83,7 +83,7 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// Reads a field's string, and remembers it.
+    /// Reads a field's string and stores it in the memo.
     #[inline(never)]
     fn read(&self, spot: MemoSlot, memo: &FieldMemo<'a>) -> Option<Cow<'a, [u8]>> {
         let text = self.facts.bytes(spot.field())?;
@@ -93,7 +93,7 @@ impl<'a> EvalContext<'a> {
         Some(text)
     }
 
-    /// The same facts with this item.
+    /// A context of these facts with `item`.
     #[inline]
     pub(super) fn at<'i>(&self, item: &'i [u8]) -> EvalContext<'i>
     where
@@ -111,8 +111,8 @@ impl<'a> EvalContext<'a> {
 // === impl MemoSlot ===
 
 impl MemoSlot {
-    /// The fields that rules read most, which are the first and those about the client, have a
-    /// slot each.
+    /// The slot of a field. The most common fields, the first ones and those of the client, have
+    /// distinct slots.
     pub(super) fn of(field: FieldId) -> MemoSlot {
         let FieldId(number) = field;
         MemoSlot {
@@ -130,14 +130,14 @@ impl MemoSlot {
 // === impl FieldMemo ===
 
 impl<'a> FieldMemo<'a> {
-    /// What was kept of the field.
+    /// The stored string of the field. `None` if there is none.
     #[inline(always)]
     pub(super) fn get(&self, spot: MemoSlot) -> Option<&'a [u8]> {
         let (kept, text) = self.0.get(usize::from(spot.slot) % SLOTS)?.get();
         (kept == spot.field).then_some(text)
     }
 
-    /// Keeps the string of the field.
+    /// Stores the string of the field.
     #[inline]
     pub(super) fn keep(&self, spot: MemoSlot, text: &'a [u8]) {
         if let Some(slot) = self.0.get(usize::from(spot.slot) % SLOTS) {

@@ -7,7 +7,7 @@ use super::super::FieldId;
 use super::super::term::StringSource;
 use super::{EvalContext, GetBytes, bytes};
 
-/// A list, ready to be read.
+/// A compiled list.
 pub(super) enum ListReader {
     Field {
         field: FieldId,
@@ -47,8 +47,8 @@ impl ListReader {
         }
     }
 
-    /// Visits the values in order until `visit` breaks; `false` if the list is missing: a named
-    /// entry that is not there, or a string that is not.
+    /// Calls `visit` with the values in order until it breaks. Returns `false` if the list is
+    /// missing: the named entry or the string does not exist.
     pub(super) fn each(&self, context: &EvalContext<'_>, visit: Visit<'_>) -> bool {
         match self {
             ListReader::Field { field, name } => {
@@ -70,7 +70,7 @@ impl ListReader {
         }
     }
 
-    /// The `index`th value; negative counts from the end.
+    /// The `index`th value; a negative index counts from the end. `None` if it is out of range.
     pub(super) fn element<'a>(
         &self,
         context: &EvalContext<'a>,
@@ -107,7 +107,7 @@ impl ListReader {
         found
     }
 
-    /// How many values there are; `None` if the list is missing.
+    /// The number of values. `None` if the list is missing.
     pub(super) fn count(&self, context: &EvalContext<'_>) -> Option<i64> {
         let mut count = 0;
         let there = self.each(context, &mut |_| {
@@ -145,8 +145,8 @@ impl ListReader {
     }
 }
 
-/// The position that `index` means among `count` values; a negative index counts from the end. `None` if it is out of
-/// range.
+/// The position of `index` among `count` values; a negative index counts from the end. `None` if it
+/// is out of range.
 pub fn position(index: i32, count: impl FnOnce() -> Option<usize>) -> Option<usize> {
     match usize::try_from(index) {
         Ok(index) => Some(index),
@@ -154,8 +154,8 @@ pub fn position(index: i32, count: impl FnOnce() -> Option<usize>) -> Option<usi
     }
 }
 
-/// Visits the values of one list after the other; a list that is missing has none, and all
-/// together are missing where each is.
+/// Calls `visit` with the values of all lists in order. A missing list has no values; the result is
+/// missing only if all lists are.
 fn chain(links: &[(ListReader, GetBytes)], context: &EvalContext<'_>, visit: Visit<'_>) -> bool {
     let (mut there, mut flow) = (false, ControlFlow::Continue(()));
     for (list, value) in links {

@@ -1,8 +1,8 @@
-//! The checked tree to closures. One comparison of a field with a literal is one closure; nothing
-//! is looked up, decoded or allocated when it runs.
+//! Compiles the checked tree to closures. A comparison of a field with a literal is one closure; it
+//! looks up, decodes and allocates nothing at run time.
 //!
-//! Every closure takes one pointer: to the facts and the item that `any` or `all` is looking at.
-//! Outside of them the item is empty and nobody reads it.
+//! Every closure takes one pointer: to the facts and to the current item of `any` or `all`. Outside
+//! of these the item is empty and never read.
 
 mod bytes;
 mod context;
@@ -27,7 +27,7 @@ pub(super) type Get =
     Box<dyn for<'a> Fn(&EvalContext<'a>) -> Option<ScalarValue<'a>> + Send + Sync>;
 type GetBytes = Box<dyn for<'a> Fn(&EvalContext<'a>) -> Option<Cow<'a, [u8]>> + Send + Sync>;
 
-/// The tests that are made once for a whole list.
+/// The tests that are evaluated once for a whole list.
 struct SharedTests(Box<[Check]>);
 
 // === impl SharedTests ===
@@ -37,7 +37,7 @@ impl SharedTests {
         SharedTests(tests.into_iter().map(test).collect())
     }
 
-    /// Makes the tests; a later one may read what came out of those before it.
+    /// Evaluates the tests; a later test may read the results of earlier ones.
     #[inline]
     fn made<'a>(&self, context: &EvalContext<'a>) -> EvalContext<'a> {
         let mut made = *context;
@@ -96,7 +96,7 @@ pub(super) fn value(term: CompiledTerm) -> Get {
         CompiledTerm::Bool(BoolTerm::Field(field, true)) => {
             Box::new(move |context| context.facts.bool(field).map(ScalarValue::Bool))
         }
-        // The checker gives these no single value.
+        // The checker never returns these as a single value.
         CompiledTerm::Many(..)
         | CompiledTerm::List(..)
         | CompiledTerm::Map(_)
@@ -132,15 +132,15 @@ fn xor(parts: Vec<BoolTerm>) -> Check {
     Box::new(move |context| parts.iter().fold(false, |odd, part| odd ^ part(context)))
 }
 
-/// Most rules join two tests; they need no loop.
+/// Most rules join two tests, which need no loop.
 fn pair(parts: Vec<Check>) -> Result<(Check, Check), Box<[Check]>> {
     <[Check; 2]>::try_from(parts)
         .map(|[a, b]| (a, b))
         .map_err(Vec::into_boxed_slice)
 }
 
-/// `any` stops at the first value that passes, `all` at the first that fails. A list that is missing
-/// fails `all`; one without values does not.
+/// `any` stops at the first value that passes, `all` at the first that fails. `all` of a missing
+/// list is false; `all` of an empty list is true.
 fn each(source: StringSource, each: EachTerm, any: bool) -> Check {
     let (list, inner, kept) = (
         ListReader::new(source),
@@ -194,7 +194,7 @@ fn ip_test(term: IpTerm, test: IpTest) -> Check {
         IpTest::Eq(right) => on_ip(term, move |left| left == right),
         IpTest::Ne(right) => on_ip(term, move |left| left != right),
         IpTest::In(set) => match term {
-            // The set takes any form of an address.
+            // The set accepts addresses in any form.
             IpTerm::Field(field) => {
                 Box::new(move |context| context.facts.ip(field).is_some_and(|ip| set.contains(ip)))
             }

@@ -1,5 +1,5 @@
-//! How the calls of each function become terms. The checker has compared the arguments with the
-//! parameters; what is left to refuse is in their values.
+//! Builds the terms of function calls. The checker has compared the arguments with the parameters;
+//! only invalid values are left to refuse.
 
 use super::{Built, CallArgs, Fault};
 use crate::expr::json::JsonStep;
@@ -10,7 +10,7 @@ use crate::expr::term::{
 use crate::expr::transform::TransformCall;
 use crate::expr::wildcard::WildcardPattern;
 
-/// As many parts as `split` may give.
+/// The most parts that `split` returns.
 const MAX_PARTS: usize = 128;
 
 pub(super) fn any(mut args: CallArgs) -> Built {
@@ -23,7 +23,7 @@ pub(super) fn all(mut args: CallArgs) -> Built {
     Ok(CompiledTerm::Bool(BoolTerm::All(source, Box::new(each))))
 }
 
-/// The checker has made the map and the name into the list of the entry's values.
+/// The checker has replaced map and name by the list of the entry's values.
 pub(super) fn has_key(mut args: CallArgs) -> Built {
     let (entry, _) = args.list()?;
     Ok(CompiledTerm::Bool(BoolTerm::Any(
@@ -152,7 +152,7 @@ pub(super) fn jwt_claim(mut args: CallArgs) -> Built {
     Ok(change(token, TransformCall::Claim(path(args)?)))
 }
 
-/// The arguments after the first one, as steps.
+/// Converts the arguments after the first one to JSON steps.
 fn path(args: CallArgs) -> Result<Box<[JsonStep]>, Fault> {
     let steps = args.into_terms().into_iter().zip(1..);
     let steps = steps.map(|(term, at)| match term {

@@ -1,5 +1,5 @@
-//! THE table of functions: name, parameters, doc line, and how a call becomes a term.
-//! A new function is one row here and one builder beside.
+//! THE table of functions: name, parameters, doc line, and the builder of a call's term. A new
+//! function is one row here and one builder in `build.rs`.
 
 mod build;
 
@@ -10,30 +10,30 @@ use super::term::{BytesTerm, CompiledTerm, EachTerm, IntTerm, IpTerm, StringSour
 pub struct FunctionSpec {
     /// Its name.
     pub name: &'static str,
-    /// How a call is written, with the types.
+    /// The syntax of a call, with types.
     pub signature: &'static str,
-    /// What it gives, in one sentence.
+    /// A one-line description of the result.
     pub doc: &'static str,
     pub(super) params: &'static [ParamType],
-    /// How many of the last parameters may be left out.
+    /// The number of trailing parameters that are optional.
     pub(super) optional: usize,
-    /// The last parameter may be repeated.
+    /// Whether the last parameter can be repeated.
     pub(super) repeats: bool,
     pub(super) build: Build,
 }
 
-/// What a parameter takes.
+/// What a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParamType {
     /// A string.
     Text,
-    /// A string that is written in the rule.
+    /// A string literal.
     Quoted,
-    /// A regex that is written in the rule.
+    /// A regex literal.
     Regex,
-    /// An integer that is written in the rule.
+    /// An integer literal.
     Number,
-    /// A name or a place in a JSON text, written in the rule.
+    /// A literal name or array index in a JSON text.
     Step,
     /// An address.
     Address,
@@ -53,13 +53,13 @@ pub(super) enum ParamType {
     Values,
 }
 
-/// Makes the term of a call; the arguments fit the parameters.
+/// Builds the term of a call; the arguments match the parameters.
 pub(super) type Build = fn(CallArgs) -> Built;
 type Built = Result<CompiledTerm, Fault>;
-/// The number of the argument to blame, and the reason.
+/// The number of the invalid argument, and the reason.
 type Fault = (usize, String);
 
-/// The arguments of a call that are not taken yet.
+/// The arguments of a call that are not consumed yet.
 pub(super) struct CallArgs(std::vec::IntoIter<CompiledTerm>);
 
 /// All functions.
@@ -67,20 +67,20 @@ pub fn functions() -> &'static [FunctionSpec] {
     TABLE
 }
 
-/// The nearest thing to a function that Cloudflare has and the gateway does not.
+/// The nearest alternative to a Cloudflare function that the gateway does not have. `None` if unknown.
 pub(super) fn nearest_to_missing(name: &str) -> Option<&'static str> {
     let row = MISSING.iter().find(|(missing, _)| *missing == name);
     row.map(|(_, nearest)| *nearest)
 }
 
-/// The function called `name`.
+/// The function with this name. `None` if there is none.
 pub(super) fn function(name: &str) -> Option<&'static FunctionSpec> {
     TABLE.iter().find(|spec| spec.name == name)
 }
 
 // === impl CallArgs ===
 
-/// A method for each kind of argument: its name, its type, the term and what is taken from it.
+/// Defines a method per kind of argument: its name, its type, the term and what is taken from it.
 macro_rules! takes {
     ($($name:ident: $type:ty, $term:pat => $taken:expr;)*) => {$(
         fn $name(&mut self) -> Result<$type, Fault> {
@@ -115,7 +115,7 @@ impl CallArgs {
     }
 }
 
-/// The checker has compared arguments and parameters; this is for the compiler's sake.
+/// Never happens, because the checker has compared arguments and parameters; the type system requires it.
 fn unfit() -> Fault {
     (0, "the arguments do not fit".into())
 }
@@ -204,7 +204,7 @@ static TABLE: &[FunctionSpec] = &[
         "The values of the list in one string, the separator between them."),
 ];
 
-/// Functions of Cloudflare's that do not exist here, with the nearest thing that works.
+/// Cloudflare functions that do not exist here, with the nearest alternative.
 #[rustfmt::skip] // a row a line
 const MISSING: &[(&str, &str)] = &[
     ("bit_slice", "a test of `ip.src`: the gateway sees requests, not packets"),

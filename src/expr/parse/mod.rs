@@ -1,4 +1,4 @@
-//! Tokens to a tree. Knows the grammar and its precedence, no field and no type.
+//! Parses tokens into a tree. Knows the grammar and its precedence, but no fields and no types.
 //!
 //! ```text
 //! or      = xor { ("or" | "||") xor }
@@ -8,7 +8,7 @@
 //! operand = ( field | function "(" or { "," or } ")" | literal ) { "[" index "]" }
 //! ```
 //!
-//! Depth is counted, so that hostile input cannot exhaust the stack; long chains are flat.
+//! Depth is limited, so that hostile input cannot exhaust the stack; long chains are flat.
 
 mod operand;
 
@@ -25,7 +25,7 @@ use super::literal::{LiteralUse, decode};
 const MAX_CHARS: usize = 4096;
 /// The deepest nesting of parentheses, calls and `not`.
 const MAX_DEPTH: usize = 64;
-/// Words that can name no field.
+/// Words that cannot be field names.
 const RESERVED: [&str; 7] = ["and", "or", "xor", "not", "strict", "true", "false"];
 
 type Parsed<T> = Result<T, ExprError>;
@@ -365,7 +365,7 @@ impl<'a> Parser<'a> {
         self.source.get(span.clone()).unwrap_or_default()
     }
 
-    /// The span to blame when something is missing: the next token, or else the last one.
+    /// The span of an error about something missing: the next token, or the last one at the end.
     fn found(&self) -> Span {
         let token = self.tokens.get(self.at).or(self.tokens.last());
         token.map_or(0..self.source.len(), |token| token.span.clone())

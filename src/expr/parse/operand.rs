@@ -1,4 +1,4 @@
-//! The left sides: fields, calls and what follows them in brackets.
+//! Operands: fields, calls and the indexes after them.
 
 use super::super::ast::{
     CompareOp, ExprNode, IndexKind, LiteralKind, Operand, OperandBase, ValueIndex,
@@ -48,7 +48,7 @@ impl Parser<'_> {
                     args,
                 })
             }
-            // Elsewhere a variable is written so; the checker says what it is called here.
+            // Other languages write variables like this; the checker suggests the field's name.
             Some(TokenKind::List(name)) => {
                 self.at += 1;
                 Ok(OperandBase::Field(format!("${name}").into()))
@@ -85,7 +85,7 @@ impl Parser<'_> {
         error(span, message, help)
     }
 
-    /// Refuses a value right behind another.
+    /// Refuses a value directly after another.
     fn comma(&mut self) -> Parsed<()> {
         match self.peek() {
             Some(TokenKind::Text { .. } | TokenKind::Atom(_)) => fail(

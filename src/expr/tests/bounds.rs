@@ -1,4 +1,4 @@
-//! Hostile expressions: bounded in depth, length, memory and in what is told about them.
+//! Hostile expressions: limits on depth, length, memory and the number of reported errors.
 
 use super::super::{predicate, scalar};
 use super::{request, with_env};

@@ -1,4 +1,4 @@
-//! What a compiled expression tells about itself, keys, lists and bounds.
+//! The properties of compiled expressions: reads, keys, lists and limits.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Expressions taken apart: each part's truth and what it read.
+//! Explained expressions: the value of each part and what it read.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn explained(text: &str, facts: &dyn FieldFacts) -> ExplainedPart {
     with_env(|env| explain(text, env, facts).unwrap())
 }
 
-/// Every part on a line: indented, with its truth and what it read.
+/// One line per part: indented, with its value and what it read.
 fn shown(part: &ExplainedPart, depth: usize) -> String {
     let mut lines = format!("{:depth$}{} {}", "", part.holds, part.text);
     for read in &part.reads {
@@ -124,7 +124,7 @@ fn mistakes_are_those_of_the_rule() {
     }
 }
 
-/// Fails unless each connective is what its parts make it.
+/// Checks that the value of each connective follows from its parts.
 fn adds_up(part: &ExplainedPart) {
     let mut truths = part.parts.iter().map(|part| part.holds);
     let made = match part.kind {

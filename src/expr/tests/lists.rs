@@ -86,7 +86,7 @@ fn hosts_that_are_addresses_are_strings_too() {
             .strings()
             .is_ok()
     );
-    // Nothing but networks: whoever compares a string with it means something else.
+    // A list of only networks: a comparison with a string is a mistake.
     let networks = NamedList::from_texts(["192.0.2.1", "10.0.0.0/8"]);
     assert_eq!(networks.strings().unwrap_err().text, "10.0.0.0/8");
 }

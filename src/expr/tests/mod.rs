@@ -1,4 +1,4 @@
-//! A small scheme and map-backed facts; the tests proper are beside.
+//! A small scheme and map-backed facts for the tests in the submodules.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod bounds;
@@ -24,7 +24,7 @@ use super::{
 
 use Phase::{Request, Response};
 
-/// Name, type, phase, whether names ignore case; the place is the number.
+/// Name, type, phase, whether names ignore case; the index is the field number.
 const FIELDS: [(&str, ValueType, Phase, bool); 17] = [
     ("http.request.method", ValueType::Bytes, Request, false),
     ("http.request.uri.path", ValueType::Bytes, Request, false),
@@ -174,7 +174,7 @@ pub(super) fn id(field: &str) -> u16 {
     Small.field(field).unwrap().id.0
 }
 
-/// The request that most tests look at. `http.referer` and a cookie `none` are missing.
+/// The request that most tests use. `http.referer` and a cookie `none` are missing.
 pub(super) fn request() -> Sample {
     let headers = [
         ("host", "Shop.Example.com"),

@@ -1,5 +1,5 @@
-//! The language once more, the slow and obvious way: a walk over the tree as written, with a list
-//! of values for every part. The compiled closures are compared with it.
+//! A second, naive implementation of the language: it walks the tree as written, with a list of
+//! values for every part. The compiled closures are compared with it.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -76,7 +76,7 @@ fn map(value: V, change: fn(bool) -> bool) -> V {
     }
 }
 
-/// All lists have one length; what is no list is the same beside each of their values.
+/// All lists have equal lengths; a part that is not a list applies to each of their values.
 fn joined(logic: LogicOp, parts: &[V]) -> V {
     let list = parts.iter().find_map(|part| match part {
         V::L(items, gone) | V::E(items, gone) => Some((items.len(), *gone)),

@@ -1,4 +1,4 @@
-//! Where a test holds, what it needs holds.
+//! If a test holds, its prefilter holds.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -28,8 +28,8 @@ proptest! {
     }
 }
 
-/// What regexes are made of, where letters have more cases than two, bytes are not UTF-8 or
-/// nothing is matched at all.
+/// Parts of regexes: letters with more than two cases, bytes that are not UTF-8, and patterns that
+/// match nothing.
 const PATTERNS: &[&str] = &[
     "",
     "a",

@@ -1,4 +1,4 @@
-//! Sets of networks: families, IPv4-mapped addresses, and a plain search beside them.
+//! Sets of networks: families, IPv4-mapped addresses, and a comparison with a plain search.
 
 use std::net::IpAddr;
 

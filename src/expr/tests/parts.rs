@@ -1,4 +1,4 @@
-//! JSON, Base64, tokens and replacements beside slower readers of the same.
+//! JSON, Base64, tokens and replacements, compared with slower implementations.
 
 use std::borrow::Cow;
 

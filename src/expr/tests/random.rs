@@ -118,7 +118,7 @@ fn many() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// Tests of many values under one connective, all of one list, some of the request beside them.
+/// Tests of many values under one connective: some of one list, some of the request.
 fn many_joined() -> impl Strategy<Value = String> {
     let tests = many().prop_flat_map(|list| prop::collection::vec(of_text(Just(list)), 1..4));
     (

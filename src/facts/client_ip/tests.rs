@@ -1,4 +1,4 @@
-//! Who the client is, behind proxies and without.
+//! The client's address, with and without proxies.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Each decision about cookies.
+//! Each rule of cookie parsing.
 
 use http::HeaderValue;
 use proptest::prelude::*;

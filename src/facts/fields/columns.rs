@@ -1,35 +1,35 @@
 //! The types of the field table's columns.
 
-/// Whether requests have a value of a field.
+/// Whether requests have a value for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldPresence {
-    /// Every request has a value, which is not empty. Exceptions are rare: HTTP/1.0 without a
-    /// host, a request that no route matches.
+    /// Every request has a value that is not empty. Exceptions are rare: HTTP/1.0 without a host, a
+    /// request that no route matches.
     Always,
-    /// Every request has a value, which may be empty.
+    /// Every request has a value that may be empty.
     MaybeEmpty,
-    /// Some requests have none.
+    /// Some requests have no value.
     Sometimes,
     /// Every request over TLS has a value.
     Tls,
     /// Some requests over TLS have a value.
     SometimesTls,
-    /// `geo.asn_database` or an override holds it.
+    /// Addresses in `geo.asn_database` or an override have a value.
     AsnDatabase,
-    /// `geo.country_database` or an override holds it.
+    /// Addresses in `geo.country_database` or an override have a value.
     CountryDatabase,
-    /// `geo.country_database` holds it.
+    /// Addresses in `geo.country_database` have a value.
     ContinentDatabase,
 }
 
-/// What reading a field costs, in instructions, compared with a value that is only borrowed.
+/// The cost of reading a field, in instructions, relative to a borrowed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadCost {
     /// The value is borrowed.
     Free,
     /// Each read computes the value.
     EachRead(usize),
-    /// The first read computes the value, later ones find it.
+    /// The first read computes the value; later reads reuse it.
     FirstRead(usize),
 }
 
@@ -40,30 +40,30 @@ pub enum FieldSecrecy {
     Public,
     /// Its values are hidden.
     Private,
-    /// Its values are hidden where this header is redacted.
+    /// Its values are hidden if this header is redacted.
     PrivateAs(&'static str),
-    /// The value of each entry is hidden where the header with its name is redacted; all values
-    /// are hidden where no entry is named.
+    /// The value of an entry is hidden if the header with its name is redacted; all values are
+    /// hidden if no entry is named.
     PrivateEntries,
 }
 
-/// How many clients have the same value of a field.
+/// How many clients share one value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldSpread {
-    /// The address of one client.
+    /// One client's address.
     PerClient,
-    /// Many clients that have nothing to do with each other.
+    /// Many unrelated clients share a value.
     Shared,
-    /// Some clients, or one: it depends on the site.
+    /// One or several clients share a value, depending on the site.
     Varied,
-    /// Each request has another value.
+    /// Each request has a different value.
     PerRequest,
 }
 
-/// Whether a client can change the value of a field at will, and so start with a new counter.
+/// Whether a client can change a field's value at will, and so get a new counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientChoice {
-    /// A client cannot, or a rule that reads it would no longer match.
+    /// A client cannot, or a rule that reads the field would no longer match.
     Fixed,
     /// A client can, unless the rule tests the field.
     IfUntested,
@@ -76,19 +76,19 @@ pub enum ClientChoice {
 /// How the access log shows a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Each record shows it, or what it is computed from, under a name of its own.
+    /// Each record has an entry for it, or for the value that it is computed from.
     OwnEntry,
-    /// A record shows it among the fields that rules read, if one reads it.
+    /// A record has it among the fields that rules read, if a rule reads it.
     IfRead,
 }
 
-/// What the values of a field look like, so that a comparison that never holds can be found.
+/// The format of a field's values, for finding comparisons that never hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is named after its kind of value")]
 pub enum ValueFormat {
-    /// Nothing is known.
+    /// Any value.
     Any,
-    /// One header: missing where it was not sent, never empty.
+    /// One header: missing if it was not sent, never empty.
     Header,
     /// An integer from the first number to the second.
     Number(i64, i64),

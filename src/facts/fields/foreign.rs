@@ -1,11 +1,11 @@
-//! Names that are no fields here: what users of other gateways call our fields (nginx's variables
-//! with and without their `$`, HAProxy's fetches, and what comes to mind), and fields that are known
-//! but cannot be used here, with the nearest thing that works.
+//! Suggestions for names that are not fields here: the names that other gateways use (nginx's
+//! variables with and without `$`, HAProxy's fetches and other likely guesses), and known fields
+//! that are not available here, each with the nearest alternative.
 
 use super::all;
 use crate::expr::ValueType;
 
-/// What is written, and the field.
+/// The foreign name, and the field.
 #[rustfmt::skip] // a field a line
 const ROWS: &[(&str, &str)] = &[
     ("remote_addr binary_remote_addr realip_remote_addr http_x_real_ip proxy_protocol_addr client_ip clientip client.ip remote_ip remoteip source_ip src_ip srcip src ip ip_address client req.ip request.ip request.remote_ip ip.addr ip.client ip.source", "ip.src"),
@@ -35,7 +35,7 @@ const ROWS: &[(&str, &str)] = &[
     ("route location", "http.request.route"),
 ];
 
-/// Beginnings of nginx's variables, and what the rest of the name is the name of.
+/// Prefixes of nginx's variables, and the map in which the rest of the name is an entry.
 const BEGINNINGS: &[(&str, &str)] = &[
     ("upstream_http_", "http.response.headers"),
     ("sent_http_", "http.response.headers"),
@@ -44,7 +44,7 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("arg_", "http.request.uri.args"),
 ];
 
-/// What to write instead of `name`.
+/// The text to write instead of `name`. `None` if nothing is known about it.
 pub(super) fn suggest_field(name: &str) -> Option<String> {
     let bare = name.strip_prefix('$').unwrap_or(name).to_ascii_lowercase();
     let row = ROWS
@@ -53,7 +53,7 @@ pub(super) fn suggest_field(name: &str) -> Option<String> {
     if let Some((_, field)) = row {
         return Some((*field).to_owned());
     }
-    // The names of a map's entries stand in brackets.
+    // The names of a map's entries are written in brackets.
     let entry = |map: &str| bare.strip_prefix(map)?.strip_prefix('.');
     let mut maps = all().iter().filter(|field| field.ty() == ValueType::Map);
     if let Some((map, entry)) = maps.find_map(|map| Some((map.name, entry(map.name)?))) {
@@ -71,27 +71,27 @@ pub(super) fn suggest_field(name: &str) -> Option<String> {
     Some(format!("{map}[\"{entry}\"][0]"))
 }
 
-/// A name, or with a dot or underscore at its end all names that begin so, or with `.*` at its end
-/// a name and all that begin with it and a dot; who could fill it; the nearest thing.
+/// A name (with a dot or underscore at its end: all names with this prefix; with `.*` at its end:
+/// the name and all names below it), the reason, and the nearest alternative.
 type Row = (&'static str, Filler, &'static str);
 
 #[derive(Clone, Copy)]
 enum Filler {
-    /// Only Cloudflare's network knows it.
+    /// Only Cloudflare's network has the value.
     Cloudflare,
-    /// It is in the body, which the gateway passes on unread.
+    /// The value is in the body, which the gateway does not read.
     Body,
-    /// No database that the gateway reads holds it.
+    /// No database that the gateway reads has the value.
     Database,
-    /// It is about packets, which the gateway never sees.
+    /// The value is a property of packets, which the gateway never sees.
     Packets,
-    /// It can be had, but in another way.
+    /// The value is available by another means.
     Otherwise,
 }
 
 use Filler::{Body, Cloudflare, Database, Otherwise, Packets};
 
-/// The first row that fits counts.
+/// The first matching row applies.
 #[rustfmt::skip] // a row a line
 const REFUSED: &[Row] = &[
     ("cf.bot_management.score", Cloudflare, "`tls.ja4` in a key, or a list of agents with `http.user_agent`"),
@@ -154,15 +154,15 @@ const REFUSED: &[Row] = &[
     ("ip.src.timezone.", Database, "`ip.src.country`, `ip.src.continent` and `ip.src.asnum`"),
 ];
 
-/// What is named as nearest, for the tests of the table.
+/// The nearest alternatives, for the tests of the table.
 #[cfg(test)]
 pub(super) fn nearest() -> impl Iterator<Item = &'static str> {
     REFUSED.iter().map(|(_, _, nearest)| *nearest)
 }
 
-/// Why `name` cannot be used; `None`: nothing is known about it.
+/// The reason why `name` cannot be used. `None` if nothing is known about it.
 pub(super) fn why_refused(name: &str) -> Option<String> {
-    // An older spelling of Cloudflare's.
+    // An older spelling of Cloudflare's fields.
     let geo = name
         .strip_prefix("ip.geoip.")
         .map(|rest| format!("ip.src.{rest}"));

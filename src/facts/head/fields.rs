@@ -1,11 +1,11 @@
-//! One pass over the header fields: what they say about framing, host and connection.
+//! One pass over the headers: reads framing, host and connection.
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::{BodyLength, CookieLines, MalformedRequest, UpgradeProtocol};
 
-/// Fields about who the client is or where a message ends.
+/// Headers that identify the client or define where a message ends.
 const GUARDED: &[&str] = &[
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -29,19 +29,19 @@ const GUARDED: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Families of such fields.
+/// Prefixes of such headers.
 const GUARDED_FAMILIES: &[&str] = &["x-forwarded-", "x-lockgate-", "x-original-"];
 
-/// What the fields of a request say about how to read it.
+/// The headers that determine how a request is read.
 #[derive(Default)]
 pub struct HeadHeaders<'r> {
     /// The only `Host`.
     pub host: Option<&'r str>,
-    /// `Connection` holds `upgrade`.
+    /// Whether `Connection` contains `upgrade`.
     pub connection_upgrade: bool,
     /// The first `User-Agent`.
     pub agent: Option<&'r HeaderValue>,
-    /// The `Cookie` lines.
+    /// The `Cookie` headers.
     pub cookies: CookieLines<'r>,
     length: Option<u64>,
     chunked: bool,
@@ -50,7 +50,7 @@ pub struct HeadHeaders<'r> {
 // === impl HeadHeaders ===
 
 impl<'r> HeadHeaders<'r> {
-    /// Reads all fields; the first bad one is the error. `opens`: what an HTTP/2 stream becomes.
+    /// Reads all headers; the first invalid one is the error. `opens`: the protocol of an HTTP/2 tunnel.
     pub fn read(
         headers: &'r HeaderMap,
         version: Version,
@@ -77,7 +77,7 @@ impl<'r> HeadHeaders<'r> {
         }
     }
 
-    /// How long the body says it is.
+    /// The declared length of the body.
     pub fn body(&self, version: Version) -> BodyLength {
         match self.length {
             Some(length) => BodyLength::Declared(length),
@@ -121,8 +121,8 @@ impl<'r> HeadHeaders<'r> {
         }
     }
 
-    /// RFC 9112, section 6.1: HTTP/1.0 has no transfer codings, and a list of them has as many
-    /// readings as readers.
+    /// Reads `Transfer-Encoding` (RFC 9112, section 6.1). HTTP/1.0 has no transfer codings, and
+    /// parsers disagree on a list of them.
     fn take_coding(
         &mut self,
         value: &HeaderValue,
@@ -137,8 +137,8 @@ impl<'r> HeadHeaders<'r> {
     }
 }
 
-/// Exactly `chunked`. Another coding, alone or in front of it, is an unknown one; what is not even
-/// a list of codings that ends there has no meaning.
+/// Accepts exactly `chunked`. Another coding, alone or before it, is unknown; anything that is not
+/// a list of codings is malformed.
 fn check_coding(value: &[u8]) -> Result<(), MalformedRequest> {
     let mut codings = value.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let last = codings.next().unwrap_or_default();
@@ -172,7 +172,7 @@ fn check_connection_field(name: &HeaderName, value: &HeaderValue) -> Result<(), 
     }
 }
 
-/// The fields that the gateway itself puts into the head of a stream that becomes a tunnel.
+/// Whether a header is one that the gateway itself adds to a stream that becomes a tunnel.
 fn is_of_handshake(name: &HeaderName) -> bool {
     matches!(*name, header::CONNECTION | header::UPGRADE)
 }
@@ -187,15 +187,15 @@ fn check_value(value: &HeaderValue) -> Result<(), MalformedRequest> {
     }
 }
 
-/// RFC 9113, section 8.2.1. HTTP/1 trims: an origin would see the same value in every padding, and
-/// a rule another one.
+/// RFC 9113, section 8.2.1. HTTP/1 trims values, so an origin server would see one value where a
+/// rule sees several.
 fn is_padded(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     is_space(value.first()) || is_space(value.last())
 }
 
-/// Whether there is a control character but the tab. Looks at every byte, without branches, so
-/// that the compiler can take many at a time.
+/// Whether there is a control character other than HTAB. It reads every byte without branches, so
+/// that the compiler can vectorise it.
 fn has_control(value: &[u8]) -> bool {
     let control = |byte: u8| (byte < b' ') & (byte != b'\t') | (byte == 0x7f);
     value
@@ -224,9 +224,9 @@ fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(may)
 }
 
-/// Whether `name`, in lower case, is another spelling of a field that the gateway vouches for:
-/// `x_forwarded_for` is `x-forwarded-for` to an origin that turns both into
-/// `HTTP_X_FORWARDED_FOR`, so a client could set what the gateway vouches for.
+/// Whether `name`, in lower case, is another spelling of a guarded header: an origin server that
+/// turns both `x_forwarded_for` and `x-forwarded-for` into `HTTP_X_FORWARDED_FOR` would accept a
+/// client's value as the gateway's.
 fn is_underscore_alias(name: &str) -> bool {
     name.contains('_') && is_guarded(name)
 }
@@ -247,7 +247,7 @@ fn begins(name: &str, with: &str) -> bool {
 mod tests {
     use super::{has_control, is_underscore_alias};
 
-    // No safe constructor makes a value with one, but hyper trusts its parser and checks nothing
+    // No safe constructor accepts a value with one, but hyper trusts its parser and checks nothing
     // in a release build.
     #[test]
     fn every_control_character_is_seen() {

@@ -1,4 +1,4 @@
-//! Heads with one meaning, and those without.
+//! Unambiguous request heads, and ambiguous ones.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{BodyLength, MalformedRequest, RequestHead, UpgradeProtocol};
 use crate::facts::path::PathError;
 
-/// A request with the given line and fields; no field is added.
+/// A request with the given request line and headers; none are added.
 fn request(method: &str, uri: &str, version: Version, fields: &[(&str, &str)]) -> Parts {
     let mut builder = Request::builder().method(method).uri(uri).version(version);
     for (name, value) in fields {
@@ -30,7 +30,7 @@ fn refusal(parts: &Parts) -> Option<MalformedRequest> {
     RequestHead::read(parts, true).err()
 }
 
-/// What a GET with a good host and one more field gives.
+/// The error for a GET with a valid host and one more header. `None` if it is accepted.
 fn with(name: &str, value: &str) -> Option<MalformedRequest> {
     refusal(&h1("GET", "/", &[("host", "a.com"), (name, value)]))
 }

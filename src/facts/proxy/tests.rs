@@ -1,4 +1,4 @@
-//! PROXY headers that are taken, and all the others.
+//! Valid and invalid PROXY headers.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn v6() -> Vec<u8> {
     bytes
 }
 
-/// The header with this behind it is read, and every beginning of it wants more.
+/// Checks that the header is read, whatever follows, and that every prefix of it needs more bytes.
 fn reads(bytes: &[u8], said: ProxyHeader) {
     let whole = [bytes, b"GET / HTTP/1.1\r\n"].concat();
     assert_eq!(parse(&whole), Ok(Some((said, bytes.len()))), "{bytes:?}");
@@ -91,7 +91,7 @@ fn version_1_has_one_spelling() {
         parse(b"PROXY TCP4 \xff\r\n"),
         Err(ProxyHeaderError::Malformed)
     );
-    // A line feed alone ends nothing.
+    // A line feed alone does not end the line.
     assert_eq!(parse(b"PROXY UNKNOWN\nGET / HTTP/1.1\n"), Ok(None));
     let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LONGEST_V1));
     assert_eq!(parse(long.as_bytes()), Err(ProxyHeaderError::TooLong));
@@ -101,12 +101,12 @@ fn version_1_has_one_spelling() {
 fn version_2_is_read() {
     reads(&v2(0x21, 0x11, &V4), source("203.0.113.7:56324"));
     reads(&v2(0x21, 0x21, &v6()), source("[2001:db8::7]:56324"));
-    // A proxy's own connections, what it does not know, a Unix socket.
+    // A proxy's own connection, an unknown client, a Unix socket.
     reads(&v2(0x20, 0x00, b""), ProxyHeader::Nothing);
     reads(&v2(0x20, 0x11, &V4), ProxyHeader::Nothing);
     reads(&v2(0x21, 0x00, b""), ProxyHeader::Nothing);
     reads(&v2(0x21, 0x31, &[0; 216]), ProxyHeader::Nothing);
-    // Extensions: ALPN, one of nobody's, an empty one.
+    // Extensions: ALPN, an unknown one, an empty one.
     let extended = [&V4[..], &[1, 0, 2, b'h', b'2', 0xee, 0, 1, 9, 4, 0, 0]].concat();
     reads(&v2(0x21, 0x11, &extended), source("203.0.113.7:56324"));
     let largest = [&V4[..], &[4, 0x0f, 0xe1], &[0; LONGEST - FIXED - 15]].concat();
@@ -142,7 +142,7 @@ fn version_2_is_as_long_as_it_says() {
             Err(ProxyHeaderError::Unknown)
         );
     }
-    // Too long is known from its length, before the bytes have come.
+    // A header that is too long is refused by its length field, before its bytes arrive.
     let mut long = v2(0x21, 0x11, &[]);
     long[14..16].copy_from_slice(&(LONGEST as u16).to_be_bytes());
     assert_eq!(parse(&long), Err(ProxyHeaderError::TooLong));
@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// What is read is read the same with less or more behind it.
+/// Checks that the result does not depend on the bytes after the header.
 fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(Some((said, length))) = parse(bytes) {
         prop_assert!(length <= bytes.len() && length <= LONGEST);

@@ -1,4 +1,4 @@
-//! What rules see of a request.
+//! The facts that rules read of a request.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::expr::{FieldFacts, FieldId, FieldScheme};
 use crate::facts::{ClientConnection, FieldTable, HelloFacts, RequestHead, TlsFacts};
 
-/// A database that counts how often it is asked.
+/// A database that counts its lookups.
 #[derive(Default)]
 struct Counted(Cell<u32>);
 

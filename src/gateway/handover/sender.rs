@@ -1,5 +1,5 @@
-//! The old process's side: it starts the new one, gives it everything, and knows in the end
-//! whether it may go.
+//! The old process's side of a handover: starts the new process, passes all sockets and state to it, and
+//! returns whether the old process may stop.
 
 use std::env;
 use std::ffi::OsString;
@@ -27,14 +27,14 @@ use crate::gateway::listener_set::ListenerSet;
 use crate::gateway::snapshot_saver::SnapshotSaver;
 use crate::process::RunningGateway;
 
-/// How much of the counters is written in one go.
+/// The buffer size for writing the counters.
 const PIECE: usize = 256 << 10;
-/// How often, and how many times, a process that is ending is looked at.
+/// The interval and the maximum number of checks whether the new process has ended.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 300;
 const CANCELLED: &str = "this process was told to stop before the new one served";
 
-/// Hands a gateway over.
+/// Hands a gateway over to a new process.
 pub struct HandoverSender {
     live: Arc<RunningGateway>,
     listeners: Arc<ListenerSet>,
@@ -42,21 +42,21 @@ pub struct HandoverSender {
     progress: Mutex<HandoverProgress>,
 }
 
-/// How far it is, so that it can be ended.
+/// The progress of a handover, so that it can be cancelled.
 #[derive(Default)]
 struct HandoverProgress {
     child: Option<Child>,
-    /// Our end of what the two speak over.
+    /// The old process's end of the socket.
     wire: Option<UnixStream>,
-    /// The new process has been told to serve.
+    /// Whether the message that starts the new process's serving was sent.
     told: bool,
     cancelled: bool,
 }
 
-/// Sockets of systemd, which are handed over with all others.
+/// The variables of systemd's sockets, which are handed over with all others.
 const OF_SYSTEMD: [&str; 3] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
-/// How this process was started.
+/// The command that started this process.
 #[derive(Clone, Debug)]
 pub struct StartCommand {
     path: PathBuf,
@@ -79,9 +79,9 @@ impl HandoverSender {
         }
     }
 
-    /// Starts `program` and gives it everything; its process id once it listens. `announce` is told
-    /// of it before it is told to go on. After an error all is as it was. Waits for files and
-    /// processes: not for a thread that serves.
+    /// Starts `program` and hands over to it. Returns its process id once it listens. Calls `announce` before
+    /// the new process continues. After an error, the old process is unchanged. Blocks on files and processes,
+    /// so it must not run on a thread that serves requests.
     pub fn run(&self, program: &StartCommand, announce: impl FnOnce(u32)) -> anyhow::Result<u32> {
         if std::process::id() == 1 {
             bail!("this is the first process of its container, which ends with it");
@@ -97,8 +97,8 @@ impl HandoverSender {
         Err(error)
     }
 
-    /// Ends a handover that is under way: [`HandoverSender::run`] gives an error. It is too late once the
-    /// new process has been told to serve, which does so at once: it may have requests by then.
+    /// Cancels a running handover, so that [`HandoverSender::run`] returns an error. Has no effect once the new
+    /// process may serve, because it may already have received requests.
     pub fn cancel(&self) {
         let mut progress = self.progress.lock();
         if !progress.told {
@@ -106,7 +106,7 @@ impl HandoverSender {
         }
     }
 
-    /// The same even if the new process has been told to serve: it has not said that it does.
+    /// Cancels a handover even if the new process may already serve but has not confirmed it.
     pub fn abandon(&self) {
         self.progress.lock().end();
     }
@@ -140,7 +140,7 @@ impl HandoverSender {
         wire.send(self.live.lasting.tickets.save().bytes())?;
         wire.send_message(END)?;
         wire.expect(PREPARED)?;
-        // From here on the file is the other's.
+        // From here on, the new process owns the counter snapshot.
         self.saver.suspend();
         let counters = self.counters();
         if let Err(error) = &counters {
@@ -152,12 +152,12 @@ impl HandoverSender {
         })?;
         wire.expect(LISTENING)?;
         announce();
-        // It listens: what it does not hear it does not need.
+        // The new process already listens, so an error does not matter.
         let _ = wire.send_message(FAREWELL);
         Ok(())
     }
 
-    /// Says the word after which the new process serves, unless that is not wanted any more.
+    /// Sends the message that starts the new process's serving, unless the handover was cancelled.
     fn send_go(&self, word: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut progress = self.progress.lock();
         if progress.cancelled {
@@ -167,7 +167,7 @@ impl HandoverSender {
         word()
     }
 
-    /// Ends the new process; why it did not work.
+    /// Ends the new process and returns the error of the handover.
     fn give_up(&self, error: &io::Error) -> anyhow::Error {
         let (child, cancelled) = {
             let mut progress = self.progress.lock();
@@ -183,7 +183,7 @@ impl HandoverSender {
         }
     }
 
-    /// The store, in a file that has no name.
+    /// Writes the counters to an anonymous file in memory.
     fn counters(&self) -> io::Result<File> {
         let file = File::from(memfd_create("lockgate-counters", MemfdFlags::CLOEXEC)?);
         let lasting = &self.live.lasting;
@@ -198,8 +198,8 @@ impl HandoverSender {
 impl HandoverProgress {
     fn end(&mut self) {
         self.cancelled = true;
-        // They fail where the process is gone. Whoever waits for its word reaps it, and does not
-        // wait for those that the process may have started itself.
+        // Both calls fail if the process has ended. The thread in `run` reaps it, and does not wait for child
+        // processes of the new process.
         if let Some(child) = &mut self.child {
             let _ = child.kill();
         }
@@ -209,9 +209,9 @@ impl HandoverProgress {
     }
 }
 
-/// Why it did not work, with the new process gone.
+/// Returns the reason for a failed handover, and ends the new process.
 fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
-    // Which one it is depends on what it had read of what it was given.
+    // The error kind depends on how much of the sent data the new process had read.
     let gone = matches!(
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
@@ -227,13 +227,13 @@ fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// One that has ended keeps the code it has ended with, and nobody else waits for it.
+/// Ends and reaps a process. One that has already ended keeps its exit code.
 fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// How a process ends that has closed its side, if it does so soon.
+/// Returns the exit status of a process that has closed its socket. `None` if it does not end soon.
 fn ending(child: &mut Child) -> Option<ExitStatus> {
     for _ in 0..LOOKS {
         if let Ok(Some(status)) = child.try_wait() {
@@ -247,7 +247,7 @@ fn ending(child: &mut Child) -> Option<ExitStatus> {
 // === impl StartCommand ===
 
 impl StartCommand {
-    /// To be asked at the start: later the file may be another or gone.
+    /// Returns the command of this process. Must be called at the start, because the file may change later.
     pub fn own() -> io::Result<Self> {
         let mut arguments = env::args_os();
         let called = arguments.next().map(PathBuf::from);
@@ -257,12 +257,12 @@ impl StartCommand {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the program.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Starts it with `wire` as its standard input. `json`: what it says is read as JSON.
+    /// Starts the program with `wire` as its standard input. `json` is set if its log must be JSON.
     fn start(&self, wire: UnixStream, json: bool) -> io::Result<Child> {
         let mut command = Command::new(&self.path);
         command
@@ -277,8 +277,8 @@ impl StartCommand {
     }
 }
 
-/// The path as it was called: a link is followed anew. A name alone was found in `PATH`, which may
-/// have changed.
+/// Returns the path as written in the command, so that a changed link is followed. A name without a path
+/// was found in `PATH`, which may have changed.
 fn path(called: Option<&Path>) -> io::Result<PathBuf> {
     match called {
         Some(path) if path.components().count() > 1 => {

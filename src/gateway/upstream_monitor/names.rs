@@ -1,4 +1,4 @@
-//! Names of servers: when each is looked up, and what follows.
+//! Looks up the host names of servers and updates the upstreams.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,22 +17,22 @@ use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::Snapshot;
 use crate::upstream::{HostPort, Upstream};
 
-/// How long a start or a reload waits for names that were never found before.
+/// The maximum time that a start or a reload waits for the first lookup of a name.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The names of all upstreams.
+/// The host names of all upstreams.
 pub(super) struct NameResolver {
     live: Arc<RunningGateway>,
     names: HashMap<HostPort, Rc<RefCell<Following>>>,
-    /// The upstreams of the last time.
+    /// The upstreams of the previous call.
     upstreams: Vec<Arc<Upstream>>,
 }
 
-/// What is done about one name.
+/// The lookup state of one name.
 struct Following {
     due: Instant,
     running: bool,
-    /// The last look-up failed, and that was said.
+    /// Whether the last lookup failed, which was already logged.
     failed: bool,
 }
 
@@ -47,8 +47,7 @@ impl NameResolver {
         }
     }
 
-    /// Starts the look-ups whose time has come, and forgets names that are gone. When to come
-    /// again.
+    /// Starts the lookups that are due, and drops removed names. Returns when the next lookup is due.
     pub(super) fn start_due(&mut self, upstreams: &[Arc<Upstream>], now: Instant) -> Instant {
         self.catch_up(upstreams);
         let mut intervals: HashMap<&HostPort, Duration> = HashMap::new();
@@ -79,7 +78,7 @@ impl NameResolver {
         next
     }
 
-    /// What was found between the making of an upstream and its use went to the one before it.
+    /// Updates new upstreams: lookups that ended before the reload updated only the old upstreams.
     fn catch_up(&mut self, upstreams: &[Arc<Upstream>]) {
         let known = |one: &Arc<Upstream>| self.upstreams.iter().any(|old| Arc::ptr_eq(old, one));
         if upstreams.iter().all(known) {
@@ -91,7 +90,7 @@ impl NameResolver {
         self.upstreams = upstreams.to_vec();
     }
 
-    /// A name that was found at the start is looked up again after its interval, others at once.
+    /// Returns the state of a name. A name with known addresses is looked up after its interval, others now.
     fn following(
         &mut self,
         name: &HostPort,
@@ -105,7 +104,7 @@ impl NameResolver {
         let following = Rc::new(RefCell::new(Following {
             due: if found { jittered(now, interval) } else { now },
             running: false,
-            // That was said when it was looked up first.
+            // The first lookup has already logged the failure.
             failed: !found,
         }));
         self.names.insert(name.clone(), following.clone());
@@ -125,8 +124,8 @@ impl NameResolver {
     }
 }
 
-/// Takes in where a name leads; whether it was not found. `failed`: so it was the last time, and
-/// that was said.
+/// Stores the result of a lookup. Returns whether it failed. `failed` is set if the previous lookup failed,
+/// which was already logged.
 fn take_in(
     live: &RunningGateway,
     name: &HostPort,
@@ -150,7 +149,7 @@ fn take_in(
     false
 }
 
-/// Lets the upstreams of a configuration know that a name leads elsewhere.
+/// Updates the upstreams that use a name with new addresses.
 fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
     for upstream in &snapshot.upstreams {
         if !upstream.names().any(|own| own == name) {
@@ -169,8 +168,8 @@ fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
     }
 }
 
-/// Looks up the names of a configuration that were never found, before it is used. One that is not
-/// found in time leads nowhere until it is.
+/// Looks up the names of a new configuration that have no known addresses. A name that is not found in time
+/// has no servers until a later lookup succeeds.
 pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapshot) {
     let mut new: Vec<HostPort> = Vec::new();
     for name in snapshot
@@ -185,7 +184,7 @@ pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapsho
     let (sender, found) = mpsc::channel();
     for name in new.clone() {
         let sender = sender.clone();
-        // Nobody waits for one that hangs, and what it finds is found again.
+        // A lookup that hangs is abandoned; a later lookup repeats it.
         let look_up = move || drop(sender.send((name.resolve(), name)));
         if let Err(error) = thread::Builder::new().spawn(look_up) {
             error!(%error, "cannot look up a name");

@@ -73,7 +73,7 @@ fn an_override_says_the_continent_or_its_country_does() {
         (geo.country(at(1)), geo.continent(at(1))),
         (Some(*b"US"), Some(*b"NA"))
     );
-    // An inner one that says nothing of the place leaves it to the outer one.
+    // An inner network without a continent inherits that of the outer one.
     assert_eq!(geo.continent(at(216)), Some(*b"NA"));
     assert_eq!(
         (geo.country(at(228)), geo.continent(at(228))),

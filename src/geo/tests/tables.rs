@@ -1,4 +1,4 @@
-//! Tables of iptoasn.com: what they say, and what is said of damaged ones.
+//! Tests of iptoasn.com tables, and of the error messages for damaged ones.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -36,7 +36,7 @@ fn asn(text: &[u8], address: &str) -> Option<u32> {
     geo.asn(ip(address))
 }
 
-/// What is said of a damaged table, without the folder.
+/// The error message for a damaged table, without the folder.
 fn fault(text: &[u8]) -> String {
     let file = Written::new("asn.tsv", text);
     let said = refused(&file.0);
@@ -73,7 +73,7 @@ fn a_table_is_read_plain_and_packed_whatever_its_name() {
             ("1.0.8.0", None, None, None),
             ("2001:200:5ff::1", Some(2500), Some(b"JP"), Some(b"AS")),
             ("2001:200:600::", None, None, None),
-            // 6to4 of 1.0.0.1: the database says who holds an IPv6 address.
+            // 6to4 of 1.0.0.1: the database defines the owner of an IPv6 address.
             ("2002:100:1::1", None, None, None),
         ] {
             let ip = ip(address);

@@ -1,4 +1,4 @@
-//! Examples: the seam, and what is told.
+//! Examples: the boundary of two windows, and the readings.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ fn per_minute(algorithm: Algorithm, limit: u64) -> Limiter {
     Limiter::new(algorithm, limit, Duration::from_secs(60))
 }
 
-/// How many of `limit` just before a seam and `limit` just after it are admitted.
+/// The number of admitted requests, of `limit` just before a window boundary and `limit` just after.
 fn around_the_seam(limiter: &Limiter) -> usize {
     let mut state = State::default();
     let seam = START + 60 * SECOND;

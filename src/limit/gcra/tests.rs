@@ -1,4 +1,4 @@
-//! Examples: spacing, and the tolerance that a burst is.
+//! Examples: spacing, and the burst as tolerance.
 
 use std::time::Duration;
 

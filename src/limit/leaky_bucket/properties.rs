@@ -63,10 +63,10 @@ proptest! {
         for gap in gaps {
             now += (u128::from(gap) * u128::from(period) / u128::from(limit) / 64) as u64;
             let moment = u128::from(now) * u128::from(limit);
-            // Those whose turn is not over: the one that passes and those behind it.
+            // The requests with a turn that is not over: the forwarded one and those after it.
             waiting.retain(|departure| departure + u128::from(period) > moment);
             let reading = limiter.admit(&mut state, at(now), 1);
-            // A turn that is partly over takes a whole place until it is over.
+            // A turn that is partly over takes a whole slot until it is over.
             prop_assert_eq!(reading.fits, waiting.len() <= queue as usize);
             if reading.fits {
                 let departure = free.max(moment);

@@ -72,8 +72,7 @@ proptest! {
         let mut slices = SubWindows::new(&limiter);
         let mut state = State::default();
         for ((now, cost), step) in timed(&requests, limit, period).zip(steps) {
-            // What is refused turns the slices too, so only charges are the same after a step
-            // back.
+            // A refused request advances the slices too, so only charges agree after a step back.
             let step = if operation == Operation::Charge { step } else { 0 };
             let step = (i128::from(period) * i128::from(step) / 64) as i64;
             let now = at(now.saturating_add_signed(step));

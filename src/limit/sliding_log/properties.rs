@@ -41,7 +41,7 @@ proptest! {
         agrees(&limiter(limit, period), naive, Operation::Admit, &requests)?;
     }
 
-    /// What is past the limit is mostly forgotten, and nothing can tell.
+    /// Most units above the limit are dropped, which changes no reading.
     #[test]
     fn charges_as_the_log_does(
         limit in limits(), period in periods(), requests in requests()

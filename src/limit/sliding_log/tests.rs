@@ -1,4 +1,4 @@
-//! Examples: the edges of the window, what is merged and what is let go.
+//! Examples: the edges of the window, and which entries are merged or dropped.
 
 use std::time::Duration;
 

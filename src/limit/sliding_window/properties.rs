@@ -71,7 +71,7 @@ proptest! {
         let period = period.max(1_000);
         let limiter = limiter(limit, Duration::from_micros(period));
         clocks::small_step_back(&limiter, operation, &requests, share)?;
-        // Windows shorter than a second are not told apart over decades.
+        // Windows shorter than a second cannot be distinguished over decades.
         if period >= SECOND {
             clocks::large_step_back(&limiter, operation, &requests, (share, period))?;
         }
@@ -86,8 +86,8 @@ proptest! {
         clocks::jump_forward(&limiter, operation, &requests, share)?;
     }
 
-    /// Whatever the clock does, no window ever holds more than the limit, and what is refused at
-    /// a moment of the past fits after the wait that was told.
+    /// Whatever the clock does, no window ever admits more than the limit, and a refused request
+    /// fits after its `retry_after`.
     #[test]
     fn a_clock_that_jumps_admits_no_more_than_the_limit(
         limit in 1..50u64, period in periods(), jumps in prop::collection::vec(0..256u64, 1..200)

@@ -1,4 +1,4 @@
-//! Examples, one a rule of the arithmetic.
+//! Examples, one for each rule of the arithmetic.
 
 use std::time::Duration;
 
@@ -208,7 +208,7 @@ fn a_look_notices_a_clock_that_was_set_back_only_if_told_to() {
 #[test]
 fn the_wrap_of_the_index_is_no_edge() {
     let limiter = limiter(10, Duration::from_millis(1));
-    // The last window whose number ends in 32 ones, before the year 2100.
+    // The last window before the year 2100 with a number that ends in 32 ones.
     let wrap = ((u64::from(u32::MAX) << 8) | u64::from(u32::MAX)) * 1_000;
     let mut state = State::default();
     limiter.charge(&mut state, at(wrap), 8);

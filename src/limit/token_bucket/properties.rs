@@ -1,4 +1,4 @@
-//! Against a log of timestamps, and against a bucket whose tokens are a fraction.
+//! Against a log of timestamps, and against a bucket with fractional tokens.
 
 use std::time::Duration;
 

@@ -1,57 +1,56 @@
-//! A look at the bytes of HTTP/1 before hyper reads them: where does each request end?
+//! Scans the bytes of HTTP/1 before hyper reads them, to find where each request ends.
 //!
-//! hyper drops a `Content-Length` beside `Transfer-Encoding` and merges equal `Content-Length`
-//! lines, so no later code can refuse them as RFC 9112, section 6.3 lets a server do. It takes a
-//! line of trailers that ends in LF alone for the beginning of a longer one, and so a request
-//! behind it for trailers. This follows heads and bodies through a connection and spoils the second
-//! framing header of a head and such line ends, which hyper then refuses with 400.
+//! hyper drops a `Content-Length` next to `Transfer-Encoding` and merges equal `Content-Length` lines, so later
+//! code cannot refuse them as RFC 9112, section 6.3 allows. It parses a trailer line that ends in LF alone as
+//! the beginning of a longer one, and so a request after it as trailers. The scanner follows heads and bodies
+//! through a connection and invalidates the second framing header of a head and such line ends, which hyper then
+//! refuses with 400.
 //!
-//! hyper also responds 400 to a coding that is not `chunked`, where RFC 9112, section 6.1 wants 501.
-//! This finds where the last line of such a request must end: see [`ENDING`].
+//! hyper also responds 400 to a coding that is not `chunked`, but RFC 9112, section 6.1 requires 501. The
+//! scanner finds where the last line of such a request must end: see [`ENDING`].
 //!
-//! What comes behind a whole request is not followed until the response has ended: it may be of a
+//! Bytes after a complete request are not scanned until the response has ended, because they may belong to a
 //! tunnel. See [`FramingStop::Behind`].
 //!
-//! hyper calls the longest lengths a head that is too large; here they are spoilt like those that
-//! no number holds. A head that is refused because it leaves in doubt where its body ends is
-//! recognised here too: hyper says so only in the text of its error.
+//! hyper reports the largest lengths as a head that is too large; here they are invalidated like those that
+//! overflow. The scanner also recognizes a head that is refused because the end of its body is ambiguous: hyper
+//! shows that only in the text of its error.
 //!
-//! Everything else that is wrong is left to hyper: it ends a connection that it reads in another
-//! way than this.
+//! All other errors are left to hyper: it ends a connection that it parses differently from the scanner.
 
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
 const CHUNKED: &[u8] = b"chunked";
 
-/// hyper keeps the two numbers above it for other meanings.
+/// The maximum length: hyper reserves the two numbers above it.
 const LONGEST: u64 = u64::MAX - 2;
 
-/// What makes a list of transfer codings, and the request with it, end as hyper likes it. The
-/// list has then a meaning that the gateway can refuse by itself.
+/// Ends a list of transfer codings and the request so that hyper accepts it. The gateway can then refuse the
+/// list itself.
 pub(super) const ENDING: &[u8] = b", chunked\r\n\r\n0\r\n\r\n";
 
-/// No field name holds it, so no parser takes it for one.
+/// The byte that invalidates a header: no field name contains it.
 const SPOILT: u8 = 0;
 
-/// Where a connection's bytes are.
+/// The position in a connection's bytes.
 #[derive(Debug)]
 pub(super) struct FramingScanner {
     at: ScanState,
-    /// The current head is of HTTP/1.0.
+    /// Whether the current head is HTTP/1.0.
     http10: bool,
     /// The `Content-Length` of the current head, as far as it is read.
     length: Option<u64>,
     chunked: bool,
-    /// A head left in doubt where its body ends.
+    /// Whether a head left the end of its body ambiguous.
     ambiguous: bool,
 }
 
-/// Where a connection's bytes must not be read on.
+/// A position where reading must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FramingStop {
-    /// [`ENDING`] must stand here instead of all that follows.
+    /// [`ENDING`] must replace all following bytes.
     Ending(usize),
-    /// Behind a whole request: what follows is another only if the response opens no tunnel.
+    /// After a complete request: the next bytes are another request only if the response opens no tunnel.
     Behind(usize),
 }
 
@@ -59,38 +58,38 @@ pub(super) enum FramingStop {
 enum ScanState {
     /// Before a request line.
     Start,
-    /// Behind a whole request, which is reported at once.
+    /// After a complete request, which is reported immediately.
     Behind,
-    /// In a request line, behind this byte; CR does not count.
+    /// In a request line, after this byte; CR is ignored.
     RequestLine(u8),
-    /// In a line of a head of which nothing more is wanted.
+    /// In a header line that needs no further scanning.
     Line,
-    /// At the beginning of a field line, or of the empty one.
+    /// At the beginning of a header line, or of the empty line.
     Field,
-    /// So far into the name of a framing field.
+    /// In the name of a framing header, after this many bytes.
     Name(&'static [u8], usize),
     /// In the value of `Content-Length`.
     Length(Digits),
     /// In the value of `Transfer-Encoding`.
     Coding(Coding),
-    /// So many bytes before the end of a body.
+    /// This many bytes before the end of a body.
     Body(u64),
-    /// In the size of a chunk, which is this so far.
+    /// In the size of a chunk, with its value so far.
     Size(u64),
-    /// In the rest of the line with that size.
+    /// In the rest of the line after that size.
     Extension(u64),
-    /// So many bytes before the next chunk.
+    /// This many bytes before the next chunk.
     Chunk(u64),
-    /// At the beginning of a trailer line, or of the empty one; the last byte was CR.
+    /// At the beginning of a trailer line, or of the empty line; `true` if the last byte was CR.
     Trailer(bool),
-    /// In a trailer line; the last byte was CR.
+    /// In a trailer line; `true` if the last byte was CR.
     TrailerLine(bool),
-    /// Behind a spoilt trailer line: hyper ends the connection where it finds the end of a trailer
-    /// section, which may be far behind the end of this one.
+    /// After an invalidated trailer line: hyper ends the connection where it finds the end of a trailer section,
+    /// which may be far after the end of this one.
     Lost,
 }
 
-/// How far the value of `Content-Length` is.
+/// The position in the value of `Content-Length`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Digits {
     Before,
@@ -98,8 +97,8 @@ enum Digits {
     After,
 }
 
-/// How the last transfer coding of a list looks so far: as many letters of `chunked` as its number,
-/// or one of these.
+/// The state of the last transfer coding of a list: the number of matching letters of `chunked`, or one of
+/// these.
 type Coding = u8;
 const NO_LETTER: Coding = 0;
 const CHUNKED_WHOLE: Coding = 7;
@@ -119,18 +118,18 @@ impl FramingScanner {
         }
     }
 
-    /// Whether a head left in doubt where its body ends. hyper refuses such a head.
+    /// Returns whether a head left the end of its body ambiguous. hyper refuses such a head.
     pub(super) const fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }
 
-    /// Whether no request is begun, or none but the empty lines before it.
+    /// Returns whether no request has begun, apart from empty lines before it.
     pub(super) const fn is_between(&self) -> bool {
         matches!(self.at, ScanState::Start)
     }
 
-    /// Follows `bytes`, the next of the connection, and spoils what frames a request twice. Gives
-    /// how far they may be read, if not to their end; what is behind a cut must be given again.
+    /// Scans `bytes`, the next of the connection, and invalidates what frames a request twice. Returns where
+    /// reading must stop. `None` for no stop. Bytes after a stop must be passed again.
     pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Option<FramingStop> {
         let mut at = 0;
         while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
@@ -151,7 +150,7 @@ impl FramingScanner {
         None
     }
 
-    /// How many bytes of whole lines of a head need no closer look: nearly all do not.
+    /// Returns the number of bytes in complete header lines that need no closer scan, which nearly all are.
     fn plain_lines(&self, bytes: &[u8]) -> usize {
         let mut read = 0;
         if !matches!(self.at, ScanState::Field) {
@@ -166,15 +165,14 @@ impl FramingScanner {
         read
     }
 
-    /// Whether a line of transfer codings ends here with one that is not `chunked`.
+    /// Returns whether a line of transfer codings ends here with one that is not `chunked`.
     fn is_unknown(&self, bytes: &[u8]) -> bool {
         let ends = matches!(bytes, [b'\r' | b'\n', ..]);
         let chunked = CHUNKED_WHOLE..=CHUNKED_AND_SPACE;
         matches!(self.at, ScanState::Coding(last) if ends && !chunked.contains(&last))
     }
 
-    /// Reads as much as has one meaning; gives how much that was. Nothing only where the state
-    /// has changed.
+    /// Consumes bytes of one meaning and returns their number. Zero only if the state has changed.
     fn step(&mut self, bytes: &mut [u8]) -> usize {
         let Some(first) = bytes.first().copied() else {
             return 0;
@@ -265,7 +263,7 @@ impl FramingScanner {
         }
     }
 
-    /// hyper refuses a value that is not digits between white space.
+    /// Scans a byte of `Content-Length`. hyper refuses a value that is not digits between white space.
     fn length(&mut self, digits: Digits, byte: u8) -> ScanState {
         let (next, valid) = match (byte, digits) {
             (b'\n', digits) => (None, digits != Digits::Before),
@@ -282,7 +280,7 @@ impl FramingScanner {
         next.map_or(ScanState::Field, ScanState::Length)
     }
 
-    /// The length that the next digit makes.
+    /// Returns the length with the next digit appended.
     fn longer(&self, digit: u8) -> u64 {
         let length = self.length.unwrap_or(0).saturating_mul(10);
         length.saturating_add(u64::from(digit.saturating_sub(b'0')))
@@ -316,7 +314,7 @@ impl FramingScanner {
         }
     }
 
-    /// Skips a trailer line, and spoils its end if that is LF alone.
+    /// Skips a trailer line, and invalidates its end if that is LF alone.
     fn trailer_line(&mut self, bytes: &mut [u8], cr: bool) -> usize {
         let Some(end) = memchr::memchr(b'\n', bytes) else {
             self.at = ScanState::TrailerLine(bytes.last() == Some(&b'\r'));
@@ -346,7 +344,7 @@ impl FramingScanner {
     }
 }
 
-/// How a transfer coding looks with one more byte.
+/// Returns the state of a transfer coding after one more byte.
 fn next_coding(coding: Coding, byte: u8) -> Coding {
     match (coding, byte) {
         (_, b',') => NO_LETTER,
@@ -359,7 +357,7 @@ fn next_coding(coding: Coding, byte: u8) -> Coding {
     }
 }
 
-/// Whether a line may be one of those that are looked at, or none.
+/// Returns whether a line may be a framing header or the empty line.
 const fn is_framing_header(line: &[u8]) -> bool {
     match line {
         [first, ..] => matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T'),
@@ -367,7 +365,7 @@ const fn is_framing_header(line: &[u8]) -> bool {
     }
 }
 
-/// A chunk ends in a line end of its own; the last one has no data.
+/// Returns the state after a chunk size. A chunk ends in a line end; the last one has no data.
 const fn after_size(size: u64) -> ScanState {
     match size {
         0 => ScanState::Trailer(false),

@@ -1,25 +1,24 @@
-//! The frames of one direction of an HTTP/2 connection, found by their headers (RFC 9113, 4.1), and
-//! which streams they have ended.
+//! Finds the frames of one direction of an HTTP/2 connection by their headers (RFC 9113, 4.1), and tracks which
+//! streams they have ended.
 //!
-//! It follows bytes however they are split, keeps no more than the beginning of one frame and
-//! judges nothing.
+//! It follows bytes in any split, keeps only the beginning of one frame, and makes no decision.
 
-/// The octets of a frame header.
+/// The size of a frame header, in octets.
 const HEADER: usize = 9;
 
-/// What is kept of a payload: enough for an increment, an error code or a GOAWAY.
+/// The kept octets of a payload: enough for an increment, an error code or a GOAWAY.
 const PEEK: usize = 8;
 
-/// The octets of a GOAWAY frame without more than it must have; the last are its error code.
+/// The size of a minimal GOAWAY frame, in octets; the last four are its error code.
 pub(super) const GOAWAY: usize = HEADER + PEEK;
 
-/// What is kept of SETTINGS: eight settings; no client was seen to send more.
+/// The kept octets of SETTINGS: eight settings; no client was seen to send more.
 pub(super) const PEEK_SETTINGS: usize = 48;
 
-/// The octets of a setting.
+/// The size of a setting, in octets.
 const SETTING: usize = 6;
 
-/// Types of frames (RFC 9113, 6).
+/// The frame types (RFC 9113, 6).
 pub(super) mod kind {
     pub(in super::super) const DATA: u8 = 0;
     pub(in super::super) const HEADERS: u8 = 1;
@@ -33,7 +32,7 @@ pub(super) mod kind {
     pub(in super::super) const CONTINUATION: u8 = 9;
 }
 
-/// Flags of frames: ACK is END_STREAM's bit.
+/// The frame flags: ACK is END_STREAM's bit.
 pub(super) mod flag {
     pub(in super::super) const ACK: u8 = 0x1;
     pub(in super::super) const END_STREAM: u8 = 0x1;
@@ -41,16 +40,16 @@ pub(super) mod flag {
     pub(in super::super) const PADDED: u8 = 0x8;
 }
 
-/// Where the bytes of a direction are.
+/// The scanner's position in the bytes of a direction.
 #[derive(Debug)]
 pub(super) struct FrameScanner {
     begun: [u8; HEADER + PEEK_SETTINGS],
     have: usize,
-    /// Bytes of the last frame's payload that are still to come.
+    /// The number of payload bytes of the last frame that have not arrived.
     left: usize,
 }
 
-/// A frame by its header and the first octets of its payload.
+/// A frame header and the first octets of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) length: usize,
@@ -63,15 +62,15 @@ pub(super) struct FrameHeader {
 /// Twice the streams that may be open at once by default.
 const SPAN: u32 = 256;
 
-/// Which streams of a connection their client has ended. They have odd numbers (RFC 9113, 5.1.1).
+/// The streams of a connection that their client has ended. They have odd numbers (RFC 9113, 5.1.1).
 ///
-/// DATA or HEADERS on one of them is STREAM_CLOSED (RFC 9113, 5.1), where h2 says PROTOCOL_ERROR.
-/// Only the newest [`SPAN`] streams are remembered; older ones are left to h2.
+/// DATA or HEADERS on one of them is STREAM_CLOSED (RFC 9113, 5.1), but h2 sends PROTOCOL_ERROR. Only the newest
+/// [`SPAN`] streams are remembered; older ones are left to h2.
 #[derive(Debug, Default)]
 pub(super) struct ClosedStreams {
-    /// The highest number.
+    /// The highest stream number.
     pub(super) newest: u32,
-    /// A bit for each of the newest, by its position among the odd numbers.
+    /// One bit for each of the newest streams, by its position among the odd numbers.
     ended: [u64; SPAN as usize / 64],
 }
 
@@ -86,8 +85,8 @@ impl FrameScanner {
         }
     }
 
-    /// The next frame that begins in `bytes`, which shrink to what is behind its beginning. `None`
-    /// once all bytes are read.
+    /// Returns the next frame that begins in `bytes` and advances `bytes` past its beginning. `None` once all
+    /// bytes are read.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameHeader> {
         let skipped = self.left.min(bytes.len());
         self.left -= skipped;
@@ -104,7 +103,7 @@ impl FrameScanner {
         Some(frame)
     }
 
-    /// The identifiers and values of `frame`, if it is SETTINGS and the last one returned.
+    /// Returns the identifiers and values of `frame`, which must be the last one returned and SETTINGS.
     pub(super) fn settings(&self, frame: &FrameHeader) -> impl Iterator<Item = (u16, u32)> {
         let end = HEADER + frame.length.min(PEEK_SETTINGS);
         let payload = self.begun.get(HEADER..end).unwrap_or_default();
@@ -114,22 +113,22 @@ impl FrameScanner {
         })
     }
 
-    /// The last frame that was returned, until another begins.
+    /// Returns the last frame again, until another begins.
     pub(super) fn last(&self) -> FrameHeader {
         FrameHeader::read(&self.begun)
     }
 
-    /// How many bytes come before a frame can begin.
+    /// Returns the number of bytes before the next frame can begin.
     pub(super) fn remaining(&self) -> usize {
         self.left
     }
 
-    /// Whether a header has begun and not ended.
+    /// Returns whether a header is incomplete.
     pub(super) fn is_in_header(&self) -> bool {
         self.have > 0
     }
 
-    /// Whether a frame may follow here.
+    /// Returns whether a frame may begin here.
     pub(super) fn is_between(&self) -> bool {
         self.have == 0 && self.left == 0
     }
@@ -176,7 +175,7 @@ impl FrameHeader {
         }
     }
 
-    /// The frame at the beginning of `bytes`, if it is GOAWAY.
+    /// Returns the frame at the beginning of `bytes`, if it is GOAWAY.
     pub(super) fn goaway(bytes: &[u8]) -> Option<Self> {
         if bytes.get(3) != Some(&kind::GOAWAY) {
             return None;
@@ -187,12 +186,12 @@ impl FrameHeader {
         Some(Self::read(&begun))
     }
 
-    /// Whether `flag` is set.
+    /// Returns whether `flag` is set.
     pub(super) const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// What a DATA frame carries besides padding is nothing.
+    /// Returns whether a DATA frame carries only padding.
     pub(super) const fn is_blank(&self) -> bool {
         let [padding, ..] = self.payload;
         if self.has(flag::PADDED) {
@@ -202,13 +201,13 @@ impl FrameHeader {
         }
     }
 
-    /// The first four octets of the payload: an increment or an error code.
+    /// Returns the first four octets of the payload: an increment or an error code.
     pub(super) const fn word(&self) -> u32 {
         let [a, b, c, d, ..] = self.payload;
         u32::from_be_bytes([a, b, c, d])
     }
 
-    /// The next four: the error code of GOAWAY.
+    /// Returns the next four octets: the error code of GOAWAY.
     pub(super) const fn second_word(&self) -> u32 {
         let [_, _, _, _, a, b, c, d] = self.payload;
         u32::from_be_bytes([a, b, c, d])
@@ -218,14 +217,14 @@ impl FrameHeader {
 // === impl ClosedStreams ===
 
 impl ClosedStreams {
-    /// Whether the client ended this stream.
+    /// Returns whether the client ended this stream.
     pub(super) fn is_ended(&self, stream: u32) -> bool {
         let (word, bit) = position(stream);
         let known = stream % 2 == 1 && stream <= self.newest && self.newest - stream < 2 * SPAN;
         known && self.ended.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// Records what a frame opens and ends.
+    /// Records the streams that a frame opens and ends.
     pub(super) fn follow(&mut self, frame: &FrameHeader) {
         if frame.stream.is_multiple_of(2) {
             return;
@@ -240,7 +239,7 @@ impl ClosedStreams {
         }
     }
 
-    /// Streams that were skipped are closed too, but not by an end.
+    /// Opens a stream. Skipped streams are closed too, but not recorded as ended.
     fn open(&mut self, stream: u32) {
         if stream > self.newest {
             let skipped = ((stream - self.newest).div_ceil(2)).min(SPAN);

@@ -1,11 +1,10 @@
-//! What an HTTP/2 client may do to a connection, counted frame by frame.
+//! Counts an HTTP/2 client's frames and limits them.
 //!
-//! h2 counts streams, early resets, CONTINUATION and empty DATA. This counts the rest within
-//! [`WINDOW`], and finds a few errors that h2 lets pass or calls by another name. It looks at
-//! frame headers and never at a request.
+//! h2 counts streams, early resets, CONTINUATION and empty DATA. The meter counts the rest within [`WINDOW`],
+//! and finds a few errors that h2 accepts or reports with another code. It reads frame headers, never a request.
 //!
-//! Where honest clients send a kind of frame because of what they request or get, the budget grows
-//! with it: a frame that a stream or a response has earned costs less than that one did.
+//! If honest clients send a type of frame in reaction to requests or responses, its budget grows with them: a
+//! frame that a stream or a response has earned costs less than that one did.
 
 use std::time::Duration;
 
@@ -15,72 +14,69 @@ use super::ClientWindows;
 use super::frames::{ClosedStreams, FrameHeader, FrameScanner, flag, kind};
 use crate::listen::H2Violation;
 
-/// The time that budgets are for.
+/// The time span of the budgets.
 const WINDOW: Duration = Duration::from_secs(30);
 
-/// How many frames of a kind a client may send within [`WINDOW`].
+/// The number of frames of one type that a client may send within [`WINDOW`].
 struct FrameBudget {
-    /// The index of its count.
+    /// The index of its counter.
     index: usize,
-    /// Frames in any case.
+    /// The frames allowed in any case.
     base: u32,
-    /// Frames for each stream that was opened and each frame of a response.
+    /// The additional frames for each opened stream and each frame of a response.
     earned: u32,
-    /// What the client did if it sent more.
+    /// The violation if the client sends more.
     what: &'static str,
 }
 
-/// Streams that end because the client resets them or makes an error; the base is a setting.
+/// Streams that end because the client resets them or makes an error; the base is configured.
 const RESETS: FrameBudget = FrameBudget::new(0, 0, 0, "too many stream resets");
 
-/// A client states its settings once, and changes its window as it finds out how far it is.
+/// A client sends its settings once, and changes its window as it measures its latency.
 const SETTINGS: FrameBudget = FrameBudget::new(1, 100, 0, "too many SETTINGS frames");
 
-/// Keep-alive is a PING in ten seconds. gRPC measures with one for each round trip in which data
-/// came, so each frame of a response allows one more.
+/// Keep-alive is one PING per ten seconds. gRPC measures with one for each round trip with data, so each frame
+/// of a response allows one more.
 const PINGS: FrameBudget = FrameBudget::new(2, 1000, 1, "too many PING frames");
 
-/// Firefox and nghttp2 build a tree of a dozen when they begin and place each stream once or
-/// twice.
+/// Firefox and nghttp2 build a tree of a dozen at the start and set the priority of each stream once or twice.
 const PRIORITIES: FrameBudget = FrameBudget::new(3, 1000, 10, "too many PRIORITY frames");
 
 /// PRIORITY_UPDATE (RFC 9218) and the reserved types that Chrome greases with are unknown here.
 const UNKNOWN: FrameBudget = FrameBudget::new(4, 1000, 10, "too many frames of unknown types");
 
-/// One for the stream and one for the connection after each DATA frame is the most that clients
-/// were seen to send.
+/// Clients were seen to send at most one for the stream and one for the connection after each DATA frame.
 const UPDATES: FrameBudget = FrameBudget::new(5, 1000, 10, "too many WINDOW_UPDATE frames");
 
-/// An increment below [`CRUMB`] makes the gateway cut a response into crumbs. A client of an event
-/// stream may give back each small event, at some hundred a second.
+/// An increment below [`CRUMB`] makes the gateway split a response into tiny frames. A client of an event stream
+/// may acknowledge each small event, at some hundred per second.
 const CRUMBS: FrameBudget = FrameBudget::new(6, 10_000, 0, "too many small WINDOW_UPDATE frames");
 const CRUMB: u32 = 256;
 
-/// The end of a body may come in an empty frame, which has END_STREAM and is not counted. Others
-/// carry nothing at all.
+/// A body may end in an empty frame, which has END_STREAM and is not counted. Others carry no data at all.
 const BLANKS: FrameBudget = FrameBudget::new(7, 100, 0, "too many empty DATA frames");
 
-/// A part of a head without a byte of it, and not the last: no client sends one.
+/// An empty part of a head that is not the last: no client sends one.
 const HOLLOWS: FrameBudget = FrameBudget::new(8, 10, 0, "too many empty parts of heads");
 
-/// A graceful end takes two.
+/// A graceful shutdown takes two.
 const GOAWAYS: FrameBudget = FrameBudget::new(9, 10, 0, "too many GOAWAY frames");
 
-/// RFC 9113, 3.4.
+/// The connection preface (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What both sides of a connection have sent.
+/// The frames that both sides of a connection have sent.
 #[derive(Debug)]
 pub(super) struct H2Meter {
-    /// Bytes of the preface that were read.
+    /// The number of preface bytes read.
     preface: usize,
-    /// The client's first SETTINGS frame came.
+    /// Whether the client's first SETTINGS frame has arrived.
     greeted: bool,
-    /// A head has begun and not ended: anything else that comes is for h2 to refuse.
+    /// Whether a head is incomplete: h2 refuses any other frame until it is complete.
     in_head: bool,
-    /// The last frame is a part of a head.
+    /// Whether the last frame is a part of a head.
     of_head: bool,
-    /// The last frame came alone: nothing else can be what h2 complains of next.
+    /// Whether the last frame arrived alone, so that h2's next error must concern it.
     alone: bool,
     heads: u32,
     received: FrameScanner,
@@ -93,9 +89,9 @@ pub(super) struct H2Meter {
     since: Instant,
     /// The frames of each [`FrameBudget`] in the current window.
     counts: [u32; 10],
-    /// Streams that were opened, and frames of their responses, in the current window.
+    /// The opened streams and the frames of their responses in the current window.
     earned: u32,
-    /// Streams that ended for an error of the client, and were not reported yet.
+    /// The streams that ended because of a client error and are not reported yet.
     errors: u32,
     /// The error code of the GOAWAY that was sent.
     goaway_code: Option<u32>,
@@ -118,7 +114,7 @@ impl FrameBudget {
 // === impl H2Meter ===
 
 impl H2Meter {
-    /// `max_resets`: streams in a window, reset by the client or for its errors; 0 is no bound.
+    /// `max_resets` is the limit per window of streams reset by the client or for its errors; 0 for no limit.
     pub(super) fn new(max_resets: u32, now: Instant) -> Self {
         Self {
             preface: 0,
@@ -146,8 +142,8 @@ impl H2Meter {
         }
     }
 
-    /// Counts `bytes`, the next that the client sent. Gives how many of them are good: fewer than
-    /// all once the client has violated the protocol.
+    /// Counts `bytes`, the next that the client sent. Returns how many of them are valid: fewer than all once
+    /// the client has violated the protocol.
     pub(super) fn receive(&mut self, bytes: &[u8], now: Instant) -> usize {
         if now.duration_since(self.since) > WINDOW {
             self.since = now;
@@ -191,9 +187,9 @@ impl H2Meter {
         }
     }
 
-    /// Whether `goaway`, a GOAWAY frame that h2 sends, blames a head that it cannot read: it says
-    /// PROTOCOL_ERROR, where RFC 9113, 4.3 wants COMPRESSION_ERROR. Only where nothing else can be
-    /// meant: the head of a new stream came alone and whole, and h2 knows of no such stream.
+    /// Returns whether `goaway`, a GOAWAY frame of h2, is about a head that it cannot decode: h2 sends
+    /// PROTOCOL_ERROR, but RFC 9113, 4.3 requires COMPRESSION_ERROR. Only if there is no other cause: the head
+    /// of a new stream arrived alone and complete, and h2 has no such stream.
     pub(super) fn is_unreadable(&self, goaway: &FrameHeader) -> bool {
         let head = self.received.last();
         let whole = head.flags & !flag::END_STREAM == flag::END_HEADERS;
@@ -203,26 +199,25 @@ impl H2Meter {
         head.kind == kind::HEADERS && whole && new && protocol && alone
     }
 
-    /// Records that hyper has ended the connection by itself: without GOAWAY it does so for CONNECT
-    /// with a body.
+    /// Records that hyper has ended the connection: it does so without GOAWAY for CONNECT with a body.
     pub(super) fn ended(&mut self) {
         if self.goaway_code.is_none() {
             self.fail(H2Violation::CONNECT, 0);
         }
     }
 
-    /// Why the connection has to end, by this or by h2.
+    /// Returns the violation that ends the connection, found by the meter or by h2.
     pub(super) fn violation(&self) -> Option<H2Violation> {
         let code = self.goaway_code.filter(|code| *code != 0);
         self.violation.or(code.map(H2Violation::from_code))
     }
 
-    /// Whether it is this that ends the connection.
+    /// Returns whether the meter found a violation.
     pub(super) fn is_violated(&self) -> bool {
         self.violation.is_some()
     }
 
-    /// The GOAWAY frame to end with; `None`: one was sent, or there is no place for it.
+    /// Returns the final GOAWAY frame. `None` without a violation of the meter, or within another frame.
     pub(super) fn goaway(&self) -> Option<Vec<u8>> {
         let violation = self.violation.filter(|_| self.sent.is_between())?;
         let length = u8::try_from(8 + violation.what.len()).ok()?;
@@ -233,8 +228,8 @@ impl H2Meter {
         Some(frame)
     }
 
-    /// The number of the head that has begun and not ended, if there is one; the preface is a head
-    /// too, and so is what may become one.
+    /// Returns the number of the incomplete head. The preface counts as a head, and so do bytes that may become
+    /// one. `None` if there is none.
     pub(super) fn open_head(&self) -> Option<u32> {
         let within = self.in_head || (self.of_head && self.received.remaining() > 0);
         match (self.greeted, within, self.received.is_in_header()) {
@@ -244,7 +239,7 @@ impl H2Meter {
         }
     }
 
-    /// The bytes of a DATA frame that came before the frame is whole.
+    /// Returns the received bytes of an incomplete DATA frame.
     pub(super) fn unread(&self) -> usize {
         match self.received.remaining() {
             0 => 0,
@@ -252,12 +247,12 @@ impl H2Meter {
         }
     }
 
-    /// What the client allows.
+    /// Returns the client's windows.
     pub(super) fn windows(&self) -> ClientWindows {
         self.windows
     }
 
-    /// How many streams ended for an error of the client since the last call.
+    /// Returns the number of streams that ended because of a client error since the last call.
     pub(super) fn take_errors(&mut self) -> u32 {
         std::mem::take(&mut self.errors)
     }
@@ -267,7 +262,7 @@ impl H2Meter {
         good
     }
 
-    /// What of `bytes` is behind the preface; `None`: it is another one.
+    /// Returns the bytes after the preface. `None` if the preface is invalid.
     fn greet<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let due = PREFACE.get(self.preface..).unwrap_or_default();
         let (first, rest) = bytes.split_at(due.len().min(bytes.len()));
@@ -340,7 +335,7 @@ impl H2Meter {
         self.spend(&FrameBudget { base, ..RESETS })
     }
 
-    /// Counts one more frame; beyond the budget it is a flood.
+    /// Counts one more frame; above the budget it is a flood.
     fn spend(&mut self, budget: &FrameBudget) -> Result<(), H2Violation> {
         let earned = self.earned.saturating_mul(budget.earned);
         let bound = budget.base.saturating_add(earned);
@@ -355,8 +350,8 @@ impl H2Meter {
     }
 }
 
-/// Whether a frame has a size that its type allows: h2 says PROTOCOL_ERROR where RFC 9113, 4.2
-/// wants FRAME_SIZE_ERROR.
+/// Returns whether a frame has a valid size for its type: h2 sends PROTOCOL_ERROR, but RFC 9113, 4.2 requires
+/// FRAME_SIZE_ERROR.
 const fn fits(frame: &FrameHeader) -> bool {
     match frame.kind {
         kind::PRIORITY => frame.length == 5,
@@ -369,8 +364,8 @@ const fn fits(frame: &FrameHeader) -> bool {
     }
 }
 
-/// Codes of RST_STREAM with which we end a stream for what its client did wrong (RFC 9113, 7):
-/// not NO_ERROR, INTERNAL_ERROR, CANCEL and HTTP_1_1_REQUIRED.
+/// Returns whether the gateway resets a stream with this code because of a client error (RFC 9113, 7): not
+/// NO_ERROR, INTERNAL_ERROR, CANCEL and HTTP_1_1_REQUIRED.
 const fn is_their_error(code: u32) -> bool {
     matches!(code, 1 | 3..=7 | 9..=12)
 }

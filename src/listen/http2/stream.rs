@@ -1,8 +1,8 @@
-//! The stream of an HTTP/2 connection: metered, and with batched writes.
+//! The stream of an HTTP/2 connection, with a meter and batched writes.
 //!
-//! Once the meter has found a violation nothing more is read for h2, and the driver ends the
-//! connection with [`MeteredStream::send_goaway`]. It changes no byte, except where h2 ends the
-//! connection for a head that it cannot read, and names another error.
+//! Once the meter has found a violation, h2 reads nothing more, and the driver ends the connection with
+//! [`MeteredStream::send_goaway`]. It changes no byte, except where h2 ends the connection for a head that it
+//! cannot decode and sends the wrong error code.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io;
@@ -17,16 +17,16 @@ use super::meter::H2Meter;
 use crate::listen::H2Violation;
 use crate::listen::connection_state::ConnectionState;
 
-/// Bytes held back at the most.
+/// The maximum number of buffered bytes.
 const BATCH: usize = 64 * 1024;
 
 thread_local! {
-    /// A buffer is empty except during a poll, or while its client is slow: the connections of a
-    /// core share one, and an idle connection holds none.
+    /// A buffer is empty except during a poll, or while its client is slow: the connections of a core share one,
+    /// and an idle connection holds none.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A stream with a meter. Clones are the same stream: one for hyper, one for the driver.
+/// A stream with a meter. Clones share the stream: one for hyper, one for the driver.
 pub(super) struct MeteredStream<S> {
     shared: Rc<RefCell<MeteredShared<S>>>,
     state: Rc<ConnectionState>,
@@ -35,22 +35,22 @@ pub(super) struct MeteredStream<S> {
 struct MeteredShared<S> {
     stream: BatchedStream<S>,
     meter: H2Meter,
-    /// The client has ended its side.
+    /// Whether the client has ended its side.
     client_ended: bool,
 }
 
-/// A stream that gathers writes and sends them once after each poll of the connection.
+/// A stream that buffers writes and sends them once after each poll of the connection.
 ///
-/// h2 writes and flushes once for every DATA frame that is not tiny. Here both only fill a bounded
-/// buffer, and the driver calls [`BatchedStream::poll_send`] after each poll. A full buffer is sent
-/// at once, and refuses more while the socket does.
+/// h2 writes and flushes once for every DATA frame that is not tiny. Here both only fill a bounded buffer, and
+/// the driver calls [`BatchedStream::poll_send`] after each poll. A full buffer is sent immediately, and refuses
+/// more while the socket is blocked.
 #[derive(Debug)]
 struct BatchedStream<S> {
     stream: S,
     held: Vec<u8>,
-    /// The stream was written to and not flushed since.
+    /// Whether the stream was written to and not flushed since.
     unflushed: bool,
-    /// A write was refused, and its writer waits until the buffer takes more.
+    /// Whether a write was refused, so that its task waits until the buffer accepts more.
     refused: bool,
 }
 
@@ -69,7 +69,7 @@ impl<S> MeteredStream<S> {
         }
     }
 
-    /// The meter, for the driver.
+    /// Returns the meter, for the driver.
     pub(super) fn meter(&self) -> RefMut<'_, H2Meter> {
         RefMut::map(self.shared.borrow_mut(), |shared| &mut shared.meter)
     }
@@ -82,7 +82,7 @@ impl<S> MeteredStream<S> {
         }
     }
 
-    /// What is left of the stream when HTTP is over. `None` while hyper has a clone.
+    /// Returns the underlying stream after HTTP has ended. `None` while hyper has a clone.
     pub(super) fn into_stream(self) -> Option<S> {
         let shared = Rc::into_inner(self.shared)?;
         Some(shared.into_inner().stream.stream)
@@ -90,12 +90,12 @@ impl<S> MeteredStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> MeteredStream<S> {
-    /// Sends what was gathered. Pending: the task is woken when the socket takes more.
+    /// Sends the buffered bytes. If pending, the task is woken when the socket accepts more.
     pub(super) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.shared.borrow_mut().stream.poll_send(cx)
     }
 
-    /// Sends GOAWAY unless a frame is incomplete, and closes this direction.
+    /// Sends GOAWAY unless a frame is incomplete, and closes the write direction.
     pub(super) async fn send_goaway(&mut self) -> io::Result<()> {
         let goaway = self.meter().goaway().unwrap_or_default();
         self.shared.borrow_mut().stream.held.extend(goaway);
@@ -124,7 +124,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
             client_ended,
         } = &mut *self.shared.borrow_mut();
         if meter.is_violated() {
-            // No waker: the driver looks after each poll.
+            // No waker: the driver checks after each poll.
             return Poll::Pending;
         }
         let before = buf.filled().len();
@@ -141,7 +141,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         self.state.window.allow(meter.windows());
         buf.set_filled(before + good);
         if good == 0 {
-            // Nothing read would be the end of the stream.
+            // An empty read would mean the end of the stream.
             return Poll::Pending;
         }
         read
@@ -173,7 +173,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     }
 }
 
-/// What is sent instead of `bytes`, which begin with GOAWAY.
+/// Returns the replacement for `bytes`, which begin with GOAWAY. `None` if they are sent unchanged.
 fn amended(meter: &H2Meter, bytes: &[u8], goaway: &FrameHeader) -> Option<Vec<u8>> {
     if !meter.is_unreadable(goaway) {
         return None;
@@ -196,7 +196,7 @@ impl<S> BatchedStream<S> {
         }
     }
 
-    /// Forgets what was sent. An empty buffer goes back to the core.
+    /// Removes the sent bytes. An empty buffer is returned to the core.
     fn forget(&mut self, sent: usize) {
         self.held.drain(..sent.min(self.held.len()));
         if self.held.is_empty() && self.held.capacity() > 0 {
@@ -206,11 +206,11 @@ impl<S> BatchedStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> BatchedStream<S> {
-    /// Sends what was gathered. Pending: the task is woken when the socket takes more.
+    /// Sends the buffered bytes. If pending, the task is woken when the socket accepts more.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_send_all(cx))?;
         if std::mem::take(&mut self.refused) {
-            // The socket took all since it refused the writer, so it will not wake the task again.
+            // The socket accepted all bytes since it refused the write, so it will not wake the task again.
             cx.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
@@ -225,7 +225,7 @@ impl<S: AsyncWrite + Unpin> BatchedStream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes what is held, as far as the stream takes it.
+    /// Writes the buffered bytes, as far as the stream accepts them.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut sent = 0;
         let outcome = loop {
@@ -270,7 +270,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BatchedStream<S> {
         Poll::Ready(Ok(taken))
     }
 
-    /// Nothing: the driver sends after each poll.
+    /// Does nothing: the driver sends after each poll.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

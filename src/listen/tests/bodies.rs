@@ -1,4 +1,4 @@
-//! Request bodies that nobody reads: what is left of one is never the next request.
+//! Request bodies that are not read: the rest of one is never parsed as the next request.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn a_body_left_unread_never_becomes_a_request() {
             client
                 .send(post("/ignore", &format!("content-length: {size}\r\n")))
                 .await;
-            // Some of the body comes only after the answer.
+            // Part of the body is sent only after the response.
             client.until("hello").await;
             let _ = client.0.write_all(body.as_bytes()).await;
             client.rest().await;

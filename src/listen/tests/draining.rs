@@ -19,7 +19,7 @@ fn idle_and_silent_connections_close_and_busy_ones_finish() {
 
         site.trigger.start();
         assert_eq!(idle.rest().await, "");
-        // Nobody knows what it speaks: it has said nothing.
+        // Its HTTP version is unknown: it has sent nothing.
         assert_eq!(fresh.rest().await, "");
         site.until(|site| site.drain.open() == 1).await;
         site.release.notify_one();
@@ -80,7 +80,7 @@ fn an_idle_http2_connection_gets_goaway() {
     });
 }
 
-/// Reads up to GOAWAY and the PING that asks whether it was heard (RFC 9113, 6.8), and answers.
+/// Reads up to GOAWAY and the PING that checks its arrival (RFC 9113, 6.8), and acknowledges it.
 async fn told_to_go(client: &mut Client) {
     loop {
         let (kind, body) = http2::frame(client).await.unwrap();

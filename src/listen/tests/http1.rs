@@ -30,7 +30,7 @@ fn pipelined_requests_are_answered_in_order() {
     });
 }
 
-/// A client that leaves gets no answer, whatever it had said behind its request.
+/// A client that disconnects gets no response, even if it sent bytes after its request.
 #[test]
 fn a_client_that_leaves_is_noticed_behind_what_it_said() {
     let held = "GET /held HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -121,7 +121,7 @@ fn what_is_not_http_gets_400_and_a_close() {
     }
 }
 
-/// The client need not wait until nobody listens to it any more.
+/// The client need not wait for the linger timeout.
 #[test]
 fn the_end_is_told_before_the_rest_is_read() {
     run(async {

@@ -121,7 +121,7 @@ fn a_body_left_unread_ends_its_stream_only() {
         let client = connect(&site).await;
         for _ in 0..50 {
             let body = Bytes::from(vec![b'u'; 1 << 20]);
-            // Reset after the answer (RFC 9113, 8.1), which hyper's client may meet first.
+            // Reset after the response (RFC 9113, 8.1); hyper's client may see the reset first.
             if let Ok(answer) = send(&client, "/ignore", body).await {
                 assert_eq!(answer, "hello");
             }

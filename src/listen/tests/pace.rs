@@ -1,4 +1,4 @@
-//! Clients that do not send or take what they should, and those who only wait for others.
+//! Clients that send or read too slowly, and clients that only wait for others.
 
 use super::http2::{NO_SETTINGS, ask, frame};
 use super::*;

@@ -233,8 +233,8 @@ fn a_head_of_http2_in_parts_is_cut_whatever_else_is_under_way() {
         let site = Site::open(within(300, 60_000)).await;
         let mut client = http2::ask(&site, "/events", http2::NO_SETTINGS).await;
         site.until(|site| site.seen.get() == 1).await;
-        // HEADERS of stream 3 without END_HEADERS: GET, http, `/`, and a field whose value of 100
-        // bytes comes in CONTINUATION, so few of them that nothing else ends it.
+        // HEADERS of stream 3 without END_HEADERS: GET, http, `/`, and a header with a value of 100 bytes that
+        // follows in CONTINUATION frames, too few for another limit to end it.
         client
             .send(b"\0\0\x0b\x01\0\0\0\0\x03\x82\x86\x84\0\x05x-abc\x64")
             .await;

@@ -1,4 +1,4 @@
-//! Access lines, read back by a parser that is not ours.
+//! Access log lines, parsed by an independent parser.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What strangers send, made safe to print.
+//! Escaping of untrusted bytes.
 
 use super::*;
 use proptest::prelude::*;

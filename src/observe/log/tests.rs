@@ -8,7 +8,7 @@ use std::io::{Read, pipe};
 use std::os::fd::OwnedFd;
 use tracing::{debug, info, warn};
 
-/// What the log writes when `work` runs at a fixed time.
+/// Returns what the log writes when `work` runs at a fixed time.
 fn written(filter: &str, work: impl FnOnce(&LogHandle)) -> String {
     let (mut reader, writer) = pipe().unwrap();
     let sink = LineSink::stream(File::from(OwnedFd::from(writer))).unwrap();
@@ -54,7 +54,7 @@ fn json_lines_are_for_machines() {
     assert_eq!(text.lines().count(), 1);
 }
 
-/// The messages of `text`.
+/// Returns the messages of `text`.
 fn messages(text: &str) -> Vec<&str> {
     text.lines().map(|line| &line[31..]).collect()
 }
@@ -74,7 +74,7 @@ fn lines_below_the_level_are_not_written() {
     let text = written("", |log| {
         log.configure(Level::WARN, LogOutput::Text);
         one_of_each();
-        // As a reload does.
+        // As on a reload.
         log.configure(Level::ERROR, LogOutput::Text);
         one_of_each();
         log.configure(Level::DEBUG, LogOutput::Text);

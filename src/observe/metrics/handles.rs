@@ -1,4 +1,4 @@
-//! What the rest of the gateway holds: counters that were looked up beforehand.
+//! Metric handles for the other modules: counters that are looked up in advance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use super::series::{Histogram, MetricCounter};
 
-/// The methods with a series of their own, in the order of [`ListenerMetrics`]' table.
+/// The methods with their own series, in the order of the table in [`ListenerMetrics`].
 pub(super) const METHODS: [&str; 10] = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "OTHER",
 ];
-/// The classes of a status, in the order of the table.
+/// The status classes, in the order of the table.
 pub(super) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// Requests by method, then by class of status.
+/// Requests by method, then by status class.
 pub(super) type Table = [[MetricCounter; CLASSES.len()]; METHODS.len()];
 
 /// A rule's counters.
@@ -25,22 +25,22 @@ pub struct RuleMetrics {
     pub matched_count: MetricCounter,
     /// Requests that `mitigate` matched.
     pub matched_mitigate: MetricCounter,
-    /// Requests that were acted on.
+    /// Requests that were mitigated.
     pub mitigated: MetricCounter,
-    /// Requests that would have been, were it not a dry run.
+    /// Requests that would have been mitigated, if the rule were not a dry run.
     pub would_mitigate: MetricCounter,
-    /// Where it has a candidate: requests on which the two differ.
+    /// Requests with different decisions of rule and candidate. `None` without a candidate.
     pub divergence: Option<CandidateDivergence>,
-    /// Keys in the store. For the moment of a scrape.
+    /// Keys in the store. Updated for each scrape.
     pub keys: Gauge,
 }
 
-/// Requests on which a rule and its candidate differ.
+/// Requests with different decisions of a rule and its candidate.
 #[derive(Clone, Debug)]
 pub struct CandidateDivergence {
-    /// The candidate would have acted where the rule did not.
+    /// The candidate would have mitigated a request that the rule did not.
     pub acts: MetricCounter,
-    /// The candidate would have passed what the rule acted on.
+    /// The candidate would not have mitigated a request that the rule did.
     pub passes: MetricCounter,
 }
 
@@ -53,38 +53,38 @@ pub struct ListenerMetrics {
     pub(super) duration: Histogram,
 }
 
-/// An open connection in the metrics, until it is dropped.
+/// Counts an open connection until dropped.
 #[derive(Debug)]
 pub struct OpenConnectionGauge(Gauge);
 
-/// The counters of one server of an upstream, for the moment of a scrape. An attempt ends in one of
-/// the results.
+/// The counters of one server of an upstream, updated for each scrape. Each attempt has one of the results
+/// `ok` to `timeout`.
 #[derive(Clone, Debug)]
 pub struct UpstreamMetrics {
-    /// Requests on their way.
+    /// Requests in flight.
     pub in_flight: Gauge,
-    /// Addresses that take requests.
+    /// Eligible addresses.
     pub healthy: Gauge,
-    /// Requests sent once more after it failed them.
+    /// Requests sent again after this server failed.
     pub retries: MetricCounter,
-    /// A response came.
+    /// Attempts with a response.
     pub ok: MetricCounter,
-    /// No connection could be made.
+    /// Attempts without a connection.
     pub connect_error: MetricCounter,
-    /// The connection broke, or what came was no response.
+    /// Attempts with a broken connection or an invalid response.
     pub error: MetricCounter,
-    /// The server took too long.
+    /// Attempts that exceeded a timeout.
     pub timeout: MetricCounter,
 }
 
-/// TLS handshakes by how they ended.
+/// TLS handshakes by result.
 #[derive(Clone, Debug)]
 pub struct HandshakeCounters {
-    /// A full handshake.
+    /// Full handshakes.
     pub full: MetricCounter,
-    /// An earlier session went on.
+    /// Resumed sessions.
     pub resumed: MetricCounter,
-    /// It failed or took too long.
+    /// Handshakes that failed or timed out.
     pub failed: MetricCounter,
 }
 
@@ -97,33 +97,33 @@ pub struct ReloadCounters {
 }
 
 named! {
-    /// How a client broke the protocol.
+    /// How a client violated the protocol.
     pub enum ProtocolError {
         /// A head that cannot be parsed.
         Malformed = "malformed",
-        /// Where the body ends is not beyond doubt.
+        /// The end of the body is ambiguous.
         Framing = "framing",
         /// A transfer coding other than `chunked`.
         TransferCoding = "transfer_coding",
-        /// No host, several, a broken one, or not the authority's.
+        /// A missing, repeated or invalid host, or one that differs from the authority.
         Host = "host",
-        /// A target that is not in origin form, or a path that hides another.
+        /// A target that is not in origin form, or a path that disguises another.
         Target = "target",
-        /// CONNECT, or another method that a gateway refuses.
+        /// CONNECT, or another method that the gateway refuses.
         Method = "method",
-        /// A head over the limits.
+        /// A head above the limits.
         HeadTooLarge = "head_too_large",
-        /// A body over the limit.
+        /// A body above the limit.
         BodyTooLarge = "body_too_large",
         /// A host that this connection's certificate does not cover.
         Misdirected = "misdirected",
-        /// A head, body or read that took too long.
+        /// A head, body or read that exceeded a timeout.
         Timeout = "timeout",
-        /// More HTTP/2 frames of a kind than anyone needs.
+        /// Too many HTTP/2 frames of a kind.
         Flood = "flood",
-        /// A connection more than its network may have.
+        /// A connection above the limit for its network.
         TooManyConnections = "too_many_connections",
-        /// No PROXY header where one is required, or one of a stranger.
+        /// A required PROXY header is missing, or its peer is not trusted.
         Proxy = "proxy",
     }
 }
@@ -131,12 +131,12 @@ named! {
 // === impl RuleMetrics ===
 
 impl RuleMetrics {
-    /// The rule passed what its candidate would have acted on.
+    /// Counts a request that the candidate would have mitigated and the rule did not.
     pub fn candidate_acts(&self) {
         self.divergence.iter().for_each(|both| both.acts.inc());
     }
 
-    /// The rule acted on what its candidate would have passed.
+    /// Counts a request that the rule mitigated and the candidate would not have.
     pub fn candidate_passes(&self) {
         self.divergence.iter().for_each(|both| both.passes.inc());
     }
@@ -145,19 +145,19 @@ impl RuleMetrics {
 // === impl ListenerMetrics ===
 
 impl ListenerMetrics {
-    /// Counts a connection for as long as the value lives.
+    /// Counts an open connection until the returned value is dropped.
     pub fn open(&self) -> OpenConnectionGauge {
         self.connections.inc();
         OpenConnectionGauge(self.connections.clone())
     }
 
-    /// Counts a request that is over.
+    /// Counts a finished request.
     pub fn request(&self, method: &Method, status: u16, duration: Duration) {
         self.count(method_index(method), status);
         self.duration.observe(duration);
     }
 
-    /// Counts a request whose head could not be read, so that its method is not known.
+    /// Counts a request with an unreadable head and therefore an unknown method.
     pub fn unread(&self, status: u16) {
         self.count(METHODS.len() - 1, status);
     }
@@ -183,7 +183,7 @@ fn method_index(method: &Method) -> usize {
     known.unwrap_or(METHODS.len() - 1)
 }
 
-/// A status outside 100 to 599 is treated as a 5xx (RFC 9110, section 15).
+/// Returns the index of a status class. A status outside 100 to 599 counts as 5xx (RFC 9110, section 15).
 fn class_index(status: u16) -> usize {
     match status / 100 {
         class @ 1..5 => usize::from(class) - 1,
@@ -194,13 +194,13 @@ fn class_index(status: u16) -> usize {
 // === impl ReloadCounters ===
 
 impl ReloadCounters {
-    /// A new configuration is in force.
+    /// Records that a new configuration was installed.
     pub fn succeeded(&self) {
         self.success.inc();
         self.last.set(1);
     }
 
-    /// A configuration was refused; the one before stays.
+    /// Records that a configuration was rejected.
     pub fn failed(&self) {
         self.failure.inc();
         self.last.set(0);

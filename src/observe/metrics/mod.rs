@@ -1,7 +1,7 @@
 //! The gateway's metrics, one set for the process.
 //!
-//! Handles are resolved when a configuration is built: a request touches atomics and never looks
-//! up a label. No label comes from what a client sent.
+//! Handles are looked up when a configuration is built: a request only updates atomics. No label contains
+//! data from a client.
 
 mod handles;
 mod series;
@@ -34,8 +34,7 @@ pub struct Metrics {
     pub reloads: ReloadCounters,
     protocol_errors: [MetricCounter; ProtocolError::ALL.len()],
     cuts: [MetricCounter; AbortReason::ALL.len()],
-    /// Requests that were cancelled when their clients disconnected, though a rule might have
-    /// counted the response.
+    /// Requests cancelled by a client disconnect although a rule might have counted the response.
     pub uncounted: MetricCounter,
     /// Panics.
     pub panics: MetricCounter,
@@ -105,7 +104,7 @@ families! {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Metrics that all stand at zero.
+    /// Creates metrics with all values zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("lockgate");
         let families = Families::register(&mut registry);
@@ -128,20 +127,20 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a request or a connection that broke the protocol.
+    /// Counts a request or a connection that violated the protocol.
     pub fn count_protocol_error(&self, kind: ProtocolError) {
         let count = self.protocol_errors.get(kind as usize);
         count.into_iter().for_each(MetricCounter::inc);
     }
 
-    /// Counts a response that broke off.
+    /// Counts a response that ended early.
     pub fn count_cut(&self, cut: AbortReason) {
         let count = self.cuts.get(cut as usize);
         count.into_iter().for_each(MetricCounter::inc);
     }
 
-    /// The handles of a rule. Its series exist from now on; a rule of this name keeps its values.
-    /// `candidate`: it has one.
+    /// Returns the handles of a rule and creates its series. A rule of this name keeps its values. `candidate`
+    /// is set if the rule has one.
     pub fn rule(&self, name: &str, action: &'static str, candidate: bool) -> RuleMetrics {
         let (all, rule) = (&self.families, ("rule", name));
         let matched = |phase| all.rule_matched.series(&[rule, ("phase", phase)]);
@@ -162,7 +161,7 @@ impl Metrics {
         }
     }
 
-    /// Removes the series of all rules but `names`.
+    /// Removes the series of all rules except `names`.
     pub fn keep_rules(&self, names: &[&str]) {
         let names: Vec<[&str; 1]> = names.iter().map(|name| [*name]).collect();
         let all = &self.families;
@@ -177,7 +176,7 @@ impl Metrics {
         all.store_keys.keep(&names);
     }
 
-    /// The handles of a listener. A listener of this address keeps its values.
+    /// Returns the handles of a listener. A listener with this address keeps its values.
     pub fn listener(&self, address: &str) -> ListenerMetrics {
         let (all, listener) = (&self.families, ("listener", address));
         let cell = |method, class| {
@@ -192,14 +191,14 @@ impl Metrics {
         }
     }
 
-    /// Removes the series of all listeners but `addresses`.
+    /// Removes the series of all listeners except `addresses`.
     pub fn keep_listeners(&self, addresses: &[&str]) {
         let addresses: Vec<[&str; 1]> = addresses.iter().map(|address| [*address]).collect();
         self.families.requests.keep(&addresses);
         self.families.connections.keep(&addresses);
     }
 
-    /// The handles of one server of an upstream, which keeps its values.
+    /// Returns the handles of one server of an upstream. The server keeps its values.
     pub fn upstream(&self, upstream: &str, server: &str) -> UpstreamMetrics {
         let all = &self.families;
         let owner @ [upstream, server] = [("upstream", upstream), ("server", server)];
@@ -218,7 +217,7 @@ impl Metrics {
         }
     }
 
-    /// Removes the series of all servers but these, each with the name of its upstream first.
+    /// Removes the series of all servers except `servers`: pairs of upstream name and server label.
     pub fn keep_upstreams(&self, servers: &[(&str, &str)]) {
         let servers: Vec<[&str; 2]> = servers.iter().copied().map(Into::into).collect();
         let all = &self.families;
@@ -228,20 +227,20 @@ impl Metrics {
         all.upstream_retries.keep(&servers);
     }
 
-    /// Sets how many entries the store has evicted so far. For the moment of a scrape.
+    /// Sets the number of evicted store entries. Called for each scrape.
     pub fn set_evictions(&self, counters: u64, bans: u64) {
         let evictions = &self.families.store_evictions;
         evictions.series(&[("kind", "counter")]).set(counters);
         evictions.series(&[("kind", "ban")]).set(bans);
     }
 
-    /// Sets how much work behind responses was dropped so far. For the moment of a scrape.
+    /// Sets the number of response-phase operations that were dropped. Called for each scrape.
     pub fn set_settle_dropped(&self, dropped: u64) {
         self.families.settle_dropped.set(dropped);
     }
 
-    /// Sets when each certificate ends, in seconds since the epoch, with its listener and its
-    /// name; of those with one name the first that ends. For the moment of a scrape.
+    /// Sets the expiry of each certificate, in seconds since the epoch: listener, name, time. Of several with
+    /// one name, the earliest counts. Called for each scrape.
     pub fn set_certificates(&self, ends: &[(&str, &str, u64)]) {
         let mut first = BTreeMap::new();
         for (listener, name, end) in ends {
@@ -257,21 +256,21 @@ impl Metrics {
         }
     }
 
-    /// Sets how many requests are held. For the moment of a scrape.
+    /// Sets the number of held requests. Called for each scrape.
     pub fn set_held(&self, requests: usize) {
         let requests = i64::try_from(requests).unwrap_or(i64::MAX);
         self.families.held_requests.set(requests);
     }
 
-    /// Sets how many log lines were lost so far. For the moment of a scrape.
+    /// Sets the number of lost log lines. Called for each scrape.
     pub fn set_log_lines_dropped(&self, lines: u64) {
         self.families.log_lines_dropped.set(lines);
     }
 
-    /// All series, as Prometheus text (version 0.0.4).
+    /// Returns all series as Prometheus text (version 0.0.4).
     pub fn encode(&self) -> String {
         let mut text = String::with_capacity(16 << 10);
-        // Writing to a String does not fail, and every label here can be written.
+        // Writing to a `String` does not fail, and every label here can be encoded.
         let _ = encode_registry(&mut text, &self.registry);
         text
     }
@@ -295,7 +294,7 @@ impl Families {
         }
     }
 
-    /// The gateway runs, so a configuration was accepted: the last result starts as a success.
+    /// Starts with a success as the last result, because the gateway runs with an accepted configuration.
     fn reloads(&self) -> ReloadCounters {
         let last = self.config_last_reload_success.clone();
         last.set(1);

@@ -1,5 +1,5 @@
-//! What the library lacks: a counter with its full name, a histogram without a lock, and families
-//! whose series can be removed by their owner.
+//! Metric types that the library lacks: a counter with its full name, a histogram without a lock, and
+//! families with removable series.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
@@ -11,21 +11,20 @@ use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// Upper bounds in microseconds, each included; one more bucket has no bound.
+/// The upper bounds of the buckets in microseconds, inclusive. The last bucket has no bound.
 const BOUNDS: [u64; 14] = [
     500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// A number that only grows. Clones share it.
+/// A number that only increases. Clones share it.
 ///
-/// The library's own counter writes OpenMetrics, where `# TYPE` names a counter without `_total`;
-/// Prometheus text wants the full name in both places.
+/// The library's counter writes OpenMetrics, where `# TYPE` names a counter without `_total`. Prometheus
+/// text requires the full name in `# TYPE` and in the sample.
 #[derive(Clone, Debug, Default)]
 pub struct MetricCounter(Arc<AtomicU64>);
 
-/// How often which durations were observed. Clones share it. The library's histogram takes a mutex
-/// for each observation.
+/// A histogram of durations. Clones share it. The library's histogram locks a mutex for each observation.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram(Arc<Buckets>);
 
@@ -35,7 +34,7 @@ struct Buckets {
     nanos: AtomicU64,
 }
 
-/// Names and values; the first ones name the owner of a series.
+/// Label names and values. The first labels identify the owner of a series.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// The series of one metric by their labels. Clones share them.
@@ -55,12 +54,12 @@ impl MetricCounter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Takes over a total that is counted elsewhere.
+    /// Sets the total from a counter elsewhere.
     pub fn set(&self, total: u64) {
         self.0.store(total, Ordering::Relaxed);
     }
 
-    /// The number now.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -72,7 +71,7 @@ impl TypedMetric for MetricCounter {
 
 impl EncodeMetric for MetricCounter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        // The sample line of a gauge is that of a counter without the added suffix.
+        // The sample line of a gauge equals that of a counter, without the added suffix.
         encoder.encode_gauge(&self.get())
     }
 
@@ -94,7 +93,7 @@ impl Histogram {
         self.0.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Upper bounds in seconds, each with the count of its own bucket.
+    /// Returns the upper bounds in seconds, each with the count of its bucket.
     fn buckets(&self) -> Vec<(f64, u64)> {
         let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6);
         let counts = self.0.counts.iter().map(|n| n.load(Ordering::Relaxed));
@@ -110,7 +109,7 @@ impl EncodeMetric for Histogram {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         let sum = self.0.nanos.load(Ordering::Relaxed) as f64 / 1e9;
         let buckets = self.buckets();
-        // From the buckets themselves, so that count and `+Inf` agree under load.
+        // Summed from the buckets, so that the count and `+Inf` agree under load.
         let count = buckets.iter().map(|(_, n)| n).sum();
         encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
@@ -123,14 +122,13 @@ impl EncodeMetric for Histogram {
 // === impl MetricFamily ===
 
 impl<M: Clone + Default> MetricFamily<M> {
-    /// The series with these labels, which exists from now on.
+    /// Returns the series with these labels. Creates it if it does not exist.
     pub(super) fn series(&self, labels: &[(&'static str, &str)]) -> M {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).into()));
         self.0.lock().entry(labels.collect()).or_default().clone()
     }
 
-    /// Removes the series of all owners but `owners`, each of which is the values of the first
-    /// labels.
+    /// Removes the series of all owners except `owners`. An owner is the values of the first labels.
     pub(super) fn keep<const N: usize>(&self, owners: &[[&str; N]]) {
         let owns = |owner: &[&str; N], labels: &Labels| {
             let values = labels.iter().map(|(_, value)| value);

@@ -1,12 +1,12 @@
-//! The metrics text, read by a small checker of the exposition format.
+//! The metrics text, checked by a small parser of the exposition format.
 
 use super::*;
 use http::Method;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Reads Prometheus text: each series with its value. Panics on a line that the format does not
-/// have, on a sample without its type, on a name or series that comes twice.
+/// Parses Prometheus text into series and values. Panics on an invalid line, on a sample without its type,
+/// and on a repeated name or series.
 fn parsed(text: &str) -> HashMap<String, f64> {
     let (mut series, mut types) = (HashMap::new(), HashMap::new());
     let mut family = String::new();
@@ -31,7 +31,7 @@ fn parsed(text: &str) -> HashMap<String, f64> {
     series
 }
 
-/// The name of a series, its labels checked.
+/// Returns the name of a series, and checks its labels.
 fn bare(series: &str) -> &str {
     let Some((name, labels)) = series.split_once('{') else {
         return series;

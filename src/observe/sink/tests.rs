@@ -27,7 +27,7 @@ fn writer(file: File) -> SinkWriter {
     }
 }
 
-/// A directory of this test's own.
+/// A directory for this test.
 fn place(name: &str) -> PathBuf {
     let place = std::env::temp_dir().join(format!("lockgate-sink-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&place);
@@ -175,7 +175,7 @@ fn a_file_that_cannot_be_opened_is_an_error_at_once() {
     assert!(LineSink::file(Path::new("/nowhere/at/all/access.log")).is_err());
 }
 
-/// A pipe in the file system.
+/// A named pipe.
 fn fifo(place: &Path) -> PathBuf {
     let path = place.join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -183,7 +183,7 @@ fn fifo(place: &Path) -> PathBuf {
     path
 }
 
-/// Its reader, which waits for nobody.
+/// The reader of a pipe, which does not wait for a writer.
 fn reader(path: &Path) -> File {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut options = OpenOptions::new();

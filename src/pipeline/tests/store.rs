@@ -244,7 +244,7 @@ fn a_client_that_disconnects_leaves_its_slot_to_the_next() {
             sleep(Duration::from_millis(1)).await;
         }
         drop(client);
-        // A lease that nobody releases would expire after thirty seconds.
+        // A lease that is not released would expire after thirty seconds.
         let began = Instant::now();
         while gateway.get().await.status != 200 {
             assert!(began.elapsed() < LONG, "the lease was not released");

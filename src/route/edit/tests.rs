@@ -1,4 +1,4 @@
-//! Paths without a prefix, and fields that change.
+//! Paths without a prefix, and changed headers.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
@@ -10,7 +10,7 @@ fn parts(target: &str) -> Parts {
     request.body(()).unwrap().into_parts().0
 }
 
-/// The target that an origin gets.
+/// The target that the upstream gets.
 fn target(path: &ForwardPath, sent: &str) -> String {
     let parts = parts(sent);
     let head = RequestHead::read(&parts, false).unwrap();
@@ -63,7 +63,7 @@ fn a_prefix_is_left_out_of_the_normal_form() {
         ("/%61pi/users", "/users"),
         ("/x/../api/users", "/users"),
         ("/api/%2Fusers", "/%2Fusers"),
-        // What is longer within its segment, what is elsewhere, what is written otherwise.
+        // A longer segment, the prefix elsewhere, another spelling.
         ("/apifoo", "/apifoo"),
         ("/v1/api", "/v1/api"),
         ("/API/users", "/API/users"),
@@ -131,7 +131,7 @@ fn the_order_of_what_stays_is_kept() {
         ("c", "new"),
     ];
     assert_eq!(changed(&edits, &head), pairs(&expected));
-    // An imitation may lack what is changed, and looks the same.
+    // A shadow response may lack the changed headers and still ends up equal.
     let poorer = [("b", "2"), ("b", "4"), ("d", "5")];
     assert_eq!(changed(&edits, &poorer), pairs(&expected));
     assert_eq!(changed(&fields(&[], &[]), &head).len(), 5);

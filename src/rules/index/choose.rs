@@ -1,8 +1,8 @@
-//! Which of the conditions that a rule needs becomes its guard.
+//! Chooses which of a rule's conditions becomes its guard.
 //!
-//! A guess, and a wrong one costs time, never an answer. A good guard holds for few requests,
-//! stands in few other rules and is cheap to read; a value that few rules ask for is not worth a
-//! group of its own.
+//! The choice is a heuristic: a bad guard costs time but never changes a decision. A good guard
+//! holds for few requests, occurs in few other rules and is cheap to read. A value that few rules
+//! read is not worth a group of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,46 +11,46 @@ use std::net::IpAddr;
 use super::{IndexCost, cost};
 use crate::expr::{Prefilter, PrefilterCondition, PrefilterTest, ValueSource};
 
-/// What a rule's guard is: at least one of these must hold. `None`: it has none.
+/// A rule's guard: at least one of these tests must hold. `None` if the rule has no guard.
 pub(super) type Guard<'n> = Option<Vec<&'n PrefilterTest>>;
 
-/// A value and the way of looking at it: what makes a group.
+/// A value and the kind of test on it. The guards of one site form a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct GuardSite<'n> {
     pub(super) place: &'n ValueSource,
     pub(super) kind: GuardKind,
 }
 
-/// Ways of looking at a value.
+/// The kinds of tests on a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum GuardKind {
-    /// At how it starts, or the whole.
+    /// Compares the start of the value, or the whole value.
     Head,
-    /// At all its parts.
+    /// Searches the whole value for substrings.
     Parts,
     Int,
     Ip,
-    /// At one big set.
+    /// Looks the value up in one large set.
     Set(usize),
-    /// At one big set of addresses.
+    /// Looks the address up in one large set.
     Ips([usize; 2]),
 }
 
-/// What is known about all rules.
+/// The state of the choice, over all rules.
 struct Choice<'n> {
-    /// How many rules could use a condition, by its hash.
+    /// The number of rules that could use a condition, by the condition's hash.
     crowds: HashMap<u64, u64>,
     closed: HashSet<GuardSite<'n>>,
 }
 
-/// The guards of rules with these needs.
+/// Chooses the guards of rules with these prefilters.
 pub(super) fn guards<'n>(needs: &'n [Prefilter], worth: IndexCost<'_>) -> Vec<Guard<'n>> {
     let mut choice = Choice {
         crowds: HashMap::new(),
         closed: HashSet::new(),
     };
     needs.iter().for_each(|need| choice.count(need));
-    // Each round closes a site, or is the last.
+    // Each iteration closes a site or is the last.
     loop {
         let guards: Vec<Guard<'n>> = needs.iter().map(|need| choice.guard(need)).collect();
         if !choice.close(&guards, worth) {
@@ -99,7 +99,7 @@ impl<'n> Choice<'n> {
         Some(guard)
     }
 
-    /// How often the best guard holds, on no scale; `None`: there is none.
+    /// A relative estimate of how often the best guard holds. `None` if there is no guard.
     fn weigh(&self, need: &'n Prefilter) -> Option<u64> {
         match need {
             Prefilter::Anything => None,
@@ -131,7 +131,7 @@ impl<'n> Choice<'n> {
         }
     }
 
-    /// Closes the sites that too few rules use; whether there were any.
+    /// Closes the sites that too few rules use; returns whether there were any.
     fn close(&mut self, guards: &[Guard<'n>], worth: IndexCost<'_>) -> bool {
         let mut users: HashMap<GuardSite<'n>, usize> = HashMap::new();
         for guard in guards.iter().flatten() {
@@ -152,7 +152,7 @@ impl<'n> Choice<'n> {
     }
 }
 
-/// How likely a value is to be such, on no scale.
+/// A relative estimate of how often the test holds.
 fn commonness(atom: &PrefilterTest) -> u64 {
     let text = |base: u64, worst: u64, text: &[u8]| base + worst / (1 + text.len() as u64);
     let hint = match &atom.hint {

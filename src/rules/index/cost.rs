@@ -1,19 +1,19 @@
-//! What it costs to look at a value, in instructions, roughly and beside a plain field.
+//! The cost of reading a value: a rough number of instructions above the cost of a plain field.
 
 use super::IndexCost;
 use super::choose::{GuardKind, GuardSite};
 use crate::expr::ValueSource;
 use crate::facts::fields::{self, ReadCost};
 
-/// What testing one rule costs that an index spares.
+/// The cost of testing one rule, which an index saves.
 const ONE_RULE: usize = 50;
 
-/// What reading `place` costs.
+/// The cost of reading `place`.
 pub(super) fn of(place: &ValueSource) -> usize {
     fields::by_id(place.field()).read_cost.first()
 }
 
-/// How many rules must use a site for it to be worth a group.
+/// The least number of rules on a site for which a group pays off.
 pub(super) fn least(site: GuardSite<'_>, worth: IndexCost<'_>) -> usize {
     let spent = worth.read_anyway.contains(&site.place.field());
     let read = match fields::by_id(site.place.field()).read_cost {

@@ -1,4 +1,4 @@
-//! All guards that look at one value in one way.
+//! All guards that test one value with one kind of test.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -14,12 +14,12 @@ use crate::expr::{
 /// Guards on one value.
 pub(super) struct GuardGroup {
     place: ValueSource,
-    /// The first rule that it can find.
+    /// The first rule that the group can find.
     first: u16,
     look: Look,
 }
 
-/// How the value is looked at.
+/// The search structure for the kind of test.
 enum Look {
     Heads(StringHashes),
     Parts(SubstringSet),
@@ -33,7 +33,7 @@ enum Look {
 // === impl GuardGroup ===
 
 impl GuardGroup {
-    /// `hints` are of one kind. `None`: they are too many.
+    /// Builds a group from `hints` of one kind. `None` if they are too many.
     pub(super) fn new(
         place: &ValueSource,
         hints: &[(&PrefilterCondition, u16)],
@@ -62,17 +62,17 @@ impl GuardGroup {
         })
     }
 
-    /// The first rule that it can find.
+    /// The first rule that the group can find.
     #[inline]
     pub(super) fn first(&self) -> u16 {
         self.first
     }
 
-    /// Marks the rules whose guards hold.
+    /// Marks the rules with a guard that holds.
     #[inline]
     pub(super) fn mark_matches(&self, context: &EvalContext<'_>, marks: &mut Marks<'_>) {
         match (&self.place, &self.look) {
-            // A path, nearly always.
+            // The value is nearly always a path.
             (ValueSource::Field(field), Look::Heads(heads)) => {
                 if let Some(text) = context.text(*field) {
                     heads.mark_matches(&text, marks);
@@ -110,7 +110,7 @@ impl GuardGroup {
         }
     }
 
-    /// Visits the strings at the place.
+    /// Calls `visit` with each string of the group's value source.
     fn each(&self, facts: &dyn FieldFacts, mut visit: impl FnMut(&[u8])) {
         match &self.place {
             ValueSource::Field(field) => {

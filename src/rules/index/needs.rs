@@ -1,4 +1,4 @@
-//! What a rule needs of a request, from what its expressions need.
+//! The prefilter of a rule, derived from the prefilters of its expressions.
 
 use super::super::{Rule, RuleScope};
 use crate::expr::{
@@ -6,13 +6,13 @@ use crate::expr::{
 };
 use crate::facts::fields;
 
-/// What must hold for a rule to have a step in a plan that anybody can notice.
+/// The condition for a rule to have a step that can affect the request or its response.
 ///
-/// A rule that counts responses and tells of its quota looks at its counter for every request, so
-/// that the headers can show what was known. What is shown is only the quota of rules that count
-/// the answer in the end. They count it only if `count` holds, and so what `count` needs of the
-/// request, which no answer changes. Where that fails already, nobody would see the look: it
-/// charges nothing, and a request that does not match `mitigate` is not acted on.
+/// A rule that counts responses and sends quota headers peeks at its counter for every request, to
+/// show the quota as of the request. Only the quotas of rules that then count the response are
+/// shown. A rule counts it only if `count` holds, which includes the conditions of `count` on the
+/// request; no response changes those. If they do not hold, the peek can be left out: it charges
+/// nothing, and a request that does not match `mitigate` is not acted on.
 pub(in super::super) fn to_plan(rule: &Rule) -> Prefilter {
     let (count, mitigate) = rule.predicates();
     let stops = adapt(mitigate.need(), Phase::Request);
@@ -27,7 +27,7 @@ pub(in super::super) fn to_plan(rule: &Rule) -> Prefilter {
     }
 }
 
-/// What must hold for a rule to count an answer.
+/// The condition for a rule to count a response.
 pub(in super::super) fn to_settle(rule: &Rule) -> Prefilter {
     match rule.counts_response() {
         true => adapt(rule.predicates().0.need(), Phase::Response),
@@ -35,7 +35,7 @@ pub(in super::super) fn to_settle(rule: &Rule) -> Prefilter {
     }
 }
 
-/// What must hold of a request for a rule to count its answer, whatever that is.
+/// The condition on a request for a rule to count its response, whatever the response is.
 pub(in super::super) fn to_await(rule: &Rule) -> Prefilter {
     match rule.counts_response() {
         true => adapt(rule.predicates().0.need(), Phase::Request),
@@ -43,7 +43,7 @@ pub(in super::super) fn to_await(rule: &Rule) -> Prefilter {
     }
 }
 
-/// The fields that the rule's first tests read for every request, or for every answer too.
+/// The fields that the rule's first tests read for every request, and in `phase` response also for every response.
 pub(in super::super) fn reads_first(rule: &Rule, phase: Phase) -> impl Iterator<Item = FieldId> {
     let (count, mitigate) = rule.predicates();
     let count = Some(count).filter(|count| phase == Phase::Response || !count.reads_response());
@@ -51,8 +51,8 @@ pub(in super::super) fn reads_first(rule: &Rule, phase: Phase) -> impl Iterator<
     firsts.into_iter().flatten()
 }
 
-/// The need with what can be told in `phase`, and with the names of entries as another way to
-/// know that a value is there.
+/// Reduces a prefilter to the tests that are known in `phase`. For a map entry, adds the test that
+/// the map's names contain the entry's name.
 pub(super) fn adapt(need: &Prefilter, phase: Phase) -> Prefilter {
     let each = |parts: &[Prefilter]| parts.iter().map(|part| adapt(part, phase)).collect();
     match need {
@@ -71,7 +71,7 @@ fn is_later(atom: &PrefilterTest) -> bool {
     fields::by_id(atom.place.field()).phase == Phase::Response
 }
 
-/// The name of the entry among the names of its map.
+/// The test that the map's names contain the entry's name. `None` if the source is not a named entry.
 fn named(place: &ValueSource) -> Option<PrefilterTest> {
     let (ValueSource::Element { field, name, .. } | ValueSource::Each { field, name }) = place
     else {

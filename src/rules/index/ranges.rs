@@ -1,16 +1,16 @@
-//! Ranges that a value may lie in, overlapping as they like: a search tree in an array.
+//! Ranges that a value may lie in, which may overlap: a search tree in an array.
 
 use super::Marks;
 
-/// Ranges by their lower ends. The middle of each part of the array is the root of that part.
+/// Ranges ordered by lower end. The middle of each subarray is the root of that subtree.
 pub(super) struct RangeGuards<T>(Box<[GuardRange<T>]>);
 
-/// A range, both ends in it.
+/// An inclusive range.
 #[derive(Clone, Copy)]
 struct GuardRange<T> {
     low: T,
     high: T,
-    /// The highest end in the part that this is the root of.
+    /// The highest end in the subtree of this range.
     top: T,
     rule: u16,
 }
@@ -36,7 +36,7 @@ impl<T: Copy + Ord> RangeGuards<T> {
     }
 }
 
-/// Sets the tops, and returns the highest.
+/// Sets `top` of every range and returns the highest.
 fn raise<T: Copy + Ord>(spans: &mut [GuardRange<T>]) -> Option<T> {
     let (left, rest) = spans.split_at_mut_checked(spans.len() / 2)?;
     let (root, right) = rest.split_first_mut()?;

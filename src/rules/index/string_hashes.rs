@@ -1,4 +1,4 @@
-//! Strings that a value may be or start with: one hash a length, whatever their number.
+//! Strings that a value may equal or start with: one hash per length, however many strings there are.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,26 +6,26 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::{Marks, Rules};
 use crate::expr::PrefilterCondition;
 
-/// No more of a value is looked at. A longer string is known by its start.
+/// The number of bytes of a value that are hashed. A longer string is found by its prefix.
 const LONGEST: usize = 64;
 
-/// Strings, by the hashes of their lower case. That two strings may have one hash costs a look at
-/// a rule that does not match.
+/// Strings by the hash of their lower case. A hash collision only costs the evaluation of a rule
+/// that does not match.
 pub(super) struct StringHashes {
-    /// How long starts are, in order.
+    /// The lengths of prefixes, ascending.
     lengths: Box<[usize]>,
-    /// How long whole strings are, a bit a length.
+    /// The lengths of whole strings, one bit per length.
     wholes: u128,
     rules: HashMap<u64, Rules, BuildHasherDefault<Hashed>>,
-    /// A bit for the last six of each hash: few strings are told from others without a search.
+    /// A bit for the last six bits of each hash: rules most strings out without a search.
     hashes: u64,
 }
 
-/// A hash that grows byte by byte.
+/// A hash that is extended byte by byte.
 #[derive(Clone, Copy)]
 struct Growing(u64);
 
-/// Takes what is a hash already.
+/// A hasher for values that are hashes already.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -96,7 +96,7 @@ impl Growing {
         Growing(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// FNV-1a over the lower case: short strings, and every length on the way is a hash.
+    /// FNV-1a over the lower case: fast for short strings, and every prefix has a hash on the fly.
     fn with(self, text: &[u8]) -> Growing {
         Growing(text.iter().fold(self.0, |hash, byte| {
             let byte = u64::from(byte.to_ascii_lowercase());

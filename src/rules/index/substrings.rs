@@ -1,4 +1,4 @@
-//! Strings that a value may contain: one walk over the value finds them all.
+//! Strings that a value may contain: one pass over the value finds them all.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use smallvec::SmallVec;
 use super::{Marks, Rules};
 use crate::expr::PrefilterCondition;
 
-/// Strings, without ASCII case.
+/// Strings, compared without ASCII case.
 pub(super) struct SubstringSet {
     finder: AhoCorasick,
-    /// By the number of the string.
+    /// The rules of each string, by the string's number.
     rules: Box<[Rules]>,
 }
 
 // === impl SubstringSet ===
 
 impl SubstringSet {
-    /// `None`: more than can be searched for at once.
+    /// `None` if there are more strings than one search can take.
     pub(super) fn new(hints: &[(&PrefilterCondition, u16)]) -> Option<SubstringSet> {
         let mut texts: BTreeMap<&[u8], Vec<u16>> = BTreeMap::new();
         for (hint, rule) in hints {
@@ -40,7 +40,7 @@ impl SubstringSet {
         let Ok(found) = self.finder.try_find_overlapping_iter(value) else {
             return self.rules.iter().for_each(|rules| marks.add(rules));
         };
-        // A client may send the same string a thousand times.
+        // A client may repeat one string a thousand times.
         let mut seen: SmallVec<[u64; 16]> = SmallVec::new();
         for text in found {
             let text = text.pattern().as_usize();

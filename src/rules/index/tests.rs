@@ -1,4 +1,4 @@
-//! What the index finds, what it leaves alone and what it does not read.
+//! Which rules the index finds, which it leaves out and which fields it does not read.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use crate::expr::{
 };
 use crate::facts::FieldTable;
 
-/// One path, one network, no header; remembers what was asked for.
+/// One path, one network, no header; records the fields that were read.
 #[derive(Default)]
 struct Asked {
     path: &'static str,

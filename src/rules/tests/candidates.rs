@@ -1,4 +1,4 @@
-//! A limit that is tried beside a rule's own: it counts, and changes nothing.
+//! A candidate limit next to a rule's own: it counts, and changes nothing else.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn a_candidate_stands_before_its_rule_with_a_counter_of_its_own() {
     assert_eq!(plan.key(candidate), plan.key(own));
     let alike = |one: &super::super::Step| (one.rule, one.op, one.cost, one.acts, one.ban.clone());
     assert_eq!(alike(candidate), alike(own));
-    // It never ends a pass, and nobody waits for it.
+    // It never ends evaluation, and it adds no wait.
     assert!(!candidate.ends_pass && !candidate.peek_after_end);
     assert!(own.ends_pass && own.peek_after_end);
 }
@@ -58,7 +58,7 @@ fn a_candidate_only_does_what_would_be_done_in_the_rules_place() {
         (Ask::get("/a"), zero, None, vec![StepOp::Peek, StepOp::Peek]),
         (Ask::get("/a"), ban, None, vec![StepOp::Pass, StepOp::Pass]),
         (Ask::get("/b"), zero, None, vec![]),
-        // The rule itself looks so that it can tell; nobody tells of a candidate.
+        // The rule itself peeks for its quota headers; a candidate sends none.
         (
             Ask::get("/a"),
             ban,
@@ -206,7 +206,7 @@ fn a_rule_without_a_limit_tries_nothing() {
     assert_eq!(plan(&set([deny]), &Ask::post("/a")).steps.len(), 1);
 }
 
-/// [`rule`], with two a minute tried beside its five.
+/// [`rule`], with a candidate of two per minute next to its five.
 fn tried() -> Rule {
     let minute = Duration::from_secs(60);
     let mut rule = rule();
@@ -228,7 +228,7 @@ fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<CounterReading
     rules.decide(&plan, &result)
 }
 
-/// Without what is noted of the candidate.
+/// The decision without the candidate's events.
 fn unnoted(mut decision: Decision) -> Decision {
     decision.marks.retain(|mark| {
         !matches!(

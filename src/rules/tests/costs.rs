@@ -1,4 +1,4 @@
-//! What a request costs, and when that is known.
+//! The cost of a request, and the phase in which it is known.
 
 use http::{HeaderMap, HeaderName};
 
@@ -15,7 +15,7 @@ fn a_cost_is_a_number_or_what_an_expression_says() {
         (computed("len(http.request.uri.path)"), "", 2),
         (computed(json), r#"{"a":7}"#, 7),
         (computed(json), r#"{"a":0}"#, 0),
-        // Nothing, or less than nothing.
+        // A missing or negative number.
         (computed(json), "{}", 1),
         (computed(json), r#"{"a":-3}"#, 1),
     ];
@@ -49,7 +49,7 @@ fn a_cost_of_the_response_counts_at_the_response() {
         assert!(rule.counts_response());
         let rules = set([rule]);
         assert!(rules.counts_responses());
-        // Acted on while one more unit would be refused.
+        // The rule acts while one more unit would not fit.
         assert_eq!(steps(&plan(&rules, &Ask::post("/a"))), [(StepOp::Peek, 1)]);
         assert_eq!(steps(&plan(&rules, &Ask::get("/a"))), []);
         let charged = settled(&rules, &Ask::post("/a"), Some("12"));
@@ -73,7 +73,7 @@ fn what_does_not_match_count_is_known_before_the_response() {
         [(StepOp::Peek, 1), (StepOp::Peek, 1)]
     );
     assert_eq!(ops(&Ask::get("/a")), [(StepOp::Pass, 1), (StepOp::Peek, 1)]);
-    // The first tells what it knew.
+    // The first rule sends the quota as of the request.
     assert_eq!(ops(&Ask::post("/b")), [(StepOp::Peek, 1)]);
     assert_eq!(ops(&Ask::get("/b")), []);
 }
@@ -121,7 +121,7 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
     ask.facts(|facts| rules.plan(facts))
 }
 
-/// What is charged for an answer with status 401 and this `x-cost`.
+/// The charges for a response with status 401 and this `x-cost`.
 fn settled(rules: &RuleSet, ask: &Ask, cost: Option<&str>) -> Vec<(StepOp, u64)> {
     let mut headers = HeaderMap::new();
     if let Some(cost) = cost {

@@ -1,4 +1,4 @@
-//! What becomes of a request, from what a store found.
+//! The decision about a request, for given store results.
 
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ fn each_action_has_its_verdict() {
     let (first, second) = (RuleIndex(0), RuleIndex(1));
     let shadow = act(Action::Shadow);
     assert_eq!(shadow.verdict, Verdict::Shadow { rule: first });
-    // What a forwarded one would be told: one less, and full again a whole window later.
+    // The quota of a forwarded request: one unit less, and full again a whole window later.
     assert_eq!(*shadow.quotas, [quota(1, 2, 120)]);
     assert!(shadow.marks.iter().all(|mark| mark.rule == first));
     let log = act(Action::Log);

@@ -1,4 +1,4 @@
-//! With an index and without, the same comes out.
+//! Plans are equal with and without an index.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::super::{HeaderStyle, MissingPart, Plan, Rule, RuleScope, RuleSet, Ste
 use super::{Ask, answered, compile, key, rule};
 use crate::decision::Action;
 
-/// What a rule says.
+/// The parameters of a generated rule.
 #[derive(Clone, Debug)]
 struct Draft {
     count: Option<String>,
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// A plan may leave out a look that cannot be told of, whatever the answer is; nothing else.
+/// An indexed plan may only leave out a peek that no response can show.
 fn compare(rules: &RuleSet, plain: &Plan, indexed: &Plan, settled: &[Plan]) {
     let mut left = shown(indexed).into_iter().peekable();
     for (step, shown) in plain.steps.iter().zip(shown(plain)) {
@@ -77,7 +77,7 @@ fn compare(rules: &RuleSet, plain: &Plan, indexed: &Plan, settled: &[Plan]) {
     assert_eq!(left.next(), None);
 }
 
-/// The steps with their keys, without the place of a key among others.
+/// The steps with their keys, without the position of a key in the plan.
 fn shown(plan: &Plan) -> Vec<String> {
     let show = |step: &Step| {
         let bare = Step {

@@ -37,7 +37,7 @@ fn what_is_counted_and_what_is_stopped_make_the_operation() {
 fn what_is_counted_at_the_response_is_looked_at_first() {
     let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
     let cases = [
-        // A rule that tells looks, so that its headers can show what was known.
+        // A rule with quota headers peeks, to show the quota as of the request.
         (
             "/a",
             zero,
@@ -96,7 +96,7 @@ fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
         (Action::Block, false, 1),
         (Action::Allow, false, 1),
         (Action::Close, false, 1),
-        // What a client would be told is looked at behind a pretence.
+        // After a shadow response, later rules are peeked at for their quota headers.
         (Action::Shadow, false, 2),
         (Action::Log, false, 2),
         (Action::Block, true, 2),

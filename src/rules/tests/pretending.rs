@@ -1,4 +1,4 @@
-//! What a client is told with a shadow answer: what it would be told with the origin's.
+//! A shadow response carries the quota headers that the origin server's response would carry.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn rules_behind_a_shadow_are_looked_at_if_they_tell() {
         steps.iter().map(|step| step.peek_after_end).collect()
     };
     assert_eq!(looked(&Ask::post("/a")), [true, false, true, true, false]);
-    // Counted, not stopped: told all the same.
+    // The rule counts the request without mitigating it, and still sends quota headers.
     assert_eq!(looked(&Ask::post("/b")), [false, false, true, false, false]);
     let mut dry = shadow();
     dry.dry_run = true;
@@ -124,8 +124,8 @@ fn every_algorithm_shows_what_it_would_have_shown() {
     });
 }
 
-/// Compares what is told behind a shadow with what is told without one. `count` looks, and then
-/// counts.
+/// Compares the quota headers after a shadow response with those without one. `count` peeks, and
+/// then charges.
 fn shows_alike(
     limiter: Limiter,
     mut count: impl FnMut(Timestamp) -> (CounterReading, CounterReading),

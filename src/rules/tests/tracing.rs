@@ -1,4 +1,4 @@
-//! What people are told about each rule, from what a store found.
+//! The trace of each rule, for given store results.
 
 mod amounts;
 
@@ -27,8 +27,7 @@ impl SecretValues for Entries {
     }
 }
 
-/// What is told after the store found this for the request and, if it was answered, for the
-/// response.
+/// The traces for these store results of the request and, if there is one, of the response.
 fn traces(
     rules: &RuleSet,
     ask: &Ask,

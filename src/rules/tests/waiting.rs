@@ -1,4 +1,4 @@
-//! Requests that are held: for how long, with whom, and what becomes of those that cannot be.
+//! Requests that are held: for how long, by which rules, and what happens if they cannot be held.
 
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ fn one_in_a_queue_waits_for_its_turn() {
     assert_eq!(decision.queued, Some(RuleIndex(0)));
     assert_eq!(decision.credit, None);
     assert_eq!(decision.quotas.len(), 2);
-    // What is only looked at, or only counted, has no turn.
+    // A request that is only peeked at, or only counted, has no turn.
     for ask in [Ask::get("/a"), Ask::post("/b")] {
         let rules = set([rule()]);
         let plan = ask.facts(|facts| rules.plan(facts));
@@ -179,9 +179,9 @@ fn a_tarpit_holds_no_less_than_the_waits_before_it() {
         let found = [over(Some(delay)), queued(1, queue), over(Some(9_000))];
         let mut decision = decide(&rules, &found);
         assert_eq!(decision.hold, Duration::from_secs(held));
-        // What is left of the wait once it is over.
+        // The rest of the wait after the hold.
         assert_eq!(decision.verdict, block(2, Some(seconds)));
-        // It is the tarpit's answer that comes at once, not the queue's.
+        // The tarpit's response is sent at once, not the queue's.
         rules.cannot_hold(&mut decision);
         assert_eq!(decision.verdict, block(2, Some(9)));
     }

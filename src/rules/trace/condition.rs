@@ -1,4 +1,4 @@
-//! An expression taken apart, without its secrets, and the parts that settled it.
+//! The parts of an expression, with secrets hidden, and the parts that decided its value.
 
 use std::fmt::Write as _;
 
@@ -7,41 +7,41 @@ use crate::expr::{
     self, ExplainedPart, ExprEnv, FieldFacts, PartKind, Predicate, ReadValue, ScalarValue,
 };
 
-/// How much of a value a sentence shows, in characters.
+/// The longest shown value, in characters.
 const LONGEST: usize = 80;
-/// How many values of a list a sentence shows.
+/// The most values of a list that are shown.
 const MOST: usize = 4;
 
-/// A part of an expression, with what came of it.
+/// A part of an expression, with its value.
 #[derive(Clone, Debug)]
 pub struct TracedCondition {
-    /// What kind of part it is.
+    /// The kind of the part.
     pub kind: PartKind,
-    /// The part as it was written; the word alone for a connective.
+    /// The part as written; only the operator for a connective.
     pub text: String,
     /// Whether it holds.
     pub holds: bool,
-    /// What it read.
+    /// The values that the part read.
     pub reads: Vec<TracedValue>,
-    /// What a connective joins.
+    /// The operands of a connective.
     pub parts: Vec<TracedCondition>,
 }
 
 /// Something that a part of an expression read.
 #[derive(Clone, Debug)]
 pub struct TracedValue {
-    /// What was read, as it was written.
+    /// The text of what was read, as written.
     pub label: String,
-    /// The values; none: it is missing. Hashes stand in for secrets.
+    /// The values; empty if the value is missing. Secrets are replaced by hashes.
     pub values: Vec<ScalarValue<'static>>,
-    /// The values are hashes.
+    /// Whether the values are hashes.
     pub secret: bool,
 }
 
 // === impl TracedCondition ===
 
 impl TracedCondition {
-    /// What becomes of `predicate`; `None` only if `env` is not the one that it was compiled in.
+    /// Evaluates the parts of `predicate`. `None` only if `env` is not the one that it was compiled in.
     pub(super) fn of(
         predicate: &Predicate,
         env: &ExprEnv,
@@ -64,7 +64,7 @@ impl TracedCondition {
         }
     }
 
-    /// The parts that make it true or false.
+    /// The parts that make the whole true or false.
     pub(super) fn decisive(&self) -> Vec<&TracedCondition> {
         let same = |part: &&TracedCondition| part.holds == self.holds;
         let all = || {
@@ -81,7 +81,7 @@ impl TracedCondition {
         }
     }
 
-    /// The part, its truth and what it read, in words.
+    /// The part, its value and what it read, as text.
     pub(super) fn describe(&self) -> String {
         let mut text = format!("`{}` is {}", self.text, self.holds);
         for seen in &self.reads {
@@ -108,7 +108,7 @@ impl TracedValue {
         }
     }
 
-    /// The values in words, cut short.
+    /// The values as text, truncated.
     pub fn show(&self) -> String {
         let shown = self.values.iter().take(MOST).map(|value| self.one(value));
         let shown = shown.collect::<Vec<_>>().join(", ");
@@ -134,7 +134,7 @@ fn hashed(value: &[u8], secrets: &dyn SecretValues) -> ScalarValue<'static> {
     ScalarValue::Bytes(secrets.hash(value).into_bytes().into())
 }
 
-/// In quotes, with control characters escaped.
+/// The text in quotes, with control characters escaped.
 fn quoted(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
@@ -142,7 +142,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// An expression may be written over several lines.
+/// Joins the lines of an expression.
 fn one_line(text: &str) -> String {
     match text.contains('\n') {
         true => text.split_whitespace().collect::<Vec<_>>().join(" "),

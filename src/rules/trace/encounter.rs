@@ -1,4 +1,4 @@
-//! What was found between a rule and a request.
+//! The results of one rule for one request.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use crate::rules::planner::RuleMatch;
 use crate::rules::quota::turn_wait;
 use crate::rules::{KeyStatus, Rule, Step, StepOp, StepResult};
 
-/// A rule and a request.
+/// A rule, a request and the results of both phases.
 pub(super) struct RuleEncounter<'a> {
     pub(super) rule: &'a Rule,
     pub(super) matched: RuleMatch,
-    /// Whether `count` matched in the phase that it belongs to.
+    /// Whether `count` matched in the phase in which it is evaluated.
     pub(super) counts: Option<bool>,
     pub(super) own: TracedStatus<'a>,
     pub(super) candidate: TracedStatus<'a>,
-    /// The first absent part of the key, if that makes the rule skip the request.
+    /// The first missing key part, if it makes the rule skip the request.
     pub(super) absent: Option<&'a str>,
-    /// The rule that ended the pass before this one.
+    /// The rule that ended evaluation before this one.
     pub(super) ended_by: Option<&'a Rule>,
     pub(super) decision: &'a Decision,
     pub(super) now: Timestamp,
 }
 
-/// What a store found for a rule or its candidate, in each phase.
+/// A store's results for a rule or its candidate, in each phase.
 #[derive(Clone, Copy)]
 pub(super) struct TracedStatus<'a> {
     pub(super) planned: Option<(&'a Step, &'a StepResult)>,
@@ -52,7 +52,7 @@ impl<'a> RuleEncounter<'a> {
         }
     }
 
-    /// What the candidate would have done, if it was reached.
+    /// What the candidate would have done. `None` if it was not reached.
     pub(super) fn tried(&self) -> Option<CandidateTrace> {
         let (step, _) = self.candidate.last()?;
         let (value, remaining) = self.candidate.used().unzip();
@@ -69,12 +69,12 @@ impl<'a> RuleEncounter<'a> {
         })
     }
 
-    /// The action was taken, or would have been.
+    /// Whether the action was taken, or would have been.
     pub(super) fn acted(&self) -> bool {
         self.ended_by.is_none() && self.own.acted()
     }
 
-    /// The limit that the key has, as far as it is known.
+    /// The limiter of the key. `None` if it is not known.
     pub(super) fn limiter(&self) -> Option<Limiter> {
         let found = self.own.last().map(|(step, _)| step.limiter);
         found
@@ -82,13 +82,13 @@ impl<'a> RuleEncounter<'a> {
             .or(self.rule.limiter)
     }
 
-    /// What is counted, if it is.
+    /// The cost that is counted. `None` if nothing is counted.
     pub(super) fn cost(&self) -> Option<u64> {
         let (step, _) = self.own.last()?;
         matches!(step.op, StepOp::Admit | StepOp::Charge).then_some(step.cost)
     }
 
-    /// How long this rule holds the request.
+    /// How long this rule holds the request. `None` if it does not.
     pub(super) fn held_for(&self) -> Option<Duration> {
         if self.ended_by.is_some() || self.rule.dry_run || self.decision.hold.is_zero() {
             return None;
@@ -110,7 +110,7 @@ impl<'a> RuleEncounter<'a> {
 // === impl TracedStatus ===
 
 impl<'a> TracedStatus<'a> {
-    /// What it comes to where nothing was acted on.
+    /// The verdict if the rule did not act.
     fn verdict(&self) -> TraceVerdict {
         if self.charged() {
             TraceVerdict::Counted
@@ -137,12 +137,12 @@ impl<'a> TracedStatus<'a> {
             .any(counted)
     }
 
-    /// The last that was found.
+    /// The last step and result.
     pub(super) fn last(&self) -> Option<(&'a Step, &'a StepResult)> {
         self.settled.or(self.planned)
     }
 
-    /// What is used, unless banned, and what is left.
+    /// The units used (`None` if the key is banned) and the units left.
     pub(super) fn used(&self) -> Option<(Option<u64>, u64)> {
         let (step, step_result) = self.last()?;
         if matches!(step_result.status, KeyStatus::Banned { .. }) {

@@ -1,4 +1,4 @@
-//! One sentence on why a rule did what it did, or nothing.
+//! A short text on why a rule acted, or why it did not.
 
 use super::words::{length, past, span};
 use super::{RuleEncounter, TracedCondition};
@@ -6,10 +6,10 @@ use crate::clock::Timestamp;
 use crate::decision::Action;
 use crate::rules::{BanLength, KeyStatus, RuleCost, RuleScope, Step, StepOp, StepResult};
 
-/// How many parts of an expression a sentence blames.
+/// The most parts of an expression that a reason names.
 const MOST: usize = 3;
 
-/// Why the rule did what it did.
+/// The reason for what the rule did.
 pub(super) fn why(
     met: &RuleEncounter<'_>,
     conditions: &[(&'static str, TracedCondition)],
@@ -20,7 +20,7 @@ pub(super) fn why(
     }
     if let Some((step, step_result)) = met.own.planned.filter(|_| met.acted()) {
         let acted = said.acted(step, step_result);
-        // An action that forwards lets the response count.
+        // After an action that forwards, the response still counts.
         let response = met.own.settled.and_then(|_| said.response());
         return [acted]
             .into_iter()
@@ -83,7 +83,7 @@ impl WrittenReason<'_> {
         }
     }
 
-    /// Whether a request that is delayed was counted.
+    /// Whether a delayed request was counted, as text.
     fn was_delayed_and_counted(&self, step: &Step, step_result: &StepResult) -> &'static str {
         let delayed = self.met.rule.action == Action::Delay && step.op == StepOp::Admit;
         match step_result.status {
@@ -111,7 +111,7 @@ impl WrittenReason<'_> {
         )
     }
 
-    /// What the request itself meant to the rule.
+    /// The reasons from the request phase.
     fn request(&self) -> Vec<String> {
         let met = self.met;
         let Some((step, step_result)) = met.own.planned else {
@@ -171,7 +171,7 @@ impl WrittenReason<'_> {
         }
     }
 
-    /// What the response meant to a rule that counts responses.
+    /// The reason from the response phase, for a rule that counts responses.
     fn response(&self) -> Option<String> {
         let met = self.met;
         if !met.rule.counts_response() {
@@ -216,7 +216,7 @@ impl WrittenReason<'_> {
         }
     }
 
-    /// Why one of the two expressions did not match.
+    /// Why `count` or `mitigate` did not match.
     fn mismatch(&self, key: &str) -> String {
         let subject = match self.met.rule.scope {
             RuleScope::Same(_) => String::new(),
@@ -263,7 +263,7 @@ fn over(step: &Step, step_result: &StepResult) -> String {
     }
 }
 
-/// What was counted.
+/// What was counted, as text.
 fn counted(step: &Step, step_result: &StepResult) -> String {
     let (used, room) = used(step, step_result);
     let flight = if step.limiter.algorithm.holds_leases() {
@@ -278,7 +278,7 @@ fn counted(step: &Step, step_result: &StepResult) -> String {
     }
 }
 
-/// What is used, and of how many.
+/// The units used, and the most that fit.
 fn used(step: &Step, step_result: &StepResult) -> (u64, u64) {
     let room = step.limiter.capacity();
     let left = step_result.reading.map_or(0, |reading| reading.remaining);

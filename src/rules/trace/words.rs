@@ -1,10 +1,10 @@
-//! Words for actions and durations.
+//! Texts for actions and durations.
 
 use std::time::Duration;
 
 use crate::decision::Action;
 
-/// What an action did.
+/// The past tense of an action.
 pub(super) const fn past(action: Action) -> &'static str {
     match action {
         Action::Block => "blocked",
@@ -19,7 +19,7 @@ pub(super) const fn past(action: Action) -> &'static str {
     }
 }
 
-/// A duration as a configuration would write it, in seconds where nothing longer fits.
+/// A duration in configuration syntax, rounded up to seconds, in the largest unit that divides it.
 pub(super) fn length(duration: Duration) -> String {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
@@ -32,7 +32,7 @@ pub(super) fn length(duration: Duration) -> String {
     }
 }
 
-/// The same, to the millisecond.
+/// A duration in configuration syntax, to the millisecond.
 pub(super) fn span(duration: Duration) -> String {
     match duration.subsec_nanos() {
         0 => length(duration),

@@ -1,4 +1,4 @@
-//! The same of every algorithm.
+//! Requirements that every algorithm must meet.
 
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;

@@ -48,7 +48,7 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
         assert_eq!(found.status, banned(20, false));
         assert_eq!(found.reading, None);
     }
-    // It ends at its very second, in the same minute, and the key starts afresh.
+    // The ban ends at its exact second, and the counter restarts.
     assert_eq!(rule.left(store, "k", 20).await, 2);
     assert_eq!(rule.admit(store, "k", 20).await, KeyStatus::Within);
     assert_eq!(rule.admit(store, "k", 20).await, KeyStatus::Within);

@@ -1,5 +1,5 @@
-//! What every store must do, a sentence a case. Each case has a rule of its own, so that all can
-//! share one store.
+//! The requirements of every store, one test each. Each test has a separate rule, so that all can share one
+//! store.
 
 use super::Store;
 

@@ -116,7 +116,7 @@ async fn after_the_end_bans_are_told_and_none_starts(store: &Store) {
         ])
     };
     looked.admit(store, "k", 0).await;
-    // Full, so that counting it would ban the key: its wait is told, and nothing happens.
+    // Full, so that counting would ban the key: its wait is reported, and no ban starts.
     let found = store.run(&steps(StepOp::Admit), at(0)).await;
     assert_eq!(found[1].status, KeyStatus::Over);
     assert_eq!(

@@ -1,14 +1,14 @@
 //! Nine entries in four cache lines.
 //!
-//! A bucket stores and compares; which of its places to use is decided in [`super::table`].
+//! A bucket stores and compares entries; [`super::table`] decides which of its slots to use.
 
 use crate::clock::Timestamp;
 use crate::limit::State;
 
-/// How many entries a bucket has.
+/// The number of entries per bucket.
 pub(super) const PLACES: usize = 9;
 
-/// Nine entries, their tags apart, so that looking for one reads little. An empty place is all zero.
+/// Nine entries with their tags in a separate array, so that a lookup reads little. An empty slot is all zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct TableBucket {
@@ -16,7 +16,7 @@ pub(super) struct TableBucket {
     places: [EntryData; PLACES],
 }
 
-/// An entry without its tag; the fields are those of [`TableEntry`].
+/// An entry without its tag; the fields mirror [`TableEntry`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EntryData {
     expires: u32,
@@ -26,58 +26,58 @@ pub(super) struct EntryData {
     kind: EntryKind,
 }
 
-/// What the words of an entry mean, and what becomes of it.
+/// The meaning of an entry's words, and how it is evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum EntryKind {
-    /// The limiter's numbers.
+    /// The limiter's state.
     #[default]
     Words,
-    /// The first is a handle: the counter itself is kept beside the table.
+    /// The first word is a handle of a large counter outside the table.
     Handle,
-    /// A handle of leases. Their requests are in flight, so they make room last.
+    /// A handle of leases. Their requests are in flight, so they are evicted last.
     Leases,
 }
 
-/// From when to when an entry's end may lie. One that ends later than anything could that was
-/// counted by now is from before the clock was set back: it means no more than an expired one.
+/// The expiry times that a valid entry can have. An entry that ends later was written before the clock was set
+/// back, and counts as expired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpiryRange {
     pub(super) second: u32,
     pub(super) last: u32,
 }
 
-/// What is kept of one key.
+/// The state of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableEntry {
-    /// What the key is known by; zero: nothing is here.
+    /// The key's tag. Zero if the slot is empty.
     pub(super) tag: u64,
-    /// The second since the epoch from which on the entry means nothing.
+    /// The second since the epoch at which the entry expires.
     pub(super) expires: u32,
-    /// The limiter's numbers.
+    /// The limiter's state, or a handle.
     pub(super) state: State,
     /// The rule's slot.
     pub(super) slot: u16,
-    /// How near its limit the key was when it was last written.
+    /// The key's usage relative to its limit at the last write.
     pub(super) fill: u8,
-    /// What the words are.
+    /// The meaning of the words.
     pub(super) kind: EntryKind,
 }
 
-/// What a newcomer can find in a bucket.
+/// The slots that a bucket offers to a new key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BucketSurvey {
-    /// Entries that have not expired.
+    /// The number of entries that have not expired.
     pub(super) live: usize,
-    /// A place that was never used or has been cleared.
+    /// A slot that was never used or has been cleared.
     pub(super) empty: Option<usize>,
-    /// A place whose entry has expired.
+    /// A slot with an expired entry.
     pub(super) expired: Option<usize>,
-    /// The live entry furthest below its limit, of those the one that expires first.
+    /// The live entry furthest below its limit; among equals, the one that expires first.
     pub(super) weakest: Option<EvictionRank>,
 }
 
-/// How little would be lost with an entry, least first.
+/// The order of eviction: the lowest rank goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EvictionRank {
     in_flight: bool,
@@ -89,19 +89,19 @@ pub(super) struct EvictionRank {
 // === impl TableBucket ===
 
 impl TableBucket {
-    /// Where the entry with this tag is.
+    /// Returns the position of the entry with this tag.
     #[inline]
     pub(super) fn find(&self, tag: u64) -> Option<usize> {
         self.tags.iter().position(|found| *found == tag)
     }
 
-    /// The entry at `place`, to be updated.
+    /// Returns the entry at `place`, to be updated.
     #[inline(always)]
     pub(super) fn entry_mut(&mut self, place: usize) -> Option<&mut EntryData> {
         self.places.get_mut(place)
     }
 
-    /// All that is at `place`.
+    /// Returns a copy of the entry at `place`.
     #[inline]
     pub(super) fn entry(&self, place: usize) -> TableEntry {
         let tag = self.tags.get(place).copied().unwrap_or_default();
@@ -133,7 +133,7 @@ impl TableBucket {
         }
     }
 
-    /// What a newcomer would find.
+    /// Returns the slots that are available to a new key.
     pub(super) fn survey(&self, span: ExpiryRange) -> BucketSurvey {
         let mut survey = BucketSurvey::default();
         for place in 0..PLACES {
@@ -154,7 +154,7 @@ impl TableBucket {
         survey
     }
 
-    /// All that is in it, empty places too.
+    /// Returns all entries, including empty slots.
     pub(super) fn entries(&self) -> impl Iterator<Item = TableEntry> {
         (0..PLACES).map(|place| self.entry(place))
     }
@@ -163,19 +163,19 @@ impl TableBucket {
 // === impl EntryData ===
 
 impl EntryData {
-    /// Whether the words mean nothing any more.
+    /// Returns whether the entry has expired.
     #[inline(always)]
     pub(super) fn has_expired(&self, now: Timestamp) -> bool {
         u64::from(self.expires) * 1_000_000_000 <= now.as_nanos()
     }
 
-    /// The words, expired or not.
+    /// Returns the words, expired or not.
     #[inline(always)]
     pub(super) fn words(&self) -> &State {
         &self.state
     }
 
-    /// Writes what was counted.
+    /// Writes the counter's new state.
     #[inline(always)]
     pub(super) fn update(&mut self, state: State, slot: u16, expires: u32, fill: u8) {
         self.state = state;
@@ -183,12 +183,12 @@ impl EntryData {
         self.refresh(expires, fill);
     }
 
-    /// Lets it last until the second `expires`, if that is later than it does.
+    /// Postpones the expiry to the second `expires`, if that is later.
     pub(super) fn extend(&mut self, expires: u32) {
         self.expires = self.expires.max(expires);
     }
 
-    /// Writes when it expires and how near its limit it is.
+    /// Writes the expiry and the usage relative to the limit.
     #[inline(always)]
     pub(super) fn refresh(&mut self, expires: u32, fill: u8) {
         self.expires = expires;
@@ -199,13 +199,13 @@ impl EntryData {
 // === impl TableEntry ===
 
 impl TableEntry {
-    /// Its handle, if that is what its words are.
+    /// Returns the handle. `None` if the words are a limiter's state.
     pub(super) fn handle(&self) -> Option<u32> {
         let [handle, ..] = self.state;
         (self.kind != EntryKind::Words).then_some(handle)
     }
 
-    /// Whether it means something.
+    /// Returns whether the entry is in use and has not expired.
     pub(super) fn is_live(&self, span: ExpiryRange) -> bool {
         self.tag != 0 && self.expires > span.second && self.expires <= span.last
     }

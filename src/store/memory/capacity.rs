@@ -1,21 +1,21 @@
-//! Bounded amounts that all shards share, so that a bound is exact and no shard is full before the others.
+//! Capacities that all shards share, so that a limit is exact and no shard is full before the others.
 
 use std::sync::atomic::Ordering;
 
 use super::sync::AtomicUsize;
 use crate::limit::{Counter, CounterShape};
 
-/// A bounded number of places.
+/// A bounded number of slots or bytes.
 #[derive(Debug)]
 pub(super) struct SlotCapacity {
     taken: AtomicUsize,
     max: usize,
 }
 
-/// A counter beside the table is not even begun with less memory left than this, in bytes.
+/// The minimum free memory, in bytes, for creating a large counter.
 const LEAST: usize = 512;
 
-/// The memory of counters beside the table, in bytes, over all shards.
+/// The memory of large counters, in bytes, over all shards.
 #[derive(Debug)]
 pub(super) struct MemoryBudgets {
     pub(super) logs: SlotCapacity,
@@ -32,48 +32,48 @@ impl SlotCapacity {
         }
     }
 
-    /// How many places there are.
+    /// The maximum.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// Takes a place, if there is one.
+    /// Takes one slot. Returns `false` if all are taken.
     pub(super) fn take(&self) -> bool {
         self.take_many(1)
     }
 
-    /// Takes so many places, if they are there.
+    /// Takes `places` slots. Returns `false` and takes none if fewer are free.
     pub(super) fn take_many(&self, places: usize) -> bool {
         let more = |taken: usize| Some(taken.checked_add(places)?).filter(|sum| *sum <= self.max);
-        // Only the number matters: what is in the places is ordered by the shards' locks.
+        // Relaxed suffices: the shards' locks order the content of the slots.
         self.taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .is_ok()
     }
 
-    /// Whether so many places are left, for now.
+    /// Returns whether `places` slots are free at the moment.
     pub(super) fn has(&self, places: usize) -> bool {
         let taken = self.taken.load(Ordering::Relaxed);
         self.max.saturating_sub(taken) >= places
     }
 
-    /// Takes a place past the bound too.
+    /// Takes one slot, even above the maximum.
     pub(super) fn squeeze(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives places back that were taken.
+    /// Returns slots that were taken.
     pub(super) fn give(&self, places: usize) {
         self.taken.fetch_sub(places, Ordering::Relaxed);
     }
 
-    /// How many places are taken.
+    /// Returns the number of taken slots.
     #[cfg(test)]
     pub(super) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Nothing is taken.
+    /// Returns whether no slot is taken.
     pub(super) fn is_empty(&self) -> bool {
         self.taken.load(Ordering::Relaxed) == 0
     }
@@ -82,7 +82,7 @@ impl SlotCapacity {
 // === impl MemoryBudgets ===
 
 impl MemoryBudgets {
-    /// Each of `bytes`.
+    /// Creates two budgets of `bytes` each.
     pub(super) fn of(bytes: usize) -> Self {
         Self {
             logs: SlotCapacity::of(bytes),
@@ -90,19 +90,19 @@ impl MemoryBudgets {
         }
     }
 
-    /// No log can be longer than this many bytes.
+    /// The maximum size of one log, in bytes.
     pub(super) fn longest_log(&self) -> usize {
         self.logs.max()
     }
 
-    /// How many bytes are taken for logs, and for sub-windows.
+    /// The bytes taken by logs and by sub-windows.
     #[cfg(test)]
     pub(super) fn taken(&self) -> [usize; 2] {
         [self.logs.taken(), self.slices.taken()]
     }
 
-    /// The budget that `counter` is paid from; `None` if it needs none: leases are bounded by the requests in
-    /// flight.
+    /// Returns the budget that `counter` is charged to. `None` for leases, which the requests in flight bound,
+    /// and for words.
     pub(super) fn paying(&self, counter: &Counter) -> Option<&SlotCapacity> {
         match counter {
             Counter::Log(_) => Some(&self.logs),
@@ -111,7 +111,7 @@ impl MemoryBudgets {
         }
     }
 
-    /// The best shape that there is memory for.
+    /// Returns the most precise shape for which there is memory.
     pub(super) fn shape(&self, wanted: CounterShape) -> CounterShape {
         match wanted {
             CounterShape::Leases | CounterShape::Words => wanted,

@@ -1,4 +1,4 @@
-//! A clock that is set back or jumps forward makes no verdict worse.
+//! Tests that a clock that is set back or jumps forward makes no decision worse.
 
 use std::time::Duration;
 
@@ -115,13 +115,13 @@ fn threads_that_read_the_clock_a_moment_apart_agree() {
         let store = Store::memory(StoreBounds::keys(100));
         let rule = Rule::counting(&store, name, limiter);
         let admitted = (0..300).filter(|n| {
-            // Around the seam of two windows, up to two seconds apart.
+            // Around the boundary of two windows, up to two seconds apart.
             let now = at(59).plus(Duration::from_millis((n * 7_919) % 2_000));
             let plan = plan([("k", rule.step(StepOp::Admit, 1))]);
             memory(&store).run(&plan, now)[0].charged
         });
         let admitted = admitted.count();
-        // In two seconds four more come back, evenly; a fixed window starts anew at the seam.
+        // Four more units are released evenly within two seconds; a fixed window restarts at the boundary.
         let most = match limiter.algorithm {
             Algorithm::FixedWindow => 200,
             _ => 104,

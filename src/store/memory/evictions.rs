@@ -1,5 +1,5 @@
-//! Who makes room at the bounds, a sentence of the promise a test. A table of eight keys has two
-//! buckets, so that every key could take every place.
+//! Tests of the eviction order at the limits, one rule of it per test. A table of eight keys has two buckets, so
+//! that every key could take every slot.
 
 use super::tests::{ask, memory, tracked};
 use super::*;
@@ -8,7 +8,7 @@ use crate::rules::plan::{KeyStatus, Step, StepOp};
 use crate::store::fixture::{Rule, at, banned, limiters, plan};
 use crate::store::{Store, StoreBounds};
 
-/// Every algorithm but that whose places make room last.
+/// Every algorithm except `concurrency`, which is evicted last.
 fn each(limit: u64, test: impl Fn(&Store, &Rule)) {
     for (name, limiter) in limiters(limit) {
         if limiter.algorithm != Algorithm::Concurrency {
@@ -192,7 +192,7 @@ fn past_offences_make_room_before_live_bans() {
     }
     assert_eq!(store.evictions().bans, 0);
     assert_eq!(store.bans(at(40)).len(), 1_024);
-    // All offences are forgotten: the next one is the first, and a live ban makes room for it.
+    // All offences are forgotten: the next one is the first, and a live ban is evicted for it.
     assert_eq!(
         ask(&store, &rule, StepOp::Admit, "past 7", 40),
         banned(50, true)
@@ -212,7 +212,7 @@ fn the_offence_that_ended_first_is_forgotten_first() {
         ask(&store, &other, StepOp::Admit, &key.to_string(), 2_000);
     }
     assert_eq!(store.evictions().bans, 0);
-    // Those that are remembered need no room for the next ban, so they are asked first.
+    // Remembered offences need no capacity for the next ban, so they are tested first.
     for key in (0..1_024).rev() {
         let length = if key < 500 { 10 } else { 1_000 };
         let found = ask(&store, &rule, StepOp::Admit, &key.to_string(), 2_000);
@@ -260,7 +260,7 @@ fn a_repetition_needs_no_room_of_its_own() {
 
 #[test]
 fn what_is_only_tried_lifts_no_ban_and_forgets_no_offence() {
-    // Room for one ban.
+    // Capacity for one ban.
     let store = Store::memory(StoreBounds::keys(4));
     let (real, again) = (Rule::ban(&store, "real", 0, 100), escalating(&store));
     let tried = |key, secs| {

@@ -1,7 +1,7 @@
 //! Applies a plan: one step after the other, each under the lock of its key's shard.
 //!
-//! The frequent case is a key that was counted before and is within its limit: [`MemoryStore::count_words`] updates its
-//! entry in place. Everything else is left to [`StepRun`].
+//! The frequent case is a known key within its limit: [`MemoryStore::count_words`] updates its entry in place.
+//! [`StepRun`] handles all other cases.
 
 use super::MemoryStore;
 use super::hash::KeyHash;
@@ -32,8 +32,8 @@ impl MemoryStore {
         }
     }
 
-    /// After a step ended the pass: peeks at the later steps that ask for it, for their `Retry-After`, and at
-    /// the earlier steps that this request filled up, for what a retry would find.
+    /// After a step has ended evaluation: peeks at the later steps that request it, for their `Retry-After`, and
+    /// at the earlier steps that this request has filled to their limit, for the state that a retry would find.
     #[inline(never)]
     fn peek_after_end(&self, last: StepRun<'_>, result: &mut PlanResult) {
         let steps = (0..)
@@ -89,7 +89,7 @@ impl MemoryStore {
         }
     }
 
-    /// A step that counts in the words of an entry.
+    /// Runs a step with a counter that fits into the words of an entry.
     #[inline(never)]
     fn count_words<M: CounterMath>(run: &StepRun<'_>, result: &mut PlanResult) -> bool {
         let (memory, step, now) = (run.memory, run.step, run.now);

@@ -1,7 +1,6 @@
-//! Which place in the table belongs to a key: a keyed hash that a client cannot foresee.
+//! Maps a key to its slots in the table, with a keyed hash that a client cannot predict.
 //!
-//! A counter's place follows from its tag alone, so that a counter can be put into another table
-//! without its key.
+//! A counter's slots depend only on its tag, so that a counter can be moved to another table without its key.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -13,56 +12,56 @@ mod sip;
 
 /// Hashes keys under a secret.
 pub(super) struct KeyHasher {
-    /// As it stands before every key, with the secret in it.
+    /// The initial state, which includes the secret.
     start: SipState,
 }
 
-/// A key's hash.
+/// The 128-bit hash of a key.
 #[derive(Clone, Copy)]
 pub(super) struct KeyHash {
-    /// The half that a counter keeps.
+    /// The half that identifies a counter.
     pub(super) tag: KeyTag,
-    /// The other half, for what is kept with more care.
+    /// The other half, for bans, where a collision is worse.
     rest: HashRest,
 }
 
-/// What a counter is known by, and where it is looked for: all that it keeps of its key.
+/// Identifies a counter and selects its buckets. It is the only part of the key that a counter stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyTag(u64);
 
-/// The half of a hash that is seldom asked for.
+/// The second half of a hash, which few lookups need.
 #[derive(Clone, Copy)]
 enum HashRest {
     Known(u64),
-    /// It follows from this.
+    /// Not computed yet.
     Later(SipState),
 }
 
-/// For maps whose keys are hashes already.
+/// The hasher of maps that have hashes as keys.
 pub(super) type Prehashed = BuildHasherDefault<LowBits>;
 
-/// Takes the low half of a 128-bit hash as it is.
+/// Uses the low half of a 128-bit hash unchanged.
 #[derive(Debug, Default)]
 pub(super) struct LowBits(u64);
 
 // === impl KeyHasher ===
 
 impl KeyHasher {
-    /// A hasher with a new random secret.
+    /// Creates a hasher with a new random secret.
     pub(super) fn random() -> Self {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).expect("the operating system gives random bytes");
         Self::keyed(secret)
     }
 
-    /// A hasher with this secret: it hashes as every other one with the same.
+    /// Creates a hasher with this secret.
     pub(super) fn keyed(secret: [u8; 16]) -> Self {
         let whole = u128::from_le_bytes(secret);
         let start = SipState::keyed([whole as u64, (whole >> 64) as u64]);
         Self { start }
     }
 
-    /// A hasher whose secret follows from `secret`, which cannot be found from it.
+    /// Creates a hasher with a key derived from `secret`. The key does not reveal `secret`.
     pub(super) fn derived(secret: &[u8]) -> Self {
         let digest = Sha256::new()
             .chain_update(b"lockgate store\0")
@@ -73,13 +72,13 @@ impl KeyHasher {
         Self::keyed(key)
     }
 
-    /// What it hashes under.
+    /// Returns the secret.
     pub(super) fn secret(&self) -> [u8; 16] {
         let [low, high] = self.start.key().map(u128::from);
         (high << 64 | low).to_le_bytes()
     }
 
-    /// The hash of `key`, counted for the rule `identity`.
+    /// Hashes `key` for the rule `identity`.
     #[inline]
     pub(super) fn hash(&self, identity: u64, key: &[u8]) -> KeyHash {
         let (first, later) = self.start.hash(identity, key);
@@ -99,7 +98,7 @@ impl std::fmt::Debug for KeyHasher {
 // === impl KeyHash ===
 
 impl KeyHash {
-    /// All of it, for a map.
+    /// Returns the complete hash, for a map.
     pub(super) fn whole(self) -> u128 {
         let rest = match self.rest {
             HashRest::Known(rest) => rest,
@@ -108,7 +107,7 @@ impl KeyHash {
         u128::from(rest) << 64 | u128::from(self.tag.get())
     }
 
-    /// The hash of which [`KeyHash::whole`] is all.
+    /// Splits a complete hash, the inverse of [`KeyHash::whole`].
     pub(super) fn from_whole(whole: u128) -> Self {
         Self {
             tag: KeyTag::of(whole as u64),
@@ -120,33 +119,33 @@ impl KeyHash {
 // === impl KeyTag ===
 
 impl KeyTag {
-    /// This half of a hash.
+    /// Creates a tag from half of a hash. Zero becomes one.
     pub(super) fn of(half: u64) -> Self {
         Self(half.max(1))
     }
 
-    /// As a number, never zero.
+    /// Returns the tag as a number, never zero.
     pub(super) fn get(self) -> u64 {
         self.0
     }
 
-    /// The shard; `mask` is one less than a power of two up to 256.
+    /// Returns the index of the shard; `mask` is one less than a power of two up to 256.
     pub(super) fn shard(self, mask: usize) -> usize {
         (self.mixed_bits() >> 56) as usize & mask
     }
 
-    /// Its two buckets of `count`. They are different if there is more than one.
+    /// Returns the indexes of the tag's two buckets of `count`. They differ if `count` is above one.
     pub(super) fn buckets(self, count: usize) -> [usize; 2] {
         [self.bucket(count), self.other_bucket(count)]
     }
 
-    /// The first of them.
+    /// Returns the first bucket's index.
     #[inline]
     pub(super) fn bucket(self, count: usize) -> usize {
         scale(self.mixed_bits() as u32, count)
     }
 
-    /// The second of them.
+    /// Returns the second bucket's index.
     #[inline]
     pub(super) fn other_bucket(self, count: usize) -> usize {
         let first = self.bucket(count);
@@ -157,14 +156,14 @@ impl KeyTag {
         }
     }
 
-    /// Bits that say where. They are mixed, because a map within a shard goes by the tag's own
-    /// bits, which must not all be the same there.
+    /// Returns the bits that select shard and buckets. They are mixed, because the maps within a shard use the
+    /// tag's own bits, which must not all be equal there.
     fn mixed_bits(self) -> u64 {
         self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
 
-/// `bits`, seen as a fraction, of `count`: the high bits decide.
+/// Scales `bits`, read as a fraction of 2³², to `count`: the high bits decide.
 fn scale(bits: u32, count: usize) -> usize {
     ((u64::from(bits) * count as u64) >> 32) as usize
 }

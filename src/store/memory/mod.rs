@@ -1,15 +1,15 @@
-//! The store in this process: a bounded two-choice table and a side table of bans, in shards.
+//! The store in this process: a bounded two-choice hash table and a separate table of bans, in shards.
 //!
-//! The table is allocated once. It never grows, never stops the world and expires in place. A key
-//! lives in one shard, counter and ban under one lock, so each step is atomic; no two locks are
-//! ever held at once. Nothing here awaits.
+//! The table is allocated once. It never grows or rehashes, and entries expire in place. A key belongs to one
+//! shard, with its counter and ban under one lock, so each step is atomic. No thread holds two locks at once,
+//! and nothing here awaits.
 //!
-//! What is bounded, and what gives way:
+//! The limits, and what is evicted at each:
 //!
-//! - Keys, by `max_keys` over all shards. A new key takes the place of an expired entry, else of
-//!   the one furthest below its limit, of the two buckets that the key has (`table`).
-//! - Logs and sub-windows, by `max_log_bytes` each: above it a key is counted in less (`shard_data`).
-//! - Bans and past offences, by a quarter of `max_keys`: offences give way first (`bans`).
+//! - Keys: `max_keys` over all shards. A new key replaces an expired entry in its two buckets, or else the entry
+//!   furthest below its limit (`table`).
+//! - Logs and sub-windows: `max_log_bytes` each. Above it, a key gets a smaller counter (`shard_data`).
+//! - Bans and past offences: a quarter of `max_keys`. Offences are evicted first (`bans`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -60,7 +60,7 @@ mod wear;
 
 pub use self::saved::SnapshotError;
 
-/// How many bytes of a banned key are kept for listings, so that long keys cannot fill the memory.
+/// The number of bytes of a banned key that are kept for listings, so that long keys cannot fill the memory.
 pub const SHOWN: usize = 256;
 
 /// Counters and bans in this process.
@@ -75,7 +75,7 @@ pub struct MemoryStore {
     bans_evicted: AtomicU64,
 }
 
-/// A part of the keys, on cache lines of its own.
+/// A subset of the keys, on separate cache lines.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Shard {
@@ -89,11 +89,10 @@ struct Shard {
 // === impl MemoryStore ===
 
 impl MemoryStore {
-    /// A store for at least one key, and a quarter as many bans.
+    /// Creates a store for at least one key, and a quarter as many bans.
     pub fn new(bounds: StoreBounds) -> Self {
         let max_keys = bounds.max_keys.max(1);
-        // One place in five stays free, so that two full buckets are rare before `max_keys` is
-        // reached.
+        // One slot in five stays free, so that two full buckets are rare below `max_keys`.
         let buckets = (max_keys + max_keys / 4).div_ceil(PLACES);
         let shards = (max_keys / 1024).next_power_of_two().min(256);
         Self {
@@ -158,7 +157,7 @@ impl MemoryStore {
             return Vec::new();
         }
         let slots = rules.iter().map(|rule| rule.slot);
-        // Rules that stay may count there too.
+        // Other rules may count in the shared slot too.
         let slots: BTreeSet<_> = slots.filter(|s| *s != RuleRegistry::SHARED_SLOT).collect();
         for shard in &self.shards {
             let mut held = shard.held.lock();
@@ -204,7 +203,7 @@ impl MemoryStore {
         bans
     }
 
-    /// When the ban of a key with this whole hash ends, if it has one.
+    /// Returns when the ban of the key with this complete hash ends. `None` if the key is not banned.
     #[inline(never)]
     fn banned(
         &self,
@@ -238,7 +237,7 @@ impl Shard {
         }
     }
 
-    /// Tells other shards what makes room first here. The caller holds the lock.
+    /// Publishes to other shards which bans are evicted first here. The caller holds the lock.
     fn publish(&self, bans: &ShardBans) {
         let NextExpiries { live, past } = bans.firsts();
         self.first_live.store(live, Ordering::Relaxed);
@@ -246,7 +245,7 @@ impl Shard {
     }
 }
 
-/// The second that `now` lies in.
+/// Converts `now` to whole seconds.
 fn second(now: Timestamp) -> u32 {
     u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
 }

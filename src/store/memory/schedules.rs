@@ -1,7 +1,7 @@
-//! Threads that share a store, in every order that a model checker comes up with.
+//! Tests threads that share a store, in the orders that a model checker chooses.
 //!
-//! It is the code that runs in a gateway; only its locks and atomic numbers are steered. Where a
-//! model fails, shuttle prints the schedule, and `shuttle::replay` runs it again.
+//! The tests run the production code; only its locks and atomics are instrumented. If a model fails, shuttle
+//! prints the schedule, and `shuttle::replay` runs it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +18,14 @@ use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, at, banned, plan, rules_named};
 use crate::store::{Store, StoreBounds};
 
-/// Runs `model` in many orders: chosen by chance at each point, and with few changes of thread at
-/// the points where they hurt most.
+/// Runs `model` in many schedules: with random choices at each point, and with few thread switches (PCT).
 fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
     let runs = 400;
     Runner::new(RandomScheduler::new(runs), Default::default()).run(model.clone());
     Runner::new(PctScheduler::new(3, runs), Default::default()).run(model);
 }
 
-/// Starts one thread for each of `parts` and gives their results.
+/// Starts one thread for each of `parts` and returns their results.
 fn together<T: Send + 'static>(
     parts: usize,
     run: impl Fn(usize) -> T + Clone + Send + 'static,
@@ -43,7 +42,7 @@ fn together<T: Send + 'static>(
         .collect()
 }
 
-/// A store of two shards in which every key is where it always is, with room for `bans`.
+/// Creates a store of two shards with a fixed hash secret and capacity for `bans`.
 fn store(bans: usize) -> Arc<Store> {
     let mut memory = MemoryStore::new(StoreBounds::keys(1));
     memory.hasher = KeyHasher::keyed([7; 16]);
@@ -53,7 +52,7 @@ fn store(bans: usize) -> Arc<Store> {
     Arc::new(Store::of(memory))
 }
 
-/// How many bans there are at one moment, which a listing of shard after shard cannot say.
+/// Counts the bans at one moment, which a listing of one shard after another cannot do.
 fn held_bans(store: &Store) -> usize {
     let shards: Vec<_> = memory(store).shards.iter().collect();
     let held: Vec<_> = shards.iter().map(|shard| shard.held.lock()).collect();
@@ -112,7 +111,7 @@ fn no_order_starts_two_bans_or_charges_beside_one() {
         assert_eq!(count(&found, |s| *s == banned(30, true)), 1);
         assert_eq!(count(&found, |s| *s == banned(30, false)), 3);
         assert_eq!(tracked(&store, 0), 0);
-        // It starts afresh.
+        // The counter is empty again.
         assert_eq!(
             ask(&store, &rule, StepOp::Admit, "k", 30),
             KeyStatus::Within
@@ -196,7 +195,7 @@ fn no_order_of_newcomers_passes_the_bound_of_counters() {
             }
         });
         let left = tracked(&store, 0);
-        // The first key of a shard is counted, whatever the others have taken.
+        // The first key of a shard is counted, even if the others have taken all capacity.
         assert!((4..=5).contains(&left), "{left}");
         assert_eq!(store.evictions().counters, 9 - left as u64);
         let memory = store.local();
@@ -252,7 +251,7 @@ fn no_order_of_a_snapshot_and_a_ban_saves_half_of_it() {
         let mut again = MemoryStore::new(StoreBounds::keys(8));
         let rules = rules_named(&["schedule"]);
         let restored = again.restore(&saved[0][..], &rules, at(0)).unwrap();
-        // The count or the ban, never both, never none.
+        // Either the count or the ban is restored, never both or neither.
         assert_eq!(restored.counters + restored.bans, 1);
     });
 }
@@ -272,7 +271,7 @@ fn no_order_of_a_reload_and_a_charge_loses_a_place() {
                 }
             }
         });
-        // Both charged it once.
+        // Both threads have charged it once.
         assert!(store.bans(at(0)).iter().any(|ban| ban.id == kept.id));
         store.remove_rules(&[gone.id, kept.id], at(0));
         let late = Rule {

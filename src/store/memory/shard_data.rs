@@ -1,13 +1,13 @@
-//! What a shard's lock guards: the counters and bans of some of the keys.
+//! The data behind a shard's lock: the counters and bans of a subset of the keys.
 //!
-//! Every key has its entry in the table, whatever counts it, so `max_keys`, expiry and eviction are the same for
-//! all algorithms. A counter that does not fit into an entry (sub-windows, a log, leases) is kept beside the table;
-//! its entry holds a handle, and the counter is freed with its entry.
+//! Every key has an entry in the table, so `max_keys`, expiry and eviction work alike for all algorithms. A
+//! large counter (sub-windows, a log, leases) is kept outside the table; its entry holds a handle, and the
+//! counter is freed with its entry.
 //!
-//! All logs together take at most `max_log_bytes`, all sub-windows together as much again. A key that finds no
-//! memory for a log is counted in sixty sub-windows, and one that finds none for those in the three words of its
-//! entry, as a plain sliding window. So is one whose log cannot grow. Nothing is uncounted. Such a key gets its
-//! log back after its entry has expired.
+//! All logs together take at most `max_log_bytes`, and so do all sub-windows. Without memory for its log, a key
+//! is counted in sixty sub-windows, and without memory for those in the three words of its entry, as a sliding
+//! window. A log that cannot grow is converted likewise. No request stays uncounted. Such a key gets a log again
+//! after its entry has expired.
 
 use std::sync::atomic::Ordering;
 
@@ -30,7 +30,7 @@ mod tests;
 pub(super) struct ShardData {
     pub(super) table: CounterTable,
     pub(super) bans: ShardBans,
-    /// The counters that do not fit into an entry, by the handle in their entry.
+    /// The large counters, by the handle in their entry.
     pub(super) large: Slab<Counter>,
     /// The second of the last [`ShardData::sweep`].
     swept: u32,
@@ -39,7 +39,7 @@ pub(super) struct ShardData {
 // === impl ShardData ===
 
 impl ShardData {
-    /// A table with `buckets` buckets, and no bans.
+    /// Creates a table with `buckets` buckets, and no bans.
     pub(super) fn new(buckets: usize) -> Self {
         Self {
             table: CounterTable::new(buckets),
@@ -49,7 +49,7 @@ impl ShardData {
         }
     }
 
-    /// Writes `entry` at `spot`.
+    /// Writes `entry` at `spot` and frees the large counter that was there.
     pub(super) fn put(&mut self, spot: EntrySlot, entry: TableEntry, memory: &MemoryStore) {
         if let Some(handle) = self.table.put(spot, entry) {
             self.free(handle, memory);
@@ -75,14 +75,14 @@ impl ShardData {
         }
     }
 
-    /// Empties `spot`, which was in use.
+    /// Clears `spot`, which must be in use.
     pub(super) fn clear(&mut self, spot: EntrySlot, memory: &MemoryStore) {
         if let Some(handle) = self.table.clear(spot, &memory.counter_room) {
             self.free(handle, memory);
         }
     }
 
-    /// [`ShardData::clear`], if there is something.
+    /// Clears `spot` if it is `Some`; see [`ShardData::clear`].
     pub(super) fn clear_some(&mut self, spot: Option<EntrySlot>, memory: &MemoryStore) {
         if let Some(spot) = spot {
             self.clear(spot, memory);
@@ -100,13 +100,13 @@ impl ShardData {
         }
     }
 
-    /// Lets the table hold entries that last as long as this one.
+    /// Raises the table's maximum entry lifetime to that of `entry`.
     pub(super) fn allow(&mut self, entry: &TableEntry, now: Timestamp) {
         self.table.allow(entry.expires.saturating_sub(second(now)));
     }
 
-    /// Keeps a counter beside the table, if there is memory for it, or what is left of it in less memory.
-    /// `paid` bytes of it are paid for. Returns what its entry holds.
+    /// Stores a large counter if there is memory for it, or else converts it to a smaller one. `paid` bytes are
+    /// already charged to the budget. Returns the content of its entry.
     pub(super) fn keep(
         &mut self,
         tag: KeyTag,
@@ -126,7 +126,7 @@ impl ShardData {
         (kind, [handle, 0, 0])
     }
 
-    /// Pays for a counter that has grown, or gives back what it no longer takes. `paid` bytes are paid for.
+    /// Adjusts the budget after a counter has grown or shrunk. `paid` bytes are charged to it so far.
     #[cold]
     pub(super) fn resized(&mut self, spot: EntrySlot, handle: u32, paid: usize, run: &StepRun<'_>) {
         let Some(counter) = self.large.try_remove(handle as usize) else {
@@ -135,11 +135,11 @@ impl ShardData {
         let mut entry = self.table.entry(spot);
         let tag = KeyTag::of(entry.tag);
         (entry.kind, entry.state) = self.keep(tag, counter, paid, run);
-        // The handle that was there is that of the counter removed above.
+        // The previous handle is that of the counter removed above.
         let _ = self.table.put(spot, entry);
     }
 
-    /// Pays for what the counter takes beyond `paid` bytes; without memory, makes it smaller.
+    /// Charges the size beyond `paid` bytes to the budget; without memory, makes the counter smaller.
     fn fit(
         &mut self,
         tag: KeyTag,
@@ -162,8 +162,8 @@ impl ShardData {
         self.fit(tag, smaller, 0, run)
     }
 
-    /// Frees expired counters beside the table, but for that of `tag`, which is in use. Reads the whole shard, so
-    /// at most once per second; returns whether it did.
+    /// Frees expired large counters, except that of `tag`, which is in use. Reads the whole shard, so it runs at
+    /// most once per second; returns whether it ran.
     #[cold]
     pub(super) fn sweep(&mut self, tag: KeyTag, second: u32, memory: &MemoryStore) -> bool {
         if self.swept == second {

@@ -1,7 +1,7 @@
-//! Counters and bans, saved and restored.
+//! Saves and restores counters and bans.
 //!
-//! Saving copies one shard after the other, each under its lock, and writes while it holds none: a
-//! snapshot is not of one moment, but each key in it is. What is in flight is not saved.
+//! Saving copies one shard after the other, each under its lock, and writes without a lock: each key is
+//! consistent, the snapshot as a whole is not. Leases are not saved.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -25,20 +25,20 @@ use crate::store::RestoreSummary;
 #[cfg(test)]
 mod tests;
 
-/// What the rules of a snapshot are here.
+/// Maps the rules of a snapshot to the registered ones.
 #[derive(Default)]
 struct RestoredRules {
     known: HashMap<u64, RuleId>,
-    /// By the slots that the snapshot has for them.
+    /// The registered slots, by the slots in the snapshot.
     slots: HashMap<u16, u16>,
-    /// Those that are not known here, with their bans that were in force.
+    /// The rules that are not registered, with the number of their bans in force.
     unknown: HashMap<u64, (String, usize)>,
 }
 
 // === impl MemoryStore ===
 
 impl MemoryStore {
-    /// Writes all that means something at `now`; gives `out` back, which should be buffered.
+    /// Writes all counters and bans valid at `now`. Returns `out`, which should be buffered.
     pub fn save<W: Write>(
         &self,
         out: W,
@@ -62,16 +62,16 @@ impl MemoryStore {
         writer.end()
     }
 
-    /// Reads a snapshot to its end and says whether it is whole.
+    /// Reads a snapshot to its end and checks that it is complete and undamaged.
     pub fn verify(input: impl Read) -> Result<(), SnapshotError> {
         let (mut reader, _) = RecordReader::new(input, 0)?;
         while reader.next()?.is_some() {}
         Ok(())
     }
 
-    /// Takes over what a snapshot has of the registered rules, as far as it means something at
-    /// `now` and there is room. From then on keys are hashed as they were there. For a store that
-    /// has counted nothing yet and a snapshot that is whole: what comes before a fault stays.
+    /// Restores the records of registered rules that are valid at `now` and for which there is capacity, and
+    /// adopts the snapshot's hash secret. The store must be empty and the snapshot verified: records before an
+    /// error stay.
     pub fn restore(
         &mut self,
         input: impl Read,
@@ -115,7 +115,7 @@ impl MemoryStore {
 // === impl ShardData ===
 
 impl ShardData {
-    /// All that means something at `now`.
+    /// Returns copies of all counters and bans valid at `now`.
     fn copy(&self, now: Timestamp) -> Vec<SavedRecord> {
         let bans = self.bans.saved(now).map(SavedRecord::Ban);
         let entries = self.table.live(second(now));
@@ -123,7 +123,7 @@ impl ShardData {
         bans.chain(counters.map(SavedRecord::Counter)).collect()
     }
 
-    /// What an entry with this count holds. `None`: there is no memory for it.
+    /// Returns the entry words for a restored count. `None` if there is no memory for it.
     fn restore_count(
         &mut self,
         count: SavedCount,
@@ -159,7 +159,7 @@ impl ShardData {
 // === impl SavedCount ===
 
 impl SavedCount {
-    /// What is saved of `counter`; `None` for leases, whose requests end with the process.
+    /// Returns the part of `counter` that is saved. `None` for leases: their requests end with the process.
     fn of(counter: &limit::Counter) -> Option<Self> {
         Some(match counter {
             limit::Counter::Words(state) => SavedCount::Words(*state),
@@ -227,7 +227,7 @@ impl RestoredRules {
         shard.publish(&held.bans);
         drop(held);
         if !has_room {
-            // There is one too many now: which of them all goes is decided as ever.
+            // The bans are now one above the limit: evict one by the usual order.
             memory.free_ban(now, None);
         }
     }

@@ -1,6 +1,6 @@
-//! How a ban starts, and how capacity for it is made, over all shards.
+//! Starts bans, and frees capacity for them over all shards.
 //!
-//! Capacity is made while no lock is held, since the ban that ends first is often in another shard.
+//! Capacity is freed while no lock is held, since the ban that ends first is often in another shard.
 
 use std::mem;
 use std::sync::atomic::Ordering;
@@ -18,16 +18,15 @@ use crate::rules::plan::{BanLength, KeyStatus, StepResult};
 use crate::store::BanEntry;
 
 impl MemoryStore {
-    /// Makes room for a ban and leaves the place taken, for the caller: what has ended goes first,
-    /// then the past offence that ended first, then the ban that ends first, unless it is that of
-    /// `key`, which another thread has banned meanwhile. There may be none when others are about
-    /// to use all places.
+    /// Frees capacity for a ban and leaves it taken, for the caller. Evicts ended bans first, then the past
+    /// offence that ended first, then the ban that ends first, unless it is that of `key`, which another thread
+    /// has banned in the meantime. Returns `false` if other threads are about to use all of the capacity.
     pub(super) fn free_ban(&self, now: Timestamp, key: Option<KeyHash>) -> bool {
         self.drop_ended(now) || self.forget_offence() || self.lift_ban(now, key)
     }
 
-    /// Drops the bans of a shard that have ended and leaves a place taken, for the caller; says
-    /// whether there were any.
+    /// Drops the ended bans of one shard and leaves one slot taken, for the caller. Returns whether there were
+    /// any.
     pub(super) fn drop_ended(&self, now: Timestamp) -> bool {
         let ended = |shard: &&Shard| shard.first_live.load(Ordering::Relaxed) <= now.as_nanos();
         self.shards.iter().filter(ended).any(|shard| {
@@ -72,14 +71,14 @@ impl MemoryStore {
 }
 
 impl StepRun<'_> {
-    /// Runs the step after making room for a ban, while no lock is held: the ban that ends first is often in
-    /// another shard.
+    /// Runs the step after freeing capacity for a ban, while no lock is held: the ban that ends first is often
+    /// in another shard.
     #[cold]
     pub(super) fn execute_after_eviction(&self) -> StepResult {
         loop {
             let mut reserved = self.reserve_ban();
             if !reserved {
-                // Other threads hold all of the capacity for a moment.
+                // Other threads hold all of the capacity at the moment.
                 yield_now();
             }
             let done = self.try_execute(&mut reserved);
@@ -96,7 +95,7 @@ impl StepRun<'_> {
         }
     }
 
-    /// A candidate lifts no ban and forgets no offence. Without capacity it would act, and leaves no record.
+    /// Takes capacity for a ban. A candidate evicts no ban or offence; without capacity it leaves no record.
     fn reserve_ban(&self) -> bool {
         if self.step.candidate {
             self.memory.drop_ended(self.now)

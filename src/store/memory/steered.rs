@@ -1,5 +1,5 @@
-//! Locks and atomic numbers for tests. They are the real ones; made within a model of shuttle,
-//! they let its scheduler choose who goes next before each use.
+//! Locks and atomics for tests. They are the real ones; within a model of shuttle, its scheduler chooses the
+//! next thread before each use.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use shuttle::sync::atomic::AtomicBool;
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
     real: parking_lot::Mutex<T>,
-    /// Whose turn it is. Threads of a model share one real thread, so they must wait here.
+    /// Serializes threads of a model: they share one real thread, so they must wait here.
     turn: Option<shuttle::sync::Mutex<()>>,
 }
 

@@ -1,4 +1,4 @@
-//! One step of a plan: what happens to its key's counter and ban, under the lock of its shard.
+//! Runs one step of a plan on its key's counter and ban, under the lock of the key's shard.
 
 use std::ops::DerefMut;
 use std::time::Duration;
@@ -20,22 +20,22 @@ pub(super) struct StepRun<'a> {
     /// The step's index in the plan.
     pub(super) index: u16,
     pub(super) step: &'a Step,
-    /// The operation, which is less than the step's own after the pass has ended.
+    /// The operation. After evaluation has ended it is weaker than the step's own.
     pub(super) op: StepOp,
     pub(super) now: Timestamp,
 }
 
-/// What follows from a reading.
+/// The outcome of an operation on a counter.
 enum StepOutcome {
-    /// The key is banned.
+    /// The key must be banned.
     Ban,
-    /// The cost was charged; the counter reads so now.
+    /// The cost was charged; the reading is from after the charge.
     Charged(CounterReading),
     /// Nothing was charged.
     Unchanged,
 }
 
-/// A step that must start a ban for which there is no capacity. Nothing was changed.
+/// The step must start a ban, but there is no capacity for it. Nothing was changed.
 pub(super) struct NoBanCapacity;
 
 // === impl StepRun ===
@@ -50,7 +50,7 @@ impl StepRun<'_> {
         self.push(result, done)
     }
 
-    /// Runs the step for a key that is not banned and whose shard is locked. Cold to the compiler, so that
+    /// Runs the step for a key that is not banned, with its shard locked. Marked cold, so that
     /// [`MemoryStore::count_words`] keeps its registers.
     #[cold]
     #[inline(never)]
@@ -78,7 +78,7 @@ impl StepRun<'_> {
         self.attempt(hash.tag, &mut data, reserved)
     }
 
-    /// Runs the step for a key that is not banned. `reserved` is capacity for a ban that was taken before.
+    /// Runs the step for a key that is not banned. `reserved` is whether capacity for a ban is already taken.
     #[inline(never)]
     fn attempt(
         &self,
@@ -112,7 +112,7 @@ impl StepRun<'_> {
         }
     }
 
-    /// Counts in the words of an entry, or of one that is yet to be written.
+    /// Counts in the words of an existing or a new entry.
     fn attempt_words(
         &self,
         tag: KeyTag,
@@ -127,8 +127,8 @@ impl StepRun<'_> {
             StepOutcome::Charged(after) => (after, true),
             StepOutcome::Unchanged => (reading, false),
         };
-        // Also where nothing was charged: the operation may have moved the state to the time of a clock that
-        // was set back.
+        // Write even if nothing was charged: the operation may have moved the state back to a clock that was set
+        // back.
         if let Counter::Words(state) = counter
             && (charged || (!reading.fits && spot.is_some()))
         {
@@ -137,7 +137,7 @@ impl StepRun<'_> {
         Ok(self.result(reading, charged))
     }
 
-    /// Counts in a counter beside the table, where it is.
+    /// Counts in a large counter in place.
     fn attempt_large(
         &self,
         data: &mut ShardData,
@@ -171,7 +171,7 @@ impl StepRun<'_> {
         Ok(self.result(reading, charged))
     }
 
-    /// Counts for a key that has no counter yet and whose limiter wants more than words.
+    /// Counts for a key that has no counter yet and needs a large one.
     fn attempt_new(
         &self,
         tag: KeyTag,
@@ -196,7 +196,7 @@ impl StepRun<'_> {
         Ok(self.result(reading, charged))
     }
 
-    /// The shape of a new counter. One that is only peeked at needs no memory.
+    /// Returns the shape of a new counter. A counter that is only peeked at needs no memory.
     fn shape_of_new(&self, tag: KeyTag, data: &mut ShardData) -> CounterShape {
         let (wanted, budgets) = (self.step.limiter.shape(), &self.memory.budgets);
         if self.op == StepOp::Peek && wanted != CounterShape::Leases {
@@ -221,7 +221,7 @@ impl StepRun<'_> {
         counter.peek(&self.step.limiter, self.now, self.step.cost)
     }
 
-    /// What follows from `reading`, which [`StepRun::operate`] returned.
+    /// Derives the outcome from `reading`, which [`StepRun::operate`] returned.
     fn outcome(&self, counter: &mut Counter, reading: &CounterReading) -> StepOutcome {
         if self.may_ban() && !reading.fits {
             return StepOutcome::Ban;
@@ -236,7 +236,7 @@ impl StepRun<'_> {
         StepOutcome::Unchanged
     }
 
-    /// Does not fit, but is charged because the request will wait for its turn.
+    /// Returns whether a request that does not fit is charged because it will wait in the queue.
     fn will_wait(&self, reading: &CounterReading) -> bool {
         let patience = self.step.patience;
         let soon = |wait: Duration| wait <= patience;
@@ -249,7 +249,7 @@ impl StepRun<'_> {
         self.op.counts() && !self.step.ban.is_never()
     }
 
-    /// Writes an entry over that at `spot`, or a new one if there is something to keep.
+    /// Updates the entry at `spot`, or inserts a new one if there is state to keep.
     fn write(
         &self,
         tag: KeyTag,
@@ -284,7 +284,7 @@ impl StepRun<'_> {
         }
     }
 
-    /// How many seconds an entry lasts at most while nothing is charged above the limit.
+    /// Returns the maximum lifetime of an entry, in seconds, unless charges exceed the limit.
     fn lifetime(&self) -> u32 {
         let limiter = &self.step.limiter;
         let periods = limiter.capacity().div_ceil(limiter.limit.max(1)) + 2;
@@ -302,7 +302,7 @@ impl StepRun<'_> {
         }
     }
 
-    /// A ban rule acts on a key only while it is banned. That the key is full matters to what counts it.
+    /// A ban rule mitigates a key only while it is banned; a full counter matters only to steps that count.
     #[inline(always)]
     fn status(&self, reading: &CounterReading) -> KeyStatus {
         if reading.fits || (self.step.op == StepOp::Peek && !self.step.ban.is_never()) {
@@ -339,14 +339,14 @@ impl StepRun<'_> {
     }
 }
 
-/// Apart from the rest, because everything at hand would have to be kept over a call.
+/// Out of line, so that the caller does not have to save its registers around the push.
 #[cold]
 #[inline(never)]
 fn push_more(result: &mut PlanResult, done: StepResult) {
     result.steps.push(done);
 }
 
-/// The first second that does not begin before the counter is empty.
+/// Returns the first whole second at which the counter is empty.
 #[inline(always)]
 pub(super) fn end(now: Timestamp, reading: &CounterReading) -> u32 {
     const SECOND: u64 = 1_000_000;

@@ -1,6 +1,6 @@
-//! What threads meet at in this store: its locks and atomic numbers, named in one place.
+//! The locks and atomics of the memory store.
 //!
-//! Tests take others in their place, which behave the same and which a model checker can steer.
+//! Tests use replacements that behave alike and that a model checker can schedule.
 
 #[cfg(not(test))]
 pub(super) use {

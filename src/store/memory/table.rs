@@ -1,41 +1,41 @@
-//! One shard's counters: buckets, of which every key has two.
+//! The counters of one shard, in buckets. Every key has two candidate buckets.
 //!
-//! The allocation is made once and never grows. Expired entries stay until a newcomer takes their
-//! place. When neither bucket has a place, the entry furthest below its limit makes room: it is
-//! the one whose loss changes least. Requests in flight make room last.
+//! The table is allocated once and never grows. Expired entries stay until a new key replaces them. When both
+//! buckets are full, the entry furthest below its limit is evicted, because its loss changes least. Leases of
+//! requests in flight are evicted last.
 //!
-//! What an entry's handle stands for is kept elsewhere: whatever overwrites an entry hands its
-//! handle to the caller, who frees it.
+//! Large counters are kept elsewhere: a method that overwrites an entry returns its handle, and the caller frees
+//! the counter.
 
 use super::bucket::{BucketSurvey, EntryData, ExpiryRange, PLACES, TableBucket, TableEntry};
 use super::capacity::SlotCapacity;
 use super::hash::KeyTag;
 
-/// By how many seconds the time may differ between requests before it means that the clock was set
-/// back.
+/// The number of seconds by which timestamps of concurrent requests may differ. A larger difference means that
+/// the clock was set back.
 const SLACK: u32 = 10;
 
-/// Up to so many entries a bucket is as good as an empty one.
+/// A bucket with at most this many live entries counts as empty.
 const HALF: usize = PLACES / 2;
 
 /// Buckets of one shard.
 #[derive(Debug)]
 pub(super) struct CounterTable {
     buckets: Box<[TableBucket]>,
-    /// How many seconds after it was written an entry may expire, at the most.
+    /// The maximum lifetime of an entry, in seconds.
     longest: u32,
 }
 
-/// What had to go for a new entry.
+/// The entry that a new one has replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DisplacedEntry {
-    /// It still meant something.
+    /// Whether it had not expired.
     pub(super) live: bool,
-    /// Its handle.
+    /// Its handle, if it had a large counter.
     pub(super) handle: Option<u32>,
 }
 
-/// Where an entry is.
+/// The position of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntrySlot {
     bucket: usize,
@@ -45,7 +45,7 @@ pub(super) struct EntrySlot {
 // === impl CounterTable ===
 
 impl CounterTable {
-    /// A table with `buckets` buckets, at least one.
+    /// Creates a table with `buckets` buckets, at least one.
     pub(super) fn new(buckets: usize) -> Self {
         Self {
             buckets: vec![TableBucket::default(); buckets.max(1)].into(),
@@ -53,7 +53,7 @@ impl CounterTable {
         }
     }
 
-    /// Where the key's entry is, expired or not.
+    /// Returns the position of the key's entry, expired or not.
     #[inline(always)]
     pub(super) fn find(&self, key: KeyTag) -> Option<EntrySlot> {
         let count = self.buckets.len();
@@ -67,13 +67,13 @@ impl CounterTable {
         Some(EntrySlot { bucket, place })
     }
 
-    /// The key's entry, expired or not, to be updated in place.
+    /// Returns the key's entry, expired or not, to be updated in place.
     #[inline(always)]
     pub(super) fn find_mut(&mut self, key: KeyTag) -> Option<&mut EntryData> {
         self.find(key).and_then(|spot| self.entry_mut(spot))
     }
 
-    /// All that is at `spot`, expired or not.
+    /// Returns a copy of the entry at `spot`, expired or not.
     pub(super) fn entry(&self, spot: EntrySlot) -> TableEntry {
         let bucket = self.buckets.get(spot.bucket);
         bucket.map_or_else(TableEntry::default, |bucket| bucket.entry(spot.place))
@@ -88,13 +88,13 @@ impl CounterTable {
         handle
     }
 
-    /// What is at `spot`, expired or not, to be updated in place.
+    /// Returns the entry at `spot`, expired or not, to be updated in place.
     #[inline(always)]
     pub(super) fn entry_mut(&mut self, spot: EntrySlot) -> Option<&mut EntryData> {
         self.buckets.get_mut(spot.bucket)?.entry_mut(spot.place)
     }
 
-    /// Empties `spot`, which was in use; returns the handle that was there.
+    /// Clears `spot`, which must be in use; returns the handle that was there.
     #[must_use = "the handle stands for something"]
     pub(super) fn clear(&mut self, spot: EntrySlot, room: &SlotCapacity) -> Option<u32> {
         room.give(1);
@@ -113,7 +113,7 @@ impl CounterTable {
         let mut surveys = key
             .buckets(self.buckets.len())
             .map(|bucket| (bucket, self.survey(bucket, span)));
-        // The first is looked at first, so it is taken as long as that leaves room in both.
+        // Lookups read the first bucket first, so prefer it while both buckets have free slots.
         surveys.sort_by_key(|(_, survey)| survey.live.max(HALF));
         if let Some(spot) = find_free_slot(&surveys, |survey| survey.vacant(room)) {
             let handle = self.put(spot, entry);
@@ -126,7 +126,7 @@ impl CounterTable {
             let handle = self.put(spot, entry);
             return DisplacedEntry { handle, live: true };
         }
-        // Every entry that there may be is elsewhere: better one too many than one uncounted.
+        // Other buckets use all of the capacity: exceed it by one rather than leave a key uncounted.
         let spot = find_free_slot(&surveys, |survey| survey.squeezed(room));
         let handle = spot.and_then(|spot| self.put(spot, entry));
         DisplacedEntry {
@@ -135,14 +135,14 @@ impl CounterTable {
         }
     }
 
-    /// All entries that have not expired.
+    /// Returns all entries that have not expired.
     pub(super) fn live(&self, second: u32) -> impl Iterator<Item = TableEntry> {
         let span = self.span(second);
         let entries = self.buckets.iter().flat_map(TableBucket::entries);
         entries.filter(move |entry| entry.is_live(span))
     }
 
-    /// Clears all entries that `unwanted` names; returns their handles.
+    /// Clears all entries for which `unwanted` returns `true`; returns their handles.
     #[must_use = "the handles stand for something"]
     pub(super) fn clear_all(
         &mut self,
@@ -163,23 +163,23 @@ impl CounterTable {
         handles
     }
 
-    /// Where the ends of entries that mean something lie at `second`.
+    /// Returns the valid expiry times at `second`.
     pub(super) fn span(&self, second: u32) -> ExpiryRange {
         let last = second.saturating_add(self.longest).saturating_add(SLACK);
         ExpiryRange { second, last }
     }
 
-    /// Lets entries last this many seconds.
+    /// Raises the maximum lifetime of entries to this many seconds.
     pub(super) fn allow(&mut self, seconds: u32) {
         self.longest = self.longest.max(seconds);
     }
 
-    /// How many seconds entries may last.
+    /// Returns the maximum lifetime of entries, in seconds.
     pub(super) fn longest(&self) -> u32 {
         self.longest
     }
 
-    /// How much memory the buckets take.
+    /// Returns the size of the buckets, in bytes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.buckets)
@@ -215,13 +215,13 @@ fn weakest(surveys: &[(usize, BucketSurvey)]) -> Option<EntrySlot> {
 // === impl BucketSurvey ===
 
 impl BucketSurvey {
-    /// A place that costs nobody anything.
+    /// Returns a slot that needs no eviction: an expired entry, or an empty slot within the capacity.
     fn vacant(&self, room: &SlotCapacity) -> Option<usize> {
         let empty = || self.empty.filter(|_| room.take());
         self.expired.or_else(empty)
     }
 
-    /// An empty place, past the bound.
+    /// Returns an empty slot, even above the capacity.
     fn squeezed(&self, room: &SlotCapacity) -> Option<usize> {
         self.empty.inspect(|_| room.squeeze())
     }

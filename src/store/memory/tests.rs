@@ -1,4 +1,4 @@
-//! What only the store in this process promises: its bounds, and what gives way at them.
+//! Tests specific to the memory store: its limits, and what is evicted at them.
 
 use super::bucket::{TableBucket, TableEntry};
 use super::hash::KeyTag;

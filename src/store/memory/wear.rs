@@ -1,4 +1,4 @@
-//! A long life at the bounds: whatever happens in whatever order, every place is given back.
+//! Runs many operations at the limits in random order: all capacity is returned.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -43,7 +43,7 @@ enum Event {
     Come(usize, StepOp, u8, u64),
     /// One of them ends.
     Leave(Index),
-    /// So many nanoseconds pass.
+    /// This many nanoseconds pass.
     Wait(u64),
     /// The clock is set.
     Set(u64),
@@ -105,7 +105,7 @@ proptest! {
         world.end();
     }
 
-    /// Its checksum says that nothing was damaged, not who wrote it.
+    /// Its checksum proves that it is undamaged, not its author.
     #[test]
     fn no_snapshot_makes_a_store_panic(
         (bounds, limit, period) in worlds(),

@@ -44,7 +44,7 @@ fn a_file_is_kept_by_one_at_a_time() {
     let refused = folder.file().hold().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
     assert!(refused.to_string().contains("another process"), "{refused}");
-    // Another file beside it is another matter.
+    // Another file in this folder can be locked.
     SnapshotFile::new(&folder.0.join("others")).hold().unwrap();
     drop(first);
     folder.file().hold().unwrap();
@@ -67,7 +67,7 @@ async fn banning(key: &str) -> Store {
     store
 }
 
-/// Who is banned after a restart.
+/// The keys that are banned after a restart.
 async fn restarted(file: &SnapshotFile) -> Option<[bool; 2]> {
     let (mut store, rule) = store();
     let restored = file.load(&mut store, &rules(), at(1)).unwrap()?;

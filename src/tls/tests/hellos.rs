@@ -7,7 +7,7 @@ use super::*;
 enum Pieces {
     /// One byte a write.
     Bytes,
-    /// One write of many records with so many bytes each.
+    /// One write of many records with this many bytes each.
     Records(usize),
 }
 
@@ -73,7 +73,7 @@ async fn a_hello_in_pieces_is_the_same_hello() {
     }
 }
 
-/// A client whose hello has about so many KiB, of protocols that nobody speaks and then h2.
+/// A client with a ClientHello of about `size` KiB, of unknown protocols and then h2.
 fn verbose(own: &[Certificate], size: usize) -> Arc<ClientConfig> {
     let mut config = client(&TLS13, own);
     config.alpn_protocols = (0..size * 4).map(|_| vec![b'x'; 255]).collect();
@@ -96,7 +96,7 @@ async fn a_hello_over_the_bound_is_refused() {
     assert_eq!(facts.unwrap_err().kind(), "hello_too_large");
 }
 
-/// What the server makes of these bytes, and what it answers.
+/// The server's result for these bytes, and its response.
 async fn answer(bytes: &[u8]) -> (HandshakeError, Vec<u8>) {
     let server = terminator(&[certificate(&["localhost"])]);
     let (listener, address) = listener().await;

@@ -55,7 +55,7 @@ fn made(scratch: &Scratch, key: &[&str]) -> Certificate {
     from_pem(&scratch.read("cert.pem"), &scratch.read("key.pem")).unwrap()
 }
 
-/// Runs the program, PORT in its words replaced, while serving so many connections.
+/// Runs the program with PORT in its arguments replaced, while serving this many connections.
 async fn talk(
     server: &TlsTerminator,
     program: &'static str,

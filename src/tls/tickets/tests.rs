@@ -1,4 +1,4 @@
-//! Tickets by hand: who opens them, and for how long.
+//! Tests of tickets: which keys decrypt them, and for how long.
 
 use super::*;
 use crate::clock::ManualClock;
@@ -68,7 +68,7 @@ fn keys_are_renewed_and_forgotten() {
     clock.advance(Duration::from_secs(1));
     assert!(tickets.decrypt(&first).is_none());
     assert!(tickets.decrypt(&second).is_some());
-    // Nobody came for days.
+    // No client connected for days.
     clock.advance(10 * LIFE);
     assert!(tickets.decrypt(&second).is_none());
     let third = tickets.encrypt(b"plain").unwrap();

@@ -1,8 +1,8 @@
-//! The HTTP/1.1 connections of a core: one with the bytes that came and were not taken yet, and the
-//! idle ones to a server. Knows nothing of HTTP, never opens a connection and never sends.
+//! The HTTP/1.1 connections of a core: a connection with its unread bytes, and the idle connections to a
+//! server. Knows nothing of HTTP, never opens a connection and never sends.
 //!
-//! Small reads go to one buffer that all connections of a core share. What is taken from it is
-//! copied, so a connection that waits holds no memory. Large reads are passed on without a copy.
+//! Small reads use one buffer that all connections of a core share. Bytes taken from it are copied, so a
+//! waiting connection holds no memory. Large reads are passed on without a copy.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,14 +23,14 @@ use crate::upstream::pool::CoreShared;
 /// The size of the shared buffer and of a connection's first reads.
 const FIRST: usize = 16 * 1024;
 
-/// The most that is read at once, and so the most that waits for a slow client.
+/// The maximum size of one read, which is also the maximum buffered for a slow client.
 const MOST: usize = 256 * 1024;
 
-/// The size grows after so many times as much: half a megabyte goes into the kernel's buffers,
-/// however slow a client then is.
+/// The read size grows after this multiple of itself: the kernel's buffers take half a megabyte even for a
+/// slow client.
 const GROWS_AFTER: usize = 32;
 
-/// Up to here a copy is cheaper than another buffer.
+/// Up to this size, a copy is cheaper than another buffer.
 const COPIED: usize = 8 * 1024;
 
 /// The buffer that connections of one core share.
@@ -40,11 +40,11 @@ pub(crate) type Shared = Cell<BytesMut>;
 #[derive(Default)]
 pub(crate) struct ReadBuffer {
     bytes: BytesMut,
-    /// A part of the buffer was passed on without a copy: it cannot be shared any more.
+    /// Whether a part of the buffer was passed on without a copy. The buffer can then not be shared.
     lent: bool,
-    /// How much is read at once.
+    /// The size of one read.
     size: usize,
-    /// How much was read since that grew.
+    /// The number of bytes read since `size` last grew.
     since: usize,
 }
 
@@ -52,17 +52,17 @@ pub(crate) struct ReadBuffer {
 pub(crate) struct H1Connection {
     pub(crate) stream: OriginStream,
     pub(crate) buffer: ReadBuffer,
-    /// The origin accepts another request.
+    /// Whether the origin server accepts another request.
     pub(super) reusable: bool,
 }
 
-/// How long a connection may stand idle.
+/// The idle timeout of a connection.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
-/// The idle connections to one server, the longest idle first.
+/// The idle connections to one server, in the order in which they became idle.
 pub(crate) struct IdleConnections {
     pub(crate) shared: Rc<CoreShared>,
-    /// Each with the time since when it is idle.
+    /// Each connection with the time at which it became idle.
     idle: RefCell<VecDeque<(H1Connection, Timestamp)>>,
     max: Cell<usize>,
 }
@@ -90,7 +90,7 @@ impl ReadBuffer {
         &self.bytes
     }
 
-    /// Reads what is there to read; zero at the end of the stream.
+    /// Reads available bytes. Returns 0 at the end of the stream.
     pub(crate) fn poll_fill(
         &mut self,
         stream: &mut OriginStream,
@@ -114,7 +114,7 @@ impl ReadBuffer {
         Poll::Ready(Ok(read))
     }
 
-    /// The next `n` bytes, or as many as there are.
+    /// Takes the next `n` bytes, or all if there are fewer.
     pub(crate) fn take(&mut self, n: usize) -> Bytes {
         let n = n.min(self.bytes.len());
         if n > COPIED {
@@ -126,7 +126,7 @@ impl ReadBuffer {
         taken
     }
 
-    /// Passes over the next `n` bytes.
+    /// Skips the next `n` bytes.
     pub(crate) fn skip(&mut self, n: usize) {
         self.bytes.advance(n.min(self.bytes.len()));
     }
@@ -178,9 +178,9 @@ impl IdleConnections {
         }
     }
 
-    /// The connection used last, so that the others can grow old. One that the origin closed, or
-    /// wrote on without a request, is dropped. A request that can be sent `once` only is worth a
-    /// system call.
+    /// Takes the connection that was used last, so that the others can expire. Drops connections that the
+    /// origin server closed or that received bytes without a request. With `once` (the request cannot be sent
+    /// again) this costs a system call.
     pub(crate) fn take(&self, once: bool) -> Option<H1Connection> {
         let mut idle = self.idle.borrow_mut();
         while let Some((mut connection, _)) = idle.pop_back() {

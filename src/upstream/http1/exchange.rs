@@ -1,5 +1,5 @@
-//! One request and its response over one connection. There is no task and no channel: the caller
-//! that waits for the response drives both directions. Never retries.
+//! One request and its response over one connection. There is no task and no channel: the future that waits
+//! for the response drives both directions. Never retries.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,7 +20,7 @@ use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::server::ServerInFlight;
 use crate::upstream::{OriginTunnel, UpstreamResponse, UpstreamServer};
 
-/// How many informational responses are skipped.
+/// The maximum number of informational responses to skip.
 pub(crate) const INFORMATIONAL: u8 = 16;
 
 /// A connection in use, and the pool that it returns to.
@@ -34,7 +34,7 @@ pub(crate) struct H1Lease {
 pub(crate) struct H1Exchange {
     pub(super) lease: H1Lease,
     pub(crate) upload: Box<H1Upload>,
-    /// A byte of the response came.
+    /// Whether a byte of the response was received.
     answered: bool,
     informational: u8,
 }
@@ -51,8 +51,8 @@ impl H1Exchange {
         }
     }
 
-    /// Sends the request, its body as it comes, and waits for the head of the response. The
-    /// timeout `limit` starts again when the body moves, and while the client is the slow side.
+    /// Sends the request with its body and waits for the response head. The timeout `limit` restarts when the
+    /// body makes progress, and does not run while the gateway waits for the client.
     pub(crate) async fn head(
         &mut self,
         asked: ExpectedResponse,
@@ -72,8 +72,8 @@ impl H1Exchange {
         .await
     }
 
-    /// The request for another connection, after this one failed with `error`: only if the origin
-    /// sent nothing, and cannot have acted on the request or may act on it twice.
+    /// Returns the request for another connection after this one failed with `error`. `None` if the origin
+    /// server sent a byte, or may have processed a request that must not be repeated.
     pub(crate) fn rewind(mut self, error: &UpstreamError) -> Option<Box<H1Upload>> {
         let silent =
             (error.kind == UpstreamErrorKind::Closed || error.is_timeout()) && !self.answered;
@@ -84,7 +84,7 @@ impl H1Exchange {
         self.lease.in_flight.server()
     }
 
-    /// The response to a head.
+    /// Returns the response with this head.
     pub(crate) fn into_response(mut self, head: ResponseHead) -> UpstreamResponse {
         let server = Arc::clone(self.server());
         self.lease.connection.reusable = head.keeps;
@@ -115,8 +115,8 @@ impl H1Exchange {
         }
     }
 
-    /// The response was read to its end. An origin that responded before it had the whole request
-    /// may never read the rest: then the connection is closed.
+    /// Ends the exchange after the whole response. An origin server that responded before it received the
+    /// whole request may never read the rest, so the connection is then closed.
     pub(super) fn end(self) {
         let H1Lease {
             mut connection,
@@ -129,12 +129,12 @@ impl H1Exchange {
         }
     }
 
-    /// Sends more of the request if there is more.
+    /// Sends more of the request, if any is left.
     pub(super) fn send(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
         self.upload.send(&mut self.lease.connection.stream, cx)
     }
 
-    /// Reads more of the response; zero at the end of the stream.
+    /// Reads more of the response. Returns 0 at the end of the stream.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let H1Connection { stream, buffer, .. } = &mut self.lease.connection;
         buffer.poll_fill(stream, &self.lease.idle.shared.buffer, cx)
@@ -158,7 +158,7 @@ impl H1Exchange {
         }
     }
 
-    /// The head of the response, if it is complete now that `read` more bytes came.
+    /// Returns the response head if it is complete, after `read` more bytes. `None` if it is not.
     fn read_head(
         &mut self,
         asked: ExpectedResponse,
@@ -166,7 +166,7 @@ impl H1Exchange {
     ) -> Result<Option<ResponseHead>, UpstreamError> {
         let bytes = self.lease.connection.buffer.bytes();
         let new = bytes.get(bytes.len() - read..).unwrap_or_default();
-        // A head ends with a line: one that comes byte by byte is not parsed as often.
+        // A head ends with a line feed, so bytes without one need no parsing.
         if std::mem::replace(&mut self.answered, true) && !new.contains(&b'\n') {
             if bytes.len() < response_head::HEAD_BYTES {
                 return Ok(None);

@@ -1,7 +1,7 @@
 //! HTTP/1.1 to an origin, with a codec of our own: `upload` writes, `response_head` and
 //! `response_body` read, `exchange` drives both directions of one `connection`.
 //!
-//! The items of this file are for fuzzing, not for requests: the codec without a connection.
+//! The items of this file are for fuzzing: the codec without a connection.
 
 pub(super) mod connection;
 pub(super) mod exchange;
@@ -24,15 +24,15 @@ use super::error::{UpstreamError, UpstreamErrorKind};
 pub struct ResponseReader {
     buffer: ReadBuffer,
     asked: ExpectedResponse,
-    /// How long the body is, once its head was read.
+    /// The end of the body, once the head was read.
     length: Option<BodyEnd>,
 }
 
 /// The next part of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseEvent {
-    /// A head, and the framing of the body; `None`: it ends with its connection. After an
-    /// informational head comes another.
+    /// A head, and the framing of the body. `None` if the body ends with the connection. After an
+    /// informational head, another head follows.
     Head(StatusCode, HeaderMap, Option<BodyFraming>),
     /// A piece of the body.
     Data(Bytes),
@@ -42,7 +42,7 @@ pub enum ResponseEvent {
     End,
 }
 
-/// The bytes of a request's head, up to and with the empty line.
+/// Returns the bytes of a request head, including the empty line.
 pub fn request_head(outbound: OutboundRequest<'_>) -> Result<Vec<u8>, UpstreamError> {
     Ok(H1Upload::new(outbound)?.into_head())
 }
@@ -50,7 +50,7 @@ pub fn request_head(outbound: OutboundRequest<'_>) -> Result<Vec<u8>, UpstreamEr
 // === impl ResponseReader ===
 
 impl ResponseReader {
-    /// Reads the response to `method`, or to a WebSocket handshake.
+    /// Creates a reader for the response to `method`, or to a WebSocket handshake if `upgrade` is set.
     pub fn new(method: &Method, upgrade: bool) -> Self {
         Self {
             buffer: ReadBuffer::default(),
@@ -59,17 +59,17 @@ impl ResponseReader {
         }
     }
 
-    /// Takes in what came.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.push(bytes);
     }
 
-    /// What came and was not read yet.
+    /// Returns the received bytes that were not read yet.
     pub fn unread(&self) -> &[u8] {
         self.buffer.bytes()
     }
 
-    /// The next part; `None` if more bytes are needed.
+    /// Reads the next part. `None` if more bytes are needed.
     pub fn read(&mut self) -> Result<Option<ResponseEvent>, UpstreamError> {
         let Some(length) = &mut self.length else {
             return self.head();

@@ -1,9 +1,9 @@
-//! A response body on its way to the client: where it ends, the chunked coding (RFC 9112, section
-//! 7.1), and the connection, which returns to the pool at the body's end. A body dropped half-way
-//! closes its connection. Never buffers.
+//! A response body from an origin server: its end, the chunked coding (RFC 9112, section 7.1), and its
+//! connection, which returns to the pool after the body. Dropping a body before its end closes the
+//! connection. Never buffers.
 //!
-//! The decoder is a state machine without I/O. It accepts one spelling of each element, and never
-//! waits for more bytes than it must.
+//! The decoder is a state machine without I/O. It accepts one spelling of each element, and never waits for
+//! more bytes than necessary.
 
 use std::io;
 use std::pin::Pin;
@@ -22,14 +22,14 @@ use crate::upstream::UpstreamServer;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::headers::clean_trailers;
 
-/// The largest extensions of one body, all together.
+/// The maximum size of all chunk extensions of one body.
 const EXTENSION_BYTES: u16 = 16 * 1024;
 
-/// The largest trailers.
+/// The maximum size of the trailers.
 const TRAILER_BYTES: usize = 64 * 1024;
 const TRAILER_FIELDS: usize = 100;
 
-/// A size never has more hexadecimal digits than a `u64`.
+/// The maximum number of hexadecimal digits in a chunk size, enough for a `u64`.
 const SIZE_DIGITS: u8 = 16;
 
 const CLOSED: &str = "the connection was closed before its end";
@@ -40,9 +40,9 @@ pub(crate) type Next = Option<Result<Frame<Bytes>, BodyError>>;
 
 /// Where the frames of a response body come from.
 pub(crate) trait BodySource: Unpin {
-    /// The next frame. Meanwhile the rest of the request is sent.
+    /// Polls the next frame, and sends the rest of the request meanwhile.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next>;
-    /// Whether no frame follows.
+    /// Returns whether no frame follows.
     fn is_over(&self) -> bool;
     fn size_hint(&self) -> SizeHint;
     fn server(&self) -> &Arc<UpstreamServer>;
@@ -50,10 +50,10 @@ pub(crate) trait BodySource: Unpin {
     fn end(self);
 }
 
-/// A response body on its way in, over either version of HTTP.
+/// A response body received over HTTP/1.1 or HTTP/2.
 pub(crate) enum ResponseBody<S> {
     Open(S),
-    /// Why the body broke off, until the reader gets the error.
+    /// The error that ended the body, until the reader receives it.
     Broken(BodyError),
     Ended,
 }
@@ -70,7 +70,7 @@ pub(crate) enum BodyEnd {
     /// After this number of bytes.
     Exact(u64),
     Chunked(ChunkedDecoder),
-    /// With its connection.
+    /// At the end of its connection.
     Close,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum BodyEnd {
 #[derive(Debug, Default)]
 pub(crate) struct ChunkedDecoder {
     state: State,
-    /// The size of a chunk while it is read, then what is left of it.
+    /// The size of a chunk while it is parsed, then the number of unread bytes in it.
     left: u64,
     digits: u8,
     extension: u16,
@@ -113,8 +113,8 @@ impl<S: BodySource> http_body::Body for ResponseBody<S> {
             });
         };
         let next = match ready!(source.poll_next(cx)) {
-            // Delayed by one poll, so that the client first gets what came before. A client whose
-            // connection just closes may send its request again.
+            // Delayed by one poll, so that the client first receives the data before the error. If its connection
+            // closed without data, the client might send the request again.
             Some(Err(error)) => {
                 *this = Self::Broken(UpstreamError::of_body(error, source.server()).into());
                 cx.waker().wake_by_ref();
@@ -122,7 +122,7 @@ impl<S: BodySource> http_body::Body for ResponseBody<S> {
             }
             next => next,
         };
-        // Readers stop polling when they know that this was all.
+        // Readers stop polling once `is_end_stream` returns true.
         if (next.is_none() || source.is_over())
             && let Self::Open(source) = std::mem::replace(this, Self::Ended)
         {
@@ -188,7 +188,7 @@ impl BodySource for Http1Body {
     }
 }
 
-/// rustls explains an end without `close_notify` with a link to its manual.
+/// Shortens the error of an end without `close_notify`, which in rustls contains a link to its manual.
 fn closed(error: io::Error) -> BodyError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => CLOSED.into(),
@@ -199,7 +199,7 @@ fn closed(error: io::Error) -> BodyError {
 // === impl BodyEnd ===
 
 impl BodyEnd {
-    /// Takes a frame of the body from the bytes that came; `None` if they hold none.
+    /// Takes the next frame of the body from the buffer. `None` if more bytes are needed.
     pub(super) fn take(
         &mut self,
         buffer: &mut ReadBuffer,
@@ -212,7 +212,7 @@ impl BodyEnd {
         Ok((!data.is_empty()).then(|| Frame::data(data)))
     }
 
-    /// Whether the body is complete.
+    /// Returns whether the body is complete.
     pub(super) fn is_over(&self) -> bool {
         match self {
             Self::Exact(left) => *left == 0,
@@ -222,7 +222,7 @@ impl BodyEnd {
     }
 }
 
-/// The next bytes, at most `left`, which counts them.
+/// Takes at most `left` bytes and subtracts their number from `left`.
 fn take_up_to(buffer: &mut ReadBuffer, left: &mut u64) -> Bytes {
     let data = buffer.take(usize::try_from(*left).unwrap_or(usize::MAX));
     *left -= data.len() as u64;
@@ -236,8 +236,8 @@ impl ChunkedDecoder {
         self.state == State::End
     }
 
-    /// Takes the next data, or the trailers that a client may see. `None` if more bytes are needed
-    /// or the body is over.
+    /// Takes the next data, or the trailers that are forwarded to the client. `None` if more bytes are needed
+    /// or the body is complete.
     pub(crate) fn next(
         &mut self,
         buffer: &mut ReadBuffer,
@@ -266,7 +266,7 @@ impl ChunkedDecoder {
         data
     }
 
-    /// The state after one byte that is not data; `None` if it is malformed.
+    /// Returns the state after one byte that is not data. `None` if it is malformed.
     fn next_state(&mut self, byte: u8) -> Option<State> {
         match (self.state, byte) {
             (State::Size, b'\r' | b' ' | b'\t' | b';') if self.digits == 0 => None,
@@ -298,7 +298,7 @@ impl ChunkedDecoder {
         (self.extension <= EXTENSION_BYTES).then_some(state)
     }
 
-    /// `None` if the trailers are malformed, `Some(None)` if they are incomplete or empty.
+    /// Parses the trailers. `None` if they are malformed, `Some(None)` if they are incomplete or empty.
     fn trailers(&mut self, buffer: &mut ReadBuffer) -> Option<Option<Frame<Bytes>>> {
         let mut fields = [httparse::EMPTY_HEADER; TRAILER_FIELDS];
         let bytes = buffer.bytes();

@@ -1,5 +1,5 @@
-//! The head of a response: unambiguous, or an error. Headers that concern the connection alone are
-//! left out. Never reads from a socket.
+//! Parses the head of a response. An ambiguous head is an error. Headers that concern only the connection
+//! are removed. Never reads from a socket.
 
 use std::mem::MaybeUninit;
 
@@ -13,36 +13,36 @@ use super::response_body::{BodyEnd, ChunkedDecoder};
 use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{is_close, is_hop_by_hop, named};
 
-/// The largest head that an origin may send.
+/// The maximum size of a response head.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 pub(crate) const FIELDS: usize = 100;
 
-/// What matters of the request for the meaning of its response.
+/// The properties of a request that affect the meaning of its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpectedResponse {
-    /// The response to a HEAD has no body, whatever its headers say.
+    /// Whether the method is HEAD: the response then has no body, whatever its headers contain.
     pub(crate) head: bool,
-    /// A 101 may come back.
+    /// Whether a 101 response is allowed.
     pub(crate) upgrade: bool,
 }
 
-/// A head that was read.
+/// A parsed head.
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
-    /// As a client may see them.
+    /// The headers for the client.
     pub(crate) headers: HeaderMap,
     pub(crate) length: BodyEnd,
-    /// Whether the origin takes another request on this connection.
+    /// Whether the origin server accepts another request on this connection.
     pub(crate) keeps: bool,
 }
 
-/// What the fields say beside what they are passed on for.
+/// The meaning of the headers for framing and connection reuse.
 #[derive(Default)]
 struct HeadMeaning {
     length: Option<u64>,
     chunked: bool,
-    /// `Connection` may name fields.
+    /// Whether `Connection` may list headers.
     names: bool,
     close: bool,
     websocket: Option<bool>,
@@ -62,13 +62,13 @@ impl ExpectedResponse {
 // === impl ResponseHead ===
 
 impl ResponseHead {
-    /// Whether no other head follows it.
+    /// Returns whether no other head follows.
     pub(super) fn is_final(&self) -> bool {
         !self.status.is_informational() || self.status == StatusCode::SWITCHING_PROTOCOLS
     }
 }
 
-/// Takes a whole head; `None` if more bytes are needed.
+/// Takes a complete head. `None` if more bytes are needed.
 pub(crate) fn read(
     buffer: &mut ReadBuffer,
     asked: ExpectedResponse,
@@ -76,7 +76,7 @@ pub(crate) fn read(
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut response = httparse::Response::new(&mut []);
     let bytes = buffer.bytes();
-    // Strict by default: no folded lines, no space before a colon, no invalid fields.
+    // httparse is strict by default: no folded lines, no space before a colon, no invalid headers.
     let config = ParserConfig::default();
     let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, &mut fields);
     let length = match parsed {
@@ -91,7 +91,7 @@ pub(crate) fn read(
     Ok(Some(head))
 }
 
-/// An alert or a handshake message shows an origin that expects TLS (RFC 8446, section 5.1).
+/// Explains a TLS record: the origin server expects TLS (RFC 8446, section 5.1).
 fn not_http(bytes: &[u8], error: httparse::Error) -> UpstreamError {
     let wrong = UpstreamError::from(UpstreamErrorKind::BadResponse);
     match bytes {
@@ -100,7 +100,7 @@ fn not_http(bytes: &[u8], error: httparse::Error) -> UpstreamError {
     }
 }
 
-/// `whole` holds the same bytes as the head in `bytes`.
+/// Interprets a parsed head. `whole` is a copy of the head in `bytes`.
 fn understand(
     response: &httparse::Response<'_, '_>,
     bytes: &[u8],
@@ -110,7 +110,7 @@ fn understand(
     let status = StatusCode::from_u16(response.code?).ok()?;
     let is_new = response.version == Some(1);
     let mut said = HeadMeaning::default();
-    // No more than needed: an allocator is slow beyond its small sizes.
+    // The exact capacity, because allocators are slower for larger sizes.
     let mut headers = HeaderMap::with_capacity(response.headers.len() + 1);
     for field in response.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
@@ -130,12 +130,12 @@ fn understand(
         status,
         headers,
         length,
-        // An HTTP/1.0 origin may not know chunks, so it gets one request a connection.
+        // An HTTP/1.0 origin server may not know chunked bodies, so it gets one request per connection.
         keeps: is_new && !said.close && !said.promises_a_body(status),
     })
 }
 
-/// A value of the head in `bytes`, as the same place of its copy `whole`.
+/// Returns a value in `bytes` as a slice of the copy `whole`.
 fn shared(value: &[u8], bytes: &[u8], whole: &Bytes) -> Option<HeaderValue> {
     if value.is_empty() {
         return Some(HeaderValue::from_static(""));
@@ -147,7 +147,7 @@ fn shared(value: &[u8], bytes: &[u8], whole: &Bytes) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(whole.slice(from..to)).ok()
 }
 
-/// Leaves out what `Connection` names; whether it says `close`.
+/// Removes the headers that `Connection` lists. Returns whether it contains `close`.
 fn leave_out_named(headers: &mut HeaderMap, response: &httparse::Response<'_, '_>) -> bool {
     let lines = || {
         let lines = response.headers.iter();
@@ -178,12 +178,12 @@ fn finish(headers: &mut HeaderMap, status: StatusCode) {
 // === impl HeadMeaning ===
 
 impl HeadMeaning {
-    /// Whether a client may see a field; `None` if it cannot stand in this head.
+    /// Returns whether a header is forwarded to the client. `None` if it makes the head invalid.
     fn passes(&mut self, name: &HeaderName, value: &[u8]) -> Option<bool> {
         match *name {
             header::CONTENT_LENGTH => {
                 let length = plain_number(value)?;
-                // RFC 9112, section 6.3: one length, whatever a second one says.
+                // RFC 9112, section 6.3: exactly one length, even if a second one is equal.
                 self.length.replace(length).is_none().then_some(true)
             }
             header::TRANSFER_ENCODING => {
@@ -194,7 +194,7 @@ impl HeadMeaning {
             header::CONNECTION => {
                 let close = is_close(value);
                 self.close |= close;
-                // Nearly every line says one word, and names no field.
+                // Nearly every `Connection` header has one option and lists no header.
                 self.names |= !close && !value.eq_ignore_ascii_case(b"keep-alive");
                 Some(false)
             }
@@ -207,12 +207,12 @@ impl HeadMeaning {
         }
     }
 
-    /// Whether a 204 announces what it cannot have, and what an origin may send all the same.
+    /// Returns whether a 204 declares a body, which the origin server may send although it is not allowed.
     fn promises_a_body(&self, status: StatusCode) -> bool {
         status == StatusCode::NO_CONTENT && (self.chunked || self.length.is_some_and(|n| n > 0))
     }
 
-    /// RFC 9112, section 6.3; `None` if two readers could take it for two things.
+    /// Returns the end of the body (RFC 9112, section 6.3). `None` if the framing is ambiguous.
     fn framing(&self, status: StatusCode, asked: ExpectedResponse) -> Option<BodyEnd> {
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let wanted = asked.upgrade && self.websocket == Some(true);
@@ -233,7 +233,7 @@ impl HeadMeaning {
     }
 }
 
-/// A length as RFC 9110, section 8.6 writes it: digits alone.
+/// Parses a length as in RFC 9110, section 8.6: only digits.
 pub(crate) fn plain_number(digits: &[u8]) -> Option<u64> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;

@@ -1,8 +1,8 @@
-//! A request on its way to an origin: its head, and its body with exactly one framing.
+//! Sends a request to an origin server: its head, and its body with exactly one framing.
 //!
-//! A body that is not as long as declared is an error that breaks the connection. Nothing is padded,
-//! cut or completed. Nothing is buffered but one frame, and the last frame of a declared length
-//! until the body has ended.
+//! A body with a length other than declared is an error that closes the connection. Nothing is padded or
+//! cut. Only one frame is buffered, and the last frame of a declared length is held back until the body
+//! has ended.
 
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
@@ -23,35 +23,35 @@ use crate::upstream::{OutboundRequest, request_head as head};
 
 pub(crate) const WRONG_LENGTH: &str = "the body is not as long as declared";
 
-/// How often one poll writes before it looks for a response.
+/// The maximum number of writes per poll before the response is polled.
 const WRITES: usize = 8;
 
-/// A request on its way out.
+/// A request that is being sent.
 #[derive(Default)]
 pub(crate) struct H1Upload {
-    /// The head, or what frames the body: `out`, then `data`, then `tail`.
+    /// The head, or the chunk framing. The order is `out`, `data`, `tail`.
     out: Vec<u8>,
     written: usize,
     data: Bytes,
     tail: &'static [u8],
     body: Body,
     framing: BodyFraming,
-    /// The last bytes of a declared length, until it is sure that no more follow.
+    /// The last bytes of a declared length, held back until the end of the body is confirmed.
     last: Option<Bytes>,
     /// The names of trailers that may follow.
     announced: Named,
-    /// The whole body was taken.
+    /// Whether the whole body was taken.
     taken: bool,
-    /// The origin has, or may have, a part of it.
+    /// Whether the origin server may have received a part of the request.
     begun: bool,
-    /// It can be sent twice without harm.
+    /// Whether the request can safely be sent twice.
     repeatable: bool,
     waits_for_client: bool,
-    /// Something was written since the last look.
+    /// Whether bytes were written since the last call of `moved`.
     moved: bool,
-    /// What was written may still wait in the stream.
+    /// Whether written bytes may still be buffered in the stream.
     unflushed: bool,
-    /// The origin reads no more. It may still respond.
+    /// Whether the origin server stopped reading. It may still respond.
     stopped: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct H1Upload {
 pub enum BodyFraming {
     /// After this number of bytes.
     Length(u64),
-    /// With its last chunk.
+    /// After the last chunk.
     #[default]
     Chunked,
 }
@@ -68,7 +68,7 @@ pub enum BodyFraming {
 // === impl H1Upload ===
 
 impl H1Upload {
-    /// The request with its head as the origin gets it; an error if HTTP/1.1 cannot express it
+    /// Creates the request with its final head. An error if HTTP/1.1 cannot express the request
     /// unambiguously.
     pub(crate) fn new(mut outbound: OutboundRequest<'_>) -> Result<Box<Self>, UpstreamError> {
         if !head::is_target(&outbound) {
@@ -76,7 +76,7 @@ impl H1Upload {
         }
         let framing = framing(outbound.headers, &outbound.body)?;
         let body = match framing {
-            // Complete with its head; whatever the body holds is not sent.
+            // The head is the complete request; the body is not sent.
             BodyFraming::Length(0) => Body::Empty,
             _ => std::mem::take(&mut outbound.body),
         };
@@ -96,24 +96,24 @@ impl H1Upload {
         }))
     }
 
-    /// The bytes that an origin gets first, up to and with the empty line.
+    /// Returns the bytes of the head, including the empty line.
     pub(crate) fn into_head(self) -> Vec<u8> {
         self.out
     }
 
-    /// Whether all of it was written.
+    /// Returns whether the whole request was written.
     pub(crate) fn is_done(&self) -> bool {
         self.taken && self.is_written() && !self.unflushed
     }
 
-    /// Whether it can be sent twice without harm.
+    /// Returns whether the request can safely be sent twice.
     pub(crate) fn is_repeatable(&self) -> bool {
         self.repeatable
     }
 
-    /// A copy, if the request can be sent twice without harm.
+    /// Returns a copy. `None` if the request must not be sent twice.
     pub(crate) fn copy(&self) -> Option<Box<Self>> {
-        // Then it has no body, and only its head was ever in `out`.
+        // A repeatable request has no body, so `out` contains only the head.
         let copy = || Self {
             out: self.out.clone(),
             framing: self.framing,
@@ -124,12 +124,12 @@ impl H1Upload {
         self.repeatable.then(|| Box::new(copy()))
     }
 
-    /// Begins again, for another connection; `false`: the first origin may have acted on it.
+    /// Restarts the request for another connection. Returns `false` if an origin server may have processed it.
     pub(crate) fn rewind(&mut self) -> bool {
         if self.begun && !self.repeatable {
             return false;
         }
-        // Of a request without a body nothing but the head was ever in `out`.
+        // The request has no body, so `out` contains only the head.
         self.written = 0;
         self.begun = false;
         self.unflushed = false;
@@ -137,17 +137,17 @@ impl H1Upload {
         true
     }
 
-    /// Whether more was sent since the last call, which restarts the response timeout.
+    /// Returns whether bytes were sent since the last call, which restarts the response timeout.
     pub(super) fn moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// Whether the request is incomplete because its client is slow.
+    /// Returns whether the request is incomplete because the client is slow.
     pub(super) fn waits_for_client(&self) -> bool {
         self.waits_for_client && !self.taken && !self.stopped
     }
 
-    /// Sends as much as the client gives and the origin takes. An error is the client's.
+    /// Sends all available bytes that the origin server accepts. An error is caused by the client.
     pub(super) fn send(
         &mut self,
         stream: &mut OriginStream,
@@ -204,7 +204,7 @@ impl H1Upload {
         }
     }
 
-    /// Only a stream that encrypts holds anything back.
+    /// Flushes the stream. Only an encrypted stream buffers written bytes.
     fn poll_flush(
         &mut self,
         stream: &mut OriginStream,
@@ -229,7 +229,7 @@ impl H1Upload {
         self.tail = self.tail.get(written..).unwrap_or_default();
     }
 
-    /// Takes the next frame of the body, if it is there.
+    /// Takes the next frame of the body, if it is available.
     fn load(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
         while !self.taken && self.data.is_empty() {
             let polled = Pin::new(&mut self.body).poll_frame(cx);
@@ -312,7 +312,7 @@ impl H1Upload {
     }
 }
 
-/// The one framing of a body: the declared length, the known length, or chunks.
+/// Returns the framing of a body: the declared length, the known length, or chunked.
 pub(crate) fn framing(headers: &HeaderMap, body: &Body) -> Result<BodyFraming, UpstreamError> {
     let declared = declared(headers)?;
     let length = if body.is_end_stream() {

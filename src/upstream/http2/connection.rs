@@ -1,5 +1,5 @@
-//! The HTTP/2 connections of a core to one server. The pool never opens a connection itself, but
-//! keeps requests that arrive together from opening one each. Never retries.
+//! The HTTP/2 connections of a core to one server. The pool never opens a connection itself, but limits how
+//! many connections concurrent requests open. Never retries.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -23,22 +23,22 @@ use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::http1::response_head::HEAD_BYTES;
 use crate::upstream::server::ServerInFlight;
 
-/// Requests that share a connection, also where an origin would take more.
+/// The maximum number of streams per connection, even if the origin server allows more.
 const STREAMS: u32 = 100;
 
-/// What an origin may send ahead of a slow client.
+/// The maximum number of bytes that an origin server may send ahead of a slow client.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Room for all of them: one slow client must not hold up the others.
+/// Space for all streams: one slow client must not block the others.
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
-/// What a stream may hold of a request that its origin is slow to take.
+/// The maximum number of request bytes buffered per stream for a slow origin server.
 const SEND_BUFFER: usize = 256 * 1024;
 
 /// An open connection. It closes when this is dropped and its streams have ended.
 pub(crate) struct H2Connection {
     sender: RefCell<SendRequest<Bytes>>,
-    /// It takes no more requests.
+    /// Whether the connection accepts no more requests.
     closed: Rc<Cell<bool>>,
     received: Cell<u64>,
 }
@@ -46,24 +46,24 @@ pub(crate) struct H2Connection {
 /// The connections to one server.
 #[derive(Default)]
 pub(crate) struct H2Pool {
-    /// Each is also held by its streams, so its `Rc` counts them.
+    /// The open connections. Each stream holds its connection, so the `Rc` counts the streams.
     pub(crate) open: RefCell<Vec<Rc<H2Connection>>>,
-    /// When all of them were found idle.
+    /// The time at which all connections were found idle. `None` if one is in use.
     idle_since: Cell<Option<Timestamp>>,
     /// How many connections are being opened.
     opening: Cell<usize>,
-    /// Cloned by each request that waits for one of them.
+    /// Cloned by each request that waits for a connection being opened.
     waiting: Rc<()>,
-    /// How many streams the last connection allowed at once; `None` before the first.
+    /// The number of concurrent streams that the last connection allowed. `None` before the first.
     capacity: Cell<Option<usize>>,
     /// How many connections were opened so far.
     opened: Cell<u64>,
     finished: Notify,
-    /// The server chose HTTP/1.1 last.
+    /// Whether the server last selected HTTP/1.1.
     pub(super) http1: Cell<bool>,
 }
 
-/// One stream of a connection; free when dropped.
+/// One stream of a connection. The slot is free when this is dropped.
 pub(crate) struct StreamSlot {
     pub(crate) connection: Rc<H2Connection>,
     pub(crate) in_flight: ServerInFlight,
@@ -75,14 +75,14 @@ pub(super) struct PendingConnection<'a>(&'a H2Pool);
 // === impl H2Connection ===
 
 impl H2Connection {
-    /// Ready when the origin has sent its settings: it speaks HTTP/2, and how many requests it
-    /// takes at once is known before the first.
+    /// Opens a connection. Waits for the origin server's settings, which confirm HTTP/2 and set the number of
+    /// concurrent streams before the first request.
     pub(crate) async fn open(stream: OriginStream) -> Result<Self, UpstreamError> {
         let (sender, mut connection) = builder().handshake(stream).await.map_err(no_http2)?;
         poll_fn(|cx| poll_settings(&mut connection, cx)).await?;
         let closed = Rc::<Cell<bool>>::default();
         let ended = Rc::clone(&closed);
-        // Moves the frames until the connection ends. Each of its streams gets the error.
+        // Drives the connection until it ends. Each of its streams receives the error.
         tokio::task::spawn_local(async move {
             let _ = connection.await;
             ended.set(true);
@@ -94,18 +94,18 @@ impl H2Connection {
         })
     }
 
-    /// How many streams it allows at once.
+    /// Returns the number of concurrent streams.
     fn capacity(&self) -> usize {
         let sender = self.sender.borrow();
         sender.current_max_send_streams().min(STREAMS as usize)
     }
 
-    /// Takes no more requests.
+    /// Accepts no more requests.
     pub(super) fn retire(&self) {
         self.closed.set(true);
     }
 
-    /// A number that changes whenever a stream gets something from the origin.
+    /// Returns a counter that changes whenever a stream receives something from the origin server.
     pub(super) fn received(&self) -> u64 {
         self.received.get()
     }
@@ -114,7 +114,7 @@ impl H2Connection {
         self.received.set(self.received.get().wrapping_add(1));
     }
 
-    /// Opens a stream. An error: nothing of the request was sent.
+    /// Opens a stream. After an error, nothing of the request was sent.
     pub(super) fn open_stream(
         &self,
         request: Request<()>,
@@ -128,18 +128,18 @@ impl H2Connection {
         match sender.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => sender.send_request(request, ended).map_err(refused),
             Poll::Ready(Err(error)) => Err(refused(error)),
-            // Streams that were reset have not left yet.
+            // Reset streams still take up slots.
             Poll::Pending => Err(UpstreamErrorKind::Refused.into()),
         }
     }
 }
 
-/// The library bounds what an origin can make us hold or do: the size of heads and windows, frames
-/// that continue a head, pings and settings (one acknowledgement waits at a time), resets, empty frames.
+/// The library limits what an origin server can cause: the size of heads and windows, CONTINUATION frames,
+/// pings and settings (one acknowledgement at a time), resets, empty frames.
 fn builder() -> Builder {
     let mut builder = Builder::new();
     builder
-        // Until its settings come, so that they can be waited for.
+        // Zero until the settings arrive, so that opening can wait for them.
         .initial_max_send_streams(0)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -167,7 +167,7 @@ fn no_http2(error: h2::Error) -> UpstreamError {
     match error.get_io().map(io::Error::kind) {
         Some(ALERTED) => UpstreamError::from(UpstreamErrorKind::Handshake).because(error),
         Some(_) => UpstreamError::from(UpstreamErrorKind::NoHttp2).because(error),
-        // Which rule of HTTP/2 another protocol breaks says nothing.
+        // Which HTTP/2 rule another protocol violates is not useful.
         None => UpstreamErrorKind::NoHttp2.into(),
     }
 }
@@ -175,7 +175,7 @@ fn no_http2(error: h2::Error) -> UpstreamError {
 // === impl H2Pool ===
 
 impl H2Pool {
-    /// A connection that has a stream left.
+    /// Returns a connection with a free stream. `None` if there is none.
     pub(super) fn take(&self) -> Option<Rc<H2Connection>> {
         self.drop_closed();
         let open = self.open.borrow();
@@ -183,7 +183,7 @@ impl H2Pool {
         open.find(|it| streams(it) < it.capacity()).cloned()
     }
 
-    /// Keeps a new connection.
+    /// Adds a new connection.
     pub(super) fn put(&self, connection: H2Connection) -> Rc<H2Connection> {
         let connection = Rc::new(connection);
         self.capacity.set(Some(connection.capacity()));
@@ -193,13 +193,13 @@ impl H2Pool {
         connection
     }
 
-    /// Begins to open a connection, for which other requests may wait.
+    /// Starts to open a connection that other requests may wait for.
     pub(super) fn begin(&self) -> PendingConnection<'_> {
         self.opening.set(self.opening.get() + 1);
         PendingConnection(self)
     }
 
-    /// Whether a connection that is being opened will have a stream left for one more request.
+    /// Returns whether a connection being opened will have a free stream for one more request.
     pub(super) fn expects_free_stream(&self) -> bool {
         let opening = self.opening.get();
         let waiting = Rc::strong_count(&self.waiting) - 1;
@@ -207,7 +207,7 @@ impl H2Pool {
         opening + waiting < opening.saturating_mul(capacity)
     }
 
-    /// Waits until a connection is opened or fails to open. Returns whether one was opened.
+    /// Waits until a connection is opened or failed to open. Returns whether one was opened.
     pub(super) async fn wait(&self) -> bool {
         let before = self.opened.get();
         let _waiting = Rc::clone(&self.waiting);
@@ -215,7 +215,7 @@ impl H2Pool {
         self.opened.get() > before
     }
 
-    /// Closes all connections if none was used for `limit`. Returns whether any are left.
+    /// Closes all connections if none was used for `limit`. Returns whether any is left.
     pub(crate) fn prune(&self, now: Timestamp, limit: Duration) -> bool {
         self.drop_closed();
         let mut open = self.open.borrow_mut();

@@ -1,5 +1,5 @@
-//! One request and its response on a stream of their own. The origin may send on as the client
-//! takes; a body dropped half-way resets the stream. Never retries and never buffers.
+//! One request and its response on a stream. The flow-control window grows as the client reads. Dropping a
+//! body before its end resets the stream. Never retries and never buffers.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -31,7 +31,7 @@ use crate::upstream::{UpstreamResponse, UpstreamServer};
 pub(crate) struct H2Exchange {
     upload: Box<H2Upload>,
     stream: SendStream<Bytes>,
-    /// Free again when the rest is.
+    /// Released when the exchange is dropped.
     slot: StreamSlot,
 }
 
@@ -47,7 +47,7 @@ struct H2Head {
     headers: HeaderMap,
     /// The declared length of the body.
     length: Option<u64>,
-    /// No body may follow: RFC 9110, section 6.4.1.
+    /// Whether no body may follow (RFC 9110, section 6.4.1).
     bodiless: bool,
 }
 
@@ -55,9 +55,9 @@ struct H2Head {
 struct Http2Body {
     exchange: H2Exchange,
     body: RecvStream,
-    /// The declared bytes that are still to come.
+    /// The number of declared bytes not yet received. `None` if no length was declared.
     left: Option<u64>,
-    /// All data came. Only trailers may follow.
+    /// Whether all data was received. Only trailers may follow.
     all_data: bool,
     is_over: bool,
 }
@@ -65,8 +65,8 @@ struct Http2Body {
 // === impl H2Exchange ===
 
 impl H2Exchange {
-    /// Sends a request over a connection and waits for the head of the response. The request comes
-    /// back if it can be sent again: with an error, or with a 503.
+    /// Sends a request over a connection and waits for the response head. Returns the request with an error
+    /// or a 503 if it can be sent again.
     pub(crate) async fn send(
         mut upload: Box<H2Upload>,
         slot: StreamSlot,
@@ -99,7 +99,7 @@ impl H2Exchange {
                 Ok((exchange.into_response(head, body, server), copy))
             }
             Err(error) => {
-                // The request will not be whole.
+                // The request stays incomplete.
                 exchange.stream.send_reset(Reason::CANCEL);
                 let silent = waiting.informational == 0;
                 let again = silent
@@ -110,8 +110,8 @@ impl H2Exchange {
         }
     }
 
-    /// Sends the request and waits for the head of the response. The timeout `limit` starts again
-    /// when the body moves, and while the client is the slow side.
+    /// Sends the request and waits for the response head. The timeout `limit` restarts when the body makes
+    /// progress, and does not run while the gateway waits for the client.
     async fn head(
         &mut self,
         waiting: &mut PendingResponse,
@@ -132,7 +132,7 @@ impl H2Exchange {
             }
             let moved = self.upload.moved();
             if deadline.has_passed(cx, moved, || self.upload.waits_for_client()) {
-                // A connection on which nothing came while a request waited may be dead.
+                // A connection that received nothing during the whole wait may be dead.
                 if connection.received() == received {
                     connection.retire();
                 }
@@ -164,9 +164,9 @@ impl H2Exchange {
     }
 }
 
-/// The head of a response as a client may see it; an error if it is ambiguous. The library has
-/// already refused what is malformed: headers about the connection, several lengths that differ, a
-/// body that is not as long as declared.
+/// Returns the response head for the client, or an error if it is ambiguous. The library has already
+/// rejected malformed heads: headers about the connection, several lengths that differ, a body with a
+/// length other than declared.
 fn read_head(parts: Parts, method: &Method) -> Result<H2Head, UpstreamError> {
     let (status, mut headers) = (parts.status, parts.headers);
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
@@ -196,7 +196,7 @@ fn read_head(parts: Parts, method: &Method) -> Result<H2Head, UpstreamError> {
 // === impl PendingResponse ===
 
 impl PendingResponse {
-    /// The response. Informational ones are skipped, up to a limit.
+    /// Polls the response. Skips informational responses, up to a limit.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, UpstreamError>> {
         while let Some(interim) = ready!(self.response.poll_informational(cx)) {
             let interim = interim.map_err(failed)?;
@@ -210,8 +210,8 @@ impl PendingResponse {
     }
 }
 
-/// Classifies the error of a stream. RFC 9113, section 8.7 defines which requests the origin did
-/// not process.
+/// Classifies the error of a stream. RFC 9113, section 8.7 defines which requests the origin server did not
+/// process.
 fn failed(error: h2::Error) -> UpstreamError {
     let unread = error.reason() == Some(Reason::REFUSED_STREAM) || error.is_go_away();
     let kind = match error.is_remote() {

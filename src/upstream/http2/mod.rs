@@ -1,9 +1,9 @@
-//! HTTP/2 to an origin: one connection of a core to a server carries many requests at once.
+//! HTTP/2 to an origin server: each connection of a core carries many concurrent requests.
 //!
-//! `connection` holds the connections to one server, `upload` sends a request, `exchange` is one
-//! request with its response. As in HTTP/1, the caller that waits for a response drives both
-//! directions of its stream; only the frames of a connection have a task. Nothing here chooses a
-//! server. A request that the origin refused unread is sent again over another connection.
+//! `connection` pools the connections to one server, `upload` sends a request, `exchange` is one request
+//! with its response. As in HTTP/1, the future that waits for a response drives both directions of its
+//! stream; only the frames of a connection have a task. Nothing here selects a server. A request that
+//! the origin server refused unprocessed is sent again over another connection.
 
 pub(super) mod connection;
 pub(super) mod exchange;
@@ -24,7 +24,7 @@ use super::retry::{Attempt, FailedAttempt};
 use super::server::ServerInFlight;
 use super::{Upstream, UpstreamProtocol, UpstreamServer};
 
-/// How often one request may be refused unread by one server.
+/// The maximum number of times that one server may refuse a request unprocessed.
 const REFUSALS: usize = 3;
 
 /// A connection for a request.
@@ -65,8 +65,8 @@ impl Pool {
         }
     }
 
-    /// Sends a request over a shared connection, or over another one if the origin refuses it
-    /// unread, or (once) closes the connection just when it is used again.
+    /// Sends a request over a shared connection. Sends it over another one if the origin server refuses it
+    /// unprocessed, or (once) closes a reused connection.
     async fn share<'a>(
         &self,
         upstream: &Upstream,
@@ -117,8 +117,8 @@ impl Pool {
         }
     }
 
-    /// Finds or opens a connection to a server. Requests that arrive together wait for as few new
-    /// connections as can carry them, but not again after one that could not be opened.
+    /// Finds or opens a connection to a server. Concurrent requests share as few new connections as possible.
+    /// A request does not wait again after a connection could not be opened.
     async fn find(
         &self,
         upstream: &Upstream,

@@ -1,5 +1,5 @@
-//! A request on its way over a stream: its head, its body at the pace at which the origin takes
-//! it, its trailers. A body that is not as long as declared resets the stream.
+//! Sends a request over a stream: its head, its body as fast as the origin server accepts it, its
+//! trailers. A body with a length other than declared resets the stream.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,35 +19,35 @@ use crate::upstream::headers::clean_trailers;
 use crate::upstream::http1::upload::{BodyFraming, WRONG_LENGTH, framing};
 use crate::upstream::request_head::{self as head, HeaderSpelling};
 
-/// How often one poll sends before it looks for a response.
+/// The maximum number of sends per poll before the response is polled.
 const SENDS: usize = 16;
 
-/// How much of a body is kept in case the origin refuses the request unread.
+/// The maximum number of body bytes kept in case the origin server refuses the request unprocessed.
 const KEPT: usize = 64 * 1024;
 
-/// A request on its way out.
+/// A request that is being sent.
 #[derive(Default)]
 pub(crate) struct H2Upload {
     head: Request<()>,
     body: Body,
-    /// What the body still has to bring, if that was declared.
+    /// The number of declared bytes not yet taken from the body. `None` if no length was declared.
     left: Option<u64>,
-    /// What was taken of it and not sent yet.
+    /// Data that was taken from the body and not sent yet.
     data: Bytes,
     trailers: HeaderMap,
-    /// The whole body was taken.
+    /// Whether the whole body was taken.
     taken: bool,
     done: bool,
-    /// What was taken so far, to be sent again; `None`: too much.
+    /// The body data taken so far, for a retry. `None` if it exceeds the limit.
     kept: Option<VecDeque<Bytes>>,
     kept_bytes: usize,
-    /// What is sent again before the rest of the body.
+    /// The kept data that is sent again before the rest of the body.
     again: VecDeque<Bytes>,
     idempotent: bool,
     waits_for_client: bool,
-    /// Something was sent since the last call of `moved`.
+    /// Whether bytes were sent since the last call of `moved`.
     moved: bool,
-    /// The origin takes no more. It may still respond.
+    /// Whether the origin server stopped reading. It may still respond.
     stopped: bool,
 }
 
@@ -84,14 +84,14 @@ impl H2Upload {
         self.head.method()
     }
 
-    /// The head, and whether it is all there is.
+    /// Returns the head, and whether it is the complete request.
     pub(super) fn head(&mut self) -> (Request<()>, bool) {
         self.done = self.taken && self.again.is_empty() && self.data.is_empty();
         (self.head.clone(), self.done)
     }
 
-    /// The request for another connection after it failed with `error`: if the origin has not
-    /// looked at it, or if it does no harm twice.
+    /// Returns the request for another connection after it failed with `error`. `None` if the origin server may
+    /// have processed it and it must not be repeated, or if too much of its body was sent to keep.
     pub(super) fn retryable_error(mut self: Box<Self>, error: &UpstreamError) -> Option<Box<Self>> {
         let repeatable = match error.kind {
             UpstreamErrorKind::Refused => true,
@@ -101,7 +101,7 @@ impl H2Upload {
         (repeatable && self.rewind()).then_some(self)
     }
 
-    /// The same once more, if it can be sent twice without harm.
+    /// Returns a copy. `None` if the request must not be sent twice.
     pub(super) fn copy(&self) -> Option<Box<Self>> {
         self.is_repeatable().then(|| {
             Box::new(Self {
@@ -114,12 +114,12 @@ impl H2Upload {
         })
     }
 
-    /// Whether it can be sent twice without harm, read or unread.
+    /// Returns whether the request can safely be sent twice, even if it was processed.
     fn is_repeatable(&self) -> bool {
         self.idempotent && matches!(self.body, Body::Empty)
     }
 
-    /// Begins again; `false`: what was taken of the body is gone.
+    /// Restarts the request. Returns `false` if the body data taken so far is no longer available.
     fn rewind(&mut self) -> bool {
         let Some(kept) = &self.kept else {
             return false;
@@ -131,17 +131,17 @@ impl H2Upload {
         true
     }
 
-    /// Whether more was sent since the last call, which restarts the response timeout.
+    /// Returns whether bytes were sent since the last call, which restarts the response timeout.
     pub(super) fn moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// Whether the request is incomplete because its client is slow.
+    /// Returns whether the request is incomplete because the client is slow.
     pub(super) fn waits_for_client(&self) -> bool {
         self.waits_for_client && !self.taken && !self.stopped
     }
 
-    /// Sends as much as the client gives and the origin takes. An error is the client's.
+    /// Sends all available bytes that the origin server accepts. An error is caused by the client.
     pub(super) fn send(
         &mut self,
         stream: &mut SendStream<Bytes>,
@@ -163,7 +163,7 @@ impl H2Upload {
         Ok(())
     }
 
-    /// Takes the next data of the body, or finds its end.
+    /// Takes the next data of the body, or detects its end.
     fn poll_load(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         while self.data.is_empty() {
             if let Some(data) = self.again.pop_front() {
@@ -220,7 +220,7 @@ impl H2Upload {
         Ok(())
     }
 
-    /// Gives the stream as much as it has room for, and its end. `None` if the origin takes no more.
+    /// Sends as much data as the stream's capacity allows, and the end. `None` if the origin server stopped.
     fn poll_give(
         &mut self,
         stream: &mut SendStream<Bytes>,
@@ -251,7 +251,7 @@ impl H2Upload {
     }
 }
 
-/// How much the stream takes now, of `wanted` bytes. `None` if the origin takes no more.
+/// Returns how many of `wanted` bytes the stream accepts now. `None` if the origin server stopped reading.
 fn poll_capacity(
     stream: &mut SendStream<Bytes>,
     wanted: usize,
@@ -266,7 +266,7 @@ fn poll_capacity(
     Poll::Ready(Some(stream.capacity()))
 }
 
-/// The head of a request; an error if HTTP/2 cannot express it.
+/// Returns the head of a request. An error if HTTP/2 cannot express it.
 fn write_head(
     outbound: &OutboundRequest<'_>,
     framing: BodyFraming,
@@ -276,7 +276,7 @@ fn write_head(
     let uri = uri(outbound, secure).ok_or(UpstreamErrorKind::RequestTarget)?;
     *request.version_mut() = match uri.authority() {
         Some(_) => Version::HTTP_2,
-        // The library lets a request of another version go without an authority.
+        // The library accepts a request of another version without an authority.
         None => Version::HTTP_11,
     };
     *request.method_mut() = outbound.method.clone();
@@ -286,7 +286,7 @@ fn write_head(
     Ok(request)
 }
 
-/// An HTTP/1.0 client may have named no host.
+/// Returns the URI, without an authority if an HTTP/1.0 client sent no host. `None` if it is invalid.
 fn uri(outbound: &OutboundRequest<'_>, secure: bool) -> Option<Uri> {
     let target = Bytes::copy_from_slice(outbound.target.as_bytes());
     let mut parts = http::uri::Parts::default();
@@ -303,7 +303,7 @@ impl HeaderSpelling for HeaderMap {
     const JOINS_COOKIES: bool = false;
 
     fn field(&mut self, name: &'static str, value: &[u8]) {
-        // Every value was checked, or was a valid value before.
+        // All values are already validated.
         if let Ok(value) = HeaderValue::from_bytes(value) {
             self.append(HeaderName::from_static(name), value);
         }

@@ -1,4 +1,4 @@
-//! Which server is chosen.
+//! Tests which server is selected.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn upstream(
     upstream
 }
 
-/// Chooses once and again, by `key`.
+/// Selects repeatedly with `key`.
 struct Choice<'a> {
     upstream: &'a Upstream,
     random: SmallRng,
@@ -64,7 +64,7 @@ impl<'a> Choice<'a> {
         port(self.chooser().first().unwrap().in_flight.server())
     }
 
-    /// How often each port is chosen in `n` turns.
+    /// Returns how often each port is selected in `n` turns.
     fn shares(&self, n: usize) -> Vec<usize> {
         let mut seen = vec![0; self.upstream.servers().len()];
         for _ in 0..n {
@@ -271,8 +271,8 @@ fn hashed(ports: &[u16], weighted: bool) -> Upstream {
 }
 
 proptest! {
-    /// A server that comes takes its share from all, and moves nothing between the others; one that
-    /// goes leaves the others' keys where they are.
+    /// A new server takes its share from all others and moves no keys between them. A removed server leaves the
+    /// keys of the others unchanged.
     #[test]
     fn a_server_that_comes_or_goes_moves_only_its_share(
         ports in proptest::collection::hash_set(1..60_000u16, 2..12),
@@ -289,7 +289,7 @@ proptest! {
         }
     }
 
-    /// The order of the file says nothing about who gets a key.
+    /// The order in the file does not affect which server gets a key.
     #[test]
     fn the_order_of_servers_moves_nothing(
         ports in proptest::collection::hash_set(1..60_000u16, 2..12),

@@ -1,4 +1,4 @@
-//! Bodies: streamed with back-pressure, never padded, never cut without a word.
+//! Bodies: streamed with back-pressure, never padded, never cut without an error.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const CHUNK: usize = 64 * 1024;
 /// More than the sockets' and the codec's buffers hold, far less than 64 MiB.
 const BUFFERED: usize = 24 * MIB;
 
-/// A declared length and a body that does not keep it.
+/// A declared length, and a body of another length.
 fn declared(length: u64, chunks_of_it: &[&'static str]) -> Request<Body> {
     let mut request = post(chunks(chunks_of_it));
     request
@@ -159,7 +159,7 @@ async fn an_answer_without_a_length_ends_with_its_connection() {
     assert_eq!(bed.pool.idle(), 0);
 }
 
-/// An origin on hyper's server that sends every body back as it comes.
+/// An origin server based on hyper that sends every body back as it arrives.
 async fn echo() -> Origin {
     Origin::playing(|_, stream| async move {
         let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
@@ -209,7 +209,7 @@ async fn large_bodies_stream_both_ways_at_once() {
     assert_eq!((origin.accepted.get(), bed.server(0).in_flight()), (1, 0));
 }
 
-/// Waits until a count stands still.
+/// Waits until a count no longer changes.
 async fn standstill(count: &Cell<usize>) -> usize {
     loop {
         let before = count.get();

@@ -1,4 +1,4 @@
-//! The chunked coding: tables, and a naive decoder beside ours at every split.
+//! The chunked coding: tables, and a comparison with a naive decoder at every split.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::HeaderMap;
 use crate::upstream::http1::connection::ReadBuffer;
 use crate::upstream::http1::response_body::ChunkedDecoder;
 
-/// A body, its trailers and what was left behind it; `None`: malformed or cut short.
+/// A body, its trailers and the unread bytes after it. `None` if it is malformed or incomplete.
 type Decoded = Option<(Vec<u8>, Vec<(String, Vec<u8>)>, Vec<u8>)>;
 
 fn list(trailers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
@@ -16,7 +16,7 @@ fn list(trailers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Decodes bytes that come in pieces.
+/// Decodes bytes that arrive in pieces.
 fn decode(pieces: &[&[u8]]) -> Decoded {
     let (mut chunked, mut buffer) = (ChunkedDecoder::default(), ReadBuffer::default());
     let (mut data, mut trailers) = (Vec::new(), Vec::new());
@@ -33,7 +33,7 @@ fn decode(pieces: &[&[u8]]) -> Decoded {
     chunked.is_over().then_some((data, trailers, rest))
 }
 
-/// The same, by someone who has all the bytes and all the time.
+/// Decodes a complete body, naively.
 fn naive(bytes: &[u8]) -> Decoded {
     let mut data = Vec::new();
     let mut rest = bytes;
@@ -180,7 +180,7 @@ prop_compose! {
     }
 }
 
-/// Trailers of one name come together in a map.
+/// Sorts the trailers, because a map groups those of one name.
 fn sorted(decoded: Decoded) -> Decoded {
     decoded.map(|(data, mut trailers, rest)| {
         trailers.sort();
@@ -205,7 +205,7 @@ proptest! {
     fn a_changed_byte_is_understood_alike(bytes in encoded(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = bytes;
         let end = bytes.windows(3).position(|w| w == b"0\r\n").unwrap_or(0);
-        // Trailers are left to httparse, which is more than the naive decoder knows.
+        // Trailers are left to httparse; the naive decoder does not check them.
         let at = at.index(end + 1);
         bytes[at] = byte;
         let (ours, theirs) = (decode(&[&bytes]), naive(&bytes));

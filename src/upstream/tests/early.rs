@@ -1,4 +1,4 @@
-//! Answers that come before their request has ended, and answers that are large.
+//! Responses that arrive before the request has ended, and large responses.
 
 use super::*;
 
@@ -60,8 +60,8 @@ async fn a_request_that_breaks_off_breaks_its_answer() {
     assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
 }
 
-/// An origin refuses a body that it does not read, and keeps the connection or closes it. What it
-/// said must not be lost because nothing more can be sent.
+/// An origin server refuses a body without reading it, and keeps the connection or closes it. Its response
+/// must not be lost because nothing more can be sent.
 #[tokio::test(flavor = "local")]
 async fn a_refusal_is_heard_while_the_body_is_stuck() {
     for close in [false, true] {

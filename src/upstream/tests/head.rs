@@ -1,5 +1,5 @@
-//! A written head has one meaning: whatever a client sends, a strict reader finds exactly what the
-//! gateway meant.
+//! A written head is unambiguous: whatever a client sends, a strict parser finds exactly the headers that
+//! the gateway meant.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Version};
@@ -36,7 +36,7 @@ const NAMES: &[&str] = &[
     "x_real_ip",
 ];
 
-/// The fields as an origin reads them.
+/// The headers as an origin server reads them.
 pub(super) fn written(
     headers: &HeaderMap,
     version: Version,
@@ -59,7 +59,7 @@ pub(super) fn written(
     parsed(&request_head::write(&outbound, BodyFraming::Length(length)))
 }
 
-/// The fields of a head, read by a parser that is not the gateway's.
+/// The headers of a head, read by an independent parser.
 fn parsed(head: &[u8]) -> HeaderMap {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut request = httparse::Request::new(&mut fields);
@@ -77,7 +77,7 @@ fn parsed(head: &[u8]) -> HeaderMap {
     map
 }
 
-/// Any bytes that a value can hold, and words that mean something.
+/// Any bytes that a value can hold, and words with a meaning.
 fn value() -> impl Strategy<Value = HeaderValue> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..20)
@@ -108,7 +108,7 @@ fn framing() -> impl Strategy<Value = BodyFraming> {
     ]
 }
 
-/// The fields that a strict reader finds in a head, and its request line.
+/// The headers that a strict parser finds in a head, and its request line.
 fn strictly(head: &[u8]) -> (String, Vec<(String, Vec<u8>)>) {
     let text: String = head.iter().map(|&b| char::from(b)).collect();
     assert_eq!(text.matches("\r\n\r\n").count(), 1, "{text:?}");

@@ -1,4 +1,4 @@
-//! What a head may carry: tables of what comes in and what goes out.
+//! Which headers a head may contain: tables of inputs and outputs.
 
 use std::net::IpAddr;
 
@@ -58,7 +58,7 @@ fn trusted() -> ForwardedHeaders<'static> {
     }
 }
 
-/// What goes out beside the fields that the gateway always sets.
+/// The forwarded headers, without those that the gateway always sets.
 fn beyond(
     fields: &[(&str, &str)],
     forwarding: &ForwardedHeaders<'_>,
@@ -76,7 +76,7 @@ fn beyond(
     all
 }
 
-/// Fields that a client sends, and which of them reach the origin.
+/// Headers that a client sends, and which of them reach the origin server.
 #[test]
 fn what_clients_send() {
     let cases: &[(&Fields, &Fields)] = &[
@@ -186,7 +186,7 @@ fn the_rules_that_tagged_a_request_stand_in_one_line_whatever_the_client_says() 
     }
 }
 
-/// Fields that are believed from a trusted proxy only.
+/// Headers that are forwarded only from a trusted proxy.
 #[test]
 fn what_only_a_trusted_proxy_may_say() {
     for name in [
@@ -219,7 +219,7 @@ fn what_only_a_trusted_proxy_may_say() {
     }
 }
 
-/// The value of one field at the origin, its lines joined by `|`.
+/// The value of one header at the origin server, its lines joined by `|`.
 fn sent(fields: &Fields, forwarding: &ForwardedHeaders<'_>, name: &str) -> String {
     let headers = written(&map(fields), Version::HTTP_11, forwarding, false);
     let lines = headers.get_all(name).iter().map(|v| v.to_str().unwrap());

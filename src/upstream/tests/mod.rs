@@ -1,4 +1,4 @@
-//! The way out against real sockets. Most origins here are scripts that read and write exact
+//! The upstream module against real sockets. Most origin servers here are scripts that read and write exact
 //! bytes.
 
 mod balance;
@@ -37,13 +37,13 @@ use super::{
 use crate::body::Body;
 use crate::clock::Clock;
 
-/// A pool and an upstream to try it on.
+/// A pool and an upstream for a test.
 struct Bed {
     pool: Pool,
     upstream: Upstream,
 }
 
-/// An origin that a script plays.
+/// A scripted origin server.
 struct Origin {
     address: SocketAddr,
     accepted: Rc<Cell<usize>>,
@@ -92,7 +92,7 @@ impl Bed {
         self.pool.forward(&self.upstream, outbound).await
     }
 
-    /// The status and the whole body of the answer to a GET.
+    /// Returns the status and the whole body of the response to a GET.
     async fn get(&self) -> Result<(u16, String), UpstreamError> {
         let answer = self.send(get("/")).await?;
         let status = answer.response.status().as_u16();
@@ -105,7 +105,7 @@ impl Bed {
 }
 
 impl Origin {
-    /// Plays `script` on each connection, with its number from zero.
+    /// Runs `script` on each connection, with its number from zero.
     async fn playing<F>(script: impl Fn(usize, TcpStream) -> F + 'static) -> Self
     where
         F: Future<Output = ()> + 'static,
@@ -124,7 +124,7 @@ impl Origin {
         Self { address, accepted }
     }
 
-    /// Answers every request head with the same bytes and keeps the connection open.
+    /// Responds to every request head with these bytes and keeps the connection open.
     async fn answering(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self::playing(move |_, mut stream| {
@@ -138,7 +138,7 @@ impl Origin {
         .await
     }
 
-    /// Answers every request at once but for the end of its body, which waits for the gate.
+    /// Responds to every request immediately, except for the end of the body, which waits for the gate.
     async fn holding_back(gate: &Rc<tokio::sync::Semaphore>) -> Self {
         let gate = Rc::clone(gate);
         Self::playing(move |_, mut stream| {
@@ -155,7 +155,7 @@ impl Origin {
         .await
     }
 
-    /// Answers each connection's first request with the bytes at its number, then closes.
+    /// Responds to each connection's first request with the bytes at its number, then closes.
     async fn closing_after(answers: &'static [&'static str]) -> Self {
         Self::playing(move |number, mut stream| async move {
             head(&mut stream).await;
@@ -167,7 +167,7 @@ impl Origin {
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// A request of a client that nobody vouches for.
+/// A request of an untrusted client.
 fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
     OutboundRequest {
         method: &parts.method,
@@ -193,7 +193,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
     }
 }
 
-/// A server like any other.
+/// A server with default settings.
 fn place(endpoint: impl Into<ServerEndpoint>) -> ServerSpec {
     ServerSpec {
         at: ServerLocation::Endpoint(endpoint.into()),
@@ -212,7 +212,7 @@ fn post(body: Body) -> Request<Body> {
     request.body(body).unwrap()
 }
 
-/// A body of the given frames, whose end is not known before it comes.
+/// A body of the given frames with an unknown length.
 fn frames(frames: Vec<Frame<Bytes>>) -> Body {
     let (sender, body) = channel();
     tokio::task::spawn_local(async move {
@@ -261,12 +261,12 @@ async fn data_and_trailers(answer: UpstreamResponse) -> (String, HeaderMap) {
     (data, trailers)
 }
 
-/// A request head as it came; empty at the end of the connection.
+/// Reads a request head. Empty at the end of the connection.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     until(stream, "\r\n\r\n").await
 }
 
-/// What comes up to and with `end`; empty at the end of the connection.
+/// Reads up to and including `end`. Empty at the end of the connection.
 async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end.as_bytes()) {
@@ -278,14 +278,14 @@ async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
     String::from_utf8(read).unwrap()
 }
 
-/// All that comes until the other side closes.
+/// Reads until the other side closes.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     let _ = stream.read_to_end(&mut read).await;
     String::from_utf8(read).unwrap()
 }
 
-/// Lets the tasks of this thread and the loopback do what they have to.
+/// Lets the tasks of this thread and the loopback make progress.
 async fn settle() {
     for _ in 0..15 {
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,4 +1,4 @@
-//! Servers by name: who joins and who leaves.
+//! Servers by host name: which join and which leave.
 
 use super::*;
 use crate::upstream::HostPort;
@@ -69,11 +69,11 @@ async fn new_addresses_join_and_old_ones_drain() {
     assert_eq!(text(under_way).await, "ok");
     bed.pool.retain(&bed.upstream.servers());
     assert_eq!(bed.pool.idle(), 1);
-    // The counts are the name's, whatever it leads to.
+    // The counters belong to the name, whatever its addresses.
     assert_eq!(bed.upstream.figures()[0].1.ok, 4);
     assert_eq!(bed.upstream.figures()[0].0.as_ref(), "app.test:1");
 
-    // A reload begins where the name led before.
+    // A reload starts with the last known addresses of the name.
     let reloaded = Upstream::new("app", vec![place], &registry);
     assert!(Arc::ptr_eq(&reloaded.servers()[0], &bed.server(0)));
 }
@@ -93,7 +93,7 @@ fn a_server_that_stays_is_the_same() {
     assert!(Arc::ptr_eq(&change.left[0], &before[0]));
     assert_eq!(change.joined[0].endpoint, address(3).into());
     assert!(!registry.found(&name, vec![address(2), address(3)]));
-    // No answer is no reason to forget.
+    // A failed lookup keeps the known addresses.
     assert!(!registry.found(&name, Vec::new()));
     assert_eq!(registry.addresses(&name).len(), 2);
     registry.keep_names(&[]);

@@ -1,10 +1,10 @@
-//! When a request is sent a second time, and to whom.
+//! When a request is sent again, and to which server.
 
 use super::timeouts::nobody;
 use super::*;
 use crate::upstream::BalancePolicy;
 
-/// `first` gets every first attempt; `second` is there for the others.
+/// `first` gets every first attempt; `second` gets the retries.
 fn pair(first: SocketAddr, second: SocketAddr) -> Bed {
     let last = ServerSpec {
         backup: true,
@@ -15,7 +15,7 @@ fn pair(first: SocketAddr, second: SocketAddr) -> Bed {
     bed
 }
 
-/// Closes every connection when it has read a head.
+/// Closes every connection after reading a head.
 async fn closing() -> Origin {
     Origin::playing(|_, mut stream| async move {
         head(&mut stream).await;
@@ -72,7 +72,7 @@ async fn only_what_does_no_harm_twice_is_sent_twice() {
         put(chunks(&["body"])),
         put(Body::Whole(Bytes::from_static(b"body"))),
     ] {
-        // Its failures in a row would send everything elsewhere.
+        // Its consecutive failures would eject the server.
         bed.server(0).health.succeeded(true);
         let method = request.method().clone();
         assert_eq!(
@@ -154,7 +154,7 @@ async fn retries_stay_within_their_budget() {
             .map(|(_, figures)| of(figures))
             .sum()
     };
-    // One in five, and the ten that are there from the start.
+    // One in five, plus the ten of the initial budget.
     assert_eq!(sum(|figures| figures.retried), 200 / 5 + 10);
     assert_eq!(sum(|figures| figures.error), 200 + 200 / 5 + 10);
     bed.pool.prune();

@@ -1,4 +1,4 @@
-//! When a connection is used again, and when it must not be.
+//! When a connection is reused, and when it must not be.
 
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
@@ -144,7 +144,7 @@ async fn a_connection_closed_while_idle_is_skipped() {
     assert_eq!(origin.accepted.get(), 3);
 }
 
-/// The first connection answers once, reads another head and closes.
+/// The first connection responds once, reads another head and closes.
 async fn closing_on_the_second_request() -> Origin {
     Origin::playing(|number, mut stream| async move {
         head(&mut stream).await;
@@ -191,8 +191,8 @@ async fn a_put_with_a_body_is_not_sent_again() {
     assert_eq!(origin.accepted.get(), 1);
 }
 
-/// The origin has a thread of its own: while this one waits for it, no task here can notice
-/// that the connection was closed.
+/// The origin server has its own thread: while this thread waits for it, no task here can notice that the
+/// connection was closed.
 #[tokio::test(flavor = "local")]
 async fn a_post_that_was_not_sent_goes_over_a_new_connection() {
     use std::io::{Read, Write};

@@ -1,12 +1,12 @@
-//! Servers that are left out: failures in a row, an open circuit, failed checks.
+//! Ineligible servers: consecutive failures, an open circuit, failed health checks.
 
 use super::timeouts::nobody;
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use crate::upstream::{BalancePolicy, BreakerPolicy, HealthPolicy};
 
-/// An origin that closes while it is `broken` and answers otherwise; it counts what it got. It
-/// waits for bodies to their end.
+/// An origin server that closes connections while it is `broken` and responds otherwise. It counts its
+/// requests and reads bodies to their end.
 struct Moody {
     origin: Origin,
     broken: Rc<Cell<bool>>,
@@ -45,7 +45,7 @@ impl Moody {
     }
 }
 
-/// RetryLoop robin over these without retries, on a clock that stands still.
+/// Round robin over these servers without retries, on a manual clock.
 fn bed(origins: &[&Moody]) -> (Bed, ManualClock) {
     let clock = ManualClock::at(Timestamp::from_secs(1_000));
     let addresses: Vec<_> = origins.iter().map(|moody| moody.origin.address).collect();
@@ -157,7 +157,7 @@ async fn an_open_circuit_is_a_503_that_says_when_to_come_back() {
         (origin.asked.get(), bed.server(0).trouble()),
         (4, Some("circuit_open"))
     );
-    // One request is let through, and its failure opens the circuit again.
+    // One trial request is sent, and its failure opens the circuit again.
     clock.advance(3 * SECOND);
     assert_eq!(many(&bed, 10).await, 10);
     assert_eq!(origin.asked.get(), 5);
@@ -225,7 +225,7 @@ async fn a_client_that_leaves_does_not_keep_a_circuit_half_open() {
     clock.advance(5 * SECOND);
     let asked = origin.asked.get();
     for _ in 0..3 {
-        // Begun and dropped: a timeout might let it end.
+        // Started and dropped: with a timeout it might end.
         tokio::select! {
             biased;
             _ = bed.send(get("/")) => unreachable!("it ended at once"),
@@ -234,7 +234,7 @@ async fn a_client_that_leaves_does_not_keep_a_circuit_half_open() {
         abort(&bed, &[&origin]).await;
     }
     assert_eq!(bed.server(0).trouble(), Some("circuit_open"));
-    // The next one tries at once, and its failure counts.
+    // The next request is a trial immediately, and its failure counts.
     assert_eq!(
         (bed.reason().await, bed.reason().await),
         ("closed", "no_server")
@@ -261,7 +261,7 @@ async fn a_client_that_leaves_does_not_keep_a_server_ejected() {
     assert_eq!((many(&bed, 2).await, bed.server(0).trouble()), (0, None));
 }
 
-/// A request whose client breaks off its body once the origin has the head.
+/// A request with a client that aborts its body once the origin server has the head.
 async fn abort(bed: &Bed, origins: &[&Moody]) {
     let asked = || origins.iter().map(|moody| moody.asked.get()).sum::<usize>();
     let before = asked();
@@ -300,7 +300,7 @@ fn health(bed: &mut Bed) {
     });
 }
 
-/// The first line and the host of each request, answered with what `status` says.
+/// Records the first line and the host of each request, and responds with `status`.
 async fn patient(status: &Rc<Cell<u16>>) -> (Origin, Rc<Cell<usize>>) {
     let (status, asked) = (Rc::clone(status), Rc::new(Cell::new(0)));
     let count = Rc::clone(&asked);
@@ -344,7 +344,7 @@ async fn checks_take_a_server_out_and_bring_it_back() {
     assert_eq!(check(204).await, nothing());
     assert_eq!(check(503).await.0, None);
     assert_eq!(check(404).await.0, None);
-    // Silence.
+    // No response.
     assert_eq!(check(0).await, (Some(false), "timeout".to_owned()));
     let error = bed.send(get("/")).await.err().unwrap();
     assert_eq!(
@@ -377,7 +377,7 @@ async fn who_cannot_be_reached_fails_its_checks() {
         let error = "the server refuses connections: ";
         assert!(checked.error.starts_with(error), "{}", checked.error);
     }
-    // Without checks nobody can say that it is well again.
+    // Without health checks, nothing can mark the server as healthy again.
     bed.upstream.health = None;
     assert_eq!(bed.reason().await, "connect_refused");
 }

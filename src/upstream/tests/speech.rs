@@ -1,10 +1,10 @@
-//! What is said to an origin, byte by byte, and what is accepted from one.
+//! The exact bytes sent to an origin server, and what is accepted from one.
 
 use super::*;
 use crate::upstream::headers::clean_trailers;
 use crate::upstream::request_head::is_path;
 
-/// The request as the origin got it: its head and, up to `end`, its body.
+/// The request as the origin server received it: its head and, up to `end`, its body.
 async fn said(request: Request<Body>, end: &'static str) -> String {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let sender = Cell::new(Some(sender));

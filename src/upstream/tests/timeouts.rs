@@ -1,10 +1,10 @@
-//! Origins that are slow or away, and what the client is told.
+//! Slow or unreachable origin servers, and the client's response.
 
 use super::*;
 
 const SHORT: Duration = Duration::from_millis(50);
 
-/// An address where nobody listens.
+/// An address without a listener.
 pub(super) async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
@@ -150,7 +150,7 @@ async fn a_slow_client_does_not_make_its_origin_slow() {
     assert_eq!(text(answer).await, "ok");
 }
 
-/// Before an origin that never answers, and is asked once.
+/// An upstream with an origin server that never responds, without retries.
 async fn silent() -> (Origin, Bed) {
     let origin = Origin::playing(|_, mut stream| async move {
         rest(&mut stream).await;
@@ -162,7 +162,7 @@ async fn silent() -> (Origin, Bed) {
     (origin, bed)
 }
 
-/// How often the pool's timer ticked until `send` ended for silence.
+/// The number of ticks of the pool's timer until `send` ended with a timeout.
 async fn ticks(bed: &Bed, request: Request<Body>) -> u64 {
     let before = bed.pool.shared.timer.ticks();
     let error = bed.send(request).await.err().unwrap();
@@ -170,7 +170,7 @@ async fn ticks(bed: &Bed, request: Request<Body>) -> u64 {
     bed.pool.shared.timer.ticks() - before
 }
 
-/// A machine under load may tick between two steps that follow at once.
+/// A machine under load may tick between two consecutive steps.
 #[track_caller]
 fn about(ticks: u64, expected: u64) {
     assert!(ticks.abs_diff(expected) <= 2, "{ticks} for {expected}");

@@ -1,4 +1,4 @@
-//! Origins on a socket in the file system.
+//! Origin servers on a Unix socket.
 
 use std::path::PathBuf;
 

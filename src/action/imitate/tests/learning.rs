@@ -42,7 +42,7 @@ fn nothing_is_imitated_before_fifty_answers_to_ten_clients() {
 
 #[test]
 fn a_value_is_repeated_only_after_fifty_answers_to_ten_clients() {
-    // Everybody's answer has the field; the value of interest comes from few clients, or seldom.
+    // Every response has the header; the tested value is sent to few clients, or rarely.
     for (clients, answers, repeated) in [(9, 200, false), (10, 49, false), (10, 50, true)] {
         let memory = LearnedResponses::default();
         for answer in 0..answers {

@@ -238,7 +238,7 @@ proptest::proptest! {
         }
     }
 
-    /// The same, for values that are alike.
+    /// Like the test before, for similar values.
     #[test]
     fn any_alike_values(parts in proptest::collection::vec(("[0-9a-z]{1,9}", "[0-9.]{1,12}"), 60..90)) {
         let memory = LearnedResponses::default();

@@ -1,4 +1,4 @@
-//! `listeners.tls.certificates`: read, and matched with their keys.
+//! `listeners.tls.certificates`: reads certificates and matches them with their private keys.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,17 @@ use crate::config::file;
 use crate::config::{LintCode, Spanned};
 use crate::tls::{Certificate, CertificateChain, PrivateKey, TlsConfigError};
 
-/// Who renews thirty days before the end, as certbot does, has seen it fail for two weeks by then.
+/// Days before expiry at which to warn. certbot renews at 30 days, so it has failed for two weeks by then.
 const FEW_DAYS: u64 = 14;
 const DAY: u64 = 86_400;
 
-/// A file that the configuration names, and what is in it.
+/// A PEM file that the configuration names, and its content.
 struct Pem<'a> {
     written: &'a Spanned<PathBuf>,
     text: Vec<u8>,
 }
 
-/// The certificate; `None` after a mistake. Each of its two files is looked at, whatever is wrong
-/// with the other.
+/// Reads a certificate. `None` after an error. Checks both files, even if one of them has errors.
 pub(super) fn certificate(
     written: &file::CertificateSettings,
     cx: &mut CompileContext<'_>,
@@ -65,7 +64,7 @@ fn swapped(cert: &Pem<'_>, key: &Pem<'_>, cx: &mut CompileContext<'_>) {
         .help(format!("write `cert = \"{second}\", key = \"{first}\"`"));
 }
 
-/// A gateway with such a certificate runs: another one may be on its way.
+/// Warns of the lifetime. It is not an error, because a new certificate may be about to be installed.
 fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut CompileContext<'_>) {
     let Some(lifetime) = certificate.lifetime() else {
         return;
@@ -94,7 +93,7 @@ fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut CompileC
         .help(help);
 }
 
-/// The whole days that are left, if they are few.
+/// Returns the whole days until expiry. `None` from `FEW_DAYS` on.
 fn days_left(now: Timestamp, until: Timestamp) -> Option<u64> {
     let days = until.since(now).as_secs() / DAY;
     (days < FEW_DAYS).then_some(days)
@@ -111,7 +110,7 @@ fn counted(days: u64) -> String {
 // === impl Pem ===
 
 impl<'a> Pem<'a> {
-    /// What is missing or cannot be read is reported.
+    /// Reads the file. Reports a file that is missing or unreadable and returns `None`.
     fn read(written: Option<&'a Spanned<PathBuf>>, cx: &mut CompileContext<'_>) -> Option<Self> {
         let written = written?;
         let text = cx.read(&written.value, &written.span)?;

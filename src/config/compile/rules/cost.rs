@@ -1,4 +1,4 @@
-//! `cost`: what a request costs, and when that is known.
+//! `cost`: the cost of a request, and the phase in which it is known.
 
 use super::{RuleCompiler, report};
 use crate::config::compile::CompileContext;
@@ -11,7 +11,7 @@ use crate::rules::{RuleCost, RuleScope};
 // === impl RuleCompiler ===
 
 impl RuleCompiler<'_> {
-    /// The cost; `None` after a mistake.
+    /// Compiles the cost. `None` after an error.
     pub(super) fn cost(
         &self,
         written: &RuleSettings,
@@ -56,7 +56,7 @@ impl RuleCompiler<'_> {
         None
     }
 
-    /// Where a request takes a place, what it costs must be known when it comes.
+    /// Reports a cost or count that reads the response if the algorithm takes a slot in the request phase.
     pub(super) fn known_in_time(
         &self,
         written: &RuleSettings,

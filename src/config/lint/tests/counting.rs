@@ -2,7 +2,7 @@
 
 use super::{GUARD, PATH, PLAIN, TLS, none, only, rule};
 
-/// A rule by address, with these lines beside.
+/// A rule by address, with these additional lines.
 fn by_address(lines: &str) -> String {
     rule(&format!("{PATH}key = [\"ip.src\"]\n{lines}"))
 }

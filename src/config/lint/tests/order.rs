@@ -1,8 +1,8 @@
-//! Warnings of rules that stand in the wrong place.
+//! Warnings of rules at the wrong position.
 
 use super::{PATH, TLS, none, only};
 
-/// A shadow on one path.
+/// A rule with a shadow response on one path.
 fn shadow(beside: &str) -> String {
     format!(
         "[[rules]]\nname = \"quiet\"\nlimit = 3\nperiod = \"1m\"\nkey = [\"ip.src\"]\n{PATH}{beside}\n"

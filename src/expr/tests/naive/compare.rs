@@ -76,7 +76,7 @@ fn ordered(op: CompareOp, order: std::cmp::Ordering) -> bool {
     }
 }
 
-/// By the definition: a star takes nothing or one byte more.
+/// By definition, a star matches nothing or one more byte.
 fn wild(text: &[u8], pattern: &[u8]) -> bool {
     match (text, pattern) {
         ([], []) => true,

@@ -10,7 +10,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&[a, b, c, kind, flags, s, t, r, e], payload].concat()
 }
 
-/// A meter that has heard the preface.
+/// A meter that has received the preface.
 fn meter(max_resets: u32) -> (H2Meter, Instant) {
     let now = Instant::now();
     let mut meter = H2Meter::new(max_resets, now);

@@ -1,4 +1,4 @@
-//! What people are told of waits, costs, limits and bans.
+//! Waits, costs, limits and bans in traces.
 
 use std::time::Duration;
 

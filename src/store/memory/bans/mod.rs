@@ -1,12 +1,11 @@
-//! One shard's bans, live and past, with readable keys.
+//! The live bans and past offences of one shard, with readable keys.
 //!
-//! They have room of their own, so that no flood of new keys can free a banned one. A ban that has
-//! ended is dropped when the shard is next asked, and when room is needed. One of a rule that
-//! escalates stays for another day as a past offence, in the same room: it makes room before any
-//! live ban does.
+//! Bans have a separate capacity, so that a flood of new keys cannot evict one. An ended ban is dropped at the
+//! next lookup in the shard, or when capacity is needed. A ban of an escalating rule stays for another day as a
+//! past offence. Offences share the capacity of bans and are evicted before live bans.
 //!
-//! A ban knows when it began, so that it never lasts longer than its length from now, wherever the
-//! clock is set.
+//! A ban records when it began, so that it never lasts longer than its length from now, even if the clock is set
+//! back.
 
 use std::time::Duration;
 
@@ -21,10 +20,10 @@ mod by_expiry;
 #[cfg(test)]
 mod tests;
 
-/// How long after its end a ban of an escalating rule makes the next one a repetition.
+/// The time after the end of a ban during which `escalate` counts it as a past offence.
 const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far behind a ban's beginning the time may be before it means that the clock was set back.
+/// The tolerated difference between a ban's beginning and an earlier `now`; above it, the clock was set back.
 /// Requests do not reach a shard in the order in which they read the clock.
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -33,9 +32,9 @@ const SLACK: Duration = Duration::from_secs(10);
 pub(super) struct ShardBans {
     live: BansByExpiry,
     past: BansByExpiry,
-    /// When something here ends or is forgotten; `None`: nothing is here.
+    /// When the next ban ends or the next offence is forgotten. `None` if there are none.
     due: Option<Timestamp>,
-    /// The latest moment at which something here happened, or a later one.
+    /// The latest time at which a ban here began or ended, or a later one.
     newest: Timestamp,
 }
 
@@ -43,50 +42,50 @@ pub(super) struct ShardBans {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BanRecord {
     pub(super) ban: BanEntry,
-    /// When it began.
+    /// When the ban began.
     pub(super) began: Timestamp,
-    /// Its rule escalates, so that it counts after its end.
+    /// Whether its rule escalates, so that the ban counts after its end.
     pub(super) counts: bool,
 }
 
-/// What was removed.
+/// The result of [`ShardBans::remove`].
 #[derive(Debug)]
 pub(super) struct RemovedBans {
     pub(super) live: Vec<BanEntry>,
-    /// How many past ones.
+    /// The number of removed past offences.
     pub(super) past: usize,
 }
 
-/// What stands first in line when room is needed, in nanoseconds; `u64::MAX`: nothing.
+/// The next evictions, in nanoseconds since the epoch. `u64::MAX` if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextExpiries {
     /// When the first live ban ends.
     pub(super) live: u64,
-    /// When the first past one ended.
+    /// When the first past offence ended.
     pub(super) past: u64,
 }
 
 // === impl ShardBans ===
 
 impl ShardBans {
-    /// There are none, not even past ones.
+    /// Returns whether there are no bans and no past offences.
     pub(super) fn is_empty(&self) -> bool {
         self.due.is_none()
     }
 
-    /// When the ban of the key with this whole hash ends, if it has one. What has ended is out of
-    /// it after [`ShardBans::catch_up`].
+    /// Returns when the ban of the key with this complete hash ends. Accurate after [`ShardBans::catch_up`],
+    /// which removes ended bans.
     pub(super) fn until(&self, key: u128) -> Option<Timestamp> {
         self.live.get(key).map(|live| live.ban.until)
     }
 
-    /// How many offences of `key` are remembered, now that its last ban has ended.
+    /// Returns the number of remembered offences of `key`, after its last ban has ended.
     pub(super) fn past(&self, key: KeyHash) -> Option<u32> {
         self.past.get(key.whole()).map(|past| past.ban.offence)
     }
 
-    /// Adds a ban for a key that has none. It takes the place of the key's past one, or one that
-    /// was taken before.
+    /// Adds a ban for a key that has none. It uses the capacity of the key's past offence, or capacity taken
+    /// before.
     pub(super) fn add(&mut self, key: KeyHash, sentence: BanRecord) {
         self.past.remove(key);
         self.newest = self.newest.max(sentence.began);
@@ -94,13 +93,13 @@ impl ShardBans {
         self.note();
     }
 
-    /// Whether [`ShardBans::catch_up`] has something to do.
+    /// Returns whether [`ShardBans::catch_up`] has work to do.
     pub(super) fn is_behind(&self, now: Timestamp) -> bool {
         self.due.is_some_and(|due| now >= due) || self.is_ahead(now)
     }
 
-    /// Moves bans back with the clock, ends those that have ended and forgets old offences. Says
-    /// how many are gone; their places stay taken.
+    /// Adjusts bans to a clock that was set back, ends bans and forgets old offences. Returns the number of
+    /// removed records; their capacity stays taken.
     #[cold]
     pub(super) fn catch_up(&mut self, now: Timestamp) -> usize {
         let before = self.live.len() + self.past.len();
@@ -120,7 +119,7 @@ impl ShardBans {
         before - self.live.len() - self.past.len()
     }
 
-    /// What makes room first.
+    /// Returns what is evicted first.
     pub(super) fn firsts(&self) -> NextExpiries {
         let nanos = |end: Option<Timestamp>| end.map_or(u64::MAX, Timestamp::as_nanos);
         NextExpiries {
@@ -129,14 +128,14 @@ impl ShardBans {
         }
     }
 
-    /// Forgets the offence that ended first; says whether there was one. Its place stays taken.
+    /// Removes the offence that ended first; returns whether there was one. Its capacity stays taken.
     pub(super) fn forget_first(&mut self) -> bool {
         let forgotten = self.past.pop_first().is_some();
         self.note();
         forgotten
     }
 
-    /// Removes the live ban that ends first, unless it is that of `spared`; its place stays taken.
+    /// Removes the live ban that ends first, unless it is that of `spared`. Its capacity stays taken.
     pub(super) fn lift_first(&mut self, spared: Option<KeyHash>) -> Option<BanEntry> {
         if spared.is_some() && spared.map(KeyHash::whole) == self.live.first_key() {
             return None;
@@ -146,7 +145,7 @@ impl ShardBans {
         lifted.map(|(_, live)| live.ban)
     }
 
-    /// Removes those, live and past, that `unwanted` names; their places stay taken.
+    /// Removes the bans and offences for which `unwanted` returns `true`. Their capacity stays taken.
     pub(super) fn remove(&mut self, unwanted: impl Fn(&BanEntry) -> bool) -> RemovedBans {
         let live = self.live.extract(|live| unwanted(&live.ban));
         let past = self.past.extract(|past| unwanted(&past.ban));
@@ -157,7 +156,7 @@ impl ShardBans {
         }
     }
 
-    /// Those in force at `now`.
+    /// Returns the bans in force at `now`.
     pub(super) fn live(&self, now: Timestamp) -> impl Iterator<Item = BanEntry> {
         let live = self.live.iter().filter(move |live| live.ban.until > now);
         live.map(move |live| {
@@ -167,7 +166,7 @@ impl ShardBans {
         })
     }
 
-    /// Those that mean something at `now`, live and past.
+    /// Returns the bans and offences that are valid at `now`.
     pub(super) fn saved(&self, now: Timestamp) -> impl Iterator<Item = SavedBan> {
         let all = [(&self.live, false), (&self.past, true)].into_iter();
         let all = all.flat_map(|(ends, past)| ends.entries().map(move |entry| (entry, past)));
@@ -179,13 +178,13 @@ impl ShardBans {
         })
     }
 
-    /// Whether there is one of `key`, live or past.
+    /// Returns whether `key` has a ban or a past offence.
     pub(super) fn has(&self, key: KeyHash) -> bool {
         let key = key.whole();
         self.live.get(key).is_some() || self.past.get(key).is_some()
     }
 
-    /// Adds one for a key that has none. Its place was taken before.
+    /// Adds a record for a key that has none. Its capacity was taken before.
     pub(super) fn restore(&mut self, key: KeyHash, sentence: BanRecord, past: bool) {
         let (ends, happened) = match past {
             true => (&mut self.past, sentence.ban.until),
@@ -196,7 +195,7 @@ impl ShardBans {
         self.note();
     }
 
-    /// The clock was set back behind something here.
+    /// Returns whether the clock was set back behind a record here.
     fn is_ahead(&self, now: Timestamp) -> bool {
         now.plus(SLACK) < self.newest
     }
@@ -210,7 +209,7 @@ impl ShardBans {
         }
     }
 
-    /// Notes when there is something to do next.
+    /// Updates `due`.
     fn note(&mut self) {
         let end = self.live.first_end();
         let forgotten = self.past.first_end().map(|end| end.plus(MEMORY));
@@ -221,7 +220,7 @@ impl ShardBans {
 // === impl BanRecord ===
 
 impl BanRecord {
-    /// Lets a ban that begins later than the clock says begin now, as long as it was.
+    /// Moves a ban that begins in the future to `now`, with its length unchanged.
     fn begin_by(&mut self, now: Timestamp) {
         if now.plus(SLACK) < self.began {
             let length = self.ban.until.since(self.began);
@@ -230,7 +229,7 @@ impl BanRecord {
         }
     }
 
-    /// Lets a past ban that ended later than the clock says have ended now.
+    /// Moves the end of a past ban that lies in the future to `now`.
     fn end_by(&mut self, now: Timestamp) {
         if now.plus(SLACK) < self.ban.until {
             self.ban.until = now;

@@ -1,4 +1,4 @@
-//! Who makes room, and what a clock may do.
+//! Tests of ban evictions, and of a clock that is set back.
 
 use super::*;
 use crate::rules::plan::RuleId;

@@ -1,11 +1,11 @@
-//! SipHash-1-3 with 128 bits, of a number and the bytes after it: what a key's hash is, without
-//! what a hasher for anything in any pieces has to keep.
+//! SipHash-1-3 with 128 bits over a number and a byte slice. It has no buffer for partial input, unlike a
+//! general hasher.
 
-/// The four words.
+/// The four state words.
 #[derive(Clone, Copy)]
 pub(super) struct SipState([u64; 4]);
 
-/// What the words are before the key is in them, with 128 bits to come.
+/// The initial words for 128-bit output, before the key is mixed in.
 const BEGINNING: [u64; 4] = [
     0x736f_6d65_7073_6575,
     0x646f_7261_6e64_6f6d ^ 0xee,
@@ -16,19 +16,19 @@ const BEGINNING: [u64; 4] = [
 // === impl SipState ===
 
 impl SipState {
-    /// Nothing taken yet, under this key.
+    /// Creates the initial state for this key.
     pub(super) fn keyed([low, high]: [u64; 2]) -> Self {
         let [a, b, c, d] = BEGINNING;
         Self([a ^ low, b ^ high, c ^ low, d ^ high])
     }
 
-    /// The key, of one that has taken nothing.
+    /// Returns the key of an initial state.
     pub(super) fn key(self) -> [u64; 2] {
         let ([low, high, ..], [a, b, ..]) = (self.0, BEGINNING);
         [low ^ a, high ^ b]
     }
 
-    /// The first half of the hash of `number` and `bytes`, and what makes the second.
+    /// Returns the first half of the hash of `number` and `bytes`, and the state that computes the second.
     #[inline(always)]
     pub(super) fn hash(mut self, number: u64, bytes: &[u8]) -> (u64, SipState) {
         self.take(number);
@@ -38,18 +38,18 @@ impl SipState {
             rest = after;
         }
         let end = match bytes.last_chunk() {
-            // The last eight bytes, without those that were taken before.
+            // The last eight bytes, without those already consumed.
             Some(last) => u64::from_le_bytes(*last) >> 1 >> (63 - 8 * rest.len() % 64),
             None => tail(rest),
         };
-        // The number counts as well; of the length, the lowest byte is taken.
+        // The length includes the number's eight bytes; only its lowest byte is used.
         let length = (bytes.len() as u64).wrapping_add(8) << 56;
         self.take(length | end);
         self.0[2] ^= 0xee;
         (self.half(), self)
     }
 
-    /// The second half of the hash, after the first.
+    /// Returns the second half of the hash.
     pub(super) fn second(mut self) -> u64 {
         self.0[1] ^= 0xdd;
         self.half()
@@ -87,7 +87,7 @@ impl SipState {
     }
 }
 
-/// Less than eight bytes as a number.
+/// Reads fewer than eight bytes as a little-endian number.
 #[inline]
 fn tail(rest: &[u8]) -> u64 {
     let (start, rest, mut at) = match rest.split_first_chunk::<4>() {

@@ -1,8 +1,8 @@
-//! The store on paper: the format of a snapshot. Pure: it writes to and reads from anything.
+//! The format of a counter snapshot. No file access: it reads from and writes to any stream.
 //!
-//! A header, records of any number and order (rules before what belongs to them), an end, and then
-//! the number of bytes before and their SHA-256. All numbers are little-endian. Nothing that is
-//! read is believed: a length is checked against a bound, and memory is taken as bytes arrive.
+//! A header, records in any number and order (rules before their counters and bans), an end marker, and then the
+//! number of preceding bytes and their SHA-256. All numbers are little-endian. Input is untrusted: lengths are
+//! checked against a limit, and memory is allocated as bytes arrive.
 
 use super::bans::BanRecord;
 use crate::clock::Timestamp;
@@ -18,18 +18,18 @@ mod tests;
 pub(super) use read::RecordReader;
 pub(super) use write::RecordWriter;
 
-/// What a snapshot begins with.
+/// The first bytes of a snapshot.
 const MAGIC: [u8; 8] = *b"lockgate";
-/// The format. It changes with every change of a record, of what a limiter's words mean and of how
-/// keys are hashed.
+/// The format version. It changes with every change of a record, of the meaning of a limiter's words and of the
+/// key hash.
 const VERSION: u32 = 2;
 
-/// The longest name of a rule, in bytes.
+/// The maximum length of a rule's name, in bytes.
 const LONGEST_NAME: usize = 255;
-/// The most sub-windows of a counter, and one.
+/// The maximum number of sub-windows of a counter, plus one.
 const MOST_SLICES: usize = 1 << 16;
 
-/// What begins a record.
+/// The types of records.
 const END: u8 = 0;
 const RULE: u8 = 1;
 const BAN: u8 = 2;
@@ -37,21 +37,21 @@ const WORDS: u8 = 3;
 const SLICES: u8 = 4;
 const LOG: u8 = 5;
 
-/// What a snapshot says of itself.
+/// The snapshot's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SavedHeader {
-    /// What its keys are hashed under.
+    /// The secret under which its keys are hashed.
     pub(super) secret: [u8; 16],
-    /// When it was begun.
+    /// When saving started.
     pub(super) taken: Timestamp,
-    /// How many seconds a counter can last.
+    /// The maximum lifetime of a counter, in seconds.
     pub(super) longest: u32,
 }
 
-/// One thing that is saved.
+/// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SavedRecord {
-    /// A rule that something was counted for; counters name it by its slot.
+    /// A rule with counters or bans; counters refer to it by its slot.
     Rule(RegisteredRule),
     Ban(SavedBan),
     Counter(SavedCounter),
@@ -60,15 +60,15 @@ pub(super) enum SavedRecord {
 /// A ban, in force or past.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SavedBan {
-    /// The whole hash of the key.
+    /// The complete hash of the key.
     pub(super) hash: u128,
-    /// The ban, whose rule is known by its identity alone.
+    /// The ban. Only the identity of its rule is saved.
     pub(super) sentence: BanRecord,
-    /// It has ended, and counts.
+    /// Whether the ban has ended and counts as a past offence.
     pub(super) past: bool,
 }
 
-/// What was counted of a key.
+/// The counter of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SavedCounter {
     pub(super) tag: u64,
@@ -78,16 +78,16 @@ pub(super) struct SavedCounter {
     pub(super) count: SavedCount,
 }
 
-/// The numbers of a counter.
+/// The state of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SavedCount {
     Words(State),
-    /// The number of the newest sub-window and the counts of all, oldest first.
+    /// The index of the newest sub-window and the counts of all, oldest first.
     Slices {
         index: u64,
         counts: Vec<u32>,
     },
-    /// The moment up to which the log is complete, and its moments with their units.
+    /// The time up to which the log is complete, and its timestamps with their units.
     Log {
         at: Timestamp,
         entries: Vec<(Timestamp, u32)>,
@@ -97,25 +97,25 @@ pub(super) enum SavedCount {
 /// Why a snapshot cannot be used.
 #[derive(Debug)]
 pub enum SnapshotError {
-    /// It is something else.
+    /// The file is not a snapshot.
     Foreign,
-    /// It has another format.
+    /// The format version is not supported.
     Version(u32),
-    /// It ends too early, or too late.
+    /// The file is truncated, or data follows its end.
     Length,
-    /// It is not what was written.
+    /// The content does not match the checksum.
     Checksum,
-    /// It says what cannot be.
+    /// A record is invalid.
     Nonsense(&'static str),
-    /// It cannot be read.
+    /// Reading failed.
     Io(std::io::Error),
 }
 
 // === impl SavedRecord ===
 
 impl SavedRecord {
-    /// Counters in an order that has nothing to do with their places: a table that is filled
-    /// bucket after bucket is full before its time.
+    /// Returns a sort key unrelated to the table's order: filling a table bucket by bucket would exhaust it
+    /// early.
     pub(super) fn order(&self) -> u64 {
         match self {
             SavedRecord::Counter(counter) => counter.tag,

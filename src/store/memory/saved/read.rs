@@ -16,20 +16,20 @@ use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
 use crate::store::memory::bans::BanRecord;
 
-/// Reads records one after the other. What it gave is only good when it has come to the end.
+/// Reads records one after the other. They are only trustworthy once the end has been reached.
 pub(in super::super) struct RecordReader<R> {
     input: R,
     hasher: Sha256,
     read: u64,
-    /// The most bytes of one log that are kept.
+    /// The maximum number of bytes of one log that are kept.
     longest_log: usize,
 }
 
 // === impl RecordReader ===
 
 impl<R: Read> RecordReader<R> {
-    /// Begins to read. `input` should be buffered. Of a log that takes more than `longest_log`
-    /// bytes the newest part is kept.
+    /// Reads the header. `input` should be buffered. Of a log larger than `longest_log` bytes, only the newest
+    /// part is kept.
     pub(in super::super) fn new(
         input: R,
         longest_log: usize,
@@ -44,7 +44,7 @@ impl<R: Read> RecordReader<R> {
         Ok((reader, header))
     }
 
-    /// The next record; `None` at the end, if all of it is as it was written.
+    /// Returns the next record. `None` at the end, if length and checksum match.
     pub(in super::super) fn next(&mut self) -> Result<Option<SavedRecord>, SnapshotError> {
         let [kind] = self.take()?;
         Ok(Some(match kind {
@@ -154,7 +154,7 @@ impl<R: Read> RecordReader<R> {
         for _ in 0..length.saturating_sub(most) {
             self.take::<12>()?;
         }
-        // Grows as the bytes arrive, never by what the length says.
+        // Grows as bytes arrive; the stated length is not trusted.
         let entries: Result<_, SnapshotError> = (0..length.min(most))
             .map(|_| Ok((self.time()?, self.u32()?)))
             .collect();

@@ -17,14 +17,14 @@ pub(in super::super) struct RecordWriter<W> {
     out: W,
     hasher: Sha256,
     written: u64,
-    /// The record that is being put together.
+    /// The buffer of the current record.
     record: Vec<u8>,
 }
 
 // === impl RecordWriter ===
 
 impl<W: Write> RecordWriter<W> {
-    /// Begins a snapshot. `out` should be buffered.
+    /// Writes the header. `out` should be buffered.
     pub(in super::super) fn new(out: W, header: &SavedHeader) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -51,7 +51,7 @@ impl<W: Write> RecordWriter<W> {
         self.send()
     }
 
-    /// Ends the snapshot; gives back where it was written to.
+    /// Writes the end marker and checksum; returns the output.
     pub(in super::super) fn end(mut self) -> io::Result<W> {
         self.put(&[END]);
         self.send()?;

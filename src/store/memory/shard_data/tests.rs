@@ -1,4 +1,4 @@
-//! What bounds logs and sub-windows, and what becomes of a key that finds no room.
+//! Tests of the limits of logs and sub-windows, and of keys without memory for them.
 
 use std::time::Duration;
 
@@ -262,7 +262,7 @@ fn what_makes_room_is_freed() {
     }
     assert_eq!(tracked(&store, 0), 8);
     assert_eq!(store.evictions().counters, 192);
-    // Words take the places of all of them in the end.
+    // Words replace all of them in the end.
     let plain = Rule::throttle(&store, "plain", 1);
     for key in 0..100 {
         ask(&store, &plain, StepOp::Charge, &key.to_string(), 0);

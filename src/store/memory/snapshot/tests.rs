@@ -80,7 +80,7 @@ fn a_rule_that_is_gone_is_named_with_its_bans() {
     let (again, said) = restored(&saved(&store, 1), KEYS, &["kept"], 10);
     assert!(said.unknown.contains(&("gone".to_owned(), 2)));
     assert_eq!((said.counters, said.bans), (0, 2));
-    // Its bans and counters have no place here, nor will they have when it comes back.
+    // Its bans and counters are dropped, and do not return with the rule.
     let gone = Rule::ban(&again, "gone", 1, 60);
     assert_eq!(
         ask(&again, &gone, StepOp::Admit, "x", 10),
@@ -126,7 +126,7 @@ fn offences_are_remembered_over_a_restart() {
         ask(&store, &rule(&store), StepOp::Admit, "past", 10),
         banned(110, true)
     );
-    // One is asked after its end, so that the store knows; the other ends while nobody runs.
+    // One ban is looked up after its end, so that the store records it; the other ends while no process runs.
     ask(&store, &rule(&store), StepOp::Pass, "past", 110);
     for moment in [111, 5_000, 86_000] {
         let (again, _) = restored(&saved(&store, 110), KEYS, &["r"], moment);
@@ -265,8 +265,8 @@ fn a_clock_that_was_set_back_makes_nothing_worse() {
     let early = 100_000;
     ask(&store, &count, StepOp::Admit, "k", early + 7_200);
     ask(&store, &ban, StepOp::Admit, "k", early + 7_200);
-    // Two hours back: the ban holds, but no longer than its length; nobody is refused for what
-    // was counted at a time that has not come yet.
+    // Two hours back: the ban holds, but no longer than its length; no request is refused because of counts from
+    // a time in the future.
     let bytes = saved(&store, early + 7_201);
     let (again, said) = restored(&bytes, KEYS, &["count", "ban"], early);
     assert_eq!(said.bans, 1);
@@ -329,7 +329,7 @@ fn the_same_key_twice_is_taken_once() {
     assert!(memory(&again).ban_room.is_empty());
 }
 
-/// What a request of `key` finds in each of the stores, which must be the same.
+/// The result of a request of `key` in each of the stores, which must be equal.
 fn both(stores: [(&Store, &Rule); 2], step: &Step, key: u8, now: Timestamp) -> [StepResult; 2] {
     stores.map(|(store, rule)| {
         let step = Step {
