@@ -56,6 +56,16 @@ fn unsent(status: u16) -> Response<Body> {
 // === impl GatewayError ===
 
 impl GatewayError {
+    /// Why the gateway refuses a request that no rule stopped, for `explain`.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            GatewayError::NoRoute => "no route matches",
+            GatewayError::Misdirected => "the certificate of the connection is not for this host",
+            GatewayError::BodyTooLarge => "the body is larger than `limits.max_body_bytes`",
+            _ => "the gateway cannot serve it",
+        }
+    }
+
     /// The status code.
     pub const fn status(self) -> StatusCode {
         match self {

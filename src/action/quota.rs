@@ -146,9 +146,10 @@ impl<'n> QuotaHeaderValues<'n> {
         let Some(first) = self.first else {
             return;
         };
-        let policy = match self.policies.is_empty() {
-            true => Ok(first.clone()),
-            false => HeaderValue::from_maybe_shared(Bytes::from(take(&mut self.policies))),
+        let policy = if self.policies.is_empty() {
+            Ok(first.clone())
+        } else {
+            HeaderValue::from_maybe_shared(Bytes::from(take(&mut self.policies)))
         };
         if let Ok(policy) = policy {
             headers.insert(POLICY, policy);

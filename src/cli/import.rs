@@ -55,12 +55,13 @@ pub fn cloudflare(path: &Path) -> ExitCode {
 fn import(path: &Path) -> Result<Imported, String> {
     let (name, read) = load(path);
     let bytes = read.map_err(|error| format!("{name}: cannot read: {error}"))?;
-    match bytes.len() > MOST {
-        true => Err(format!(
+    if bytes.len() > MOST {
+        Err(format!(
             "{name}: larger than {} MiB, which no export of rules is",
             MOST >> 20
-        )),
-        false => convert(&name, &bytes),
+        ))
+    } else {
+        convert(&name, &bytes)
     }
 }
 

@@ -142,9 +142,10 @@ impl Service {
     /// Handles signals until a stop signal arrives or a handover completes.
     async fn serve(&mut self) -> GatewayExit {
         loop {
-            let request = match std::mem::take(&mut self.reload_waits) {
-                true => SignalRequest::Reload,
-                false => self.signals.next().await,
+            let request = if std::mem::take(&mut self.reload_waits) {
+                SignalRequest::Reload
+            } else {
+                self.signals.next().await
             };
             let end = match request {
                 SignalRequest::Reload => self.reload().await,

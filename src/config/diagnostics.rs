@@ -193,9 +193,10 @@ impl Diagnostics {
         message: String,
         echo: bool,
     ) -> &mut Diagnostic {
-        let list = match echo {
-            true => &mut self.echoes,
-            false => &mut self.list,
+        let list = if echo {
+            &mut self.echoes
+        } else {
+            &mut self.list
         };
         list.push(Diagnostic {
             severity,
@@ -220,9 +221,10 @@ impl UnreadableLines {
         let broken_header = written.starts_with('[');
         let next = text(lines.end..part.text.len()).find("\n[");
         let next = next.map_or(part.text.len(), |at| lines.end + at);
-        let start = match broken_header {
-            true => lines.start,
-            false => text(0..lines.start).rfind("\n[").map_or(0, |at| at + 1),
+        let start = if broken_header {
+            lines.start
+        } else {
+            text(0..lines.start).rfind("\n[").map_or(0, |at| at + 1)
         };
         let end = if broken_header { next } else { lines.end };
         let whole_lines = text(lines.clone()).contains('\n');

@@ -71,9 +71,10 @@ impl Files<'_> {
 
     fn add(&mut self, file: &Path, span: &Range<usize>) {
         let name = file.display().to_string();
-        let read = match self.seen.len() > MOST_FILES + 1 {
-            true => Err(io::Error::other("there are more than 1000 included files")),
-            false => self.read(file),
+        let read = if self.seen.len() > MOST_FILES + 1 {
+            Err(io::Error::other("there are more than 1000 included files"))
+        } else {
+            self.read(file)
         };
         match read {
             Ok(text) => self.source.include(name, &text),
@@ -145,9 +146,10 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Returns the file names in a folder. Empty if the folder does not exist.
 fn list(folder: &Path) -> io::Result<Vec<OsString>> {
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

@@ -21,9 +21,10 @@ fn build(rule: &RuleSettings, own: &CandidateSettings) -> Option<Limiter> {
     let limit = own.limit.as_ref().or(rule.limit.as_ref())?;
     let limit = u64::from(limit.value);
     let period = own.period.as_ref().or(rule.period.as_ref());
-    let period = match algorithm.holds_leases() {
-        true => Duration::ZERO,
-        false => period?.value,
+    let period = if algorithm.holds_leases() {
+        Duration::ZERO
+    } else {
+        period?.value
     };
     let burst = own.burst.as_ref().or(rule.burst.as_ref());
     let mut limiter = Limiter::new(algorithm, limit, period);

@@ -161,23 +161,25 @@ pub(super) const LARGEST: u64 = 256 << 20;
 fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = File::open(path)?.take(LARGEST + 1);
-    match file.read_to_end(&mut bytes)? as u64 > LARGEST {
-        true => Err(io::Error::new(
+    if file.read_to_end(&mut bytes)? as u64 > LARGEST {
+        Err(io::Error::new(
             ErrorKind::FileTooLarge,
             "it is larger than 256 MiB",
-        )),
-        false => Ok(bytes),
+        ))
+    } else {
+        Ok(bytes)
     }
 }
 
 /// Reads a whole file that the configuration names. Refuses a pipe, because reading it could block forever.
 pub(super) fn read_named(path: &Path) -> io::Result<Vec<u8>> {
-    match std::fs::metadata(path)?.file_type().is_fifo() {
-        true => Err(io::Error::new(
+    if std::fs::metadata(path)?.file_type().is_fifo() {
+        Err(io::Error::new(
             ErrorKind::InvalidInput,
             "it is a pipe, not a file",
-        )),
-        false => read_whole(path),
+        ))
+    } else {
+        read_whole(path)
     }
 }
 

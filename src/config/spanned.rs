@@ -72,9 +72,10 @@ impl Spanned<String> {
 /// Returns the length of a literal's opening quotes in bytes. A bare key is a value without quotes.
 fn quotes(literal: &str) -> usize {
     let long = literal.starts_with("\"\"\"") || literal.starts_with("'''");
-    match long && literal.len() >= 6 {
-        true => 3,
-        false => usize::from(literal.starts_with(['"', '\''])),
+    if long && literal.len() >= 6 {
+        3
+    } else {
+        usize::from(literal.starts_with(['"', '\'']))
     }
 }
 

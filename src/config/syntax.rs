@@ -179,9 +179,10 @@ impl Syntax<'_> {
             out.error(self.source_span(key), format!("`{written}` is given twice"));
             return;
         };
-        let help = match SEVERAL.contains(&name) {
-            true => format!("write `[[{name}]]`, once for each"),
-            false => format!("write `[{name}]` once, and all its keys below it"),
+        let help = if SEVERAL.contains(&name) {
+            format!("write `[[{name}]]`, once for each")
+        } else {
+            format!("write `[{name}]` once, and all its keys below it")
         };
         let span = self.source_span(line.start..line.start + header.len());
         let error = out.error(span, format!("`{header}` is given twice"));
@@ -224,9 +225,10 @@ fn bare_value(line: &str, word: usize) -> &str {
 }
 
 fn report_bare_value(value: &str, span: Range<usize>, out: &mut Diagnostics) {
-    let quoted = match value.contains('"') {
-        true => format!("'{value}'"),
-        false => format!("\"{value}\""),
+    let quoted = if value.contains('"') {
+        format!("'{value}'")
+    } else {
+        format!("\"{value}\"")
     };
     let (message, help) = match value.to_lowercase().as_str() {
         truth @ ("true" | "false") => ("is no value", format!("write `{truth}`")),

@@ -94,9 +94,12 @@ pub(super) fn unknown_operator(span: Span, word: &str) -> ExprError {
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let suffix = format!(".{name}");
     let limit = name.chars().count() / 3 + 1;
-    let distance = |candidate: &str| match candidate.ends_with(&suffix) {
-        true => 1,
-        false => osa_distance(name, candidate),
+    let distance = |candidate: &str| {
+        if candidate.ends_with(&suffix) {
+            1
+        } else {
+            osa_distance(name, candidate)
+        }
     };
     let best = known
         .into_iter()

@@ -221,9 +221,10 @@ fn anatomy(node: &ExprNode) -> (PartKind, &[ExprNode]) {
 
 fn entry(spec: &FieldSpec, name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
-    match spec.names_ignore_case {
-        true => name.to_ascii_lowercase(),
-        false => name.into_owned(),
+    if spec.names_ignore_case {
+        name.to_ascii_lowercase()
+    } else {
+        name.into_owned()
     }
 }
 

@@ -62,9 +62,10 @@ fn within<'t>(container: &'t [u8], step: &JsonStep) -> Option<&'t [u8]> {
 
 /// Whether a string, as written between its quotes, decodes to `wanted`.
 fn is(name: &[u8], wanted: &[u8]) -> bool {
-    match name.contains(&b'\\') {
-        true => unescape(name).is_some_and(|name| *name == *wanted),
-        false => name == wanted,
+    if name.contains(&b'\\') {
+        unescape(name).is_some_and(|name| *name == *wanted)
+    } else {
+        name == wanted
     }
 }
 
@@ -74,9 +75,10 @@ impl<'t> RawJson<'t> {
     /// The string; borrowed unless it has escapes. `None` if it is not a string.
     pub(super) fn text(self) -> Option<Cow<'t, [u8]>> {
         let body = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        match body.contains(&b'\\') {
-            true => unescape(body).map(Cow::Owned),
-            false => Some(Cow::Borrowed(body)),
+        if body.contains(&b'\\') {
+            unescape(body).map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(body))
         }
     }
 

@@ -52,9 +52,10 @@ pub(super) fn lex(source: &str) -> Result<Vec<Token>, Vec<ExprError>> {
         errors: Vec::new(),
     };
     while lexer.step() {}
-    match lexer.errors.is_empty() {
-        true => Ok(lexer.tokens),
-        false => Err(lexer.errors),
+    if lexer.errors.is_empty() {
+        Ok(lexer.tokens)
+    } else {
+        Err(lexer.errors)
     }
 }
 

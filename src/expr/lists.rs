@@ -74,9 +74,10 @@ impl NamedList {
     /// Returns `before`, with the sets already built from it, if its file and values equal this list's.
     pub fn or_same(self, before: &NamedList) -> NamedList {
         let (own, old) = (&self.0, &before.0);
-        match own.file == old.file && own.texts == old.texts {
-            true => before.clone(),
-            false => self,
+        if own.file == old.file && own.texts == old.texts {
+            before.clone()
+        } else {
+            self
         }
     }
 

@@ -170,12 +170,13 @@ impl StringSet {
     /// The set of `values`.
     pub fn new(values: impl IntoIterator<Item = Box<[u8]>>) -> StringSet {
         let set: HashSet<Box<[u8]>> = values.into_iter().collect();
-        match set.len() <= SCAN {
-            true => StringSet(Strings::Few(set.into_iter().collect())),
-            false => StringSet(Strings::Many(Arc::new(Many {
+        if set.len() <= SCAN {
+            StringSet(Strings::Few(set.into_iter().collect()))
+        } else {
+            StringSet(Strings::Many(Arc::new(Many {
                 longest: set.iter().map(|value| value.len()).max().unwrap_or(0),
                 values: set,
-            }))),
+            })))
         }
     }
 

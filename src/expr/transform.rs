@@ -74,16 +74,18 @@ fn json_text<'a>(value: Cow<'a, [u8]>, path: &[JsonStep]) -> Option<Cow<'a, [u8]
 }
 
 fn lower(value: Cow<[u8]>) -> Cow<[u8]> {
-    match value.iter().any(u8::is_ascii_uppercase) {
-        true => Cow::Owned(value.to_ascii_lowercase()),
-        false => value,
+    if value.iter().any(u8::is_ascii_uppercase) {
+        Cow::Owned(value.to_ascii_lowercase())
+    } else {
+        value
     }
 }
 
 fn upper(value: Cow<[u8]>) -> Cow<[u8]> {
-    match value.iter().any(u8::is_ascii_lowercase) {
-        true => Cow::Owned(value.to_ascii_uppercase()),
-        false => value,
+    if value.iter().any(u8::is_ascii_lowercase) {
+        Cow::Owned(value.to_ascii_uppercase())
+    } else {
+        value
     }
 }
 
@@ -101,22 +103,24 @@ fn substring(value: Cow<[u8]>, from: i64, to: Option<i64>) -> Cow<[u8]> {
 /// The position of `at` in `len` bytes, clamped to them.
 fn position(at: i64, len: usize) -> usize {
     let distance = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
-    match at < 0 {
-        true => len.saturating_sub(distance),
-        false => distance.min(len),
+    if at < 0 {
+        len.saturating_sub(distance)
+    } else {
+        distance.min(len)
     }
 }
 
 fn remove<'a>(value: Cow<'a, [u8]>, unwanted: &[u8]) -> Cow<'a, [u8]> {
-    match value.iter().any(|byte| unwanted.contains(byte)) {
-        true => Cow::Owned(
+    if value.iter().any(|byte| unwanted.contains(byte)) {
+        Cow::Owned(
             value
                 .iter()
                 .copied()
                 .filter(|byte| !unwanted.contains(byte))
                 .collect(),
-        ),
-        false => value,
+        )
+    } else {
+        value
     }
 }
 
@@ -136,9 +140,10 @@ fn url_decode(mut value: Cow<[u8]>, recursive: bool, unicode: bool) -> Cow<[u8]>
 /// `unicode`: `%uXXXX` is an escape too. A broken escape stays as written.
 #[inline]
 pub fn percent_decode(text: &[u8], spaces: bool, unicode: bool) -> Cow<'_, [u8]> {
-    match text.iter().any(|&b| b == b'%' || spaces && b == b'+') {
-        true => Cow::Owned(percent_decoded(text, spaces, unicode)),
-        false => Cow::Borrowed(text),
+    if text.iter().any(|&b| b == b'%' || spaces && b == b'+') {
+        Cow::Owned(percent_decoded(text, spaces, unicode))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

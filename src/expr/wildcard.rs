@@ -96,9 +96,10 @@ impl WildcardPattern {
         if !self.same(head, &self.head) || !self.same(tail, &rest.tail) {
             return None;
         }
-        let searched = match self.ignore_case && !rest.middle.is_empty() {
-            true => Cow::Owned(text.to_ascii_lowercase()),
-            false => Cow::Borrowed(text),
+        let searched = if self.ignore_case && !rest.middle.is_empty() {
+            Cow::Owned(text.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(text)
         };
         let mut at = 0;
         for part in &rest.middle {
@@ -111,9 +112,10 @@ impl WildcardPattern {
     }
 
     fn same(&self, text: &[u8], part: &[u8]) -> bool {
-        match self.ignore_case {
-            true => text.eq_ignore_ascii_case(part),
-            false => text == part,
+        if self.ignore_case {
+            text.eq_ignore_ascii_case(part)
+        } else {
+            text == part
         }
     }
 }
@@ -154,10 +156,7 @@ mod tests {
             let upper = needle.to_ascii_uppercase();
             let text = format!("{before}{}{after}", if there { &upper } else { "" });
             let pattern = WildcardPattern::new(format!("*{needle}*").as_bytes(), ignore_case).unwrap();
-            let expected = match ignore_case {
-                true => text.to_ascii_lowercase().find(&needle.to_ascii_lowercase()),
-                false => text.find(&needle),
-            };
+            let expected = if ignore_case { text.to_ascii_lowercase().find(&needle.to_ascii_lowercase()) } else { text.find(&needle) };
             let expected = expected.map(|at| vec![
                 &text.as_bytes()[..at],
                 &text.as_bytes()[at + needle.len()..],

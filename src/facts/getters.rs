@@ -52,9 +52,10 @@ pub fn known(value: &str) -> Bytes<'_> {
 }
 
 pub fn lower(bytes: &[u8]) -> Bytes<'_> {
-    Some(match bytes.iter().any(u8::is_ascii_uppercase) {
-        true => Cow::Owned(bytes.to_ascii_lowercase()),
-        false => Cow::Borrowed(bytes),
+    Some(if bytes.iter().any(u8::is_ascii_uppercase) {
+        Cow::Owned(bytes.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(bytes)
     })
 }
 

@@ -66,9 +66,10 @@ fn begins(bytes: &[u8], start: &[u8]) -> bool {
 fn version_1(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderError> {
     let longest = bytes.get(..LONGEST_V1).unwrap_or(bytes);
     let Some(end) = longest.windows(2).position(|pair| pair == b"\r\n") else {
-        return match bytes.len() < LONGEST_V1 {
-            true => Ok(None),
-            false => Err(ProxyHeaderError::TooLong),
+        return if bytes.len() < LONGEST_V1 {
+            Ok(None)
+        } else {
+            Err(ProxyHeaderError::TooLong)
         };
     };
     let line = bytes

@@ -58,9 +58,10 @@ fn push_count(out: &mut Vec<u8>, count: usize) {
 fn push_protocol(out: &mut Vec<u8>, protocol: &[u8]) {
     out.extend_from_slice(&match (protocol.first(), protocol.last()) {
         (Some(&first), Some(&last)) => {
-            match first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
-                true => [first, last],
-                false => [hex_digit(first >> 4), hex_digit(last)],
+            if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
+                [first, last]
+            } else {
+                [hex_digit(first >> 4), hex_digit(last)]
             }
         }
         _ => *b"00",

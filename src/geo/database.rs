@@ -234,9 +234,10 @@ fn read(path: &Path) -> Result<Vec<u8>, DatabaseError> {
     }
     let file = File::open(path).map_err(DatabaseError::Unreadable)?;
     let bytes = bounded(file, LARGEST, DatabaseError::Unreadable)?;
-    match bytes.starts_with(GZIP) {
-        true => unpack(&bytes, LARGEST),
-        false => Ok(bytes),
+    if bytes.starts_with(GZIP) {
+        unpack(&bytes, LARGEST)
+    } else {
+        Ok(bytes)
     }
 }
 
@@ -258,9 +259,10 @@ fn bounded(
     let mut bytes = Vec::new();
     let mut source = source.take(largest.saturating_add(1));
     source.read_to_end(&mut bytes).map_err(fault)?;
-    match bytes.len() as u64 > largest {
-        true => Err(DatabaseError::TooLarge),
-        false => Ok(bytes),
+    if bytes.len() as u64 > largest {
+        Err(DatabaseError::TooLarge)
+    } else {
+        Ok(bytes)
     }
 }
 

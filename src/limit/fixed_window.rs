@@ -81,9 +81,10 @@ impl CounterMath for FixedWindowMath {
             fits,
             remaining: limiter.capped().saturating_sub(u64::from(self.count)),
             reset: if self.count > 0 { self.rest } else { 0 },
-            delay: match fits {
-                true => 0,
-                false => until((cost <= limiter.capped()).then_some(self.rest)),
+            delay: if fits {
+                0
+            } else {
+                until((cost <= limiter.capped()).then_some(self.rest))
             },
         }
     }

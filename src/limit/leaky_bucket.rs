@@ -64,9 +64,10 @@ impl CounterMath for LeakyBucketMath {
             fits,
             remaining: self.remaining(),
             reset,
-            delay: match fits {
-                true => self.wait,
-                false => until(self.retry_after(cost)),
+            delay: if fits {
+                self.wait
+            } else {
+                until(self.retry_after(cost))
             },
         }
     }

@@ -77,9 +77,12 @@ fn sliding(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: 
         current = exact((current + cost).min(f64::from(u32::MAX)));
         *record = (index, previous, current);
     }
-    let faded_to = |count: f64, room: f64| match count <= room {
-        true => 0.0,
-        false => period - down(room, period, count),
+    let faded_to = |count: f64, room: f64| {
+        if count <= room {
+            0.0
+        } else {
+            period - down(room, period, count)
+        }
     };
     let room = limit - cost;
     let retry = match (fits, room < 0.0) {
@@ -135,9 +138,12 @@ fn level(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: bo
         (units, since, elapsed, drained) = (0.0, now, 0.0, 0.0);
     }
     let fits = units - drained + cost <= capacity;
-    let empty_in = |units: f64, room: f64| match units <= room {
-        true => 0.0,
-        false => (up(units - room, period, limit) - elapsed).max(0.0),
+    let empty_in = |units: f64, room: f64| {
+        if units <= room {
+            0.0
+        } else {
+            (up(units - room, period, limit) - elapsed).max(0.0)
+        }
     };
     let wait = empty_in(units, 0.0);
     if fits || charge {
@@ -160,9 +166,10 @@ fn level(limiter: &Limiter, record: &mut Record, now: f64, cost: f64, charge: bo
 
 fn seen(reading: &CounterReading) -> Result {
     let micros = |duration: Duration| duration.as_micros() as f64;
-    let retry = match reading.fits {
-        true => Some(reading.wait()),
-        false => reading.retry_after(),
+    let retry = if reading.fits {
+        Some(reading.wait())
+    } else {
+        reading.retry_after()
     };
     let reset = micros(reading.reset_after());
     (

@@ -183,9 +183,10 @@ impl UnitLog {
             fits,
             remaining: limiter.capped().saturating_sub(self.total),
             reset: self.entries.back().map_or(0, leaves),
-            delay: match fits {
-                true => 0,
-                false => until(self.last_blocking_entry(limiter, cost).map(leaves)),
+            delay: if fits {
+                0
+            } else {
+                until(self.last_blocking_entry(limiter, cost).map(leaves))
             },
         }
     }

@@ -124,9 +124,10 @@ impl CounterMath for SlidingWindowMath {
             fits,
             remaining: limiter.capped().saturating_sub(self.used()),
             reset: self.reset_after(),
-            delay: match fits {
-                true => 0,
-                false => until(self.retry_after(limiter.capped(), cost)),
+            delay: if fits {
+                0
+            } else {
+                until(self.retry_after(limiter.capped(), cost))
             },
         }
     }

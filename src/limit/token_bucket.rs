@@ -58,9 +58,10 @@ impl CounterMath for TokenBucketMath {
             fits,
             remaining: self.size.saturating_sub(self.missing.used()),
             reset,
-            delay: match fits {
-                true => 0,
-                false => until(self.retry_after(cost)),
+            delay: if fits {
+                0
+            } else {
+                until(self.retry_after(cost))
             },
         }
     }

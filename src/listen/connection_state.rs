@@ -158,9 +158,10 @@ impl ConnectionState {
         if self.marks.behind.get() {
             self.wake();
         }
-        self.enter(match self.closing.get() {
-            true => ConnectionPhase::Closing,
-            false => ConnectionPhase::Idle(protocol),
+        self.enter(if self.closing.get() {
+            ConnectionPhase::Closing
+        } else {
+            ConnectionPhase::Idle(protocol)
         });
     }
 
@@ -243,9 +244,10 @@ impl ConnectionState {
         if writes_late {
             self.marks.given_up.set(true);
         }
-        let late = match writes_late {
-            true => Some(SlowPhase::Reading),
-            false => self.late(now),
+        let late = if writes_late {
+            Some(SlowPhase::Reading)
+        } else {
+            self.late(now)
         };
         if late.is_some() {
             self.expired.set(late);

@@ -330,9 +330,10 @@ fn append(path: &Path) -> io::Result<File> {
 /// Replaces the error of a pipe without a reader with a clear text.
 fn name_pipe(path: &Path, error: io::Error) -> io::Error {
     let is_pipe = || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-    match error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe() {
-        true => io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads this pipe"),
-        false => error,
+    if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe() {
+        io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads this pipe")
+    } else {
+        error
     }
 }
 

@@ -157,9 +157,10 @@ fn header<'a>(
     snapshot: &Snapshot,
 ) -> Option<Cow<'a, [u8]>> {
     let value = headers.get(name)?.as_bytes();
-    Some(match snapshot.redactor.is_redacted(name.as_str()) {
-        true => Cow::Owned(snapshot.redactor.hash(value).into_bytes()),
-        false => Cow::Borrowed(value),
+    Some(if snapshot.redactor.is_redacted(name.as_str()) {
+        Cow::Owned(snapshot.redactor.hash(value).into_bytes())
+    } else {
+        Cow::Borrowed(value)
     })
 }
 

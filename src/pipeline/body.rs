@@ -67,9 +67,10 @@ pub fn streamed(incoming: RequestBody, state: &Rc<RequestState>) -> Body {
 pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: RequestBody) -> DiscardedBody {
     let (headers, meter) = (request.info.headers, &request.state.meter);
     // Reading would request a body that the client has not sent yet (RFC 9110, 10.1.1).
-    let drained = match headers.contains_key(EXPECT) && !incoming.is_end_stream() {
-        true => DrainOutcome::TooSlow,
-        false => drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await,
+    let drained = if headers.contains_key(EXPECT) && !incoming.is_end_stream() {
+        DrainOutcome::TooSlow
+    } else {
+        drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await
     };
     DiscardedBody { drained, incoming }
 }

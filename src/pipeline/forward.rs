@@ -92,9 +92,10 @@ impl RequestContext<'_, '_> {
     ) -> HandledResponse {
         let head = self.facts.head;
         let target = edits.map_or_else(|| head.uri(), |edits| edits.path.target(head));
-        let rules = match self.decision.tags.is_empty() {
-            true => String::new(),
-            false => self.tag_names(),
+        let rules = if self.decision.tags.is_empty() {
+            String::new()
+        } else {
+            self.tag_names()
         };
         let outbound = OutboundRequest {
             method: head.method,
@@ -131,12 +132,13 @@ impl RequestContext<'_, '_> {
     /// Waits for the response. `None` if the client has disconnected and no rule would count the response.
     async fn while_wanted<A>(&self, answer: impl Future<Output = A>) -> Option<A> {
         let mut answer = pin!(answer);
-        poll_fn(
-            |cx| match self.state.is_disconnected.get() && !self.may_be_counted() {
-                true => Poll::Ready(None),
-                false => answer.as_mut().poll(cx).map(Some),
-            },
-        )
+        poll_fn(|cx| {
+            if self.state.is_disconnected.get() && !self.may_be_counted() {
+                Poll::Ready(None)
+            } else {
+                answer.as_mut().poll(cx).map(Some)
+            }
+        })
         .await
     }
 

@@ -82,9 +82,10 @@ impl http_body::Body for PacedBody {
 
     fn size_hint(&self) -> SizeHint {
         let left = self.pieces.iter().map(|(piece, _)| piece.len() as u64);
-        match self.streamed {
-            true => SizeHint::default(),
-            false => SizeHint::with_exact(left.sum()),
+        if self.streamed {
+            SizeHint::default()
+        } else {
+            SizeHint::with_exact(left.sum())
         }
     }
 }

@@ -222,7 +222,7 @@ impl Simulation {
                 }
                 (fault, _) => {
                     let fault = fault.unwrap_or(GatewayError::NoRoute);
-                    return (Some(refuse(fault)), Some(reason(fault)));
+                    return (Some(refuse(fault)), Some(fault.reason()));
                 }
             },
         };
@@ -344,15 +344,6 @@ fn finish(
         edits.apply(handled.response.headers_mut());
     }
     handled.response
-}
-
-fn reason(fault: GatewayError) -> &'static str {
-    match fault {
-        GatewayError::NoRoute => "no route matches",
-        GatewayError::Misdirected => "the certificate of the connection is not for this host",
-        GatewayError::BodyTooLarge => "the body is larger than `limits.max_body_bytes`",
-        _ => "the gateway cannot serve it",
-    }
 }
 
 /// Returns the traces of all rules in the configuration, including disabled ones, in order.

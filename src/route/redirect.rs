@@ -118,9 +118,10 @@ fn absolute(target: &str) -> &str {
 
 fn push(location: &mut String, value: &str) {
     for byte in value.bytes() {
-        match byte.is_ascii_graphic() {
-            true => location.push(char::from(byte)),
-            false => location.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_graphic() {
+            location.push(char::from(byte))
+        } else {
+            location.push_str(&format!("%{byte:02X}"))
         }
     }
 }

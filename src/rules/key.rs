@@ -194,9 +194,10 @@ impl KeyPart {
             }
             [tag::INT] => {
                 let int = i64::from_le_bytes(take(rest)?).to_string();
-                match self.secret {
-                    true => text.push_str(&hash(int.as_bytes())),
-                    false => text.push_str(&int),
+                if self.secret {
+                    text.push_str(&hash(int.as_bytes()))
+                } else {
+                    text.push_str(&int)
                 }
             }
             [tag::V4] => {

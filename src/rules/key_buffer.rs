@@ -82,9 +82,10 @@ impl KeyBuffer {
 
     #[cold]
     fn extend_moved(&mut self, bytes: &[u8]) {
-        let mut moved = match self.length > HERE {
-            true => std::mem::take(&mut self.moved),
-            false => self.to_vec(),
+        let mut moved = if self.length > HERE {
+            std::mem::take(&mut self.moved)
+        } else {
+            self.to_vec()
         };
         moved.extend_from_slice(bytes);
         self.length = moved.len();

@@ -189,9 +189,10 @@ impl BanLength {
 
 impl From<Duration> for BanLength {
     fn from(length: Duration) -> Self {
-        match length.is_zero() {
-            true => BanLength::Never,
-            false => BanLength::For(length),
+        if length.is_zero() {
+            BanLength::Never
+        } else {
+            BanLength::For(length)
         }
     }
 }

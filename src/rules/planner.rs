@@ -170,9 +170,10 @@ impl Rule {
     }
 
     fn counts(&self, count: &Predicate, context: &EvalContext<'_>) -> Option<bool> {
-        match count.reads_response() {
-            true => None,
-            false => self.known(count.holds(context)),
+        if count.reads_response() {
+            None
+        } else {
+            self.known(count.holds(context))
         }
     }
 
@@ -222,9 +223,10 @@ impl Rule {
     /// The operation for a request that is not counted now: a throttled key is mitigated while one
     /// more unit would not fit, a banned key until its ban ends.
     fn uncounted_op(&self) -> StepOp {
-        match self.ban.is_never() {
-            true => StepOp::Peek,
-            false => StepOp::Pass,
+        if self.ban.is_never() {
+            StepOp::Peek
+        } else {
+            StepOp::Pass
         }
     }
 
@@ -234,9 +236,10 @@ impl Rule {
 
     /// How long a request that does not fit is held instead of being refused.
     pub(super) fn max_hold(&self) -> Duration {
-        match self.action == Action::Delay && self.ban.is_never() {
-            true => self.max_delay,
-            false => Duration::ZERO,
+        if self.action == Action::Delay && self.ban.is_never() {
+            self.max_delay
+        } else {
+            Duration::ZERO
         }
     }
 }
@@ -300,9 +303,10 @@ impl Plan {
         context: &EvalContext<'_>,
     ) -> bool {
         let (rule, facts) = (&course.rule, context.facts());
-        let cost = match op.counts() {
-            true => rule.cost.of(facts),
-            false => Some(1),
+        let cost = if op.counts() {
+            rule.cost.of(facts)
+        } else {
+            Some(1)
         };
         let Some(cost) = cost else {
             return false;

@@ -202,9 +202,10 @@ impl RequestPass<'_> {
 
     fn rule(&self, index: RuleIndex, rule: &Rule, detail: bool) -> RuleTrace {
         let met = self.encounter(index, rule);
-        let conditions = match detail {
-            true => self.conditions(rule),
-            false => Vec::new(),
+        let conditions = if detail {
+            self.conditions(rule)
+        } else {
+            Vec::new()
         };
         let hash = |bytes: &[u8]| self.secrets.hash(bytes);
         let counter = rule.limiter.is_some();
@@ -247,9 +248,10 @@ impl RequestPass<'_> {
 
     fn encounter<'a>(&'a self, index: RuleIndex, rule: &'a Rule) -> RuleEncounter<'a> {
         let matched = rule.matches(&EvalContext::of(self.facts));
-        let counts = match rule.counts_response() {
-            true => self.settled.map(|_| rule.predicates().0.test(self.facts)),
-            false => matched.counts,
+        let counts = if rule.counts_response() {
+            self.settled.map(|_| rule.predicates().0.test(self.facts))
+        } else {
+            matched.counts
         };
         let stand = |candidate: bool| {
             let of = |(plan, result): (&'a Plan, &'a PlanResult)| {

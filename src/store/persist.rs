@@ -156,9 +156,10 @@ impl SnapshotFile {
 
     fn open(&self) -> io::Result<File> {
         // Opening a pipe would block until another process writes to it.
-        match fs::metadata(&self.path)?.is_file() {
-            true => File::open(&self.path),
-            false => Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
+        if fs::metadata(&self.path)?.is_file() {
+            File::open(&self.path)
+        } else {
+            Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"))
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct SmallRng(Cell<u64>);
 /// The inputs of a selection.
 pub(super) struct BalanceState<'a> {
     pub(super) upstream: &'a Upstream,
-    /// The hash key, for [`BalancePolicy::Hash`](super::BalancePolicy::Hash).
+    /// The hash key, for [`BalancePolicy::Hash`].
     pub(super) key: u64,
     pub(super) random: &'a SmallRng,
     pub(super) clock: &'a Clock,

@@ -247,9 +247,10 @@ impl ServerHealth {
             return None;
         }
         record.checks = 0;
-        match passed {
-            true => self.unmark(mark::UNHEALTHY),
-            false => self.mark(mark::UNHEALTHY),
+        if passed {
+            self.unmark(mark::UNHEALTHY)
+        } else {
+            self.mark(mark::UNHEALTHY)
         }
         Some(passed)
     }

@@ -102,12 +102,13 @@ impl TrustedRoots {
     }
 
     fn some(certificates: Vec<CertificateDer<'static>>, given: bool) -> Result<Self, TlsError> {
-        match certificates.is_empty() {
-            true => Err(TlsError::NoRoots),
-            false => Ok(Self {
+        if certificates.is_empty() {
+            Err(TlsError::NoRoots)
+        } else {
+            Ok(Self {
                 certificates,
                 given,
-            }),
+            })
         }
     }
 

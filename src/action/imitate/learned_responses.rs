@@ -114,9 +114,10 @@ impl HeadersOfShape {
     fn learn(&mut self, sent: &HeadSent) -> bool {
         let shape = self.shape_of(&sent.headers);
         let surprise = shape.is_none_or(|shape| shape.learn(sent));
-        self.attention = match surprise {
-            true => ATTENTION,
-            false => self.attention.saturating_sub(1),
+        self.attention = if surprise {
+            ATTENTION
+        } else {
+            self.attention.saturating_sub(1)
         };
         if self.shapes.iter().any(|shape| shape.count >= HALF_LIFE) {
             self.shapes.iter_mut().for_each(|shape| shape.count /= 2);

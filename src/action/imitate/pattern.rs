@@ -210,9 +210,10 @@ fn pieces(text: &str, mixed: bool) -> Vec<ValuePiece<'_>> {
         let number = || number_length(rest, after_point).filter(|_| !mixed);
         let length = unit.or_else(number).or_else(same).unwrap_or(rest.len());
         let (piece, tail) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        found.push(match is_run && unit.is_none() {
-            true => ValuePiece::Run(piece),
-            false => ValuePiece::Signs(piece),
+        found.push(if is_run && unit.is_none() {
+            ValuePiece::Run(piece)
+        } else {
+            ValuePiece::Signs(piece)
         });
         after_number = first.is_ascii_digit() && unit.is_none() && !mixed;
         after_point = piece.ends_with('.');

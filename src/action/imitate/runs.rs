@@ -152,9 +152,10 @@ impl SeenNumbers {
                 .to_string(),
             None => format!("{:.places$}", drawn.max(0.0)),
         };
-        out.push_str(match self.places_vary {
-            true => digits.trim_end_matches('0').trim_end_matches('.'),
-            false => &digits,
+        out.push_str(if self.places_vary {
+            digits.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            &digits
         });
     }
 

@@ -75,9 +75,10 @@ fn grpc_carries_its_status_in_the_head() {
         "application/grpc-web+json",
     ] {
         let request = Request::new(Method::POST, &[("content-type", content_type)]);
-        let kind = match content_type.contains("web") {
-            true => content_type,
-            false => "application/grpc",
+        let kind = if content_type.contains("web") {
+            content_type
+        } else {
+            "application/grpc"
         };
         let mut refused = refused(Some(42));
         let canned = canned(StatusCode::IM_A_TEAPOT, "text/plain", "never");

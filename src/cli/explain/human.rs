@@ -39,9 +39,10 @@ pub fn human(story: &Story) -> String {
 /// Renders the outcome of one request and the counters of its rules.
 pub fn line(report: &SimulationReport) -> String {
     let counts: Vec<String> = report.rules.iter().filter_map(count).collect();
-    match counts.is_empty() {
-        true => decision(report),
-        false => format!("{} ({})", decision(report), counts.join(", ")),
+    if counts.is_empty() {
+        decision(report)
+    } else {
+        format!("{} ({})", decision(report), counts.join(", "))
     }
 }
 
@@ -75,9 +76,10 @@ fn count(trace: &RuleTrace) -> Option<String> {
 
 fn decision(report: &SimulationReport) -> String {
     let what = what(report);
-    match report.held.is_zero() {
-        true => what,
-        false => format!("held for {}, then {what}", seconds(report.held)),
+    if report.held.is_zero() {
+        what
+    } else {
+        format!("held for {}, then {what}", seconds(report.held))
     }
 }
 
@@ -188,9 +190,10 @@ fn key(trace: &RuleTrace) -> String {
         Some(value) => format!("{part} is {value}"),
         None => format!("{part} is missing"),
     });
-    match trace.key_parts.is_empty() {
-        true => "everybody together".to_owned(),
-        false => parts.collect::<Vec<_>>().join(", "),
+    if trace.key_parts.is_empty() {
+        "everybody together".to_owned()
+    } else {
+        parts.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -223,10 +226,7 @@ fn condition(part: &TracedCondition, indent: usize, text: &mut String) {
 }
 
 const fn word(truth: bool) -> &'static str {
-    match truth {
-        true => "yes",
-        false => "no ",
-    }
+    if truth { "yes" } else { "no " }
 }
 
 fn seconds(duration: Duration) -> String {

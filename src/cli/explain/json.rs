@@ -73,17 +73,17 @@ const fn name(outcome: SimulatedOutcome) -> &'static str {
 }
 
 fn headers(headers: &HeaderMap, redactor: &Redactor) -> Value {
-    let shown =
-        headers.keys().map(|name| {
-            let values = headers.get_all(name).iter().map(|value| {
-                match redactor.is_redacted(name.as_str()) {
-                    true => redactor.hash(value.as_bytes()),
-                    false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
-                }
-            });
-            let values = values.collect::<Vec<_>>().join(", ");
-            (name.as_str().to_owned(), Value::String(values))
+    let shown = headers.keys().map(|name| {
+        let values = headers.get_all(name).iter().map(|value| {
+            if redactor.is_redacted(name.as_str()) {
+                redactor.hash(value.as_bytes())
+            } else {
+                String::from_utf8_lossy(value.as_bytes()).into_owned()
+            }
         });
+        let values = values.collect::<Vec<_>>().join(", ");
+        (name.as_str().to_owned(), Value::String(values))
+    });
     Value::Object(shown.collect())
 }
 

@@ -96,9 +96,10 @@ pub fn country(text: &str) -> Result<[u8; 2], String> {
 /// Parses a JA3 fingerprint.
 pub fn ja3(text: &str) -> Result<String, String> {
     let fits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match fits {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err("a JA3 fingerprint has 32 hexadecimal digits".into()),
+    if fits {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("a JA3 fingerprint has 32 hexadecimal digits".into())
     }
 }
 
@@ -106,9 +107,10 @@ pub fn ja3(text: &str) -> Result<String, String> {
 pub fn ja4(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('_').collect();
     let word = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
-    match parts.len() == 3 && parts.iter().all(word) {
-        true => Ok(text.to_owned()),
-        false => Err("a JA4 fingerprint is like t13d1516h2_8daaf6152771_b186095e22b6".into()),
+    if parts.len() == 3 && parts.iter().all(word) {
+        Ok(text.to_owned())
+    } else {
+        Err("a JA4 fingerprint is like t13d1516h2_8daaf6152771_b186095e22b6".into())
     }
 }
 

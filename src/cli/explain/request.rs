@@ -99,9 +99,10 @@ fn listener<'s>(
     match exact.or_else(|| all().find(fits)) {
         Some(listener) => (Some(listener), Vec::new()),
         None => {
-            let note = match secure {
-                true => "no listener has TLS: the request is taken as plain HTTP",
-                false => "no listener is without TLS: the request is taken as HTTPS",
+            let note = if secure {
+                "no listener has TLS: the request is taken as plain HTTP"
+            } else {
+                "no listener is without TLS: the request is taken as HTTPS"
             };
             (all().next(), vec![note.to_owned()])
         }

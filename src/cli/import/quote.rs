@@ -83,9 +83,10 @@ pub fn string(text: &str) -> String {
 
 /// Renders a short string, in double quotes if it needs no escapes.
 pub fn word(text: &str) -> String {
-    match text.chars().any(|c| is_odd(c) || c == '"' || c == '\\') {
-        true => string(text),
-        false => format!("\"{text}\""),
+    if text.chars().any(|c| is_odd(c) || c == '"' || c == '\\') {
+        string(text)
+    } else {
+        format!("\"{text}\"")
     }
 }
 

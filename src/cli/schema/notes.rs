@@ -27,9 +27,10 @@ impl SettingDocs {
             let Some((name, note)) = row(line) else {
                 continue;
             };
-            let path = match name.starts_with('[') || section == SECTIONS {
-                true => bare(name),
-                false => format!("{section}.{name}"),
+            let path = if name.starts_with('[') || section == SECTIONS {
+                bare(name)
+            } else {
+                format!("{section}.{name}")
             };
             by_path.insert(path, note);
         }

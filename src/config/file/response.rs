@@ -85,8 +85,9 @@ fn allowed(name: &HeaderName) -> Result<(), ValueError> {
     if *name == header::CONTENT_TYPE {
         return Err(ValueError::new("`content-type` is set by `content_type`"));
     }
-    match own.contains(name) || *name == "keep-alive" {
-        true => Err(owned(name)),
-        false => Ok(()),
+    if own.contains(name) || *name == "keep-alive" {
+        Err(owned(name))
+    } else {
+        Ok(())
     }
 }

@@ -198,9 +198,10 @@ pub(super) fn edits(s: &mut SectionReader<'_, '_>, message: MessageKind) -> Head
 }
 
 fn may_change(name: &HeaderName, message: MessageKind) -> Result<(), ValueError> {
-    match message.owns(name) {
-        true => Err(owned(name)),
-        false => Ok(()),
+    if message.owns(name) {
+        Err(owned(name))
+    } else {
+        Ok(())
     }
 }
 

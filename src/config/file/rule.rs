@@ -194,9 +194,12 @@ fn response() -> SettingType<String> {
         let help =
             "the answer stands in `[responses.NAME]`, and the rule names it: `response = \"NAME\"`";
         let name = filled().parse(value);
-        name.map_err(|wrong| match value.is_table() {
-            true => wrong.help(help),
-            false => wrong,
+        name.map_err(|wrong| {
+            if value.is_table() {
+                wrong.help(help)
+            } else {
+                wrong
+            }
         })
     })
 }

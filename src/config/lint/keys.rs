@@ -166,9 +166,10 @@ fn dodged(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     let forwarded = source.into_iter().any(|text| text.contains("forwarded"));
     warnings
         .at(LintCode::ChosenKey, &span, message)
-        .help(match forwarded {
-            true => "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front",
-            false => "add a second rule for the same requests by `ip.src` alone",
+        .help(if forwarded {
+            "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front"
+        } else {
+            "add a second rule for the same requests by `ip.src` alone"
         });
 }
 

@@ -36,9 +36,10 @@ fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut
         return;
     };
     let name = &other.written.name;
-    let what = match other.stops().is_some_and(always) {
-        true => "every request",
-        false => "all that this one would stop",
+    let what = if other.stops().is_some_and(always) {
+        "every request"
+    } else {
+        "all that this one would stop"
     };
     let message = format!(
         "this rule never acts: rule `{}` before it matches {what}",

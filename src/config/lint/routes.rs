@@ -114,9 +114,10 @@ fn unreachable(route: &RouteSettings, earlier: &[RouteSettings], warnings: &mut 
         return;
     };
     let file = |route: &RouteSettings| warnings.source.part(route.span.start).start;
-    let help = match file(route) == file(other) {
-        true => "the first match wins: put the narrower route first",
-        false => "routes come in the order of the files: put the wider one into the last",
+    let help = if file(route) == file(other) {
+        "the first match wins: put the narrower route first"
+    } else {
+        "routes come in the order of the files: put the wider one into the last"
     };
     let message = "no request reaches this route";
     warnings
@@ -242,9 +243,10 @@ fn not_a_prefix(
         path.value
     );
     let warning = warnings.at(LintCode::ForeignRoute, &path.span, message);
-    warning.help(match root {
-        true => "remove `path`: a route without it takes every path".to_owned(),
-        false => format!("write `{}*` for what is below it too", path.value),
+    warning.help(if root {
+        "remove `path`: a route without it takes every path".to_owned()
+    } else {
+        format!("write `{}*` for what is below it too", path.value)
     });
 }
 

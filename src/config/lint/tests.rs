@@ -153,9 +153,10 @@ fn a_key_that_takes_a_client_little_to_change() {
 fn a_key_of_which_only_some_values_are_counted() {
     let header = "http.request.headers[\"x-api-key\"]";
     let counted = |test: &str| {
-        let lists = match test.contains("$gold") {
-            true => "[lists]\ngold = [\"k1\", \"k2\"]\n",
-            false => "",
+        let lists = if test.contains("$gold") {
+            "[lists]\ngold = [\"k1\", \"k2\"]\n"
+        } else {
+            ""
         };
         let rule = rule(&format!("mitigate = '{test}'\nkey = ['{header}']"));
         format!("{rule}{lists}")

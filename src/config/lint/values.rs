@@ -221,12 +221,11 @@ fn part_of_path(relation: &TestRelation, text: &str) -> Form {
         return ("", right);
     }
     if text.contains('?') {
-        return match begins {
-            true => whole_path(text),
-            false => {
-                let what = "the query is not part of it; `http.request.uri` has both";
-                (what, None)
-            }
+        return if begins {
+            whole_path(text)
+        } else {
+            let what = "the query is not part of it; `http.request.uri` has both";
+            (what, None)
         };
     }
     let open = text.is_empty() || text.starts_with('/');

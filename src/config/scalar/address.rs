@@ -131,10 +131,11 @@ pub(in crate::config) fn target_path() -> SettingType<String> {
         |value| {
             let written = string(value, "a path")?;
             let plain = |b: u8| b.is_ascii_graphic() && b != b'#';
-            match written.starts_with('/') && written.bytes().all(plain) {
-                true => Ok(written.to_owned()),
-                false => Err(ValueError::new(format!("`{written}` is not a path"))
-                    .help("it begins with `/` and has no spaces, for example \"/healthz\"")),
+            if written.starts_with('/') && written.bytes().all(plain) {
+                Ok(written.to_owned())
+            } else {
+                Err(ValueError::new(format!("`{written}` is not a path"))
+                    .help("it begins with `/` and has no spaces, for example \"/healthz\""))
             }
         },
     )

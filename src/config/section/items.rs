@@ -43,9 +43,10 @@ impl<'a> SectionReader<'a, '_> {
             return Vec::new();
         };
         let Some(array) = raw.get_ref().as_array() else {
-            let help = match unknown::SEVERAL.contains(&key) {
-                true => format!("write `[[{key}]]`"),
-                false => format!("put it in brackets: `{key} = [ … ]`"),
+            let help = if unknown::SEVERAL.contains(&key) {
+                format!("write `[[{key}]]`")
+            } else {
+                format!("put it in brackets: `{key} = [ … ]`")
             };
             let wrong = kind("an array of tables", raw.get_ref()).help(help);
             self.wrong(self.source_span(raw.span()), wrong);

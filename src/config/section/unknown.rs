@@ -59,12 +59,11 @@ pub(super) fn report(
         return;
     }
     let sections: Vec<_> = sections(name).into_iter().take(MOST).collect();
-    let help = match sections.is_empty() {
-        true => {
-            let known: Vec<_> = known.iter().copied().collect();
-            format!("the keys here are {}", known.join(", "))
-        }
-        false => format!("it is a key of {}", either(&sections)),
+    let help = if sections.is_empty() {
+        let known: Vec<_> = known.iter().copied().collect();
+        format!("the keys here are {}", known.join(", "))
+    } else {
+        format!("it is a key of {}", either(&sections))
     };
     out.error(span, format!("unknown key `{name}`")).help(help);
 }

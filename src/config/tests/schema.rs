@@ -222,12 +222,13 @@ fn value(shape: &ValueSchema) -> BoxedStrategy<Value> {
         ValueSchema::Duration { low, high, seconds } => {
             let number = *seconds;
             (low.as_millis()..=high.as_millis(), any::<bool>())
-                .prop_map(
-                    move |(millis, plain)| match plain && number && millis >= 1000 {
-                        true => Value::Integer(i64::try_from(millis / 1000).unwrap()),
-                        false => Value::String(format!("{millis}ms")),
-                    },
-                )
+                .prop_map(move |(millis, plain)| {
+                    if plain && number && millis >= 1000 {
+                        Value::Integer(i64::try_from(millis / 1000).unwrap())
+                    } else {
+                        Value::String(format!("{millis}ms"))
+                    }
+                })
                 .boxed()
         }
         ValueSchema::Size { low, high } => (*low..=*high)

@@ -65,9 +65,10 @@ impl Checker<'_> {
         let Ok(text) = std::str::from_utf8(name) else {
             return self.fail(span, "the name of an entry must be UTF-8");
         };
-        let text = match spec.names_ignore_case {
-            true => text.to_ascii_lowercase(),
-            false => text.to_owned(),
+        let text = if spec.names_ignore_case {
+            text.to_ascii_lowercase()
+        } else {
+            text.to_owned()
         };
         let name = Some(text.as_bytes().into());
         let entry = (spec.id, text.into_boxed_str());
@@ -239,9 +240,10 @@ impl Checker<'_> {
             }
             (shape, _) => self.single(shape, &node.span)?,
         };
-        match wanted(param).1(&term) {
-            true => Some(term),
-            false => self.unfit(spec, param, &term, node),
+        if wanted(param).1(&term) {
+            Some(term)
+        } else {
+            self.unfit(spec, param, &term, node)
         }
     }
 

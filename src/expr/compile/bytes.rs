@@ -181,9 +181,10 @@ fn join(source: StringSource, each: CompiledTerm, separator: Box<[u8]>) -> GetBy
                     None => whole = Some(value.into_owned()),
                 }
             }
-            match whole.as_ref().is_some_and(|whole| whole.len() > MAX_RESULT) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if whole.as_ref().is_some_and(|whole| whole.len() > MAX_RESULT) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         let whole = whole.unwrap_or_default();

@@ -160,12 +160,13 @@ impl<'a> Parser<'a> {
     fn operator(&mut self) -> Parsed<Option<(CompareOp, Span)>> {
         let span = self.here();
         if self.take("strict") {
-            return match self.take("wildcard") {
-                true => Ok(Some((
+            return if self.take("wildcard") {
+                Ok(Some((
                     CompareOp::StrictWildcard,
                     span.start..self.last_end(),
-                ))),
-                false => fail(span, "`strict` stands only before `wildcard`", None),
+                )))
+            } else {
+                fail(span, "`strict` stands only before `wildcard`", None)
             };
         }
         let word = match self.peek() {
@@ -230,9 +231,10 @@ impl<'a> Parser<'a> {
         let (message, help) = match self.peek() {
             Some(TokenKind::Name(name)) if !is_reserved(name) => (
                 format!("the right side must be a value, not the name `{name}`"),
-                match name.contains('.') {
-                    true => quotes.into(),
-                    false => format!("{quotes}: `\"{name}\"`"),
+                if name.contains('.') {
+                    quotes.into()
+                } else {
+                    format!("{quotes}: `\"{name}\"`")
                 },
             ),
             _ => (
@@ -262,9 +264,10 @@ impl<'a> Parser<'a> {
                 None => return Err(no_item(self.here(), self.text(&self.here()))),
             }
         }
-        match items.is_empty() {
-            true => fail(open.start..self.last_end(), "this set is empty", None),
-            false => Ok(items),
+        if items.is_empty() {
+            fail(open.start..self.last_end(), "this set is empty", None)
+        } else {
+            Ok(items)
         }
     }
 
@@ -276,9 +279,10 @@ impl<'a> Parser<'a> {
             Some(TokenKind::Name(name)) if &**name == "false" => LiteralKind::Bool(false),
             Some(TokenKind::Text { body, raw }) => {
                 let text = self.source.get(body.clone()).unwrap_or("");
-                let bytes = match raw {
-                    true => text.as_bytes().into(),
-                    false => decode(self.source, body.clone(), reader)?,
+                let bytes = if *raw {
+                    text.as_bytes().into()
+                } else {
+                    decode(self.source, body.clone(), reader)?
                 };
                 LiteralKind::Text {
                     bytes,

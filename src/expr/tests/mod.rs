@@ -153,9 +153,10 @@ impl FieldFacts for Sample {
 
     fn element(&self, field: FieldId, name: Option<&[u8]>, index: i32) -> Option<Cow<'_, [u8]>> {
         let values = self.values(field, name);
-        let at = match index < 0 {
-            true => values.len().checked_sub(index.unsigned_abs() as usize)?,
-            false => index as usize,
+        let at = if index < 0 {
+            values.len().checked_sub(index.unsigned_abs() as usize)?
+        } else {
+            index as usize
         };
         values.get(at).map(|value| Cow::Borrowed(*value))
     }

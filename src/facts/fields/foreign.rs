@@ -64,9 +64,10 @@ pub(super) fn suggest_field(name: &str) -> Option<String> {
     let entry = bare
         .strip_prefix(beginning)
         .filter(|rest| !rest.is_empty())?;
-    let entry = match map.ends_with("headers") {
-        true => entry.replace('_', "-"),
-        false => entry.to_owned(),
+    let entry = if map.ends_with("headers") {
+        entry.replace('_', "-")
+    } else {
+        entry.to_owned()
     };
     Some(format!("{map}[\"{entry}\"][0]"))
 }

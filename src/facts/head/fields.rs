@@ -71,9 +71,10 @@ impl<'r> HeadHeaders<'r> {
             }
             fields.take(name, value, version)?;
         }
-        match fields.chunked && fields.length.is_some() {
-            true => Err(MalformedRequest::Framing),
-            false => Ok(fields),
+        if fields.chunked && fields.length.is_some() {
+            Err(MalformedRequest::Framing)
+        } else {
+            Ok(fields)
         }
     }
 
@@ -166,9 +167,10 @@ fn check_connection_field(name: &HeaderName, value: &HeaderValue) -> Result<(), 
         header::TE => value.as_bytes() != b"trailers",
         _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
     };
-    match bad {
-        true => Err(MalformedRequest::ConnectionField),
-        false => Ok(()),
+    if bad {
+        Err(MalformedRequest::ConnectionField)
+    } else {
+        Ok(())
     }
 }
 
@@ -181,9 +183,10 @@ fn check_value(value: &HeaderValue) -> Result<(), MalformedRequest> {
     if has_control(value.as_bytes()) {
         return Err(MalformedRequest::FieldValue);
     }
-    match is_padded(value.as_bytes()) {
-        true => Err(MalformedRequest::Padding),
-        false => Ok(()),
+    if is_padded(value.as_bytes()) {
+        Err(MalformedRequest::Padding)
+    } else {
+        Ok(())
     }
 }
 

@@ -283,9 +283,10 @@ fn path(called: Option<&Path>) -> io::Result<PathBuf> {
     match called {
         Some(path) if path.components().count() > 1 => {
             let absolute = env::current_dir()?.join(path);
-            match absolute.is_file() {
-                true => Ok(absolute),
-                false => env::current_exe(),
+            if absolute.is_file() {
+                Ok(absolute)
+            } else {
+                env::current_exe()
             }
         }
         _ => env::current_exe(),

@@ -38,9 +38,10 @@ fn the_turn_of_one_that_finds_no_place_is_behind_the_queue() {
         .map(|_| {
             let reading = limiter.peek(&state, at(START), 1);
             limiter.charge(&mut state, at(START), 1);
-            match reading.fits {
-                true => reading.wait().as_secs(),
-                false => limiter.wait_for_turn(&reading).unwrap().as_secs(),
+            if reading.fits {
+                reading.wait().as_secs()
+            } else {
+                limiter.wait_for_turn(&reading).unwrap().as_secs()
             }
         })
         .collect();

@@ -29,17 +29,19 @@ pub(in super::super) fn to_plan(rule: &Rule) -> Prefilter {
 
 /// The condition for a rule to count a response.
 pub(in super::super) fn to_settle(rule: &Rule) -> Prefilter {
-    match rule.counts_response() {
-        true => adapt(rule.predicates().0.need(), Phase::Response),
-        false => Prefilter::Any(Vec::new()),
+    if rule.counts_response() {
+        adapt(rule.predicates().0.need(), Phase::Response)
+    } else {
+        Prefilter::Any(Vec::new())
     }
 }
 
 /// The condition on a request for a rule to count its response, whatever the response is.
 pub(in super::super) fn to_await(rule: &Rule) -> Prefilter {
-    match rule.counts_response() {
-        true => adapt(rule.predicates().0.need(), Phase::Request),
-        false => Prefilter::Any(Vec::new()),
+    if rule.counts_response() {
+        adapt(rule.predicates().0.need(), Phase::Request)
+    } else {
+        Prefilter::Any(Vec::new())
     }
 }
 

@@ -279,9 +279,10 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 }
 
 fn ask((post, path, agent, one, cookie, host): Drawn) -> Ask {
-    let mut ask = match post {
-        true => Ask::post(path),
-        false => Ask::get(path),
+    let mut ask = if post {
+        Ask::post(path)
+    } else {
+        Ask::get(path)
     };
     ask.client = std::net::IpAddr::from([203, 0, 113, host]);
     if host == 4 {

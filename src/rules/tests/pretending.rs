@@ -137,9 +137,10 @@ fn shows_alike(
         let told = |shadowed: bool, reading: CounterReading| {
             let mut rule = rule();
             rule.limiter = Some(limiter);
-            let first = match shadowed {
-                true => over(Some(1)),
-                false => within(1, 1),
+            let first = if shadowed {
+                over(Some(1))
+            } else {
+                within(1, 1)
             };
             let rules = set([shadow(), rule]);
             let plan = plan(&rules, &Ask::post("/a"));

@@ -144,8 +144,9 @@ fn quoted(text: &str) -> String {
 
 /// Joins the lines of an expression.
 fn one_line(text: &str) -> String {
-    match text.contains('\n') {
-        true => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        false => text.to_owned(),
+    if text.contains('\n') {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        text.to_owned()
     }
 }

@@ -57,9 +57,10 @@ impl<'a> RuleEncounter<'a> {
         let (step, _) = self.candidate.last()?;
         let (value, remaining) = self.candidate.used().unzip();
         Some(CandidateTrace {
-            verdict: match self.candidate.acted() {
-                true => TraceVerdict::Would(self.rule.action),
-                false => self.candidate.verdict(),
+            verdict: if self.candidate.acted() {
+                TraceVerdict::Would(self.rule.action)
+            } else {
+                self.candidate.verdict()
             },
             value: value.flatten(),
             limit: step.limiter.limit,

@@ -77,9 +77,10 @@ impl WrittenReason<'_> {
             None => past(self.met.rule.action).to_owned(),
         };
         let turn = self.was_delayed_and_counted(step, step_result);
-        match self.met.rule.dry_run {
-            true => format!("dry_run: would have {did}: {because}{turn}"),
-            false => format!("{did}: {because}{turn}"),
+        if self.met.rule.dry_run {
+            format!("dry_run: would have {did}: {because}{turn}")
+        } else {
+            format!("{did}: {because}{turn}")
         }
     }
 
@@ -165,9 +166,10 @@ impl WrittenReason<'_> {
     fn unmatched(&self) -> Vec<String> {
         let met = self.met;
         let one = matches!(met.rule.scope, RuleScope::Same(_)) || met.matched.counts.is_none();
-        match one {
-            true => vec![self.mismatch("mitigate")],
-            false => vec![self.mismatch("count"), self.mismatch("mitigate")],
+        if one {
+            vec![self.mismatch("mitigate")]
+        } else {
+            vec![self.mismatch("count"), self.mismatch("mitigate")]
         }
     }
 
@@ -203,9 +205,10 @@ impl WrittenReason<'_> {
     /// Why the response was not counted.
     fn unsettled(&self) -> String {
         let rule = self.met.rule;
-        let asks = match rule.predicates().0.reads_response() {
-            true => "count",
-            false => "cost",
+        let asks = if rule.predicates().0.reads_response() {
+            "count"
+        } else {
+            "cost"
         };
         match (self.met.counts, &rule.cost) {
             (None, _) => format!("`{asks}` asks for a response, and this answer never counts"),

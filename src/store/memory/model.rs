@@ -70,9 +70,10 @@ impl Model {
             }
         };
         let matters = self.ban.is_never() || op != StepOp::Peek;
-        let status = match !reading.fits && matters {
-            true => KeyStatus::Over,
-            false => KeyStatus::Within,
+        let status = if !reading.fits && matters {
+            KeyStatus::Over
+        } else {
+            KeyStatus::Within
         };
         StepResult {
             reading: Some(reading),

@@ -34,9 +34,10 @@ pub(crate) type AtomicUsize = Atomic<RealUsize>;
 
 /// Lets others go first.
 pub(crate) fn yield_now() {
-    match in_model() {
-        true => shuttle::thread::yield_now(),
-        false => std::thread::yield_now(),
+    if in_model() {
+        shuttle::thread::yield_now()
+    } else {
+        std::thread::yield_now()
     }
 }
 

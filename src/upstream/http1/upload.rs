@@ -160,9 +160,10 @@ impl H1Upload {
             if !self.taken && self.data.is_empty() && self.tail.is_empty() {
                 self.load(cx)?;
             }
-            let (written, polled) = match self.is_written() {
-                true => (true, self.poll_flush(stream, cx)),
-                false => (false, self.poll_write(stream, cx)),
+            let (written, polled) = if self.is_written() {
+                (true, self.poll_flush(stream, cx))
+            } else {
+                (false, self.poll_write(stream, cx))
             };
             match polled {
                 Poll::Ready(Ok(())) if !written => {}

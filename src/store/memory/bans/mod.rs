@@ -186,9 +186,10 @@ impl ShardBans {
 
     /// Adds a record for a key that has none. Its capacity was taken before.
     pub(super) fn restore(&mut self, key: KeyHash, sentence: BanRecord, past: bool) {
-        let (ends, happened) = match past {
-            true => (&mut self.past, sentence.ban.until),
-            false => (&mut self.live, sentence.began),
+        let (ends, happened) = if past {
+            (&mut self.past, sentence.ban.until)
+        } else {
+            (&mut self.live, sentence.began)
         };
         self.newest = self.newest.max(happened);
         ends.insert(key.whole(), sentence);
