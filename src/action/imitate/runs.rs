@@ -18,11 +18,11 @@ const UNITS: [&str; 10] = ["s", "ms", "us", "ns", "sec", "kb", "kB", "KB", "mb",
 const KEPT: usize = 64;
 /// The maximum distance from now, in seconds, of a number that is a timestamp: a day.
 const NEAR: u64 = 86_400;
-/// Numbers depend on the duration of their responses if the differences that remain are at most this share of
-/// all differences.
-const RELATED: f64 = 0.9;
-/// Units of one microsecond for numbers in microseconds, milliseconds and seconds.
-const SLOPES: [f64; 3] = [1.0, 1e-3, 1e-6];
+/// Numbers depend on the duration of their responses if a longer duration goes with a higher number this much
+/// more often than with a lower one, as a share of all pairs.
+const RELATED: f64 = 0.5;
+/// The maximum distance of a slope from a power of ten, as a share of that power, to be taken for it.
+const ALIKE: f64 = 0.05;
 
 /// The runs observed at one position of a value.
 #[derive(Debug)]
@@ -159,45 +159,67 @@ impl SeenNumbers {
         });
     }
 
-    /// Draws a number for a response that takes `when.head`, relative to its clock: between two that were
-    /// observed, shifted by the growth of numbers with that duration.
+    /// Draws a number for a response that takes `when.head`, relative to its clock.
     pub(super) fn draw(&self, when: SendSchedule, dice: &mut Dice) -> f64 {
-        let slope = self.slope();
-        let rests = self.rests(slope);
-        let index = dice.below(rests.len());
-        let one = rests.get(index).copied().unwrap_or_default();
-        let next = rests.get(index + 1).copied().unwrap_or(one);
-        let drawn = one + (next - one) * dice.share() + slope * micros(when.head);
-        match self.places {
-            0 => drawn.floor(),
-            _ => drawn,
+        match slope(&self.seen) {
+            Some(slope) => self.draw_by_slope(slope, micros(when.head), dice),
+            None => self.draw_between(dice),
         }
     }
 
-    /// Returns how much numbers grow with the duration of their responses, per microsecond: the slope with the
-    /// smallest residuals. 0 if no slope reduces them.
-    fn slope(&self) -> f64 {
-        let spread = |slope: f64| {
-            let rests = self.rests(slope);
-            let quarter = rests.len() / 4;
-            let middle = rests.get(quarter..rests.len() - quarter).unwrap_or(&[]);
-            middle
-                .last()
-                .zip(middle.first())
-                .map_or(0.0, |(l, f)| l - f)
-        };
-        let spreads = SLOPES.map(|slope| (spread(slope), slope));
-        let best = spreads.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
-        let related = best.filter(|(left, _)| *left < RELATED * spread(0.0));
-        related.map_or(0.0, |(_, slope)| slope)
+    /// Draws a number between two that were observed.
+    fn draw_between(&self, dice: &mut Dice) -> f64 {
+        let mut sorted: Vec<f64> = self.seen.iter().map(|(number, _)| *number).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let index = dice.below(sorted.len());
+        let one = sorted.get(index).copied().unwrap_or_default();
+        let next = sorted.get(index + 1).copied().unwrap_or(one);
+        let between = (next - one) * dice.share();
+        match self.places {
+            0 => one + between.floor(),
+            _ => one + between,
+        }
     }
 
-    /// Returns the residual of each number for `slope`, in order.
-    fn rests(&self, slope: f64) -> Vec<f64> {
-        let rests = self.seen.iter().map(|(number, took)| number - slope * took);
-        let mut rests: Vec<f64> = rests.collect();
-        rests.sort_unstable_by(f64::total_cmp);
-        rests
+    /// Draws a number like that of one of the three responses with the nearest duration.
+    fn draw_by_slope(&self, slope: f64, took: f64, dice: &mut Dice) -> f64 {
+        let mut nearest = self.seen.clone();
+        nearest.sort_unstable_by(|a, b| (a.1 - took).abs().total_cmp(&(b.1 - took).abs()));
+        let one = nearest.get(dice.below(nearest.len().min(3)));
+        let (number, other) = one.copied().unwrap_or_default();
+        let drawn = number + slope * (took - other);
+        match self.places {
+            0 => drawn.round(),
+            _ => drawn,
+        }
+    }
+}
+
+/// Returns how much numbers grow with the duration of their responses, per microsecond. `None` if they do not.
+/// It is the median of the slopes between pairs (Theil), which a few outliers do not change.
+fn slope(seen: &[(f64, f64)]) -> Option<f64> {
+    let mut sorted = seen.to_vec();
+    sorted.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+    let later = sorted.iter().skip(sorted.len() / 2);
+    let pairs = sorted.iter().zip(later).filter(|(a, b)| b.1 > a.1);
+    let mut slopes: Vec<f64> = pairs.map(|(a, b)| (b.0 - a.0) / (b.1 - a.1)).collect();
+    let count = |sign: fn(&&f64) -> bool| slopes.iter().filter(sign).count() as f64;
+    let related = count(|slope| **slope > 0.0) - count(|slope| **slope < 0.0);
+    if slopes.is_empty() || related < RELATED * slopes.len() as f64 {
+        return None;
+    }
+    slopes.sort_unstable_by(f64::total_cmp);
+    slopes.get(slopes.len() / 2).copied().map(decimal)
+}
+
+/// Returns the power of ten that `slope` is almost equal to, or `slope`. Durations are written in seconds,
+/// milliseconds or microseconds, and the rest is the error of a small sample.
+fn decimal(slope: f64) -> f64 {
+    let round = 10f64.powf(slope.log10().round());
+    if (slope / round - 1.0).abs() < ALIKE {
+        round
+    } else {
+        slope
     }
 }
 
@@ -291,6 +313,13 @@ mod tests {
         for took in [500, 2_300, 40_000] {
             let drawn = numbers.draw(after(took), &mut dice);
             assert!((100.0..107.0).contains(&(took as f64 - drawn)), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn only_a_slope_near_a_power_of_ten_is_one() {
+        for (slope, meant) in [(0.98, 1.0), (0.00103, 0.001), (0.5, 0.5), (1.2, 1.2)] {
+            assert!((decimal(slope) - meant).abs() < 1e-12);
         }
     }
 }
