@@ -187,7 +187,7 @@ static TABLE: &[FunctionSpec] = &[
     row("decode_base64(string)", "decode_base64", &[Text], build::decode_base64,
         "The string decoded from Base64, of either alphabet, padded or not; missing if it is none."),
     repeats(row("lookup_json_string(string, \"name\" or place, …)", "lookup_json_string", &[Text, Step], build::lookup_json_string,
-        "A string in a JSON text, by names and places from 0; missing if it is not there.")),
+        "A string in a JSON text, by names and positions from 0; missing if it is not there.")),
     repeats(row("lookup_json_integer(string, \"name\" or place, …)", "lookup_json_integer", &[Text, Step], build::lookup_json_integer,
         "An integer in a JSON text; `1.0` is none.")),
     repeats(row("jwt_claim(string, \"claim\", …)", "jwt_claim", &[Text, Step], build::jwt_claim,
