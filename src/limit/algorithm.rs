@@ -1,23 +1,60 @@
 //! The table of algorithms, one row each, for the configuration, lints, planner, stores and docs.
 
-/// An algorithm for counting requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Algorithm {
+use super::CounterShape;
+
+/// Declares [`Algorithm`] and its rows from one list: variant, name, capacity, recovery, shape of the counters, and
+/// whether `slices` divides the window.
+macro_rules! algorithms {
+    ($($(#[$meta:meta])* $variant:ident $name:literal $capacity:ident $recovery:ident $shape:ident $slices:literal;)*) => {
+        /// An algorithm for counting requests.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum Algorithm {
+            $($(#[$meta])* $variant,)*
+        }
+
+        /// The number of algorithms.
+        const COUNT: usize = [$($name),*].len();
+
+        impl Algorithm {
+            /// Every algorithm, in the order of the docs.
+            pub const ALL: [Algorithm; COUNT] = [$(Algorithm::$variant),*];
+
+            /// Every algorithm with its name.
+            pub const NAMED: [(&'static str, Algorithm); COUNT] =
+                [$(($name, Algorithm::$variant)),*];
+
+            /// The algorithm's row.
+            pub const fn row(self) -> AlgorithmRow {
+                match self {
+                    $(Algorithm::$variant => AlgorithmRow {
+                        name: $name,
+                        capacity: CapacityKind::$capacity,
+                        recovery: RecoveryKind::$recovery,
+                        shape: CounterShape::$shape,
+                        has_slices: $slices,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+algorithms! {
     /// Two counters, the older one weighted by the share of its window that is still in the sliding window.
     #[default]
-    SlidingWindow,
+    SlidingWindow "sliding_window" Limit Expires Words true;
     /// One counter per window.
-    FixedWindow,
+    FixedWindow "fixed_window" Limit Expires Words false;
     /// The time of every unit.
-    SlidingLog,
+    SlidingLog "sliding_log" Limit Expires Log false;
     /// A bucket of tokens that refills evenly.
-    TokenBucket,
+    TokenBucket "token_bucket" Burst Refills Words false;
     /// A queue that drains evenly.
-    LeakyBucket,
+    LeakyBucket "leaky_bucket" Queue Refills Words false;
     /// The generic cell rate algorithm: the theoretical arrival time of the next unit.
-    Gcra,
+    Gcra "gcra" Burst Refills Words false;
     /// The number of requests in flight.
-    Concurrency,
+    Concurrency "concurrency" Limit Released Leases false;
 }
 
 /// The properties of an algorithm that other modules use.
@@ -29,6 +66,8 @@ pub struct AlgorithmRow {
     pub capacity: CapacityKind,
     /// How units become available again.
     pub recovery: RecoveryKind,
+    /// The shape of its counters. With `slices`, it is [`CounterShape::Slices`].
+    pub shape: CounterShape,
     /// Whether the setting `slices` divides its window.
     pub has_slices: bool,
 }
@@ -58,50 +97,6 @@ pub enum RecoveryKind {
 // === impl Algorithm ===
 
 impl Algorithm {
-    /// Every algorithm, in the order of the docs.
-    pub const ALL: [Algorithm; 7] = [
-        Algorithm::SlidingWindow,
-        Algorithm::FixedWindow,
-        Algorithm::SlidingLog,
-        Algorithm::TokenBucket,
-        Algorithm::LeakyBucket,
-        Algorithm::Gcra,
-        Algorithm::Concurrency,
-    ];
-
-    /// Every algorithm with its name.
-    #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
-    pub const NAMED: [(&'static str, Algorithm); 7] = {
-        let mut named = [("", Algorithm::SlidingWindow); 7];
-        let mut at = 0;
-        while at < named.len() {
-            named[at] = (Self::ALL[at].row().name, Self::ALL[at]);
-            at += 1;
-        }
-        named
-    };
-
-    /// The algorithm's row.
-    pub const fn row(self) -> AlgorithmRow {
-        use CapacityKind::{Burst, Limit, Queue};
-        use RecoveryKind::{Expires, Refills, Released};
-        let (name, capacity, recovery) = match self {
-            Algorithm::SlidingWindow => ("sliding_window", Limit, Expires),
-            Algorithm::FixedWindow => ("fixed_window", Limit, Expires),
-            Algorithm::SlidingLog => ("sliding_log", Limit, Expires),
-            Algorithm::TokenBucket => ("token_bucket", Burst, Refills),
-            Algorithm::LeakyBucket => ("leaky_bucket", Queue, Refills),
-            Algorithm::Gcra => ("gcra", Burst, Refills),
-            Algorithm::Concurrency => ("concurrency", Limit, Released),
-        };
-        AlgorithmRow {
-            name,
-            capacity,
-            recovery,
-            has_slices: matches!(self, Algorithm::SlidingWindow),
-        }
-    }
-
     /// Whether a request holds a lease until it ends.
     pub const fn holds_leases(self) -> bool {
         matches!(self.row().recovery, RecoveryKind::Released)

@@ -141,11 +141,11 @@ impl Limiter {
 
     /// The shape of the limiter's counters.
     pub const fn shape(&self) -> CounterShape {
-        match self.algorithm {
-            Algorithm::SlidingLog => CounterShape::Log,
-            Algorithm::Concurrency => CounterShape::Leases,
-            Algorithm::SlidingWindow if self.slices > 1 => CounterShape::Slices,
-            _ => CounterShape::Words,
+        let row = self.algorithm.row();
+        if row.has_slices && self.slices > 1 {
+            CounterShape::Slices
+        } else {
+            row.shape
         }
     }
 

@@ -10,9 +10,9 @@ use crate::limit::{Algorithm, Limiter};
 pub(super) struct CompiledRule {
     pub(super) rule: Rule,
     /// The step template: the values that all steps of the rule share.
-    pub(super) like: Step,
+    pub(super) step_template: Step,
     /// The counter operation if `count` and `mitigate` are one expression that matches.
-    pub(super) both: StepOp,
+    pub(super) op_if_matched: StepOp,
     /// The first earlier rule with an equal key.
     pub(super) same_key: Option<RuleIndex>,
     /// Whether the rule counts only once the response is known, because of `count` or `cost`.
@@ -53,10 +53,13 @@ impl CompiledRule {
         let has_same = |other: &&CompiledRule| {
             other.rule.limiter.is_some() && other.rule.key.is_written_as(&rule.key)
         };
-        let same_key = before.iter().find(has_same).map(|other| other.like.rule);
+        let same_key = before
+            .iter()
+            .find(has_same)
+            .map(|other| other.step_template.rule);
         CompiledRule {
-            like: step_template(index, &rule),
-            both: rule.op_if_both_match(),
+            step_template: step_template(index, &rule),
+            op_if_matched: rule.op_if_both_match(),
             same_key,
             counts_response: rule.counts_response(),
             tells: rule.sends_quota_headers(),
@@ -76,7 +79,7 @@ impl RuleSet {
     /// The compiled rule at `index`. `None` if there is none.
     #[inline(always)]
     pub(super) fn compiled(&self, index: RuleIndex) -> Option<&CompiledRule> {
-        self.courses.get(usize::from(index.0))
+        self.compiled_rules.get(usize::from(index.0))
     }
 }
 

@@ -26,18 +26,18 @@ impl RuleSet {
             let Some(step) = plan.steps.get(usize::from(step_result.step)) else {
                 continue;
             };
-            let Some(course) = self.compiled(step.rule) else {
+            let Some(compiled) = self.compiled(step.rule) else {
                 continue;
             };
             if step.candidate {
                 candidate = Some(acted(step, step_result));
             } else if let Some(end) = ended_at {
-                decision.take_after_end(plan, &course.rule, (step, step_result), end);
+                decision.take_after_end(plan, &compiled.rule, (step, step_result), end);
             } else {
                 if let Some(candidate) = candidate.take() {
                     decision.compare(step, step_result, candidate);
                 }
-                let ends = decision.take(course, step, step_result);
+                let ends = decision.take(compiled, step, step_result);
                 ended_at = ends.then_some(step_result.step);
             }
         }
@@ -66,16 +66,16 @@ impl Decision {
 
     /// Adds one rule's result; returns whether evaluation ends here.
     #[inline(always)]
-    fn take(&mut self, course: &CompiledRule, step: &Step, result: &StepResult) -> bool {
+    fn take(&mut self, compiled: &CompiledRule, step: &Step, result: &StepResult) -> bool {
         self.mark(step);
-        if course.tells {
-            self.add_quota(&course.rule, step, result);
+        if compiled.tells {
+            self.add_quota(&compiled.rule, step, result);
         }
         if acted(step, result) {
-            return self.take_acted(&course.rule, step, result);
+            return self.take_acted(&compiled.rule, step, result);
         }
         if result.reading.is_some_and(|reading| reading.waits()) {
-            self.queue(&course.rule, step, result);
+            self.queue(&compiled.rule, step, result);
         }
         false
     }

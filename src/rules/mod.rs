@@ -123,7 +123,7 @@ pub enum HeaderStyle {
 /// The rules of one configuration, in file order.
 #[derive(Default)]
 pub struct RuleSet {
-    courses: Vec<CompiledRule>,
+    compiled_rules: Vec<CompiledRule>,
     counts_responses: bool,
     takes_leases: bool,
     /// Finds the rules to plan for a request. `None` if all rules are evaluated.
@@ -225,27 +225,27 @@ impl RuleSet {
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle, least)),
             awaiting: counts_responses.then(|| index(Phase::Response, needs::to_await, 1)),
-            courses: CompiledRule::all(rules),
+            compiled_rules: CompiledRule::all(rules),
         }
     }
 
     /// The rules, in order.
     pub fn iter(&self) -> impl Iterator<Item = (RuleIndex, &Rule)> {
-        let courses = self.courses.iter();
-        courses.map(|course| (course.like.rule, &course.rule))
+        let compiled_rules = self.compiled_rules.iter();
+        compiled_rules.map(|compiled| (compiled.step_template.rule, &compiled.rule))
     }
 
     /// The rule at `index`. `None` if there is none.
     pub fn get(&self, index: RuleIndex) -> Option<&Rule> {
-        self.compiled(index).map(|course| &course.rule)
+        self.compiled(index).map(|compiled| &compiled.rule)
     }
 
     /// Registers the rules and their candidates, and gives them the ids from `registry`.
     pub fn register(&mut self, registry: &mut RuleRegistry) {
-        for course in &mut self.courses {
-            let rule = &mut course.rule;
+        for compiled in &mut self.compiled_rules {
+            let rule = &mut compiled.rule;
             rule.id = registry.register(rule.id.identity, &rule.name);
-            course.like.id = rule.id;
+            compiled.step_template.id = rule.id;
             if let Some(candidate) = &mut rule.candidate {
                 let name = format!("{} (candidate)", rule.name);
                 candidate.id = registry.register(candidate.id.identity, &name);
@@ -286,11 +286,11 @@ impl RuleSet {
 
     /// The number of rules.
     pub fn len(&self) -> usize {
-        self.courses.len()
+        self.compiled_rules.len()
     }
 
     /// Whether the set has no rules.
     pub fn is_empty(&self) -> bool {
-        self.courses.is_empty()
+        self.compiled_rules.is_empty()
     }
 }

@@ -35,8 +35,8 @@ impl RuleSet {
         }
         let memo = FieldMemo::default();
         let context = EvalContext::remembering(facts, &memo);
-        for course in &self.courses {
-            if course.plan_request(&context, plan) {
+        for compiled in &self.compiled_rules {
+            if compiled.plan_request(&context, plan) {
                 break;
             }
         }
@@ -56,21 +56,21 @@ impl RuleSet {
             return self.settle_found(index, facts, before, plan);
         }
         let context = EvalContext::of(facts);
-        for course in &self.courses {
-            if before.is_some_and(|end| course.like.rule >= end) {
+        for compiled in &self.compiled_rules {
+            if before.is_some_and(|end| compiled.step_template.rule >= end) {
                 break;
             }
-            course.count(&context, plan);
+            compiled.count(&context, plan);
         }
     }
 
-    /// A function of its own, so that small rule sets do not pay for the stack space of the memo.
+    /// Plans with the index. Not inlined, so that small rule sets do not pay for the stack space of the found rules.
     #[inline(never)]
     fn plan_found(&self, index: &PrefilterIndex, facts: &dyn FieldFacts, plan: &mut Plan) {
         let memo = FieldMemo::default();
         let context = EvalContext::remembering(facts, &memo);
         index.candidates(&context, |index| match self.compiled(index) {
-            Some(course) if course.plan_request(&context, plan) => ControlFlow::Break(()),
+            Some(compiled) if compiled.plan_request(&context, plan) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
     }
@@ -88,8 +88,8 @@ impl RuleSet {
             if before.is_some_and(|end| index >= end) {
                 return ControlFlow::Break(());
             }
-            if let Some(course) = self.compiled(index) {
-                course.count(&context, plan);
+            if let Some(compiled) = self.compiled(index) {
+                compiled.count(&context, plan);
             }
             ControlFlow::Continue(())
         });
@@ -105,7 +105,7 @@ impl CompiledRule {
         match &self.rule.scope {
             // Most rules do not match a request, and nothing more happens.
             RuleScope::Same(both) => {
-                both.holds(context) && self.add(self.both, true, context, plan)
+                both.holds(context) && self.add(self.op_if_matched, true, context, plan)
             }
             RuleScope::Separate { .. } => self.plan_separate(context, plan),
         }
@@ -139,11 +139,15 @@ impl CompiledRule {
     fn step(&self, key: Range<u32>, op: StepOp, acts: bool) -> Step {
         Step {
             key,
-            cost: if op.counts() { self.like.cost } else { 1 },
+            cost: if op.counts() {
+                self.step_template.cost
+            } else {
+                1
+            },
             op,
             acts,
             peek_after_end: acts && self.refuses || self.shadowed,
-            ..self.like.clone()
+            ..self.step_template.clone()
         }
     }
 }
@@ -247,23 +251,23 @@ impl Rule {
 // === impl Plan ===
 
 impl Plan {
-    /// Adds a step of `course`. Returns `false` if a key part is missing and the rule skips such
+    /// Adds a step of `compiled`. Returns `false` if a key part is missing and the rule skips such
     /// requests, or if there is no cost to count.
     #[inline(never)]
     fn push(
         &mut self,
-        course: &CompiledRule,
+        compiled: &CompiledRule,
         op: StepOp,
         acts: bool,
         context: &EvalContext<'_>,
     ) -> bool {
-        if !course.is_plain {
-            return self.push_unusual(course, op, acts, context);
+        if !compiled.is_plain {
+            return self.push_unusual(compiled, op, acts, context);
         }
-        let Some(key) = self.write(course, op, context) else {
+        let Some(key) = self.write(compiled, op, context) else {
             return false;
         };
-        self.steps.push(course.step(key, op, acts));
+        self.steps.push(compiled.step(key, op, acts));
         true
     }
 
@@ -272,7 +276,7 @@ impl Plan {
     #[inline(always)]
     fn write(
         &mut self,
-        course: &CompiledRule,
+        compiled: &CompiledRule,
         op: StepOp,
         context: &EvalContext<'_>,
     ) -> Option<Range<u32>> {
@@ -280,13 +284,13 @@ impl Plan {
         if op == StepOp::Always {
             return Some(start as u32..start as u32);
         }
-        if let Some(before) = course.same_key {
+        if let Some(before) = compiled.same_key {
             let written = |step: &&Step| step.rule == before && step.op != StepOp::Always;
             if let Some(step) = self.steps.iter().find(written) {
                 return Some(step.key.clone());
             }
         }
-        if !course.rule.key.write_at(context, &mut self.keys) {
+        if !compiled.rule.key.write_at(context, &mut self.keys) {
             self.keys.truncate(start);
             return None;
         }
@@ -297,12 +301,12 @@ impl Plan {
     #[inline(never)]
     fn push_unusual(
         &mut self,
-        course: &CompiledRule,
+        compiled: &CompiledRule,
         op: StepOp,
         acts: bool,
         context: &EvalContext<'_>,
     ) -> bool {
-        let (rule, facts) = (&course.rule, context.facts());
+        let (rule, facts) = (&compiled.rule, context.facts());
         let cost = if op.counts() {
             rule.cost.of(facts)
         } else {
@@ -311,10 +315,10 @@ impl Plan {
         let Some(cost) = cost else {
             return false;
         };
-        let Some(key) = self.write(course, op, context) else {
+        let Some(key) = self.write(compiled, op, context) else {
             return false;
         };
-        let mut step = course.step(key, op, acts);
+        let mut step = compiled.step(key, op, acts);
         step.cost = cost;
         if op != StepOp::Always {
             self.push_candidate(rule, &step, facts);

@@ -86,8 +86,8 @@ impl StoreHandle {
         in_time(self.store.apply(plan, now, result)).await
     }
 
-    /// Applies the rest of `plan` during a store outage: runs the steps of rules that fall back to the counters
-    /// of this process. Returns the first rule that responds with 503 instead.
+    /// Decides without the store: reduces `plan` to the rules that fall back to the counters of this process and
+    /// applies it to those. Returns the first rule that responds with 503 instead.
     #[cold]
     pub fn fall_back(
         &self,
@@ -95,14 +95,15 @@ impl StoreHandle {
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Option<RuleIndex> {
-        let closed = plan.keep_local();
+        let closed_rule = plan.keep_local();
         result.steps.clear();
         self.store.local().apply(plan, now, result);
-        closed
+        closed_rule
     }
 
     /// Counts a response. The memory store writes to `result` immediately and the function returns `true`. For a
-    /// remote store, a copy of `plan` is queued, and the callback that `on_settled` creates receives the result.
+    /// remote store, a copy of `plan` is queued, the callback that `on_settled` creates receives the result, and the
+    /// function returns `false`.
     pub fn settle(
         &self,
         plan: &Plan,
