@@ -9,6 +9,7 @@ pub mod pages;
 mod ranges;
 mod shapes;
 mod spellings;
+mod warnings;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
