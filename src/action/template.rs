@@ -198,7 +198,7 @@ impl TemplateValue {
         };
         value.ok_or_else(|| match name {
             "uuid" | "now" | "request.id" | "rule" | "retry_after" => {
-                format!("`{name}` stands alone, as in `{{{{{name}}}}}`")
+                format!("`{name}` takes no arguments, as in `{{{{{name}}}}}`")
             }
             "hex" => "`hex` takes a number of digits up to 255, as in `{{hex 16}}`".to_owned(),
             "int" => "`int` takes two whole numbers, the lower one first, as in `{{int 1 1000}}`"

@@ -28,7 +28,7 @@ pub(super) fn fail<T>(
 /// The error for `not` after a field.
 pub(super) fn turned_round(span: Span, field: &str, operator: &str) -> ExprError {
     let help = format!("write `not {field} {operator} …`");
-    error(span, "`not` stands before the whole test", Some(&help))
+    error(span, "`not` goes before the whole test", Some(&help))
 }
 
 /// The error for anything but a set or a list after `in`.
@@ -49,8 +49,8 @@ pub(super) fn no_set(span: Span, found: &str) -> ExprError {
 /// The error for an item of a set that is not a value.
 pub(super) fn no_item(span: Span, found: &str) -> ExprError {
     let word = found.starts_with(|c: char| c.is_ascii_alphabetic());
-    let help = word.then(|| format!("strings stand in double quotes: `\"{found}\"`"));
-    error(span, "a set has only values in it", help.as_deref())
+    let help = word.then(|| format!("strings need double quotes: `\"{found}\"`"));
+    error(span, "a set can contain only values", help.as_deref())
 }
 
 /// Operators of other languages, and their equivalents here.
@@ -79,7 +79,7 @@ pub(super) fn unknown_operator(span: Span, word: &str) -> ExprError {
         .find(|(theirs, _)| theirs.split(' ').any(|one| one == lower));
     if let Some((_, ours)) = foreign {
         let message = format!("unknown operator `{word}`; did you mean `{ours}`?");
-        let stars = "`*` in it stands for anything: `wildcard \"/login*\"`";
+        let stars = "`*` matches anything: `wildcard \"/login*\"`";
         return error(span, message, (*ours == "wildcard").then_some(stars));
     }
     let words = CompareOp::SPELLINGS

@@ -169,7 +169,7 @@ impl<'a> Lexer<'a> {
         } else if word.contains(['-', '/']) {
             let help = match word.rsplit_once('.') {
                 Some((map, name)) if is_map(map) => format!("write `{map}[\"{name}\"]`"),
-                _ => "strings stand in double quotes".to_owned(),
+                _ => "strings need double quotes".to_owned(),
             };
             self.fail(len, format!("`{word}` is not a name"), Some(&help));
         } else {
@@ -207,7 +207,7 @@ impl<'a> Lexer<'a> {
         let close = chars.find(|(_, c)| close.contains(c));
         self.fail(
             close.map_or(open, |(end, _)| end),
-            "strings stand in double quotes".into(),
+            "strings need double quotes".into(),
             Some("write `\"…\"`"),
         );
     }

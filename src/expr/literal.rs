@@ -97,7 +97,7 @@ fn range(
 
 fn single(word: &str) -> Result<UnquotedLiteral, Refusal> {
     if word.starts_with('/') {
-        let message = format!("strings stand in double quotes: write `\"{word}\"`");
+        let message = format!("strings need double quotes: write `\"{word}\"`");
         return Err((message, None));
     }
     if word.contains('/') {

@@ -253,7 +253,7 @@ fn first(mut errors: Vec<ExprError>) -> Vec<ExprError> {
         let span = errors.last().map_or(0..0, |error| error.span.clone());
         errors.push(ExprError {
             span,
-            message: format!("{more} more mistakes in this expression"),
+            message: format!("{more} more errors in this expression"),
             help: None,
         });
     }

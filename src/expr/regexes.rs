@@ -82,15 +82,15 @@ impl RegexError {
     pub(super) fn words(&self) -> String {
         match self {
             RegexError::Encoding => "a regex must be UTF-8".into(),
-            RegexError::TooBig => "this regex is too big: compiled, it passes 1 MiB".into(),
-            RegexError::OverBudget => "the patterns of this expression are too big together: \
-                compiled, they pass 4 MiB"
+            RegexError::TooBig => "this regex is too large: it compiles to more than 1 MiB".into(),
+            RegexError::OverBudget => "the patterns of this expression are too large: together \
+                                       they compile to more than 4 MiB"
                 .into(),
             RegexError::Repeats => format!(
-                "the counted repetitions of this expression stand for more than {COPIES} characters; \
-                 use `len(…)` for lengths"
+                "the counted repetitions of this expression expand to more than {COPIES} \
+                 characters; use `len(…)` for lengths"
             ),
-            RegexError::Syntax(report) => format!("bad regex: {}", reason(report)),
+            RegexError::Syntax(report) => format!("invalid regex: {}", reason(report)),
         }
     }
 }
@@ -121,7 +121,7 @@ fn reason(report: &str) -> &str {
     let mut lines = report.lines().rev();
     lines
         .find_map(|line| line.strip_prefix("error: "))
-        .unwrap_or("it cannot be read")
+        .unwrap_or("it cannot be parsed")
         .trim_end_matches('.')
 }
 

@@ -52,7 +52,7 @@ impl ReplaceCall {
         if last > has {
             let what = pattern.word(has);
             return Err(format!(
-                "`${{{last}}}` is not there: the pattern has {has} {what}"
+                "`${{{last}}}` does not exist: the pattern has {has} {what}"
             ));
         }
         Ok(ReplaceCall { pattern, with })
@@ -136,7 +136,7 @@ fn parts(with: &[u8]) -> Result<Vec<ReplacementPart>, String> {
             }
             (b'$', after) => {
                 let (group, after) = reference(after)
-                    .ok_or("`$` stands before `{1}` or another `$` in a replacement")?;
+                    .ok_or("in a replacement, `$` must be followed by `{1}` or another `$`")?;
                 parts.push(ReplacementPart::Text(std::mem::take(&mut text).into()));
                 parts.push(ReplacementPart::Group(group));
                 after

@@ -130,7 +130,7 @@ fn split(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
             b'*' => parts.push(std::mem::take(&mut part)),
             b'\\' => match bytes.next() {
                 Some(next @ (b'*' | b'\\')) => part.push(next),
-                _ => return Err("a backslash stands only before `*` or `\\` in a wildcard"),
+                _ => return Err("in a wildcard, a backslash must be followed by `*` or `\\`"),
             },
             byte => part.push(byte),
         }

@@ -200,29 +200,33 @@ impl MalformedRequest {
     /// A description without a full stop.
     pub const fn reason(self) -> &'static str {
         match self {
-            MalformedRequest::Version => "the version is none that the gateway speaks",
-            MalformedRequest::Connect => "CONNECT is for proxies",
+            MalformedRequest::Version => "the HTTP version is not supported",
+            MalformedRequest::Connect => "CONNECT is only for forward proxies",
             MalformedRequest::Protocol => {
-                "CONNECT is for a protocol that the gateway does not know"
+                "CONNECT requests a protocol that the gateway does not support"
             }
             MalformedRequest::Target => {
                 "the target is not a path, or has a character that needs escaping"
             }
-            MalformedRequest::Host => "the host is missing, doubled or not a name or an address",
-            MalformedRequest::Authority => "`Host` is not the host of the target",
-            MalformedRequest::ContentLength => "`Content-Length` is doubled or not a number",
+            MalformedRequest::Host => {
+                "the host is missing, duplicated, or neither a name nor an address"
+            }
+            MalformedRequest::Authority => "`Host` differs from the host of the target",
+            MalformedRequest::ContentLength => "`Content-Length` is duplicated or not a number",
             MalformedRequest::TransferEncoding => "`Transfer-Encoding` is not exactly `chunked`",
             MalformedRequest::UnknownCoding => "the transfer coding is unknown",
             MalformedRequest::Framing => {
-                "`Content-Length` and `Transfer-Encoding` exclude each other"
+                "the request has both `Content-Length` and `Transfer-Encoding`"
             }
-            MalformedRequest::TooManyFields => {
-                "there are more header fields than `limits.max_headers`"
+            MalformedRequest::TooManyFields => "there are more headers than `limits.max_headers`",
+            MalformedRequest::FieldValue => "a header has a control character",
+            MalformedRequest::Padding => "a header value starts or ends with white space",
+            MalformedRequest::Twin => {
+                "a header name looks like one that the gateway sets, such as `x_forwarded_for`"
             }
-            MalformedRequest::FieldValue => "a header field has a control character",
-            MalformedRequest::Padding => "a header field begins or ends with white space",
-            MalformedRequest::Twin => "a header field looks like one that the gateway vouches for",
-            MalformedRequest::ConnectionField => "a header field about the connection, in HTTP/2",
+            MalformedRequest::ConnectionField => {
+                "a header about the connection is not allowed in HTTP/2"
+            }
             MalformedRequest::Path(bad) => bad.reason(),
             MalformedRequest::Query => "the query has a space or a control character",
         }

@@ -34,10 +34,10 @@ impl PathError {
             PathError::Escape => "the path has a `%` without two hexadecimal digits",
             PathError::Nul => "the path has `%00`",
             PathError::Control => "the path has a space or a control character",
-            PathError::Backslash => "the path has a `\\`, which some origins take for `/`",
+            PathError::Backslash => "the path has a `\\`, which some origin servers read as `/`",
             PathError::Delimiter => "the path has a `?` or `#`",
             PathError::HiddenDots => "the path hides a dot segment, such as `..%2f`",
-            PathError::Nameless => "the path has a segment of parameters alone, such as `/;a/b`",
+            PathError::Nameless => "the path has a segment with only parameters, such as `/;a/b`",
         }
     }
 }

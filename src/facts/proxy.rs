@@ -208,9 +208,7 @@ impl ProxyHeaderError {
             ProxyHeaderError::NoHeader => "the connection does not begin with a PROXY header",
             ProxyHeaderError::TooLong => "the PROXY header is too long",
             ProxyHeaderError::Malformed => "the PROXY header is malformed",
-            ProxyHeaderError::Unknown => {
-                "the PROXY header is of another version or for another protocol"
-            }
+            ProxyHeaderError::Unknown => "the PROXY header has an unsupported version or protocol",
             ProxyHeaderError::Checksum => "the checksum of the PROXY header is wrong",
         }
     }

@@ -285,10 +285,10 @@ impl fmt::Display for DatabaseError {
             DatabaseError::Unreadable(error) => write!(f, "cannot be read: {error}"),
             DatabaseError::TooLarge => write!(
                 f,
-                "is larger than 1 GiB, unpacked; no database of networks is"
+                "is larger than 1 GiB unpacked, too large for a database of networks"
             ),
             DatabaseError::Packed(why) => {
-                write!(f, "is a damaged gzip file: {why}; fetch it again")
+                write!(f, "is a damaged gzip file: {why}; download it again")
             }
             DatabaseError::Strange => write!(
                 f,
@@ -296,12 +296,12 @@ impl fmt::Display for DatabaseError {
             ),
             DatabaseError::Damaged(why) => write!(
                 f,
-                "is not a MaxMind database or is damaged: {why}; fetch it again"
+                "is not a MaxMind database or is damaged: {why}; download it again"
             ),
             DatabaseError::Line { number, why } => write!(f, "line {number}: {why}"),
             DatabaseError::Foreign { kind, wanted } => match kind {
-                Some(kind) => write!(f, "holds no {wanted}; it is a database of type `{kind}`"),
-                None => write!(f, "holds no {wanted}; `ip2asn-combined.tsv` has them"),
+                Some(kind) => write!(f, "contains no {wanted}; it is a database of type `{kind}`"),
+                None => write!(f, "contains no {wanted}; `ip2asn-combined.tsv` has them"),
             },
         }
     }

@@ -116,7 +116,7 @@ fn the_wrong_kind_of_database_is_refused() {
     assert!(matches!(error.fault, DatabaseError::Foreign { .. }));
     assert!(
         text.ends_with(
-            "holds no autonomous system numbers; it is a database of type `GeoLite2-Country`"
+            "contains no autonomous system numbers; it is a database of type `GeoLite2-Country`"
         ),
         "{text}"
     );
@@ -125,7 +125,7 @@ fn the_wrong_kind_of_database_is_refused() {
         .remove(0);
     let text = error.to_string();
     assert!(
-        text.ends_with("holds no countries; it is a database of type `GeoLite2-ASN`"),
+        text.ends_with("contains no countries; it is a database of type `GeoLite2-ASN`"),
         "{text}"
     );
 }

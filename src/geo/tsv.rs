@@ -31,7 +31,7 @@ pub(super) fn has_columns(bytes: &[u8]) -> bool {
 /// Reads the `wanted` data of a table. Its rows may be in any order, but must not overlap.
 pub(super) fn parse(bytes: &[u8], wanted: &[DatabaseUse]) -> Result<Table, DatabaseError> {
     let Some((number, first)) = lines(bytes).next() else {
-        return Err(fault(1, "the table is empty; fetch it again".to_owned()));
+        return Err(fault(1, "the table is empty; download it again".to_owned()));
     };
     let columns = columns(first).map_err(|why| fault(number, why))?;
     let mut rows = Rows::default();
@@ -103,7 +103,7 @@ impl Rows {
             }
             _ => {
                 return Err(format!(
-                    "the range goes from {from} to {to}; both ends must be of one family"
+                    "the range goes from {from} to {to}; both ends must be IPv4 or both IPv6"
                 ));
             }
         };
@@ -135,7 +135,7 @@ fn columns(line: &[u8]) -> Result<usize, String> {
         COUNTRIES => Ok(COUNTRIES),
         SYSTEMS.. => Ok(SYSTEMS),
         1 => Err(format!(
-            "no columns; they are told apart by tabs: {EXPECTED}"
+            "no columns; they are separated by tabs: {EXPECTED}"
         )),
         _ => Err(format!("{found} columns; a table has {EXPECTED}")),
     }

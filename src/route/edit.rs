@@ -70,22 +70,22 @@ impl ForwardPath {
         if prefix.ends_with('/') {
             let right = prefix.trim_end_matches('/');
             return Err(match right {
-                "" => "`/` is the beginning of every path: nothing would be left out".to_owned(),
+                "" => "every path starts with `/`: nothing would be removed".to_owned(),
                 _ => format!("`{prefix}` ends with `/`; write `{right}`"),
             });
         }
         if prefix.contains(['*', '{', '}']) {
             return Err(format!(
-                "`{prefix}` holds a placeholder; a prefix is plain text, as in `/api`"
+                "`{prefix}` contains a placeholder; a prefix is plain text, as in `/api`"
             ));
         }
         match path::normalise(prefix) {
             Ok(normal) if *normal == *prefix => Ok(Self::Without(prefix.into())),
             Ok(normal) => Err(format!(
-                "no path begins with `{prefix}`; its normal form is `{normal}`"
+                "no path starts with `{prefix}`; its normal form is `{normal}`"
             )),
             Err(_) => Err(format!(
-                "no path begins with `{prefix}`; such a path is refused"
+                "no path starts with `{prefix}`; the gateway refuses such a path"
             )),
         }
     }

@@ -137,13 +137,13 @@ fn split_port(host: &str) -> (&str, &str) {
 
 fn mistake(text: &str) -> String {
     let hint = if text.contains("://") {
-        "leave the scheme out"
+        "remove the scheme"
     } else if text.contains('/') {
-        "leave the path out"
+        "remove the path"
     } else if !text.is_ascii() {
         "write its ASCII form (`xn--…`)"
     } else if text.contains('*') {
-        "`*` stands only for the first labels, as in `*.example.com`"
+        "`*` is allowed only at the start, as in `*.example.com`"
     } else {
         "a host is a name or an address, as in `example.com`, `*.example.com` or `[::1]`"
     };

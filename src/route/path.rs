@@ -106,13 +106,13 @@ fn is_regex(path: &str) -> bool {
 fn check(text: &str, path: &str) -> Result<(), String> {
     if text.starts_with(['^', '~']) || text.starts_with('/') && is_regex(path) {
         return Err(format!(
-            "`{text}` looks like a regular expression, which a route does not have; `/api/*` is a \
+            "`{text}` looks like a regular expression, which routes do not support; `/api/*` is a \
              prefix, `/orders/{{id}}` a template"
         ));
     }
     if let Some(ending) = text.strip_prefix('*').filter(|ending| !ending.is_empty()) {
         return Err(format!(
-            "`{text}` is not a path; a route has no endings, but a rule has: \
+            "`{text}` is not a path; routes cannot match path endings, but rules can: \
              `ends_with(http.request.uri.path, \"{ending}\")`"
         ));
     }
@@ -121,7 +121,7 @@ fn check(text: &str, path: &str) -> Result<(), String> {
     }
     if path.contains('*') {
         return Err(format!(
-            "`*` in `{text}` stands only at the end, after a `/`, as in `/api/*`"
+            "`*` in `{text}` is allowed only at the end, after a `/`, as in `/api/*`"
         ));
     }
     let plain = path.replace(['{', '}'], "");
@@ -134,6 +134,8 @@ fn check(text: &str, path: &str) -> Result<(), String> {
         Ok(_) => Err(format!(
             "`{path}` can never match; it is not in normal form"
         )),
-        Err(_) => Err(format!("`{path}` can never match; such a path is refused")),
+        Err(_) => Err(format!(
+            "`{path}` can never match; the gateway refuses such a path"
+        )),
     }
 }

@@ -71,7 +71,7 @@ const VARIABLES: [(&str, &str); 6] = [
 fn check(text: &str) -> Result<(), String> {
     if let Some((variable, placeholder)) = VARIABLES.iter().find(|(v, _)| text.contains(v)) {
         return Err(format!(
-            "`{variable}` would be sent as it is written; write `{placeholder}`"
+            "`{variable}` would be sent unchanged; write `{placeholder}`"
         ));
     }
     let starts = ["http://", "https://", "/", "{uri}", "{path}"];
@@ -85,13 +85,13 @@ fn check(text: &str) -> Result<(), String> {
     }
     let shown = text.escape_debug();
     Err(format!(
-        "`{shown}` is not a location; it holds visible ASCII characters alone"
+        "`{shown}` is not a location; it can only contain visible ASCII characters"
     ))
 }
 
 fn push_text(parts: &mut Vec<RedirectPart>, text: &str) -> Result<(), String> {
     if text.contains('}') {
-        return Err(format!("`}}` after `{text}` closes nothing"));
+        return Err(format!("`}}` in `{text}` has no opening `{{`"));
     }
     if !text.is_empty() {
         parts.push(RedirectPart::Text(text.into()));

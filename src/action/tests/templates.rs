@@ -87,7 +87,11 @@ fn mistakes_are_marked() {
         ("{{int 5 4}}", 0..11, INT),
         ("{{int 0 9223372036854775808}}", 0..29, INT),
         ("{{int 1 2 3}}", 0..13, INT),
-        ("{{now now}}", 0..11, "`now` stands alone, as in `{{now}}`"),
+        (
+            "{{now now}}",
+            0..11,
+            "`now` takes no arguments, as in `{{now}}`",
+        ),
         ("{{now}} and {{uuid", 12..14, "`{{` without `}}`"),
     ];
     for (template, span, message) in cases {

@@ -59,7 +59,7 @@ impl Checker<'_> {
             CompiledTerm::Bytes(BytesTerm::Literal(_)) | CompiledTerm::Int(IntTerm::Literal(_)) => {
                 self.fail_with(
                     span,
-                    "the left side must read a field",
+                    "the left side must be a field or a function",
                     "write the field first",
                 )
             }
@@ -223,7 +223,7 @@ impl Checker<'_> {
             }
             (CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge, _) => {
                 let help = "write `in {192.0.2.1..192.0.2.9}`";
-                self.fail_with(c.op_span, "addresses have no order here", help)
+                self.fail_with(c.op_span, "addresses have no order", help)
             }
             (CompareOp::BitAnd, _) => self.wrong_op(c, "works on integers", "an address"),
             _ => self.wrong_op(c, "works on strings", "an address"),
@@ -247,7 +247,7 @@ impl Checker<'_> {
             // `not` and `eq false` differ if a value is missing; only `not` is unambiguous.
             _ => self.fail_with(
                 c.op_span,
-                "a test is turned round with `not`",
+                "a test is negated with `not`",
                 format!("write `not {}`", c.left),
             ),
         }
@@ -339,8 +339,8 @@ impl Checker<'_> {
 
     fn unknown_list<T>(&mut self, name: &str, span: &Span) -> Option<T> {
         if name.starts_with("cf.") {
-            let message = format!("only Cloudflare keeps the list `${name}`");
-            let help = "write a list of your own into `[lists]`, or test `ip.src.asnum in {…}`";
+            let message = format!("only Cloudflare has the list `${name}`");
+            let help = "define your own list in `[lists]`, or test `ip.src.asnum in {…}`";
             return self.fail_with(span, message, help);
         }
         let message = match nearest(name, self.env.lists.names()) {
@@ -368,10 +368,8 @@ fn value(right: &CompareTarget) -> Option<&LiteralNode> {
 fn values_of(is: &str) -> &'static str {
     match is {
         "an integer" => "each value must be an integer or a range such as `1..5`",
-        "an address" => {
-            "each value must be as `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1..192.0.2.9`"
-        }
-        _ => "no string is in a block or a range of addresses",
+        "an address" => "write each value as `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1..192.0.2.9`",
+        _ => "a string cannot be in a block or a range of addresses",
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn value(
     if term.is_some() && checker.reads.fields.is_empty() {
         checker.fail::<()>(
             &operand.span,
-            "this reads no field, so it is the same for everyone",
+            "this reads no field, so it is the same for every request",
         );
     }
     checker.finish(term)
@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         {
             let word = logic.word();
             let help = format!("write `any(…) {word} any(…)`, or `all`, one for each list");
-            return self.fail_with(span, "this looks at two lists at once", help);
+            return self.fail_with(span, "this reads two lists at once", help);
         }
         let test = match logic {
             LogicOp::And => BoolTerm::And(tests),
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
         }
         let at = self.kept.len();
         if at == EachTerm::MAX_KEPT {
-            let message = format!("more than {at} tests beside those of the list");
+            let message = format!("more than {at} tests besides those of the list");
             return self.fail_with(span, message, "move them out of `any(…)` or `all(…)`");
         }
         self.kept.push(test);
@@ -232,7 +232,7 @@ impl<'a> Checker<'a> {
             }
             LiteralKind::Atom(_) => {
                 let message = format!(
-                    "`{}` stands only on the right side",
+                    "`{}` is allowed only on the right side",
                     self.text(&literal.span)
                 );
                 return self.fail_with(&literal.span, message, "write the field first");

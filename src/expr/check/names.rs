@@ -23,7 +23,8 @@ impl Checker<'_> {
             };
         };
         if spec.phase == Phase::Response && !self.env.allow_response {
-            let message = format!("`{name}` is known only after the answer; use it in `count`");
+            let message =
+                format!("`{name}` is known only in the response phase; use it in `count`");
             return self.fail(span, message);
         }
         self.reads.fields.push(spec.id);
@@ -40,7 +41,7 @@ impl Checker<'_> {
 
     fn no_field(&mut self, name: &str, span: &Span) -> Option<OperandShape> {
         if name.starts_with('$') {
-            return self.fail(span, "a set or a list stands after `in`");
+            return self.fail(span, "a set or a list is allowed only after `in`");
         }
         if function(name).is_some() {
             return self.fail(span, format!("`{name}` is a function; write `{name}(…)`"));
@@ -50,7 +51,7 @@ impl Checker<'_> {
             .into_iter()
             .chain(functions().iter().map(|spec| spec.name));
         let near = did_you_mean(name, known);
-        let help = "`lockgate fields` lists them all; strings stand in double quotes";
+        let help = "`lockgate fields` lists them all; strings need double quotes";
         let help = near.is_empty().then(|| help.to_owned());
         self.report(span, format!("unknown field `{name}`{near}"), help)
     }
@@ -98,11 +99,7 @@ impl Checker<'_> {
         match ((spec.build)(CallArgs::new(terms)), source) {
             (Ok(CompiledTerm::List(..)), Some(_)) => {
                 let message = format!("`{name}` of many values would be a list of lists");
-                self.fail_with(
-                    span,
-                    message,
-                    "take one value, with `[0]` in the place of `[*]`",
-                )
+                self.fail_with(span, message, "take one value, with `[0]` instead of `[*]`")
             }
             (Ok(CompiledTerm::List(source, term)), None) => Some(OperandShape::List(source, *term)),
             (Ok(term), Some(source)) => Some(OperandShape::List(source, term)),
@@ -133,7 +130,8 @@ impl Checker<'_> {
             return self.fail(span, format!("`{name}` is a field, not a function"));
         }
         if let Some(near) = nearest_to_missing(name) {
-            let message = format!("Cloudflare's `{name}` does not exist here; nearest: {near}");
+            let message =
+                format!("Cloudflare's `{name}` does not exist in lockgate; nearest: {near}");
             return self.fail(span, message);
         }
         if let Some(help) = self.of_a_method(name) {
@@ -236,7 +234,7 @@ impl Checker<'_> {
                 term
             }
             (OperandShape::Each(..), _) => {
-                return self.fail(&node.span, "`[*]` stands only in the first argument");
+                return self.fail(&node.span, "`[*]` is allowed only in the first argument");
             }
             (shape, _) => self.single(shape, &node.span)?,
         };
@@ -257,7 +255,7 @@ impl Checker<'_> {
         }
         let text = self.text(&node.span);
         let message = format!(
-            "`{}` takes a regex in quotes here; `{text}` is not written out",
+            "`{}` takes a regex in quotes here; `{text}` is not a literal",
             spec.name
         );
         self.fail_with(&node.span, message, format!("write `{}`", spec.signature))
@@ -316,10 +314,10 @@ fn wanted(param: ParamType) -> (&'static str, fn(&CompiledTerm) -> bool) {
         ParamType::Regex => ("a string in quotes", |term| {
             matches!(term, CompiledTerm::Regex(_))
         }),
-        ParamType::Number => ("a written integer", |term| {
+        ParamType::Number => ("a literal integer", |term| {
             matches!(term, CompiledTerm::Int(IntTerm::Literal(_)))
         }),
-        ParamType::Step => ("a name in quotes or a place", |term| {
+        ParamType::Step => ("a name in quotes or a position", |term| {
             matches!(
                 term,
                 Text(BytesTerm::Literal(_)) | CompiledTerm::Int(IntTerm::Literal(_))
@@ -339,7 +337,7 @@ fn wanted(param: ParamType) -> (&'static str, fn(&CompiledTerm) -> bool) {
 fn describe(term: &CompiledTerm, param: ParamType) -> &'static str {
     match (term, param) {
         (CompiledTerm::Bytes(_), ParamType::Quoted | ParamType::Step)
-        | (CompiledTerm::Int(_), ParamType::Number | ParamType::Step) => "not written out",
+        | (CompiledTerm::Int(_), ParamType::Number | ParamType::Step) => "not a literal",
         (term, _) => term.ty().words(),
     }
 }

@@ -121,7 +121,7 @@ pub(super) fn wildcard_replace(mut args: CallArgs) -> Built {
         Some(_) => return Err((3, "the option of `wildcard_replace` is `s`".into())),
     };
     if pattern.windows(2).any(|two| two == b"**") {
-        return Err((1, "two stars in a row: `${1}` could be either".into()));
+        return Err((1, "two stars in a row make `${1}` ambiguous".into()));
     }
     let pattern =
         WildcardPattern::new(&pattern, ignore_case).map_err(|reason| (1, reason.into()))?;
@@ -159,9 +159,9 @@ fn path(args: CallArgs) -> Result<Box<[JsonStep]>, Fault> {
         CompiledTerm::Bytes(BytesTerm::Literal(name)) => Ok(JsonStep::Name(name)),
         CompiledTerm::Int(IntTerm::Literal(place)) => match usize::try_from(place) {
             Ok(place) => Ok(JsonStep::At(place)),
-            Err(_) => Err((at, "places in a JSON text start at 0".into())),
+            Err(_) => Err((at, "positions in a JSON text start at 0".into())),
         },
-        _ => Err((at, "a step is a name or a place".into())),
+        _ => Err((at, "a step is a name or a position".into())),
     });
     steps.collect()
 }

@@ -117,7 +117,7 @@ impl CallArgs {
 
 /// Never happens, because the checker has compared arguments and parameters; the type system requires it.
 fn unfit() -> Fault {
-    (0, "the arguments do not fit".into())
+    (0, "the arguments do not match".into())
 }
 
 const fn row(
@@ -161,19 +161,19 @@ static TABLE: &[FunctionSpec] = &[
     row("has_key(map, \"name\")", "has_key", &[Map, Quoted], build::has_key,
         "True if the map has an entry of this name."),
     row("has_value(map or list, \"value\")", "has_value", &[Values, Quoted], build::has_value,
-        "True if one of the values is this one."),
+        "True if one of the values equals this one."),
     row("starts_with(string, \"prefix\")", "starts_with", &[Text, Quoted], build::starts_with,
         "True if the string starts with the prefix."),
     row("ends_with(string, \"suffix\")", "ends_with", &[Text, Quoted], build::ends_with,
         "True if the string ends with the suffix."),
     row("len(string or list)", "len", &[Measured], build::len,
-        "The bytes of a string, or the values of a list."),
+        "The number of bytes in a string, or of values in a list."),
     row("lower(string)", "lower", &[Text], build::lower,
         "The string with ASCII letters in lower case."),
     row("upper(string)", "upper", &[Text], build::upper,
         "The string with ASCII letters in upper case."),
     repeats(row("concat(value, …)", "concat", &[Part], build::concat,
-        "All values as text, one after the other, missing ones left out; of lists, one list.")),
+        "All values joined as text, without missing ones; of lists, one list.")),
     optional(row("substring(string, start[, end])", "substring", &[Text, Number, Number], build::substring,
         "The bytes from start to before end; negative counts from the end.")),
     row("remove_bytes(string, \"bytes\")", "remove_bytes", &[Text, Quoted], build::remove_bytes,
@@ -181,27 +181,31 @@ static TABLE: &[FunctionSpec] = &[
     row("regex_replace(string, \"regex\", \"with\")", "regex_replace", &[Text, Regex, Quoted], build::regex_replace,
         "The string with the first match replaced; `${1}` is the first group, `$$` a dollar."),
     optional(row("wildcard_replace(string, \"pattern\", \"with\"[, \"s\"])", "wildcard_replace", &[Text, Quoted, Quoted, Quoted], build::wildcard_replace,
-        "The replacement if the whole string fits the pattern, else the string; `${1}` is what the first `*` took; s minds case.")),
+        "The replacement if the whole string matches the pattern, else the string; `${1}` is what \
+         the first `*` matched; `s` makes it case-sensitive.")),
     optional(row("url_decode(string[, \"ru\"])", "url_decode", &[Text, Quoted], build::url_decode,
-        "The string percent-decoded, `+` as a space; r undoes up to 16 layers, u reads %uXXXX too.")),
+        "The string percent-decoded, `+` as a space; `r` decodes up to 16 times, `u` also decodes \
+         %uXXXX.")),
     row("decode_base64(string)", "decode_base64", &[Text], build::decode_base64,
-        "The string decoded from Base64, of either alphabet, padded or not; missing if it is none."),
-    repeats(row("lookup_json_string(string, \"name\" or place, …)", "lookup_json_string", &[Text, Step], build::lookup_json_string,
-        "A string in a JSON text, by names and positions from 0; missing if it is not there.")),
-    repeats(row("lookup_json_integer(string, \"name\" or place, …)", "lookup_json_integer", &[Text, Step], build::lookup_json_integer,
-        "An integer in a JSON text; `1.0` is none.")),
+        "The string decoded from Base64, standard or URL-safe, padded or not; missing if it is not \
+         Base64."),
+    repeats(row("lookup_json_string(string, \"name\" or position, …)", "lookup_json_string", &[Text, Step], build::lookup_json_string,
+        "A string in a JSON text, by names and positions from 0; missing if there is none.")),
+    repeats(row("lookup_json_integer(string, \"name\" or position, …)", "lookup_json_integer", &[Text, Step], build::lookup_json_integer,
+        "An integer in a JSON text; `1.0` is not one.")),
     repeats(row("jwt_claim(string, \"claim\", …)", "jwt_claim", &[Text, Step], build::jwt_claim,
-        "A claim of a JSON web token of up to 8 KiB, also after `Bearer `; read, not verified.")),
+        "A claim of a JSON Web Token of up to 8 KiB, also after `Bearer `; the signature is not \
+         verified.")),
     row("to_string(value)", "to_string", &[Scalar], build::to_string,
         "An integer, address or boolean as text."),
     row("cidr(address, ipv4_bits, ipv6_bits)", "cidr", &[Address, Number, Number], build::cidr,
         "The network address of the address."),
     row("cidr6(address, ipv6_bits)", "cidr6", &[Address, Number], build::cidr6,
-        "The network address of an IPv6 address; IPv4 stays as it is."),
+        "The network address of an IPv6 address; an IPv4 address is unchanged."),
     optional(row("split(string, \"separator\"[, limit])", "split", &[Text, Quoted, Number], build::split,
         "The parts of the string between separators, at most 128; the last part holds the rest.")),
     row("join(list, \"separator\")", "join", &[Joined, Quoted], build::join,
-        "The values of the list in one string, the separator between them."),
+        "The values of the list in one string, with the separator between them."),
 ];
 
 /// Cloudflare functions that do not exist here, with the nearest alternative.

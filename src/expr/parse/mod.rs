@@ -41,8 +41,8 @@ pub(super) fn value(source: &str) -> Result<Operand, Vec<ExprError>> {
         let value = parser.operand()?;
         let (at, span) = (parser.at, parser.here());
         if let Ok(Some(_)) = parser.operator() {
-            let help = Some("a part of a key is a field or a function of fields");
-            return fail(span, "a value is wanted, not a test", help);
+            let help = Some("a key part is a field or a function of fields");
+            return fail(span, "expected a value, not a test", help);
         }
         parser.at = at;
         Ok(value)
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
                     span.start..self.last_end(),
                 )))
             } else {
-                fail(span, "`strict` stands only before `wildcard`", None)
+                fail(span, "`strict` is allowed only before `wildcard`", None)
             };
         }
         let word = match self.peek() {
@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
     }
 
     fn no_value(&self) -> ExprError {
-        let quotes = "strings stand in double quotes";
+        let quotes = "strings need double quotes";
         let (message, help) = match self.peek() {
             Some(TokenKind::Name(name)) if !is_reserved(name) => (
                 format!("the right side must be a value, not the name `{name}`"),
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
                 let help = Some("write `{1 2 3}`");
                 return fail(
                     self.here(),
-                    "the parts of a set have spaces between them",
+                    "the values of a set are separated by spaces",
                     help,
                 );
             }
@@ -299,7 +299,7 @@ impl<'a> Parser<'a> {
         match self.peek() {
             None => Ok(()),
             Some(TokenKind::Sign(")")) => {
-                fail(self.here(), "this parenthesis closes nothing", None)
+                fail(self.here(), "this parenthesis was never opened", None)
             }
             Some(TokenKind::Name(word)) if LogicOp::spelt(&word.to_ascii_lowercase()) => {
                 Err(unknown_operator(self.here(), word))

@@ -64,7 +64,10 @@ impl Parser<'_> {
                 self.found(),
                 "a field or a function is missing after this".into(),
             ),
-            Some(TokenKind::Sign("{")) => (self.here(), "a set or a list stands after `in`".into()),
+            Some(TokenKind::Sign("{")) => (
+                self.here(),
+                "a set or a list is allowed only after `in`".into(),
+            ),
             Some(TokenKind::Name(word)) => (
                 self.here(),
                 format!("a field or a function is missing before `{word}`"),
@@ -91,7 +94,7 @@ impl Parser<'_> {
             Some(TokenKind::Text { .. } | TokenKind::Atom(_)) => fail(
                 self.here(),
                 "a comma is missing before this",
-                Some("arguments have `,` between them"),
+                Some("arguments are separated by `,`"),
             ),
             _ => Ok(()),
         }

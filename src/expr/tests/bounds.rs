@@ -94,7 +94,7 @@ fn at_most_twenty_mistakes_are_told() {
         assert_eq!(predicate(&wrong(20), env).unwrap_err().len(), 20);
         let errors = predicate(&wrong(500), env).unwrap_err();
         assert_eq!(errors.len(), 21);
-        assert_eq!(errors[20].message, "480 more mistakes in this expression");
+        assert_eq!(errors[20].message, "480 more errors in this expression");
         let lexed = predicate(&"% ".repeat(2000), env).unwrap_err();
         assert_eq!(lexed.len(), 21);
     });
@@ -109,7 +109,7 @@ fn patterns_share_what_an_expression_may_take() {
         let errors = predicate(&many("http.host ~ \"a+b\"", 65), env).unwrap_err();
         assert_eq!(errors.len(), 1);
         assert!(
-            errors[0].message.contains("too big together"),
+            errors[0].message.contains("too large: together"),
             "{}",
             errors[0].message
         );
@@ -117,7 +117,7 @@ fn patterns_share_what_an_expression_may_take() {
         assert!(
             predicate(nested, env).unwrap_err()[0]
                 .message
-                .contains("passes 1 MiB")
+                .contains("more than 1 MiB")
         );
     });
 }

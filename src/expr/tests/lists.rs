@@ -131,7 +131,7 @@ fn a_value_that_does_not_fit_is_named_with_its_line() {
         error.message,
         "`ip.src` is an address; `$office` holds `curl` (office.txt:17) and 1 more that does not fit"
     );
-    let help = "each value must be as `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1..192.0.2.9`";
+    let help = "write each value as `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1..192.0.2.9`";
     assert_eq!(error.help.as_deref(), Some(help));
     assert!(
         !predicate("http.host in $office", &env)

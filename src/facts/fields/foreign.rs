@@ -101,14 +101,14 @@ const REFUSED: &[Row] = &[
     ("cf.verified_bot_category", Cloudflare, "`ip.src.asnum in {…}` of the bots that you trust"),
     ("cf.client.bot", Cloudflare, "`ip.src.asnum in {…}` of the bots that you trust"),
     ("cf.threat_score", Cloudflare, "a list of addresses with `ip.src in $list`"),
-    ("cf.waf.", Cloudflare, "`matches` on `http.request.uri` for what you want to stop"),
+    ("cf.waf.", Cloudflare, "`matches` on `http.request.uri` for the requests to stop"),
     ("cf.llm.", Cloudflare, "a rule on `http.request.uri.path`"),
     ("cf.api_gateway.", Cloudflare, "`http.request.route`"),
     ("cf.edge.client_tcp", Cloudflare, "`ssl`"),
     ("cf.edge.server_", Cloudflare, "`tls.sni` and `http.host`"),
     ("cf.edge.", Cloudflare, "`ip.peer`"),
-    ("cf.colo.", Cloudflare, "nothing: a gateway is one place; leave it out"),
-    ("cf.metal.id", Cloudflare, "nothing: leave it out"),
+    ("cf.colo.", Cloudflare, "nothing; remove it: each gateway has its own counters"),
+    ("cf.metal.id", Cloudflare, "nothing; remove it"),
     ("cf.ray_id", Cloudflare, "`http.request.id`"),
     ("cf.zone.", Cloudflare, "`http.host`"),
     ("cf.hostname.metadata", Cloudflare, "`http.host`"),
@@ -170,11 +170,13 @@ pub(super) fn why_refused(name: &str) -> Option<String> {
     let looked_up = geo.as_deref().unwrap_or(name);
     let (_, filler, nearest) = REFUSED.iter().find(|(row, ..)| fits(row, looked_up))?;
     Some(match filler {
-        Cloudflare => format!("only Cloudflare can fill `{name}`; nearest: {nearest}"),
-        Body => format!("`{name}` is in the body, which is passed on unread; nearest: {nearest}"),
-        Database => format!("no database here holds `{name}`; nearest: {nearest}"),
-        Packets => format!("`{name}` is about packets, and rules see requests; nearest: {nearest}"),
-        Otherwise => format!("`{name}` does not exist here; nearest: {nearest}"),
+        Cloudflare => format!("only Cloudflare provides `{name}`; nearest: {nearest}"),
+        Body => {
+            format!("`{name}` is in the body, which the gateway does not read; nearest: {nearest}")
+        }
+        Database => format!("no database of the gateway has `{name}`; nearest: {nearest}"),
+        Packets => format!("`{name}` is about packets, but rules see requests; nearest: {nearest}"),
+        Otherwise => format!("`{name}` does not exist in lockgate; nearest: {nearest}"),
     })
 }
 

@@ -98,7 +98,7 @@ fn fields_that_only_cloudflare_fills_are_refused_with_the_nearest() {
         assert!(FieldTable.field(name).is_none(), "{name}");
         let why = FieldTable.refusal(name).unwrap_or_else(|| panic!("{name}"));
         assert!(
-            why.starts_with(&format!("only Cloudflare can fill `{name}`; nearest: ")),
+            why.starts_with(&format!("only Cloudflare provides `{name}`; nearest: ")),
             "{why}"
         );
     }

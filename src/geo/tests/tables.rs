@@ -105,7 +105,7 @@ fn one_file_may_lack_what_it_is_also_given_for() {
     };
     assert_eq!(error.wanted, DatabaseUse::Asn);
     let said = error.to_string();
-    let expected = ": holds no autonomous system numbers; `ip2asn-combined.tsv` has them";
+    let expected = ": contains no autonomous system numbers; `ip2asn-combined.tsv` has them";
     assert!(said.ends_with(expected), "{said}");
 }
 
@@ -147,7 +147,7 @@ fn rows_may_come_in_any_order() {
 #[test]
 fn a_damaged_line_is_named_with_what_would_be_right() {
     let good = "1.0.0.0\t1.0.0.255\t1\tAU\ta\n";
-    let one_family = "both ends must be of one family";
+    let one_family = "both ends must be IPv4 or both IPv6";
     for (line, expected) in [
         (
             "1.0.1.0\t1.0.1.255\t1\tA\ta",
@@ -171,7 +171,7 @@ fn a_damaged_line_is_named_with_what_would_be_right() {
         ),
         (
             "1.0.1.0\t2001::\t1\tAU\ta",
-            ":2: the range goes from 1.0.1.0 to 2001::; both ends must be of one family",
+            ":2: the range goes from 1.0.1.0 to 2001::; both ends must be IPv4 or both IPv6",
         ),
         ("2001::\t1.0.1.0\t1\tAU\ta", one_family),
         (
@@ -195,9 +195,9 @@ fn a_damaged_line_is_named_with_what_would_be_right() {
         assert!(said.ends_with(expected), "{said}");
     }
     for (text, expected) in [
-        ("", ":1: the table is empty; fetch it again"),
-        ("\n\r\n", ":1: the table is empty; fetch it again"),
-        ("<html>", ":1: no columns; they are told apart by tabs: "),
+        ("", ":1: the table is empty; download it again"),
+        ("\n\r\n", ":1: the table is empty; download it again"),
+        ("<html>", ":1: no columns; they are separated by tabs: "),
         (
             "a\tb",
             ":1: 2 columns; a table has first address, last address, AS number",
@@ -232,7 +232,7 @@ fn a_gzip_file_that_was_cut_off_or_changed_is_refused() {
     for end in [3, 10, 20, whole.len() - 8, whole.len() - 1] {
         let said = fault(&whole[..end]);
         assert_eq!(
-            said, ": is a damaged gzip file: it ends too early; fetch it again",
+            said, ": is a damaged gzip file: it ends too early; download it again",
             "{end}"
         );
     }

@@ -104,15 +104,15 @@ fn the_bytes_of_the_client_are_kept() {
 fn a_prefix_is_whole_segments_in_normal_form() {
     for (prefix, mistake) in [
         ("api", "`api` is not a path; it starts with `/`"),
-        ("/", "`/` is the beginning of every path"),
+        ("/", "every path starts with `/`"),
         ("/api/", "`/api/` ends with `/`; write `/api`"),
-        ("/api/*", "`/api/*` holds a placeholder"),
-        ("/{id}", "`/{id}` holds a placeholder"),
+        ("/api/*", "`/api/*` contains a placeholder"),
+        ("/{id}", "`/{id}` contains a placeholder"),
         ("//api", "its normal form is `/api`"),
         ("/a/../b", "its normal form is `/b`"),
         ("/ä", "its normal form is `/%C3%A4`"),
-        ("/a b", "such a path is refused"),
-        ("/a?b", "such a path is refused"),
+        ("/a b", "the gateway refuses such a path"),
+        ("/a?b", "the gateway refuses such a path"),
     ] {
         let error = ForwardPath::without(prefix).unwrap_err();
         assert!(error.contains(mistake), "{prefix}: {error}");
