@@ -96,10 +96,10 @@ impl fmt::Display for TlsConfigError {
             Self::BadKey(error) => write!(f, "the private key cannot be used: {error}"),
             Self::BadCertificate(error) => PlainError(error, TlsPeer::Own).fmt(f),
             Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
-            Self::Generate(error) => write!(f, "no certificate could be made: {error}"),
+            Self::Generate(error) => write!(f, "cannot generate a certificate: {error}"),
             Self::NoCertificates => f.write_str("TLS needs at least one certificate"),
-            Self::NoRandomness => f.write_str("the operating system gave no random bytes"),
-            Self::Tls(error) => write!(f, "TLS cannot be set up: {error}"),
+            Self::NoRandomness => f.write_str("the operating system returned no random bytes"),
+            Self::Tls(error) => write!(f, "cannot set up TLS: {error}"),
         }
     }
 }
@@ -154,7 +154,7 @@ impl fmt::Display for HandshakeError {
                 PlainError(&error, TlsPeer::Client).fmt(f)
             }
             Self::NoClientCertificate => {
-                f.write_str("the client has no certificate, and `client_auth` asks for one")
+                f.write_str("the client has no certificate, but `client_auth` requires one")
             }
             Self::BadClientCertificate(error) => {
                 let error = rustls::Error::InvalidCertificate(error.clone());

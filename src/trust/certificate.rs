@@ -25,8 +25,8 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: TlsPeer) ->
         } => names(f, expected, presented, peer),
         Error::UnknownIssuer => write!(f, " is not signed by {}", authority(peer)),
         Error::InvalidPurpose | Error::InvalidPurposeContext { .. } => match peer {
-            TlsPeer::Client => f.write_str(" is not for clients (its extended key usage says so)"),
-            _ => f.write_str(" is not for servers (its extended key usage says so)"),
+            TlsPeer::Client => f.write_str(" is not for clients (extended key usage)"),
+            _ => f.write_str(" is not for servers (extended key usage)"),
         },
         error => {
             let name = match error {
@@ -50,11 +50,11 @@ fn simple(error: &Error) -> Option<&'static str> {
         Error::UnhandledCriticalExtension => {
             "has a critical extension that the gateway does not know"
         }
-        Error::BadSignature => "does not fit the signature that came with it",
+        Error::BadSignature => "does not match the signature sent with it",
         Error::NotValidForName => "is for other names",
         Error::UnsupportedSignatureAlgorithmContext { .. }
         | Error::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            "is signed in a way that is not accepted, such as with SHA-1"
+            "is signed with an algorithm that is not accepted, such as SHA-1"
         }
         _ => return None,
     })
@@ -64,12 +64,12 @@ fn simple(error: &Error) -> Option<&'static str> {
 fn of_library(name: &str, peer: TlsPeer) -> Option<&'static str> {
     Some(match (name, peer) {
         ("CaUsedAsEndEntity", TlsPeer::Origin { .. }) => {
-            "is an authority's; one that signed itself has to stand in `ca`"
+            "is a CA certificate; add a self-signed certificate to `ca`"
         }
-        ("CaUsedAsEndEntity", _) => "is an authority's, which can only sign others",
-        ("EndEntityUsedAsCa", _) => "is signed by a certificate that is not an authority's",
-        ("UnsupportedCertVersion", _) => "is of an old version: it has to be X.509 version 3",
-        ("NameConstraintViolation", _) => "has a name for which its authority may not sign",
+        ("CaUsedAsEndEntity", _) => "is a CA certificate, which can only sign other certificates",
+        ("EndEntityUsedAsCa", _) => "is signed by a certificate that is not a CA certificate",
+        ("UnsupportedCertVersion", _) => "has an old version: it must be X.509 version 3",
+        ("NameConstraintViolation", _) => "has a name that its CA is not allowed to sign",
         _ => return None,
     })
 }
@@ -79,7 +79,7 @@ fn authority(peer: TlsPeer) -> &'static str {
         TlsPeer::Client => "an authority in `client_ca`",
         TlsPeer::Origin { ca: true } => "an authority in `ca`",
         TlsPeer::Origin { ca: false } => {
-            "an authority that the system trusts: name its own in `ca`"
+            "an authority that the system trusts: set `ca` to the file of its CA"
         }
         TlsPeer::Own => "a known authority",
     }
@@ -94,7 +94,7 @@ fn names(
 ) -> fmt::Result {
     let expected = expected.to_str();
     if presented.is_empty() {
-        return write!(f, " is for no name at all (it has no subjectAltName)");
+        return write!(f, " has no names (subjectAltName is missing)");
     }
     let shown: Vec<&str> = presented.iter().take(MOST).map(|name| bare(name)).collect();
     let shown = shown.join(", ");

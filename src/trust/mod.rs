@@ -54,7 +54,7 @@ impl TlsPeer {
     fn certificate(self) -> &'static str {
         match self {
             TlsPeer::Client => "the client's certificate",
-            TlsPeer::Origin { .. } => "the origin's certificate",
+            TlsPeer::Origin { .. } => "the origin server's certificate",
             TlsPeer::Own => "the certificate",
         }
     }
@@ -64,7 +64,7 @@ impl fmt::Display for TlsPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TlsPeer::Client => "the client",
-            TlsPeer::Origin { .. } => "the origin",
+            TlsPeer::Origin { .. } => "the origin server",
             TlsPeer::Own => "the gateway",
         })
     }
@@ -96,16 +96,16 @@ impl fmt::Display for PlainError<'_> {
             }
             Error::PeerIncompatible(what) => match lacks(what) {
                 Some(what) => write!(f, "{peer} {what}"),
-                None => write!(f, "{peer} speaks another TLS than we do ({what:?})"),
-            },
-            Error::PeerMisbehaved(what) => write!(f, "{peer} broke the rules of TLS ({what:?})"),
-            Error::NoApplicationProtocol => {
-                write!(
+                None => write!(
                     f,
-                    "{peer} speaks none of the protocols that are offered (ALPN)"
-                )
+                    "{peer} has no TLS settings in common with the gateway ({what:?})"
+                ),
+            },
+            Error::PeerMisbehaved(what) => write!(f, "{peer} violated the TLS protocol ({what:?})"),
+            Error::NoApplicationProtocol => {
+                write!(f, "{peer} supports none of the offered protocols (ALPN)")
             }
-            Error::DecryptError => write!(f, "what {peer} sent cannot be decrypted"),
+            Error::DecryptError => write!(f, "the data from {peer} cannot be decrypted"),
             error => error.fmt(f),
         }
     }
@@ -119,16 +119,18 @@ fn lacks(what: &PeerIncompatible) -> Option<&'static str> {
         SupportedVersionsExtensionRequired, Tls12NotOffered, Tls12NotOfferedOrEnabled,
     };
     Some(match what {
-        NoCipherSuitesInCommon => "has no cipher suite in common with us",
-        NoKxGroupsInCommon => "has no key exchange group in common with us",
-        NoSignatureSchemesInCommon => "cannot check signatures of the kind that the key makes",
+        NoCipherSuitesInCommon => "has no cipher suite in common with the gateway",
+        NoKxGroupsInCommon => "has no key exchange group in common with the gateway",
+        NoSignatureSchemesInCommon => {
+            "does not support the signature algorithms of the private key"
+        }
         SupportedVersionsExtensionRequired => {
-            "does not speak TLS 1.3, and `min_version` asks for it"
+            "does not support TLS 1.3, which `min_version` requires"
         }
         Tls12NotOffered
         | Tls12NotOfferedOrEnabled
         | ServerDoesNotSupportTls12Or13
-        | ServerTlsVersionIsDisabledByOurConfig => "speaks neither TLS 1.2 nor TLS 1.3",
+        | ServerTlsVersionIsDisabledByOurConfig => "supports neither TLS 1.2 nor TLS 1.3",
         _ => return None,
     })
 }
@@ -144,25 +146,28 @@ fn meaning(alert: Alert, peer: TlsPeer) -> Option<&'static str> {
         | Alert::CertificateUnknown
             if !client =>
         {
-            "it asks for a client certificate, and the gateway has none for it"
+            "it requires a client certificate, which the gateway does not send"
         }
         Alert::HandshakeFailure if !client => {
-            "it has no cipher or version in common with us, or asks for a client certificate"
+            "it has no cipher or version in common with the gateway, or requires a client \
+             certificate"
         }
-        Alert::UnknownCA => "it does not trust the authority of our certificate",
+        Alert::UnknownCA => "it does not trust the CA of the gateway's certificate",
         Alert::BadCertificate | Alert::CertificateUnknown | Alert::UnsupportedCertificate => {
-            "it does not accept our certificate"
+            "it does not accept the gateway's certificate"
         }
-        Alert::CertificateExpired => "our certificate has expired",
-        Alert::HandshakeFailure => "it has no cipher or version in common with us",
-        Alert::ProtocolVersion => "it speaks no version of TLS that we speak",
-        Alert::UnrecognisedName if client => "it did not ask for the name that it got",
-        Alert::UnrecognisedName => "it knows no site of that name: see `server_name`",
-        Alert::NoApplicationProtocol if client => "it speaks none of the protocols we chose",
-        Alert::NoApplicationProtocol => "it speaks none of the protocols of `protocol`",
-        Alert::UserCanceled => "it was cancelled there",
+        Alert::CertificateExpired => "the gateway's certificate has expired",
+        Alert::HandshakeFailure => "it has no cipher or version in common with the gateway",
+        Alert::ProtocolVersion => "it has no TLS version in common with the gateway",
+        Alert::UnrecognisedName if client => "it did not request the name that it received",
+        Alert::UnrecognisedName => "it has no site with that name: set `server_name`",
+        Alert::NoApplicationProtocol if client => {
+            "it supports none of the protocols of the gateway"
+        }
+        Alert::NoApplicationProtocol => "it supports none of the protocols in `protocol`",
+        Alert::UserCanceled => "it cancelled the handshake",
         Alert::InternalError => "it has an internal error",
-        Alert::AccessDenied => "it does not let us in",
+        Alert::AccessDenied => "it denies access",
         _ => return None,
     })
 }

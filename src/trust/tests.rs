@@ -25,12 +25,12 @@ fn who_signed_it() {
     let said = |peer| of_certificate(CertificateError::UnknownIssuer, peer);
     assert_eq!(
         said(ORIGIN),
-        "the origin's certificate is not signed by an authority in `ca`"
+        "the origin server's certificate is not signed by an authority in `ca`"
     );
     assert_eq!(
         said(TlsPeer::Origin { ca: false }),
-        "the origin's certificate is not signed by an authority that the system trusts: name its \
-         own in `ca`"
+        "the origin server's certificate is not signed by an authority that the system trusts: set \
+         `ca` to the file of its CA"
     );
     assert_eq!(
         said(TlsPeer::Client),
@@ -49,12 +49,12 @@ fn whose_names_it_has() {
     };
     assert_eq!(
         said(&["DnsName(\"b.example\")", "IpAddress(192.0.2.1)"]),
-        "the origin's certificate is not for a.example, but for other names: b.example, \
+        "the origin server's certificate is not for a.example, but for other names: b.example, \
          192.0.2.1; `server_name` can name one of them"
     );
     assert_eq!(
         said(&[]),
-        "the origin's certificate is for no name at all (it has no subjectAltName)"
+        "the origin server's certificate has no names (subjectAltName is missing)"
     );
     let many = said(&["DnsName(\"x\")"; 7]);
     assert!(many.contains("x, x, x, x, x and 2 more;"), "{many}");
@@ -69,7 +69,7 @@ fn when_it_is_valid() {
     };
     assert_eq!(
         of_certificate(expired, ORIGIN),
-        "the origin's certificate expired on 2026-01-02T03:04:05Z"
+        "the origin server's certificate expired on 2026-01-02T03:04:05Z"
     );
     let early = CertificateError::NotValidYetContext {
         time: at(0),
@@ -85,15 +85,15 @@ fn when_it_is_valid() {
 fn what_kind_it_is_of() {
     assert_eq!(
         of_certificate(other("CaUsedAsEndEntity"), ORIGIN),
-        "the origin's certificate is an authority's; one that signed itself has to stand in `ca`"
+        "the origin server's certificate is a CA certificate; add a self-signed certificate to `ca`"
     );
     assert_eq!(
         of_certificate(other("UnsupportedCertVersion"), TlsPeer::Own),
-        "the certificate is of an old version: it has to be X.509 version 3"
+        "the certificate has an old version: it must be X.509 version 3"
     );
     assert_eq!(
         of_certificate(CertificateError::InvalidPurpose, TlsPeer::Client),
-        "the client's certificate is not for clients (its extended key usage says so)"
+        "the client's certificate is not for clients (extended key usage)"
     );
     assert_eq!(
         of_certificate(other("SomethingNew"), TlsPeer::Client),
@@ -106,22 +106,22 @@ fn what_the_other_side_is() {
     let said = |error: Error, peer| PlainError(&error, peer).to_string();
     assert_eq!(
         said(InvalidMessage::InvalidContentType.into(), ORIGIN),
-        "the origin does not speak TLS on this port"
+        "the origin server does not speak TLS on this port"
     );
     assert_eq!(
         said(PeerIncompatible::Tls12NotOffered.into(), TlsPeer::Client),
-        "the client speaks neither TLS 1.2 nor TLS 1.3"
+        "the client supports neither TLS 1.2 nor TLS 1.3"
     );
     assert_eq!(
         said(
             Error::AlertReceived(AlertDescription::UnknownCA),
             TlsPeer::Client
         ),
-        "the client ended the handshake: it does not trust the authority of our certificate \
+        "the client ended the handshake: it does not trust the CA of the gateway's certificate \
          (alert 48)"
     );
-    let asks = "the origin ended the handshake: it asks for a client certificate, and the gateway \
-                has none for it (alert 116)";
+    let asks = "the origin server ended the handshake: it requires a client certificate, which the \
+                gateway does not send (alert 116)";
     assert_eq!(
         said(
             Error::AlertReceived(AlertDescription::CertificateRequired),
@@ -131,14 +131,14 @@ fn what_the_other_side_is() {
     );
     assert_eq!(
         said(Error::AlertReceived(AlertDescription::DecodeError), ORIGIN),
-        "the origin ended the handshake with the alert DecodeError"
+        "the origin server ended the handshake with the alert DecodeError"
     );
     assert_eq!(
         said(
             PeerMisbehaved::TooMuchEarlyDataReceived.into(),
             TlsPeer::Client
         ),
-        "the client broke the rules of TLS (TooMuchEarlyDataReceived)"
+        "the client violated the TLS protocol (TooMuchEarlyDataReceived)"
     );
     assert_eq!(
         said(Error::HandshakeNotComplete, ORIGIN),
@@ -150,11 +150,14 @@ fn what_the_other_side_is() {
 #[test]
 fn an_error_of_the_socket_is_looked_into() {
     let inside = io::Error::other(Error::NoCertificatesPresented);
-    assert_eq!(handshake(&inside, ORIGIN), "the origin has no certificate");
+    assert_eq!(
+        handshake(&inside, ORIGIN),
+        "the origin server has no certificate"
+    );
     let end = io::Error::from(io::ErrorKind::UnexpectedEof);
     assert_eq!(
         handshake(&end, ORIGIN),
-        "the origin closed the connection during the handshake"
+        "the origin server closed the connection during the handshake"
     );
     let other = io::Error::from(io::ErrorKind::ConnectionReset);
     assert_eq!(handshake(&other, ORIGIN), "connection reset");

@@ -72,7 +72,7 @@ async fn open(
     }
     match upstream.protocol {
         UpstreamProtocol::Http2 => Err(UpstreamError::from(UpstreamErrorKind::Handshake)
-            .because("the origin does not offer HTTP/2")),
+            .because("the origin server does not offer HTTP/2")),
         _ => Ok(OpenedConnection::Http1(H1Connection::new(stream))),
     }
 }

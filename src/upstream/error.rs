@@ -65,7 +65,7 @@ impl UpstreamError {
 
     /// Creates the error for a WebSocket response with a wrong or missing `sec-websocket-accept`.
     pub fn of_handshake(server: &Arc<UpstreamServer>) -> Self {
-        let wrong = "sec-websocket-accept is not the answer to the key";
+        let wrong = "sec-websocket-accept does not match sec-websocket-key";
         Self::from(UpstreamErrorKind::BadResponse)
             .because(wrong)
             .at(server)
@@ -157,56 +157,53 @@ impl UpstreamErrorKind {
     /// Returns the reason in logs and metrics, and the error text.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            UpstreamErrorKind::NoServer => {
-                ("no_server", "no server of the upstream takes requests now")
-            }
+            UpstreamErrorKind::NoServer => ("no_server", "no server of the upstream is available"),
             UpstreamErrorKind::ConnectRefused => {
                 ("connect_refused", "the server refuses connections")
             }
-            UpstreamErrorKind::ConnectFailed => ("connect_failed", "no connection could be made"),
-            UpstreamErrorKind::ConnectTimeout => (
-                "connect_timeout",
-                "no connection was made within `connect_timeout`",
-            ),
+            UpstreamErrorKind::ConnectFailed => ("connect_failed", "the connection failed"),
+            UpstreamErrorKind::ConnectTimeout => {
+                ("connect_timeout", "no connection within `connect_timeout`")
+            }
             UpstreamErrorKind::HandshakeTimeout => (
                 "connect_timeout",
-                "the origin took the connection, but did not finish the TLS handshake within \
-                 `connect_timeout`",
+                "the origin server accepted the connection, but did not finish the TLS handshake \
+                 within `connect_timeout`",
             ),
             UpstreamErrorKind::SettingsTimeout => (
                 "connect_timeout",
-                "the origin took the connection, but did not begin to speak HTTP/2 within \
-                 `connect_timeout`: `protocol = \"http/1.1\"` is for one that does not",
+                "the origin server accepted the connection, but did not start HTTP/2 within \
+                 `connect_timeout`; if it does not support HTTP/2, set `protocol = \"http/1.1\"`",
             ),
             UpstreamErrorKind::NoHttp2 => (
                 "no_http2",
-                "the origin does not speak HTTP/2 on this port: `protocol = \"http/1.1\"` is for \
-                 such",
+                "the origin server does not support HTTP/2 on this port: set `protocol = \
+                 \"http/1.1\"`",
             ),
-            UpstreamErrorKind::Handshake => ("tls_failed", "TLS with the origin failed"),
-            UpstreamErrorKind::ResponseTimeout => (
-                "response_timeout",
-                "no answer began within `response_timeout`",
-            ),
+            UpstreamErrorKind::Handshake => ("tls_failed", "TLS with the origin server failed"),
+            UpstreamErrorKind::ResponseTimeout => {
+                ("response_timeout", "no response within `response_timeout`")
+            }
             UpstreamErrorKind::Closed => (
                 "closed",
-                "the origin closed the connection before it answered",
+                "the origin server closed the connection before it responded",
             ),
-            UpstreamErrorKind::Reset => ("reset", "the origin reset the request"),
-            UpstreamErrorKind::Refused => ("refused", "the origin did not take the request"),
+            UpstreamErrorKind::Reset => ("reset", "the origin server reset the request"),
+            UpstreamErrorKind::Refused => ("refused", "the origin server refused the request"),
             UpstreamErrorKind::NoUpgrade => (
                 "no_upgrade",
-                "a WebSocket needs HTTP/1.1 here: `protocol = \"http/1.1\"`, or \"auto\", lets it \
-                 through",
+                "a WebSocket needs HTTP/1.1: set `protocol` to \"http/1.1\" or \"auto\"",
             ),
             UpstreamErrorKind::BadResponse => (
                 "bad_response",
-                "the origin's answer is not HTTP, or has two meanings",
+                "the response of the origin server is not valid HTTP, or is ambiguous",
             ),
-            UpstreamErrorKind::CutShort => ("cut_short", "the origin broke off its answer"),
-            UpstreamErrorKind::RequestBody => ("request_body", "the request's body broke off"),
+            UpstreamErrorKind::CutShort => {
+                ("cut_short", "the origin server ended its response early")
+            }
+            UpstreamErrorKind::RequestBody => ("request_body", "the request body ended early"),
             UpstreamErrorKind::RequestTarget => {
-                ("request_target", "the request's target is not a path")
+                ("request_target", "the request target is not a path")
             }
         }
     }

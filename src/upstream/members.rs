@@ -117,7 +117,10 @@ impl HostPort {
         addresses.dedup();
         addresses.truncate(MOST);
         if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "the name has no address",
+            ));
         }
         Ok(addresses)
     }

@@ -325,12 +325,12 @@ impl Pool {
             Ok(Ok(status)) if status.as_u16() < 400 => Ok(()),
             Ok(Ok(status)) => {
                 let status = status.as_u16();
-                let error = format!("the check was answered with status {status}, not below 400");
+                let error = format!("the health check got status {status}, not one below 400");
                 Err((format!("status {status}"), error))
             }
             Ok(Err(error)) => Err((error.reason().to_owned(), error.to_string())),
             Err(_) => {
-                let error = "the check was not answered within `health.timeout`";
+                let error = "the health check got no response within `health.timeout`";
                 Err(("timeout".to_owned(), error.to_owned()))
             }
         };

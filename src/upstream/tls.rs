@@ -314,7 +314,7 @@ impl fmt::Display for TlsError {
             Self::Name(name) => write!(f, "`{name}` is neither a host name nor an address"),
             Self::Roots(why) => write!(f, "the root certificates cannot be used: {why}"),
             Self::NoRoots => f.write_str("there is no root certificate"),
-            Self::Tls(error) => write!(f, "TLS cannot be set up: {error}"),
+            Self::Tls(error) => write!(f, "cannot set up TLS: {error}"),
         }
     }
 }

@@ -221,7 +221,7 @@ async fn an_old_version_is_refused() {
     assert!(said.contains("alert protocol version"), "{said}");
     let error = served[0].as_ref().unwrap_err();
     assert_eq!(error.kind(), "handshake");
-    let plain = "the client speaks neither TLS 1.2 nor TLS 1.3";
+    let plain = "the client supports neither TLS 1.2 nor TLS 1.3";
     assert_eq!(error.to_string(), plain);
 }
 

@@ -32,8 +32,8 @@ const TRAILER_FIELDS: usize = 100;
 /// The maximum number of hexadecimal digits in a chunk size, enough for a `u64`.
 const SIZE_DIGITS: u8 = 16;
 
-const CLOSED: &str = "the connection was closed before its end";
-const BAD_CHUNK: &str = "the body's chunks are malformed";
+const CLOSED: &str = "the connection closed before the end of the body";
+const BAD_CHUNK: &str = "a chunk of the body is malformed";
 
 /// The next frame of a body; `None` at the end.
 pub(crate) type Next = Option<Result<Frame<Bytes>, BodyError>>;

@@ -95,7 +95,7 @@ pub(crate) fn read(
 fn not_http(bytes: &[u8], error: httparse::Error) -> UpstreamError {
     let wrong = UpstreamError::from(UpstreamErrorKind::BadResponse);
     match bytes {
-        [21 | 22, 3, ..] => wrong.because("it looks like TLS, which `tls = true` speaks"),
+        [21 | 22, 3, ..] => wrong.because("it looks like TLS: set `tls = true`"),
         _ => wrong.because(error),
     }
 }

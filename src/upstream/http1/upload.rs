@@ -21,7 +21,7 @@ use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{Named, clean_trailers};
 use crate::upstream::{OutboundRequest, request_head as head};
 
-pub(crate) const WRONG_LENGTH: &str = "the body is not as long as declared";
+pub(crate) const WRONG_LENGTH: &str = "the body does not have its declared length";
 
 /// The maximum number of writes per poll before the response is polled.
 const WRITES: usize = 8;

@@ -55,7 +55,7 @@ async fn a_request_that_breaks_off_breaks_its_answer() {
         .downcast_ref::<crate::upstream::UpstreamError>()
         .unwrap();
     assert!(error.is_bad_request(), "the client is to blame");
-    assert_eq!(error.to_string(), "the request's body broke off: gone");
+    assert_eq!(error.to_string(), "the request body ended early: gone");
     assert!(body.frame().await.is_none());
     assert_eq!((bed.pool.idle(), bed.server(0).in_flight()), (0, 0));
 }

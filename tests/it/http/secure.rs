@@ -400,7 +400,7 @@ fn a_server_by_name_must_be_who_it_is_called() {
             wait_until("it says why", || !process.logged("tls_failed").is_empty());
             let logged = process.logged("tls_failed");
             let server = format!("localhost:{}", origin.address.port());
-            let why = "the origin's certificate is not for localhost";
+            let why = "the origin server's certificate is not for localhost";
             for part in ["upstream failed", server.as_str(), why, name] {
                 assert!(logged[0].contains(part), "{logged:?}");
             }

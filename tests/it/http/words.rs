@@ -66,7 +66,7 @@ fn certificates_of_origins_are_spoken_of_in_plain_words() {
     let (server, address) = Openssl::serve(&folder, "-tls1_3");
     let line = said(address, &tls, GET);
     assert!(
-        line.contains("the origin's certificate is an authority's;"),
+        line.contains("the origin server's certificate is a CA certificate;"),
         "{line}"
     );
     drop(server);
@@ -78,7 +78,7 @@ fn certificates_of_origins_are_spoken_of_in_plain_words() {
     );
     let (server, address) = Openssl::serve(&folder, "-tls1_3");
     let line = said(address, &tls, GET);
-    let old = "the origin's certificate is of an old version: it has to be X.509 version 3";
+    let old = "the origin server's certificate has an old version: it must be X.509 version 3";
     assert!(line.contains(old), "{line}");
     drop(server);
 
@@ -92,7 +92,7 @@ fn certificates_of_origins_are_spoken_of_in_plain_words() {
     folder.write("key.pem", key.serialize_pem());
     let (server, address) = Openssl::serve(&folder, "-tls1_3");
     let line = said(address, &tls, GET);
-    let expired = "the origin's certificate expired on 2021-12-31T00:00:00Z";
+    let expired = "the origin server's certificate expired on 2021-12-31T00:00:00Z";
     assert!(line.contains(expired), "{line}");
     drop(server);
 }
@@ -114,7 +114,7 @@ fn a_certificate_that_was_given_by_name_expires_too() {
     let tls = expired(&folder);
     let (_server, address) = Openssl::serve(&folder, "-tls1_3");
     let line = said(address, &tls, GET);
-    let wanted = "reason=tls_failed error=\"the origin's certificate expired on 2021-12-31";
+    let wanted = "reason=tls_failed error=\"the origin server's certificate expired on 2021-12-31";
     assert!(line.contains(wanted), "{line}");
 }
 
@@ -129,7 +129,7 @@ fn a_health_check_says_what_is_wrong_with_a_certificate() {
     let logged = || process.logged("server unhealthy");
     wait_until("it is unhealthy", || !logged().is_empty());
     let line = logged().remove(0);
-    let wanted = "reason=tls_failed error=\"the origin's certificate expired on 2021-12-31";
+    let wanted = "reason=tls_failed error=\"the origin server's certificate expired on 2021-12-31";
     assert!(
         line.contains("upstream=app ") && line.contains(wanted),
         "{line}"
@@ -171,10 +171,10 @@ fn an_origin_that_asks_for_a_certificate_is_said_to() {
             let keys = format!("protocol = {protocol:?}\ntls = {{ verify = false }}");
             let line = said(origin.address, &keys, GET);
             let wanted =
-                "it asks for a client certificate, and the gateway has none for it (alert ";
+                "it requires a client certificate, which the gateway does not send (alert ";
             assert!(line.contains(wanted), "{protocol}: {line}");
             assert!(line.contains("upstream=app "), "{line}");
-            assert!(!line.contains("does not speak HTTP/2"), "{line}");
+            assert!(!line.contains("does not support HTTP/2"), "{line}");
         }
     }
 }
@@ -183,7 +183,8 @@ fn an_origin_that_asks_for_a_certificate_is_said_to() {
 fn an_origin_without_tls_is_said_to_have_none() {
     let origin = Origin::start();
     let line = said(origin.address, "tls = { verify = false }", GET);
-    let wanted = "reason=tls_failed error=\"the origin does not speak TLS on this port\" more=0";
+    let wanted =
+        "reason=tls_failed error=\"the origin server does not speak TLS on this port\" more=0";
     assert!(line.contains(wanted), "{line}");
 }
 
@@ -191,8 +192,8 @@ fn an_origin_without_tls_is_said_to_have_none() {
 fn an_origin_of_another_protocol_is_said_to_be_one() {
     let origin = Origin::start();
     let line = said(origin.address, "protocol = \"h2\"", GET);
-    let wanted = "reason=no_http2 error=\"the origin does not speak HTTP/2 on this port: \
-                  `protocol = \\\"http/1.1\\\"` is for such\" more=0";
+    let wanted = "reason=no_http2 error=\"the origin server does not support HTTP/2 on this port: \
+                  set `protocol = \\\"http/1.1\\\"`\" more=0";
     assert!(line.contains(wanted), "{line}");
 
     // As one that speaks TLS answers to what is none (RFC 8446, section 6).
@@ -202,7 +203,7 @@ fn an_origin_of_another_protocol_is_said_to_be_one() {
         drop(wire.rest());
     });
     let line = said(alert.address, "", GET);
-    let wanted = "it looks like TLS, which `tls = true` speaks";
+    let wanted = "it looks like TLS: set `tls = true`";
     assert!(line.contains(wanted), "{line}");
 }
 
@@ -214,15 +215,12 @@ fn an_origin_that_is_silent_after_it_was_reached_is_said_to_be() {
             "tls = { verify = false }",
             "but did not finish the TLS handshake within",
         ),
-        (
-            "protocol = \"h2\"",
-            "but did not begin to speak HTTP/2 within",
-        ),
+        ("protocol = \"h2\"", "but did not start HTTP/2 within"),
     ] {
         let mute = Origin::scripted(|stream| drop(Wire::new(stream).rest()));
         let line = said_with(504, mute.address, &format!("{keys}{more}"), GET);
         assert!(
-            line.contains("reason=connect_timeout error=\"the origin took"),
+            line.contains("reason=connect_timeout error=\"the origin server accepted"),
             "{line}"
         );
         assert!(line.contains(wanted), "{line}");
@@ -254,7 +252,7 @@ fn a_web_socket_that_the_protocol_cannot_carry_names_the_cure() {
     let line = said(origin.address, "protocol = \"h2\"", opening);
     assert!(line.contains("reason=no_upgrade"), "{line}");
     assert!(
-        line.contains(r#"`protocol = \"http/1.1\"`, or \"auto\","#),
+        line.contains(r#"set `protocol` to \"http/1.1\" or \"auto\""#),
         "{line}"
     );
 }
@@ -293,16 +291,16 @@ fn handshakes_of_clients_are_spoken_of_in_plain_words() {
     has(&format!("peer={peer} kind=not_tls"));
     has("kind=not_tls error=\"the client does not speak TLS on this port\"");
     shake(&["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
-    has("kind=handshake error=\"the client speaks neither TLS 1.2 nor TLS 1.3\"");
+    has("kind=handshake error=\"the client supports neither TLS 1.2 nor TLS 1.3\"");
     shake(&["-tls1_2"]);
-    has("the client has no certificate, and `client_auth` asks for one");
+    has("the client has no certificate, but `client_auth` requires one");
     let (cert, key) = Authority::new().issue("b.test");
     folder.write("b.pem", cert);
     folder.write("b.key", key);
     shake(&["-tls1_2", "-cert", "b.pem", "-key", "b.key"]);
     has("the client's certificate is not signed by an authority in `client_ca`");
     shake(&["-verify_return_error", "-CAfile", "ca.pem"]);
-    has("the client ended the handshake: it does not trust the authority of our certificate");
+    has("the client ended the handshake: it does not trust the CA of the gateway's certificate");
     let debug = process.logged("handshake failed").join("\n");
     for name in ["UnknownIssuer", "UnknownCA", "InvalidContentType"] {
         assert!(!debug.contains(name), "{debug}");
